@@ -1,0 +1,2 @@
+//! The `metachare` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Balancing and partitioning: speeds and loads in, a plan out. Pure: no process, clock, socket or chare.

@@ -1,0 +1,123 @@
+//! Shared, aligned bytes: what bulk numeric data is made of, inside a process and on the wire.
+
+use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
+use std::fmt;
+use std::sync::Arc;
+
+/// One cache line; storing whole lines keeps every buffer aligned for any numeric type and for SIMD.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// A run of bytes that can be shared without copying and viewed as a slice of any plain number type.
+///
+/// Cloning shares the bytes. Writing copies them first only if they are shared at that moment.
+#[derive(Clone, Default)]
+pub struct Buffer {
+    lines: Arc<Vec<Line>>,
+    len_bytes: usize,
+}
+
+impl Buffer {
+    /// `len_bytes` zero bytes, aligned to 64.
+    #[must_use]
+    pub fn zeroed(len_bytes: usize) -> Self {
+        let lines = bytemuck::zeroed_vec(len_bytes.div_ceil(size_of::<Line>()));
+        Self { lines: Arc::new(lines), len_bytes }
+    }
+
+    /// A copy of `values` as bytes in this machine's byte order.
+    #[must_use]
+    pub fn from_slice<T: NoUninit>(values: &[T]) -> Self {
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let mut buffer = Self::zeroed(bytes.len());
+        buffer.bytes_mut().copy_from_slice(bytes);
+        buffer
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Whether there is no byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len_bytes == 0
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.len_bytes]
+    }
+
+    /// The bytes, to write to; copies them first if another clone shares them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let len_bytes = self.len_bytes;
+        &mut bytemuck::cast_slice_mut(Arc::make_mut(&mut self.lines))[..len_bytes]
+    }
+
+    /// The bytes as numbers; bytes beyond the last whole number are left out.
+    #[must_use]
+    pub fn as_slice<T: AnyBitPattern>(&self) -> &[T] {
+        let whole = self.len_bytes / size_of::<T>() * size_of::<T>();
+        bytemuck::cast_slice(&self.bytes()[..whole])
+    }
+
+    /// The bytes as numbers, to write to; copies them first if another clone shares them.
+    pub fn as_mut_slice<T: Pod>(&mut self) -> &mut [T] {
+        let whole = self.len_bytes / size_of::<T>() * size_of::<T>();
+        bytemuck::cast_slice_mut(&mut self.bytes_mut()[..whole])
+    }
+
+    /// Whether both are the same bytes in memory, not merely equal ones.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.lines, &other.lines)
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_share_memory_until_written() {
+        let mut a = Buffer::from_slice(&[1.0f64, 2.0, 3.0]);
+        let b = a.clone();
+        assert!(a.is_same(&b));
+        a.as_mut_slice::<f64>()[1] = 5.0;
+        assert!(!a.is_same(&b));
+        assert_eq!(b.as_slice::<f64>(), [1.0, 2.0, 3.0]);
+        assert_eq!(a.as_slice::<f64>(), [1.0, 5.0, 3.0]);
+        assert_eq!(a.bytes().as_ptr() as usize % 64, 0);
+    }
+
+    #[test]
+    fn odd_lengths_keep_their_bytes() {
+        let buffer = Buffer::from_slice(&[1u8, 2, 3, 4, 5]);
+        assert_eq!(buffer.bytes(), [1, 2, 3, 4, 5]);
+        assert_eq!(buffer.as_slice::<u16>().len(), 2);
+        assert!(Buffer::zeroed(0).is_empty());
+    }
+}

@@ -1,0 +1,3 @@
+//! Watching a run from outside: counters in, events out.
+
+pub mod wire;

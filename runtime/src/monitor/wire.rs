@@ -1,0 +1,166 @@
+//! What the load window is told: raw monotonic counters, never rates. Times are nanoseconds since the node's
+//! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of these types; a viewer refuses a job that speaks another one.
+pub const MONITOR_VERSION: u16 = 1;
+
+/// One thing that happened in the watched job, in the order in which the launcher learned of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum MonitorEvent {
+    /// First event of every feed, and again whenever speeds or shares become known or change.
+    Run(RunInfo),
+    /// State of one node, about ten times a second.
+    Snapshot(NodeSnapshot),
+    /// The application named what it is doing, with its progress if it knows it.
+    Phase(Phase),
+    /// A line that the program or a node printed.
+    Output(OutputLine),
+    /// A node is gone; its last snapshot stays valid as history.
+    NodeLost {
+        /// Which node.
+        node: u16,
+        /// One sentence: why.
+        reason: String,
+    },
+    /// This viewer was too slow and missed that many events since the last one it got.
+    Dropped(u64),
+    /// The run is over; nothing follows.
+    Ended {
+        /// Exit code of the run.
+        code: i32,
+        /// The last line that the launcher prints.
+        summary: String,
+    },
+}
+
+/// What a run is and where it runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// [`MONITOR_VERSION`] of the job.
+    pub version: u16,
+    /// Unique name of the run, e.g. `matmul-1a2b3c`.
+    pub run_id: String,
+    /// Program name, e.g. `metachare`.
+    pub program: String,
+    /// Application name, e.g. `matmul`.
+    pub app: String,
+    /// The command line, without secrets.
+    pub arguments: Vec<String>,
+    /// Start of the run, milliseconds since 1970 (UTC).
+    pub started_unix_ms: u64,
+    /// All nodes with PEs, ordered by id (ids start at 1; the launcher, 0, has no PEs and is not listed).
+    pub nodes: Vec<NodeInfo>,
+}
+
+/// What does not change often about a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Node id.
+    pub node: u16,
+    /// Name from the nodes file.
+    pub name: String,
+    /// Host from the nodes file.
+    pub host: String,
+    /// CPU model as the system names it.
+    pub cpu: String,
+    /// Number of its first PE.
+    pub first_pe: u32,
+    /// Count of its PEs.
+    pub pe_count: u32,
+    /// Measured speed of each PE, relative to the fastest PE of the run (1.0); 0.0 until measured.
+    pub pe_speeds: Vec<f64>,
+    /// Share of the data that this node holds, 0 to 1; `None` until the application says.
+    pub share: Option<f64>,
+    /// Memory limit from the nodes file, bytes.
+    pub memory_limit_bytes: Option<u64>,
+}
+
+/// Counters of a node at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeSnapshot {
+    /// Node id.
+    pub node: u16,
+    /// Counts up by one per snapshot of this node.
+    pub sequence: u64,
+    /// Age of the node process when this was taken.
+    pub uptime_ns: u64,
+    /// Resident memory of the process.
+    pub memory_bytes: u64,
+    /// Messages that left for other nodes.
+    pub sent_messages: u64,
+    /// Bytes of messages that left for other nodes.
+    pub sent_bytes: u64,
+    /// Messages that came from other nodes.
+    pub received_messages: u64,
+    /// Bytes of messages that came from other nodes.
+    pub received_bytes: u64,
+    /// Its PEs, in order.
+    pub pes: Vec<PeSnapshot>,
+}
+
+/// What a PE is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PeState {
+    /// No message is waiting.
+    #[default]
+    Idle,
+    /// Runs an entry method.
+    Compute,
+    /// Runs an entry method or constructor before the program said `init_over`.
+    Init,
+    /// The runtime itself: queues, packing, routing.
+    Overhead,
+}
+
+/// Counters of a PE at one moment. The four times add up to the node's uptime.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeSnapshot {
+    /// PE number.
+    pub pe: u32,
+    /// State at the moment of the snapshot.
+    pub state: PeState,
+    /// Time in entry methods after `init_over`.
+    pub compute_ns: u64,
+    /// Time without work.
+    pub idle_ns: u64,
+    /// Time in entry methods and constructors before `init_over`.
+    pub init_ns: u64,
+    /// Time in the runtime itself.
+    pub overhead_ns: u64,
+    /// Entry methods run since the start ("chares processed" in 1995).
+    pub entries: u64,
+    /// Chares that live here now.
+    pub chares: u64,
+    /// Messages sent by its chares, to anywhere.
+    pub sent_messages: u64,
+    /// Messages waiting in its queue.
+    pub queue_messages: u64,
+    /// Bytes waiting in its queue (bulk data only; small messages count their header).
+    pub queue_bytes: u64,
+    /// Chare type and entry of the message that runs now or ran last, e.g. `Block: Shift`.
+    pub entry: String,
+}
+
+/// What the application is doing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// In the application's words, e.g. `multiplying`.
+    pub name: String,
+    /// Units done, out of `total`.
+    pub done: u64,
+    /// All units; 0 when unknown.
+    pub total: u64,
+}
+
+/// A line of output.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutputLine {
+    /// Node that printed it; 0 is the launcher.
+    pub node: u16,
+    /// From standard error.
+    pub is_error: bool,
+    /// The line, without its end.
+    pub text: String,
+}

@@ -1,0 +1,1 @@
+//! Starts nodes, hosts and networks for the tests, and ends them.
