@@ -22,7 +22,7 @@ impl Buffer {
     /// `len_bytes` zero bytes, aligned to 64.
     #[must_use]
     pub fn zeroed(len_bytes: usize) -> Self {
-        let lines = bytemuck::zeroed_vec(len_bytes.div_ceil(size_of::<Line>()));
+        let lines = bytemuck::allocation::zeroed_vec(len_bytes.div_ceil(size_of::<Line>()));
         Self { lines: Arc::new(lines), len_bytes }
     }
 
@@ -56,7 +56,8 @@ impl Buffer {
     /// The bytes, to write to; copies them first if another clone shares them.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let len_bytes = self.len_bytes;
-        &mut bytemuck::cast_slice_mut(Arc::make_mut(&mut self.lines))[..len_bytes]
+        let lines: &mut Vec<Line> = Arc::make_mut(&mut self.lines);
+        &mut bytemuck::cast_slice_mut(lines)[..len_bytes]
     }
 
     /// The bytes as numbers; bytes beyond the last whole number are left out.
