@@ -203,8 +203,8 @@ fn counts(items: u64, parts: &[Part], granule: u64) -> Result<Vec<u64>, Partitio
         return Ok(round(items, &shares, &weights, granule));
     }
 
-    // All parts are full. At most a piece shorter than a granule may still go into what a part has left over.
-    // (What is missing then is just that piece, because the room is in whole granules and spare space is less.)
+    // Whole granules fill all parts. The room is a multiple of the granule and the space beside it is less than
+    // one, so only a last piece shorter than a granule may still go there.
     let missing = items - narrow(total_room);
     let spare = |part: usize| parts[part].limit() - room[part];
     let holder = (0..parts.len())

@@ -1,0 +1,172 @@
+//! Checks of the repository itself: its layout, the arrows between its packages, and rules that neither the
+//! compiler nor clippy holds.
+
+mod rules;
+mod source;
+
+use rules::SourceFile;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TOP_LEVEL: [&str; 10] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "runtime",
+    "chares",
+    "loadbalance",
+    "apps",
+    "nodes.toml",
+    "tui",
+    "tests",
+    "README.md",
+];
+
+/// Package and what it may depend on. To add an arrow is to change the architecture.
+const ARROWS: [(&str, &[&str]); 6] = [
+    ("loadbalance", &[]),
+    ("runtime", &["loadbalance"]),
+    ("tui", &["runtime"]),
+    ("chares", &["runtime", "loadbalance", "tui"]),
+    ("apps", &["chares"]),
+    ("tests", &["loadbalance", "runtime", "tui", "chares", "apps"]),
+];
+
+/// Roots of the sans-I/O cores.
+const CORES: [&str; 2] = ["loadbalance/src/lib.rs", "runtime/src/proto/mod.rs"];
+
+#[test]
+fn the_top_level_is_as_agreed() {
+    let names: Vec<String> = std::fs::read_dir(root())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_none(rules::top_level(&names, &TOP_LEVEL));
+}
+
+#[test]
+fn packages_depend_only_along_the_arrows() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata = serde_json::from_slice(&output.stdout).unwrap();
+    assert_none(rules::arrows(&metadata, &BTreeMap::from(ARROWS)));
+}
+
+#[test]
+fn sans_io_cores_touch_nothing_outside() {
+    let files = sources();
+    for core in CORES {
+        let gate = files
+            .iter()
+            .find(|file| file.path == core)
+            .unwrap_or_else(|| panic!("{core} is missing"));
+        assert_none(rules::lint_gate(gate));
+        let folder = &core[..=core.rfind('/').unwrap()];
+        check(
+            files.iter().filter(|file| file.path.starts_with(folder)),
+            rules::sans_io,
+        );
+    }
+}
+
+#[test]
+fn the_protocol_does_not_know_what_carries_it() {
+    check(below("runtime/src/proto/").iter(), rules::proto_stands_alone);
+}
+
+#[test]
+fn the_window_knows_the_runtime_by_its_monitor_only() {
+    check(below("tui/src/").iter(), rules::only_monitor);
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    check(sources().iter(), rules::module_docs);
+}
+
+#[test]
+fn no_file_is_too_long() {
+    check(sources().iter(), rules::length);
+}
+
+#[test]
+fn unwrap_stays_in_tests() {
+    check(sources().iter(), rules::no_unwrap);
+}
+
+#[test]
+fn nothing_is_left_over() {
+    check(sources().iter(), rules::no_leftovers);
+}
+
+#[test]
+fn names_of_modules_say_something() {
+    check(sources().iter(), rules::module_names);
+}
+
+#[test]
+fn types_bear_the_words_of_the_model() {
+    check(sources().iter(), rules::type_names);
+}
+
+fn check<'a>(files: impl Iterator<Item = &'a SourceFile>, rule: fn(&SourceFile) -> Vec<String>) {
+    assert_none(files.flat_map(rule).collect());
+}
+
+fn assert_none(findings: Vec<String>) {
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the package is a folder of the repository")
+        .to_owned()
+}
+
+/// The Rust files below a folder; a rule with nothing to look at would prove nothing.
+fn below(folder: &str) -> Vec<SourceFile> {
+    let files: Vec<_> = sources()
+        .into_iter()
+        .filter(|file| file.path.starts_with(folder))
+        .collect();
+    assert!(!files.is_empty(), "there are no Rust files below {folder}");
+    files
+}
+
+/// All Rust files of the packages.
+fn sources() -> Vec<SourceFile> {
+    let mut files = Vec::new();
+    for (package, _) in ARROWS {
+        let before = files.len();
+        collect(&root().join(package), package, &mut files);
+        assert!(files.len() > before, "there are no Rust files in {package}");
+    }
+    files
+}
+
+fn collect(folder: &Path, name: &str, files: &mut Vec<SourceFile>) {
+    for entry in std::fs::read_dir(folder).expect("folders of the repository can be read") {
+        let entry = entry.expect("folders of the repository can be read");
+        let file_name = entry
+            .file_name()
+            .into_string()
+            .expect("file names here are Unicode");
+        let path = format!("{name}/{file_name}");
+        if entry.path().is_dir() && !file_name.starts_with('.') && file_name != "target" {
+            collect(&entry.path(), &path, files);
+        } else if file_name.ends_with(".rs") {
+            let text = std::fs::read_to_string(entry.path()).expect("sources are files of UTF-8 text");
+            files.push(SourceFile { path, text });
+        }
+    }
+}
