@@ -8,9 +8,8 @@
 //!   blocks follows the speeds within one block; each such boundary costs two blocks of A more;
 //! - dealt out or scattered: nearly every block crosses in every step.
 //!
-//! Rectangular tiles of equal area have less boundary than strips once there are many parts, but for parts of
-//! unlike speed they do not fit together without ragged columns; strips stay simple, and their traffic per part
-//! does not grow with the number of parts.
+//! Rectangles have less boundary than strips once there are many parts, but cannot match unlike speeds within
+//! one block. Strips do, and what each part sends does not grow with the number of parts.
 
 use crate::partition::PartitionError;
 use crate::placement::weighted_bounds;
