@@ -1,6 +1,13 @@
 //! Moves envelopes between PEs and nodes; knows no user type.
 
 pub mod buffer;
+pub mod codec;
+pub mod collection;
+pub mod envelope;
 pub mod frame;
 pub mod ids;
 pub mod monitor;
+pub mod node;
+pub mod object;
+pub mod pe;
+pub mod topology;

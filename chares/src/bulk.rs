@@ -1,0 +1,160 @@
+//! Bulk numeric arrays: shared inside a process, raw little-endian bytes between processes.
+
+use crate::pup;
+use bytemuck::Pod;
+use runtime::buffer::Buffer;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// A plain number that can be an element of a [`Bulk`] array.
+pub trait Number: Pod + Send + Sync + fmt::Debug + PartialEq + sealed::Sealed {}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => { $(impl sealed::Sealed for $number {} impl Number for $number {})* };
+}
+numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+
+/// An array of numbers that costs nothing to clone or to send inside a process, and travels to another
+/// node as raw bytes that are received into their final place.
+///
+/// It reads like a slice. [`as_mut_slice`](Self::as_mut_slice) copies the numbers first if they are shared.
+#[derive(Clone, PartialEq)]
+pub struct Bulk<T> {
+    buffer: Buffer,
+    number: PhantomData<T>,
+}
+
+impl<T: Number> Bulk<T> {
+    /// `len` zeros.
+    #[must_use]
+    pub fn zeros(len: usize) -> Self {
+        Self::over(Buffer::zeroed(len * size_of::<T>()))
+    }
+
+    /// A copy of `numbers`.
+    #[must_use]
+    pub fn from_slice(numbers: &[T]) -> Self {
+        Self::over(Buffer::from_slice(numbers))
+    }
+
+    /// The numbers, to write to; copies them first if a clone of this array exists.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        self.buffer.as_mut_slice()
+    }
+
+    fn over(buffer: Buffer) -> Self {
+        Self { buffer, number: PhantomData }
+    }
+}
+
+impl<T> Default for Bulk<T> {
+    fn default() -> Self {
+        Self { buffer: Buffer::default(), number: PhantomData }
+    }
+}
+
+impl<T: Number> Deref for Bulk<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.buffer.as_slice()
+    }
+}
+
+impl<T: Number> From<Vec<T>> for Bulk<T> {
+    fn from(numbers: Vec<T>) -> Self {
+        Self::from_slice(&numbers)
+    }
+}
+
+impl<T: Number> fmt::Debug for Bulk<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bulk({} numbers)", self.len())
+    }
+}
+
+/// How a bulk array stands in the body of a message.
+#[derive(Serialize, Deserialize)]
+enum Wire {
+    /// Beside the body: its number there and its count of elements.
+    Beside(u32, u64),
+    /// In the body, little-endian: where there is no message around it, as in a file.
+    Inside(Vec<u8>),
+}
+
+impl<T: Number> Serialize for Bulk<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let little = little_endian::<T>(&self.buffer);
+        let wire = match pup::attach(&little) {
+            Some(number) => Wire::Beside(number, self.len() as u64),
+            None => Wire::Inside(little.bytes().to_vec()),
+        };
+        wire.serialize(serializer)
+    }
+}
+
+impl<'de, T: Number> Deserialize<'de> for Bulk<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let buffer = match Wire::deserialize(deserializer)? {
+            Wire::Inside(bytes) if bytes.len() % size_of::<T>() == 0 => Buffer::from_slice(&bytes),
+            Wire::Inside(_) => return Err(D::Error::custom("bulk data is not a whole number of elements")),
+            Wire::Beside(number, len) => {
+                let buffer = pup::attached(number).ok_or_else(|| D::Error::custom("bulk data is missing"))?;
+                let expected = usize::try_from(len).ok().and_then(|len| len.checked_mul(size_of::<T>()));
+                if expected != Some(buffer.len()) {
+                    return Err(D::Error::custom("bulk data has another length than announced"));
+                }
+                buffer
+            }
+        };
+        Ok(Self::over(little_endian::<T>(&buffer)))
+    }
+}
+
+/// The same numbers in little-endian order; shares the buffer on little-endian machines.
+fn little_endian<T>(buffer: &Buffer) -> Buffer {
+    if cfg!(target_endian = "little") {
+        return buffer.clone();
+    }
+    let mut swapped = buffer.clone();
+    swapped.bytes_mut().chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+    swapped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bulk_rides_beside_the_body_without_a_copy() {
+        let bulk = Bulk::from_slice(&[1.5f64, -2.0, 3.25]);
+        let packed = pup::pack(&(7u32, bulk.clone(), Bulk::<u8>::zeros(0)));
+        assert!(packed.body.len() < 16);
+        assert!(packed.attachments[0].is_same(&bulk.buffer));
+        let (n, back, empty): (u32, Bulk<f64>, Bulk<u8>) = pup::unpack(&packed).unwrap();
+        assert_eq!((n, &back[..], empty.len()), (7, &bulk[..], 0));
+        assert!(back.buffer.is_same(&bulk.buffer));
+    }
+
+    #[test]
+    fn wrong_lengths_and_missing_data_are_errors() {
+        let mut packed = pup::pack(&Bulk::from_slice(&[1u32, 2]));
+        assert!(pup::unpack::<Bulk<u64>>(&packed).is_err());
+        packed.attachments.clear();
+        assert!(pup::unpack::<Bulk<u32>>(&packed).is_err());
+    }
+
+    #[test]
+    fn without_a_message_the_numbers_are_inside() {
+        let bytes = postcard::to_stdvec(&Bulk::from_slice(&[1u16, 513])).unwrap();
+        assert!(bytes.ends_with(&[1, 0, 1, 2]));
+        assert_eq!(&postcard::from_bytes::<Bulk<u16>>(&bytes).unwrap()[..], [1, 513]);
+    }
+}

@@ -1,0 +1,130 @@
+//! What a chare is: state, a constructor, and an entry method for each message that it takes.
+
+use crate::ctx::Ctx;
+use runtime::envelope::{ElementIndex, Payload};
+use runtime::object::{PupError, Reducer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+
+/// Anything that can be sent: serde's two traits, and no borrowed data.
+pub trait Message: Serialize + DeserializeOwned + Send + 'static {}
+
+impl<M: Serialize + DeserializeOwned + Send + 'static> Message for M {}
+
+/// An object that lives on one PE and reacts to messages, one at a time, each to its end.
+///
+/// Its state is serde data, so that it can be moved and saved. List its entry methods with
+/// [`entries!`](crate::entries) and implement [`Entry`] for each.
+pub trait Chare: EntryTable + Serialize + DeserializeOwned + Send {
+    /// How elements of an array of this type are numbered: `u32`, `[u32; 2]`, `[u32; 3]`, or `()` for
+    /// chares that are only ever single.
+    type Index: Index;
+    /// What the constructor is given; every element of an array gets a copy, so keep it small.
+    type Init: Message;
+
+    /// Constructs the chare on the PE where it will live.
+    fn new(init: Self::Init, ctx: &mut Ctx<'_, Self>) -> Self;
+}
+
+/// The entry method of a chare for messages of type `M`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no entry method for `{M}`",
+    label = "`impl Entry<{M}> for {Self}` is missing"
+)]
+pub trait Entry<M: Message>: Chare + Listed<M> {
+    /// Reacts to a message. Runs to its end; nothing else touches the chare meanwhile. It must not block.
+    fn receive(&mut self, message: M, ctx: &mut Ctx<'_, Self>);
+}
+
+/// That a chare type lists a message in its [`entries!`](crate::entries); written by that macro.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not list `{M}` in its `entries!`",
+    label = "add `{M}` to `chares::entries!({Self}: …)`"
+)]
+pub trait Listed<M> {
+    /// Number of the entry method.
+    const INDEX: u16;
+}
+
+/// That a chare type lists a contribution under `reduces`; written by [`entries!`](crate::entries).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not list `{R}` under `reduces` in its `entries!`",
+    label = "write `chares::entries!({Self}: …; reduces {R})`"
+)]
+pub trait Reduces<R> {
+    /// Number of the reduction.
+    const INDEX: u16;
+}
+
+/// The tables that [`entries!`](crate::entries) writes.
+pub trait EntryTable: Sized + 'static {
+    /// Name of the chare type, unique in a program.
+    const NAME: &'static str;
+    /// Names of the messages, in order.
+    const NAMES: &'static [&'static str];
+    /// Entry methods, in the same order.
+    const ENTRIES: &'static [EntryMethod<Self>];
+
+    /// The reductions, in order.
+    fn reducers() -> Vec<Reducer>;
+}
+
+/// An entry method behind a function pointer that takes any payload.
+pub type EntryMethod<C> = fn(&mut C, Payload, &mut Ctx<'_, C>) -> Result<(), PupError>;
+
+/// Places in an array: one, two or three dimensions.
+pub trait Index: Copy + Debug + Send + 'static {
+    /// As the runtime numbers elements; unused dimensions are 0.
+    fn to_element(self) -> ElementIndex;
+    /// Back from the runtime's numbering.
+    fn from_element(element: ElementIndex) -> Self;
+    /// Elements along each dimension of an array of this shape; unused dimensions are 1.
+    fn shape(self) -> [u32; 3];
+}
+
+impl Index for () {
+    fn to_element(self) -> ElementIndex {
+        ElementIndex([0; 3])
+    }
+    fn from_element(_: ElementIndex) -> Self {}
+    fn shape(self) -> [u32; 3] {
+        [1; 3]
+    }
+}
+
+impl Index for u32 {
+    fn to_element(self) -> ElementIndex {
+        ElementIndex([self, 0, 0])
+    }
+    fn from_element(element: ElementIndex) -> Self {
+        element.0[0]
+    }
+    fn shape(self) -> [u32; 3] {
+        [self, 1, 1]
+    }
+}
+
+impl Index for [u32; 2] {
+    fn to_element(self) -> ElementIndex {
+        ElementIndex([self[0], self[1], 0])
+    }
+    fn from_element(element: ElementIndex) -> Self {
+        [element.0[0], element.0[1]]
+    }
+    fn shape(self) -> [u32; 3] {
+        [self[0], self[1], 1]
+    }
+}
+
+impl Index for [u32; 3] {
+    fn to_element(self) -> ElementIndex {
+        ElementIndex(self)
+    }
+    fn from_element(element: ElementIndex) -> Self {
+        element.0
+    }
+    fn shape(self) -> [u32; 3] {
+        self
+    }
+}

@@ -1,0 +1,313 @@
+//! What an entry method may do, and what it shares with the driver.
+
+use crate::callback::Callback;
+use crate::chare::{Chare, Index, Message, Reduces};
+use crate::placement::{On, Placement};
+use crate::proxy::{Array, Element, Group, NodeGroup, Section};
+use crate::pup;
+use crate::reduce::Reduce;
+use crate::shared::WriteOnce;
+use runtime::collection::Placement as RawPlacement;
+use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Payload, Target, Value};
+use runtime::ids::PeId;
+use runtime::monitor::wire::Phase;
+use runtime::pe::Pe;
+use runtime::pe::combine::Contribution;
+use std::marker::PhantomData;
+
+/// Who can send and create: entry methods through [`Ctx`], and the [`Driver`](crate::Driver).
+pub trait Cx: private::HasPe {
+    /// Makes one chare of type `C` on the PE that `on` says. Returns at once.
+    fn chare<C: Chare>(&mut self, init: C::Init, on: On) -> Element<C> {
+        let Some(chare_type) = registered::<C>(self.pe()) else { return Element::nowhere() };
+        let pe = self.pe();
+        let home = match on {
+            On::Here if pe.id() != PeId::DRIVER => pe.id(),
+            On::Pe(home) if home < pe.node().topology().pe_count() => PeId(home),
+            On::Pe(home) => {
+                pe.fail(format!(
+                    "a chare of type {} was to be made on PE {home}, which does not exist",
+                    C::NAME
+                ));
+                return Element::nowhere();
+            }
+            On::Here | On::BySpeed => pe.next_by_speed(),
+        };
+        let (collection, index) = (CollectionId::singles(chare_type), pe.fresh_single());
+        pe.send_to(home, Target::Insert { collection, index }, 0, |may_move| payload(init, may_move));
+        Element::new(collection, index, Some(home))
+    }
+
+    /// Makes an array of the given shape with equal shares of consecutive elements on every PE.
+    fn array<C: Chare>(&mut self, shape: C::Index, init: C::Init) -> Array<C> {
+        self.array_placed(shape, init, Placement::Block)
+    }
+
+    /// Makes an array whose elements are constructed where `placement` says.
+    fn array_placed<C: Chare>(&mut self, shape: C::Index, init: C::Init, placement: Placement) -> Array<C> {
+        let id = create::<C>(self.pe(), shape.shape(), &placement, Some(&init));
+        Array::new(id, shape.shape())
+    }
+
+    /// Makes an array without elements; each is to be made with [`insert`](Cx::insert). Messages to
+    /// elements, and broadcasts, wait until the elements are there.
+    fn array_deferred<C: Chare>(&mut self, shape: C::Index, placement: Placement) -> Array<C> {
+        let id = create::<C>(self.pe(), shape.shape(), &placement, None);
+        Array::new(id, shape.shape())
+    }
+
+    /// Constructs the element at `index` of an array that was made with
+    /// [`array_deferred`](Cx::array_deferred), on the PE that its placement gives it.
+    fn insert<C: Chare>(&mut self, array: &Array<C>, index: C::Index, init: C::Init) {
+        self.pe().insert(array.id(), index.to_element(), |may_move| payload(init, may_move));
+    }
+
+    /// Makes one element on every PE (the branch office chare of 1995).
+    fn group<C: Chare<Index = u32>>(&mut self, init: C::Init) -> Group<C> {
+        let count = self.pe_count();
+        let id = create::<C>(self.pe(), [count, 1, 1], &Placement::Block, Some(&init));
+        Group::new(Array::new(id, [count, 1, 1]))
+    }
+
+    /// Makes one element on every node, on the first PE there.
+    fn node_group<C: Chare<Index = u32>>(&mut self, init: C::Init) -> NodeGroup<C> {
+        let topology = self.pe().node().topology();
+        let first: Vec<PeId> = topology.compute_nodes().map(|n| PeId(topology.pes(n).start)).collect();
+        let count = u32::try_from(first.len()).expect("a run has fewer than 65,536 nodes");
+        let id = create::<C>(self.pe(), [count, 1, 1], &Placement::Explicit(first), Some(&init));
+        NodeGroup::new(Array::new(id, [count, 1, 1]))
+    }
+
+    /// Sets a value that all nodes will share, once. The handle may be sent at once; `ready` gets it when
+    /// the value is in place everywhere.
+    fn write_once<T: Message + Sync>(&mut self, value: T, ready: Callback<WriteOnce<T>>) -> WriteOnce<T> {
+        WriteOnce::spread(self.pe(), value, ready)
+    }
+
+    /// Count of PEs of the run.
+    fn pe_count(&mut self) -> u32 {
+        self.pe().node().topology().pe_count()
+    }
+
+    /// Count of nodes that have PEs.
+    fn node_count(&mut self) -> u32 {
+        u32::try_from(self.pe().node().topology().compute_nodes().count()).unwrap_or(u32::MAX)
+    }
+
+    /// Relative speeds of all PEs, the fastest 1.0; all 1.0 before they are measured.
+    fn speeds(&mut self) -> Vec<f64> {
+        self.pe().node().speeds().to_vec()
+    }
+
+    /// Which node each PE belongs to, counted from 0 over the nodes that have PEs.
+    fn node_of_pe(&mut self, pe: u32) -> u32 {
+        u32::from(self.pe().node().topology().node_of(PeId(pe)).0.saturating_sub(1))
+    }
+
+    /// Names what the application is doing, for the window and the progress bar: `done` of `total` units.
+    fn phase(&mut self, name: &str, done: u64, total: u64) {
+        self.pe().node().phase(Phase { name: name.into(), done, total });
+    }
+
+    /// Ends the run with one sentence, on all nodes, with a non-zero exit code.
+    fn fail(&mut self, sentence: &str) {
+        self.pe().fail(sentence.into());
+    }
+}
+
+impl<T: private::HasPe> Cx for T {}
+
+pub(crate) mod private {
+    use runtime::pe::Pe;
+
+    /// Sealed: the two who have a PE.
+    pub trait HasPe {
+        /// The PE.
+        fn pe(&mut self) -> &mut Pe;
+    }
+}
+
+/// What the entry method of a chare of type `C` can reach while it runs.
+pub struct Ctx<'a, C: Chare> {
+    pe: &'a mut Pe,
+    site: &'a mut Site,
+    chare: PhantomData<C>,
+}
+
+/// What the runtime keeps beside each chare; moves with it.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) collection: CollectionId,
+    pub(crate) index: ElementIndex,
+    /// Next reduction of the whole array.
+    pub(crate) sequence: u32,
+    /// Next reduction of each section.
+    pub(crate) sections: Vec<(u64, u32)>,
+    pub(crate) is_leaving: bool,
+}
+
+impl<C: Chare> private::HasPe for Ctx<'_, C> {
+    fn pe(&mut self) -> &mut Pe {
+        self.pe
+    }
+}
+
+impl<'a, C: Chare> Ctx<'a, C> {
+    pub(crate) fn new(pe: &'a mut Pe, site: &'a mut Site) -> Self {
+        Self { pe, site, chare: PhantomData }
+    }
+
+    /// The place of this chare in its array or group.
+    #[must_use]
+    pub fn index(&self) -> C::Index {
+        C::Index::from_element(self.site.index)
+    }
+
+    /// A proxy of this chare.
+    #[must_use]
+    pub fn this(&self) -> Element<C> {
+        let home = self.site.collection.as_singles().map(|_| self.pe.id());
+        Element::new(self.site.collection, self.site.index, home)
+    }
+
+    /// The array that this chare is an element of.
+    pub fn array(&mut self) -> Array<C> {
+        let shape = self.pe.collection(self.site.collection).map_or([1; 3], |c| c.shape);
+        Array::new(self.site.collection, shape)
+    }
+
+    /// The PE where this entry method runs.
+    #[must_use]
+    pub fn pe_id(&self) -> u32 {
+        self.pe.id().0
+    }
+
+    /// The node where this entry method runs, counted from 0 over the nodes that have PEs.
+    #[must_use]
+    pub fn node_id(&self) -> u32 {
+        u32::from(self.pe.node().id().0.saturating_sub(1))
+    }
+
+    /// Indices of the elements of `array` that belong on this PE: what each group element makes in the
+    /// second step of a two-step creation. Empty while the array is not known here.
+    pub fn indices_here<D: Chare>(&mut self, array: &Array<D>) -> Vec<D::Index> {
+        let pe = self.pe.id();
+        let Some(known) = self.pe.collection(array.id()) else { return Vec::new() };
+        known.on_pe(pe).map(|linear| D::Index::from_element(known.index_at(linear))).collect()
+    }
+
+    /// Adds `value` to the next reduction of this chare's array; `callback` gets the result when every
+    /// element has contributed. All elements contribute to the reductions of an array in the same order.
+    pub fn contribute<R: Reduce>(&mut self, value: R, callback: Callback<R>)
+    where
+        C: Reduces<R>,
+    {
+        self.add(<C as Reduces<R>>::INDEX, Box::new(value), callback.target(), false);
+    }
+
+    /// As [`contribute`](Self::contribute), but values are kept apart on their way and combined in index
+    /// order at the end: the result is the same, bit by bit, on any mix of machines. The root holds all
+    /// values at once.
+    pub fn contribute_ordered<R: Reduce>(&mut self, value: R, callback: Callback<R>)
+    where
+        C: Reduces<R>,
+    {
+        self.add(<C as Reduces<R>>::INDEX, Box::new(value), callback.target(), true);
+    }
+
+    /// Adds `value` to the next reduction of `section`, of which this chare is a member.
+    pub fn contribute_in<R: Reduce>(&mut self, section: &Section<C>, value: R, callback: Callback<R>)
+    where
+        C: Reduces<R>,
+    {
+        let Some((plan, position)) = section.plan(self.pe, self.site.index) else {
+            let index = self.site.index;
+            self.pe.fail(format!("{} {index:?} contributed to a section that it is not in", C::NAME));
+            return;
+        };
+        let at = self.site.sections.iter().position(|(id, _)| *id == plan.id).unwrap_or_else(|| {
+            self.site.sections.push((plan.id, 0));
+            self.site.sections.len() - 1
+        });
+        let sequence = self.site.sections[at].1;
+        self.site.sections[at].1 += 1;
+        self.pe.contribute(Contribution {
+            collection: self.site.collection,
+            section: Some(plan),
+            sequence,
+            reducer: <C as Reduces<R>>::INDEX,
+            callback: callback.target(),
+            is_ordered: true,
+            linear: position,
+            value: Box::new(value),
+        });
+    }
+
+    /// Ends this chare when the entry method returns. Messages that still come for it are dropped. For
+    /// single chares; elements of arrays stay until the end.
+    pub fn destroy(&mut self) {
+        if self.site.collection.as_singles().is_some() {
+            self.site.is_leaving = true;
+        } else {
+            let index = self.site.index;
+            self.pe.fail(format!("{} {index:?} is an array element and cannot be destroyed", C::NAME));
+        }
+    }
+
+    fn add(&mut self, reducer: u16, value: Value, callback: CallbackTarget, is_ordered: bool) {
+        let (collection, sequence) = (self.site.collection, self.site.sequence);
+        if collection.as_singles().is_some() {
+            return self.pe.fail(format!("a single {} contributed to a reduction; only arrays can", C::NAME));
+        }
+        self.site.sequence += 1;
+        let linear =
+            self.pe.collection(collection).and_then(|c| c.linear(self.site.index)).unwrap_or_default();
+        let section = None;
+        self.pe.contribute(Contribution {
+            collection,
+            section,
+            sequence,
+            reducer,
+            callback,
+            is_ordered,
+            linear,
+            value,
+        });
+    }
+}
+
+/// A message as payload: moved if it may be, packed if not.
+pub(crate) fn payload<M: Message>(message: M, may_move: bool) -> Payload {
+    if may_move { Payload::Value(Box::new(message)) } else { Payload::Packed(pup::pack(&message)) }
+}
+
+/// Number of a chare type in the program, or the end of the run with a sentence that says what to add.
+pub(crate) fn registered<C: Chare>(pe: &mut Pe) -> Option<u16> {
+    let at = pe.node().program().chare_types.iter().position(|t| t.name == C::NAME);
+    if at.is_none() {
+        pe.fail(format!(
+            "chares of type {0} were made, but the program does not list it: add `.chare::<{0}>()`",
+            C::NAME
+        ));
+    }
+    at.and_then(|at| u16::try_from(at).ok())
+}
+
+fn create<C: Chare>(
+    pe: &mut Pe,
+    shape: [u32; 3],
+    placement: &Placement,
+    init: Option<&C::Init>,
+) -> CollectionId {
+    let Some(chare_type) = registered::<C>(pe) else { return CollectionId(u64::MAX) };
+    let count = shape.iter().map(|&d| u64::from(d)).product();
+    let topology = pe.node().topology();
+    let placement: RawPlacement = placement.resolve(count, topology.pe_count(), &pe.node().speeds());
+    match pe.create(chare_type, shape, placement, init.map(pup::pack)) {
+        Ok(id) => id,
+        Err(error) => {
+            pe.fail(format!("an array of {} cannot be made: {error}", C::NAME));
+            CollectionId(u64::MAX)
+        }
+    }
+}

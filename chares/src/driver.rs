@@ -1,0 +1,273 @@
+//! The main chare: a plain function that starts everything and may wait.
+
+use crate::callback::Callback;
+use crate::chare::Message;
+use crate::ctx::Cx;
+use crate::ctx::private::HasPe;
+use crate::entries::open;
+use crate::program::RunError;
+use crate::pup;
+use crate::reduce::{Better, Reduce};
+use crate::shared::{Accumulator, Monotonic, Readonly};
+use crate::timeline::Timeline;
+use runtime::envelope::{Packed, Payload, Target};
+use runtime::ids::PeId;
+use runtime::monitor::wire::NodeSnapshot;
+use runtime::node::{DriverEvent, Node};
+use runtime::pe::Pe;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// How long the driver sleeps at most before it looks again whether something is due.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What the program's first function has in its hands. It runs on the launcher, where it may block, read
+/// and write files; it has no PE and holds no chares.
+pub struct Driver {
+    pe: Pe,
+    events: Receiver<DriverEvent>,
+    slots: HashMap<u64, VecDeque<Payload>>,
+    next_slot: u64,
+    acknowledged: HashMap<u64, usize>,
+    collected: HashMap<u64, Vec<Option<Packed>>>,
+    answers: HashMap<u32, Vec<NodeSnapshot>>,
+    next_mark: u32,
+    quiescent: bool,
+    rates: HashMap<PeId, f64>,
+    pub(crate) timeline: Timeline,
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Driver on {:?}", self.pe)
+    }
+}
+
+impl HasPe for Driver {
+    fn pe(&mut self) -> &mut Pe {
+        &mut self.pe
+    }
+}
+
+impl Driver {
+    pub(crate) fn new(node: &Arc<Node>, events: Receiver<DriverEvent>, timeline: Timeline) -> Self {
+        Self {
+            pe: Pe::new(PeId::DRIVER, Arc::clone(node)),
+            events,
+            slots: HashMap::new(),
+            next_slot: 0,
+            acknowledged: HashMap::new(),
+            collected: HashMap::new(),
+            answers: HashMap::new(),
+            next_mark: 0,
+            quiescent: false,
+            rates: HashMap::new(),
+            timeline,
+        }
+    }
+
+    /// A callback and the place where its results can be waited for.
+    pub fn pending<M: Message>(&mut self) -> (Callback<M>, Pending<M>) {
+        self.next_slot += 1;
+        (Callback::slot(self.next_slot), Pending { slot: self.next_slot, message: PhantomData })
+    }
+
+    /// Waits until no entry method runs and no message is anywhere.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn quiescence(&mut self) -> Result<(), RunError> {
+        self.pe.unpark_known();
+        self.quiescent = false;
+        self.pe.node().start_quiescence();
+        self.wait_until(|main| main.quiescent.then_some(()))
+    }
+
+    /// Gives every node a value that its PEs share without copies; returns when all have it.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn readonly<T: Message + Sync>(&mut self, value: T) -> Result<Readonly<T>, RunError> {
+        Readonly::spread(self, value)
+    }
+
+    /// A variable that many add to.
+    pub fn accumulator<T: Reduce>(&mut self) -> Accumulator<T> {
+        Accumulator::new(self)
+    }
+
+    /// What has been added to an accumulator since the last time; `None` if nothing. Additions that are
+    /// still being made are counted now or the next time; after [`quiescence`](Self::quiescence) all are.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn collect<T: Reduce>(&mut self, accumulator: &Accumulator<T>) -> Result<Option<T>, RunError> {
+        let id = accumulator.id();
+        self.pe.node().collect_all(id);
+        let nodes = self.pe.node().topology().compute_nodes().count();
+        let parts = self.wait_until(|main| {
+            let is_complete = main.collected.get(&id).is_some_and(|parts| parts.len() == nodes);
+            is_complete.then(|| main.collected.remove(&id).unwrap_or_default())
+        })?;
+        let mut sum: Option<T> =
+            self.pe.node().variables().collect(id).map(|p| pup::unpack(&p)).transpose()?;
+        for part in parts.into_iter().flatten() {
+            let part: T = pup::unpack(&part)?;
+            match &mut sum {
+                Some(sum) => sum.combine(part),
+                None => sum = Some(part),
+            }
+        }
+        Ok(sum)
+    }
+
+    /// A variable that only gets better, known nearly everywhere at once.
+    pub fn monotonic<T: Message + Sync + Better + Clone>(&mut self) -> Monotonic<T> {
+        Monotonic::new(self)
+    }
+
+    /// Says that initialisation is over: waits until everything sent so far has been processed, then
+    /// begins the timed part, which reports exclude initialisation from.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn init_over(&mut self) -> Result<(), RunError> {
+        self.quiescence()?;
+        let before = self.snapshots()?;
+        self.pe.node().set_init_over(true);
+        self.timeline.begin_timed(before);
+        Ok(())
+    }
+
+    /// Ends the timed part: the last result has been computed. What follows is collection of results.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn timed_over(&mut self) -> Result<(), RunError> {
+        self.timeline.end_timed();
+        let after = self.snapshots()?;
+        self.timeline.set_after(after);
+        Ok(())
+    }
+
+    /// States what the run computed and how well, for the report.
+    pub fn outcome(&mut self) -> &mut Timeline {
+        &mut self.timeline
+    }
+
+    /// Units of work per second that each PE reached with the application's kernel; empty if speeds were
+    /// not measured.
+    #[must_use]
+    pub fn rates(&self) -> Vec<f64> {
+        self.timeline.rates.clone()
+    }
+
+    /// Runs the application's kernel on all PEs at once; units of work per second of each.
+    pub(crate) fn measure(
+        &mut self,
+        kernel: u16,
+        arguments: &[u8],
+        budget: Duration,
+    ) -> Result<Vec<f64>, RunError> {
+        let budget_ms = u32::try_from(budget.as_millis()).unwrap_or(u32::MAX);
+        let pe_count = self.pe_count();
+        self.rates.clear();
+        for pe in 0..pe_count {
+            let arguments = Packed { body: arguments.to_vec().into(), attachments: Vec::new() };
+            let target = Target::Measure { kernel, budget_ms };
+            self.pe.send_to(PeId(pe), target, 0, |_| Payload::Packed(arguments));
+        }
+        self.wait_until(|main| {
+            let rates: Option<Vec<f64>> =
+                (0..pe_count).map(|pe| main.rates.get(&PeId(pe)).copied()).collect();
+            rates
+        })
+    }
+
+    /// Counters of all nodes, now.
+    pub(crate) fn snapshots(&mut self) -> Result<Vec<NodeSnapshot>, RunError> {
+        self.next_mark += 1;
+        let mark = self.next_mark;
+        self.pe.node().ask_all(mark);
+        let nodes = self.pe.node().topology().compute_nodes().count();
+        self.wait_until(|main| {
+            let is_complete = main.answers.get(&mark).is_some_and(|all| all.len() == nodes);
+            is_complete.then(|| {
+                let mut all = main.answers.remove(&mark).unwrap_or_default();
+                all.sort_by_key(|snapshot| snapshot.node);
+                all
+            })
+        })
+    }
+
+    pub(crate) fn wait_for_variable(&mut self, id: u64) -> Result<(), RunError> {
+        let nodes = usize::from(self.pe.node().topology().node_count());
+        self.wait_until(|main| (main.acknowledged.get(&id) == Some(&nodes)).then_some(()))?;
+        self.acknowledged.remove(&id);
+        Ok(())
+    }
+
+    fn wait_until<T>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<T>) -> Result<T, RunError> {
+        let node = Arc::clone(self.pe.node());
+        loop {
+            if let Some(value) = ready(self) {
+                return Ok(value);
+            }
+            self.pe.unpark_known();
+            let timeout = node.pump_quiescence().map_or(TICK, |due| due.min(TICK));
+            match self.events.recv_timeout(timeout) {
+                Ok(event) => self.take(event)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(RunError::Failed("the run has ended".into()));
+                }
+            }
+            while let Ok(event) = self.events.try_recv() {
+                self.take(event)?;
+            }
+        }
+    }
+
+    fn take(&mut self, event: DriverEvent) -> Result<(), RunError> {
+        match event {
+            DriverEvent::Slot(slot, payload) => {
+                self.pe.node().driver_processed();
+                self.slots.entry(slot).or_default().push_back(payload);
+            }
+            DriverEvent::Quiescent => self.quiescent = true,
+            DriverEvent::VariableSet(_, id) => *self.acknowledged.entry(id).or_default() += 1,
+            DriverEvent::Collected(_, id, part) => self.collected.entry(id).or_default().push(part),
+            DriverEvent::Speed(pe, rate) => {
+                self.rates.insert(pe, rate);
+            }
+            DriverEvent::Answer(mark, snapshot) => {
+                self.answers.entry(mark).or_default().push(*snapshot);
+            }
+            DriverEvent::Failed(sentence) => return Err(RunError::Failed(sentence)),
+        }
+        Ok(())
+    }
+}
+
+/// A place where the driver waits for results of type `M`.
+#[derive(Debug)]
+pub struct Pending<M> {
+    slot: u64,
+    message: PhantomData<fn() -> M>,
+}
+
+impl<M: Message> Pending<M> {
+    /// Waits for the next result.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn wait(&self, main: &mut Driver) -> Result<M, RunError> {
+        let slot = self.slot;
+        let payload = main.wait_until(|main| main.slots.get_mut(&slot).and_then(VecDeque::pop_front))?;
+        Ok(open(payload)?)
+    }
+}

@@ -1,0 +1,97 @@
+//! The list of a chare type's entry methods and reductions, and the tables made of it.
+
+use crate::chare::{Entry, Message};
+use crate::ctx::Ctx;
+use crate::pup;
+use crate::reduce::Reduce;
+use runtime::envelope::{Payload, Value};
+use runtime::object::{PupError, Reducer};
+
+/// Lists the messages that a chare type takes and the types that its elements contribute to reductions.
+///
+/// ```text
+/// chares::entries!(Block: Advance, Ghost; reduces Residual);
+/// chares::entries!(Grid<f64> as "Grid64": Fill<f64> as "Fill64");
+/// ```
+///
+/// The order is the numbering on the wire. Nodes compare the lists when they start and refuse to work with
+/// a node whose lists differ. A generic type needs a name of its own.
+#[macro_export]
+macro_rules! entries {
+    ($chare:ty $(as $name:literal)? : $($message:ty $(as $message_name:literal)?),* $(,)?
+        $(; reduces $($reduced:ty $(as $reduced_name:literal)?),+ $(,)?)?) => {
+        impl $crate::EntryTable for $chare {
+            const NAME: &'static str = $crate::entries!(@name $chare $(, $name)?);
+            const NAMES: &'static [&'static str] =
+                &[$($crate::entries!(@name $message $(, $message_name)?)),*];
+            const ENTRIES: &'static [$crate::EntryMethod<Self>] =
+                &[$($crate::entry_method::<$chare, $message>),*];
+
+            fn reducers() -> ::std::vec::Vec<$crate::Reducer> {
+                ::std::vec![$($($crate::reducer::<$reduced>(
+                    $crate::entries!(@name $reduced $(, $reduced_name)?))),+)?]
+            }
+        }
+        $crate::entries!(@listed $chare, 0u16, $($message,)*);
+        $($crate::entries!(@reduces $chare, 0u16, $($reduced,)+);)?
+    };
+    (@name $type:ty) => { ::std::stringify!($type) };
+    (@name $type:ty, $name:literal) => { $name };
+    (@listed $chare:ty, $number:expr,) => {};
+    (@listed $chare:ty, $number:expr, $message:ty, $($rest:ty,)*) => {
+        impl $crate::Listed<$message> for $chare { const INDEX: u16 = $number; }
+        $crate::entries!(@listed $chare, $number + 1u16, $($rest,)*);
+    };
+    (@reduces $chare:ty, $number:expr,) => {};
+    (@reduces $chare:ty, $number:expr, $reduced:ty, $($rest:ty,)*) => {
+        impl $crate::Reduces<$reduced> for $chare { const INDEX: u16 = $number; }
+        $crate::entries!(@reduces $chare, $number + 1u16, $($rest,)*);
+    };
+}
+
+/// Runs the entry method of `C` for `M` on any payload; for [`entries!`](crate::entries).
+///
+/// # Errors
+/// If the payload is not an `M`.
+#[doc(hidden)]
+pub fn entry_method<C: Entry<M>, M: Message>(
+    chare: &mut C,
+    payload: Payload,
+    ctx: &mut Ctx<'_, C>,
+) -> Result<(), PupError> {
+    chare.receive(open(payload)?, ctx);
+    Ok(())
+}
+
+/// The value in a payload, moved or unpacked.
+pub(crate) fn open<M: Message>(payload: Payload) -> Result<M, PupError> {
+    match payload {
+        Payload::Value(value) => value.downcast::<M>().map(|boxed| *boxed).map_err(|_| PupError {
+            expected: std::any::type_name::<M>(),
+            reason: "a value of another type was moved".into(),
+        }),
+        Payload::Packed(packed) => pup::unpack(&packed),
+    }
+}
+
+/// How values of `R` are combined and travel; for [`entries!`](crate::entries).
+#[doc(hidden)]
+#[must_use]
+pub fn reducer<R: Reduce>(name: &'static str) -> Reducer {
+    Reducer { name, combine: combine::<R>, pack: pack::<R>, unpack: unpack::<R> }
+}
+
+pub(crate) fn combine<R: Reduce>(into: &mut Value, other: Value) {
+    // Both come from `unpack::<R>` or from `contribute::<R>`, which box nothing else.
+    if let (Some(into), Ok(other)) = (into.downcast_mut::<R>(), other.downcast::<R>()) {
+        into.combine(*other);
+    }
+}
+
+pub(crate) fn pack<R: Reduce>(value: &Value) -> runtime::envelope::Packed {
+    value.downcast_ref::<R>().map(pup::pack).unwrap_or_default()
+}
+
+fn unpack<R: Reduce>(packed: &runtime::envelope::Packed) -> Result<Value, PupError> {
+    Ok(Box::new(pup::unpack::<R>(packed)?))
+}

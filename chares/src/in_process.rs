@@ -1,0 +1,88 @@
+//! A whole run inside one process: several nodes with their PEs as threads, and links that are calls. For
+//! tests, and for programs that want chares without a machine park.
+
+use crate::driver::Driver;
+use crate::program::{Program, RunError};
+use crate::timeline::Timeline;
+use runtime::ids::NodeId;
+use runtime::node::{Ears, Node, NodeSettings};
+use runtime::pe::scheduler::start_pes;
+use runtime::topology::Topology;
+use runtime::transport::loopback::LoopbackNet;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+
+/// The nodes of a run inside one process.
+#[derive(Clone, Debug)]
+pub struct InProcess {
+    /// PEs of each node.
+    pub pes: Vec<u32>,
+    /// Relative speeds to assume, one per PE; all equal if empty.
+    pub speeds: Vec<f64>,
+    /// Pack and unpack every message and constructor argument, also between PEs of one node.
+    pub always_pup: bool,
+}
+
+impl InProcess {
+    /// Nodes with that many PEs each.
+    #[must_use]
+    pub fn new(pes: &[u32]) -> Self {
+        Self { pes: pes.to_vec(), speeds: Vec::new(), always_pup: false }
+    }
+
+    /// With every message packed and unpacked.
+    #[must_use]
+    pub fn always_pup(mut self) -> Self {
+        self.always_pup = true;
+        self
+    }
+
+    /// With these relative speeds, one per PE.
+    #[must_use]
+    pub fn speeds(mut self, speeds: &[f64]) -> Self {
+        self.speeds = speeds.to_vec();
+        self
+    }
+}
+
+impl Program {
+    /// Runs `drive` on nodes inside this process and ends them.
+    ///
+    /// # Errors
+    /// What `drive` returns, or why the run could not go on.
+    pub fn run_in_process<R>(
+        self,
+        mix: &InProcess,
+        drive: impl FnOnce(&mut Driver) -> Result<R, RunError>,
+    ) -> Result<R, RunError> {
+        let counts: Vec<u32> = std::iter::once(0).chain(mix.pes.iter().copied()).collect();
+        let topology = Topology::new(&counts);
+        let program = Arc::new(self.table);
+        let net = LoopbackNet::new();
+        let settings = NodeSettings { always_pup: mix.always_pup, ..NodeSettings::default() };
+        let nodes: Vec<Arc<Node>> = (0..topology.node_count())
+            .map(|id| Node::new(NodeId(id), topology.clone(), Arc::clone(&program), settings.clone()))
+            .collect();
+        for node in &nodes {
+            net.register(node.id(), Arc::clone(node) as _);
+            node.connect(net.fabric(node.id()));
+        }
+        let (driver, events) = mpsc::channel();
+        let (launcher, _supervision) = mpsc::channel();
+        nodes[0].listen(Ears { driver, launcher });
+        let threads: Result<Vec<_>, _> = nodes.iter().map(start_pes).collect();
+        let threads =
+            threads.map_err(|e| RunError::Failed(format!("a PE's thread cannot be started: {e}")))?;
+        if !mix.speeds.is_empty() {
+            nodes[0].set_speeds(mix.speeds.clone());
+        }
+        let result = drive(&mut Driver::new(&nodes[0], events, Timeline::new(Instant::now())));
+        nodes.iter().for_each(|node| node.stop_pes());
+        for thread in threads.into_iter().flatten() {
+            if thread.join().is_err() {
+                tracing::error!("a PE's thread panicked outside of an entry method");
+            }
+        }
+        result
+    }
+}

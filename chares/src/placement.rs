@@ -1,0 +1,52 @@
+//! Where new chares are made.
+
+use runtime::collection::Placement as RawPlacement;
+use runtime::ids::PeId;
+
+/// Where the elements of a new array are made. Elements are counted row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Placement {
+    /// Consecutive elements, equally many on every PE.
+    Block,
+    /// Consecutive elements, as many on each PE as its measured speed earns.
+    BySpeed,
+    /// Dealt out in turn.
+    Cyclic,
+    /// PE `p` gets the elements `bounds[p]..bounds[p + 1]`.
+    Bounds(Vec<u64>),
+    /// A PE for each element.
+    Explicit(Vec<PeId>),
+}
+
+/// Where a single chare is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// On the PE of its creator; by speed if that is the driver.
+    Here,
+    /// On that PE.
+    Pe(u32),
+    /// In turn, each PE as often as its measured speed earns.
+    BySpeed,
+}
+
+impl Placement {
+    /// A list of PE numbers, one per element, as [`Placement::Explicit`].
+    #[must_use]
+    pub fn on_pes(pes: impl IntoIterator<Item = u32>) -> Self {
+        Self::Explicit(pes.into_iter().map(PeId).collect())
+    }
+
+    pub(crate) fn resolve(&self, count: u64, pe_count: u32, speeds: &[f64]) -> RawPlacement {
+        let equal = || loadbalance::placement::block_bounds(count, pe_count as usize);
+        match self {
+            Self::Block => RawPlacement::Bounds(equal()),
+            // Measured speeds are positive and finite; were they not, equal shares are still a valid plan.
+            Self::BySpeed => RawPlacement::Bounds(
+                loadbalance::placement::weighted_bounds(count, speeds).unwrap_or_else(|_| equal()),
+            ),
+            Self::Cyclic => RawPlacement::Cyclic { pe_count },
+            Self::Bounds(bounds) => RawPlacement::Bounds(bounds.clone()),
+            Self::Explicit(pes) => RawPlacement::Explicit(pes.clone()),
+        }
+    }
+}

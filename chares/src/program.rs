@@ -1,0 +1,204 @@
+//! A program: its chare types, its applications, and the ways to run it.
+
+use crate::chare::Chare;
+use crate::driver::Driver;
+use crate::pup;
+use crate::store;
+use clap::{ArgMatches, Args, Command};
+use runtime::envelope::Packed;
+use runtime::object::{Kernel, KernelCall, ProgramTable, PupError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a run did not end well.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The run could not go on: a node was lost, a chare failed, memory ran out.
+    #[error("{0}")]
+    Failed(String),
+    /// A node could not be reached or was lost.
+    #[error("{0}")]
+    NodeLost(String),
+    /// The result was checked and is wrong.
+    #[error("{0}")]
+    Wrong(String),
+    /// What the user asked for or gave is not usable.
+    #[error("{0}")]
+    Input(String),
+    /// A result could not be written.
+    #[error("{0}")]
+    Output(String),
+    /// A message was not what its receiver expected.
+    #[error(transparent)]
+    Pup(#[from] PupError),
+    /// The application's own error.
+    #[error(transparent)]
+    App(#[from] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl RunError {
+    /// The exit code of a program that ends with this error.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Wrong(_) | Self::App(_) => 1,
+            Self::Input(_) => 65,
+            Self::NodeLost(_) => 69,
+            Self::Failed(_) | Self::Pup(_) => 70,
+            Self::Output(_) => 73,
+        }
+    }
+}
+
+/// An application of a program: what `run NAME` does.
+pub struct App<A> {
+    name: &'static str,
+    about: &'static str,
+    drive: fn(&mut Driver, A) -> Result<(), RunError>,
+    kernel: Option<fn(&A) -> KernelCall>,
+    prepare: Option<fn(&A) -> Result<(), RunError>>,
+}
+
+impl<A> App<A> {
+    /// An application named `name`; `drive` is its first function and gets the parsed arguments.
+    #[must_use]
+    pub fn new(
+        name: &'static str,
+        about: &'static str,
+        drive: fn(&mut Driver, A) -> Result<(), RunError>,
+    ) -> Self {
+        Self { name, about, drive, kernel: None, prepare: None }
+    }
+
+    /// How the speed of a PE is measured for this application: `kernel` makes a function whose every call
+    /// does a piece of the application's own work (a few milliseconds) and returns how many units of work
+    /// that was. Without one, all PEs count as equally fast.
+    #[must_use]
+    pub fn kernel(mut self, kernel: fn(&A) -> KernelCall) -> Self {
+        self.kernel = Some(kernel);
+        self
+    }
+
+    /// Checks the arguments before any node is started.
+    #[must_use]
+    pub fn check(mut self, check: fn(&A) -> Result<(), RunError>) -> Self {
+        self.prepare = Some(check);
+        self
+    }
+}
+
+impl<A> fmt::Debug for App<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "App({})", self.name)
+    }
+}
+
+/// The driver's function with its arguments in place.
+pub(crate) type Drive = Box<dyn FnOnce(&mut Driver) -> Result<(), RunError> + Send>;
+
+/// An application whose arguments have been parsed.
+pub(crate) struct Started {
+    pub(crate) drive: Drive,
+    /// For the kernel on the nodes.
+    pub(crate) packed: Vec<u8>,
+    /// For the report.
+    pub(crate) arguments: serde_json::Value,
+    /// Number of its kernel.
+    pub(crate) kernel: Option<u16>,
+}
+
+/// An application behind a common face.
+pub(crate) struct AppEntry {
+    pub(crate) name: &'static str,
+    pub(crate) command: Command,
+    pub(crate) start: Box<dyn Fn(&ArgMatches) -> Result<Started, RunError>>,
+    pub(crate) kernel: Option<u16>,
+}
+
+/// A program under construction: list its chare types and applications, then call
+/// [`main`](Self::main).
+pub struct Program {
+    pub(crate) table: ProgramTable,
+    pub(crate) apps: Vec<AppEntry>,
+    pub(crate) about: &'static str,
+    pub(crate) demo: Option<&'static [&'static str]>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table.fmt(f)
+    }
+}
+
+impl Program {
+    /// A program of that name and version; nodes refuse to work with another version.
+    #[must_use]
+    pub fn new(name: &str, version: &str) -> Self {
+        let table = ProgramTable { name: name.into(), version: version.into(), ..ProgramTable::default() };
+        Self { table, apps: Vec::new(), about: "", demo: None }
+    }
+
+    /// One line that says what the program is for.
+    #[must_use]
+    pub fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// What the command `demo` stands for, as arguments.
+    #[must_use]
+    pub fn demo(mut self, arguments: &'static [&'static str]) -> Self {
+        self.demo = Some(arguments);
+        self
+    }
+
+    /// Lists a chare type. All types that are ever made must be listed.
+    ///
+    /// # Panics
+    /// If another type of the same name is listed already.
+    #[must_use]
+    pub fn chare<C: Chare>(mut self) -> Self {
+        let made = store::chare_type::<C>();
+        let is_new = self.table.chare_types.iter().all(|t| t.name != made.name);
+        assert!(
+            is_new,
+            "two chare types are named {}: name one with `entries!(… as \"Name\": …)`",
+            made.name
+        );
+        self.table.chare_types.push(made);
+        self
+    }
+
+    /// Lists an application.
+    #[must_use]
+    pub fn app<A>(mut self, app: App<A>) -> Self
+    where
+        A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
+    {
+        let App { name, about, drive, kernel, prepare } = app;
+        let number = kernel.map(|kernel| {
+            let prepare = move |packed: &[u8]| {
+                let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
+                Ok(kernel(&pup::unpack::<A>(&packed)?))
+            };
+            self.table.kernels.push(Kernel { name: name.into(), prepare: Arc::new(prepare) });
+            u16::try_from(self.table.kernels.len() - 1).expect("a program has few applications")
+        });
+        let start = move |matches: &ArgMatches| {
+            let arguments = A::from_arg_matches(matches).map_err(|e| RunError::Input(e.to_string()))?;
+            if let Some(check) = prepare {
+                check(&arguments)?;
+            }
+            let as_json = serde_json::to_value(&arguments).unwrap_or_default();
+            let packed = pup::pack(&arguments).body.to_vec();
+            let drive: Drive = Box::new(move |main| drive(main, arguments));
+            Ok(Started { drive, packed, arguments: as_json, kernel: number })
+        };
+        let command = A::augment_args(Command::new(name).about(about));
+        self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number });
+        self
+    }
+}

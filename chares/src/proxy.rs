@@ -1,0 +1,275 @@
+//! Addresses of chares: they can be kept, copied and sent in messages.
+
+use crate::chare::{Chare, Entry, Index, Message};
+use crate::ctx::{Cx, payload};
+use crate::pup;
+use runtime::envelope::{CollectionId, ElementIndex, Payload, Target};
+use runtime::ids::PeId;
+use runtime::pe::Pe;
+use runtime::pe::combine::SectionPlan;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// An array of chares.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Array<C> {
+    id: CollectionId,
+    shape: [u32; 3],
+    chare: PhantomData<fn(C)>,
+}
+
+/// One chare: an array element or a single chare.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Element<C> {
+    collection: CollectionId,
+    index: ElementIndex,
+    home: Option<PeId>,
+    chare: PhantomData<fn(C)>,
+}
+
+/// One chare on every PE.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Group<C>(Array<C>);
+
+/// One chare on every node.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct NodeGroup<C>(Array<C>);
+
+/// Some elements of an array, with multicasts and reductions of their own. Whoever is to contribute needs
+/// it in a message. Sending one copies its list of members.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Section<C> {
+    id: u64,
+    collection: CollectionId,
+    members: Arc<Vec<ElementIndex>>,
+    chare: PhantomData<fn(C)>,
+}
+
+macro_rules! proxies {
+    ($($proxy:ident: |$self:ident| $copy:expr;)*) => { $(
+        impl<C> Clone for $proxy<C> {
+            fn clone(&self) -> Self {
+                let $self = self;
+                $copy
+            }
+        }
+        impl<C> fmt::Debug for $proxy<C> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}<{}>", stringify!($proxy), std::any::type_name::<C>())
+            }
+        }
+    )* };
+}
+proxies! {
+    Array: |it| *it;
+    Element: |it| *it;
+    Group: |it| *it;
+    NodeGroup: |it| *it;
+    Section: |it| Self {
+        id: it.id, collection: it.collection, members: Arc::clone(&it.members), chare: PhantomData
+    };
+}
+impl<C> Copy for Array<C> {}
+impl<C> Copy for Element<C> {}
+impl<C> Copy for Group<C> {}
+impl<C> Copy for NodeGroup<C> {}
+
+impl<C: Chare> Array<C> {
+    pub(crate) fn new(id: CollectionId, shape: [u32; 3]) -> Self {
+        Self { id, shape, chare: PhantomData }
+    }
+
+    pub(crate) fn id(&self) -> CollectionId {
+        self.id
+    }
+
+    /// Elements along each dimension; unused dimensions are 1.
+    #[must_use]
+    pub fn shape(&self) -> [u32; 3] {
+        self.shape
+    }
+
+    /// The element at `index`. Sending to a place outside the shape ends the run with a sentence.
+    #[must_use]
+    pub fn at(&self, index: C::Index) -> Element<C> {
+        Element::new(self.id, index.to_element(), None)
+    }
+
+    /// Sends a message to every element.
+    pub fn broadcast<M: Message>(&self, cx: &mut impl Cx, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.broadcast_with(cx, 0, &message);
+    }
+
+    /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
+    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: &M)
+    where
+        C: Entry<M>,
+    {
+        cx.pe().broadcast(self.id, C::INDEX, priority, pup::pack(message));
+    }
+
+    /// The elements at `indices` as a section.
+    pub fn section(&self, cx: &mut impl Cx, indices: impl IntoIterator<Item = C::Index>) -> Section<C> {
+        let mut members: Vec<ElementIndex> = indices.into_iter().map(Index::to_element).collect();
+        members.sort_unstable();
+        members.dedup();
+        let id = cx.pe().fresh_id().0;
+        Section { id, collection: self.id, members: Arc::new(members), chare: PhantomData }
+    }
+}
+
+impl<C: Chare> Element<C> {
+    pub(crate) fn new(collection: CollectionId, index: ElementIndex, home: Option<PeId>) -> Self {
+        Self { collection, index, home, chare: PhantomData }
+    }
+
+    /// Stands where nothing could be made; the run is already ending.
+    pub(crate) fn nowhere() -> Self {
+        Self::new(CollectionId(u64::MAX), ElementIndex([0; 3]), None)
+    }
+
+    pub(crate) fn parts(&self) -> (CollectionId, ElementIndex, Option<PeId>) {
+        (self.collection, self.index, self.home)
+    }
+
+    /// Sends a message. Returns at once; see the crate's documentation for what is guaranteed of its order.
+    pub fn send<M: Message>(&self, cx: &mut impl Cx, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.send_with(cx, 0, message);
+    }
+
+    /// Sends a message with a priority (smaller is more urgent; 0 is ordinary).
+    pub fn send_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    where
+        C: Entry<M>,
+    {
+        let (collection, index, entry) = (self.collection, self.index, C::INDEX);
+        let make = |may_move| payload(message, may_move);
+        match self.home {
+            Some(pe) => cx.pe().send_to(pe, Target::Element { collection, index, entry }, priority, make),
+            None => cx.pe().send_element(collection, index, entry, priority, make),
+        }
+    }
+}
+
+impl<C: Chare<Index = u32>> Group<C> {
+    pub(crate) fn new(array: Array<C>) -> Self {
+        Self(array)
+    }
+
+    /// The element on that PE.
+    #[must_use]
+    pub fn on(&self, pe: u32) -> Element<C> {
+        self.0.at(pe)
+    }
+
+    /// The group as an array with one element per PE.
+    #[must_use]
+    pub fn as_array(&self) -> &Array<C> {
+        &self.0
+    }
+
+    /// Sends a message to every element.
+    pub fn broadcast<M: Message>(&self, cx: &mut impl Cx, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.0.broadcast(cx, message);
+    }
+}
+
+impl<C: Chare<Index = u32>> NodeGroup<C> {
+    pub(crate) fn new(array: Array<C>) -> Self {
+        Self(array)
+    }
+
+    /// The element on that node, counted from 0 over the nodes that have PEs.
+    #[must_use]
+    pub fn on(&self, node: u32) -> Element<C> {
+        self.0.at(node)
+    }
+
+    /// The group as an array with one element per node.
+    #[must_use]
+    pub fn as_array(&self) -> &Array<C> {
+        &self.0
+    }
+
+    /// Sends a message to every element.
+    pub fn broadcast<M: Message>(&self, cx: &mut impl Cx, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.0.broadcast(cx, message);
+    }
+}
+
+impl<C: Chare> Section<C> {
+    /// Count of members.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there is no member.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Sends a message to every member.
+    pub fn send<M: Message>(&self, cx: &mut impl Cx, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.send_with(cx, 0, message);
+    }
+
+    /// Sends a message to every member, with a priority (smaller is more urgent; 0 is ordinary).
+    pub fn send_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    where
+        C: Entry<M>,
+    {
+        let packed = pup::pack(&message);
+        let pe = cx.pe();
+        match pe.multicast(self.collection, &self.members, C::INDEX, priority, &packed) {
+            Ok(()) => {}
+            Err(Some(index)) => pe.fail(format!("a section of {} has no element {index:?}", C::NAME)),
+            // The array is not known here yet: element by element, these wait for it.
+            Err(None) => {
+                for &index in self.members.iter() {
+                    let copy = Payload::Packed(packed.clone());
+                    pe.send_element(self.collection, index, C::INDEX, priority, |_| copy);
+                }
+            }
+        }
+    }
+
+    /// Where the members live, and which of them (in index order) is at `index`.
+    pub(crate) fn plan(&self, pe: &mut Pe, index: ElementIndex) -> Option<(SectionPlan, u64)> {
+        let position = self.members.binary_search(&index).ok()? as u64;
+        let known = pe.collection(self.collection)?;
+        let topology = pe.node().topology();
+        let homes = || self.members.iter().filter_map(|m| known.pe_of(*m));
+        let plan = SectionPlan {
+            id: self.id,
+            here: homes().filter(|home| *home == pe.id()).count() as u64,
+            on_node: homes().filter(|home| topology.node_of(*home) == pe.node().id()).count() as u64,
+            total: self.members.len() as u64,
+            root: homes().next()?,
+        };
+        Some((plan, position))
+    }
+}

@@ -1,0 +1,56 @@
+//! Packing and unpacking (pup): values to bytes and back, with bulk arrays beside the body.
+
+use runtime::buffer::Buffer;
+use runtime::envelope::Packed;
+use runtime::object::PupError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::cell::RefCell;
+
+thread_local! {
+    /// Bulk arrays of the value that is being packed or unpacked on this thread, if one is.
+    static ATTACHMENTS: RefCell<Option<Vec<Buffer>>> = const { RefCell::new(None) };
+}
+
+/// A value as bytes. Bulk arrays inside it are shared, not copied.
+///
+/// # Panics
+/// If the type's `Serialize` fails, which for derived ones means a map or sequence without a length.
+#[must_use]
+pub fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
+    let outer = ATTACHMENTS.replace(Some(Vec::new()));
+    let body = postcard::to_extend(value, Vec::with_capacity(64));
+    let attachments = ATTACHMENTS.replace(outer).unwrap_or_default();
+    let body = body.expect("a message must be serialisable: no map or sequence of unknown length");
+    Packed { body: body.into(), attachments }
+}
+
+/// The value that [`pack`] made bytes of.
+///
+/// # Errors
+/// If the bytes do not hold a `T`, or more than one.
+pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
+    let outer = ATTACHMENTS.replace(Some(packed.attachments.clone()));
+    let result = postcard::take_from_bytes::<T>(&packed.body);
+    ATTACHMENTS.set(outer);
+    let wrong = |reason: String| PupError { expected: std::any::type_name::<T>(), reason };
+    match result {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(wrong(format!("{} bytes are left over", rest.len()))),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+/// Puts a bulk array beside the body that is being packed; its number, or `None` outside of [`pack`].
+pub(crate) fn attach(buffer: &Buffer) -> Option<u32> {
+    ATTACHMENTS.with_borrow_mut(|attachments| {
+        let attachments = attachments.as_mut()?;
+        attachments.push(buffer.clone());
+        u32::try_from(attachments.len() - 1).ok()
+    })
+}
+
+/// The bulk array of that number, of the value that is being unpacked.
+pub(crate) fn attached(number: u32) -> Option<Buffer> {
+    ATTACHMENTS.with_borrow(|attachments| attachments.as_ref()?.get(number as usize).cloned())
+}

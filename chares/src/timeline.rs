@@ -1,0 +1,101 @@
+//! What a run measured of itself: when its parts began and ended, what each node did meanwhile, and what
+//! the application says of its result. Reports are made of this.
+
+use runtime::monitor::wire::NodeSnapshot;
+use serde_json::{Map, Value};
+use std::time::{Duration, Instant};
+
+/// The parts of a run and its outcome.
+#[derive(Debug)]
+pub struct Timeline {
+    pub(crate) command: Instant,
+    pub(crate) started: Option<Instant>,
+    pub(crate) driven: Option<Instant>,
+    pub(crate) init_over: Option<Instant>,
+    pub(crate) timed_over: Option<Instant>,
+    pub(crate) before: Vec<NodeSnapshot>,
+    pub(crate) after: Vec<NodeSnapshot>,
+    pub(crate) rates: Vec<f64>,
+    pub(crate) work: Option<f64>,
+    pub(crate) shares: Vec<f64>,
+    pub(crate) verified: Option<bool>,
+    pub(crate) max_error: Option<f64>,
+    pub(crate) facts: Map<String, Value>,
+}
+
+impl Timeline {
+    /// Begins with the command.
+    #[must_use]
+    pub fn new(command: Instant) -> Self {
+        Self {
+            command,
+            started: None,
+            driven: None,
+            init_over: None,
+            timed_over: None,
+            before: Vec::new(),
+            after: Vec::new(),
+            rates: Vec::new(),
+            work: None,
+            shares: Vec::new(),
+            verified: None,
+            max_error: None,
+            facts: Map::new(),
+        }
+    }
+
+    /// States how many units of work the timed part does, in the unit of the kernel that speeds are
+    /// measured with. The ideal time follows from it.
+    pub fn work(&mut self, units: f64) {
+        self.work = Some(units);
+    }
+
+    /// States which share of the data each PE got, 0 to 1 each.
+    pub fn shares(&mut self, shares: Vec<f64>) {
+        self.shares = shares;
+    }
+
+    /// States whether the result was checked and found right, and its largest relative error.
+    pub fn verified(&mut self, is_right: bool, max_error: f64) {
+        self.verified = Some(is_right);
+        self.max_error = Some(max_error);
+    }
+
+    /// Adds a fact to the report, e.g. the algorithm and its parameters.
+    pub fn fact(&mut self, key: &str, value: impl Into<Value>) {
+        self.facts.insert(key.into(), value.into());
+    }
+
+    /// Seconds of the timed part, once it is over.
+    #[must_use]
+    pub fn timed(&self) -> Option<Duration> {
+        Some(self.timed_over?.duration_since(self.init_over?))
+    }
+
+    /// Seconds that the timed part would have taken had every PE worked at its measured rate all the time.
+    #[must_use]
+    pub fn ideal_seconds(&self) -> Option<f64> {
+        let rate: f64 = self.rates.iter().sum();
+        self.work.filter(|_| rate > 0.0).map(|work| work / rate)
+    }
+
+    /// Mixed-node efficiency of the timed part: ideal over elapsed time.
+    #[must_use]
+    pub fn efficiency(&self) -> Option<f64> {
+        Some(self.ideal_seconds()? / self.timed()?.as_secs_f64())
+    }
+
+    pub(crate) fn begin_timed(&mut self, before: Vec<NodeSnapshot>) {
+        self.before = before;
+        self.timed_over = None;
+        self.init_over = Some(Instant::now());
+    }
+
+    pub(crate) fn end_timed(&mut self) {
+        self.timed_over = Some(Instant::now());
+    }
+
+    pub(crate) fn set_after(&mut self, after: Vec<NodeSnapshot>) {
+        self.after = after;
+    }
+}

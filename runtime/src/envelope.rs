@@ -1,0 +1,211 @@
+//! What is put on a PE's queue: a target, a priority, and a payload that is a moved value or packed bytes.
+
+use crate::buffer::Buffer;
+use crate::ids::PeId;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::fmt;
+
+/// A chare collection (array, group or the single chares of a type) of the run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct CollectionId(pub u64);
+
+impl CollectionId {
+    /// The single chares of one type; they exist from the start on every PE.
+    #[must_use]
+    pub fn singles(chare_type: u16) -> Self {
+        Self(u64::from(chare_type))
+    }
+
+    /// The `serial`-th collection (counted from 1) that `creator` makes: unique without asking anybody.
+    #[must_use]
+    pub fn made_by(creator: PeId, serial: u32) -> Self {
+        Self((u64::from(creator.0) + 1) << 32 | u64::from(serial))
+    }
+
+    /// The chare type, if this stands for the single chares of a type.
+    #[must_use]
+    pub fn as_singles(self) -> Option<u16> {
+        u16::try_from(self.0).ok()
+    }
+}
+
+/// Place of an element in its collection: up to three dimensions, unused ones 0. For single chares it is
+/// the creating PE and a serial number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ElementIndex(pub [u32; 3]);
+
+impl fmt::Debug for ElementIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [i, 0, 0] => write!(f, "[{i}]"),
+            [i, j, 0] => write!(f, "[{i}, {j}]"),
+            [i, j, k] => write!(f, "[{i}, {j}, {k}]"),
+        }
+    }
+}
+
+/// A message, constructor argument or contribution as a value of the type that its receiver expects.
+pub type Value = Box<dyn Any + Send>;
+
+/// The same as bytes: a small body, and bulk buffers that are shared instead of copied.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Packed {
+    /// postcard.
+    pub body: Bytes,
+    /// Bulk numeric data, in the order in which the body refers to them.
+    pub attachments: Vec<Buffer>,
+}
+
+impl Packed {
+    /// Bytes of body and attachments.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.body.len() + self.attachments.iter().map(Buffer::len).sum::<usize>()
+    }
+}
+
+/// What a message says, moved or packed.
+pub enum Payload {
+    /// Moved by ownership inside a process.
+    Value(Value),
+    /// Came from another process, will go there, or is shared by several receivers.
+    Packed(Packed),
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(_) => f.write_str("Value"),
+            Self::Packed(packed) => packed.fmt(f),
+        }
+    }
+}
+
+/// Where the result of a reduction, or any reply, goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum CallbackTarget {
+    /// Nobody wants it.
+    Ignore,
+    /// The driver's waiting place of that number.
+    Slot(u64),
+    /// An entry method of one element; `home` for single chares, whose place their proxy knows.
+    Element {
+        /// Its collection.
+        collection: CollectionId,
+        /// Its place there.
+        index: ElementIndex,
+        /// Which entry method.
+        entry: u16,
+        /// The PE of a single chare.
+        home: Option<PeId>,
+    },
+    /// An entry method of every element.
+    All {
+        /// The collection.
+        collection: CollectionId,
+        /// Which entry method.
+        entry: u16,
+    },
+}
+
+/// A reduction partial's description; its values are the payload.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PartialHeader {
+    /// Collection whose elements contribute.
+    pub collection: CollectionId,
+    /// Section of that collection, or 0 for all of it.
+    pub section: u64,
+    /// Which reduction of the collection or section, counted from 0.
+    pub sequence: u32,
+    /// How the chare type combines the values.
+    pub reducer: u16,
+    /// Elements contained.
+    pub count: u64,
+    /// Elements that the receiving place expects (sections only: a combiner need not know the section).
+    pub expected: u64,
+    /// Next place after the receiving one (sections only).
+    pub then: Option<(PeId, u64)>,
+    /// Who gets the result.
+    pub callback: CallbackTarget,
+    /// Linear index, body length and number of attachments of each value; several only when ordered.
+    pub parts: Vec<(u64, u32, u16)>,
+    /// Values are kept apart and combined in index order at the root.
+    pub ordered: bool,
+}
+
+/// What a PE is to do with an envelope.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Target {
+    /// Run an entry method of one element.
+    Element {
+        /// Its collection.
+        collection: CollectionId,
+        /// Its place there.
+        index: ElementIndex,
+        /// Which entry method.
+        entry: u16,
+    },
+    /// Run an entry method of every element that lives on the PE.
+    All {
+        /// The collection.
+        collection: CollectionId,
+        /// Which entry method.
+        entry: u16,
+    },
+    /// Run an entry method of these elements, which live on the PE.
+    Section {
+        /// The collection.
+        collection: CollectionId,
+        /// The members on this PE.
+        members: Vec<ElementIndex>,
+        /// Which entry method.
+        entry: u16,
+    },
+    /// A collection came into being: construct the elements that live here (unless deferred).
+    Create(CollectionId),
+    /// Construct one element.
+    Insert {
+        /// Its collection.
+        collection: CollectionId,
+        /// Its place there.
+        index: ElementIndex,
+    },
+    /// Part of a reduction, from a PE or from another node.
+    Partial(Box<PartialHeader>),
+    /// For the driver's waiting place of that number.
+    Slot(u64),
+    /// Pass the payload on to whoever a callback names.
+    Relay(CallbackTarget),
+    /// Run the application's own kernel for a moment and tell the launcher the rate.
+    Measure {
+        /// Index of the kernel in the program table.
+        kernel: u16,
+        /// How long, in milliseconds.
+        budget_ms: u32,
+    },
+    /// End the PE's scheduler.
+    Stop,
+}
+
+/// One thing for a PE to do.
+#[derive(Debug)]
+pub struct Envelope {
+    /// What to do.
+    pub target: Target,
+    /// Smaller is more urgent; equal ones keep their order.
+    pub priority: i32,
+    /// What the message says.
+    pub payload: Payload,
+    /// Bytes counted in the node's backlog until the PE has dealt with this; 0 if it did not come by a link.
+    pub backlog_bytes: u64,
+}
+
+impl Envelope {
+    /// An envelope made inside this process.
+    #[must_use]
+    pub fn new(target: Target, priority: i32, payload: Payload) -> Self {
+        Self { target, priority, payload, backlog_bytes: 0 }
+    }
+}

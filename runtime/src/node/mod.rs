@@ -1,0 +1,509 @@
+//! A node: what the PEs of one process share, and how envelopes leave and enter it.
+
+mod router;
+pub mod variables;
+
+use crate::codec::{Control, Header, Spread, VariableKind};
+use crate::collection::Collection;
+use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, Target};
+use crate::frame::{BULK_BYTES, Class, Fabric, Frame};
+use crate::ids::{NodeId, PeId};
+use crate::monitor::wire::{NodeSnapshot, Phase};
+use crate::object::ProgramTable;
+use crate::pe::account::Account;
+use crate::pe::inbox::Inbox;
+use crate::proto::quiescence::{Counts, Quiescence};
+use crate::topology::Topology;
+use dashmap::DashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use variables::Variables;
+
+/// How a node behaves; the same on all nodes of a run unless the nodes file says otherwise.
+#[derive(Clone, Debug)]
+pub struct NodeSettings {
+    /// Pack and unpack every message and constructor argument, also inside the process (for tests).
+    pub always_pup: bool,
+    /// How long an idle PE spins before it sleeps; zero where threads outnumber cores.
+    pub spin: Duration,
+    /// Cores that PEs are pinned to, in their order; not pinned where there are fewer than PEs.
+    pub cores: Vec<usize>,
+    /// PEs use at most this share of their core, 0 to 1.
+    pub cpu_share: f64,
+    /// The application's arguments, for its kernel.
+    pub kernel_arguments: Vec<u8>,
+}
+
+impl Default for NodeSettings {
+    fn default() -> Self {
+        Self {
+            always_pup: false,
+            spin: Duration::ZERO,
+            cores: Vec::new(),
+            cpu_share: 1.0,
+            kernel_arguments: Vec::new(),
+        }
+    }
+}
+
+/// What the driver's waits react to.
+#[derive(Debug)]
+pub enum DriverEvent {
+    /// A result for one of its waiting places.
+    Slot(u64, Payload),
+    /// No message was anywhere.
+    Quiescent,
+    /// A variable is in place on that node.
+    VariableSet(NodeId, u64),
+    /// What a node had added to an accumulator.
+    Collected(NodeId, u64, Option<Packed>),
+    /// The rate that a PE reached with the kernel, in units of work per second.
+    Speed(PeId, f64),
+    /// A snapshot that was asked for.
+    Answer(u32, Box<NodeSnapshot>),
+    /// The run cannot go on: one sentence.
+    Failed(String),
+}
+
+/// What the launcher's supervision reacts to.
+#[derive(Debug)]
+pub enum LauncherEvent {
+    /// Counters of a node.
+    Snapshot(Box<NodeSnapshot>),
+    /// What the application is doing.
+    Phase(Phase),
+    /// The run cannot go on: who says so, and why.
+    Fault(NodeId, String),
+    /// A node lost its link to another.
+    LinkLost {
+        /// Who says so.
+        by: NodeId,
+        /// The other end.
+        peer: NodeId,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Where a launcher hears of its run.
+#[derive(Debug)]
+pub struct Ears {
+    /// The driver.
+    pub driver: Sender<DriverEvent>,
+    /// The supervision.
+    pub launcher: Sender<LauncherEvent>,
+}
+
+/// Messages and bytes between this node and others.
+#[derive(Debug, Default)]
+struct Traffic {
+    sent_messages: AtomicU64,
+    sent_bytes: AtomicU64,
+    received_messages: AtomicU64,
+    received_bytes: AtomicU64,
+    snapshots: AtomicU64,
+}
+
+/// One process of the run.
+pub struct Node {
+    id: NodeId,
+    topology: Topology,
+    program: Arc<ProgramTable>,
+    settings: NodeSettings,
+    start: Instant,
+    inboxes: Vec<Inbox>,
+    accounts: Vec<Account>,
+    driver_account: Account,
+    fabric: OnceLock<Arc<dyn Fabric>>,
+    ears: OnceLock<Ears>,
+    collections: DashMap<CollectionId, Arc<Collection>>,
+    variables: Variables,
+    /// Write-once variables set here that some nodes have not acknowledged: how many, and who waits.
+    unacknowledged: DashMap<u64, (u16, CallbackTarget, Packed)>,
+    speeds: RwLock<Arc<Vec<f64>>>,
+    quiescence: Mutex<Quiescence>,
+    is_init: AtomicBool,
+    has_failed: AtomicBool,
+    has_ended: AtomicBool,
+    backlog: AtomicU64,
+    traffic: Traffic,
+    measuring: Barrier,
+    on_end: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} with PEs {:?}", self.id, self.topology.pes(self.id))
+    }
+}
+
+impl Node {
+    /// A node whose PEs have not been started.
+    #[must_use]
+    pub fn new(
+        id: NodeId,
+        topology: Topology,
+        program: Arc<ProgramTable>,
+        settings: NodeSettings,
+    ) -> Arc<Self> {
+        let pes = topology.pes(id).len();
+        let speeds = vec![1.0; topology.pe_count() as usize];
+        Arc::new(Self {
+            id,
+            program,
+            settings,
+            start: Instant::now(),
+            inboxes: (0..pes).map(|_| Inbox::default()).collect(),
+            accounts: (0..pes).map(|_| Account::default()).collect(),
+            driver_account: Account::default(),
+            fabric: OnceLock::new(),
+            ears: OnceLock::new(),
+            collections: DashMap::new(),
+            variables: Variables::default(),
+            unacknowledged: DashMap::new(),
+            speeds: RwLock::new(Arc::new(speeds)),
+            quiescence: Mutex::new(Quiescence::new(id, topology.node_count())),
+            is_init: AtomicBool::new(true),
+            has_failed: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            backlog: AtomicU64::new(0),
+            traffic: Traffic::default(),
+            measuring: Barrier::new(pes.max(1)),
+            on_end: OnceLock::new(),
+            topology,
+        })
+    }
+
+    /// Connects the node with the others; once, before anything is sent.
+    pub fn connect(&self, fabric: Arc<dyn Fabric>) {
+        if self.fabric.set(fabric).is_err() {
+            tracing::error!("a node was connected twice");
+        }
+    }
+
+    /// Makes this node tell a launcher what it hears; once, on the launcher.
+    pub fn listen(&self, ears: Ears) {
+        if self.ears.set(ears).is_err() {
+            tracing::error!("a launcher listens twice");
+        }
+    }
+
+    /// Calls `action` when the launcher says that the run is over; once.
+    pub fn on_end(&self, action: impl Fn() + Send + Sync + 'static) {
+        if self.on_end.set(Box::new(action)).is_err() {
+            tracing::error!("a node's end was set twice");
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// The PEs of all nodes.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Chare types and kernels of the program.
+    #[must_use]
+    pub fn program(&self) -> &ProgramTable {
+        &self.program
+    }
+
+    /// How the node behaves.
+    #[must_use]
+    pub fn settings(&self) -> &NodeSettings {
+        &self.settings
+    }
+
+    /// Values that its PEs share.
+    #[must_use]
+    pub fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
+    /// Relative speeds of all PEs of the run, the fastest 1.0; all 1.0 until measured.
+    #[must_use]
+    pub fn speeds(&self) -> Arc<Vec<f64>> {
+        Arc::clone(&self.speeds.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sets the speeds on every node.
+    pub fn set_speeds(&self, speeds: Vec<f64>) {
+        self.each_compute_node(|node| self.control(node, Control::Speeds(speeds.clone())));
+        self.store_speeds(speeds);
+    }
+
+    /// Time since the node's start.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// The same in nanoseconds.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.now().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the program has not said `init_over` yet.
+    #[must_use]
+    pub fn is_init(&self) -> bool {
+        self.is_init.load(Ordering::Relaxed)
+    }
+
+    /// A collection, once its description has arrived here.
+    #[must_use]
+    pub fn collection(&self, id: CollectionId) -> Option<Arc<Collection>> {
+        self.collections.get(&id).map(|c| Arc::clone(&c))
+    }
+
+    /// Counters of the node and its PEs now.
+    #[must_use]
+    pub fn snapshot(&self) -> NodeSnapshot {
+        let now_ns = self.now_ns();
+        let first = self.topology.pes(self.id).start;
+        let name = |t, e| self.program.entry_name(t, e);
+        let pes = self.accounts.iter().zip(first..).map(|(a, pe)| a.snapshot(pe, now_ns, name)).collect();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        NodeSnapshot {
+            node: self.id.0,
+            sequence: self.traffic.snapshots.fetch_add(1, Ordering::Relaxed),
+            uptime_ns: now_ns,
+            memory_bytes: resident_bytes(),
+            sent_messages: read(&self.traffic.sent_messages),
+            sent_bytes: read(&self.traffic.sent_bytes),
+            received_messages: read(&self.traffic.received_messages),
+            received_bytes: read(&self.traffic.received_bytes),
+            pes,
+        }
+    }
+
+    /// Sends the counters to the launcher.
+    pub fn publish(&self) {
+        self.control(NodeId::LAUNCHER, Control::Snapshot(Box::new(self.snapshot())));
+    }
+
+    /// Ends the run with one sentence, as soon as the launcher hears of it.
+    pub fn fail(&self, sentence: String) {
+        if !self.has_failed.swap(true, Ordering::SeqCst) {
+            self.control(NodeId::LAUNCHER, Control::Fault(sentence));
+        }
+    }
+
+    /// Tells the launcher what the application is doing.
+    pub fn phase(&self, phase: Phase) {
+        self.control(NodeId::LAUNCHER, Control::Phase(phase));
+    }
+
+    /// Says on every node that initialisation is over.
+    pub fn set_init_over(&self, is_over: bool) {
+        self.spread(Spread::InitOver(is_over), Packed::default());
+    }
+
+    /// Begins to look for quiescence; the driver hears `Quiescent`. Only on the launcher.
+    pub fn start_quiescence(&self) {
+        self.quiescence().start();
+        self.pump_quiescence();
+    }
+
+    /// Goes on looking for quiescence; says when to call again.
+    pub fn pump_quiescence(&self) -> Option<Duration> {
+        let mut found = Vec::new();
+        let timeout = {
+            let mut quiescence = self.quiescence();
+            let now = self.now();
+            while let Some(output) = quiescence.poll(now) {
+                found.push(output);
+            }
+            quiescence.timeout()
+        };
+        self.act_on_quiescence(found);
+        timeout.map(|at| at.saturating_sub(self.now()))
+    }
+
+    /// Asks every node with PEs for a snapshot; the driver hears an `Answer` with `mark` from each.
+    pub fn ask_all(&self, mark: u32) {
+        self.each_compute_node(|node| self.control(node, Control::Ask(mark)));
+    }
+
+    /// Asks every node for what it added to an accumulator; the driver hears `Collected` from each.
+    pub fn collect_all(&self, id: u64) {
+        self.each_compute_node(|node| self.control(node, Control::Collect(id)));
+    }
+
+    /// Sets a variable on all nodes; the driver hears `VariableSet` from each if `acknowledge`.
+    pub fn set_variable(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed, acknowledge: bool) {
+        let acknowledge = acknowledge.then_some(self.id);
+        self.spread(Spread::Variable { id, kind, origin, acknowledge }, packed);
+    }
+
+    /// Relays `ready` to `callback` when every node has acknowledged the variable.
+    pub(crate) fn expect_everywhere(&self, id: u64, callback: CallbackTarget, ready: Packed) {
+        self.unacknowledged.insert(id, (self.topology.node_count(), callback, ready));
+    }
+
+    fn acknowledged(&self, id: u64) {
+        let Some(mut waiting) = self.unacknowledged.get_mut(&id) else { return };
+        waiting.0 -= 1;
+        if waiting.0 > 0 {
+            return;
+        }
+        drop(waiting);
+        let Some((_, (_, callback, ready))) = self.unacknowledged.remove(&id) else { return };
+        let Some(node) = self.topology.compute_nodes().find(|n| self.inboxes.is_empty() || *n == self.id)
+        else {
+            return;
+        };
+        let (pe, target) = (PeId(self.topology.pes(node).start), Target::Relay(callback));
+        if node == self.id {
+            self.push(pe, Envelope::new(target, 0, Payload::Packed(ready)));
+        } else {
+            let header = Header::ToPe { pe, priority: 0, target };
+            self.send_frame(node, Class::Small, crate::codec::encode(&header, ready));
+        }
+    }
+
+    /// Makes a collection known here and on all nodes, whose PEs then construct its elements.
+    pub fn create(&self, collection: Collection, init: Packed) {
+        self.spread(Spread::Collection(collection), init);
+    }
+
+    /// Ends all nodes in good order.
+    pub fn end_all(&self) {
+        self.each_compute_node(|node| self.control(node, Control::End));
+    }
+
+    /// Stops this node's PEs after the entry methods that run now.
+    pub fn stop_pes(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        for inbox in &self.inboxes {
+            inbox.push(Envelope::new(Target::Stop, i32::MIN, Payload::Packed(Packed::default())));
+        }
+    }
+
+    /// Whether the run has ended here.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
+    }
+
+    /// Puts an envelope into a PE of this node, or before the driver.
+    pub(crate) fn push(&self, pe: PeId, envelope: Envelope) {
+        if pe == PeId::DRIVER {
+            match envelope.target {
+                Target::Slot(slot) => self.tell_driver(DriverEvent::Slot(slot, envelope.payload)),
+                other => tracing::error!("the driver was sent {other:?}"),
+            }
+            return;
+        }
+        let first = self.topology.pes(self.id).start;
+        self.inboxes[(pe.0 - first) as usize].push(envelope);
+    }
+
+    pub(crate) fn inbox(&self, rank: usize) -> &Inbox {
+        &self.inboxes[rank]
+    }
+
+    pub(crate) fn account(&self, pe: PeId) -> &Account {
+        if pe == PeId::DRIVER {
+            return &self.driver_account;
+        }
+        &self.accounts[(pe.0 - self.topology.pes(self.id).start) as usize]
+    }
+
+    pub(crate) fn measuring(&self) -> &Barrier {
+        &self.measuring
+    }
+
+    /// Bytes that came by links and wait for PEs.
+    pub(crate) fn backlog(&self) -> u64 {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
+    /// A PE has dealt with an envelope that came by a link.
+    pub(crate) fn backlog_fell(&self, bytes: u64) {
+        self.backlog.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a message or result that the driver took.
+    pub fn driver_processed(&self) {
+        self.driver_account.processed();
+    }
+
+    pub(crate) fn control(&self, to: NodeId, control: Control) {
+        self.control_with(to, control, Packed::default());
+    }
+
+    pub(crate) fn control_with(&self, to: NodeId, control: Control, payload: Packed) {
+        if to == self.id {
+            self.handle_control(self.id, control, payload);
+        } else {
+            self.send_frame(to, Class::Control, crate::codec::encode(&Header::Control(control), payload));
+        }
+    }
+
+    fn tell_driver(&self, event: DriverEvent) {
+        if let Some(ears) = self.ears.get() {
+            // A driver that has gone needs no events.
+            let _ = ears.driver.send(event);
+        }
+    }
+
+    fn tell_launcher(&self, event: LauncherEvent) {
+        if let Some(ears) = self.ears.get() {
+            let _ = ears.launcher.send(event);
+        }
+    }
+
+    fn each_compute_node(&self, action: impl FnMut(NodeId)) {
+        self.topology.compute_nodes().for_each(action);
+    }
+
+    fn store_speeds(&self, speeds: Vec<f64>) {
+        *self.speeds.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(speeds);
+    }
+
+    fn quiescence(&self) -> MutexGuard<'_, Quiescence> {
+        self.quiescence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counts(&self) -> Counts {
+        let each = self.accounts.iter().chain(std::iter::once(&self.driver_account)).map(Account::counts);
+        let (created, processed) =
+            each.fold((0, 0), |(c, p), (created, processed)| (c + created, p + processed));
+        Counts { created, processed }
+    }
+
+    /// Hands a frame to the fabric and counts it.
+    pub(crate) fn send_frame(&self, to: NodeId, class: Class, frame: Frame) {
+        let Some(fabric) = self.fabric.get() else {
+            tracing::error!("{:?} sends to {to:?} before it is connected", self.id);
+            return;
+        };
+        if class != Class::Control {
+            self.traffic.sent_messages.fetch_add(1, Ordering::Relaxed);
+            self.traffic.sent_bytes.fetch_add(frame.len_bytes() as u64, Ordering::Relaxed);
+        }
+        fabric.send(to, class, frame);
+    }
+}
+
+/// Class in which a message of that many bytes travels.
+pub(crate) fn class_of(len_bytes: usize) -> Class {
+    if len_bytes < BULK_BYTES { Class::Small } else { Class::Bulk }
+}
+
+/// Resident memory of this process; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
+}

@@ -1,0 +1,209 @@
+//! What a node does with what links bring, and how things reach all nodes.
+
+use super::{DriverEvent, LauncherEvent, Node, class_of};
+use crate::codec::{Control, DecodeError, Header, Spread, check_pe, check_target, decode, encode};
+use crate::envelope::{Envelope, Packed, Payload, Target};
+use crate::frame::{Class, Frame, Receiver};
+use crate::ids::{NodeId, PeId};
+use crate::proto::quiescence::QuiescenceOutput;
+use crate::proto::tree;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Receiver for Node {
+    fn receive(&self, from: NodeId, class: Class, frame: Frame) {
+        let len_bytes = frame.len_bytes() as u64;
+        if class != Class::Control {
+            self.traffic.received_messages.fetch_add(1, Ordering::Relaxed);
+            self.traffic.received_bytes.fetch_add(len_bytes, Ordering::Relaxed);
+        }
+        if let Err(error) = self.accept(from, frame, len_bytes) {
+            self.fail(format!("{:?} sent {:?} something that it cannot take: {error}", from, self.id));
+        }
+    }
+
+    fn backlog_bytes(&self) -> u64 {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
+    fn link_lost(&self, peer: NodeId, reason: String) {
+        if self.has_ended() {
+            return;
+        }
+        self.control(NodeId::LAUNCHER, Control::LinkLost(peer, reason));
+    }
+}
+
+impl Node {
+    fn accept(&self, from: NodeId, frame: Frame, len_bytes: u64) -> Result<(), DecodeError> {
+        let (header, payload) = decode(frame)?;
+        match header {
+            Header::ToPe { pe, priority, target } => {
+                check_pe(pe, &self.topology)?;
+                check_target(&target, &self.program, |id| self.collection(id))?;
+                if self.topology.node_of(pe) != self.id {
+                    return Err(DecodeError::Unknown(format!("{pe:?} here")));
+                }
+                self.push_arrived(pe, Envelope::new(target, priority, Payload::Packed(payload)), len_bytes);
+            }
+            Header::Spread { root, what } => {
+                if root.0 >= self.topology.node_count() {
+                    return Err(DecodeError::Unknown(format!("{root:?}")));
+                }
+                self.pass_on(root, &what, &payload);
+                self.take_spread(what, payload)?;
+            }
+            Header::Control(control) => self.handle_control(from, control, payload),
+        }
+        Ok(())
+    }
+
+    fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
+        if pe != PeId::DRIVER {
+            envelope.backlog_bytes = len_bytes;
+            self.backlog.fetch_add(len_bytes, Ordering::Relaxed);
+        }
+        self.push(pe, envelope);
+    }
+
+    /// Makes something reach every node that has PEs, this one included if it has.
+    pub(crate) fn spread(&self, what: Spread, payload: Packed) {
+        let has_pes = !self.inboxes.is_empty();
+        if has_pes {
+            self.pass_on(self.id, &what, &payload);
+            if matches!(what, Spread::Collection(_) | Spread::Variable { .. }) {
+                // The driver may be handed a proxy of it, so the launcher has to know it too.
+                let header = Header::Spread { root: self.id, what: what.clone() };
+                let class = spread_class(&what, &payload);
+                self.send_frame(NodeId::LAUNCHER, class, encode(&header, payload.clone()));
+            }
+        } else if let Some(root) = self.topology.compute_nodes().next() {
+            // The launcher is not part of the tree: whatever it spreads begins at the first node.
+            let class = spread_class(&what, &payload);
+            let header = Header::Spread { root, what: what.clone() };
+            self.send_frame(root, class, encode(&header, payload.clone()));
+        }
+        if let Err(error) = self.take_spread(what, payload) {
+            self.fail(format!("{:?} spread something wrong: {error}", self.id));
+        }
+    }
+
+    fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) {
+        let members: Vec<NodeId> = self.topology.compute_nodes().collect();
+        let (Ok(me), Ok(root_at)) = (members.binary_search(&self.id), members.binary_search(&root)) else {
+            return;
+        };
+        let place = |at: usize| u32::try_from(at).expect("a run has fewer than 65,536 nodes");
+        for child in tree::children(place(root_at), place(me), place(members.len())) {
+            let header = Header::Spread { root, what: what.clone() };
+            let class = spread_class(what, payload);
+            self.send_frame(members[child as usize], class, encode(&header, payload.clone()));
+        }
+    }
+
+    fn take_spread(&self, what: Spread, payload: Packed) -> Result<(), DecodeError> {
+        match what {
+            Spread::Envelope { priority, target } => {
+                check_target(&target, &self.program, |id| self.collection(id))?;
+                self.push_to_all(&target, priority, &payload);
+            }
+            Spread::Collection(collection) => {
+                collection
+                    .check(self.topology.pe_count())
+                    .map_err(|error| DecodeError::Unknown(error.to_string()))?;
+                if usize::from(collection.chare_type) >= self.program.chare_types.len() {
+                    return Err(DecodeError::Unknown(format!("chare type {}", collection.chare_type)));
+                }
+                let id = collection.id;
+                self.collections.insert(id, Arc::new(collection));
+                self.push_to_all(&Target::Create(id), 0, &payload);
+            }
+            Spread::Variable { id, kind, origin, acknowledge } => {
+                self.variables.arrive(id, kind, origin, payload);
+                if let Some(node) = acknowledge.filter(|n| n.0 < self.topology.node_count()) {
+                    self.control(node, Control::VariableSet(id));
+                }
+            }
+            Spread::InitOver(is_over) => self.is_init.store(!is_over, Ordering::Relaxed),
+        }
+        Ok(())
+    }
+
+    fn push_to_all(&self, target: &Target, priority: i32, payload: &Packed) {
+        for pe in self.topology.pes(self.id) {
+            let envelope = Envelope::new(target.clone(), priority, Payload::Packed(payload.clone()));
+            self.push_arrived(PeId(pe), envelope, payload.len_bytes() as u64);
+        }
+    }
+
+    pub(crate) fn handle_control(&self, from: NodeId, control: Control, payload: Packed) {
+        match control {
+            Control::Membership(_) => tracing::debug!("{from:?} speaks of start-up after the start"),
+            Control::Quiescence(message) => {
+                let result = self.quiescence().handle(from, message, self.now(), || self.counts());
+                match result {
+                    Ok(()) => {
+                        self.pump_quiescence();
+                    }
+                    Err(error) => tracing::warn!("{from:?}: {error}"),
+                }
+            }
+            Control::Snapshot(snapshot) => self.tell_launcher(LauncherEvent::Snapshot(snapshot)),
+            Control::Ask(mark) => self.control(from, Control::Answer(mark, Box::new(self.snapshot()))),
+            Control::Answer(mark, snapshot) => self.tell_driver(DriverEvent::Answer(mark, snapshot)),
+            Control::Fault(sentence) => {
+                self.tell_driver(DriverEvent::Failed(sentence.clone()));
+                self.tell_launcher(LauncherEvent::Fault(from, sentence));
+            }
+            Control::LinkLost(peer, reason) => {
+                self.tell_launcher(LauncherEvent::LinkLost { by: from, peer, reason });
+            }
+            Control::VariableSet(id) => {
+                self.acknowledged(id);
+                self.tell_driver(DriverEvent::VariableSet(from, id));
+            }
+            Control::Speed(pe, rate) => self.tell_driver(DriverEvent::Speed(pe, rate)),
+            Control::Speeds(speeds) => {
+                let is_sane = |s: &f64| s.is_finite() && *s > 0.0;
+                if speeds.len() == self.topology.pe_count() as usize && speeds.iter().all(is_sane) {
+                    self.store_speeds(speeds);
+                } else {
+                    tracing::warn!("{from:?} sent speeds that are none");
+                }
+            }
+            Control::Collect(id) => {
+                let sum = self.variables.collect(id);
+                let payload = sum.unwrap_or_default();
+                self.control_with(from, Control::Collected(id), payload);
+            }
+            Control::Collected(id) => {
+                let sum = (!payload.body.is_empty() || !payload.attachments.is_empty()).then_some(payload);
+                self.tell_driver(DriverEvent::Collected(from, id, sum));
+            }
+            Control::Phase(phase) => self.tell_launcher(LauncherEvent::Phase(phase)),
+            Control::End => {
+                if from == NodeId::LAUNCHER
+                    && let Some(action) = self.on_end.get()
+                {
+                    action();
+                }
+            }
+        }
+    }
+
+    pub(super) fn act_on_quiescence(&self, outputs: Vec<QuiescenceOutput>) {
+        for output in outputs {
+            match output {
+                QuiescenceOutput::Send { to, message } => self.control(to, Control::Quiescence(message)),
+                QuiescenceOutput::Quiescent { .. } => self.tell_driver(DriverEvent::Quiescent),
+            }
+        }
+    }
+}
+
+fn spread_class(what: &Spread, payload: &Packed) -> Class {
+    match what {
+        Spread::InitOver(_) => Class::Control,
+        _ => class_of(payload.len_bytes()),
+    }
+}

@@ -1,0 +1,190 @@
+//! Values that all PEs of a node share without copies: readonly, write-once, monotonic, accumulator.
+//!
+//! They arrive as bytes and are unpacked when somebody who knows their type first reads them.
+
+use crate::codec::VariableKind;
+use crate::envelope::{Packed, Value};
+use crate::ids::PeId;
+use crate::object::PupError;
+use dashmap::DashMap;
+use rustc_hash::FxHashMap;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+type Shared = Arc<dyn Any + Send + Sync>;
+
+/// The variables of one node.
+#[derive(Default)]
+pub struct Variables {
+    values: DashMap<u64, Slot>,
+    sums: DashMap<u64, Sum>,
+}
+
+#[derive(Default)]
+struct Slot {
+    value: Option<Shared>,
+    /// Not unpacked yet; at most one per origin, since each origin's later value supersedes its earlier one.
+    arrived: FxHashMap<PeId, Packed>,
+}
+
+struct Sum {
+    value: Value,
+    pack: fn(&Value) -> Packed,
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variables({} values, {} sums)", self.values.len(), self.sums.len())
+    }
+}
+
+impl Variables {
+    /// A value arrived from `origin`. A second value of a variable that is set once is ignored.
+    pub fn arrive(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed) {
+        let mut slot = self.values.entry(id).or_default();
+        let is_set = slot.value.is_some() || !slot.arrived.is_empty();
+        if kind == VariableKind::Monotonic || !is_set {
+            slot.arrived.insert(origin, packed);
+        }
+    }
+
+    /// Sets a value that this process already has in its unpacked form.
+    pub fn set<T: Send + Sync + 'static>(&self, id: u64, value: Arc<T>) {
+        self.values.entry(id).or_default().value = Some(value);
+    }
+
+    /// The value, shared with all readers on this node; `None` while it has not arrived. `better` says
+    /// whether its first argument improves on its second (never, for variables that are set once).
+    ///
+    /// # Errors
+    /// If the bytes that arrived are not a `T`, or the variable is of another type.
+    pub fn read<T: Send + Sync + 'static>(
+        &self,
+        id: u64,
+        unpack: impl Fn(&Packed) -> Result<T, PupError>,
+        better: impl Fn(&T, &T) -> bool,
+    ) -> Result<Option<Arc<T>>, PupError> {
+        let Some(known) = self.values.get(&id) else { return Ok(None) };
+        let wrong_type = |_| PupError {
+            expected: std::any::type_name::<T>(),
+            reason: format!("variable {id:x} is of another type"),
+        };
+        if known.arrived.is_empty() {
+            return known.value.clone().map(|v| v.downcast::<T>().map_err(wrong_type)).transpose();
+        }
+        drop(known);
+        let mut slot = self.values.entry(id).or_default();
+        let mut best = slot.value.take().map(|v| v.downcast::<T>().map_err(wrong_type)).transpose()?;
+        for (_, packed) in std::mem::take(&mut slot.arrived) {
+            let candidate = unpack(&packed)?;
+            if best.as_ref().is_none_or(|best| better(&candidate, best)) {
+                best = Some(Arc::new(candidate));
+            }
+        }
+        slot.value = best.clone().map(|v| v as Shared);
+        Ok(best)
+    }
+
+    /// Improves a monotonic variable on this node; says whether `candidate` was an improvement here.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn improve<T: Send + Sync + 'static>(
+        &self,
+        id: u64,
+        candidate: T,
+        unpack: impl Fn(&Packed) -> Result<T, PupError>,
+        better: impl Fn(&T, &T) -> bool,
+    ) -> Result<bool, PupError> {
+        let best = self.read(id, unpack, &better)?;
+        // Between the read and this write another PE may have improved it; look again under the lock.
+        let mut slot = self.values.entry(id).or_default();
+        let current = slot.value.clone().and_then(|v| v.downcast::<T>().ok()).or(best);
+        let is_better = current.is_none_or(|current| better(&candidate, &current));
+        if is_better {
+            slot.value = Some(Arc::new(candidate));
+        }
+        Ok(is_better)
+    }
+
+    /// Adds to an accumulator on this node.
+    pub fn add(&self, id: u64, value: Value, combine: fn(&mut Value, Value), pack: fn(&Value) -> Packed) {
+        match self.sums.entry(id) {
+            dashmap::Entry::Occupied(mut sum) => combine(&mut sum.get_mut().value, value),
+            dashmap::Entry::Vacant(empty) => {
+                empty.insert(Sum { value, pack });
+            }
+        }
+    }
+
+    /// What has been added to an accumulator on this node since the last time; nothing remains.
+    #[must_use]
+    pub fn collect(&self, id: u64) -> Option<Packed> {
+        self.sums.remove(&id).map(|(_, sum)| (sum.pack)(&sum.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unpack(packed: &Packed) -> Result<u64, PupError> {
+        let bytes: [u8; 8] = packed.body[..]
+            .try_into()
+            .map_err(|_| PupError { expected: "u64", reason: format!("{} bytes", packed.body.len()) })?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn packed(value: u64) -> Packed {
+        Packed { body: value.to_le_bytes().to_vec().into(), attachments: Vec::new() }
+    }
+
+    #[test]
+    fn a_value_set_once_stays() {
+        let variables = Variables::default();
+        let read = || variables.read(1, unpack, |_, _| false).unwrap().map(|v| *v);
+        assert_eq!(read(), None);
+        variables.arrive(1, VariableKind::Once, PeId(0), packed(5));
+        variables.arrive(1, VariableKind::Once, PeId(1), packed(6));
+        assert_eq!(read(), Some(5));
+        variables.arrive(1, VariableKind::Once, PeId(1), packed(7));
+        assert_eq!(read(), Some(5));
+    }
+
+    #[test]
+    fn monotonic_keeps_the_best_of_all_origins() {
+        let variables = Variables::default();
+        for (origin, value) in [(0, 9), (1, 4), (0, 7), (2, 8)] {
+            variables.arrive(1, VariableKind::Monotonic, PeId(origin), packed(value));
+        }
+        let less = |a: &u64, b: &u64| a < b;
+        assert_eq!(*variables.read(1, unpack, less).unwrap().unwrap(), 4);
+        assert!(!variables.improve(1, 5, unpack, less).unwrap());
+        assert!(variables.improve(1, 3, unpack, less).unwrap());
+        assert_eq!(*variables.read(1, unpack, less).unwrap().unwrap(), 3);
+    }
+
+    #[test]
+    fn bytes_of_another_type_are_an_error() {
+        let variables = Variables::default();
+        variables.arrive(1, VariableKind::Once, PeId(0), Packed::default());
+        assert!(variables.read(1, unpack, |_, _| false).is_err());
+        variables.set(2, Arc::new("text"));
+        assert!(variables.read(2, unpack, |_, _| false).is_err());
+    }
+
+    #[test]
+    fn accumulators_are_emptied_by_collecting() {
+        let variables = Variables::default();
+        let combine: fn(&mut Value, Value) = |a, b| {
+            let b = *b.downcast_ref::<u64>().unwrap();
+            *a.downcast_mut::<u64>().unwrap() += b;
+        };
+        let pack: fn(&Value) -> Packed = |v| packed(*v.downcast_ref::<u64>().unwrap());
+        variables.add(1, Box::new(2u64), combine, pack);
+        variables.add(1, Box::new(3u64), combine, pack);
+        assert_eq!(unpack(&variables.collect(1).unwrap()).unwrap(), 5);
+        assert!(variables.collect(1).is_none());
+    }
+}

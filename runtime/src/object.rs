@@ -1,0 +1,155 @@
+//! What the runtime knows of user types: tables of function pointers, and the elements of a PE behind a trait.
+
+use crate::envelope::{CollectionId, ElementIndex, Packed, Payload, Value};
+use crate::pe::Pe;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes that do not hold what their receiver expects; the sender was built differently or is broken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message does not decode as {expected}: {reason}")]
+pub struct PupError {
+    /// The type that was expected.
+    pub expected: &'static str,
+    /// What was wrong.
+    pub reason: String,
+}
+
+/// How values of a reduction are combined and travel.
+#[derive(Clone, Copy)]
+pub struct Reducer {
+    /// Name of the contributed type.
+    pub name: &'static str,
+    /// Adds the second to the first.
+    pub combine: fn(&mut Value, Value),
+    /// Value to bytes.
+    pub pack: fn(&Value) -> Packed,
+    /// Bytes to value.
+    pub unpack: fn(&Packed) -> Result<Value, PupError>,
+}
+
+/// A chare type of the program.
+#[derive(Clone)]
+pub struct ChareType {
+    /// Its name, unique in the program.
+    pub name: &'static str,
+    /// Names of its entry methods; their position is the entry's number on the wire.
+    pub entries: &'static [&'static str],
+    /// Its reductions; their position is the reducer's number on the wire.
+    pub reducers: Vec<Reducer>,
+    /// An empty store for elements of this type.
+    pub new_store: fn(CollectionId) -> Box<dyn Store>,
+}
+
+/// Part of an application that measures a PE's speed: one call does a piece of the application's own work
+/// and returns how many units of work that was.
+pub type KernelCall = Box<dyn FnMut() -> f64>;
+
+/// The kernel by which speeds are measured.
+#[derive(Clone)]
+pub struct Kernel {
+    /// Name, part of the key under which measured speeds are kept.
+    pub name: String,
+    /// Prepares the kernel from the application's packed arguments.
+    pub prepare: Prepare,
+}
+
+/// Makes a kernel ready to run from the application's packed arguments.
+pub type Prepare = Arc<dyn Fn(&[u8]) -> Result<KernelCall, PupError> + Send + Sync>;
+
+/// Everything that all nodes of a run must agree on, in order.
+#[derive(Clone, Default)]
+pub struct ProgramTable {
+    /// Name of the program.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its chare types.
+    pub chare_types: Vec<ChareType>,
+    /// Its kernels.
+    pub kernels: Vec<Kernel>,
+}
+
+impl ProgramTable {
+    /// One line per chare type, in order; nodes that differ in a line are refused.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let type_line = |t: &ChareType| {
+            let reducers: Vec<_> = t.reducers.iter().map(|r| r.name).collect();
+            format!("{}: {}; reduces {}", t.name, t.entries.join(" "), reducers.join(" "))
+        };
+        let head = format!("program {} {}", self.name, self.version);
+        let kernels = self.kernels.iter().map(|k| format!("kernel {}", k.name));
+        std::iter::once(head).chain(self.chare_types.iter().map(type_line)).chain(kernels).collect()
+    }
+
+    /// `Type: Entry`, for people.
+    #[must_use]
+    pub fn entry_name(&self, chare_type: u16, entry: u16) -> String {
+        let Some(t) = self.chare_types.get(usize::from(chare_type)) else { return "?".into() };
+        let entry = match entry {
+            CONSTRUCTOR => "(constructor)",
+            REDUCTION => "(reduction)",
+            entry => t.entries.get(usize::from(entry)).copied().unwrap_or("?"),
+        };
+        format!("{}: {entry}", t.name)
+    }
+}
+
+/// Stands for a constructor where an entry number is shown.
+pub const CONSTRUCTOR: u16 = u16::MAX;
+/// Stands for combining contributions where an entry number is shown.
+pub const REDUCTION: u16 = u16::MAX - 1;
+
+impl fmt::Debug for ProgramTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.lines()).finish()
+    }
+}
+
+/// Why a store did not run an entry method.
+#[derive(Debug)]
+pub enum Undelivered {
+    /// The element is not there (yet); the payload comes back.
+    Missing(Payload),
+    /// The element was there and is gone; the message is dropped.
+    Gone,
+    /// The message is not one that the element takes.
+    Bad(PupError),
+}
+
+/// The elements of one collection that live on one PE.
+pub trait Store: Send + Any {
+    /// Runs entry method `entry` of the element at `index` to its end.
+    ///
+    /// # Errors
+    /// When the element is not there or the payload is not what the entry method takes.
+    fn deliver(
+        &mut self,
+        index: ElementIndex,
+        entry: u16,
+        payload: Payload,
+        pe: &mut Pe,
+    ) -> Result<(), Undelivered>;
+
+    /// Runs entry method `entry` of every element, in index order; says how many there were.
+    ///
+    /// # Errors
+    /// When the payload is not what the entry method takes.
+    fn deliver_all(&mut self, entry: u16, payload: &Packed, pe: &mut Pe) -> Result<u64, PupError>;
+
+    /// Constructs the element at `index`; replaces none.
+    ///
+    /// # Errors
+    /// When the payload is not the constructor's argument.
+    fn insert(&mut self, index: ElementIndex, init: Payload, pe: &mut Pe) -> Result<(), PupError>;
+
+    /// Count of elements.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

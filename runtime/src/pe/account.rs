@@ -1,0 +1,156 @@
+//! What a PE did with its time and its messages: counters that others read without stopping it.
+
+use crate::monitor::wire::{PeSnapshot, PeState};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Counters of one PE. Only the PE itself writes them, so plain load-and-store increments are exact.
+#[derive(Debug, Default)]
+pub struct Account {
+    /// State in the low two bits, start of the state in the others; one word, so both are read together.
+    current: AtomicU64,
+    totals_ns: [AtomicU64; 4],
+    entries: AtomicU64,
+    chares: AtomicU64,
+    sent: AtomicU64,
+    created: AtomicU64,
+    processed: AtomicU64,
+    queued: AtomicU64,
+    queued_bytes: AtomicU64,
+    running: AtomicU32,
+}
+
+impl Account {
+    /// Books the time since the last switch and begins `state`; `now_ns` counts from the node's start.
+    pub fn switch(&self, state: PeState, now_ns: u64) {
+        let (previous, since_ns) = unpack(self.current.load(Ordering::Relaxed));
+        bump(&self.totals_ns[previous as usize], now_ns.saturating_sub(since_ns));
+        self.current.store(now_ns << 2 | state as u64, Ordering::Release);
+    }
+
+    /// The current state.
+    pub fn state(&self) -> PeState {
+        unpack(self.current.load(Ordering::Relaxed)).0
+    }
+
+    /// An entry method of `chare_type` begins or has begun.
+    pub fn entered(&self, chare_type: u16, entry: u16) {
+        bump(&self.entries, 1);
+        self.running.store(u32::from(chare_type) << 16 | u32::from(entry), Ordering::Relaxed);
+    }
+
+    /// Further entry methods of the same broadcast ran.
+    pub fn entered_more(&self, count: u64) {
+        bump(&self.entries, count);
+    }
+
+    /// Chares came to live here, or left.
+    pub fn chares(&self, added: i64) {
+        bump(&self.chares, added.cast_unsigned());
+    }
+
+    /// A chare sent a message that `receivers` PEs will process.
+    pub fn created(&self, receivers: u64) {
+        bump(&self.sent, 1);
+        bump(&self.created, receivers);
+    }
+
+    /// A message has been processed; what it caused has been counted as created before.
+    pub fn processed(&self) {
+        bump(&self.processed, 1);
+    }
+
+    /// Messages and bytes that wait now.
+    pub fn queued(&self, messages: usize, bytes: u64) {
+        self.queued.store(messages as u64, Ordering::Relaxed);
+        self.queued_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Messages created by this PE (counted once per receiving PE) and processed by it, for quiescence.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        let processed = self.processed.load(Ordering::Acquire);
+        (self.created.load(Ordering::Acquire), processed)
+    }
+
+    /// All counters, with the time of the running state included up to `now_ns`.
+    #[must_use]
+    pub fn snapshot(&self, pe: u32, now_ns: u64, entry_name: impl FnOnce(u16, u16) -> String) -> PeSnapshot {
+        let (mut times, current) = self.consistent_times();
+        let (state, since_ns) = unpack(current);
+        times[state as usize] += now_ns.saturating_sub(since_ns);
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let running = self.running.load(Ordering::Relaxed);
+        PeSnapshot {
+            pe,
+            state,
+            idle_ns: times[PeState::Idle as usize],
+            compute_ns: times[PeState::Compute as usize],
+            init_ns: times[PeState::Init as usize],
+            overhead_ns: times[PeState::Overhead as usize],
+            entries: read(&self.entries),
+            chares: read(&self.chares),
+            sent_messages: read(&self.sent),
+            queue_messages: read(&self.queued),
+            queue_bytes: read(&self.queued_bytes),
+            entry: if read(&self.entries) == 0 {
+                String::new()
+            } else {
+                entry_name((running >> 16) as u16, (running & 0xffff) as u16)
+            },
+        }
+    }
+
+    /// Totals and current state from between two switches; a PE that switches faster than this reads gets
+    /// the last try, which is off by less than one entry.
+    fn consistent_times(&self) -> ([u64; 4], u64) {
+        let read = || std::array::from_fn(|i| self.totals_ns[i].load(Ordering::Acquire));
+        for _ in 0..8 {
+            let before = self.current.load(Ordering::Acquire);
+            let times = read();
+            if self.current.load(Ordering::Acquire) == before {
+                return (times, before);
+            }
+        }
+        (read(), self.current.load(Ordering::Acquire))
+    }
+}
+
+fn unpack(current: u64) -> (PeState, u64) {
+    let state = match current & 3 {
+        0 => PeState::Idle,
+        1 => PeState::Compute,
+        2 => PeState::Init,
+        _ => PeState::Overhead,
+    };
+    (state, current >> 2)
+}
+
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_add_up_to_the_age_of_the_node() {
+        let account = Account::default();
+        account.switch(PeState::Init, 100);
+        account.switch(PeState::Overhead, 350);
+        account.switch(PeState::Compute, 400);
+        account.entered(2, 7);
+        let snapshot = account.snapshot(3, 1000, |t, e| format!("{t}:{e}"));
+        assert_eq!((snapshot.idle_ns, snapshot.init_ns), (100, 250));
+        assert_eq!((snapshot.overhead_ns, snapshot.compute_ns), (50, 600));
+        assert_eq!((snapshot.state, snapshot.entry.as_str()), (PeState::Compute, "2:7"));
+    }
+
+    #[test]
+    fn chares_can_come_and_go() {
+        let account = Account::default();
+        account.chares(3);
+        account.chares(-2);
+        assert_eq!(account.snapshot(0, 0, |_, _| String::new()).chares, 1);
+    }
+}

@@ -1,0 +1,271 @@
+//! Reductions on their way: element → PE → a combining PE of the node → up the tree of nodes → root.
+//!
+//! A place passes a partial on when it holds as many elements as live below it. Counts follow the places
+//! where elements were *created*, so that a moved element can go on contributing there (a later capability).
+
+use super::{Partials, Pe};
+use crate::collection::Collection;
+use crate::envelope::{CallbackTarget, CollectionId, Packed, PartialHeader, Payload, Target, Value};
+use crate::ids::{NodeId, PeId};
+use crate::object::{PupError, Reducer};
+use crate::proto::reduction::{Partial, PartialValue};
+use crate::proto::tree;
+use rustc_hash::FxHashMap;
+
+/// What one element adds to a reduction.
+pub struct Contribution {
+    /// Its collection.
+    pub collection: CollectionId,
+    /// Its section, if the reduction is over one.
+    pub section: Option<SectionPlan>,
+    /// Which reduction of the collection or section this is for the element, from 0.
+    pub sequence: u32,
+    /// How values combine: position in the chare type's list.
+    pub reducer: u16,
+    /// Who gets the result; the same from all elements.
+    pub callback: CallbackTarget,
+    /// Combine in index order, at the root.
+    pub is_ordered: bool,
+    /// Row-major position of the element, or its position in the section.
+    pub linear: u64,
+    /// What it adds.
+    pub value: Value,
+}
+
+/// Where the members of a section live, as seen from one PE.
+#[derive(Clone, Copy, Debug)]
+pub struct SectionPlan {
+    /// The section's identity.
+    pub id: u64,
+    /// Members on this PE.
+    pub here: u64,
+    /// Members on this node.
+    pub on_node: u64,
+    /// All members.
+    pub total: u64,
+    /// Where the result comes together.
+    pub root: PeId,
+}
+
+/// The tables of a PE: for its own elements, for its node, and for sections whose root it is.
+#[derive(Default)]
+pub(crate) struct Places {
+    own: Partials,
+    node: Partials,
+    root: Partials,
+    below: FxHashMap<CollectionId, u64>,
+}
+
+impl Pe {
+    /// Adds an element's value to a reduction.
+    pub fn contribute(&mut self, contribution: Contribution) {
+        let Contribution { collection, section, sequence, reducer, callback, is_ordered, linear, value } =
+            contribution;
+        let Some(known) = self.collection(collection) else {
+            return self.fail(format!("an element of an unknown collection {collection:?} contributed"));
+        };
+        let expected = match section {
+            Some(plan) => plan.here,
+            None => known.counts(self.node.topology().pe_count())[self.id.as_usize()],
+        };
+        let header = PartialHeader {
+            collection,
+            section: section.map_or(0, |plan| plan.id),
+            sequence,
+            reducer,
+            count: 1,
+            expected: section.map_or(0, |plan| plan.on_node),
+            then: section.map(|plan| (plan.root, plan.total)),
+            callback,
+            parts: Vec::new(),
+            ordered: is_ordered,
+        };
+        let value = if is_ordered {
+            PartialValue::Ordered(vec![(linear, value)])
+        } else {
+            PartialValue::Combined(value)
+        };
+        let Some(table) = self.reducer(&known, reducer) else { return };
+        let partial = Partial { count: 1, value };
+        let merged =
+            self.reductions.own.contribute(key(&header), sequence, expected, partial, &mut |a, b| {
+                (table.combine)(a, b);
+            });
+        match merged {
+            Ok(None) => {}
+            Ok(Some(partial)) => {
+                let here = self.node.id();
+                let to = self.node.topology().combiner(here, key(&header)).unwrap_or(self.id);
+                self.pass_partial(to, header, partial, table);
+            }
+            Err(error) => self.fail(format!("a reduction went wrong on {:?}: {error}", self.id)),
+        }
+    }
+
+    /// Takes a partial that another PE or node sent.
+    ///
+    /// # Errors
+    /// If the payload is not what the header says.
+    pub(crate) fn take_partial(&mut self, header: PartialHeader, payload: Payload) -> Result<(), PupError> {
+        let wrong = |reason: String| PupError { expected: "a contribution", reason };
+        let known = self.collection(header.collection);
+        let known = known.ok_or_else(|| wrong(format!("{:?} is not known", header.collection)))?;
+        let Some(table) = self.reducer(&known, header.reducer) else { return Ok(()) };
+        let values = match payload {
+            Payload::Value(values) => *values
+                .downcast::<Vec<(u64, Value)>>()
+                .map_err(|_| wrong("it was moved as something else".into()))?,
+            Payload::Packed(packed) => unpack_parts(&header, &packed, table)?,
+        };
+        let value = if header.ordered {
+            PartialValue::Ordered(values)
+        } else {
+            let mut values = values;
+            let only = values.pop().ok_or_else(|| wrong("it holds no value".into()))?;
+            PartialValue::Combined(only.1)
+        };
+        let count = header.count;
+        self.merge_partial(header, Partial { count, value }, table);
+        Ok(())
+    }
+
+    /// Merges at this PE as the combiner of its node, or as the root of a section.
+    fn merge_partial(&mut self, header: PartialHeader, partial: Partial<Value>, table: Reducer) {
+        let is_section = header.section != 0;
+        let expected = if is_section { header.expected } else { self.elements_below(header.collection) };
+        let is_section_root = is_section && header.then.is_none();
+        let place = if is_section_root { &mut self.reductions.root } else { &mut self.reductions.node };
+        let merged = place.contribute(key(&header), header.sequence, expected, partial, &mut |a, b| {
+            (table.combine)(a, b);
+        });
+        let partial = match merged {
+            Ok(None) => return,
+            Ok(Some(partial)) => partial,
+            Err(error) => return self.fail(format!("a reduction went wrong on {:?}: {error}", self.id)),
+        };
+        if let Some((root, total)) = header.then {
+            let header = PartialHeader { expected: total, then: None, ..header };
+            return self.pass_partial(root, header, partial, table);
+        }
+        match self.parent().filter(|_| !is_section) {
+            Some(parent) => match self.node.topology().combiner(parent, key(&header)) {
+                Some(to) => self.pass_partial(to, header, partial, table),
+                None => self.fail(format!("{parent:?} has no PE to combine on")),
+            },
+            None => self.finish(&header, partial, table),
+        }
+    }
+
+    fn pass_partial(&mut self, to: PeId, mut header: PartialHeader, partial: Partial<Value>, table: Reducer) {
+        if to == self.id {
+            return self.merge_partial(header, partial, table);
+        }
+        header.count = partial.count;
+        let values = match partial.value {
+            PartialValue::Combined(value) => vec![(0, value)],
+            PartialValue::Ordered(values) => values,
+        };
+        let payload = if self.moves_to(to) {
+            header.parts.clear();
+            Payload::Value(Box::new(values))
+        } else {
+            let (parts, packed) = pack_parts(&values, table);
+            header.parts = parts;
+            Payload::Packed(packed)
+        };
+        self.send_to(to, Target::Partial(Box::new(header)), i32::MIN, |_| payload);
+    }
+
+    fn finish(&mut self, header: &PartialHeader, partial: Partial<Value>, table: Reducer) {
+        let result = match partial.value {
+            PartialValue::Combined(value) => Some(value),
+            PartialValue::Ordered(values) => values.into_iter().map(|(_, value)| value).reduce(|mut a, b| {
+                (table.combine)(&mut a, b);
+                a
+            }),
+        };
+        let Some(result) = result else { return };
+        self.reply(header.callback, |may_move| {
+            if may_move { Payload::Value(result) } else { Payload::Packed((table.pack)(&result)) }
+        });
+    }
+
+    fn reducer(&self, collection: &Collection, reducer: u16) -> Option<Reducer> {
+        let chare_type = &self.node.program().chare_types[usize::from(collection.chare_type)];
+        let found = chare_type.reducers.get(usize::from(reducer)).copied();
+        if found.is_none() {
+            self.fail(format!("{} has no reduction number {reducer}", chare_type.name));
+        }
+        found
+    }
+
+    /// Elements that were created on this node and on those below it in the tree.
+    fn elements_below(&mut self, id: CollectionId) -> u64 {
+        if let Some(&count) = self.reductions.below.get(&id) {
+            return count;
+        }
+        let Some(known) = self.collection(id) else { return 0 };
+        let topology = self.node.topology();
+        let members: Vec<NodeId> = topology.compute_nodes().collect();
+        let counts = known.counts(topology.pe_count());
+        let size = u32::try_from(members.len()).unwrap_or(u32::MAX);
+        let mut open = vec![members.binary_search(&self.node.id()).unwrap_or_default()];
+        let mut total = 0;
+        while let Some(at) = open.pop() {
+            total += topology.pes(members[at]).map(|pe| counts[pe as usize]).sum::<u64>();
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            open.extend(tree::children(0, at, size).map(|child| child as usize));
+        }
+        self.reductions.below.insert(id, total);
+        total
+    }
+
+    /// The node above this one in the tree that reductions climb.
+    fn parent(&self) -> Option<NodeId> {
+        let members: Vec<NodeId> = self.node.topology().compute_nodes().collect();
+        let size = u32::try_from(members.len()).ok()?;
+        let me = u32::try_from(members.binary_search(&self.node.id()).ok()?).ok()?;
+        tree::parent(0, me, size).map(|parent| members[parent as usize])
+    }
+}
+
+fn key(header: &PartialHeader) -> u64 {
+    if header.section == 0 { header.collection.0 } else { header.section }
+}
+
+fn pack_parts(values: &[(u64, Value)], table: Reducer) -> (Vec<(u64, u32, u16)>, Packed) {
+    let (mut parts, mut body, mut attachments) = (Vec::new(), Vec::new(), Vec::new());
+    for (linear, value) in values {
+        let packed = (table.pack)(value);
+        let length = u32::try_from(packed.body.len()).expect("bulk data is not in the body");
+        let count = u16::try_from(packed.attachments.len()).expect("a value has few attachments");
+        parts.push((*linear, length, count));
+        body.extend_from_slice(&packed.body);
+        attachments.extend(packed.attachments);
+    }
+    (parts, Packed { body: body.into(), attachments })
+}
+
+fn unpack_parts(
+    header: &PartialHeader,
+    packed: &Packed,
+    table: Reducer,
+) -> Result<Vec<(u64, Value)>, PupError> {
+    let wrong = || PupError {
+        expected: "a contribution",
+        reason: "it is shorter or longer than its header says".into(),
+    };
+    let (mut body, mut attachments) = (packed.body.clone(), packed.attachments.iter());
+    let mut values = Vec::new();
+    for &(linear, length, count) in &header.parts {
+        if body.len() < length as usize || attachments.len() < usize::from(count) {
+            return Err(wrong());
+        }
+        let part = Packed {
+            body: body.split_to(length as usize),
+            attachments: attachments.by_ref().take(usize::from(count)).cloned().collect(),
+        };
+        values.push((linear, (table.unpack)(&part)?));
+    }
+    if body.is_empty() && attachments.len() == 0 { Ok(values) } else { Err(wrong()) }
+}

@@ -1,0 +1,337 @@
+//! A processing element: what an entry method can reach of the machine while it runs.
+
+pub mod account;
+pub mod combine;
+pub mod inbox;
+pub mod queue;
+pub mod scheduler;
+
+use crate::codec::{Header, Spread, VariableKind, encode};
+use crate::collection::{Collection, CollectionError, Placement};
+use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, Envelope, Packed, Payload, Target, Value};
+use crate::ids::{NodeId, PeId};
+use crate::node::{Node, class_of};
+use crate::proto::reduction::Reductions;
+use account::Account;
+use queue::Queue;
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The PE's side of sending, creating and contributing. Owned by one thread; the driver has one too.
+pub struct Pe {
+    id: PeId,
+    node: Arc<Node>,
+    queue: Queue,
+    known: FxHashMap<CollectionId, Arc<Collection>>,
+    /// Messages to collections whose description has not arrived here; kept in order.
+    parked: FxHashMap<CollectionId, Vec<(Target, i32, Payload)>>,
+    serial: u32,
+    single_serial: u64,
+    /// Next PE for placement by speed: credit of each PE (smooth weighted round robin).
+    credits: Vec<f64>,
+    reductions: combine::Places,
+}
+
+impl fmt::Debug for Pe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {:?}", self.id, self.node)
+    }
+}
+
+impl Pe {
+    /// The PE numbered `id` of `node`; [`PeId::DRIVER`] on the launcher.
+    #[must_use]
+    pub fn new(id: PeId, node: Arc<Node>) -> Self {
+        Self {
+            id,
+            node,
+            queue: Queue::default(),
+            known: FxHashMap::default(),
+            parked: FxHashMap::default(),
+            serial: 0,
+            single_serial: 0,
+            credits: Vec::new(),
+            reductions: combine::Places::default(),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> PeId {
+        self.id
+    }
+
+    /// Its node.
+    #[must_use]
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Whether messages must be packed even inside the process.
+    #[must_use]
+    pub fn always_pup(&self) -> bool {
+        self.node.settings().always_pup
+    }
+
+    /// Whether a value for `pe` may be moved instead of packed.
+    #[must_use]
+    pub fn moves_to(&self, pe: PeId) -> bool {
+        !self.always_pup() && self.node.topology().node_of(pe) == self.node.id()
+    }
+
+    /// A collection, if its description has arrived at this node.
+    pub fn collection(&mut self, id: CollectionId) -> Option<Arc<Collection>> {
+        if let Some(known) = self.known.get(&id) {
+            return Some(Arc::clone(known));
+        }
+        let collection = self.node.collection(id)?;
+        self.known.insert(id, Arc::clone(&collection));
+        Some(collection)
+    }
+
+    /// Sends to the element at `index`. `payload` is called once, with whether the value may be moved.
+    /// An index outside the collection ends the run, named.
+    pub fn send_element(
+        &mut self,
+        collection: CollectionId,
+        index: ElementIndex,
+        entry: u16,
+        priority: i32,
+        payload: impl FnOnce(bool) -> Payload,
+    ) {
+        let target = Target::Element { collection, index, entry };
+        self.send_by_place(collection, index, target, priority, payload);
+    }
+
+    /// Sends a constructor argument for the element at `index` of a deferred collection.
+    pub fn insert(
+        &mut self,
+        collection: CollectionId,
+        index: ElementIndex,
+        payload: impl FnOnce(bool) -> Payload,
+    ) {
+        self.send_by_place(collection, index, Target::Insert { collection, index }, 0, payload);
+    }
+
+    fn send_by_place(
+        &mut self,
+        collection: CollectionId,
+        index: ElementIndex,
+        target: Target,
+        priority: i32,
+        payload: impl FnOnce(bool) -> Payload,
+    ) {
+        // What waits must not be overtaken by what comes later.
+        let waits = !self.parked.is_empty() && self.parked.contains_key(&collection);
+        let known = if waits { None } else { self.place_of(collection, index) };
+        match known {
+            Some(Some(pe)) => self.send_to(pe, target, priority, payload),
+            Some(None) => self.outside(collection, index),
+            None => {
+                self.account().created(1);
+                self.parked.entry(collection).or_default().push((target, priority, payload(false)));
+            }
+        }
+    }
+
+    /// Where an element is created: `None` if its collection is not known here yet, `Some(None)` if the
+    /// index lies outside.
+    fn place_of(&mut self, collection: CollectionId, index: ElementIndex) -> Option<Option<PeId>> {
+        if let Some(known) = self.known.get(&collection) {
+            return Some(known.pe_of(index));
+        }
+        self.collection(collection).map(|c| c.pe_of(index))
+    }
+
+    fn outside(&self, collection: CollectionId, index: ElementIndex) {
+        let shape = self.known.get(&collection).map(|c| c.shape);
+        let shape = shape.map_or_else(String::new, |s| format!(" of shape {s:?}"));
+        self.node.fail(format!("{:?} sent to element {index:?}, outside its collection{shape}", self.id));
+    }
+
+    /// Sends to a PE that is known.
+    pub fn send_to(
+        &mut self,
+        pe: PeId,
+        target: Target,
+        priority: i32,
+        payload: impl FnOnce(bool) -> Payload,
+    ) {
+        self.account().created(1);
+        let payload = payload(self.moves_to(pe));
+        self.dispatch(pe, Envelope::new(target, priority, payload));
+    }
+
+    /// Sends to every element of a collection, over the tree of nodes.
+    pub fn broadcast(&mut self, collection: CollectionId, entry: u16, priority: i32, packed: Packed) {
+        self.account().created(u64::from(self.node.topology().pe_count()));
+        self.node.spread(Spread::Envelope { priority, target: Target::All { collection, entry } }, packed);
+    }
+
+    /// Sends to some elements of a collection: one frame for each node that holds any.
+    ///
+    /// # Errors
+    /// The index that lies outside, or `None` if the collection is not known here yet.
+    pub fn multicast(
+        &mut self,
+        collection: CollectionId,
+        members: &[ElementIndex],
+        entry: u16,
+        priority: i32,
+        packed: &Packed,
+    ) -> Result<(), Option<ElementIndex>> {
+        let known = self.collection(collection).ok_or(None)?;
+        let mut by_pe: std::collections::BTreeMap<PeId, Vec<ElementIndex>> = Default::default();
+        for &member in members {
+            by_pe.entry(known.pe_of(member).ok_or(Some(member))?).or_default().push(member);
+        }
+        for (pe, members) in by_pe {
+            let target = Target::Section { collection, members, entry };
+            self.send_to(pe, target, priority, |_| Payload::Packed(packed.clone()));
+        }
+        Ok(())
+    }
+
+    /// Makes a new collection; its elements are constructed from `init` unless it is deferred.
+    ///
+    /// # Errors
+    /// If the shape or the placement is not possible.
+    pub fn create(
+        &mut self,
+        chare_type: u16,
+        shape: [u32; 3],
+        placement: Placement,
+        init: Option<Packed>,
+    ) -> Result<CollectionId, CollectionError> {
+        let id = self.fresh_id();
+        let pe_count = self.node.topology().pe_count();
+        let made = Collection::new(id, chare_type, shape, placement, init.is_none(), pe_count)?;
+        self.account().created(u64::from(pe_count));
+        self.node.create(made, init.unwrap_or_default());
+        Ok(id)
+    }
+
+    /// An identity that nobody else has, for a collection, section or variable.
+    pub fn fresh_id(&mut self) -> CollectionId {
+        self.serial += 1;
+        CollectionId::made_by(self.id, self.serial)
+    }
+
+    /// An index that no other single chare of any type has.
+    pub fn fresh_single(&mut self) -> ElementIndex {
+        self.single_serial += 1;
+        let high = u32::try_from(self.single_serial >> 32).unwrap_or(u32::MAX);
+        ElementIndex([self.id.0, high, (self.single_serial & 0xffff_ffff) as u32])
+    }
+
+    /// The next PE when single chares are handed out in proportion to speed.
+    pub fn next_by_speed(&mut self) -> PeId {
+        let speeds = self.node.speeds();
+        self.credits.resize(speeds.len(), 0.0);
+        self.credits.iter_mut().zip(speeds.iter()).for_each(|(credit, speed)| *credit += speed);
+        let credit = |at: &usize| self.credits[*at];
+        let best = (0..speeds.len()).max_by(|a, b| credit(a).total_cmp(&credit(b))).unwrap_or_default();
+        self.credits[best] -= speeds.iter().sum::<f64>();
+        PeId(u32::try_from(best).expect("there are fewer than 2^32 PEs"))
+    }
+
+    /// Sets a write-once variable on all nodes; `callback` gets `ready` when it is in place everywhere.
+    pub fn set_write_once(
+        &mut self,
+        id: u64,
+        value: Packed,
+        callback: CallbackTarget,
+        ready: impl FnOnce() -> Payload,
+    ) {
+        if callback != CallbackTarget::Ignore
+            && let Payload::Packed(ready) = ready()
+        {
+            self.account().created(1);
+            self.node.expect_everywhere(id, callback, ready);
+        }
+        self.node.set_variable(id, VariableKind::Once, self.id, value, true);
+    }
+
+    /// Sends a result to whoever wants it.
+    pub fn reply(&mut self, to: CallbackTarget, payload: impl FnOnce(bool) -> Payload) {
+        match to {
+            CallbackTarget::Ignore => {}
+            CallbackTarget::Slot(slot) => self.send_to(PeId::DRIVER, Target::Slot(slot), 0, payload),
+            CallbackTarget::Element { collection, index, entry, home: Some(pe) } => {
+                self.send_to(pe, Target::Element { collection, index, entry }, 0, payload);
+            }
+            CallbackTarget::Element { collection, index, entry, home: None } => {
+                self.send_element(collection, index, entry, 0, payload);
+            }
+            CallbackTarget::All { collection, entry } => match payload(false) {
+                Payload::Packed(packed) => self.broadcast(collection, entry, 0, packed),
+                Payload::Value(_) => tracing::error!("a value was moved where it had to be packed"),
+            },
+        }
+    }
+
+    /// Ends the run with one sentence.
+    pub fn fail(&self, sentence: String) {
+        self.node.fail(sentence);
+    }
+
+    /// A chare that lived here is gone.
+    pub fn chare_left(&self) {
+        self.account().chares(-1);
+    }
+
+    pub(crate) fn account(&self) -> &Account {
+        self.node.account(self.id)
+    }
+
+    /// Sends what waited for the description of a collection.
+    fn unpark(&mut self, collection: CollectionId) {
+        for (target, priority, payload) in self.parked.remove(&collection).unwrap_or_default() {
+            let index = match &target {
+                Target::Element { index, .. } | Target::Insert { index, .. } => *index,
+                _ => continue,
+            };
+            match self.collection(collection).and_then(|c| c.pe_of(index)) {
+                Some(pe) => self.dispatch(pe, Envelope::new(target, priority, payload)),
+                None => self.outside(collection, index),
+            }
+        }
+    }
+
+    /// Sends what waits for descriptions that have arrived meanwhile; the driver calls this when it waits.
+    pub fn unpark_known(&mut self) {
+        let waiting: Vec<CollectionId> = self.parked.keys().copied().collect();
+        for id in waiting {
+            if self.collection(id).is_some() {
+                self.unpark(id);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, pe: PeId, envelope: Envelope) {
+        if pe == self.id && pe != PeId::DRIVER {
+            self.queue.push(envelope);
+            return;
+        }
+        let node = self.node.topology().node_of(pe);
+        if node == self.node.id() {
+            self.node.push(pe, envelope);
+            return;
+        }
+        self.transmit(node, pe, envelope);
+    }
+
+    fn transmit(&self, node: NodeId, pe: PeId, envelope: Envelope) {
+        let Payload::Packed(packed) = envelope.payload else {
+            tracing::error!("a value for another process was not packed");
+            return;
+        };
+        let class = class_of(packed.len_bytes());
+        let header = Header::ToPe { pe, priority: envelope.priority, target: envelope.target };
+        self.node.send_frame(node, class, encode(&header, packed));
+    }
+}
+
+/// Partials of reductions, at the three kinds of places where they are combined.
+pub(crate) type Partials = Reductions<Value>;
