@@ -128,7 +128,7 @@ pub(crate) mod private {
 }
 
 /// What the entry method of a chare of type `C` can reach while it runs.
-pub struct Ctx<'a, C: Chare> {
+pub struct Ctx<'a, C> {
     pe: &'a mut Pe,
     site: &'a mut Site,
     chare: PhantomData<C>,

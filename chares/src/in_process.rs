@@ -64,7 +64,8 @@ impl Program {
             .map(|id| Node::new(NodeId(id), topology.clone(), Arc::clone(&program), settings.clone()))
             .collect();
         for node in &nodes {
-            net.register(node.id(), Arc::clone(node) as _);
+            let receiver: Arc<dyn runtime::frame::Receiver> = Arc::clone(node) as _;
+            net.register(node.id(), &receiver);
             node.connect(net.fabric(node.id()));
         }
         let (driver, events) = mpsc::channel();

@@ -4,6 +4,7 @@
 
 use crate::callback::Callback;
 use crate::chare::Message;
+use crate::ctx::private::HasPe;
 use crate::ctx::{Cx, payload};
 use crate::driver::Driver;
 use crate::program::RunError;

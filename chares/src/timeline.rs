@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Timeline {
     pub(crate) command: Instant,
-    pub(crate) started: Option<Instant>,
     pub(crate) driven: Option<Instant>,
+    pub(crate) finished: Option<Instant>,
     pub(crate) init_over: Option<Instant>,
     pub(crate) timed_over: Option<Instant>,
     pub(crate) before: Vec<NodeSnapshot>,
@@ -29,8 +29,8 @@ impl Timeline {
     pub fn new(command: Instant) -> Self {
         Self {
             command,
-            started: None,
             driven: None,
+            finished: None,
             init_over: None,
             timed_over: None,
             before: Vec::new(),

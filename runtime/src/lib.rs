@@ -10,4 +10,6 @@ pub mod monitor;
 pub mod node;
 pub mod object;
 pub mod pe;
+pub mod proto;
 pub mod topology;
+pub mod transport;

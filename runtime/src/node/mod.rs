@@ -319,7 +319,7 @@ impl Node {
         let timeout = {
             let mut quiescence = self.quiescence();
             let now = self.now();
-            while let Some(output) = quiescence.poll(now) {
+            while let Some(output) = quiescence.poll(now, || self.counts()) {
                 found.push(output);
             }
             quiescence.timeout()

@@ -140,7 +140,8 @@ impl Node {
         match control {
             Control::Membership(_) => tracing::debug!("{from:?} speaks of start-up after the start"),
             Control::Quiescence(message) => {
-                let result = self.quiescence().handle(from, message, self.now(), || self.counts());
+                let (now, counts) = (self.now(), || self.counts());
+                let result = self.quiescence().handle(from, message, now, counts);
                 match result {
                     Ok(()) => {
                         self.pump_quiescence();
@@ -195,7 +196,7 @@ impl Node {
         for output in outputs {
             match output {
                 QuiescenceOutput::Send { to, message } => self.control(to, Control::Quiescence(message)),
-                QuiescenceOutput::Quiescent { .. } => self.tell_driver(DriverEvent::Quiescent),
+                QuiescenceOutput::Quiescent => self.tell_driver(DriverEvent::Quiescent),
             }
         }
     }

@@ -10,7 +10,7 @@ use dashmap::DashMap;
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 type Shared = Arc<dyn Any + Send + Sync>;
 
@@ -29,7 +29,7 @@ struct Slot {
 }
 
 struct Sum {
-    value: Value,
+    value: Mutex<Value>,
     pack: fn(&Value) -> Packed,
 }
 
@@ -111,9 +111,11 @@ impl Variables {
     /// Adds to an accumulator on this node.
     pub fn add(&self, id: u64, value: Value, combine: fn(&mut Value, Value), pack: fn(&Value) -> Packed) {
         match self.sums.entry(id) {
-            dashmap::Entry::Occupied(mut sum) => combine(&mut sum.get_mut().value, value),
+            dashmap::Entry::Occupied(mut sum) => {
+                combine(sum.get_mut().value.get_mut().unwrap_or_else(PoisonError::into_inner), value);
+            }
             dashmap::Entry::Vacant(empty) => {
-                empty.insert(Sum { value, pack });
+                empty.insert(Sum { value: Mutex::new(value), pack });
             }
         }
     }
@@ -121,7 +123,9 @@ impl Variables {
     /// What has been added to an accumulator on this node since the last time; nothing remains.
     #[must_use]
     pub fn collect(&self, id: u64) -> Option<Packed> {
-        self.sums.remove(&id).map(|(_, sum)| (sum.pack)(&sum.value))
+        self.sums.remove(&id).map(|(_, Sum { value, pack })| {
+            pack(&value.into_inner().unwrap_or_else(PoisonError::into_inner))
+        })
     }
 }
 

@@ -1,0 +1,3 @@
+//! What carries frames between nodes: QUIC between processes, calls inside one process.
+
+pub mod loopback;
