@@ -1,6 +1,11 @@
 //! Start-up: the launcher tells every node the table of the run, and every node says that it joined or how
 //! its program differs. Work begins when all have joined.
+//!
+//! One round trip for each node, over the launcher's link with it: a table has to reach every node anyway,
+//! and nodes must not connect with each other before they have it. Any failure ends the start with an error
+//! that names the node.
 
+use super::ProtocolError;
 use crate::codec::WIRE_VERSION;
 use crate::ids::NodeId;
 use crate::topology::Topology;
@@ -12,6 +17,10 @@ use std::time::Duration;
 pub const NODES_MAX: usize = 4096;
 /// See [`NODES_MAX`].
 pub const PES_MAX: u32 = 65_536;
+/// How many missing nodes an error names.
+const NAMED_MAX: usize = 8;
+/// The longest name or address in a table of nodes, bytes.
+pub const NAME_BYTES_MAX: usize = 255;
 
 /// A node as all others know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,20 +43,30 @@ pub struct ClusterTable {
 }
 
 impl ClusterTable {
-    /// The PEs of the nodes.
+    /// The PEs of the nodes, once the whole table has been checked.
     ///
     /// # Errors
-    /// If there are none or too many, or the launcher has any.
-    pub fn topology(&self) -> Result<Topology, String> {
+    /// If there are no PEs or too many, the launcher has any, or names are missing, too long or used twice.
+    pub fn topology(&self) -> Result<Topology, ProtocolError> {
+        let wrong = |what: String| Err(ProtocolError(format!("the table of nodes {what}")));
         let counts: Vec<u32> = self.nodes.iter().map(|n| n.pe_count).collect();
         let total = counts.iter().try_fold(0u32, |sum, &n| sum.checked_add(n)).unwrap_or(u32::MAX);
         if counts.len() > NODES_MAX || total > PES_MAX {
-            return Err(format!("{} nodes with {total} PEs are more than a run may have", counts.len()));
+            let limits = format!("at most {NODES_MAX} and {PES_MAX}");
+            return wrong(format!("has {} nodes with {total} PEs, but a run has {limits}", counts.len()));
         }
         if total == 0 || counts.first() != Some(&0) {
-            return Err("the table of nodes has no PEs, or some on the launcher".into());
+            return wrong("has no PEs, or some on the launcher".into());
         }
-        Ok(Topology::new(&counts))
+        let texts = self.nodes.iter().flat_map(|n| [&n.name, &n.address]).chain([&self.run_id]);
+        if let Some(long) = texts.into_iter().find(|text| text.len() > NAME_BYTES_MAX) {
+            return wrong(format!("holds a name of {} bytes: {:?}", long.len(), cut(long)));
+        }
+        let mut names = BTreeSet::new();
+        match self.nodes.iter().find(|n| n.name.is_empty() || !names.insert(&n.name)) {
+            Some(node) => wrong(format!("has a name that is empty or not the only one: {:?}", node.name)),
+            None => Ok(Topology::new(&counts)),
+        }
     }
 }
 
@@ -106,7 +125,10 @@ pub struct Joining {
 #[non_exhaustive]
 pub enum JoinError {
     /// A node runs another program.
-    #[error("node {name:?} runs another build of the program: here {here:?}, there {there:?}; remove its `binary` setting or put the same build there")]
+    #[error(
+        "node {name:?} runs another build of the program: here {here:?}, there {there:?}; remove its `binary` \
+         setting or put the same build there"
+    )]
     OtherBuild {
         /// The node.
         name: String,
@@ -123,6 +145,17 @@ pub enum JoinError {
         /// The limit.
         seconds: u64,
     },
+    /// A node's link or process was gone before all had joined.
+    #[error("node {name:?} was lost during the start: {reason}")]
+    Lost {
+        /// The node.
+        name: String,
+        /// What is known.
+        reason: String,
+    },
+    /// Somebody does not keep to the protocol.
+    #[error("the start went wrong: {0}")]
+    Protocol(#[from] ProtocolError),
 }
 
 impl Joining {
@@ -134,31 +167,56 @@ impl Joining {
         Self { names, missing, lines, deadline: now + limit, limit }
     }
 
-    /// Takes a node's answer; true when all have joined.
+    /// The greeting that every node but the launcher must get.
+    #[must_use]
+    pub fn welcome(&self, table: ClusterTable) -> MembershipMessage {
+        MembershipMessage::Welcome {
+            wire_version: WIRE_VERSION,
+            fingerprint: fingerprint(&self.lines),
+            table,
+        }
+    }
+
+    /// Takes a node's answer; true when all have joined. A repeated answer changes nothing.
     ///
     /// # Errors
-    /// If the node runs another program.
+    /// If the node runs another program, is not in the table, or says what only a launcher may say.
     pub fn handle(&mut self, from: NodeId, message: MembershipMessage) -> Result<bool, JoinError> {
+        let name = match self.names.get(from.as_usize()) {
+            Some(name) if from != NodeId::LAUNCHER => name,
+            _ => return Err(ProtocolError(format!("{from:?} cannot join this run")).into()),
+        };
         match message {
             MembershipMessage::Joined => {
                 self.missing.remove(&from);
+                Ok(self.missing.is_empty())
             }
             MembershipMessage::Differs { wire_version, lines } => {
-                let name = self.names.get(from.as_usize()).cloned().unwrap_or_default();
-                let wire = |version: u16| format!("wire version {version}");
-                let end = || "nothing more".to_string();
-                let longest = lines.len().max(self.lines.len());
-                let line = |all: &[String], at: usize| all.get(at).cloned().unwrap_or_else(end);
-                let differing = (0..longest).find(|&at| self.lines.get(at) != lines.get(at));
-                let (here, there) = match differing {
-                    Some(at) => (line(&self.lines, at), line(&lines, at)),
-                    None => (wire(WIRE_VERSION), wire(wire_version)),
-                };
-                return Err(JoinError::OtherBuild { name, here, there });
+                let (here, there) = first_difference(&self.lines, wire_version, &lines);
+                Err(JoinError::OtherBuild { name: name.clone(), here, there })
             }
-            MembershipMessage::Welcome { .. } => {}
+            MembershipMessage::Welcome { .. } => {
+                Err(ProtocolError(format!("node {name:?} speaks as if it were the launcher")).into())
+            }
         }
-        Ok(self.missing.is_empty())
+    }
+
+    /// The link to `node`, or its process, is gone.
+    ///
+    /// # Errors
+    /// Always while somebody has not joined: the run cannot start without `node`.
+    pub fn lost(&self, node: NodeId, reason: &str) -> Result<(), JoinError> {
+        match self.names.get(node.as_usize()) {
+            Some(name) if !self.missing.is_empty() => {
+                Err(JoinError::Lost { name: name.clone(), reason: reason.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The nodes that have not joined yet.
+    pub fn missing(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.missing.iter().copied()
     }
 
     /// Looks at the clock.
@@ -169,15 +227,120 @@ impl Joining {
         if now < self.deadline || self.missing.is_empty() {
             return Ok(());
         }
-        let names: Vec<String> =
-            self.missing.iter().map(|n| format!("node {:?}", self.names[n.as_usize()])).collect();
+        let mut names: Vec<String> = self
+            .missing
+            .iter()
+            .take(NAMED_MAX)
+            .map(|n| format!("node {:?}", self.names[n.as_usize()]))
+            .collect();
+        if self.missing.len() > NAMED_MAX {
+            names.push(format!("and {} more", self.missing.len() - NAMED_MAX));
+        }
         Err(JoinError::Silent { names: names.join(", "), seconds: self.limit.as_secs() })
     }
+
+    /// When [`check`](Self::check) should be called; `None` when all have joined.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        (!self.missing.is_empty()).then_some(self.deadline)
+    }
+}
+
+/// A node's side: it waits for the launcher's welcome and answers it.
+#[derive(Debug)]
+pub struct Member {
+    me: NodeId,
+    lines: Vec<String>,
+    table: Option<ClusterTable>,
+    deadline: Duration,
+    limit: Duration,
+}
+
+impl Member {
+    /// Node `me`, whose program has these lines, waits for a welcome until `now + limit`.
+    #[must_use]
+    pub fn new(me: NodeId, lines: Vec<String>, now: Duration, limit: Duration) -> Self {
+        Self { me, lines, table: None, deadline: now + limit, limit }
+    }
+
+    /// Takes a message and gives the answer for the launcher. After `Joined` the table is there; after
+    /// `Differs` this node should end, as the launcher will name the difference.
+    ///
+    /// # Errors
+    /// If it is not a welcome from the launcher, the table is impossible, does not hold this node, or is not
+    /// the one that this node has joined.
+    pub fn handle(
+        &mut self,
+        from: NodeId,
+        message: MembershipMessage,
+    ) -> Result<MembershipMessage, ProtocolError> {
+        let MembershipMessage::Welcome { wire_version, fingerprint, table } = message else {
+            return Err(ProtocolError(format!("{from:?} answers {:?}, which is not the launcher", self.me)));
+        };
+        if from != NodeId::LAUNCHER {
+            return Err(ProtocolError(format!("{from:?} speaks as if it were the launcher")));
+        }
+        let answer = answer(wire_version, fingerprint, &self.lines);
+        if answer == MembershipMessage::Joined {
+            let topology = table.topology()?;
+            if self.me == NodeId::LAUNCHER || self.me.0 >= topology.node_count() {
+                return Err(ProtocolError(format!("the table of nodes does not hold {:?}", self.me)));
+            }
+            if self.table.as_ref().is_some_and(|joined| *joined != table) {
+                return Err(ProtocolError("a second welcome holds another table of nodes".into()));
+            }
+            self.table = Some(table);
+        }
+        Ok(answer)
+    }
+
+    /// The table of the run, once joined.
+    #[must_use]
+    pub fn table(&self) -> Option<&ClusterTable> {
+        self.table.as_ref()
+    }
+
+    /// Looks at the clock.
+    ///
+    /// # Errors
+    /// When the time is over and no launcher has said anything.
+    pub fn check(&self, now: Duration) -> Result<(), JoinError> {
+        if now < self.deadline || self.table.is_some() {
+            return Ok(());
+        }
+        Err(JoinError::Silent { names: "the launcher".into(), seconds: self.limit.as_secs() })
+    }
+
+    /// When [`check`](Self::check) should be called; `None` once joined.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.table.is_none().then_some(self.deadline)
+    }
+}
+
+/// The first line in which two programs differ, here and there; lines are cut to a readable length.
+fn first_difference(here: &[String], there_version: u16, there: &[String]) -> (String, String) {
+    let line = |all: &[String], at: usize| all.get(at).map_or("nothing more".into(), |line| cut(line));
+    match (0..here.len().max(there.len())).find(|&at| here.get(at) != there.get(at)) {
+        Some(at) => (line(here, at), line(there, at)),
+        None => (format!("wire version {WIRE_VERSION}"), format!("wire version {there_version}")),
+    }
+}
+
+/// The beginning of a text that somebody else wrote.
+fn cut(text: &str) -> String {
+    text.chars().take(200).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn member(id: u16, texts: &[&str]) -> Member {
+        Member::new(NodeId(id), lines(texts), Duration::ZERO, 10 * SECOND)
+    }
 
     fn table(pes: &[u32]) -> ClusterTable {
         let entry = |(i, &pe_count): (usize, &u32)| NodeEntry {
@@ -192,29 +355,90 @@ mod tests {
         texts.iter().map(ToString::to_string).collect()
     }
 
+    fn joining(pes: &[u32], texts: &[&str]) -> Joining {
+        Joining::new(&table(pes), lines(texts), Duration::ZERO, 10 * SECOND)
+    }
+
     #[test]
     fn all_join_or_the_silent_are_named() {
-        let second = Duration::from_secs(1);
-        let mut joining = Joining::new(&table(&[0, 1, 2]), lines(&["a"]), second, 10 * second);
+        let mut joining = Joining::new(&table(&[0, 1, 2]), lines(&["a"]), SECOND, 10 * SECOND);
         let yes = answer(WIRE_VERSION, fingerprint(&lines(&["a"])), &lines(&["a"]));
         assert_eq!(joining.handle(NodeId(1), yes.clone()), Ok(false));
-        assert_eq!(joining.check(10 * second), Ok(()));
-        let late = joining.check(11 * second).unwrap_err();
+        assert_eq!(joining.handle(NodeId(1), yes.clone()), Ok(false), "joining twice is joining once");
+        assert_eq!(joining.check(10 * SECOND), Ok(()));
+        assert_eq!(joining.timeout(), Some(11 * SECOND));
+        let late = joining.check(11 * SECOND).unwrap_err();
         assert_eq!(late.to_string(), "node \"n2\" said nothing for 10 s after the start");
         assert_eq!(joining.handle(NodeId(2), yes), Ok(true));
-        assert_eq!(joining.check(99 * second), Ok(()));
+        assert_eq!((joining.check(99 * SECOND), joining.timeout()), (Ok(()), None));
+        assert_eq!(joining.lost(NodeId(2), "its link broke"), Ok(()));
+    }
+
+    #[test]
+    fn of_many_missing_nodes_some_are_named_and_the_rest_counted() {
+        let mut pes = vec![1; 21];
+        pes[0] = 0;
+        let late = joining(&pes, &[]).check(10 * SECOND).unwrap_err().to_string();
+        assert!(
+            late.starts_with("node \"n1\", ") && late.contains("\"n8\", and 12 more said nothing"),
+            "{late}"
+        );
     }
 
     #[test]
     fn another_build_is_named_with_the_first_line_that_differs() {
-        let here = lines(&["p 1", "Block: Tick"]);
-        let there = lines(&["p 1", "Block: Tick Tock", "Other: X"]);
-        let mut joining = Joining::new(&table(&[0, 1]), here.clone(), Duration::ZERO, Duration::ZERO);
-        let no = answer(WIRE_VERSION, fingerprint(&here), &there);
-        let error = joining.handle(NodeId(1), no).unwrap_err().to_string();
-        assert!(error.contains("\"Block: Tick\"") && error.contains("\"Block: Tick Tock\""), "{error}");
-        let old = MembershipMessage::Differs { wire_version: 0, lines: here };
-        assert!(joining.handle(NodeId(1), old).unwrap_err().to_string().contains("wire version 0"));
+        let here = ["p 1", "Block: Tick"];
+        let refused = |mut member: Member| {
+            let mut joining = joining(&[0, 1], &here);
+            let no = member.handle(NodeId::LAUNCHER, joining.welcome(table(&[0, 1]))).unwrap();
+            assert!(member.table().is_none());
+            joining.handle(NodeId(1), no).unwrap_err().to_string()
+        };
+        let error = refused(member(1, &["p 1", "Block: Tick Tock", "Other: X"]));
+        assert!(error.contains("here \"Block: Tick\", there \"Block: Tick Tock\""), "{error}");
+        let error = refused(member(1, &["p 1"]));
+        assert!(error.contains("here \"Block: Tick\", there \"nothing more\""), "{error}");
+        let error = refused(member(1, &["p 1", &"é".repeat(5000)]));
+        assert!(error.chars().count() < 500, "a long line is cut");
+        let old = MembershipMessage::Differs { wire_version: 0, lines: lines(&here) };
+        let error = joining(&[0, 1], &here).handle(NodeId(1), old).unwrap_err();
+        assert!(error.to_string().contains("there \"wire version 0\""), "{error}");
+    }
+
+    #[test]
+    fn a_welcome_of_another_wire_version_is_not_joined() {
+        let welcome = MembershipMessage::Welcome {
+            wire_version: 77,
+            fingerprint: fingerprint(&[]),
+            table: table(&[0, 1]),
+        };
+        let answer = member(1, &[]).handle(NodeId::LAUNCHER, welcome).unwrap();
+        assert_eq!(answer, MembershipMessage::Differs { wire_version: WIRE_VERSION, lines: vec![] });
+    }
+
+    #[test]
+    fn a_node_lost_before_all_have_joined_ends_the_start() {
+        let mut joining = joining(&[0, 1, 1], &[]);
+        joining.handle(NodeId(1), MembershipMessage::Joined).unwrap();
+        let error = joining.lost(NodeId(1), "its process ended with code 9").unwrap_err().to_string();
+        assert_eq!(error, "node \"n1\" was lost during the start: its process ended with code 9");
+        assert_eq!(joining.missing().collect::<Vec<_>>(), [NodeId(2)]);
+    }
+
+    #[test]
+    fn a_member_joins_one_table_of_its_launcher_only() {
+        let welcome = |pes: &[u32]| joining(pes, &["a"]).welcome(table(pes));
+        let mut one = member(1, &["a"]);
+        assert!(one.handle(NodeId(2), welcome(&[0, 1, 1])).is_err(), "not from the launcher");
+        assert!(one.handle(NodeId::LAUNCHER, MembershipMessage::Joined).is_err());
+        assert!(one.handle(NodeId::LAUNCHER, welcome(&[0, u32::MAX])).is_err(), "impossible");
+        assert!(member(2, &["a"]).handle(NodeId::LAUNCHER, welcome(&[0, 1])).is_err(), "not in the table");
+        assert!(one.check(10 * SECOND).unwrap_err().to_string().starts_with("the launcher said nothing"));
+        for _ in 0..2 {
+            assert_eq!(one.handle(NodeId::LAUNCHER, welcome(&[0, 1])), Ok(MembershipMessage::Joined));
+        }
+        assert!(one.handle(NodeId::LAUNCHER, welcome(&[0, 2])).is_err(), "another table");
+        assert_eq!((one.table(), one.timeout()), (Some(&table(&[0, 1])), None));
     }
 
     #[test]
@@ -222,6 +446,25 @@ mod tests {
         assert!(table(&[0, 2, 1]).topology().is_ok());
         assert!(table(&[1, 2]).topology().is_err());
         assert!(table(&[0]).topology().is_err());
+        assert!(table(&[]).topology().is_err());
         assert!(table(&[0, u32::MAX, 5]).topology().is_err());
+        assert!(table(&[0, PES_MAX]).topology().is_ok());
+        assert!(table(&[0, PES_MAX, 1]).topology().is_err());
+        let mut many = vec![1; NODES_MAX + 1];
+        many[0] = 0;
+        assert!(table(&many).topology().is_err());
+        assert!(table(&many[..NODES_MAX]).topology().is_ok());
+        let mut twice = table(&[0, 1, 1]);
+        twice.nodes[2].name = "n1".into();
+        assert!(twice.topology().unwrap_err().to_string().contains("\"n1\""));
+        twice.nodes[2].name = "x".repeat(NAME_BYTES_MAX + 1);
+        assert!(twice.topology().unwrap_err().to_string().contains("256 bytes"));
+    }
+
+    #[test]
+    fn equal_programs_have_equal_fingerprints_on_every_build() {
+        assert_eq!(fingerprint(&[]), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fingerprint(&lines(&["a"])), fingerprint(&lines(&["a"])));
+        assert_ne!(fingerprint(&lines(&["ab", "c"])), fingerprint(&lines(&["a", "bc"])));
     }
 }

@@ -1,17 +1,21 @@
 //! Quiescence detection: no entry method runs and no message is anywhere.
 //!
-//! Mattern's four-counter method ("Algorithms for distributed termination detection", 1987), over a tree of
-//! nodes. A wave sums what every node has created and processed. Counters only grow. If the sums of two
-//! successive waves are equal and created equals processed in both, then nothing was under way at the
-//! moment between the waves: a message in flight at that moment would have been counted as created by the
-//! second wave and could not have been counted as processed by the first.
+//! Mattern's four-counter method ("Algorithms for distributed termination detection", Distributed Computing
+//! 2, 1987), over a tree of nodes. A wave sums what every node has created and processed. The counters only
+//! grow, and a wave begins only after the one before has ended. Let `t` be a moment between two such waves
+//! with equal sums and with created = processed. Whatever was created before `t` is in the second wave's
+//! sum, whatever the first wave counted as processed was processed before `t`; hence at `t`
+//! created ≤ created(second) = processed(first) ≤ processed, and since nothing is processed that was not
+//! created, both are equal at `t`: nothing was under way. When exactly a node reads its counters inside a
+//! wave does not matter; it does so after its children have answered, so that the sums are as fresh as can be.
 //!
-//! Invariant: a node counts a message as created before it can be seen elsewhere, and as processed only
-//! after everything that its processing created has been counted.
+//! Invariant that the caller keeps: a node counts a message as created before it can be seen elsewhere, and
+//! as processed only after everything that its processing created has been counted.
 
 use super::{ProtocolError, tree};
 use crate::ids::NodeId;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Shortest and longest pause between waves that did not find quiescence.
@@ -32,13 +36,13 @@ pub struct Counts {
 pub enum QuiescenceMessage {
     /// Down the tree: count.
     Probe {
-        /// Number of the wave, over the whole run.
-        wave: u32,
+        /// Number of the wave, over the whole run, from 1.
+        wave: u64,
     },
     /// Up the tree: the counts of a subtree.
     Sum {
         /// The wave that it answers.
-        wave: u32,
+        wave: u64,
         /// Sum over the subtree.
         counts: Counts,
     },
@@ -54,19 +58,19 @@ pub enum QuiescenceOutput {
         /// The message.
         message: QuiescenceMessage,
     },
-    /// At the root: nothing was under way since the latest [`Quiescence::start`].
+    /// At the root: there was a moment since the latest [`Quiescence::start`] when nothing was under way.
     Quiescent,
 }
 
-/// One node's part in the detection. The launcher, node 0, is the root.
+/// One node's part in the detection. The launcher, node 0, is the root of the tree over all nodes.
 #[derive(Debug)]
 pub struct Quiescence {
     me: u32,
     count: u32,
-    outputs: std::collections::VecDeque<QuiescenceOutput>,
-    /// The wave this node takes part in, answers still awaited, and the sum so far.
-    wave: u32,
-    awaited: u32,
+    outputs: VecDeque<QuiescenceOutput>,
+    /// The wave this node takes part in, the children whose answers it awaits, and the sum so far.
+    wave: u64,
+    awaited: Vec<u32>,
     sum: Counts,
     detection: Option<Detection>,
 }
@@ -74,39 +78,53 @@ pub struct Quiescence {
 /// The root's search.
 #[derive(Debug)]
 struct Detection {
+    /// Sum of the wave before, if it began after the latest start.
     last: Option<Counts>,
     pause: Duration,
+    /// When to begin the next wave; set by a start even while a wave is under way, which is then too old.
     next_wave: Option<Duration>,
-    is_waiting: bool,
+    is_wave_under_way: bool,
+    /// The latest wave followed a balanced one without a pause.
+    is_confirming: bool,
 }
 
 impl Quiescence {
-    /// The part of node `me` of `node_count`.
+    /// The part of node `me` of `node_count`, launcher included.
     #[must_use]
     pub fn new(me: NodeId, node_count: u16) -> Self {
         Self {
             me: u32::from(me.0),
             count: u32::from(node_count),
-            outputs: Default::default(),
+            outputs: VecDeque::new(),
             wave: 0,
-            awaited: 0,
+            awaited: Vec::new(),
             sum: Counts::default(),
             detection: None,
         }
     }
 
     /// At the root: begins to look for a moment of quiescence later than this call. A search under way
-    /// begins anew, since what it has seen may be older.
+    /// begins anew, since what it has seen may be older; one answer then serves all who wait. Elsewhere this
+    /// does nothing.
     pub fn start(&mut self) {
-        let is_waiting = self.detection.as_ref().is_some_and(|d| d.is_waiting);
-        self.detection =
-            Some(Detection { last: None, pause: PAUSE_MIN, next_wave: Some(Duration::ZERO), is_waiting });
+        if self.me != 0 {
+            return;
+        }
+        self.detection = Some(Detection {
+            last: None,
+            pause: PAUSE_MIN,
+            next_wave: Some(Duration::ZERO),
+            is_wave_under_way: self.detection.as_ref().is_some_and(|d| d.is_wave_under_way),
+            is_confirming: false,
+        });
     }
 
     /// Takes a message; `local` reads this node's counters, when it is this node's turn to be counted.
+    /// Repeated and stale messages change nothing.
     ///
     /// # Errors
-    /// If the message comes from a node that is not next to this one in the tree.
+    /// If the message comes from a node that is not next to this one in the tree, or answers a wave that has
+    /// not begun.
     pub fn handle(
         &mut self,
         from: NodeId,
@@ -114,11 +132,13 @@ impl Quiescence {
         now: Duration,
         local: impl Fn() -> Counts,
     ) -> Result<(), ProtocolError> {
-        let from = u32::from(from.0);
+        let sender = u32::from(from.0);
         match message {
             QuiescenceMessage::Probe { wave } => {
-                if tree::parent(0, self.me, self.count) != Some(from) {
-                    return Err(ProtocolError(format!("a quiescence probe came from node {from}, not from above")));
+                if tree::parent(0, self.me, self.count) != Some(sender) {
+                    return Err(ProtocolError(format!(
+                        "a quiescence probe came from {from:?}, not from above"
+                    )));
                 }
                 if wave > self.wave {
                     self.begin(wave);
@@ -126,11 +146,20 @@ impl Quiescence {
                 }
             }
             QuiescenceMessage::Sum { wave, counts } => {
-                if from >= self.count || tree::parent(0, from, self.count) != Some(self.me) {
-                    return Err(ProtocolError(format!("a quiescence sum came from node {from}, not from below")));
+                if tree::parent(0, sender, self.count) != Some(self.me) {
+                    return Err(ProtocolError(format!(
+                        "a quiescence sum came from {from:?}, not from below"
+                    )));
                 }
-                if wave == self.wave && self.awaited > 0 {
-                    self.awaited -= 1;
+                if wave > self.wave {
+                    return Err(ProtocolError(format!(
+                        "{from:?} answered quiescence wave {wave}, but {} is the latest",
+                        self.wave
+                    )));
+                }
+                let waits_for = self.awaited.iter().position(|&child| child == sender);
+                if let Some(at) = waits_for.filter(|_| wave == self.wave) {
+                    self.awaited.swap_remove(at);
                     self.add(counts);
                     self.finish_if_complete(now, local);
                 }
@@ -139,15 +168,16 @@ impl Quiescence {
         Ok(())
     }
 
-    /// What is to be done next, if anything; `local` as for [`handle`](Self::handle).
+    /// What is to be done next, if anything; `local` as for [`handle`](Self::handle). To be called until it
+    /// gives `None`, after every other call and at [`timeout`](Self::timeout).
     pub fn poll(&mut self, now: Duration, local: impl Fn() -> Counts) -> Option<QuiescenceOutput> {
         if let Some(detection) = &mut self.detection
-            && !detection.is_waiting
+            && !detection.is_wave_under_way
             && detection.next_wave.is_some_and(|at| at <= now)
         {
             detection.next_wave = None;
-            detection.is_waiting = true;
-            self.begin(self.wave + 1);
+            detection.is_wave_under_way = true;
+            self.begin(self.wave.saturating_add(1));
             self.finish_if_complete(now, local);
         }
         self.outputs.pop_front()
@@ -156,21 +186,21 @@ impl Quiescence {
     /// When [`poll`](Self::poll) should be called again without any message.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
-        self.detection.as_ref().filter(|d| !d.is_waiting).and_then(|d| d.next_wave)
+        self.detection.as_ref().filter(|d| !d.is_wave_under_way).and_then(|d| d.next_wave)
     }
 
-    fn begin(&mut self, wave: u32) {
+    fn begin(&mut self, wave: u64) {
         self.wave = wave;
         self.sum = Counts::default();
-        self.awaited = 0;
-        for child in tree::children(0, self.me, self.count) {
-            self.awaited += 1;
-            self.send(child, QuiescenceMessage::Probe { wave });
+        self.awaited.clear();
+        self.awaited.extend(tree::children(0, self.me, self.count));
+        for at in 0..self.awaited.len() {
+            self.send(self.awaited[at], QuiescenceMessage::Probe { wave });
         }
     }
 
     fn finish_if_complete(&mut self, now: Duration, local: impl Fn() -> Counts) {
-        if self.awaited > 0 {
+        if !self.awaited.is_empty() {
             return;
         }
         self.add(local());
@@ -183,23 +213,26 @@ impl Quiescence {
 
     fn judge(&mut self, counts: Counts, now: Duration) {
         let Some(detection) = &mut self.detection else { return };
-        detection.is_waiting = false;
-        // A restart while the wave was under way left `next_wave` set; what this wave saw is then too old.
+        detection.is_wave_under_way = false;
         if detection.next_wave.is_some() {
             return;
         }
-        if counts.created == counts.processed && detection.last == Some(counts) {
+        let is_balanced = counts.created == counts.processed;
+        if is_balanced && detection.last == Some(counts) {
             self.detection = None;
             self.outputs.push_back(QuiescenceOutput::Quiescent);
             return;
         }
-        let is_settled = counts.created == counts.processed;
         detection.last = Some(counts);
-        let pause = if is_settled { Duration::ZERO } else { detection.pause };
-        if !is_settled {
+        // A balanced wave is confirmed at once, but a balance that moves on must not make waves chase each
+        // other without a pause.
+        detection.is_confirming = is_balanced && !detection.is_confirming;
+        if detection.is_confirming {
+            detection.next_wave = Some(now);
+        } else {
+            detection.next_wave = Some(now + detection.pause);
             detection.pause = (detection.pause * 2).min(PAUSE_MAX);
         }
-        detection.next_wave = Some(now + pause);
     }
 
     fn add(&mut self, counts: Counts) {

@@ -2,15 +2,21 @@
 //!
 //! A place (a PE, then its node, then the nodes above) merges partials of the same reduction until it holds
 //! as many elements as live below it, and then passes one partial on. In the ordered kind values are kept
-//! apart, sorted by the element's position, and only the root combines them, in that order.
+//! apart and only the root combines them, by the element's position, so that the result depends neither on
+//! the mix of nodes nor on the order of arrival.
+//!
+//! A finished reduction is remembered, in a few bytes for each collection, so that a late contribution is
+//! refused instead of opening it again.
 
 use super::ProtocolError;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 
 /// Some elements' contributions to one reduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partial<V> {
-    /// Elements contained.
+    /// Elements contained; at least one.
     pub count: u64,
     /// Their values.
     pub value: PartialValue<V>,
@@ -21,7 +27,7 @@ pub struct Partial<V> {
 pub enum PartialValue<V> {
     /// Combined as they came.
     Combined(V),
-    /// Kept apart, ascending by position.
+    /// Kept apart, ascending by position, one for each element.
     Ordered(Vec<(u64, V)>),
 }
 
@@ -29,20 +35,45 @@ pub enum PartialValue<V> {
 #[derive(Debug)]
 pub struct Reductions<V> {
     open: FxHashMap<(u64, u32), Partial<V>>,
+    finished: FxHashMap<u64, Finished>,
+}
+
+/// Sequence numbers of a collection's finished reductions: they finish nearly in order.
+#[derive(Debug, Default)]
+struct Finished {
+    /// All below this are finished.
+    below: u32,
+    /// Finished ones from there on.
+    beyond: BTreeSet<u32>,
+}
+
+impl Finished {
+    fn contains(&self, sequence: u32) -> bool {
+        sequence < self.below || self.beyond.contains(&sequence)
+    }
+
+    fn insert(&mut self, sequence: u32) {
+        self.beyond.insert(sequence);
+        while self.beyond.remove(&self.below) {
+            self.below = self.below.saturating_add(1);
+        }
+    }
 }
 
 impl<V> Default for Reductions<V> {
     fn default() -> Self {
-        Self { open: FxHashMap::default() }
+        Self { open: FxHashMap::default(), finished: FxHashMap::default() }
     }
 }
 
 impl<V> Reductions<V> {
     /// Takes a partial of reduction `sequence` of `key`; gives back all of it once `expected` elements are
-    /// contained, and forgets it.
+    /// contained, and forgets its values. `combine` merges the second value into the first; ordered values
+    /// are never combined here.
     ///
     /// # Errors
-    /// If more elements contribute than expected, one twice, or some ordered and some not.
+    /// If more elements contribute than expected, one twice, some ordered and some not, or some after the
+    /// end. The reduction cannot be finished then.
     pub fn contribute(
         &mut self,
         key: u64,
@@ -51,40 +82,47 @@ impl<V> Reductions<V> {
         partial: Partial<V>,
         combine: &mut dyn FnMut(&mut V, V),
     ) -> Result<Option<Partial<V>>, ProtocolError> {
-        let wrong = |what: String| {
-            Err(ProtocolError(format!("in reduction {sequence} of collection {key:x} {what}")))
-        };
-        let merged = match self.open.remove(&(key, sequence)) {
-            None => partial,
-            Some(held) => {
+        let wrong =
+            |what: String| ProtocolError(format!("in reduction {sequence} of collection {key:x} {what}"));
+        check(&partial).map_err(wrong)?;
+        let too_many = |count: u64| wrong(format!("{count} elements contributed where {expected} exist"));
+        let mut merged = match self.open.entry((key, sequence)) {
+            Entry::Vacant(_) if self.finished.get(&key).is_some_and(|f| f.contains(sequence)) => {
+                return Err(wrong("an element contributed after all had".into()));
+            }
+            Entry::Vacant(_) if partial.count > expected => return Err(too_many(partial.count)),
+            Entry::Vacant(_) if partial.count == expected => partial,
+            Entry::Vacant(place) => {
+                place.insert(partial);
+                return Ok(None);
+            }
+            Entry::Occupied(mut place) => {
+                let held = place.get_mut();
                 let count = held.count.saturating_add(partial.count);
-                let value = match (held.value, partial.value) {
-                    (PartialValue::Combined(mut a), PartialValue::Combined(b)) => {
-                        combine(&mut a, b);
-                        PartialValue::Combined(a)
-                    }
-                    (PartialValue::Ordered(a), PartialValue::Ordered(b)) => match merge(a, b) {
-                        Ok(all) => PartialValue::Ordered(all),
-                        Err(twice) => return wrong(format!("element {twice} contributed twice")),
-                    },
-                    _ => return wrong("some contributions are ordered and some are not".into()),
-                };
-                Partial { count, value }
+                if count > expected {
+                    return Err(too_many(count));
+                }
+                match (&mut held.value, partial.value) {
+                    (PartialValue::Combined(a), PartialValue::Combined(b)) => combine(a, b),
+                    (PartialValue::Ordered(a), PartialValue::Ordered(b)) => a.extend(b),
+                    _ => return Err(wrong("some contributions are ordered and some are not".into())),
+                }
+                held.count = count;
+                if count < expected {
+                    return Ok(None);
+                }
+                place.remove()
             }
         };
-        if let PartialValue::Ordered(values) = &merged.value
-            && values.len() as u64 != merged.count
-        {
-            return wrong(format!("{} values stand for {} elements", values.len(), merged.count));
+        if let PartialValue::Ordered(values) = &mut merged.value {
+            // What came are ascending runs, which this sort finds and merges.
+            values.sort_by_key(|(position, _)| *position);
+            if let Some(twice) = values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(wrong(format!("element {} contributed twice", twice[0].0)));
+            }
         }
-        if merged.count > expected {
-            return wrong(format!("{} elements contributed where {expected} exist", merged.count));
-        }
-        if merged.count == expected {
-            return Ok(Some(merged));
-        }
-        self.open.insert((key, sequence), merged);
-        Ok(None)
+        self.finished.entry(key).or_default().insert(sequence);
+        Ok(Some(merged))
     }
 
     /// Count of unfinished reductions.
@@ -100,19 +138,21 @@ impl<V> Reductions<V> {
     }
 }
 
-/// Merges two ascending lists; the position that stands in both, if one does.
-fn merge<V>(a: Vec<(u64, V)>, b: Vec<(u64, V)>) -> Result<Vec<(u64, V)>, u64> {
-    let mut all = Vec::with_capacity(a.len() + b.len());
-    let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
-    loop {
-        let from_a = match (a.peek(), b.peek()) {
-            (Some((x, _)), Some((y, _))) if x == y => return Err(*x),
-            (Some((x, _)), Some((y, _))) => x < y,
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => return Ok(all),
-        };
-        all.extend(if from_a { a.next() } else { b.next() });
+/// What is wrong with a partial by itself.
+fn check<V>(partial: &Partial<V>) -> Result<(), String> {
+    if partial.count == 0 {
+        return Err("a contribution stands for no element".into());
+    }
+    match &partial.value {
+        PartialValue::Ordered(values) if values.len() as u64 != partial.count => {
+            Err(format!("{} values stand for {} elements", values.len(), partial.count))
+        }
+        PartialValue::Ordered(values) => match values.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+            Some(pair) if pair[0].0 == pair[1].0 => Err(format!("element {} contributed twice", pair[0].0)),
+            Some(pair) => Err(format!("element {} stands behind element {}", pair[1].0, pair[0].0)),
+            None => Ok(()),
+        },
+        PartialValue::Combined(_) => Ok(()),
     }
 }
 
@@ -120,6 +160,12 @@ fn merge<V>(a: Vec<(u64, V)>, b: Vec<(u64, V)>) -> Result<Vec<(u64, V)>, u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    type Lists = Reductions<Vec<u64>>;
+
+    fn join(a: &mut Vec<u64>, b: Vec<u64>) {
+        a.extend(b);
+    }
 
     fn one(position: u64, is_ordered: bool) -> Partial<Vec<u64>> {
         let value = vec![position];
@@ -131,34 +177,67 @@ mod tests {
         Partial { count: 1, value }
     }
 
+    fn ordered(count: u64, positions: &[u64]) -> Partial<Vec<u64>> {
+        Partial { count, value: PartialValue::Ordered(positions.iter().map(|&p| (p, vec![])).collect()) }
+    }
+
     proptest! {
-        /// Any order and any grouping over two levels gives all values, in index order if asked.
+        /// Any order and any grouping over two levels gives all values, in index order if asked; reductions
+        /// of two sequences and two collections are under way at once.
         #[test]
         fn all_arrive_in_any_order(
-            order in Just((0u64..40).collect::<Vec<_>>()).prop_shuffle(),
+            order in Just((0u64..120).collect::<Vec<_>>()).prop_shuffle(),
             groups in 1u64..8, is_ordered: bool,
         ) {
-            let mut combine = |a: &mut Vec<u64>, b: Vec<u64>| a.extend(b);
-            let mut low: Vec<Reductions<Vec<u64>>> = (0..groups).map(|_| Reductions::default()).collect();
-            let (mut top, mut result) = (Reductions::default(), None);
-            for position in order {
+            let mut low: Vec<Lists> = (0..groups).map(|_| Reductions::default()).collect();
+            let (mut top, mut results) = (Lists::default(), Vec::new());
+            for (which, position) in order.into_iter().map(|n| (n / 40, n % 40)) {
+                let (key, sequence) = [(9, 3), (9, 4), (8, 3)][usize::try_from(which).unwrap()];
                 let group = position % groups;
                 let size = (0..40).filter(|p| p % groups == group).count() as u64;
                 let place = &mut low[usize::try_from(group).unwrap()];
-                let done = place.contribute(9, 3, size, one(position, is_ordered), &mut combine).unwrap();
+                let done = place.contribute(key, sequence, size, one(position, is_ordered), &mut join).unwrap();
                 if let Some(partial) = done {
-                    result = top.contribute(9, 3, 40, partial, &mut combine).unwrap();
+                    results.extend(top.contribute(key, sequence, 40, partial, &mut join).unwrap());
                 }
             }
             prop_assert!(top.is_empty() && low.iter().all(Reductions::is_empty));
-            match result.unwrap().value {
-                PartialValue::Ordered(values) => {
-                    prop_assert!(is_ordered);
-                    prop_assert_eq!(values, (0..40).map(|p| (p, vec![p])).collect::<Vec<_>>());
+            prop_assert_eq!(results.len(), 3);
+            for result in results {
+                match result.value {
+                    PartialValue::Ordered(values) => {
+                        prop_assert!(is_ordered);
+                        prop_assert_eq!(values, (0..40).map(|p| (p, vec![p])).collect::<Vec<_>>());
+                    }
+                    PartialValue::Combined(mut values) => {
+                        values.sort_unstable();
+                        prop_assert_eq!(values, (0..40).collect::<Vec<_>>());
+                    }
                 }
-                PartialValue::Combined(mut values) => {
-                    values.sort_unstable();
-                    prop_assert_eq!(values, (0..40).collect::<Vec<_>>());
+            }
+        }
+
+        /// Whatever comes, nothing panics, and what completes holds exactly the expected elements.
+        #[test]
+        fn nonsense_never_completes(
+            inputs in prop::collection::vec((0u64..2, 0u32..3, 0u64..5, 0u64..5, 0u64..4, 0..3), 1..300),
+        ) {
+            let mut place = Lists::default();
+            let mut completed = BTreeSet::new();
+            for (key, sequence, expected, first, count, kind) in inputs {
+                let positions: Vec<u64> = (first..first + count).collect();
+                let partial = match kind {
+                    0 => ordered(count, &positions),
+                    1 => ordered(count + 1, &positions),
+                    _ => Partial { count, value: PartialValue::Combined(vec![]) },
+                };
+                if let Ok(Some(whole)) = place.contribute(key, sequence, expected, partial, &mut join) {
+                    prop_assert_eq!(whole.count, expected);
+                    prop_assert!(completed.insert((key, sequence)), "completed twice");
+                    if let PartialValue::Ordered(values) = whole.value {
+                        prop_assert!(values.is_sorted_by(|a, b| a.0 < b.0));
+                        prop_assert_eq!(values.len() as u64, expected);
+                    }
                 }
             }
         }
@@ -166,27 +245,47 @@ mod tests {
 
     #[test]
     fn nonsense_is_named() {
-        let mut combine = |a: &mut Vec<u64>, b: Vec<u64>| a.extend(b);
-        let mut place = Reductions::default();
-        place.contribute(1, 0, 3, one(5, true), &mut combine).unwrap();
-        let twice = place.contribute(1, 0, 3, one(5, true), &mut combine).unwrap_err();
-        assert!(twice.0.contains("element 5 contributed twice"), "{twice}");
-        place.contribute(1, 1, 3, one(5, true), &mut combine).unwrap();
-        assert!(place.contribute(1, 1, 3, one(6, false), &mut combine).is_err());
+        let mut place = Lists::default();
+        let mut refused = |sequence, expected, partial| {
+            place.contribute(1, sequence, expected, partial, &mut join).unwrap_err().0
+        };
+        assert!(refused(3, 3, ordered(2, &[0])).contains("1 values stand for 2 elements"));
+        assert!(refused(4, 3, ordered(0, &[])).contains("no element"));
+        assert!(refused(5, 3, ordered(2, &[7, 6])).contains("element 6 stands behind element 7"));
         let many = Partial { count: 4, value: PartialValue::Combined(vec![]) };
-        assert!(place.contribute(1, 2, 3, many, &mut combine).is_err());
-        let liar = Partial { count: 2, value: PartialValue::Ordered(vec![(0, vec![])]) };
-        assert!(place.contribute(1, 3, 3, liar, &mut combine).is_err());
+        assert_eq!(
+            refused(2, 3, many),
+            "in reduction 2 of collection 1 4 elements contributed where 3 exist"
+        );
+        place.contribute(1, 0, 2, one(5, true), &mut join).unwrap();
+        let twice = place.contribute(1, 0, 2, one(5, true), &mut join).unwrap_err();
+        assert!(twice.0.contains("element 5 contributed twice"), "{twice}");
+        place.contribute(1, 1, 3, one(5, true), &mut join).unwrap();
+        assert!(place.contribute(1, 1, 3, one(6, false), &mut join).unwrap_err().0.contains("ordered"));
+    }
+
+    #[test]
+    fn late_contribution_is_refused_and_opens_nothing() {
+        let mut place = Lists::default();
+        for sequence in [0, 2, 1] {
+            assert!(place.contribute(1, sequence, 1, one(0, false), &mut join).unwrap().is_some());
+        }
+        for sequence in 0..3 {
+            let late = place.contribute(1, sequence, 1, one(0, false), &mut join).unwrap_err();
+            assert!(late.0.contains("after all had"), "{late}");
+        }
+        assert!(place.is_empty());
+        assert!(place.finished[&1].beyond.is_empty(), "what finished in the end in order takes no room");
+        assert!(place.contribute(1, u32::MAX, 1, one(0, false), &mut join).unwrap().is_some());
     }
 
     #[test]
     fn reductions_of_different_sequence_do_not_mix() {
-        let mut combine = |a: &mut Vec<u64>, b: Vec<u64>| a.extend(b);
-        let mut place = Reductions::default();
-        assert!(place.contribute(1, 0, 2, one(0, false), &mut combine).unwrap().is_none());
-        assert!(place.contribute(1, 1, 2, one(0, false), &mut combine).unwrap().is_none());
-        assert!(place.contribute(2, 0, 2, one(0, false), &mut combine).unwrap().is_none());
+        let mut place = Lists::default();
+        assert!(place.contribute(1, 0, 2, one(0, false), &mut join).unwrap().is_none());
+        assert!(place.contribute(1, 1, 2, one(0, false), &mut join).unwrap().is_none());
+        assert!(place.contribute(2, 0, 2, one(0, false), &mut join).unwrap().is_none());
         assert_eq!(place.len(), 3);
-        assert_eq!(place.contribute(1, 0, 2, one(1, false), &mut combine).unwrap().unwrap().count, 2);
+        assert_eq!(place.contribute(1, 0, 2, one(1, false), &mut join).unwrap().unwrap().count, 2);
     }
 }

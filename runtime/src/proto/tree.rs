@@ -27,10 +27,7 @@ pub fn children(root: u32, me: u32, count: u32) -> impl Iterator<Item = u32> {
 pub fn subtree(root: u32, me: u32, count: u32) -> impl Iterator<Item = u32> {
     let top = place(root, me, count).map_or(0..0, |place| place..place + 1);
     let levels = std::iter::successors(Some(top), move |level| Some(below(level.clone(), count)));
-    levels
-        .take_while(|level| !level.is_empty())
-        .flatten()
-        .map(move |place| member(root, place, count))
+    levels.take_while(|level| !level.is_empty()).flatten().map(move |place| member(root, place, count))
 }
 
 /// The tree over some of the nodes, e.g. those that have PEs.

@@ -1,0 +1,1 @@
+//! A seeded simulator in virtual time, in which the protocols are tested.
