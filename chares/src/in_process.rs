@@ -69,8 +69,7 @@ impl Program {
             node.connect(net.fabric(node.id()));
         }
         let (driver, events) = mpsc::channel();
-        let (launcher, _supervision) = mpsc::channel();
-        nodes[0].listen(Ears { driver, launcher });
+        nodes[0].listen(Ears { driver, launcher: None });
         let threads: Result<Vec<_>, _> = nodes.iter().map(start_pes).collect();
         let threads =
             threads.map_err(|e| RunError::Failed(format!("a PE's thread cannot be started: {e}")))?;

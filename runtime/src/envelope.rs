@@ -21,7 +21,8 @@ impl CollectionId {
     /// The `serial`-th collection (counted from 1) that `creator` makes: unique without asking anybody.
     #[must_use]
     pub fn made_by(creator: PeId, serial: u32) -> Self {
-        Self((u64::from(creator.0) + 1) << 32 | u64::from(serial))
+        // The top bit keeps these apart from the single chares, whose numbers are small.
+        Self(1 << 63 | u64::from(creator.0) << 31 | u64::from(serial & 0x7fff_ffff))
     }
 
     /// The chare type, if this stands for the single chares of a type.

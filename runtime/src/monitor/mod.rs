@@ -1,3 +1,5 @@
 //! Watching a run from outside: counters in, events out.
 
+pub mod hub;
+pub mod socket;
 pub mod wire;

@@ -12,6 +12,7 @@ use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
 use crate::pe::account::Account;
 use crate::pe::inbox::Inbox;
+use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::{Counts, Quiescence};
 use crate::topology::Topology;
 use dashmap::DashMap;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
 use variables::Variables;
 
 /// How a node behaves; the same on all nodes of a run unless the nodes file says otherwise.
@@ -71,6 +73,8 @@ pub enum DriverEvent {
 /// What the launcher's supervision reacts to.
 #[derive(Debug)]
 pub enum LauncherEvent {
+    /// An answer to the launcher's welcome.
+    Membership(NodeId, MembershipMessage),
     /// Counters of a node.
     Snapshot(Box<NodeSnapshot>),
     /// What the application is doing.
@@ -93,8 +97,8 @@ pub enum LauncherEvent {
 pub struct Ears {
     /// The driver.
     pub driver: Sender<DriverEvent>,
-    /// The supervision.
-    pub launcher: Sender<LauncherEvent>,
+    /// The supervision, if there is one.
+    pub launcher: Option<UnboundedSender<LauncherEvent>>,
 }
 
 /// Messages and bytes between this node and others.
@@ -285,6 +289,12 @@ impl Node {
         }
     }
 
+    /// Resident memory of this process, bytes.
+    #[must_use]
+    pub fn snapshot_memory(&self) -> u64 {
+        resident_bytes()
+    }
+
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
         self.control(NodeId::LAUNCHER, Control::Snapshot(Box::new(self.snapshot())));
@@ -388,6 +398,16 @@ impl Node {
         }
     }
 
+    /// Makes the driver's waits fail with `sentence`.
+    pub fn tell_failed(&self, sentence: String) {
+        self.tell_driver(DriverEvent::Failed(sentence));
+    }
+
+    /// Says something to another node outside any PE's queue.
+    pub fn send_control(&self, to: NodeId, control: Control) {
+        self.control(to, control);
+    }
+
     /// Whether the run has ended here.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -457,8 +477,8 @@ impl Node {
     }
 
     fn tell_launcher(&self, event: LauncherEvent) {
-        if let Some(ears) = self.ears.get() {
-            let _ = ears.launcher.send(event);
+        if let Some(launcher) = self.ears.get().and_then(|ears| ears.launcher.as_ref()) {
+            let _ = launcher.send(event);
         }
     }
 

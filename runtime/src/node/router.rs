@@ -138,7 +138,7 @@ impl Node {
 
     pub(crate) fn handle_control(&self, from: NodeId, control: Control, payload: Packed) {
         match control {
-            Control::Membership(_) => tracing::debug!("{from:?} speaks of start-up after the start"),
+            Control::Membership(message) => self.tell_launcher(LauncherEvent::Membership(from, message)),
             Control::Quiescence(message) => {
                 let (now, counts) = (self.now(), || self.counts());
                 let result = self.quiescence().handle(from, message, now, counts);

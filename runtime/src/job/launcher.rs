@@ -1,0 +1,400 @@
+//! The launcher: starts the nodes of a run, connects them, and hands the run to the driver.
+
+use super::bootstrap::Bootstrap;
+use super::supervise::{Failure, Supervisor};
+use crate::codec::{Control, WIRE_VERSION};
+use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
+use crate::frame::{Fabric, Receiver};
+use crate::ids::NodeId;
+use crate::launch::{self, LaunchError, LaunchOptions, LaunchedNode};
+use crate::monitor::hub::Hub;
+use crate::monitor::wire::{MONITOR_VERSION, NodeInfo, OutputLine, RunInfo};
+use crate::node::{DriverEvent, Ears, LauncherEvent, Node, NodeSettings};
+use crate::object::ProgramTable;
+use crate::proto::membership::{ClusterTable, JoinError, Joining, MembershipMessage, NodeEntry, fingerprint};
+use crate::transport::quic::{LinkSettings, QuicFabric};
+use crate::transport::tls::RunAuthority;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::mpsc::{self, Receiver as Events};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// How long a started node may take to be connected and to join.
+const JOIN_LIMIT: Duration = Duration::from_secs(15);
+
+/// What is to be run, and where.
+#[derive(Debug)]
+pub struct JobPlan {
+    /// Chare types and kernels.
+    pub program: Arc<ProgramTable>,
+    /// The application's name.
+    pub app: String,
+    /// The command line, for people.
+    pub arguments: Vec<String>,
+    /// The application's arguments, for its kernel.
+    pub kernel_arguments: Vec<u8>,
+    /// The nodes.
+    pub config: ClusterConfig,
+    /// How to start them.
+    pub launch: LaunchOptions,
+    /// Pack every message (for tests).
+    pub always_pup: bool,
+    /// The run is ended after so long.
+    pub timeout: Option<Duration>,
+}
+
+/// Why a run did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A node was not started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A node did not join.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// A node cannot be reached over the network.
+    #[error("node {name:?} at {address} is not reached over UDP: {reason}; open the firewall between the hosts, or set `address` of the node to one that is reachable")]
+    Unreachable {
+        /// Its name.
+        name: String,
+        /// Where it listens.
+        address: SocketAddr,
+        /// What failed.
+        reason: String,
+    },
+    /// This machine does not permit what a launcher needs.
+    #[error("{0}")]
+    Local(String),
+    /// The run was ended while it started.
+    #[error("{0}")]
+    Ended(Failure),
+}
+
+/// A run that has started. Dropping it ends the nodes at once; [`finish`](Self::finish) ends them in order.
+#[derive(Debug)]
+pub struct Job {
+    node: Arc<Node>,
+    hub: Arc<Hub>,
+    events: Option<Events<DriverEvent>>,
+    orders: UnboundedSender<Order>,
+    thread: Option<JoinHandle<Option<Failure>>>,
+}
+
+/// What the launcher's network thread is told.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// End the nodes in good order.
+    Finish,
+    /// The user wants the end.
+    Interrupt,
+    /// End at once.
+    Abandon,
+}
+
+impl Job {
+    /// Starts all nodes of `plan`, connects and admits them. Blocks until they are ready to work, or one
+    /// failed; then none is left running.
+    ///
+    /// # Errors
+    /// Which node failed at which step, and how to mend it.
+    pub fn start(plan: JobPlan) -> Result<Self, StartError> {
+        let (orders, inbox) = unbounded_channel();
+        let (started, outcome) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("network".into()).spawn(move || {
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    let _ = started.send(Err(local("the network thread cannot start", &error)));
+                    return None;
+                }
+            };
+            runtime.block_on(async move {
+                match start(plan, inbox).await {
+                    Ok((supervisor, ready)) => {
+                        let _ = started.send(Ok(ready));
+                        supervisor.supervise().await
+                    }
+                    Err(error) => {
+                        let _ = started.send(Err(error));
+                        None
+                    }
+                }
+            })
+        });
+        let thread = thread.map_err(|e| local("the network thread cannot start", &e))?;
+        let ready = outcome.recv().map_err(|e| local("the network thread ended early", &e))??;
+        let Ready { node, hub, events } = ready;
+        Ok(Self { node, hub, events: Some(events), orders, thread: Some(thread) })
+    }
+
+    /// The launcher's node: what the driver sends through.
+    #[must_use]
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// What viewers are told.
+    #[must_use]
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// What the driver waits for; once.
+    pub fn take_events(&mut self) -> Option<Events<DriverEvent>> {
+        self.events.take()
+    }
+
+    /// A way to end the run because the user wants it.
+    #[must_use]
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter(self.orders.clone())
+    }
+
+    /// Ends all nodes in good order and says what went wrong, if anything did before or now.
+    pub fn finish(mut self) -> Option<Failure> {
+        self.end(Order::Finish)
+    }
+
+    fn end(&mut self, order: Order) -> Option<Failure> {
+        let _ = self.orders.send(order);
+        let thread = self.thread.take()?;
+        thread.join().unwrap_or_else(|_| Some(Failure::internal("the launcher's network thread panicked")))
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.end(Order::Abandon);
+    }
+}
+
+/// Ends a run because the user wants it.
+#[derive(Clone, Debug)]
+pub struct Interrupter(UnboundedSender<Order>);
+
+impl Interrupter {
+    /// Ends the run; the driver's waits fail with "interrupted".
+    pub fn interrupt(&self) {
+        let _ = self.0.send(Order::Interrupt);
+    }
+}
+
+/// What a started run hands to its owner.
+struct Ready {
+    node: Arc<Node>,
+    hub: Arc<Hub>,
+    events: Events<DriverEvent>,
+}
+
+async fn start(
+    plan: JobPlan,
+    orders: UnboundedReceiver<Order>,
+) -> Result<(Supervisor, Ready), StartError> {
+    let run_id = format!("{}-{}", plan.app, unique());
+    let authority = RunAuthority::new(&run_id).map_err(|e| local("the run's certificates cannot be made", &e))?;
+    let (output, lines) = unbounded_channel::<OutputLine>();
+    let mut launched = launch_nodes(&plan, &authority, output).await?;
+    let table = table_of(&plan, &run_id, &launched);
+    let topology = table.topology().map_err(StartError::Local)?;
+    let settings = NodeSettings { always_pup: plan.always_pup, ..NodeSettings::default() };
+    let node = Node::new(NodeId::LAUNCHER, topology, Arc::clone(&plan.program), settings);
+    let (driver, events) = mpsc::channel();
+    let (launcher, mut heard) = unbounded_channel();
+    node.listen(Ears { driver, launcher: Some(launcher) });
+    let identity = authority.issue(NodeId::LAUNCHER).map_err(|e| local("no certificate", &e))?;
+    let receiver: Arc<dyn Receiver> = Arc::clone(&node) as _;
+    let here = SocketAddr::new(launcher_ip(&plan.config, &launched), 0);
+    let fabric = QuicFabric::bind(here, &identity, NodeId::LAUNCHER, receiver, LinkSettings::default())
+        .map_err(|e| local(&format!("the launcher cannot listen on {}", here.ip()), &e))?;
+    let address = |entry: &NodeEntry| entry.address.parse::<SocketAddr>().ok();
+    fabric.set_addresses(table.nodes.iter().map(address).collect());
+    node.connect(Arc::clone(&fabric) as Arc<dyn Fabric>);
+    connect_all(&fabric, &launched).await?;
+    join_all(&plan, &node, &table, &mut heard, &mut launched).await?;
+    let hub = Arc::new(Hub::new(info_of(&plan, &run_id, &launched, &node)));
+    let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
+    let supervisor = Supervisor::new(node, fabric, hub, launched, orders, heard, lines, plan.timeout);
+    Ok((supervisor, ready))
+}
+
+async fn launch_nodes(
+    plan: &JobPlan,
+    authority: &RunAuthority,
+    output: UnboundedSender<OutputLine>,
+) -> Result<Vec<LaunchedNode>, StartError> {
+    let numbered: Vec<(NodeId, NodeConfig)> =
+        (1u16..).map(NodeId).zip(plan.config.nodes.iter().cloned()).collect();
+    let is_all_local = plan.config.is_all_local();
+    let first_remote = plan.config.nodes.iter().find(|n| n.launch == LaunchMethod::Ssh);
+    let toward_others = first_remote.and_then(|n| launch::local_ip_toward(&n.host));
+    let node_count = u16::try_from(numbered.len() + 1).map_err(|_| StartError::Local("too many nodes".into()))?;
+    let (first_cores, threads) = shared_hosts(&plan.config);
+    let mut blobs = HashMap::new();
+    for (at, (id, config)) in numbered.iter().enumerate() {
+        let identity = authority.issue(*id).map_err(|e| local("no certificate", &e))?;
+        let local_ip = toward_others.filter(|_| config.launch == LaunchMethod::Local);
+        let bootstrap = Bootstrap {
+            node: *id,
+            node_count,
+            identity,
+            listen: config.address.or(local_ip),
+            is_all_local,
+            first_core: first_cores[at],
+            threads_on_host: threads[at],
+            cpu_share: config.cpu_share.unwrap_or(1.0),
+            memory_bytes: config.memory_bytes,
+            always_pup: plan.always_pup,
+            kernel_arguments: plan.kernel_arguments.clone(),
+        };
+        let blob = postcard::to_stdvec(&bootstrap).map_err(|e| local("a node's first words do not pack", &e))?;
+        blobs.insert(*id, blob);
+    }
+    let blob = |id: NodeId| blobs.get(&id).cloned().unwrap_or_default();
+    Ok(launch::launch_all(&numbered, blob, output, &plan.launch).await?)
+}
+
+/// For each node the first of the cores for its PEs (none if its host has too few), and how many threads of
+/// the run its host carries.
+fn shared_hosts(config: &ClusterConfig) -> (Vec<Option<u32>>, Vec<u32>) {
+    let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+    let host_of = |n: &NodeConfig| match n.launch {
+        LaunchMethod::Local => String::new(),
+        LaunchMethod::Ssh => n.host.clone(),
+    };
+    let mut next: HashMap<String, u32> = HashMap::new();
+    let mut firsts = Vec::new();
+    for node in &config.nodes {
+        let used = next.entry(host_of(node)).or_default();
+        firsts.push(*used);
+        let all = if node.launch == LaunchMethod::Local { cores } else { 0 };
+        *used += node.pes.unwrap_or(all);
+    }
+    let on_host = |n: &NodeConfig| {
+        let host = host_of(n);
+        let nodes = config.nodes.iter().filter(|m| host_of(m) == host).count();
+        next[&host].saturating_add(u32::try_from(nodes).unwrap_or(u32::MAX))
+    };
+    let fits = |n: &NodeConfig| n.launch == LaunchMethod::Ssh || next[&host_of(n)] <= cores;
+    let firsts = config.nodes.iter().zip(firsts).map(|(n, first)| fits(n).then_some(first)).collect();
+    (firsts, config.nodes.iter().map(on_host).collect())
+}
+
+fn table_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode]) -> ClusterTable {
+    let here = NodeEntry { name: "launcher".into(), address: String::new(), pe_count: 0 };
+    let there = plan.config.nodes.iter().zip(launched).map(|(config, started)| NodeEntry {
+        name: config.name.clone(),
+        address: started.ready.addr.to_string(),
+        pe_count: config.pes.unwrap_or(started.ready.cores).max(1),
+    });
+    ClusterTable { run_id: run_id.into(), nodes: std::iter::once(here).chain(there).collect() }
+}
+
+async fn connect_all(fabric: &Arc<QuicFabric>, launched: &[LaunchedNode]) -> Result<(), StartError> {
+    let connecting: Vec<_> = launched
+        .iter()
+        .map(|started| {
+            let (fabric, to) = (Arc::clone(fabric), started.node);
+            tokio::spawn(async move { tokio::time::timeout(JOIN_LIMIT, fabric.connect(to)).await })
+        })
+        .collect();
+    for (attempt, started) in connecting.into_iter().zip(launched) {
+        let reason = match attempt.await {
+            Ok(Ok(Ok(()))) => continue,
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(_)) => format!("no answer for {} s", JOIN_LIMIT.as_secs()),
+            Err(error) => error.to_string(),
+        };
+        return Err(StartError::Unreachable {
+            name: started.name.clone(),
+            address: started.ready.addr,
+            reason,
+        });
+    }
+    Ok(())
+}
+
+async fn join_all(
+    plan: &JobPlan,
+    node: &Arc<Node>,
+    table: &ClusterTable,
+    heard: &mut UnboundedReceiver<LauncherEvent>,
+    launched: &mut [LaunchedNode],
+) -> Result<(), StartError> {
+    let lines = plan.program.lines();
+    let print = fingerprint(&lines);
+    for started in launched.iter() {
+        let welcome =
+            MembershipMessage::Welcome { wire_version: WIRE_VERSION, fingerprint: print, table: table.clone() };
+        node.send_control(started.node, Control::Membership(welcome));
+    }
+    let mut joining = Joining::new(table, lines, node.now(), JOIN_LIMIT);
+    loop {
+        match tokio::time::timeout(Duration::from_millis(100), heard.recv()).await {
+            Ok(Some(LauncherEvent::Membership(from, message))) => {
+                if joining.handle(from, message)? {
+                    return Ok(());
+                }
+            }
+            Ok(Some(LauncherEvent::LinkLost { peer, reason, .. })) => {
+                let name = table.nodes.get(peer.as_usize()).map_or("?", |n| &n.name);
+                return Err(StartError::Local(format!("node {name:?} was lost while it joined: {reason}")));
+            }
+            Ok(Some(_)) | Err(_) => {}
+            Ok(None) => return Err(StartError::Local("the launcher hears nothing any more".into())),
+        }
+        joining.check(node.now())?;
+    }
+}
+
+fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node) -> RunInfo {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let nodes = plan.config.nodes.iter().zip(launched).map(|(config, started)| {
+        let pes = node.topology().pes(started.node);
+        NodeInfo {
+            node: started.node.0,
+            name: config.name.clone(),
+            host: config.host.clone(),
+            cpu: started.ready.cpu_model.clone(),
+            first_pe: pes.start,
+            pe_count: pes.end - pes.start,
+            pe_speeds: vec![0.0; pes.len()],
+            share: None,
+            memory_limit_bytes: config.memory_bytes,
+        }
+    });
+    RunInfo {
+        version: MONITOR_VERSION,
+        run_id: run_id.into(),
+        program: plan.program.name.clone(),
+        app: plan.app.clone(),
+        arguments: plan.arguments.clone(),
+        started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        nodes: nodes.collect(),
+    }
+}
+
+/// The launcher only dials; it listens where its own packets leave from.
+fn launcher_ip(config: &ClusterConfig, launched: &[LaunchedNode]) -> IpAddr {
+    if config.is_all_local() {
+        return IpAddr::V4(Ipv4Addr::LOCALHOST);
+    }
+    match launched.first().map(|n| n.ready.addr.ip()) {
+        Some(IpAddr::V6(_)) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
+        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    }
+}
+
+/// Six characters that no other run of this machine has at the same time.
+fn unique() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mixed = (now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    format!("{:06x}", mixed >> 40)
+}
+
+fn local(what: &str, error: &dyn std::fmt::Display) -> StartError {
+    StartError::Local(format!("{what}: {error}"))
+}

@@ -1,0 +1,11 @@
+//! A run from its start to its end: the launcher that starts nodes and watches over them, and the node
+//! process that it starts.
+
+mod bootstrap;
+pub mod launcher;
+pub mod node_process;
+mod supervise;
+
+pub use launcher::{Job, JobPlan, StartError};
+pub use node_process::node_process;
+pub use supervise::Failure;

@@ -1,0 +1,221 @@
+//! The process of one node: told who it is on its standard input, it listens, joins, works, and ends when
+//! the launcher says so or is gone.
+
+use super::bootstrap::Bootstrap;
+use crate::codec::{Control, Header, decode, encode};
+use crate::frame::{Class, Fabric, Frame, Receiver};
+use crate::ids::NodeId;
+use crate::launch::{self, Ready};
+use crate::node::{Node, NodeSettings};
+use crate::object::ProgramTable;
+use crate::pe::scheduler::start_pes;
+use crate::proto::membership::{self, ClusterTable, MembershipMessage};
+use crate::transport::quic::{LinkSettings, QuicFabric};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How often counters go to the launcher.
+const SNAPSHOT_EVERY: Duration = Duration::from_millis(100);
+/// How long an idle PE spins where every thread of the run has a core of its own.
+const SPIN: Duration = Duration::from_micros(50);
+/// How long the end waits for the last frames to leave.
+const FLUSH: Duration = Duration::from_secs(1);
+/// Exit code of a node whose launcher is gone.
+const ORPHANED: i32 = 69;
+
+/// Runs this process as a node of somebody's run. Blocks until the run is over.
+#[must_use]
+pub fn node_process(program: ProgramTable) -> ExitCode {
+    match run(Arc::new(program)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            tracing::error!("{sentence}");
+            // The launcher shows the last line of standard error of a node that ends too early.
+            let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{sentence}\n"));
+            ExitCode::from(70)
+        }
+    }
+}
+
+fn run(program: Arc<ProgramTable>) -> Result<(), String> {
+    let blob = launch::read_bootstrap(&mut std::io::stdin().lock()).map_err(|e| e.to_string())?;
+    let bootstrap: Bootstrap =
+        postcard::from_bytes(&blob).map_err(|e| format!("the launcher's first words are not understood: {e}"))?;
+    launch::watch_lifeline(|| std::process::exit(ORPHANED));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| format!("the network thread cannot start: {e}"))?;
+    runtime.block_on(serve(program, bootstrap))
+}
+
+async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), String> {
+    let (me, identity) = (bootstrap.node, bootstrap.identity.clone());
+    let ip = launch::listen_ip(bootstrap.listen, bootstrap.is_all_local);
+    let gate = Arc::new(Gate {
+        me,
+        program,
+        bootstrap,
+        node: OnceLock::new(),
+        fabric: OnceLock::new(),
+        threads: Mutex::default(),
+        joined: Notify::new(),
+        ended: Arc::new(Notify::new()),
+        refusal: Mutex::default(),
+    });
+    let settings = LinkSettings::default();
+    let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
+    let fabric = QuicFabric::bind(SocketAddr::new(ip, 0), &identity, me, receiver, settings)
+        .map_err(|e| format!("cannot listen on {ip}: {e}; set `address` of this node in the nodes file"))?;
+    // Set once, right here.
+    let _ = gate.fabric.set(Arc::clone(&fabric));
+    let address = fabric.local_addr();
+    launch::announce_ready(&Ready::here(address)).map_err(|e| format!("cannot answer the launcher: {e}"))?;
+    gate.joined.notified().await;
+    if let Some(sentence) = gate.refusal.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        fabric.close(FLUSH).await;
+        return Err(sentence);
+    }
+    let Some(node) = gate.node.get().cloned() else { return Err("joined without a node".into()) };
+    let mut tick = tokio::time::interval(SNAPSHOT_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            () = gate.ended.notified() => break,
+            _ = tick.tick() => {
+                node.publish();
+                gate.check_memory(&node);
+            }
+        }
+    }
+    node.stop_pes();
+    let threads = std::mem::take(&mut *gate.threads.lock().unwrap_or_else(PoisonError::into_inner));
+    let joined = tokio::task::spawn_blocking(move || {
+        threads.into_iter().for_each(|thread| {
+            // A PE catches the panics of entry methods; what it does not catch has been printed.
+            let _ = thread.join();
+        });
+    });
+    let _ = tokio::time::timeout(FLUSH, joined).await;
+    fabric.close(FLUSH).await;
+    Ok(())
+}
+
+/// Receives for a node that does not exist yet: it comes into being with the launcher's welcome.
+struct Gate {
+    me: NodeId,
+    program: Arc<ProgramTable>,
+    bootstrap: Bootstrap,
+    node: OnceLock<Arc<Node>>,
+    fabric: OnceLock<Arc<QuicFabric>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    joined: Notify,
+    ended: Arc<Notify>,
+    refusal: Mutex<Option<String>>,
+}
+
+impl Receiver for Gate {
+    fn receive(&self, from: NodeId, class: Class, frame: Frame) {
+        if let Some(node) = self.node.get() {
+            return node.receive(from, class, frame);
+        }
+        let Ok((Header::Control(Control::Membership(message)), _)) = decode(frame) else {
+            tracing::warn!("{from:?} sent work before the start");
+            return;
+        };
+        if let MembershipMessage::Welcome { wire_version, fingerprint, table } = message
+            && from == NodeId::LAUNCHER
+        {
+            self.welcome(wire_version, fingerprint, &table);
+        }
+    }
+
+    fn backlog_bytes(&self) -> u64 {
+        self.node.get().map_or(0, |node| node.backlog_bytes())
+    }
+
+    fn link_lost(&self, peer: NodeId, reason: String) {
+        if peer == NodeId::LAUNCHER {
+            if self.node.get().is_some_and(|node| node.has_ended()) {
+                return;
+            }
+            tracing::error!("the launcher is gone: {reason}");
+            std::process::exit(ORPHANED);
+        }
+        if let Some(node) = self.node.get() {
+            node.link_lost(peer, reason);
+        }
+    }
+}
+
+impl Gate {
+    fn welcome(&self, wire_version: u16, fingerprint: u64, table: &ClusterTable) {
+        let answer = membership::answer(wire_version, fingerprint, &self.program.lines());
+        let is_welcome = answer == MembershipMessage::Joined;
+        if is_welcome && let Err(sentence) = self.join(table) {
+            *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(sentence);
+            return self.joined.notify_one();
+        }
+        if let Some(fabric) = self.fabric.get() {
+            let header = Header::Control(Control::Membership(answer));
+            fabric.send(NodeId::LAUNCHER, Class::Control, encode(&header, Default::default()));
+        }
+        if is_welcome {
+            self.joined.notify_one();
+        }
+    }
+
+    fn join(&self, table: &ClusterTable) -> Result<(), String> {
+        let topology = table.topology()?;
+        if topology.node_count() != self.bootstrap.node_count || self.me.0 >= topology.node_count() {
+            return Err("the launcher's table does not fit what it said before".into());
+        }
+        let pes = topology.pes(self.me).len();
+        let node = Node::new(self.me, topology, Arc::clone(&self.program), self.settings(pes));
+        let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
+        let address = |text: &str| text.parse::<SocketAddr>().ok();
+        fabric.set_addresses(table.nodes.iter().map(|n| address(&n.address)).collect());
+        node.connect(Arc::clone(fabric) as Arc<dyn Fabric>);
+        let ended = Arc::clone(&self.ended);
+        node.on_end(move || ended.notify_one());
+        let threads = start_pes(&node).map_err(|e| format!("a PE's thread cannot be started: {e}"))?;
+        *self.threads.lock().unwrap_or_else(PoisonError::into_inner) = threads;
+        self.node.set(node).map_err(|_| "the launcher welcomed this node twice".to_string())
+    }
+
+    fn settings(&self, pes: usize) -> NodeSettings {
+        let allowed = allowed_cores();
+        let cores = self.bootstrap.first_core.map_or_else(Vec::new, |first| {
+            allowed.iter().skip(first as usize).take(pes).copied().collect()
+        });
+        let has_room = self.bootstrap.threads_on_host as usize <= allowed.len();
+        NodeSettings {
+            always_pup: self.bootstrap.always_pup,
+            spin: if has_room && self.bootstrap.cpu_share >= 1.0 { SPIN } else { Duration::ZERO },
+            cores,
+            cpu_share: self.bootstrap.cpu_share,
+            kernel_arguments: self.bootstrap.kernel_arguments.clone(),
+        }
+    }
+
+    fn check_memory(&self, node: &Node) {
+        let Some(limit) = self.bootstrap.memory_bytes else { return };
+        let used = node.snapshot_memory();
+        if used > limit {
+            node.fail(format!(
+                "uses {} MiB of memory, more than its limit of {} MiB; give it less data or raise `memory`",
+                used >> 20,
+                limit >> 20
+            ));
+        }
+    }
+}
+
+/// Cores that this process may use, in order.
+fn allowed_cores() -> Vec<usize> {
+    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
+    let is_in = |core: &usize| set.as_ref().is_ok_and(|set| set.is_set(*core).unwrap_or(false));
+    (0..nix::sched::CpuSet::count()).filter(is_in).collect()
+}

@@ -1,0 +1,262 @@
+//! Watching over a run: passes events to viewers, notices that something is wrong, names it, and ends
+//! everything.
+
+use super::launcher::Order;
+use crate::ids::NodeId;
+use crate::launch::LaunchedNode;
+use crate::monitor::hub::Hub;
+use crate::monitor::wire::{MonitorEvent, OutputLine};
+use crate::node::{LauncherEvent, Node};
+use crate::transport::quic::QuicFabric;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// After the first sign of trouble: how long to wait for a better explanation of it.
+const EXPLANATION: Duration = Duration::from_millis(400);
+/// How long nodes may take to end in good order.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long nodes may take to end when the run has failed.
+const GRACE_FAILED: Duration = Duration::from_millis(300);
+
+/// Why a run ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// One sentence that names the node, if it was one.
+    pub sentence: String,
+    /// The exit code that says what kind it was.
+    pub exit_code: u8,
+    /// How well this explains the trouble; a better one replaces a worse one that came first.
+    rank: u8,
+}
+
+impl Failure {
+    fn new(rank: u8, exit_code: u8, sentence: String) -> Self {
+        Self { sentence, exit_code, rank }
+    }
+
+    /// A fault of our own.
+    pub(super) fn internal(sentence: &str) -> Self {
+        Self::new(9, 70, sentence.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+/// The launcher's network thread, once the run has started.
+pub(super) struct Supervisor {
+    node: Arc<Node>,
+    fabric: Arc<QuicFabric>,
+    hub: Arc<Hub>,
+    orders: UnboundedReceiver<Order>,
+    heard: UnboundedReceiver<LauncherEvent>,
+    lines: UnboundedReceiver<OutputLine>,
+    exits: UnboundedReceiver<(NodeId, String)>,
+    end: watch::Sender<Option<Duration>>,
+    ended: UnboundedReceiver<()>,
+    running: usize,
+    names: Vec<String>,
+    deadline: Option<Instant>,
+    timeout: Option<Duration>,
+    failure: Option<Failure>,
+    verdict_at: Option<Instant>,
+    is_finishing: bool,
+}
+
+impl Supervisor {
+    #[allow(clippy::too_many_arguments, reason = "called once, with everything that the start has made")]
+    pub(super) fn new(
+        node: Arc<Node>,
+        fabric: Arc<QuicFabric>,
+        hub: Arc<Hub>,
+        launched: Vec<LaunchedNode>,
+        orders: UnboundedReceiver<Order>,
+        heard: UnboundedReceiver<LauncherEvent>,
+        lines: UnboundedReceiver<OutputLine>,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let (end, told) = watch::channel(None);
+        let (exit, exits) = unbounded_channel();
+        let (gone, ended) = unbounded_channel();
+        let names = std::iter::once("launcher".into()).chain(launched.iter().map(|n| n.name.clone())).collect();
+        let running = launched.len();
+        for started in launched {
+            tokio::spawn(attend(started, told.clone(), exit.clone(), gone.clone()));
+        }
+        let deadline = timeout.map(|limit| Instant::now() + limit);
+        Self {
+            node,
+            fabric,
+            hub,
+            orders,
+            heard,
+            lines,
+            exits,
+            end,
+            ended,
+            running,
+            names,
+            deadline,
+            timeout,
+            failure: None,
+            verdict_at: None,
+            is_finishing: false,
+        }
+    }
+
+    /// Runs until all nodes have ended; says what went wrong, if anything did.
+    pub(super) async fn supervise(mut self) -> Option<Failure> {
+        let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+            .map(|kind| (kind, signal(kind).ok()));
+        loop {
+            let verdict = self.verdict_at.or(self.deadline);
+            tokio::select! {
+                order = self.orders.recv() => match order {
+                    Some(Order::Finish) => break,
+                    Some(Order::Interrupt) => self.blame(Failure::new(9, 130, "interrupted".into())),
+                    Some(Order::Abandon) | None => return self.end_nodes(Duration::ZERO).await,
+                },
+                Some(event) = self.heard.recv() => self.take(event),
+                Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
+                Some((node, reason)) = self.exits.recv() => {
+                    let sentence = format!("node {:?} {reason}", self.name(node));
+                    self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason });
+                    self.blame(Failure::new(5, 69, sentence));
+                }
+                code = any_signal(&mut signals) => {
+                    let word = if code == 130 { "interrupted" } else { "ended by a signal" };
+                    self.blame(Failure::new(9, code, word.into()));
+                }
+                () = until(verdict) => {
+                    if self.verdict_at.is_none() {
+                        let limit = self.timeout.unwrap_or_default().as_secs_f64();
+                        self.blame(Failure::new(9, 110, format!("the time limit of {limit} s is over")));
+                    }
+                    break;
+                }
+            }
+        }
+        self.is_finishing = self.failure.is_none();
+        let grace = if self.is_finishing { GRACE } else { GRACE_FAILED };
+        if let Some(failure) = &self.failure {
+            self.node.tell_failed(failure.sentence.clone());
+        }
+        self.end_nodes(grace).await
+    }
+
+    async fn end_nodes(mut self, grace: Duration) -> Option<Failure> {
+        self.node.stop_pes();
+        self.node.end_all();
+        let _ = self.end.send(Some(grace));
+        let limit = Instant::now() + grace + Duration::from_secs(2);
+        while self.running > 0 {
+            tokio::select! {
+                Some(()) = self.ended.recv() => self.running -= 1,
+                Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
+                () = until(Some(limit)) => break,
+            }
+        }
+        while let Ok(line) = self.lines.try_recv() {
+            self.hub.publish(MonitorEvent::Output(line));
+        }
+        self.fabric.close(Duration::from_millis(100)).await;
+        self.failure
+    }
+
+    fn take(&mut self, event: LauncherEvent) {
+        match event {
+            LauncherEvent::Snapshot(snapshot) => self.hub.publish(MonitorEvent::Snapshot(*snapshot)),
+            LauncherEvent::Phase(phase) => self.hub.publish(MonitorEvent::Phase(phase)),
+            LauncherEvent::Membership(..) => {}
+            LauncherEvent::Fault(node, sentence) => {
+                let sentence = match node {
+                    NodeId::LAUNCHER => sentence,
+                    node => format!("node {:?}: {sentence}", self.name(node)),
+                };
+                self.blame(Failure::new(7, 70, sentence));
+            }
+            LauncherEvent::LinkLost { by, peer, reason } => {
+                let lost = self.name(peer).to_string();
+                let (rank, sentence) = if by == NodeId::LAUNCHER {
+                    self.hub.publish(MonitorEvent::NodeLost { node: peer.0, reason: reason.clone() });
+                    (4, format!("node {lost:?} was lost: {reason}"))
+                } else {
+                    (3, format!("node {lost:?} was lost by node {:?}: {reason}", self.name(by)))
+                };
+                self.blame(Failure::new(rank, 69, sentence));
+            }
+        }
+    }
+
+    fn blame(&mut self, failure: Failure) {
+        let is_better = self.failure.as_ref().is_none_or(|known| failure.rank > known.rank);
+        let is_final = failure.rank >= 9;
+        if is_better {
+            self.failure = Some(failure);
+        }
+        let at = Instant::now() + if is_final { Duration::ZERO } else { EXPLANATION };
+        self.verdict_at = Some(self.verdict_at.map_or(at, |before| before.min(at)));
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        self.names.get(node.as_usize()).map_or("?", String::as_str)
+    }
+}
+
+/// Waits for a node's process to end by itself, or ends it when told.
+async fn attend(
+    mut started: LaunchedNode,
+    mut told: watch::Receiver<Option<Duration>>,
+    exits: UnboundedSender<(NodeId, String)>,
+    gone: UnboundedSender<()>,
+) {
+    let node = started.node;
+    let early = tokio::select! {
+        reason = started.exited() => Some(reason.to_string()),
+        _ = told.wait_for(Option::is_some) => None,
+    };
+    match early {
+        Some(reason) => {
+            let _ = exits.send((node, reason));
+        }
+        None => {
+            let grace = told.borrow().unwrap_or_default();
+            started.end(grace).await;
+        }
+    }
+    let _ = gone.send(());
+}
+
+/// The exit code for the first signal that arrives.
+async fn any_signal(signals: &mut [(SignalKind, Option<Signal>); 3]) -> u8 {
+    let [(_, interrupt), (_, terminate), (_, hangup)] = signals;
+    tokio::select! {
+        () = next(interrupt) => 130,
+        () = next(terminate) => 143,
+        () = next(hangup) => 129,
+    }
+}
+
+async fn next(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
