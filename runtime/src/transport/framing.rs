@@ -1,0 +1,231 @@
+//! Frames on a stream of bytes.
+//!
+//! A frame is the length of its body (4 bytes), the count of its attachments (2), the length of each (8),
+//! then the body and the attachments; all numbers little-endian.
+
+use crate::buffer::Buffer;
+use crate::frame::Frame;
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Limits on what a frame may announce.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameLimits {
+    /// Longest body.
+    pub body_bytes: u64,
+    /// Longest sum of body and attachments.
+    pub frame_bytes: u64,
+    /// Most attachments.
+    pub attachments: u16,
+}
+
+impl Default for FrameLimits {
+    /// Bodies of 64 MiB, frames of 4 GiB, 1024 attachments.
+    fn default() -> Self {
+        Self { body_bytes: 64 << 20, frame_bytes: 4 << 30, attachments: 1024 }
+    }
+}
+
+/// A frame that breaks a limit; the stream cannot be read any further.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a frame of {bytes} bytes with {attachments} attachments is over the limit")]
+pub struct FramingError {
+    /// What it announced.
+    pub bytes: u64,
+    /// What it announced.
+    pub attachments: u16,
+}
+
+const FIXED: usize = 6;
+
+/// Puts what goes before a frame's body into `out`.
+pub(super) fn put_prefix(frame: &Frame, out: &mut BytesMut) {
+    let length = u32::try_from(frame.body.len()).unwrap_or(u32::MAX);
+    let count = u16::try_from(frame.attachments.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&count.to_le_bytes());
+    for attachment in &frame.attachments {
+        out.extend_from_slice(&(attachment.len() as u64).to_le_bytes());
+    }
+}
+
+/// Makes frames of the chunks of a stream. Attachments go straight into their final buffer.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    limits: FrameLimits,
+    prefix: BytesMut,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    body_len: usize,
+    body: BytesMut,
+    whole_body: Option<Bytes>,
+    attachments: Vec<Buffer>,
+    /// The attachment that is being filled and how far.
+    at: usize,
+    filled: usize,
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a stream.
+    #[must_use]
+    pub fn new(limits: FrameLimits) -> Self {
+        Self { limits, prefix: BytesMut::new(), open: None }
+    }
+
+    /// Takes the next bytes of the stream and hands every frame that they complete to `deliver`.
+    ///
+    /// # Errors
+    /// If a frame announces more than the limits allow; the stream is then of no further use.
+    pub fn take(&mut self, mut chunk: Bytes, mut deliver: impl FnMut(Frame)) -> Result<(), FramingError> {
+        loop {
+            if self.open.is_none() && !self.open_next(&mut chunk)? {
+                return Ok(());
+            }
+            let Some(open) = &mut self.open else { return Ok(()) };
+            if !open.fill(&mut chunk) {
+                return Ok(());
+            }
+            if let Some(open) = self.open.take() {
+                let body = open.whole_body.unwrap_or_else(|| open.body.freeze());
+                deliver(Frame { body, attachments: open.attachments });
+            }
+        }
+    }
+
+    /// Reads a prefix; false if the chunk ends before it does.
+    fn open_next(&mut self, chunk: &mut Bytes) -> Result<bool, FramingError> {
+        if !self.gather(chunk, FIXED) {
+            return Ok(false);
+        }
+        let mut fixed = &self.prefix[..FIXED];
+        let (body_len, count) = (fixed.get_u32_le(), fixed.get_u16_le());
+        let over = |bytes| FramingError { bytes, attachments: count };
+        if count > self.limits.attachments || u64::from(body_len) > self.limits.body_bytes {
+            return Err(over(u64::from(body_len)));
+        }
+        if !self.gather(chunk, FIXED + 8 * usize::from(count)) {
+            return Ok(false);
+        }
+        let mut lengths = &self.prefix[FIXED..];
+        let lengths: Vec<u64> = (0..count).map(|_| lengths.get_u64_le()).collect();
+        let total = lengths.iter().try_fold(u64::from(body_len), |sum, &len| sum.checked_add(len));
+        let total = total.filter(|&total| total <= self.limits.frame_bytes).ok_or_else(|| over(u64::MAX))?;
+        let sizes: Option<Vec<usize>> = lengths.iter().map(|&len| usize::try_from(len).ok()).collect();
+        let sizes = sizes.ok_or_else(|| over(total))?;
+        self.prefix.clear();
+        self.open = Some(Open {
+            body_len: body_len as usize,
+            body: BytesMut::new(),
+            whole_body: None,
+            attachments: sizes.into_iter().map(Buffer::zeroed).collect(),
+            at: 0,
+            filled: 0,
+        });
+        Ok(true)
+    }
+
+    /// Moves bytes into the prefix until it holds `length`; false if the chunk ends before.
+    fn gather(&mut self, chunk: &mut Bytes, length: usize) -> bool {
+        let missing = length.saturating_sub(self.prefix.len()).min(chunk.len());
+        self.prefix.extend_from_slice(&chunk.split_to(missing));
+        self.prefix.len() >= length
+    }
+}
+
+impl Open {
+    /// Fills body and attachments; true when all are full.
+    fn fill(&mut self, chunk: &mut Bytes) -> bool {
+        if self.whole_body.is_none() && self.body.len() < self.body_len {
+            if self.body.is_empty() && chunk.len() >= self.body_len {
+                self.whole_body = Some(chunk.split_to(self.body_len));
+            } else {
+                let missing = (self.body_len - self.body.len()).min(chunk.len());
+                self.body.extend_from_slice(&chunk.split_to(missing));
+                if self.body.len() < self.body_len {
+                    return false;
+                }
+            }
+        }
+        while let Some(buffer) = self.attachments.get_mut(self.at) {
+            let missing = (buffer.len() - self.filled).min(chunk.len());
+            buffer.bytes_mut()[self.filled..self.filled + missing].copy_from_slice(&chunk.split_to(missing));
+            self.filled += missing;
+            if self.filled < buffer.len() {
+                return false;
+            }
+            (self.at, self.filled) = (self.at + 1, 0);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes_of(frames: &[Frame]) -> Bytes {
+        let mut out = BytesMut::new();
+        for frame in frames {
+            put_prefix(frame, &mut out);
+            out.extend_from_slice(&frame.body);
+            frame.attachments.iter().for_each(|a| out.extend_from_slice(a.bytes()));
+        }
+        out.freeze()
+    }
+
+    fn frame() -> impl Strategy<Value = Frame> {
+        let attachments = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..4);
+        (prop::collection::vec(any::<u8>(), 0..50), attachments).prop_map(|(body, attachments)| Frame {
+            body: body.into(),
+            attachments: attachments.iter().map(|a| Buffer::from_slice(a)).collect(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn frames_survive_any_cutting(frames in prop::collection::vec(frame(), 0..8), cut in 1usize..40) {
+            let mut stream = bytes_of(&frames);
+            let (mut decoder, mut got) = (Decoder::default(), Vec::new());
+            while !stream.is_empty() {
+                let chunk = stream.split_to(cut.min(stream.len()));
+                decoder.take(chunk, |frame| got.push(frame)).unwrap();
+            }
+            prop_assert_eq!(got, frames);
+        }
+
+        #[test]
+        fn garbage_neither_panics_nor_allocates_without_limit(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..20),
+        ) {
+            let limits = FrameLimits { body_bytes: 1000, frame_bytes: 5000, attachments: 3 };
+            let mut decoder = Decoder::new(limits);
+            for chunk in chunks {
+                if decoder.take(chunk.into(), |frame| assert!(frame.len_bytes() <= 5000)).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_over_a_limit_is_refused_before_it_is_stored() {
+        let limits = FrameLimits { body_bytes: 10, frame_bytes: 20, attachments: 1 };
+        let refused = |frame: &Frame| {
+            Decoder::new(limits).take(bytes_of(std::slice::from_ref(frame)), |_| {}).is_err()
+        };
+        let frame = |body: usize, attachments: &[usize]| Frame {
+            body: vec![0; body].into(),
+            attachments: attachments.iter().map(|&n| Buffer::zeroed(n)).collect(),
+        };
+        assert!(!refused(&frame(10, &[10])));
+        assert!(refused(&frame(11, &[])));
+        assert!(refused(&frame(10, &[11])));
+        assert!(refused(&frame(1, &[1, 1])));
+        let mut huge = vec![0, 0, 0, 0, 1, 0];
+        huge.extend([0xff; 8]);
+        assert!(Decoder::default().take(huge.into(), |_| {}).is_err());
+    }
+}

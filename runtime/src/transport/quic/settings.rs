@@ -1,0 +1,103 @@
+//! The knobs of a link, with defaults that were measured to be right on a LAN and on loopback.
+
+use crate::transport::framing::FrameLimits;
+use nix::sys::socket::{setsockopt, sockopt};
+use quinn::congestion::{BbrConfig, CubicConfig};
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a node's links behave.
+#[derive(Clone, Debug)]
+pub struct LinkSettings {
+    /// A peer that is silent for so long is lost. Default 4 s: longer than a hiccup of 3 s, short enough to
+    /// end a run within 5 s.
+    pub idle_timeout: Duration,
+    /// An idle link says that it is alive so often. Default 500 ms.
+    pub keep_alive: Duration,
+    /// Bytes that one stream may have under way. Default 16 MiB.
+    pub stream_window_bytes: u32,
+    /// Bytes that wait for this node's PEs before it stops reading. Default 1 GiB.
+    pub backlog_limit_bytes: u64,
+    /// Bytes that may wait for one peer and class; past it the run ends. Default 8 GiB.
+    pub send_limit_bytes: u64,
+    /// Largest datagram that MTU discovery tries. Default 65,000: finds jumbo frames and loopback.
+    pub datagram_max_bytes: u16,
+    /// BBR instead of Cubic, for wide-area links with loss.
+    pub is_wide_area: bool,
+    /// Limits on frames.
+    pub frames: FrameLimits,
+    /// Handshakes with strangers under way at once before new ones must prove their address.
+    pub handshakes: usize,
+    /// A handshake may take so long.
+    pub handshake_limit: Duration,
+}
+
+impl Default for LinkSettings {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Duration::from_secs(4),
+            keep_alive: Duration::from_millis(500),
+            stream_window_bytes: 16 << 20,
+            backlog_limit_bytes: 1 << 30,
+            send_limit_bytes: 8 << 30,
+            datagram_max_bytes: 65_000,
+            is_wide_area: false,
+            frames: FrameLimits::default(),
+            handshakes: 64,
+            handshake_limit: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Kernel buffers of the socket; the kernel may give less.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+
+impl LinkSettings {
+    pub(super) fn socket(&self, address: SocketAddr) -> io::Result<UdpSocket> {
+        let socket = UdpSocket::bind(address)?;
+        // Less is slower, not wrong.
+        let _ = setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER_BYTES);
+        let _ = setsockopt(&socket, sockopt::SndBuf, &SOCKET_BUFFER_BYTES);
+        Ok(socket)
+    }
+
+    pub(super) fn endpoint(&self) -> EndpointConfig {
+        EndpointConfig::default()
+    }
+
+    pub(super) fn server(&self, crypto: QuicServerConfig) -> ServerConfig {
+        let mut server = ServerConfig::with_crypto(Arc::new(crypto));
+        server.transport_config(self.transport());
+        server.migration(false);
+        server
+    }
+
+    pub(super) fn transport(&self) -> Arc<TransportConfig> {
+        let mut transport = TransportConfig::default();
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(self.datagram_max_bytes);
+        let window = VarInt::from_u32(self.stream_window_bytes);
+        let all = self.stream_window_bytes.saturating_mul(3);
+        transport
+            .max_idle_timeout(IdleTimeout::try_from(self.idle_timeout).ok())
+            .keep_alive_interval(Some(self.keep_alive))
+            .initial_rtt(Duration::from_millis(50))
+            .mtu_discovery_config(Some(discovery))
+            .stream_receive_window(window)
+            .receive_window(VarInt::from_u32(all))
+            .send_window(u64::from(all))
+            .max_concurrent_bidi_streams(VarInt::from_u32(0))
+            .max_concurrent_uni_streams(VarInt::from_u32(8))
+            .datagram_receive_buffer_size(None);
+        if self.is_wide_area {
+            transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
+        } else {
+            transport.congestion_controller_factory(Arc::new(CubicConfig::default()));
+        }
+        Arc::new(transport)
+    }
+}

@@ -1,0 +1,193 @@
+//! Who may speak: the launcher is the certificate authority of its run, every node gets a certificate of
+//! it, and every connection is TLS 1.3 with both ends authenticated.
+//!
+//! The authority's key never leaves the launcher and is forgotten with the run, which is what bounds the
+//! validity of certificates; they carry no useful dates, since the clocks of nodes may differ.
+
+use crate::ids::NodeId;
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustls::RootCertStore;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// The protocol's name in the handshake.
+const ALPN: &[u8] = b"metachare/1";
+
+/// Why certificates or connection settings could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A certificate could not be made.
+    #[error("a certificate cannot be made: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// The identity is not usable.
+    #[error("the identity of this node is not usable: {0}")]
+    Identity(String),
+}
+
+/// The certificate authority of one run; lives in the launcher.
+pub struct RunAuthority {
+    run_id: String,
+    issuer: Issuer<'static, KeyPair>,
+    ca_der: Vec<u8>,
+}
+
+impl fmt::Debug for RunAuthority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunAuthority of {}", self.run_id)
+    }
+}
+
+/// A node's certificate and key. Only ever sent inside ssh or a pipe.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct NodeIdentity {
+    run_id: String,
+    cert_der: Vec<u8>,
+    key_der: Vec<u8>,
+    ca_der: Vec<u8>,
+}
+
+impl fmt::Debug for NodeIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NodeIdentity in {}", self.run_id)
+    }
+}
+
+impl RunAuthority {
+    /// An authority with a fresh key.
+    ///
+    /// # Errors
+    /// If the system gives no randomness.
+    pub fn new(run_id: &str) -> Result<Self, TlsError> {
+        let run_id = label(run_id);
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.distinguished_name.push(DnType::CommonName, format!("authority of {run_id}"));
+        let ca_der = params.self_signed(&key)?.der().to_vec();
+        Ok(Self { run_id, issuer: Issuer::new(params, key), ca_der })
+    }
+
+    /// A certificate and key for a node of the run.
+    ///
+    /// # Errors
+    /// If the system gives no randomness.
+    pub fn issue(&self, node: NodeId) -> Result<NodeIdentity, TlsError> {
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new(vec![name_of(node, &self.run_id)])?;
+        params.distinguished_name.push(DnType::CommonName, format!("{node:?} of {}", self.run_id));
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(NodeIdentity {
+            run_id: self.run_id.clone(),
+            cert_der: certificate.der().to_vec(),
+            key_der: key.serialize_der(),
+            ca_der: self.ca_der.clone(),
+        })
+    }
+}
+
+impl NodeIdentity {
+    /// Settings for dialling and for listening.
+    ///
+    /// # Errors
+    /// If the identity holds no valid certificate and key.
+    pub(super) fn configs(&self) -> Result<(QuicClientConfig, QuicServerConfig), TlsError> {
+        let wrong = |error: &dyn fmt::Display| TlsError::Identity(error.to_string());
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(self.ca_der.clone())).map_err(|e| wrong(&e))?;
+        let roots = Arc::new(roots);
+        let provider = Arc::new(provider());
+        let chain = vec![CertificateDer::from(self.cert_der.clone())];
+        let key = || PrivatePkcs8KeyDer::from(self.key_der.clone()).into();
+        let versions = &[&rustls::version::TLS13];
+        let client = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider));
+        let client = client.with_protocol_versions(versions).map_err(|e| wrong(&e))?;
+        let mut client = client
+            .with_root_certificates(Arc::clone(&roots))
+            .with_client_auth_cert(chain.clone(), key())
+            .map_err(|e| wrong(&e))?;
+        client.alpn_protocols = vec![ALPN.to_vec()];
+        client.resumption = rustls::client::Resumption::disabled();
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+        let server = rustls::ServerConfig::builder_with_provider(provider);
+        let server = server.with_protocol_versions(versions).map_err(|e| wrong(&e))?;
+        let mut server = server
+            .with_client_cert_verifier(verifier.map_err(|e| wrong(&e))?)
+            .with_single_cert(chain, key())
+            .map_err(|e| wrong(&e))?;
+        server.alpn_protocols = vec![ALPN.to_vec()];
+        server.send_tls13_tickets = 0;
+        server.max_early_data_size = 0;
+        let client = QuicClientConfig::try_from(client).map_err(|e| wrong(&e))?;
+        let server = QuicServerConfig::try_from(server).map_err(|e| wrong(&e))?;
+        Ok((client, server))
+    }
+
+    /// The name that the certificate of `node` carries.
+    pub(super) fn name_of(&self, node: NodeId) -> String {
+        name_of(node, &self.run_id)
+    }
+
+    /// Which of the nodes `0..node_count` a certificate, already verified by its chain, belongs to.
+    pub(super) fn node_of(&self, certificate: &CertificateDer<'_>, node_count: u16) -> Option<NodeId> {
+        let parsed = ParsedCertificate::try_from(certificate).ok()?;
+        (0..node_count).map(NodeId).find(|node| {
+            let name = ServerName::try_from(self.name_of(*node));
+            name.is_ok_and(|name| rustls::client::verify_server_name(&parsed, &name).is_ok())
+        })
+    }
+}
+
+fn name_of(node: NodeId, run_id: &str) -> String {
+    format!("node-{}.{run_id}.metachare", node.0)
+}
+
+/// The run's name as a label of a DNS name.
+fn label(run_id: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let label: String = run_id.chars().map(allowed).take(60).collect();
+    format!("r{}", label.trim_matches('-'))
+}
+
+/// Ring with AES-128 first: the fastest on machines with AES instructions (measured), and no weaker in use.
+fn provider() -> CryptoProvider {
+    CryptoProvider {
+        cipher_suites: vec![
+            ring::cipher_suite::TLS13_AES_128_GCM_SHA256,
+            ring::cipher_suite::TLS13_AES_256_GCM_SHA384,
+            ring::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+        ],
+        ..ring::default_provider()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_names_exactly_its_node() {
+        let authority = RunAuthority::new("matmul-12ab").unwrap();
+        let identity = authority.issue(NodeId(7)).unwrap();
+        let certificate = CertificateDer::from(identity.cert_der.clone());
+        assert_eq!(identity.node_of(&certificate, 9), Some(NodeId(7)));
+        assert_eq!(identity.node_of(&certificate, 7), None);
+        let other = RunAuthority::new("matmul-other").unwrap().issue(NodeId(7)).unwrap();
+        assert_eq!(other.node_of(&certificate, 9), None);
+        assert_eq!(identity.node_of(&CertificateDer::from(vec![1, 2, 3]), 9), None);
+    }
+
+    #[test]
+    fn keys_are_not_printed() {
+        let identity = RunAuthority::new("run").unwrap().issue(NodeId(1)).unwrap();
+        assert!(format!("{identity:?}").len() < 40);
+        assert!(identity.configs().is_ok());
+    }
+}
