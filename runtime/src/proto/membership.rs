@@ -335,6 +335,7 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::sim::Random;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -466,5 +467,36 @@ mod tests {
         assert_eq!(fingerprint(&[]), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fingerprint(&lines(&["a"])), fingerprint(&lines(&["a"])));
         assert_ne!(fingerprint(&lines(&["ab", "c"])), fingerprint(&lines(&["a", "bc"])));
+    }
+
+    /// Valid messages with some bytes changed, decoded again as far as they can be.
+    #[test]
+    fn mutated_messages_neither_panic_nor_make_an_impossible_table() {
+        let mut random = Random::new(5);
+        let here = ["p 1", "Block: Tick"];
+        let seeds = [
+            joining(&[0, 2, 1], &here).welcome(table(&[0, 2, 1])),
+            MembershipMessage::Joined,
+            MembershipMessage::Differs { wire_version: 1, lines: lines(&here) },
+        ];
+        let (mut decoded, mut joined) = (0, 0);
+        for number in 0..10_000 {
+            let mut bytes = postcard::to_stdvec(&seeds[number % 3]).unwrap();
+            for _ in 0..random.below(3) {
+                let at = usize::try_from(random.below(bytes.len() as u64)).unwrap();
+                bytes[at] = random.bits().to_le_bytes()[0];
+            }
+            let Ok(message) = postcard::from_bytes::<MembershipMessage>(&bytes) else { continue };
+            decoded += 1;
+            let from = random.node(4);
+            let _refused = joining(&[0, 2, 1], &here).handle(from, message.clone());
+            let mut one = member(1, &here);
+            let _refused = one.handle(from, message);
+            if let Some(table) = one.table() {
+                joined += 1;
+                assert!(table.topology().unwrap().node_count() > 1);
+            }
+        }
+        assert!(decoded > 1000 && joined > 100, "{decoded} decoded, {joined} joined");
     }
 }

@@ -245,3 +245,110 @@ impl Quiescence {
         self.outputs.push_back(QuiescenceOutput::Send { to, message });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::sim::Random;
+
+    const NOW: Duration = Duration::from_secs(1);
+
+    fn counts(created: u64, processed: u64) -> Counts {
+        Counts { created, processed }
+    }
+
+    fn outputs(one: &mut Quiescence, local: Counts) -> Vec<QuiescenceOutput> {
+        std::iter::from_fn(|| one.poll(NOW, || local)).collect()
+    }
+
+    fn sum(wave: u64, counts: Counts) -> QuiescenceMessage {
+        QuiescenceMessage::Sum { wave, counts }
+    }
+
+    #[test]
+    fn a_repeated_or_stale_sum_is_counted_once() {
+        let mut root = Quiescence::new(NodeId(0), 3);
+        root.start();
+        assert_eq!(outputs(&mut root, counts(1, 0)).len(), 2, "both children are probed");
+        for _ in 0..3 {
+            root.handle(NodeId(1), sum(1, counts(0, 1)), NOW, || counts(1, 0)).unwrap();
+            root.handle(NodeId(1), sum(0, counts(0, 1)), NOW, || counts(1, 0)).unwrap();
+        }
+        assert_eq!(outputs(&mut root, counts(1, 0)), [], "node 2 has not answered yet");
+        root.handle(NodeId(2), sum(1, counts(0, 0)), NOW, || counts(1, 0)).unwrap();
+        assert_eq!(outputs(&mut root, counts(1, 0)).len(), 2, "balanced, so it is confirmed at once");
+        root.handle(NodeId(1), sum(2, counts(0, 1)), NOW, || counts(1, 0)).unwrap();
+        root.handle(NodeId(2), sum(2, counts(0, 0)), NOW, || counts(1, 0)).unwrap();
+        assert_eq!(outputs(&mut root, counts(1, 0)), [QuiescenceOutput::Quiescent]);
+        assert_eq!(root.timeout(), None);
+    }
+
+    #[test]
+    fn strangers_and_answers_to_the_future_are_refused() {
+        let mut one = Quiescence::new(NodeId(1), 40);
+        let mut refused = |from, message| one.handle(NodeId(from), message, NOW, Counts::default).is_err();
+        assert!(refused(2, QuiescenceMessage::Probe { wave: 1 }));
+        assert!(refused(1, QuiescenceMessage::Probe { wave: 1 }));
+        assert!(refused(5, sum(1, Counts::default())), "wave 1 has not reached this node");
+        assert!(refused(0, sum(0, Counts::default())) && refused(4000, sum(0, Counts::default())));
+        assert!(!refused(0, QuiescenceMessage::Probe { wave: 1 }));
+        assert!(!refused(5, sum(1, Counts::default())));
+    }
+
+    /// Both while nothing is balanced and while a balance moves on from wave to wave.
+    #[test]
+    fn waves_become_rare_while_there_is_work() {
+        for is_balanced in [false, true] {
+            let mut root = Quiescence::new(NodeId(0), 1);
+            let (mut now, waves) = (Duration::ZERO, std::cell::Cell::new(0));
+            root.start();
+            while now < Duration::from_secs(10) {
+                let local = || {
+                    waves.set(waves.get() + 1);
+                    counts(waves.get(), if is_balanced { waves.get() } else { 0 })
+                };
+                assert_eq!(root.poll(now, local), None);
+                now = root.timeout().unwrap().max(now + Duration::from_nanos(1));
+            }
+            let pauses = 7 + 10_000 / 20;
+            assert!(waves.get() <= 2 * pauses + 2, "{} waves in 10 s", waves.get());
+            assert!(waves.get() >= pauses - 1, "{} waves in 10 s", waves.get());
+        }
+    }
+
+    #[test]
+    fn random_messages_cause_no_panic_and_go_to_neighbours_only() {
+        let mut random = Random::new(9);
+        for me in [0, 1, 2, 9, 11] {
+            let mut one = Quiescence::new(NodeId(me), 12);
+            let mut now = Duration::ZERO;
+            for _ in 0..10_000 {
+                let edge = [0, 1, 2, 3, u64::MAX - 1, u64::MAX];
+                let wave = edge[usize::try_from(random.below(6)).unwrap()];
+                let message = match random.below(3) {
+                    0 => QuiescenceMessage::Probe { wave },
+                    _ => sum(wave, counts(random.bits(), random.bits())),
+                };
+                if random.below(20) == 0 {
+                    one.start();
+                }
+                now += Duration::from_micros(random.below(1000));
+                let _refused = one.handle(random.node(14), message, now, || counts(1, 0));
+                while let Some(output) = one.poll(now, || counts(1, 0)) {
+                    let QuiescenceOutput::Send { to, .. } = output else {
+                        panic!("node {me} found quiescence in random numbers");
+                    };
+                    let (me, to) = (u32::from(me), u32::from(to.0));
+                    assert!(tree::parent(0, me, 12) == Some(to) || tree::parent(0, to, 12) == Some(me));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_root_searches() {
+        let mut leaf = Quiescence::new(NodeId(3), 5);
+        leaf.start();
+        assert_eq!((leaf.poll(NOW, Counts::default), leaf.timeout()), (None, None));
+    }
+}
