@@ -47,8 +47,8 @@ impl ClusterTable {
     ///
     /// # Errors
     /// If there are no PEs or too many, the launcher has any, or names are missing, too long or used twice.
-    pub fn topology(&self) -> Result<Topology, ProtocolError> {
-        let wrong = |what: String| Err(ProtocolError(format!("the table of nodes {what}")));
+    pub fn topology(&self) -> Result<Topology, String> {
+        let wrong = |what: String| Err(format!("the table of nodes {what}"));
         let counts: Vec<u32> = self.nodes.iter().map(|n| n.pe_count).collect();
         let total = counts.iter().try_fold(0u32, |sum, &n| sum.checked_add(n)).unwrap_or(u32::MAX);
         if counts.len() > NODES_MAX || total > PES_MAX {
@@ -282,7 +282,7 @@ impl Member {
         }
         let answer = answer(wire_version, fingerprint, &self.lines);
         if answer == MembershipMessage::Joined {
-            let topology = table.topology()?;
+            let topology = table.topology().map_err(ProtocolError)?;
             if self.me == NodeId::LAUNCHER || self.me.0 >= topology.node_count() {
                 return Err(ProtocolError(format!("the table of nodes does not hold {:?}", self.me)));
             }
@@ -457,9 +457,9 @@ mod tests {
         assert!(table(&many[..NODES_MAX]).topology().is_ok());
         let mut twice = table(&[0, 1, 1]);
         twice.nodes[2].name = "n1".into();
-        assert!(twice.topology().unwrap_err().to_string().contains("\"n1\""));
+        assert!(twice.topology().unwrap_err().contains("\"n1\""));
         twice.nodes[2].name = "x".repeat(NAME_BYTES_MAX + 1);
-        assert!(twice.topology().unwrap_err().to_string().contains("256 bytes"));
+        assert!(twice.topology().unwrap_err().contains("256 bytes"));
     }
 
     #[test]

@@ -78,12 +78,11 @@ pub struct Quiescence {
 /// The root's search.
 #[derive(Debug)]
 struct Detection {
-    /// Sum of the wave before, if it began after the latest start.
+    /// Sum of the wave before, if it ended after the latest start.
     last: Option<Counts>,
     pause: Duration,
-    /// When to begin the next wave; set by a start even while a wave is under way, which is then too old.
+    /// When to begin the next wave; `None` while one is under way.
     next_wave: Option<Duration>,
-    is_wave_under_way: bool,
     /// The latest wave followed a balanced one without a pause.
     is_confirming: bool,
 }
@@ -103,20 +102,18 @@ impl Quiescence {
         }
     }
 
-    /// At the root: begins to look for a moment of quiescence later than this call. A search under way
-    /// begins anew, since what it has seen may be older; one answer then serves all who wait. Elsewhere this
-    /// does nothing.
+    /// At the root: begins to look for a moment of quiescence later than this call; one answer serves all
+    /// who wait. What a search under way has seen is forgotten, but a wave under way counts: the moments that
+    /// the proof is about lie after its end. Elsewhere this does nothing.
     pub fn start(&mut self) {
         if self.me != 0 {
             return;
         }
-        self.detection = Some(Detection {
-            last: None,
-            pause: PAUSE_MIN,
-            next_wave: Some(Duration::ZERO),
-            is_wave_under_way: self.detection.as_ref().is_some_and(|d| d.is_wave_under_way),
-            is_confirming: false,
-        });
+        // A verdict that nobody has taken yet is older than this call.
+        self.outputs.retain(|output| *output != QuiescenceOutput::Quiescent);
+        let is_wave_under_way = self.detection.as_ref().is_some_and(|d| d.next_wave.is_none());
+        let next_wave = (!is_wave_under_way).then_some(Duration::ZERO);
+        self.detection = Some(Detection { last: None, pause: PAUSE_MIN, next_wave, is_confirming: false });
     }
 
     /// Takes a message; `local` reads this node's counters, when it is this node's turn to be counted.
@@ -172,11 +169,9 @@ impl Quiescence {
     /// gives `None`, after every other call and at [`timeout`](Self::timeout).
     pub fn poll(&mut self, now: Duration, local: impl Fn() -> Counts) -> Option<QuiescenceOutput> {
         if let Some(detection) = &mut self.detection
-            && !detection.is_wave_under_way
             && detection.next_wave.is_some_and(|at| at <= now)
         {
             detection.next_wave = None;
-            detection.is_wave_under_way = true;
             self.begin(self.wave.saturating_add(1));
             self.finish_if_complete(now, local);
         }
@@ -186,7 +181,7 @@ impl Quiescence {
     /// When [`poll`](Self::poll) should be called again without any message.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
-        self.detection.as_ref().filter(|d| !d.is_wave_under_way).and_then(|d| d.next_wave)
+        self.detection.as_ref().and_then(|d| d.next_wave)
     }
 
     fn begin(&mut self, wave: u64) {
@@ -213,10 +208,6 @@ impl Quiescence {
 
     fn judge(&mut self, counts: Counts, now: Duration) {
         let Some(detection) = &mut self.detection else { return };
-        detection.is_wave_under_way = false;
-        if detection.next_wave.is_some() {
-            return;
-        }
         let is_balanced = counts.created == counts.processed;
         if is_balanced && detection.last == Some(counts) {
             self.detection = None;
@@ -343,6 +334,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_verdict_not_yet_taken_does_not_answer_a_later_request() {
+        let mut root = Quiescence::new(NodeId(0), 2);
+        root.start();
+        for wave in [1, 2] {
+            assert_eq!(outputs(&mut root, Counts::default()).len(), 1, "a probe");
+            root.handle(NodeId(1), sum(wave, counts(0, 0)), NOW, Counts::default).unwrap();
+        }
+        root.start();
+        assert_eq!(outputs(&mut root, counts(1, 0)).len(), 1, "a probe, no verdict");
     }
 
     #[test]
