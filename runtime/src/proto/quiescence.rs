@@ -262,8 +262,8 @@ mod tests {
         root.start();
         assert_eq!(outputs(&mut root, counts(1, 0)).len(), 2, "both children are probed");
         for _ in 0..3 {
+            root.handle(NodeId(1), sum(0, counts(7, 0)), NOW, || counts(1, 0)).unwrap();
             root.handle(NodeId(1), sum(1, counts(0, 1)), NOW, || counts(1, 0)).unwrap();
-            root.handle(NodeId(1), sum(0, counts(0, 1)), NOW, || counts(1, 0)).unwrap();
         }
         assert_eq!(outputs(&mut root, counts(1, 0)), [], "node 2 has not answered yet");
         root.handle(NodeId(2), sum(1, counts(0, 0)), NOW, || counts(1, 0)).unwrap();
@@ -346,6 +346,20 @@ mod tests {
         }
         root.start();
         assert_eq!(outputs(&mut root, counts(1, 0)).len(), 1, "a probe, no verdict");
+    }
+
+    #[test]
+    fn a_wave_that_began_before_the_request_confirms_nothing() {
+        let mut root = Quiescence::new(NodeId(0), 2);
+        root.start();
+        for wave in [1, 2, 3] {
+            assert_eq!(outputs(&mut root, Counts::default()).len(), 1, "a probe");
+            if wave == 2 {
+                root.start();
+            }
+            root.handle(NodeId(1), sum(wave, counts(0, 0)), NOW, Counts::default).unwrap();
+        }
+        assert_eq!(outputs(&mut root, Counts::default()), [QuiescenceOutput::Quiescent]);
     }
 
     #[test]

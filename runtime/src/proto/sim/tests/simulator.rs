@@ -82,3 +82,19 @@ fn a_frozen_node_hears_all_later_and_a_dead_one_nothing() {
     assert_eq!(order(&frozen), order(&heard(1, |_| {})), "in the order in which it would have come");
     assert_eq!(heard(1, |sim| sim.kill(NodeId(0), Duration::ZERO)), []);
 }
+
+#[test]
+fn a_loss_is_a_delay() {
+    let last_arrival = |lost_per_mille| {
+        let network = Network { lost_per_mille, retransmission: SECOND, ..Network::steady(SECOND / 1000) };
+        let mut sim = Simulation::new(3, network, (0..2).map(|_| Ear::default()));
+        sim.act(NodeId(1), |_, out| {
+            (0..100).for_each(|n| out.send(NodeId(0), Class::Small, (Class::Small, n)))
+        });
+        assert_eq!(sim.run(1000 * SECOND, |_| false), Ended::Idle);
+        assert_eq!(sim.received(NodeId(0)), 100);
+        sim.now()
+    };
+    assert!(last_arrival(0) < SECOND / 100);
+    assert!(last_arrival(300) > SECOND);
+}
