@@ -166,6 +166,16 @@ impl Driver {
         self.timeline.rates.clone()
     }
 
+    /// Takes over what was measured, and tells all nodes the relative speeds.
+    pub(crate) fn set_speeds(&mut self, rates: Vec<f64>, relative: Vec<f64>) {
+        self.timeline.rates = rates;
+        self.pe.node().set_speeds(relative);
+    }
+
+    pub(crate) fn into_timeline(self) -> Timeline {
+        self.timeline
+    }
+
     /// Runs the application's kernel on all PEs at once; units of work per second of each.
     pub(crate) fn measure(
         &mut self,

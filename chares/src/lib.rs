@@ -3,6 +3,7 @@
 mod bulk;
 mod callback;
 mod chare;
+mod cli;
 mod ctx;
 mod driver;
 mod entries;

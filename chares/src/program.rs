@@ -121,6 +121,8 @@ pub(crate) struct AppEntry {
 /// A program under construction: list its chare types and applications, then call
 /// [`main`](Self::main).
 pub struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
     pub(crate) table: ProgramTable,
     pub(crate) apps: Vec<AppEntry>,
     pub(crate) about: &'static str,
@@ -136,9 +138,9 @@ impl fmt::Debug for Program {
 impl Program {
     /// A program of that name and version; nodes refuse to work with another version.
     #[must_use]
-    pub fn new(name: &str, version: &str) -> Self {
+    pub fn new(name: &'static str, version: &'static str) -> Self {
         let table = ProgramTable { name: name.into(), version: version.into(), ..ProgramTable::default() };
-        Self { table, apps: Vec::new(), about: "", demo: None }
+        Self { name, version, table, apps: Vec::new(), about: "", demo: None }
     }
 
     /// One line that says what the program is for.

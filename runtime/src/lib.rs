@@ -3,9 +3,12 @@
 pub mod buffer;
 pub mod codec;
 pub mod collection;
+pub mod config;
 pub mod envelope;
 pub mod frame;
 pub mod ids;
+pub mod job;
+pub mod launch;
 pub mod monitor;
 pub mod node;
 pub mod object;

@@ -6,6 +6,6 @@ pub mod launcher;
 pub mod node_process;
 mod supervise;
 
-pub use launcher::{Job, JobPlan, StartError};
+pub use launcher::{Interrupter, Job, JobPlan, StartError};
 pub use node_process::node_process;
 pub use supervise::Failure;

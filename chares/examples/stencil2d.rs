@@ -1,0 +1,137 @@
+//! A user's own program: heat flows over a plate that is cut into blocks, one chare each.
+//!
+//! Every step a block sends its edges to its neighbours and averages its cells when theirs have come.
+
+use chares::{App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Inbox, Max, Placement, Program, RunError};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::process::ExitCode;
+
+/// One block of the plate, with a frame of one cell around it for the neighbours' edges.
+#[derive(Serialize, Deserialize)]
+struct Block {
+    plate: Plate,
+    cells: Vec<f64>,
+    step: u32,
+    last: u32,
+    done: Callback<Max<f64>>,
+    edges: Inbox<u32, Edge>,
+}
+
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+struct Plate {
+    /// Blocks along each side
+    #[arg(long, default_value_t = 8)]
+    blocks: u32,
+    /// Cells along each side of a block
+    #[arg(long, default_value_t = 64)]
+    cells: usize,
+    /// Steps to take
+    #[arg(long, default_value_t = 100)]
+    steps: u32,
+}
+
+/// Take so many steps, then tell the largest change of the last one.
+#[derive(Clone, Serialize, Deserialize)]
+struct Advance(u32, Callback<Max<f64>>);
+
+/// A neighbour's edge for a step; `side` is where it lies for the receiver.
+#[derive(Serialize, Deserialize)]
+struct Edge {
+    step: u32,
+    side: usize,
+    cells: Bulk<f64>,
+}
+
+chares::entries!(Block: Advance, Edge; reduces Max<f64> as "Change");
+
+impl Chare for Block {
+    type Index = [u32; 2];
+    type Init = Plate;
+    fn new(plate: Plate, ctx: &mut Ctx<'_, Self>) -> Self {
+        let width = plate.cells + 2;
+        let mut cells = vec![0.0; width * width];
+        if ctx.index()[0] == 0 {
+            cells[..width].fill(100.0); // the hot side of the plate
+        }
+        Self { plate, cells, step: 0, last: 0, done: Callback::ignore(), edges: Inbox::default() }
+    }
+}
+
+impl Entry<Advance> for Block {
+    fn receive(&mut self, Advance(steps, done): Advance, ctx: &mut Ctx<'_, Self>) {
+        (self.last, self.done) = (self.step + steps, done);
+        self.send_edges(ctx);
+        self.advance(ctx);
+    }
+}
+
+impl Entry<Edge> for Block {
+    fn receive(&mut self, edge: Edge, ctx: &mut Ctx<'_, Self>) {
+        self.edges.hold(edge.step, edge);
+        self.advance(ctx);
+    }
+}
+
+impl Block {
+    /// Neighbours as (side on which they lie, index): above, below, left, right.
+    fn neighbours(&self, [i, j]: [u32; 2]) -> Vec<(usize, [u32; 2])> {
+        let all = [[i.wrapping_sub(1), j], [i + 1, j], [i, j.wrapping_sub(1)], [i, j + 1]];
+        let is_inside = |[i, j]: [u32; 2]| i < self.plate.blocks && j < self.plate.blocks;
+        all.into_iter().enumerate().filter(|(_, index)| is_inside(*index)).collect()
+    }
+
+    /// Places of the cells along a side: our own outermost ones, or the frame beyond them.
+    fn edge(&self, side: usize, is_frame: bool) -> Vec<usize> {
+        let (n, width) = (self.plate.cells, self.plate.cells + 2);
+        let near = usize::from(!is_frame);
+        let line = if side % 2 == 0 { near } else { width - 1 - near };
+        (1..=n).map(|k| if side < 2 { line * width + k } else { k * width + line }).collect()
+    }
+
+    fn send_edges(&self, ctx: &mut Ctx<'_, Self>) {
+        for (side, index) in self.neighbours(ctx.index()) {
+            let cells: Vec<f64> = self.edge(side, false).iter().map(|&at| self.cells[at]).collect();
+            let edge = Edge { step: self.step, side: side ^ 1, cells: cells.into() };
+            ctx.array().at(index).send(ctx, edge);
+        }
+    }
+
+    fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let count = self.neighbours(ctx.index()).len();
+        while self.step < self.last {
+            let Some(edges) = self.edges.take(&self.step, count) else { return };
+            for edge in edges {
+                let places = self.edge(edge.side, true);
+                places.iter().zip(edge.cells.iter()).for_each(|(&at, &cell)| self.cells[at] = cell);
+            }
+            let (old, width, mut change) = (self.cells.clone(), self.plate.cells + 2, 0.0f64);
+            for at in (1..=self.plate.cells).flat_map(|i| (1..=self.plate.cells).map(move |j| i * width + j)) {
+                self.cells[at] = 0.25 * (old[at - 1] + old[at + 1] + old[at - width] + old[at + width]);
+                change = change.max((self.cells[at] - old[at]).abs());
+            }
+            self.step += 1;
+            match self.step == self.last {
+                true => ctx.contribute(Max(change), self.done),
+                false => self.send_edges(ctx),
+            }
+        }
+    }
+}
+
+fn drive(main: &mut Driver, plate: Plate) -> Result<(), RunError> {
+    let (side, steps) = (plate.blocks, plate.steps);
+    let blocks: Array<Block> = main.array_placed([side, side], plate, Placement::BySpeed);
+    main.init_over()?;
+    let (done, change) = main.pending();
+    blocks.broadcast(main, Advance(steps, done));
+    let change = change.wait(main)?.0;
+    main.timed_over()?;
+    println!("largest change in step {steps}: {change:e}");
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let app = App::new("stencil2d", "Heat on a plate", drive);
+    Program::new("stencil2d", "1.0").chare::<Block>().app(app).main()
+}

@@ -1,0 +1,55 @@
+//! What a run shows without the window: output lines of the nodes, and progress.
+
+use super::options::RunOptions;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use runtime::monitor::wire::{MonitorEvent, Phase, RunInfo};
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::mpsc::Receiver;
+
+/// Shows events until the run ends. Output of nodes is tagged with their names.
+pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) {
+    let has_progress = std::io::stderr().is_terminal() && !options.quiet;
+    let bar = ProgressBar::with_draw_target(
+        None,
+        if has_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
+    );
+    let mut info = RunInfo::default();
+    for event in events {
+        match event {
+            MonitorEvent::Run(now) => info = now,
+            MonitorEvent::Output(line) => {
+                let name = info.nodes.iter().find(|n| n.node == line.node).map_or("launcher", |n| &n.name);
+                let text = format!("[{name}] {}\n", line.text);
+                bar.suspend(|| {
+                    // Whoever closed the output does not want it.
+                    let _ = if line.is_error {
+                        std::io::stderr().lock().write_all(text.as_bytes())
+                    } else {
+                        std::io::stdout().lock().write_all(text.as_bytes())
+                    };
+                });
+            }
+            MonitorEvent::Phase(phase) => advance(&bar, &phase),
+            MonitorEvent::Ended { .. } => break,
+            MonitorEvent::Snapshot(_) | MonitorEvent::NodeLost { .. } | MonitorEvent::Dropped(_) => {}
+        }
+    }
+    bar.finish_and_clear();
+}
+
+fn advance(bar: &ProgressBar, phase: &Phase) {
+    if bar.message() != phase.name {
+        bar.reset();
+        bar.set_message(phase.name.clone());
+        let template = if phase.total > 0 { "{msg} [{bar:30}] {pos}/{len} {eta}" } else { "{msg} {spinner}" };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+    }
+    if phase.total > 0 {
+        bar.set_length(phase.total);
+        bar.set_position(phase.done);
+    } else {
+        bar.tick();
+    }
+}

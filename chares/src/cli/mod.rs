@@ -1,0 +1,148 @@
+//! The command line that every program on chares has: `run`, `nodes`, `watch`.
+
+mod console;
+mod nodes;
+mod options;
+mod report;
+mod run;
+mod speeds;
+mod watch;
+
+use crate::program::Program;
+use clap::{ArgMatches, Args, Command};
+use options::RunOptions;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// What ends a command early: a sentence, and the exit code that says what kind it is.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: u8,
+    pub(crate) sentence: String,
+}
+
+impl Ended {
+    pub(crate) fn new(code: u8, sentence: impl ToString) -> Self {
+        Self { code, sentence: sentence.to_string() }
+    }
+}
+
+/// Exit code for a wrong command line.
+const USAGE: u8 = 64;
+/// Exit code for a wrong nodes file.
+pub(crate) const CONFIG: u8 = 78;
+/// Exit code for an input that cannot be opened or a job that is not there.
+pub(crate) const NO_INPUT: u8 = 66;
+/// Exit code for an output that cannot be written.
+pub(crate) const NO_OUTPUT: u8 = 73;
+/// Exit code for nodes that are not reached.
+pub(crate) const UNAVAILABLE: u8 = 69;
+
+impl Program {
+    /// Runs the command line of this process and says how it ended. Call it from `main`.
+    #[must_use]
+    pub fn main(self) -> ExitCode {
+        let command_started = Instant::now();
+        log_to_stderr();
+        let mut arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+        match arguments.get(1).and_then(|a| a.to_str()) {
+            Some("__node") => return runtime::job::node_process(self.table),
+            Some("__hello") => {
+                say(&format!("{}\n", runtime::launch::hello_line()));
+                return ExitCode::SUCCESS;
+            }
+            Some("__udp-echo") => {
+                runtime::launch::udp_echo();
+                return ExitCode::SUCCESS;
+            }
+            Some("demo") => {
+                if let Some(demo) = self.demo {
+                    arguments.splice(1..2, demo.iter().map(Into::into));
+                }
+            }
+            _ => {}
+        }
+        let matches = match command(&self).try_get_matches_from(&arguments) {
+            Ok(matches) => matches,
+            Err(error) => {
+                // Help and version are answers, not errors.
+                let is_error = error.use_stderr();
+                let _ = error.print();
+                return ExitCode::from(if is_error { USAGE } else { 0 });
+            }
+        };
+        let line: Vec<String> = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        match dispatch(self, &matches, line, command_started) {
+            Ok(code) => ExitCode::from(code),
+            Err(Ended { code, sentence }) => {
+                complain(&sentence);
+                ExitCode::from(code)
+            }
+        }
+    }
+}
+
+fn dispatch(
+    program: Program,
+    matches: &ArgMatches,
+    line: Vec<String>,
+    command_started: Instant,
+) -> Result<u8, Ended> {
+    match matches.subcommand() {
+        Some(("run", matches)) => {
+            let (name, matches) = match matches.subcommand() {
+                Some((name, matches)) => (name, matches),
+                None => (program.apps[0].name, matches),
+            };
+            let name = name.to_string();
+            run::run(program, &name, matches, line, command_started)
+        }
+        Some(("nodes", matches)) => nodes::nodes(program, matches, command_started),
+        Some(("watch", matches)) => watch::watch(matches),
+        _ => Err(Ended::new(USAGE, "a command is missing; `--help` lists them")),
+    }
+}
+
+/// The whole command line. A program with one application takes its arguments right after `run`.
+fn command(program: &Program) -> Command {
+    let run = Command::new("run").about("Run an application on the nodes");
+    let run = match program.apps.as_slice() {
+        [only] => RunOptions::augment_args(only.command.clone().name("run")),
+        several => several
+            .iter()
+            .fold(run.subcommand_required(true).arg_required_else_help(true), |run, app| {
+                run.subcommand(RunOptions::augment_args(app.command.clone()))
+            }),
+    };
+    let mut all = Command::new(program.name)
+        .version(program.version)
+        .about(program.about)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(run)
+        .subcommand(nodes::command(program))
+        .subcommand(watch::command());
+    if let Some(demo) = program.demo {
+        let about = format!("A first look: the same as `{} {}`", program.name, demo.join(" "));
+        all = all.subcommand(Command::new("demo").about(about));
+    }
+    all
+}
+
+/// Warnings and errors of the runtime go to standard error; `RUST_LOG` asks for more.
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+/// Writes to standard output; whoever closed it does not want it.
+pub(crate) fn say(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Writes one line to standard error.
+pub(crate) fn complain(sentence: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "error: {sentence}");
+}

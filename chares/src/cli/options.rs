@@ -1,0 +1,120 @@
+//! Options that every run has.
+
+use super::{CONFIG, Ended};
+use clap::{Args, ValueEnum};
+use runtime::config::ClusterConfig;
+use runtime::launch::LaunchOptions;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where and how an application runs.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Run options")]
+pub(crate) struct RunOptions {
+    #[command(flatten)]
+    pub(crate) nodes: NodesOptions,
+    /// Show the load window while it runs
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Show the load window only if standard output is a terminal
+    #[arg(long, hide = true)]
+    pub(crate) watch_if_terminal: bool,
+    /// Write a report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Where the speeds of PEs come from
+    #[arg(long, value_enum, default_value = "measured")]
+    pub(crate) speed: SpeedSource,
+    /// End the run after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
+    /// Print neither progress nor the table at the end
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// When to use colours
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) color: ColorChoice,
+    /// Pack and unpack every message, also inside a process (slow; finds mistakes)
+    #[arg(long, hide = true)]
+    pub(crate) always_pup: bool,
+}
+
+/// Which nodes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NodesOptions {
+    /// The nodes file; without one ./nodes.toml, and if there is none, several local nodes
+    #[arg(long, value_name = "FILE", env = "METACHARE_NODES")]
+    pub(crate) nodes: Option<PathBuf>,
+    /// Ignore ./nodes.toml and use the built-in local nodes
+    #[arg(long, conflicts_with = "nodes")]
+    pub(crate) built_in_nodes: bool,
+    /// Use only these nodes of the file
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+}
+
+/// Where speeds come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpeedSource {
+    /// Run the application's kernel on all PEs now
+    Measured,
+    /// As measured in the last week with the same program, or now
+    Cached,
+    /// All PEs count the same
+    Equal,
+    /// The `speed` of each node in the nodes file
+    File,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl NodesOptions {
+    pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
+        let config = if self.built_in_nodes {
+            ClusterConfig::embedded(cores())
+        } else {
+            ClusterConfig::load(self.nodes.as_deref()).map_err(|e| Ended::new(CONFIG, e))?
+        };
+        if self.only.is_empty() {
+            return Ok(config);
+        }
+        config.select(&self.only).map_err(|e| Ended::new(CONFIG, e))
+    }
+}
+
+impl RunOptions {
+    pub(crate) fn shows_window(&self) -> bool {
+        let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+        self.watch || (self.watch_if_terminal && is_terminal)
+    }
+
+    pub(crate) fn time_limit(&self) -> Result<Option<Duration>, Ended> {
+        let Some(seconds) = self.timeout else { return Ok(None) };
+        let limit = Duration::try_from_secs_f64(seconds);
+        let wrong = |_| Ended::new(64, format!("--timeout {seconds}: give seconds, more than 0"));
+        limit.map_err(wrong).map(Some)
+    }
+}
+
+/// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
+pub(crate) fn launch_options(config: &ClusterConfig) -> LaunchOptions {
+    let mut options = LaunchOptions { binaries: config.binaries.clone(), ..LaunchOptions::default() };
+    if let Ok(ssh) = std::env::var("METACHARE_SSH") {
+        options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
+    }
+    options
+}
+
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
+}

@@ -1,0 +1,182 @@
+//! `run`: start the nodes, drive the application, show it, report.
+
+use super::options::{RunOptions, launch_options};
+use super::report::{Report, Sources};
+use super::{Ended, NO_OUTPUT, UNAVAILABLE, complain, console, say, speeds};
+use crate::driver::Driver;
+use crate::program::{Program, RunError, Started};
+use crate::timeline::Timeline;
+use clap::{ArgMatches, FromArgMatches};
+use runtime::config::ClusterConfig;
+use runtime::job::{Failure, Interrupter, Job, JobPlan};
+use runtime::monitor::hub::Hub;
+use runtime::monitor::socket::MonitorSocket;
+use runtime::monitor::wire::{MonitorEvent, RunInfo};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+use tui::{Left, WindowOptions};
+
+/// Runs an application from the command line; the exit code.
+pub(crate) fn run(
+    program: Program,
+    name: &str,
+    matches: &ArgMatches,
+    line: Vec<String>,
+    command_started: Instant,
+) -> Result<u8, Ended> {
+    let options = RunOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
+    let config = options.nodes.load()?;
+    let app = program.apps.iter().find(|app| app.name == name);
+    let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
+    let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
+    let version = program.version;
+    let plan = JobPlan {
+        program: Arc::new(program.table),
+        app: name.into(),
+        arguments: line,
+        kernel_arguments: started.packed.clone(),
+        launch: launch_options(&config),
+        config: config.clone(),
+        always_pup: options.always_pup,
+        timeout: options.time_limit()?,
+    };
+    if let Some(report) = &options.report {
+        check_writable(report)?;
+    }
+    let job = Job::start(plan).map_err(|e| Ended::new(UNAVAILABLE, e))?;
+    let arguments = started.arguments.clone();
+    let done = drive_and_show(job, started, &config, &options, command_started);
+    let error = done.error.as_ref().map(|(sentence, _)| sentence.clone());
+    let exit_code = done.error.as_ref().map_or(0, |(_, code)| *code);
+    let sources = Sources { info: &done.info, version, arguments, exit_code, error };
+    let report = Report::new(sources, &done.timeline);
+    if !options.quiet && done.timeline.driven.is_some() {
+        say(&report.table());
+    }
+    if let Some(path) = &options.report {
+        write_report(path, &report)?;
+    }
+    if let Some((sentence, _)) = done.error {
+        complain(&sentence);
+    }
+    Ok(exit_code)
+}
+
+/// How a run ended.
+struct Done {
+    info: RunInfo,
+    timeline: Timeline,
+    error: Option<(String, u8)>,
+}
+
+fn drive_and_show(
+    mut job: Job,
+    started: Started,
+    config: &ClusterConfig,
+    options: &RunOptions,
+    command_started: Instant,
+) -> Done {
+    let hub = Arc::clone(job.hub());
+    let socket = MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
+    let (events, interrupter) = (hub.subscribe(), job.interrupter());
+    let shown = options.clone();
+    let screen = std::thread::spawn(move || show(events, &shown, &interrupter));
+    let mut timeline = Timeline::new(command_started);
+    let mut result = Err(RunError::Failed("the run has no driver".into()));
+    if let Some(driver_events) = job.take_events() {
+        let mut main = Driver::new(job.node(), driver_events, timeline);
+        result = drive(&mut main, started, config, options, &hub);
+        timeline = main.into_timeline();
+    } else {
+        timeline.finished = Some(Instant::now());
+    }
+    let failure = job.finish();
+    let error = explain(result, failure);
+    let (code, summary) = match &error {
+        Some((sentence, code)) => (i32::from(*code), sentence.clone()),
+        None => (0, "finished".to_string()),
+    };
+    hub.publish(MonitorEvent::Ended { code, summary });
+    let _ = screen.join();
+    drop(socket);
+    Done { info: hub.info(), timeline, error }
+}
+
+/// Measures speeds, then runs the application's driver.
+fn drive(
+    main: &mut Driver,
+    started: Started,
+    config: &ClusterConfig,
+    options: &RunOptions,
+    hub: &Hub,
+) -> Result<(), RunError> {
+    let info = hub.info();
+    let hash = runtime::launch::hello_line();
+    let subject = speeds::Subject {
+        info: &info,
+        config,
+        kernel: started.kernel,
+        arguments: &started.packed,
+        program_hash: &hash,
+    };
+    let (rates, relative) = speeds::find(main, options.speed, &subject)?;
+    main.set_speeds(rates, relative.clone());
+    hub.describe(|info| {
+        for node in &mut info.nodes {
+            let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+            node.pe_speeds = relative.get(range).map(<[f64]>::to_vec).unwrap_or_default();
+        }
+    });
+    main.timeline.driven = Some(Instant::now());
+    let result = (started.drive)(main);
+    main.timeline.finished = Some(Instant::now());
+    let shares = main.timeline.shares.clone();
+    hub.describe(|info| {
+        for node in &mut info.nodes {
+            let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+            node.share = shares.get(range).map(|part| part.iter().sum());
+        }
+    });
+    result
+}
+
+/// The failure of the run explains the driver's error better than the driver can.
+fn explain(result: Result<(), RunError>, failure: Option<Failure>) -> Option<(String, u8)> {
+    match (result, failure) {
+        (Ok(()), None) => None,
+        (_, Some(failure)) => Some((failure.sentence, failure.exit_code)),
+        (Err(error), None) => Some((error.to_string(), error.exit_code())),
+    }
+}
+
+/// Shows a run in the window or on the console, until it ends.
+fn show(events: Receiver<MonitorEvent>, options: &RunOptions, interrupter: &Interrupter) {
+    if !options.shows_window() {
+        return console::show(&events, options);
+    }
+    let mut window = WindowOptions::from_env();
+    window.leave_at_end = true;
+    window.color = match options.color {
+        super::options::ColorChoice::Auto => window.color,
+        super::options::ColorChoice::Always => true,
+        super::options::ColorChoice::Never => false,
+    };
+    match tui::run(events, &window) {
+        Ok(Left::Interrupted) => interrupter.interrupt(),
+        Ok(Left::Ended | Left::Detached) => {}
+        Err(error) => complain(&format!("the window cannot be shown: {error}")),
+    }
+}
+
+fn check_writable(path: &Path) -> Result<(), Ended> {
+    let made = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    made.map(|_| ()).map_err(|e| Ended::new(NO_OUTPUT, format!("the report {path:?} cannot be written: {e}")))
+}
+
+fn write_report(path: &Path, report: &Report) -> Result<(), Ended> {
+    let text = serde_json::to_string_pretty(report).map_err(|e| Ended::new(70, e))?;
+    let written = std::fs::write(path, text + "\n");
+    written.map_err(|e| Ended::new(NO_OUTPUT, format!("the report {path:?} cannot be written: {e}")))
+}

@@ -1,0 +1,149 @@
+//! Measured speeds, and those of earlier runs.
+//!
+//! They are kept by host, CPU, PEs, program and application kernel with its arguments, for a week, because
+//! any of these changes what a PE reaches.
+
+use super::options::SpeedSource;
+use crate::driver::Driver;
+use crate::program::RunError;
+use runtime::config::ClusterConfig;
+use runtime::monitor::wire::{NodeInfo, RunInfo};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// How long the kernel runs on every PE.
+const BUDGET: Duration = Duration::from_millis(500);
+/// How long measured speeds are believed.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What a speed measurement is about.
+#[derive(Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) info: &'a RunInfo,
+    pub(crate) config: &'a ClusterConfig,
+    pub(crate) kernel: Option<u16>,
+    pub(crate) arguments: &'a [u8],
+    pub(crate) program_hash: &'a str,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Cache {
+    speeds: BTreeMap<String, Kept>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    rates: Vec<f64>,
+    unix_s: u64,
+}
+
+/// Rates in units of work per second of all PEs; empty if the source knows only relative speeds.
+/// Second, speeds relative to the fastest PE.
+pub(crate) fn find(
+    main: &mut Driver,
+    source: SpeedSource,
+    subject: &Subject<'_>,
+) -> Result<(Vec<f64>, Vec<f64>), RunError> {
+    let pes = subject.info.nodes.iter().map(|n| n.pe_count as usize).sum();
+    match (source, subject.kernel) {
+        (SpeedSource::Equal, _) | (SpeedSource::Measured | SpeedSource::Cached, None) => {
+            Ok((Vec::new(), vec![1.0; pes]))
+        }
+        (SpeedSource::File, _) => Ok((Vec::new(), relative(&from_file(subject)))),
+        (SpeedSource::Measured, Some(kernel)) => {
+            let rates = main.measure(kernel, subject.arguments, BUDGET)?;
+            store(subject, &rates);
+            Ok((rates.clone(), relative(&rates)))
+        }
+        (SpeedSource::Cached, Some(kernel)) => {
+            let rates = match recall(subject) {
+                Some(rates) => rates,
+                None => {
+                    let rates = main.measure(kernel, subject.arguments, BUDGET)?;
+                    store(subject, &rates);
+                    rates
+                }
+            };
+            Ok((rates.clone(), relative(&rates)))
+        }
+    }
+}
+
+fn relative(rates: &[f64]) -> Vec<f64> {
+    let fastest = rates.iter().copied().fold(0.0, f64::max);
+    rates.iter().map(|rate| if fastest > 0.0 { (rate / fastest).max(1e-6) } else { 1.0 }).collect()
+}
+
+/// The nodes file gives the speed of a PE of each node; 1.0 where it gives none.
+fn from_file(subject: &Subject<'_>) -> Vec<f64> {
+    let of_node = |node: &NodeInfo| {
+        let speed = subject.config.nodes.iter().find(|n| n.name == node.name).and_then(|n| n.speed);
+        vec![speed.unwrap_or(1.0); node.pe_count as usize]
+    };
+    subject.info.nodes.iter().flat_map(of_node).collect()
+}
+
+fn recall(subject: &Subject<'_>) -> Option<Vec<f64>> {
+    let cache = load()?;
+    let now = now_s();
+    let mut rates: Vec<f64> = Vec::new();
+    for node in &subject.info.nodes {
+        let kept = cache.speeds.get(&key(subject, node))?;
+        if now.saturating_sub(kept.unix_s) > KEPT.as_secs() || kept.rates.len() != node.pe_count as usize {
+            return None;
+        }
+        rates.extend(&kept.rates);
+    }
+    let is_sane = rates.iter().all(|r| r.is_finite() && *r > 0.0);
+    is_sane.then_some(rates)
+}
+
+/// Keeps what was measured. A cache that cannot be written is only a cache.
+fn store(subject: &Subject<'_>, rates: &[f64]) {
+    let Some(path) = path() else { return };
+    let mut cache = load().unwrap_or_default();
+    let now = now_s();
+    cache.speeds.retain(|_, kept| now.saturating_sub(kept.unix_s) <= KEPT.as_secs());
+    for node in &subject.info.nodes {
+        let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+        let Some(rates) = rates.get(range) else { return };
+        cache.speeds.insert(key(subject, node), Kept { rates: rates.to_vec(), unix_s: now });
+    }
+    let written = serde_json::to_vec_pretty(&cache).map_err(std::io::Error::other).and_then(|bytes| {
+        std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        let fresh = path.with_extension(format!("{}.new", std::process::id()));
+        std::fs::write(&fresh, bytes)?;
+        std::fs::rename(&fresh, &path)
+    });
+    if let Err(error) = written {
+        tracing::debug!("measured speeds are not kept: {error}");
+    }
+}
+
+fn key(subject: &Subject<'_>, node: &NodeInfo) -> String {
+    let config = subject.config.nodes.iter().find(|n| n.name == node.name);
+    let share = config.and_then(|n| n.cpu_share).unwrap_or(1.0);
+    let arguments = subject.arguments.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!(
+        "{}|{}|{}|{} PEs|{share}|{}|{:?}|{arguments:016x}",
+        node.host, node.name, node.cpu, node.pe_count, subject.program_hash, subject.kernel
+    )
+}
+
+fn load() -> Option<Cache> {
+    serde_json::from_slice(&std::fs::read(path()?).ok()?).ok()
+}
+
+fn path() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("metachare").join("speeds.json"))
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,95 @@
+//! What is understood, and what is said about what is not.
+
+use super::*;
+
+const GOOD: &str = r#"
+[defaults]
+user = "ann"
+memory = "8GiB"
+
+[[node]]
+name = "fast"
+host = "fast.example"
+pes = 16
+env = { RUST_LOG = "debug" }
+
+[[node]]
+name = "here"
+speed = 0.5
+cpu_share = 0.5
+memory = "512 MB"
+address = "127.0.0.1"
+
+[binaries]
+aarch64-linux = "arm/metachare"
+"#;
+
+#[test]
+fn a_file_is_understood() {
+    let config = ClusterConfig::parse(GOOD, "nodes.toml").unwrap();
+    let [fast, here] = &config.nodes[..] else { panic!("two nodes") };
+    assert_eq!((fast.launch, fast.pes, fast.user.as_deref()), (LaunchMethod::Ssh, Some(16), Some("ann")));
+    assert_eq!(fast.memory_bytes, Some(8 << 30));
+    assert_eq!(fast.env["RUST_LOG"], "debug");
+    assert_eq!((here.launch, here.pes, here.host.as_str()), (LaunchMethod::Local, None, "localhost"));
+    assert_eq!((here.speed, here.cpu_share, here.memory_bytes), (Some(0.5), Some(0.5), Some(512_000_000)));
+    assert_eq!(config.binaries["aarch64-linux"], PathBuf::from("arm/metachare"));
+    assert!(config.table().contains("fast.example"));
+}
+
+#[test]
+fn every_mistake_has_its_line_and_a_mend() {
+    let cases = [
+        ("", "1: there is no node"),
+        ("[[node]]\nname = \"a\"\npe = 3", "3: node \"a\" has no key `pe`; did you mean `pes`?"),
+        ("nodes = 3", "1: the nodes file has no key `nodes`; did you mean `node`?"),
+        ("[[node]]\nname = \"a\"\n\n[[node]]\nname = \"a\"", "4: there are two nodes called \"a\""),
+        ("[[node]]\nhost = \"a\"", "1: a node needs a `name`"),
+        ("[[node]]\nname = \"a b\"", "2: \"a b\" is no node name"),
+        ("[[node]]\nname = \"a\"\npes = 0", "3: node \"a\": `pes` must be a whole number from 1"),
+        ("[[node]]\nname = \"a\"\npes = \"4\"", "3: node \"a\": `pes` must be"),
+        ("[[node]]\nname = \"a\"\nspeed = nan", "3: node \"a\": `speed` must be a number over 0"),
+        ("[[node]]\nname = \"a\"\nspeed = -1", "`speed` must be"),
+        ("[[node]]\nname = \"a\"\ncpu_share = 1.5", "`cpu_share` must be"),
+        ("[[node]]\nname = \"a\"\nport = 70000", "`port` must be"),
+        ("[[node]]\nname = \"a\"\nmemory = \"lots\"", "`memory` must be a size"),
+        ("[[node]]\nname = \"a\"\nmemory = 5", "`memory` must be a size"),
+        ("[[node]]\nname = \"a\"\naddress = \"here\"", "`address` must be an IP address"),
+        ("[[node]]\nname = \"a\"\nlaunch = \"rsh\"", "`launch` must be \"local\" or \"ssh\""),
+        ("[[node]]\nname = \"a\"\nlaunch = \"ssh\"", "needs a `host`"),
+        ("[[node]]\nname = \"a\"\nhost = \"-oProxyCommand=x\"", "`host` is no host name"),
+        ("[[node]]\nname = \"a\"\nenv = { A = 1 }", "`env` must be a table of texts"),
+        ("[[node]]\nname = \"a\"\nname = \"b\"", "3: "),
+        ("[defaults]\nname = \"a\"\n[[node]]\nname = \"b\"", "2: `name` and `host` cannot have a default"),
+        ("[[node]\n", "1: "),
+    ];
+    for (text, expected) in cases {
+        let error = ClusterConfig::parse(text, "nodes.toml").unwrap_err().to_string();
+        assert!(error.starts_with("nodes.toml:") && error.contains(expected), "{text:?} gave {error:?}");
+        assert!(!error.contains('\n'), "one sentence: {error}");
+    }
+}
+
+#[test]
+fn mutilated_files_never_panic() {
+    let mut state = 7u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    for _ in 0..10_000 {
+        let mut bytes = GOOD.as_bytes().to_vec();
+        for _ in 0..=random(6) {
+            let at = random(bytes.len());
+            match random(3) {
+                0 => bytes[at] = u8::try_from(random(256)).unwrap(),
+                1 => drop(bytes.drain(at..(at + random(20)).min(bytes.len()))),
+                _ => bytes.insert(at, b"[]{}=\"\n9"[random(8)]),
+            }
+            if bytes.is_empty() {
+                break;
+            }
+        }
+        let _ = ClusterConfig::parse(&String::from_utf8_lossy(&bytes), "mutilated");
+    }
+}

@@ -1,0 +1,182 @@
+//! The first words between a launcher and a node process, over the process's standard input and output.
+
+use super::hex;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+
+/// First words of the line that a node answers with.
+pub(super) const READY: &str = "metachare-node-ready 1 ";
+/// The longest first message to a node.
+const BLOB_MAX_BYTES: u32 = 1 << 20;
+
+/// Why a node process does not understand its launcher.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BootstrapError {
+    /// Nothing, or too little, came.
+    #[error("the launcher said too little: {0}; this command is only for launchers")]
+    Short(#[from] io::Error),
+    /// Too much was announced.
+    #[error("the launcher announced {0} bytes, which is too much; this command is only for launchers")]
+    Long(u32),
+}
+
+/// What a node tells its launcher once it listens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Wire version of the node.
+    pub version: u16,
+    /// Where its endpoint listens.
+    pub addr: SocketAddr,
+    /// Its process.
+    pub pid: u32,
+    /// Cores that it may use.
+    pub cores: u32,
+    /// CPU model as the system names it.
+    pub cpu_model: String,
+    /// Architecture, e.g. `x86_64`.
+    pub arch: String,
+    /// Memory of the host.
+    pub memory_bytes: u64,
+}
+
+impl Ready {
+    /// This process, listening at `addr`.
+    #[must_use]
+    pub fn here(addr: SocketAddr) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+        Self {
+            version: crate::codec::WIRE_VERSION,
+            addr,
+            pid: std::process::id(),
+            cores,
+            cpu_model: from_proc("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into()),
+            arch: std::env::consts::ARCH.into(),
+            memory_bytes: memory_bytes(),
+        }
+    }
+
+    pub(super) fn to_line(&self) -> io::Result<String> {
+        let bytes = postcard::to_stdvec(self).map_err(io::Error::other)?;
+        Ok(format!("{READY}{}\n", hex(&bytes)))
+    }
+
+    /// The answer in a line, if it is one.
+    pub(super) fn from_line(line: &str) -> Option<Self> {
+        let text = line.trim_end().strip_prefix(READY)?;
+        let digits: Option<Vec<u8>> = text
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+            .collect();
+        postcard::from_bytes(&digits?).ok()
+    }
+}
+
+/// Reads what the launcher says first.
+///
+/// # Errors
+/// If that is not a message of a launcher.
+pub fn read_bootstrap(input: &mut impl Read) -> Result<Vec<u8>, BootstrapError> {
+    let mut length = [0; 4];
+    input.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > BLOB_MAX_BYTES {
+        return Err(BootstrapError::Long(length));
+    }
+    let mut blob = vec![0; length as usize];
+    input.read_exact(&mut blob)?;
+    Ok(blob)
+}
+
+/// Tells the launcher that this node listens.
+///
+/// # Errors
+/// If standard output is closed.
+pub fn announce_ready(ready: &Ready) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(ready.to_line()?.as_bytes())?;
+    out.flush()
+}
+
+/// Calls `on_lost` when standard input ends: the launcher, or the ssh connection to it, is gone.
+pub fn watch_lifeline(on_lost: impl FnOnce() + Send + 'static) {
+    let watch = move || {
+        let (mut input, mut bytes) = (io::stdin().lock(), [0; 64]);
+        loop {
+            match input.read(&mut bytes) {
+                Ok(0) => break,
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => break,
+                _ => {}
+            }
+        }
+        on_lost();
+    };
+    if std::thread::Builder::new().name("lifeline".into()).spawn(watch).is_err() {
+        // Without a lifeline the node could outlive its launcher.
+        tracing::error!("no thread for the lifeline");
+        std::process::exit(70);
+    }
+}
+
+/// The address to listen on: the configured one; loopback if all nodes are on this machine; else the one
+/// that ssh arrived at.
+#[must_use]
+pub fn listen_ip(configured: Option<IpAddr>, is_all_local: bool) -> IpAddr {
+    if let Some(ip) = configured {
+        return ip;
+    }
+    if is_all_local {
+        return IpAddr::V4(Ipv4Addr::LOCALHOST);
+    }
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let server = connection.split_whitespace().nth(2).and_then(|ip| ip.parse().ok());
+    server.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// The address of this machine that packets to `host` leave from.
+#[must_use]
+pub fn local_ip_toward(host: &str) -> Option<IpAddr> {
+    let remote = (host, 9).to_socket_addrs().ok()?.next()?;
+    let any: SocketAddr =
+        if remote.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let socket = UdpSocket::bind(any).ok()?;
+    // Connecting a UDP socket only looks up the route; nothing is sent.
+    socket.connect(remote).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+fn memory_bytes() -> u64 {
+    let text = from_proc("/proc/meminfo", "MemTotal").unwrap_or_default();
+    text.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+fn from_proc(path: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    Some(line.split_once(':')?.1.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_survives_its_line_and_noise_is_not_one() {
+        let ready = Ready::here("127.0.0.1:4242".parse().unwrap());
+        assert_eq!(Ready::from_line(&ready.to_line().unwrap()), Some(ready.clone()));
+        for noise in ["", "Welcome to fast.example", READY, "metachare-node-ready 1 zz", "metachare-node-ready 1 0é"] {
+            assert_eq!(Ready::from_line(noise), None);
+        }
+        assert!(ready.cores > 0 && !ready.cpu_model.is_empty());
+    }
+
+    #[test]
+    fn a_first_message_is_read_whole_or_refused() {
+        let good = [3, 0, 0, 0, 7, 8, 9, 1];
+        assert_eq!(read_bootstrap(&mut &good[..]).unwrap(), [7, 8, 9]);
+        assert!(matches!(read_bootstrap(&mut &good[..5]), Err(BootstrapError::Short(_))));
+        assert!(matches!(read_bootstrap(&mut &[0xff; 9][..]), Err(BootstrapError::Long(_))));
+    }
+}

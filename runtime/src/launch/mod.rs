@@ -1,0 +1,40 @@
+//! Starting node processes, on this machine and over the system's `ssh`, and the first words between them.
+
+mod bootstrap;
+mod check;
+mod echo;
+mod process;
+mod ssh;
+
+pub use bootstrap::{
+    BootstrapError, Ready, announce_ready, listen_ip, local_ip_toward, read_bootstrap, watch_lifeline,
+};
+pub use check::{CheckResult, Problem, check_nodes};
+pub use echo::udp_echo;
+pub use process::{ExitReason, LaunchError, LaunchOptions, LaunchedNode, launch_all};
+
+use std::sync::OnceLock;
+
+/// SHA-256 of this executable as hexadecimal text; empty if it cannot be read.
+#[must_use]
+pub fn own_hash() -> &'static str {
+    static HASH: OnceLock<String> = OnceLock::new();
+    HASH.get_or_init(|| {
+        let bytes = std::env::current_exe().and_then(std::fs::read);
+        bytes.map_or_else(|_| String::new(), |bytes| hash_of(&bytes))
+    })
+}
+
+/// What the hidden command `__hello` prints: that this program runs here, and which build of it.
+#[must_use]
+pub fn hello_line() -> String {
+    format!("metachare-hello {} {}", crate::codec::WIRE_VERSION, own_hash())
+}
+
+fn hash_of(bytes: &[u8]) -> String {
+    hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,184 @@
+//! What the viewer knows about the run. Pure: events and the time go in, questions are answered; no clock, no
+//! terminal. Memory is bounded by the limits below whatever comes in.
+#![deny(clippy::disallowed_methods)]
+
+pub(crate) mod history;
+pub(crate) mod node;
+mod text;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo};
+
+use self::history::SECOND;
+use self::node::{Loss, Node, Pe};
+
+/// Nodes kept; more are counted as missed.
+const NODES_MAX: usize = 4096;
+/// PEs kept over all nodes.
+const PES_MAX: usize = 16_384;
+/// Lines of output kept.
+const LINES_MAX: usize = 2000;
+/// Characters kept of a line.
+const LINE_MAX: usize = 400;
+
+/// How the run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct End {
+    /// Exit code; `None` when the feed broke off before the run told it.
+    pub(crate) code: Option<i32>,
+    pub(crate) summary: String,
+    pub(crate) at: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) run: RunInfo,
+    pub(crate) nodes: BTreeMap<u16, Node>,
+    pub(crate) phase: Option<Phase>,
+    pub(crate) lines: VecDeque<OutputLine>,
+    /// Events that this viewer missed.
+    pub(crate) dropped: u64,
+    pub(crate) dropped_at: Option<Duration>,
+    pub(crate) end: Option<End>,
+    /// The viewer's clock.
+    pub(crate) now: Duration,
+}
+
+impl Model {
+    /// Takes one event in; `now` is the viewer's time since it began.
+    pub(crate) fn apply(&mut self, event: MonitorEvent, now: Duration) {
+        self.tick(now);
+        match event {
+            MonitorEvent::Run(run) => self.apply_run(run),
+            MonitorEvent::Snapshot(snapshot) => {
+                let allowed = PES_MAX.saturating_sub(self.pes_without(snapshot.node));
+                if let Some(node) = self.node_mut(snapshot.node) {
+                    node.apply(snapshot, now, allowed);
+                }
+            }
+            MonitorEvent::Phase(phase) => {
+                self.phase = Some(Phase { name: text::clean(&phase.name, 80), ..phase });
+            }
+            MonitorEvent::Output(line) => {
+                if self.lines.len() >= LINES_MAX {
+                    self.lines.pop_front();
+                }
+                self.lines.push_back(OutputLine { text: text::clean(&line.text, LINE_MAX), ..line });
+            }
+            MonitorEvent::NodeLost { node, reason } => {
+                let loss = Loss { at: now, reason: text::clean(&reason, LINE_MAX) };
+                if let Some(node) = self.node_mut(node) {
+                    node.loss.get_or_insert(loss);
+                }
+            }
+            MonitorEvent::Dropped(count) => {
+                self.dropped = self.dropped.saturating_add(count);
+                self.dropped_at = Some(now);
+            }
+            MonitorEvent::Ended { code, summary } => {
+                self.finish(Some(code), &summary);
+            }
+        }
+    }
+
+    /// The feed is at its end, with the exit code if the run told it.
+    pub(crate) fn finish(&mut self, code: Option<i32>, summary: &str) {
+        let end = End { code, summary: text::clean(summary, LINE_MAX), at: self.now };
+        self.end.get_or_insert(end);
+    }
+
+    /// Time goes on; it stands still once the run is over.
+    pub(crate) fn tick(&mut self, now: Duration) {
+        if self.end.is_none() {
+            self.now = self.now.max(now);
+        }
+    }
+
+    /// Right end of the time axis, nanoseconds: the newest that is known, or a second ago when all nodes are silent.
+    pub(crate) fn edge(&self) -> i64 {
+        let now = i64::try_from(self.now.as_nanos()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
+        let newest = self.nodes.values().filter_map(Node::newest).max();
+        newest.unwrap_or(now).max(now.saturating_sub(SECOND)).min(now.max(1))
+    }
+
+    /// How long the run has lasted: the age of its oldest node.
+    pub(crate) fn elapsed(&self) -> Duration {
+        let oldest = self.nodes.values().filter(|node| node.heard.is_some()).map(|node| {
+            let silent = if node.loss.is_some() { Duration::ZERO } else { self.silence(node) };
+            Duration::from_nanos(u64::try_from(node.uptime()).unwrap_or(0)) + silent
+        });
+        oldest.max().unwrap_or(self.now)
+    }
+
+    /// Time since the last sign of life of that node.
+    pub(crate) fn silence(&self, node: &Node) -> Duration {
+        node.heard.map_or(Duration::ZERO, |heard| self.now.saturating_sub(heard))
+    }
+
+    /// Sum of node speeds over that of the fastest node; `None` until speeds are measured.
+    pub(crate) fn equivalents(&self) -> Option<f64> {
+        let fastest = self.nodes.values().map(Node::speed).fold(0.0, f64::max);
+        let sum: f64 = self.nodes.values().map(Node::speed).sum();
+        (fastest > 0.0).then(|| sum / fastest)
+    }
+
+    /// Messages and bytes per second between nodes, counted where they leave.
+    pub(crate) fn traffic(&self) -> (f64, f64) {
+        self.nodes.values().filter(|node| node.loss.is_none()).fold((0.0, 0.0), |sum, node| {
+            let rates = node.rates();
+            (sum.0 + rates.sent_messages, sum.1 + rates.sent_bytes)
+        })
+    }
+
+    pub(crate) fn pe_count(&self) -> usize {
+        self.nodes.values().map(|node| node.pes.len()).sum()
+    }
+
+    /// A PE by its number.
+    pub(crate) fn pe(&self, number: u32) -> Option<(&Node, &Pe)> {
+        self.nodes.values().find_map(|node| {
+            node.pes.iter().find(|pe| pe.last.pe == number).map(|pe| (node, pe))
+        })
+    }
+
+    fn apply_run(&mut self, run: RunInfo) {
+        for info in run.nodes.iter().take(NODES_MAX) {
+            let info = NodeInfo {
+                name: text::clean(&info.name, 64),
+                host: text::clean(&info.host, 64),
+                cpu: text::clean(&info.cpu, 64),
+                pe_speeds: info.pe_speeds.iter().copied().take(PES_MAX).collect(),
+                share: info.share.filter(|share| share.is_finite()),
+                ..info.clone()
+            };
+            let number = info.node;
+            if let Some(node) = self.node_mut(number) {
+                node.info = info;
+            }
+        }
+        self.run = RunInfo {
+            run_id: text::clean(&run.run_id, 64),
+            program: text::clean(&run.program, 64),
+            app: text::clean(&run.app, 64),
+            arguments: run.arguments.iter().take(64).map(|argument| text::clean(argument, 200)).collect(),
+            nodes: Vec::new(),
+            ..run
+        };
+    }
+
+    fn node_mut(&mut self, number: u16) -> Option<&mut Node> {
+        if self.nodes.len() >= NODES_MAX && !self.nodes.contains_key(&number) {
+            self.dropped = self.dropped.saturating_add(1);
+            return None;
+        }
+        let node = self.nodes.entry(number).or_default();
+        node.last.node = number;
+        Some(node)
+    }
+
+    fn pes_without(&self, number: u16) -> usize {
+        self.nodes.iter().filter(|(other, _)| **other != number).map(|(_, node)| node.pes.len()).sum()
+    }
+}

@@ -1,0 +1,197 @@
+//! One node and its PEs as the viewer knows them: the last snapshot, rates and history. Counters are compared with
+//! those of the last snapshot that came, so that missing ones cost resolution but never correctness.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot};
+
+use super::history::{History, SECOND, Times};
+use super::text;
+
+/// Times beyond this (ten years) are nonsense and are cut off; keeps all sums of times within `i64`.
+const TIME_MAX: u64 = 315_360_000_000_000_000;
+/// Rates are taken over the last two seconds.
+const RATE_SPAN: i64 = 2 * SECOND;
+/// Snapshots remembered for rates; more than `RATE_SPAN` needs at ten a second.
+const MARKS: usize = 64;
+/// A viewer that sees a node this young also knows what the node did before its first snapshot.
+const YOUNG: i64 = 3 * SECOND;
+
+/// Per second, between this node and the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) sent_messages: f64,
+    pub(crate) sent_bytes: f64,
+    pub(crate) received_messages: f64,
+    pub(crate) received_bytes: f64,
+}
+
+/// Why and when a node was lost, on the viewer's clock.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Loss {
+    pub(crate) at: Duration,
+    pub(crate) reason: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pe {
+    pub(crate) last: PeSnapshot,
+    pub(crate) history: History,
+    marks: VecDeque<(i64, u64, u64)>,
+}
+
+impl Pe {
+    /// All its time so far, by state.
+    pub(crate) fn lifetime(&self) -> Times {
+        times(&self.last)
+    }
+
+    /// Entries run and messages sent per second.
+    pub(crate) fn rates(&self) -> (f64, f64) {
+        let (Some(old), Some(new)) = (self.marks.front(), self.marks.back()) else { return (0.0, 0.0) };
+        let span = new.0 - old.0;
+        (per_second(old.1, new.1, span), per_second(old.2, new.2, span))
+    }
+
+    fn apply(&mut self, snapshot: PeSnapshot, from: i64, to: i64, uptime: i64, known: bool) {
+        if known {
+            self.history.add(from, to, times(&snapshot).since(self.lifetime()));
+        }
+        push_mark(&mut self.marks, (uptime, snapshot.entries, snapshot.sent_messages), |mark| mark.0);
+        let entry = text::clean(&snapshot.entry, 80);
+        self.last = PeSnapshot { entry, ..snapshot };
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    pub(crate) info: NodeInfo,
+    /// The last snapshot, without its PEs.
+    pub(crate) last: NodeSnapshot,
+    pub(crate) pes: Vec<Pe>,
+    pub(crate) loss: Option<Loss>,
+    /// When the last snapshot came, on the viewer's clock; `None` before the first.
+    pub(crate) heard: Option<Duration>,
+    /// Viewer's time minus the node's.
+    offset: i64,
+    marks: VecDeque<(i64, [u64; 4])>,
+}
+
+impl Node {
+    pub(crate) fn name(&self) -> String {
+        if self.info.name.is_empty() { format!("node{}", self.last.node) } else { self.info.name.clone() }
+    }
+
+    /// Sum of the speeds of its PEs; 0 until measured.
+    pub(crate) fn speed(&self) -> f64 {
+        self.info.pe_speeds.iter().filter(|speed| speed.is_finite() && **speed > 0.0).sum()
+    }
+
+    pub(crate) fn rates(&self) -> Rates {
+        let (Some(old), Some(new)) = (self.marks.front(), self.marks.back()) else { return Rates::default() };
+        let rate = |which: usize| per_second(old.1[which], new.1[which], new.0 - old.0);
+        Rates {
+            sent_messages: rate(0),
+            sent_bytes: rate(1),
+            received_messages: rate(2),
+            received_bytes: rate(3),
+        }
+    }
+
+    pub(crate) fn lifetime(&self) -> Times {
+        self.pes.iter().fold(Times::default(), |sum, pe| sum.plus(pe.lifetime()))
+    }
+
+    pub(crate) fn between(&self, from: i64, to: i64) -> Times {
+        self.pes.iter().fold(Times::default(), |sum, pe| sum.plus(pe.history.between(from, to)))
+    }
+
+    pub(crate) fn entries(&self) -> u64 {
+        self.pes.iter().fold(0, |sum, pe| sum.saturating_add(pe.last.entries))
+    }
+
+    pub(crate) fn queue(&self) -> u64 {
+        self.pes.iter().fold(0, |sum, pe| sum.saturating_add(pe.last.queue_messages))
+    }
+
+    pub(crate) fn queue_bytes(&self) -> u64 {
+        self.pes.iter().fold(0, |sum, pe| sum.saturating_add(pe.last.queue_bytes))
+    }
+
+    /// End of what is known about it, on the viewer's time axis.
+    pub(crate) fn newest(&self) -> Option<i64> {
+        self.heard.map(|_| nanos(self.last.uptime_ns) + self.offset)
+    }
+
+    /// Age of the node process when last heard of, nanoseconds.
+    pub(crate) fn uptime(&self) -> i64 {
+        nanos(self.last.uptime_ns)
+    }
+
+    /// Takes a snapshot in; one that is older than the last is ignored, a node that began anew begins anew here.
+    pub(crate) fn apply(&mut self, snapshot: NodeSnapshot, now: Duration, pes_allowed: usize) {
+        let uptime = nanos(snapshot.uptime_ns);
+        let before = nanos(self.last.uptime_ns);
+        let first = self.heard.is_none();
+        let restarted = !first && uptime < before;
+        if restarted && snapshot.sequence > self.last.sequence {
+            return; // a clock that runs backwards tells nothing
+        }
+        if restarted && before - uptime < 10 * SECOND {
+            return; // overtaken by a later one
+        }
+        if first || restarted {
+            self.offset = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4) - uptime;
+            self.marks.clear();
+            self.pes.clear();
+        }
+        let known = !first || uptime <= YOUNG;
+        let from = if first || restarted { 0 } else { before } + self.offset;
+        let to = uptime + self.offset;
+        let NodeSnapshot { pes, .. } = snapshot;
+        for (place, pe) in pes.into_iter().take(pes_allowed).enumerate() {
+            if place >= self.pes.len() {
+                self.pes.push(Pe::default());
+            }
+            self.pes[place].apply(pe, from, to, uptime, known);
+        }
+        let counters = [
+            snapshot.sent_messages,
+            snapshot.sent_bytes,
+            snapshot.received_messages,
+            snapshot.received_bytes,
+        ];
+        push_mark(&mut self.marks, (uptime, counters), |mark| mark.0);
+        self.last = NodeSnapshot { pes: Vec::new(), ..snapshot };
+        self.heard = Some(now);
+    }
+}
+
+fn push_mark<T>(marks: &mut VecDeque<T>, mark: T, time: impl Fn(&T) -> i64) {
+    let newest = time(&mark);
+    marks.push_back(mark);
+    while marks.len() > MARKS || (marks.len() > 2 && marks.get(1).is_some_and(|old| newest - time(old) >= RATE_SPAN)) {
+        marks.pop_front();
+    }
+}
+
+fn per_second(old: u64, new: u64, span_ns: i64) -> f64 {
+    if span_ns <= 0 {
+        return 0.0;
+    }
+    new.saturating_sub(old) as f64 * SECOND as f64 / span_ns as f64
+}
+
+fn times(pe: &PeSnapshot) -> Times {
+    Times {
+        compute: pe.compute_ns / 1000,
+        idle: pe.idle_ns / 1000,
+        init: pe.init_ns / 1000,
+        overhead: pe.overhead_ns / 1000,
+    }
+}
+
+fn nanos(time: u64) -> i64 {
+    i64::try_from(time.min(TIME_MAX)).expect("cut off below i64::MAX")
+}
