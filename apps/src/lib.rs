@@ -1,1 +1,5 @@
 //! Programs on chares.
+
+pub mod kernels;
+pub mod matrix;
+pub mod verify;

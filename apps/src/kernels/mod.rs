@@ -1,0 +1,4 @@
+//! Block kernels: pure functions on slices, single-threaded, with no chare in sight.
+
+mod deterministic;
+pub mod gemm;

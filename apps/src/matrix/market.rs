@@ -1,0 +1,122 @@
+//! MatrixMarket files: text, `array` or `coordinate`, read into a dense matrix.
+//!
+//! Source: Boisvert, Pozo, Remington: "The Matrix Market Exchange Formats: Initial Design", NISTIR 5935, 1996.
+//! Read: real, integer and pattern numbers; general, symmetric and skew-symmetric. Entries that a coordinate
+//! file names twice are added, as its readers do. Written: `array real general`.
+
+mod parse;
+
+use super::dense::Matrix;
+use super::element::Element;
+use super::replacement::Replacement;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+pub use parse::MarketLineError;
+
+/// Why a MatrixMarket file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MarketReadError {
+    /// The operating system refused.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is wrong.
+    #[error("{}:{line}: {source}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        source: MarketLineError,
+    },
+}
+
+/// Reads a file into a dense matrix of at most `max_bytes` bytes.
+///
+/// The limit is needed because a few lines of a coordinate file can ask for any size.
+///
+/// # Errors
+/// If the file cannot be read, is no MatrixMarket file of the kinds above, or the matrix would be bigger than
+/// the limit; with the number of the line.
+pub fn read(path: impl AsRef<Path>, max_bytes: u64) -> Result<Matrix<f64>, MarketReadError> {
+    let path = path.as_ref();
+    let io = |source| MarketReadError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(io)?;
+    let file_bytes = file.metadata().map_err(io)?.len();
+    parse::matrix(BufReader::with_capacity(256 * 1024, file), file_bytes, max_bytes).map_err(|wrong| {
+        let path = path.to_owned();
+        match wrong {
+            parse::Wrong::Io(source) => MarketReadError::Io { path, source },
+            parse::Wrong::Line(line, source) => MarketReadError::Line { path, line, source },
+        }
+    })
+}
+
+/// Why a MatrixMarket file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MarketWriteError {
+    /// The operating system refused.
+    #[error("cannot write {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The format has no infinities and no NaN.
+    #[error("cannot write {}: element ({row}, {col}), counted from 1, is {value}: write .npy instead", path.display())]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// Row, from 1.
+        row: usize,
+        /// Column, from 1.
+        col: usize,
+        /// The element.
+        value: f64,
+    },
+}
+
+/// Writes a matrix as `array real general`, with as many digits as reading it back exactly needs.
+///
+/// It is written beside the target and takes its name when it is complete.
+///
+/// # Errors
+/// If the file cannot be written, or an element is not finite; an older file stays then.
+pub fn write<T: Element>(path: impl AsRef<Path>, matrix: &Matrix<T>) -> Result<(), MarketWriteError> {
+    let path = path.as_ref();
+    let io = |source| MarketWriteError::Io { path: path.to_owned(), source };
+    let (rows, cols) = matrix.shape();
+    if let Some(at) = matrix.values().iter().position(|value| !value.to_f64().is_finite()) {
+        let value = matrix.values()[at].to_f64();
+        return Err(MarketWriteError::NotFinite {
+            path: path.to_owned(),
+            row: at / cols + 1,
+            col: at % cols + 1,
+            value,
+        });
+    }
+    let replacement = Replacement::create(path).map_err(io)?;
+    let mut out = BufWriter::new(replacement.file());
+    writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {cols}").map_err(io)?;
+    for j in 0..cols {
+        for i in 0..rows {
+            writeln!(out, "{:e}", matrix.values()[i * cols + j]).map_err(io)?;
+        }
+    }
+    out.flush().map_err(io)?;
+    drop(out);
+    replacement.commit().map_err(io)
+}
+
+#[cfg(test)]
+mod tests;

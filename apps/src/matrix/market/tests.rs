@@ -1,0 +1,196 @@
+//! Tests of reading and writing MatrixMarket files.
+
+use super::*;
+use crate::matrix::generate;
+use std::fs;
+
+const LIMIT: u64 = 1 << 20;
+
+fn parse(text: &[u8]) -> Result<Matrix<f64>, (u64, MarketLineError)> {
+    parse::matrix(text, text.len() as u64, LIMIT).map_err(|wrong| match wrong {
+        parse::Wrong::Line(line, bad) => (line, bad),
+        parse::Wrong::Io(error) => panic!("a slice cannot fail: {error}"),
+    })
+}
+
+fn rows(text: &str) -> Vec<Vec<f64>> {
+    let matrix = parse(text.as_bytes()).unwrap();
+    matrix.values().chunks(matrix.cols()).map(<[f64]>::to_vec).collect()
+}
+
+#[test]
+fn array_is_read_column_by_column() {
+    let text = "%%MatrixMarket matrix array real general\n% a comment\n\n2 3\n1\n2.5\n-3e0\n\n+4\n5\n.5\n";
+    assert_eq!(rows(text), [[1.0, -3.0, 5.0], [2.5, 4.0, 0.5]]);
+    assert_eq!(rows(&text.replace('\n', "\r\n")), rows(text));
+}
+
+#[test]
+fn array_symmetries_fill_the_upper_triangle() {
+    let symmetric = "%%matrixmarket MATRIX Array Integer Symmetric\n3 3\n1\n2\n3\n4\n5\n6\n";
+    assert_eq!(rows(symmetric), [[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]]);
+    let skew = "%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n";
+    assert_eq!(rows(skew), [[0.0, -1.0, -2.0], [1.0, 0.0, -3.0], [2.0, 3.0, 0.0]]);
+    assert_eq!(rows("%%MatrixMarket matrix array real skew-symmetric\n1 1\n"), [[0.0]]);
+}
+
+#[test]
+fn coordinates_are_placed_and_duplicates_added() {
+    let general =
+        "%%MatrixMarket matrix coordinate real general\n2 3 4\n1 1 1.5\n2 3 -2\n1 1 2\n  1\t2   7 \n";
+    assert_eq!(rows(general), [[3.5, 7.0, 0.0], [0.0, 0.0, -2.0]]);
+    let symmetric =
+        "%%MatrixMarket matrix coordinate integer symmetric\n2 2 4\n1 1 1\n2 1 3\n%\n2 2 4\n2 1 1\n";
+    assert_eq!(rows(symmetric), [[1.0, 4.0], [4.0, 4.0]]);
+    let skew = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n";
+    assert_eq!(rows(skew), [[0.0, -3.0], [3.0, 0.0]]);
+    let pattern = "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2";
+    assert_eq!(rows(pattern), [[0.0, 1.0], [0.0, 0.0]]);
+    assert_eq!(rows("%%MatrixMarket matrix coordinate real general\n1 2 0\n"), [[0.0, 0.0]]);
+}
+
+#[test]
+fn wrong_files_are_refused_with_the_line_and_the_reason() {
+    let cases = [
+        ("", 1, "expected '%%MatrixMarket matrix"),
+        ("1 1\n1\n", 1, "expected '%%MatrixMarket matrix"),
+        ("%%MatrixMarket matrix array real\n", 1, "expected '%%MatrixMarket matrix"),
+        ("%%MatrixMarket vector array real general\n", 1, "'vector' cannot be read"),
+        (
+            "%%MatrixMarket matrix array complex general\n",
+            1,
+            "'complex' cannot be read: matrices are real here",
+        ),
+        ("%%MatrixMarket matrix array real hermitian\n", 1, "'hermitian' cannot be read: matrices are real"),
+        ("%%MatrixMarket matrix array pattern general\n", 1, "an array file must hold numbers"),
+        ("%%MatrixMarket matrix array real general\n%\n", 2, "expected rows and columns, got 0 words"),
+        ("%%MatrixMarket matrix array real general\n2 2 4\n", 2, "expected rows and columns, got 3 words"),
+        ("%%MatrixMarket matrix array real general\n2 -2\n", 2, "'-2' is not a number of rows"),
+        ("%%MatrixMarket matrix array real general\n0 2\n", 2, "the matrix is empty: 0 x 2"),
+        ("%%MatrixMarket matrix array real symmetric\n2 3\n", 2, "a symmetric matrix cannot be 2 x 3"),
+        (
+            "%%MatrixMarket matrix array real general\n2 1\n1\n",
+            3,
+            "2 entries are announced, but the file has 1",
+        ),
+        ("%%MatrixMarket matrix array real general\n1 1\n1\n%\n2\n", 5, "but the file has at least 2"),
+        ("%%MatrixMarket matrix array real general\n1 1\n1 2\n", 3, "expected one number, got 2 words"),
+        ("%%MatrixMarket matrix array real general\n1 1\nx\n", 3, "'x' is not a number"),
+        ("%%MatrixMarket matrix array real general\n1 1\nnan\n", 3, "'nan' is not a finite 64-bit number"),
+        ("%%MatrixMarket matrix array real general\n1 1\n1e999\n", 3, "'1e999' is not a finite"),
+        ("%%MatrixMarket matrix array integer general\n1 1\n1.5\n", 3, "'1.5' is not a whole number"),
+        ("%%MatrixMarket matrix array real general\n300 300\n1\n", 2, "more than 51 bytes can hold"),
+        (
+            "%%MatrixMarket matrix array real general\n1000 1000\n1\n",
+            2,
+            "bigger than the limit of 1048576 bytes",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real general\n4294967296 4294967296 0\n",
+            2,
+            "bigger than the limit",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real general\n99999999999999999999 1 0\n",
+            2,
+            "is not a number of rows",
+        ),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", 3, "(3, 1) is outside the 2 x 2"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n0 1 1\n", 3, "(0, 1) is outside the 2 x 2"),
+        (
+            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1\n",
+            3,
+            "expected row, column and number, got 1",
+        ),
+        ("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", 3, "only the lower triangle"),
+        ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", 3, "without the diagonal"),
+        (
+            "%%MatrixMarket matrix coordinate real general\n1 1 2\n1 1 1e308\n1 1 1e308\n",
+            4,
+            "'inf' is not a finite",
+        ),
+    ];
+    for (text, line, expected) in cases {
+        let (at, bad) = parse(text.as_bytes()).unwrap_err();
+        let message = bad.to_string();
+        assert!(message.contains(expected), "{message:?} has no {expected:?}");
+        assert_eq!(at, line, "{text:?}: {message}");
+    }
+    let (line, bad) = parse(b"%%MatrixMarket matrix array real general\n1 1\n\xff\n").unwrap_err();
+    assert_eq!((line, bad), (3, MarketLineError::NotText));
+    assert_eq!(parse(&[b'%'; 70_000]).unwrap_err(), (1, MarketLineError::TooLong));
+}
+
+#[test]
+fn the_message_names_file_and_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.mtx");
+    fs::write(&path, "%%MatrixMarket matrix array real general\n1 1\nx\n").unwrap();
+    let message = read(&path, LIMIT).unwrap_err().to_string();
+    assert_eq!(message, format!("{}:3: 'x' is not a number", path.display()));
+    assert!(read(dir.path().join("none.mtx"), LIMIT).unwrap_err().to_string().contains("none.mtx"));
+}
+
+#[test]
+fn what_is_written_is_read_back_exactly() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.mtx");
+    let mut wide = generate::matrix::<f64>(4, 5, 3).unwrap();
+    wide.values_mut()[..3].copy_from_slice(&[1e300, -5e-324, 0.1]);
+    write(&path, &wide).unwrap();
+    assert_eq!(read(&path, LIMIT).unwrap(), wide);
+    let narrow = generate::matrix::<f32>(4, 3, 5).unwrap();
+    write(&path, &narrow).unwrap();
+    assert_eq!(read(&path, LIMIT).unwrap().convert::<f32>().unwrap(), narrow);
+    wide.values_mut()[4] = f64::NAN;
+    let message = write(&path, &wide).unwrap_err().to_string();
+    assert!(message.contains("element (2, 2), counted from 1, is NaN"), "{message}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn ten_thousand_mutated_files_are_read_or_refused() {
+    let sources = [
+        "%%MatrixMarket matrix array real general\n% c\n2 3\n1\n2.5\n-3e0\n4\n5\n.5\n",
+        "%%MatrixMarket matrix coordinate real general\n2 3 3\n1 1 1.5\n2 3 -2\n1 1 2\n",
+        "%%MatrixMarket matrix coordinate integer symmetric\n2 2 3\n1 1 1\n2 1 3\n2 2 4\n",
+        "%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n",
+        "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n",
+    ];
+    let alphabet = b"%0123456789 \n-+.eE\x00\xffinfgMx";
+    let (mut read_well, mut refused) = (0, 0);
+    for step in 0..10_000 {
+        let random = |place: usize, below: usize| {
+            usize::try_from(generate::hash(12, step, place as u64) % below as u64).unwrap()
+        };
+        let mut bytes = sources[random(0, sources.len())].as_bytes().to_vec();
+        for change in 0..1 + random(1, 4) {
+            if bytes.len() < 2 {
+                break;
+            }
+            // Behind the banner three times of four: changed words of the banner all end the same way.
+            let from = if random(100 + change, 4) == 0 { 0 } else { bytes.len().min(40) };
+            let at = (from + random(10 + change, bytes.len())).min(bytes.len() - 1);
+            let byte = alphabet[random(20 + change, alphabet.len())];
+            match random(30 + change, 5) {
+                0 => bytes.insert(at, byte),
+                1 => drop(bytes.remove(at)),
+                2 => bytes.truncate(at),
+                _ => bytes[at] = byte,
+            }
+        }
+        match parse(&bytes) {
+            Ok(matrix) => {
+                assert!(matrix.values().iter().all(|x| x.is_finite()));
+                assert!(matrix.values().len() * 8 <= LIMIT as usize);
+                read_well += 1;
+            }
+            Err((line, bad)) => {
+                let lines = bytes.iter().filter(|&&b| b == b'\n').count() as u64 + 1;
+                assert!((1..=lines).contains(&line), "line {line} of {lines}: {bad}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(read_well > 100 && refused > 1000, "{read_well} read, {refused} refused");
+}

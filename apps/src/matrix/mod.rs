@@ -1,0 +1,13 @@
+//! Dense matrices and where they come from: `.npy` files, MatrixMarket files, and a generator by seed.
+//!
+//! A matrix is row-major numbers in one plain vector. How they travel between nodes is not decided here.
+
+mod dense;
+mod element;
+pub mod generate;
+pub mod market;
+pub mod npy;
+mod replacement;
+
+pub use dense::{AnyMatrix, Matrix, ShapeError, bounds};
+pub use element::{Dtype, Element};
