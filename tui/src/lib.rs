@@ -1,10 +1,196 @@
-//! The load window.
-#![allow(missing_docs, reason = "stand-in until the window lands")]
+//! The load window: watches a running job in a terminal. Events come in over a channel, so it does not matter
+//! whether the job runs in this process or is watched through a socket; the window only reads and never disturbs.
+//!
+//! `model` knows the run, `app` what the user chose, `view` draws both, `term` owns the terminal; all but `term` and
+//! [`run`] are pure.
+
+mod app;
+mod input;
+mod model;
+mod term;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use runtime::monitor::wire::MonitorEvent;
-use std::{sync::mpsc::Receiver, time::Duration};
-#[derive(Debug, Clone)]
-pub struct WindowOptions { pub color: bool, pub unicode: bool, pub refresh: Duration, pub leave_at_end: bool }
-impl WindowOptions { pub fn from_env() -> Self { Self { color: false, unicode: false, refresh: Duration::from_millis(100), leave_at_end: false } } }
-pub enum Left { Ended, Detached, Interrupted }
-pub fn run(events: Receiver<MonitorEvent>, _: &WindowOptions) -> Result<Left, std::io::Error> { for _ in events {} Ok(Left::Ended) }
-pub fn render_text(_: &[MonitorEvent], _: u16, _: u16, _: &WindowOptions) -> String { String::new() }
+
+use crate::app::{App, Event};
+
+/// Events taken in before keys are looked at again, so that a flood cannot lock the user out.
+const EVENTS_AT_ONCE: usize = 4096;
+
+/// How the window looks and behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowOptions {
+    /// Use colours (the sixteen named ones); all meaning is in the characters too.
+    pub color: bool,
+    /// Use block characters; otherwise ASCII only.
+    pub unicode: bool,
+    /// Least time between two pictures.
+    pub refresh: Duration,
+    /// Return as soon as the run is over, instead of waiting for a key.
+    pub leave_at_end: bool,
+}
+
+impl Default for WindowOptions {
+    /// Colours, Unicode, ten pictures a second, stays at the end.
+    fn default() -> Self {
+        Self { color: true, unicode: true, refresh: Duration::from_millis(100), leave_at_end: false }
+    }
+}
+
+impl WindowOptions {
+    /// The defaults fitted to the environment: `NO_COLOR` (non-empty) and `TERM=dumb` turn colours off, a locale
+    /// (`LC_ALL`, `LC_CTYPE`, `LANG`; the first that is not empty counts) that is not UTF-8 or `TERM=dumb` or
+    /// `TERM=linux` turns Unicode off.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let terminal = variable("TERM").unwrap_or_default();
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(&variable).unwrap_or_default();
+        let locale = locale.to_lowercase().replace('-', "");
+        Self {
+            color: variable("NO_COLOR").is_none() && terminal != "dumb",
+            // The Linux console's font lacks most block characters.
+            unicode: locale.contains("utf8") && terminal != "dumb" && terminal != "linux",
+            ..Self::default()
+        }
+    }
+}
+
+/// How the user left the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// The run ended (or its feed did), and the user left or `leave_at_end` was set.
+    Ended,
+    /// The user left while the run goes on.
+    Detached,
+    /// The user pressed ctrl-C while the run goes on; the caller decides whether to end it.
+    Interrupted,
+}
+
+/// Why the window could not be shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TuiError {
+    /// The terminal refused; the run itself is not affected.
+    #[error(
+        "cannot use the terminal for the load window: {0}; run without the window, or in another terminal"
+    )]
+    Terminal(#[from] std::io::Error),
+}
+
+/// Shows the window in this process's terminal until the user leaves or, with `leave_at_end`, the run is over.
+/// The terminal is restored in any case, also on a panic in another thread. A channel that closes without
+/// [`MonitorEvent::Ended`] counts as the end of the run.
+///
+/// # Errors
+/// [`TuiError::Terminal`] if standard output is no terminal or fails.
+pub fn run(events: Receiver<MonitorEvent>, options: &WindowOptions) -> Result<Left, TuiError> {
+    let mut guard = term::Guard::enter()?;
+    let mut app = App::new(options);
+    let begin = Instant::now();
+    let refresh = options.refresh.max(Duration::from_millis(10));
+    let mut drawn: Option<Instant> = None;
+    let mut open = true;
+    let size = guard.terminal.size()?;
+    app.update(Event::Resize(size.width, size.height), Duration::ZERO);
+    loop {
+        let now = begin.elapsed();
+        if let Some(left) = app.update(Event::Tick, now) {
+            return Ok(left);
+        }
+        if open {
+            for _ in 0..EVENTS_AT_ONCE {
+                let event = match events.try_recv() {
+                    Ok(event) => Event::Monitor(event),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        open = false;
+                        Event::Closed
+                    }
+                };
+                if let Some(left) = app.update(event, now) {
+                    return Ok(left);
+                }
+                if !open {
+                    break;
+                }
+            }
+        }
+        let wait = drawn.map_or(Duration::ZERO, |at| refresh.saturating_sub(at.elapsed()));
+        if wait.is_zero() && app.take_changed() {
+            guard.terminal.draw(|frame| view::draw(frame, &app))?;
+            drawn = Some(Instant::now());
+        }
+        let wait = drawn.map_or(refresh, |at| refresh.saturating_sub(at.elapsed()));
+        let wait = if wait.is_zero() { refresh } else { wait };
+        if let Some(left) = keys(&mut app, wait, begin)? {
+            return Ok(left);
+        }
+    }
+}
+
+/// Waits up to `wait` for keys and takes in all that are there.
+fn keys(app: &mut App, wait: Duration, begin: Instant) -> Result<Option<Left>, TuiError> {
+    let mut wait = wait;
+    while crossterm::event::poll(wait)? {
+        wait = Duration::ZERO;
+        let event = match crossterm::event::read()? {
+            crossterm::event::Event::Key(key) => Event::Key(key),
+            crossterm::event::Event::Resize(width, height) => Event::Resize(width, height),
+            _ => continue,
+        };
+        if let Some(left) = app.update(event, begin.elapsed()) {
+            return Ok(Some(left));
+        }
+    }
+    Ok(None)
+}
+
+/// The window as plain text after these events: `height` lines of at most `width` characters (1 to 500 each),
+/// without trailing blanks. The time is taken from the snapshots.
+#[must_use]
+pub fn render_text(events: &[MonitorEvent], width: u16, height: u16, options: &WindowOptions) -> String {
+    let mut app = App::new(&WindowOptions { leave_at_end: false, ..options.clone() });
+    let mut now = Duration::ZERO;
+    for event in events {
+        if let MonitorEvent::Snapshot(snapshot) = event {
+            now = now.max(Duration::from_nanos(snapshot.uptime_ns));
+        }
+        app.update(Event::Monitor(event.clone()), now);
+    }
+    screen(&app, width.clamp(1, 500), height.clamp(1, 500))
+}
+
+/// Draws into memory and reads the characters back.
+fn screen(app: &App, width: u16, height: u16) -> String {
+    let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
+    let Ok(_) = terminal.draw(|frame| view::draw(frame, app));
+    let buffer = terminal.backend().buffer();
+    let mut text = String::new();
+    for row in buffer.content().chunks(usize::from(width)) {
+        let mut skip = 0;
+        let mut line = String::new();
+        for cell in row {
+            if skip == 0 {
+                line.push_str(cell.symbol());
+                // A wide character also takes the cell after it.
+                skip = ratatui::text::Span::raw(cell.symbol()).width().saturating_sub(1);
+            } else {
+                skip -= 1;
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}

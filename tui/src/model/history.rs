@@ -122,7 +122,8 @@ impl Ring {
             let end = ((number + 1) * self.width).min(to);
             if let Some(bucket) = self.bucket(number) {
                 let part = spent.scaled(end - start, to - from);
-                for (sum, time) in bucket.iter_mut().zip([part.compute, part.idle, part.init, part.overhead]) {
+                for (sum, time) in bucket.iter_mut().zip([part.compute, part.idle, part.init, part.overhead])
+                {
                     *sum = sum.saturating_add(u32::try_from(time).unwrap_or(u32::MAX));
                 }
             }

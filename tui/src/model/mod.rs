@@ -107,7 +107,7 @@ impl Model {
     pub(crate) fn elapsed(&self) -> Duration {
         let oldest = self.nodes.values().filter(|node| node.heard.is_some()).map(|node| {
             let silent = if node.loss.is_some() { Duration::ZERO } else { self.silence(node) };
-            Duration::from_nanos(u64::try_from(node.uptime()).unwrap_or(0)) + silent
+            Duration::from_nanos(u64::try_from(node.uptime()).unwrap_or(0)).saturating_add(silent)
         });
         oldest.max().unwrap_or(self.now)
     }
@@ -138,9 +138,9 @@ impl Model {
 
     /// A PE by its number.
     pub(crate) fn pe(&self, number: u32) -> Option<(&Node, &Pe)> {
-        self.nodes.values().find_map(|node| {
-            node.pes.iter().find(|pe| pe.last.pe == number).map(|pe| (node, pe))
-        })
+        self.nodes
+            .values()
+            .find_map(|node| node.pes.iter().find(|pe| pe.last.pe == number).map(|pe| (node, pe)))
     }
 
     fn apply_run(&mut self, run: RunInfo) {

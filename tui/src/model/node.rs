@@ -171,7 +171,9 @@ impl Node {
 fn push_mark<T>(marks: &mut VecDeque<T>, mark: T, time: impl Fn(&T) -> i64) {
     let newest = time(&mark);
     marks.push_back(mark);
-    while marks.len() > MARKS || (marks.len() > 2 && marks.get(1).is_some_and(|old| newest - time(old) >= RATE_SPAN)) {
+    while marks.len() > MARKS
+        || (marks.len() > 2 && marks.get(1).is_some_and(|old| newest - time(old) >= RATE_SPAN))
+    {
         marks.pop_front();
     }
 }

@@ -1,0 +1,333 @@
+//! State of the window: model plus what the user chose. `update` takes one event and says when to leave; no I/O.
+#![deny(clippy::disallowed_methods)]
+
+use std::time::Duration;
+
+use crossterm::event::KeyEvent;
+use runtime::monitor::wire::MonitorEvent;
+
+use crate::input::{self, Command};
+use crate::model::Model;
+use crate::model::node::{Node, Pe};
+use crate::{Left, WindowOptions};
+
+/// Time per column, quarter seconds.
+const SCALES: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// More PEs than this are first shown by node.
+const PES_AT_ONCE: usize = 64;
+/// Characters of a filter.
+const FILTER_MAX: usize = 40;
+
+/// What may happen to the window.
+pub(crate) enum Event {
+    Monitor(MonitorEvent),
+    /// The feed is closed; nothing follows.
+    Closed,
+    Key(KeyEvent),
+    Resize(u16, u16),
+    Tick,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum View {
+    #[default]
+    Pes,
+    Nodes,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sort {
+    #[default]
+    Pe,
+    Idle,
+    Busy,
+    Queue,
+    Entries,
+}
+
+impl Sort {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pe => "pe",
+            Self::Idle => "idle",
+            Self::Busy => "busy",
+            Self::Queue => "queue",
+            Self::Entries => "entries",
+        }
+    }
+
+    fn next(self) -> Self {
+        match self {
+            Self::Pe => Self::Idle,
+            Self::Idle => Self::Busy,
+            Self::Busy => Self::Queue,
+            Self::Queue => Self::Entries,
+            Self::Entries => Self::Pe,
+        }
+    }
+}
+
+/// What the user chose.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Choice {
+    pub(crate) view: View,
+    view_chosen: bool,
+    pub(crate) sort: Sort,
+    pub(crate) filter: String,
+    pub(crate) typing: bool,
+    pub(crate) only_node: Option<u16>,
+    pub(crate) selected: usize,
+    pub(crate) detail: Option<u32>,
+    pub(crate) help: bool,
+    pub(crate) log: bool,
+    scale: usize,
+}
+
+impl Choice {
+    /// Time per column, nanoseconds.
+    pub(crate) fn column(&self) -> i64 {
+        SCALES[self.scale.min(SCALES.len() - 1)] * crate::model::history::SECOND / 4
+    }
+
+    fn wants(&self, node: &Node) -> bool {
+        let filter = self.filter.to_lowercase();
+        self.only_node.is_none_or(|only| only == node.last.node)
+            && (node.name().to_lowercase().contains(&filter)
+                || node.info.host.to_lowercase().contains(&filter))
+    }
+}
+
+pub(crate) struct App {
+    live: Model,
+    frozen: Option<Box<Model>>,
+    pub(crate) choice: Choice,
+    pub(crate) options: WindowOptions,
+    size: (u16, u16),
+    changed: bool,
+}
+
+impl App {
+    pub(crate) fn new(options: &WindowOptions) -> Self {
+        let choice = Choice { scale: 2, ..Choice::default() };
+        let options = options.clone();
+        Self { live: Model::default(), frozen: None, choice, options, size: (80, 24), changed: true }
+    }
+
+    /// What is to be shown: the present, or the moment of the pause.
+    pub(crate) fn model(&self) -> &Model {
+        self.frozen.as_deref().unwrap_or(&self.live)
+    }
+
+    pub(crate) fn paused(&self) -> bool {
+        self.frozen.is_some()
+    }
+
+    /// The run has ended, whether or not the display is frozen before that.
+    pub(crate) fn ended(&self) -> bool {
+        self.live.end.is_some()
+    }
+
+    /// Whether the picture may differ from the last one drawn; asking clears it.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Nodes to show, in the order to show them.
+    pub(crate) fn nodes(&self) -> Vec<&Node> {
+        let mut nodes: Vec<&Node> =
+            self.model().nodes.values().filter(|node| self.choice.wants(node)).collect();
+        let edge = self.model().edge();
+        match self.choice.sort {
+            Sort::Pe => {}
+            Sort::Idle => {
+                nodes.sort_by_cached_key(|node| std::cmp::Reverse(permille(node.lifetime(), |t| t.idle)))
+            }
+            Sort::Busy => nodes.sort_by_cached_key(|node| {
+                std::cmp::Reverse(permille(node.between(edge - RECENT, edge), |t| t.compute))
+            }),
+            Sort::Queue => nodes.sort_by_cached_key(|node| std::cmp::Reverse(node.queue())),
+            Sort::Entries => nodes.sort_by_cached_key(|node| std::cmp::Reverse(node.entries())),
+        }
+        nodes
+    }
+
+    /// PEs to show, in the order to show them.
+    pub(crate) fn pes(&self) -> Vec<(&Node, &Pe)> {
+        let wanted = self.model().nodes.values().filter(|node| self.choice.wants(node));
+        let mut pes: Vec<(&Node, &Pe)> =
+            wanted.flat_map(|node| node.pes.iter().map(move |pe| (node, pe))).collect();
+        let edge = self.model().edge();
+        match self.choice.sort {
+            Sort::Pe => {}
+            Sort::Idle => {
+                pes.sort_by_cached_key(|(_, pe)| std::cmp::Reverse(permille(pe.lifetime(), |t| t.idle)));
+            }
+            Sort::Busy => pes.sort_by_cached_key(|(_, pe)| {
+                std::cmp::Reverse(permille(pe.history.between(edge - RECENT, edge), |t| t.compute))
+            }),
+            Sort::Queue => pes.sort_by_cached_key(|(_, pe)| std::cmp::Reverse(pe.last.queue_messages)),
+            Sort::Entries => pes.sort_by_cached_key(|(_, pe)| std::cmp::Reverse(pe.last.entries)),
+        }
+        pes
+    }
+
+    /// Takes one event in at the viewer's time `now`; `Some` when the window is to be left.
+    pub(crate) fn update(&mut self, event: Event, now: Duration) -> Option<Left> {
+        match event {
+            Event::Monitor(event) => {
+                self.live.apply(event, now);
+                self.begin_by_node();
+                self.changed |= self.frozen.is_none() || self.ended();
+            }
+            Event::Closed => {
+                self.live.finish(None, "the feed closed before the run said that it ended");
+                self.changed = true;
+            }
+            Event::Key(key) => {
+                let command = input::command(key, self.choice.typing);
+                self.changed |= command.is_some();
+                return match command {
+                    Some(command) => self.obey(command),
+                    None if self.ended() && !self.choice.typing => Some(Left::Ended),
+                    None => None,
+                };
+            }
+            Event::Resize(width, height) => {
+                self.size = (width, height);
+                self.changed = true;
+            }
+            Event::Tick => {
+                // Ages and the elapsed time are shown in seconds.
+                self.changed |=
+                    self.frozen.is_none() && !self.ended() && now.as_secs() != self.live.now.as_secs();
+                self.live.tick(now);
+            }
+        }
+        (self.ended() && self.options.leave_at_end).then_some(Left::Ended)
+    }
+
+    fn begin_by_node(&mut self) {
+        if !self.choice.view_chosen && self.choice.view == View::Pes {
+            let announced: u64 = self.live.nodes.values().map(|node| u64::from(node.info.pe_count)).sum();
+            if self.live.pe_count() > PES_AT_ONCE || announced > PES_AT_ONCE as u64 {
+                self.choice.view = View::Nodes;
+                self.choice.view_chosen = true;
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) -> Option<Left> {
+        let choice = &mut self.choice;
+        match command {
+            Command::Leave => return Some(if self.ended() { Left::Ended } else { Left::Detached }),
+            Command::Interrupt => return Some(if self.ended() { Left::Ended } else { Left::Interrupted }),
+            Command::Back => return self.back(),
+            Command::Help => choice.help = !choice.help,
+            Command::Log => choice.log = !choice.log,
+            Command::Pause => {
+                self.frozen = if self.frozen.is_some() { None } else { Some(Box::new(self.live.clone())) };
+            }
+            Command::Coarser => choice.scale = (choice.scale + 1).min(SCALES.len() - 1),
+            Command::Finer => choice.scale = choice.scale.saturating_sub(1),
+            Command::Sort => choice.sort = choice.sort.next(),
+            Command::Filter => {
+                choice.typing = true;
+                choice.detail = None;
+                choice.help = false;
+            }
+            Command::FilterPush(c) if choice.filter.chars().count() < FILTER_MAX => {
+                choice.filter.push(c);
+                choice.selected = 0;
+            }
+            Command::FilterPush(_) => {}
+            Command::FilterPop => self.pop(),
+            Command::FilterDone => choice.typing = false,
+            Command::SwitchView => {
+                choice.view = if choice.view == View::Pes { View::Nodes } else { View::Pes };
+                choice.view_chosen = true;
+                choice.only_node = None;
+                choice.selected = 0;
+            }
+            Command::Open => self.open(),
+            Command::Up => self.go(-1),
+            Command::Down => self.go(1),
+            Command::PageUp => self.go(-self.page()),
+            Command::PageDown => self.go(self.page()),
+            Command::First => self.go(isize::MIN / 2),
+            Command::Last => self.go(isize::MAX / 2),
+        }
+        None
+    }
+
+    fn back(&mut self) -> Option<Left> {
+        let choice = &mut self.choice;
+        if choice.help {
+            choice.help = false;
+        } else if choice.detail.is_some() {
+            choice.detail = None;
+        } else if choice.typing || !choice.filter.is_empty() {
+            choice.typing = false;
+            choice.filter.clear();
+        } else if choice.only_node.is_some() {
+            choice.only_node = None;
+            choice.view = View::Nodes;
+            choice.selected = 0;
+        } else {
+            return Some(if self.ended() { Left::Ended } else { Left::Detached });
+        }
+        None
+    }
+
+    /// Takes back one step of narrowing, but never leaves.
+    fn pop(&mut self) {
+        if self.choice.typing {
+            self.choice.filter.pop();
+        } else if self.choice.help || self.choice.detail.is_some() || self.choice.only_node.is_some() {
+            self.back();
+        }
+    }
+
+    fn open(&mut self) {
+        if self.choice.help || self.choice.detail.is_some() {
+            return;
+        }
+        match self.choice.view {
+            View::Pes => {
+                self.choice.detail = self.pes().get(self.choice.selected).map(|(_, pe)| pe.last.pe);
+            }
+            View::Nodes => {
+                if let Some(node) = self.nodes().get(self.choice.selected).map(|node| node.last.node) {
+                    self.choice.only_node = Some(node);
+                    self.choice.view = View::Pes;
+                    self.choice.view_chosen = true;
+                    self.choice.selected = 0;
+                }
+            }
+        }
+    }
+
+    fn go(&mut self, steps: isize) {
+        let count = match self.choice.view {
+            View::Pes => self.pes().len(),
+            View::Nodes => self.nodes().len(),
+        };
+        let place = self.choice.selected.min(count.saturating_sub(1));
+        self.choice.selected = place.saturating_add_signed(steps).min(count.saturating_sub(1));
+        // In the detail the arrows go from PE to PE.
+        if self.choice.detail.is_some() {
+            self.choice.detail = self.pes().get(self.choice.selected).map(|(_, pe)| pe.last.pe);
+        }
+    }
+
+    fn page(&self) -> isize {
+        let lines = isize::try_from(self.size.1.saturating_sub(8).max(1)).unwrap_or(1);
+        if self.choice.view == View::Nodes { (lines / 2).max(1) } else { lines }
+    }
+}
+
+/// What counts as recent, nanoseconds.
+pub(crate) const RECENT: i64 = 2 * crate::model::history::SECOND;
+
+fn permille(times: crate::model::history::Times, part: impl Fn(crate::model::history::Times) -> u64) -> u64 {
+    u64::try_from(u128::from(part(times)) * 1000 / u128::from(times.total().max(1))).unwrap_or(1000)
+}

@@ -1,0 +1,83 @@
+//! Keys to commands. Pure; the mode decides whether a letter is a command or part of a filter.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// What the user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Leave the window; the run goes on.
+    Leave,
+    /// Close what is open on top, or leave.
+    Back,
+    /// End the run.
+    Interrupt,
+    Help,
+    Log,
+    Pause,
+    /// More time per column.
+    Coarser,
+    /// Less time per column.
+    Finer,
+    Sort,
+    Filter,
+    FilterPush(char),
+    FilterPop,
+    FilterDone,
+    SwitchView,
+    Open,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+}
+
+/// The command of a key, or nothing. `typing`: a filter is being typed.
+pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return match key.code {
+            KeyCode::Char('c') => Some(Command::Interrupt),
+            KeyCode::Char('f') => Some(Command::PageDown),
+            KeyCode::Char('b') => Some(Command::PageUp),
+            _ => None,
+        };
+    }
+    if typing {
+        return match key.code {
+            KeyCode::Char(c) => Some(Command::FilterPush(c)),
+            KeyCode::Backspace => Some(Command::FilterPop),
+            KeyCode::Enter => Some(Command::FilterDone),
+            KeyCode::Esc => Some(Command::Back),
+            _ => None,
+        };
+    }
+    Some(match key.code {
+        KeyCode::Char('q') => Command::Leave,
+        KeyCode::Esc | KeyCode::Left | KeyCode::Char('h') | KeyCode::Backspace => back(key.code),
+        KeyCode::Char('?') | KeyCode::F(1) => Command::Help,
+        KeyCode::Char('l') => Command::Log,
+        KeyCode::Char(' ') => Command::Pause,
+        KeyCode::Char('+' | '=') => Command::Coarser,
+        KeyCode::Char('-' | '_') => Command::Finer,
+        KeyCode::Char('s') => Command::Sort,
+        KeyCode::Char('/') => Command::Filter,
+        KeyCode::Tab | KeyCode::BackTab => Command::SwitchView,
+        KeyCode::Enter | KeyCode::Right => Command::Open,
+        KeyCode::Up | KeyCode::Char('k') => Command::Up,
+        KeyCode::Down | KeyCode::Char('j') => Command::Down,
+        KeyCode::PageUp => Command::PageUp,
+        KeyCode::PageDown => Command::PageDown,
+        KeyCode::Home | KeyCode::Char('g') => Command::First,
+        KeyCode::End | KeyCode::Char('G') => Command::Last,
+        _ => return None,
+    })
+}
+
+/// Only `Esc` may also leave the window: a stray arrow should not.
+fn back(code: KeyCode) -> Command {
+    if code == KeyCode::Esc { Command::Back } else { Command::FilterPop }
+}

@@ -1,0 +1,122 @@
+//! One PE: its states over time as stacked columns, and all its counters.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::look::Look;
+use super::{figures, put, split};
+use crate::app::App;
+use crate::model::history::Times;
+use crate::model::node::{Node, Pe};
+
+/// Lines of text below the chart.
+const TEXT: u16 = 10;
+
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, number: u32, look: Look) {
+    let Some((node, pe)) = app.model().pe(number) else {
+        put(frame, area, 0, Line::styled(format!(" PE {number} is not known any more"), look.faint()));
+        return;
+    };
+    let (title, rest) = split(area, 1);
+    put(frame, title, 0, headline(node, pe, look));
+    let (chart, text) = split(rest, rest.height.saturating_sub(TEXT));
+    draw_chart(frame, chart, app, pe, look);
+    for (line, content) in counters(node, pe, look).into_iter().enumerate() {
+        put(frame, text, line, content);
+    }
+}
+
+fn headline(node: &Node, pe: &Pe, look: Look) -> Line<'static> {
+    let mut spans = vec![
+        Span::styled(format!(" PE {} ", pe.last.pe), look.selected()),
+        Span::styled(format!(" {} ", node.name()), look.strong()),
+        Span::raw(format!("on {}  ", node.info.host)),
+    ];
+    if let Some(loss) = &node.loss {
+        spans.push(Span::styled(format!(" LOST: {} ", loss.reason), look.alarm()));
+    } else {
+        let (letter, style) = look.state(pe.last.state);
+        spans.push(Span::styled(letter, style));
+        spans.push(Span::raw(format!("  {}", pe.last.entry)));
+    }
+    Line::from(spans)
+}
+
+fn draw_chart(frame: &mut Frame<'_>, area: Rect, app: &App, pe: &Pe, look: Look) {
+    if area.height == 0 || area.width < 8 {
+        return;
+    }
+    let column = app.choice.column();
+    let width = i64::from(area.width.saturating_sub(6));
+    let newest = (app.model().edge() - 1).div_euclid(column);
+    let times: Vec<Times> = (newest - width + 1..=newest)
+        .map(|number| pe.history.between(number * column, (number + 1) * column))
+        .collect();
+    for line in 0..area.height {
+        let label = match line {
+            0 => " 100% ",
+            line if line + 1 == area.height => "   0% ",
+            _ => "      ",
+        };
+        let level = (f64::from(area.height - 1 - line) + 0.5) / f64::from(area.height);
+        let mut spans = vec![Span::styled(label, look.faint())];
+        spans.extend(times.iter().map(|times| {
+            let (glyph, style) = stacked(*times, level, look);
+            Span::styled(glyph, style)
+        }));
+        put(frame, area, usize::from(line), Line::from(spans));
+    }
+}
+
+/// What the stack computing, runtime, initialising, idle shows at that height (0 to 1).
+fn stacked(times: Times, level: f64, look: Look) -> (&'static str, Style) {
+    if times.total() == 0 {
+        return (" ", Style::new());
+    }
+    let compute = times.share(times.compute);
+    let overhead = compute + times.share(times.overhead);
+    let init = overhead + times.share(times.init);
+    if level < compute {
+        (look.pick("█", "#"), look.compute())
+    } else if level < overhead {
+        (look.pick("╳", "x"), look.overhead())
+    } else if level < init {
+        (look.pick("▒", "i"), look.init())
+    } else {
+        (look.pick("·", "."), look.idle())
+    }
+}
+
+fn counters(node: &Node, pe: &Pe, look: Look) -> Vec<Line<'static>> {
+    let life = pe.lifetime();
+    let parts = [
+        ("computing", life.compute, look.compute()),
+        ("idle", life.idle, look.idle()),
+        ("initialising", life.init, look.init()),
+        ("runtime", life.overhead, look.overhead()),
+    ];
+    let mut lines = vec![Line::styled(" since the start", look.faint())];
+    for (name, time, style) in parts {
+        let share = life.share(time);
+        let seconds = time as f64 / 1e6;
+        let mut spans =
+            vec![Span::raw(format!("  {name:<13}{seconds:>11.3} s {:>5} ", figures::percent(share)))];
+        spans.extend(look.bar(share, 30, style));
+        lines.push(Line::from(spans));
+    }
+    let (entries, sent) = pe.rates();
+    let last = &pe.last;
+    let place = usize::try_from(last.pe.saturating_sub(node.info.first_pe)).unwrap_or(usize::MAX);
+    let speed = node.info.pe_speeds.get(place).filter(|speed| **speed > 0.0);
+    let speed =
+        speed.map_or_else(|| "not measured".to_owned(), |speed| format!("{speed:.3} of the fastest PE"));
+    lines.push(Line::raw(format!("  entries      {:>11}   {}/s", last.entries, figures::count(entries))));
+    lines.push(Line::raw(format!("  sent         {:>11}   {}/s", last.sent_messages, figures::count(sent))));
+    let bytes = figures::bytes(last.queue_bytes as f64);
+    lines.push(Line::raw(format!("  queue        {:>11}   {bytes}", last.queue_messages)));
+    lines.push(Line::raw(format!("  chares       {:>11}   speed {speed}", last.chares)));
+    lines.push(Line::raw(format!("  entry        {}", last.entry)));
+    lines
+}

@@ -1,0 +1,82 @@
+//! Numbers as short text: at most five or six characters, so that columns hold.
+
+use std::time::Duration;
+
+/// A count: `999`, `1.2k`, `34M`.
+pub(crate) fn count(value: f64) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return "0".into();
+    }
+    if value < 9.95 && value.fract() > 0.0 {
+        return format!("{value:.1}");
+    }
+    if value < 9999.5 {
+        return format!("{value:.0}");
+    }
+    scaled(value, 1000.0, &["", "k", "M", "G", "T", "P", "E"])
+}
+
+/// Bytes in powers of 1024: `512B`, `1.5K`, `3.2G`.
+pub(crate) fn bytes(value: f64) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return "0B".into();
+    }
+    scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"])
+}
+
+/// A share from 0 to 1 as a percentage; what is not nothing is never shown as nothing, nor what is not all as all.
+pub(crate) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if !p.is_finite() || p <= 0.0 => "0%".into(),
+        p if p < 0.1 => "<.1%".into(),
+        p if p < 9.95 => format!("{p:.1}%"),
+        p if (99.0..100.0).contains(&p) => "99%".into(),
+        p => format!("{:.0}%", p.min(999.0)),
+    }
+}
+
+/// `12s`, `3m05s`, `2h10m`, `4d03h`.
+pub(crate) fn age(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// `01:02:03`.
+pub(crate) fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// `text` in exactly `width` columns: cut off (marked with `~`) or padded on the right.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    let columns = |text: &str| ratatui::text::Span::raw(text.to_owned()).width();
+    let mut out = text.to_owned();
+    let mut used = columns(&out);
+    if used > width {
+        while used + 1 > width && out.pop().is_some() {
+            used = columns(&out);
+        }
+        if width > 0 {
+            out.push('~');
+            used += 1;
+        }
+    }
+    out.push_str(&" ".repeat(width.saturating_sub(used)));
+    out
+}
+
+fn scaled(value: f64, base: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut unit = 0;
+    while value >= base * 0.9995 && unit + 1 < units.len() {
+        value /= base;
+        unit += 1;
+    }
+    let unit_name = units.get(unit).copied().unwrap_or("");
+    if value < 9.95 && unit > 0 { format!("{value:.1}{unit_name}") } else { format!("{value:.0}{unit_name}") }
+}

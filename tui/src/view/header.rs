@@ -1,0 +1,108 @@
+//! The top lines: what runs, since when, how far it is, how strong the metacomputer is and what moves between nodes.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::look::Look;
+use super::{figures, put, spread};
+use crate::app::{App, RECENT};
+use crate::model::Model;
+use crate::model::history::Times;
+
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+    let model = app.model();
+    put(frame, area, 0, title(app, model, look, area.width));
+    put(frame, area, 1, progress(model, look, area.width));
+    put(frame, area, 2, totals(model, look, area.width));
+}
+
+fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
+    let mut left = vec![Span::styled(format!(" {} ", or(&model.run.program, "metachare")), look.selected())];
+    left.push(Span::styled(format!(" {} ", or(&model.run.app, "waiting for the run")), look.strong()));
+    left.push(Span::styled(format!(" {} ", model.run.run_id), look.faint()));
+    let mut right = Vec::new();
+    if model.dropped > 0 {
+        right
+            .push(Span::styled(format!(" ! {} MISSED ", figures::count(model.dropped as f64)), look.alarm()));
+        right.push(Span::raw(" "));
+    }
+    let lost = model.nodes.values().filter(|node| node.loss.is_some()).count();
+    if lost > 0 {
+        right.push(Span::styled(format!(" {lost} LOST "), look.alarm()));
+        right.push(Span::raw(" "));
+    }
+    right.push(Span::raw(format!("{}  ", figures::clock(model.elapsed()))));
+    right.push(match &model.end {
+        _ if app.paused() => Span::styled(" PAUSED ", look.selected()),
+        None if model.nodes.is_empty() => Span::styled("waiting ", look.faint()),
+        None => Span::styled("running ", look.compute()),
+        Some(end) if end.code == Some(0) => Span::styled("ended ", look.strong()),
+        Some(_) => Span::styled(" FAILED ", look.alarm()),
+    });
+    // What is wrong is worth more room than the name of the run.
+    let rights: usize = right.iter().map(Span::width).sum();
+    while left.len() > 1 && left.iter().map(Span::width).sum::<usize>() + rights >= usize::from(width) {
+        left.pop();
+    }
+    if left[0].width() + rights >= usize::from(width) {
+        return Line::from(right);
+    }
+    spread(left, right, width)
+}
+
+fn progress(model: &Model, look: Look, width: u16) -> Line<'static> {
+    let Some(phase) = &model.phase else {
+        let text = model.run.arguments.join(" ");
+        return Line::styled(
+            format!(" {}", figures::fit(&text, usize::from(width.saturating_sub(2)))),
+            look.faint(),
+        );
+    };
+    let name = Span::styled(format!(" {} ", phase.name), look.strong());
+    if phase.total == 0 {
+        return Line::from(vec![name, Span::raw(format!(" {} done", figures::count(phase.done as f64)))]);
+    }
+    let share = (phase.done as f64 / phase.total as f64).min(1.0);
+    let text = format!(
+        " {} {} of {} ",
+        figures::percent(share),
+        figures::count(phase.done as f64),
+        figures::count(phase.total as f64)
+    );
+    let room = usize::from(width).saturating_sub(name.width() + text.len());
+    let mut line = Line::from(name);
+    line.extend(look.bar(share, room, look.accent()));
+    line.push_span(Span::raw(text));
+    line
+}
+
+fn totals(model: &Model, look: Look, width: u16) -> Line<'static> {
+    let edge = model.edge();
+    let recent = model
+        .nodes
+        .values()
+        .filter(|node| node.loss.is_none())
+        .fold(Times::default(), |sum, node| sum.plus(node.between(edge - RECENT, edge)));
+    let busy = recent.share(recent.compute);
+    let (messages, bytes) = model.traffic();
+    let mut left = vec![Span::raw(format!(" {} PEs on {} nodes  ", model.pe_count(), model.nodes.len()))];
+    left.push(match model.equivalents() {
+        Some(sum) => Span::styled(format!("{sum:.2}x the fastest node  "), look.accent()),
+        None => Span::styled("speeds not measured yet  ", look.faint()),
+    });
+    left.push(Span::raw(format!(
+        "{} msg/s  {}/s between nodes",
+        figures::count(messages),
+        figures::bytes(bytes)
+    )));
+    let mut right = vec![Span::raw(" busy ")];
+    let taken: usize = left.iter().map(Span::width).sum::<usize>() + 12;
+    right.extend(look.bar(busy, usize::from(width).saturating_sub(taken).min(30), look.compute()));
+    right.push(Span::raw(format!("{:>5}", figures::percent(busy))));
+    spread(left, right, width)
+}
+
+fn or(text: &str, otherwise: &str) -> String {
+    if text.is_empty() { otherwise.into() } else { text.into() }
+}

@@ -1,0 +1,41 @@
+//! The help screen.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::look::Look;
+use super::put;
+
+const KEYS: [(&str, &str); 13] = [
+    ("q", "leave; the run goes on"),
+    ("ctrl-C", "end the run"),
+    ("Esc, left", "back: close help, detail, filter; Esc then leaves"),
+    ("Tab", "switch between PEs and nodes"),
+    ("up down k j PgUp PgDn g G", "move"),
+    ("Enter, right", "open: the PEs of a node, the detail of a PE"),
+    ("+ -", "more / less time per column"),
+    ("s", "sort by pe, idle, busy, queue, entries"),
+    ("/", "filter by node or host name"),
+    ("Space", "freeze the picture; recording goes on"),
+    ("l", "output of the program"),
+    ("?", "this help"),
+    ("", ""),
+];
+
+const STATES: [&str; 4] = [
+    "S: C computing  I idle  N initialising  R runtime  X node lost",
+    "computation over time: a column's height is the share of computing",
+    "idle: share of the PE's life without work; entries: entry methods run",
+    "speed: sum over PEs, fastest PE = 1; data: share that the node holds",
+];
+
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, look: Look) {
+    for (line, (key, what)) in KEYS.into_iter().enumerate() {
+        let key = Span::styled(format!(" {key:<26}"), look.accent().patch(look.strong()));
+        put(frame, area, line, Line::from(vec![key, Span::raw(what)]));
+    }
+    for (line, text) in STATES.into_iter().enumerate() {
+        put(frame, area, KEYS.len() + line, Line::styled(format!(" {text}"), look.faint()));
+    }
+}

@@ -1,0 +1,128 @@
+//! Characters and colours: bars, the glyphs of the computation strip and the styles, with and without Unicode.
+//! Every state has its own character as well as its own colour.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Span;
+use runtime::monitor::wire::PeState;
+
+use crate::WindowOptions;
+use crate::model::history::Times;
+
+const EIGHTHS_UP: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+const EIGHTHS_RIGHT: [&str; 8] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+const TENTHS: [&str; 10] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "#"];
+
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    color: bool,
+    pub(crate) unicode: bool,
+}
+
+impl Look {
+    pub(crate) fn new(options: &WindowOptions) -> Self {
+        Self { color: options.color, unicode: options.unicode }
+    }
+
+    pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        if self.unicode { unicode } else { ascii }
+    }
+
+    fn colored(self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    pub(crate) fn compute(self) -> Style {
+        self.colored(Color::Green)
+    }
+
+    pub(crate) fn idle(self) -> Style {
+        self.colored(Color::Yellow)
+    }
+
+    pub(crate) fn init(self) -> Style {
+        self.colored(Color::Blue)
+    }
+
+    pub(crate) fn overhead(self) -> Style {
+        self.colored(Color::Magenta)
+    }
+
+    pub(crate) fn accent(self) -> Style {
+        self.colored(Color::Cyan)
+    }
+
+    pub(crate) fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    pub(crate) fn faint(self) -> Style {
+        self.colored(Color::DarkGray)
+    }
+
+    /// For what must not be overlooked.
+    pub(crate) fn alarm(self) -> Style {
+        let style = Style::new().add_modifier(Modifier::BOLD);
+        if self.color {
+            style.fg(Color::White).bg(Color::Red)
+        } else {
+            style.add_modifier(Modifier::REVERSED)
+        }
+    }
+
+    pub(crate) fn selected(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+
+    /// One column of the computation bar: what dominated and, if that was computing or idling, how much was
+    /// computed; a little computing shows as a little, and only none as none.
+    pub(crate) fn cell(self, times: Times) -> (&'static str, Style) {
+        if times.total() == 0 {
+            return (" ", Style::new());
+        }
+        let most = times.compute.max(times.idle).max(times.init).max(times.overhead);
+        if most == times.init && times.init > times.compute {
+            return (self.pick("▒", "i"), self.init());
+        }
+        if most == times.overhead && times.overhead > times.compute {
+            return (self.pick("╳", "x"), self.overhead());
+        }
+        match times.share(times.compute) {
+            share if share <= 0.0 => (self.pick("·", "."), self.idle()),
+            share if self.unicode => (step(&EIGHTHS_UP, share), self.compute()),
+            share => (step(&TENTHS, share), self.compute()),
+        }
+    }
+
+    pub(crate) fn state(self, state: PeState) -> (&'static str, Style) {
+        match state {
+            PeState::Idle => ("I", self.idle()),
+            PeState::Compute => ("C", self.compute()),
+            PeState::Init => ("N", self.init()),
+            PeState::Overhead => ("R", self.overhead()),
+        }
+    }
+
+    /// A bar of `width` columns filled to `share`; any share above nothing shows at least one mark.
+    pub(crate) fn bar(self, share: f64, width: usize, style: Style) -> Vec<Span<'static>> {
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        let steps = if self.unicode { 8 } else { 1 };
+        let all = width * steps;
+        // Shares lie between 0 and 1, so this lies between 0 and `all`.
+        let mut filled = (share * all as f64).round() as usize;
+        if share > 0.0 {
+            filled = filled.max(1).min(all);
+        }
+        let mut text = self.pick("█", "#").repeat(filled / steps);
+        if filled % steps > 0 {
+            text.push_str(EIGHTHS_RIGHT[filled % steps - 1]);
+        }
+        let rest = width - filled.div_ceil(steps);
+        vec![Span::styled(text, style), Span::styled(self.pick("·", ".").repeat(rest), self.faint())]
+    }
+}
+
+fn step(steps: &[&'static str], share: f64) -> &'static str {
+    // `share` is at most 1; the minimum keeps the place inside all the same.
+    let place = (share * steps.len() as f64).ceil() as usize;
+    steps[place.clamp(1, steps.len()) - 1]
+}

@@ -1,0 +1,159 @@
+//! Draws the window. Pure: the same state at the same size gives the same picture. One file per screen.
+#![deny(clippy::disallowed_methods)]
+
+mod detail;
+pub(crate) mod figures;
+mod header;
+mod help;
+mod log;
+pub(crate) mod look;
+mod nodes;
+mod pes;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use self::look::Look;
+use crate::app::{App, View};
+
+/// Draws everything.
+pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
+    let look = Look::new(&app.options);
+    let area = frame.area();
+    let (header, rest) = split(area, if area.height >= 12 { 3 } else { area.height.min(1) });
+    let foot = if area.height >= 12 { 2 } else { rest.height.min(1) };
+    let (rest, foot) = split(rest, rest.height - foot);
+    header::draw(frame, header, app, look);
+    draw_foot(frame, foot, app, look);
+    let log = if app.choice.log { (rest.height / 3).clamp(rest.height.min(2), 14) } else { 0 };
+    let (body, log) = split(rest, rest.height - log);
+    log::draw(frame, log, app, look);
+    if app.choice.help {
+        help::draw(frame, body, look);
+    } else if let Some(number) = app.choice.detail {
+        detail::draw(frame, body, app, number, look);
+    } else if app.choice.view == View::Nodes {
+        nodes::draw(frame, body, app, look);
+    } else {
+        pes::draw(frame, body, app, look);
+    }
+}
+
+/// The first `height` lines, and the rest.
+fn split(area: Rect, height: u16) -> (Rect, Rect) {
+    let height = height.min(area.height);
+    (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
+}
+
+/// Line `number` of the area, cut off at its right edge.
+fn put(frame: &mut Frame<'_>, area: Rect, number: usize, line: Line<'_>) {
+    if let Ok(number) = u16::try_from(number)
+        && number < area.height
+        && area.width > 0
+    {
+        frame.render_widget(line, Rect { y: area.y + number, height: 1, ..area });
+    }
+}
+
+/// `left`, and `right` at the right edge if both fit.
+fn spread<'a>(left: Vec<Span<'a>>, right: Vec<Span<'a>>, width: u16) -> Line<'a> {
+    let mut line = Line::from(left);
+    let used = line.width() + right.iter().map(Span::width).sum::<usize>();
+    if let Some(gap) = usize::from(width).checked_sub(used).filter(|gap| *gap > 0) {
+        line.push_span(Span::raw(" ".repeat(gap)));
+        line.extend(right);
+    }
+    line
+}
+
+/// The lines of a page: a list of items, each some lines high, cut into pages; the page with the selected item.
+/// Gives the range of items.
+fn page(heights: &[usize], selected: usize, lines: usize) -> std::ops::Range<usize> {
+    let mut first = 0;
+    let mut used = 0;
+    for (place, height) in heights.iter().enumerate() {
+        if used + height > lines && used > 0 {
+            if place > selected {
+                return first..place;
+            }
+            first = place;
+            used = 0;
+        }
+        used += height;
+    }
+    first..heights.len()
+}
+
+fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+    if area.height >= 2 {
+        put(frame, area, 0, legend(app, look, area.width));
+    }
+    let keys_at = usize::from(area.height.saturating_sub(1));
+    if app.choice.typing {
+        let text = format!(" filter by node or host: {}_   Enter keep  Esc clear", app.choice.filter);
+        put(frame, area, keys_at, Line::styled(text, look.strong()));
+    } else if let Some(end) = &app.model().end {
+        let text = match end.code {
+            Some(0) => format!(" ENDED: {}  (q leaves) ", end.summary),
+            Some(code) => format!(" ENDED with code {code}: {}  (q leaves) ", end.summary),
+            None => format!(" ENDED: {}  (q leaves) ", end.summary),
+        };
+        let style = if end.code == Some(0) { look.selected() } else { look.alarm() };
+        put(frame, area, keys_at, Line::styled(text, style));
+    } else {
+        put(frame, area, keys_at, keys(app, look));
+    }
+}
+
+fn legend(app: &App, look: Look, width: u16) -> Line<'static> {
+    let left = vec![
+        Span::raw(" "),
+        Span::styled(look.pick("▂▅█", "1-9#"), look.compute()),
+        Span::raw(" computing  "),
+        Span::styled(look.pick("·", "."), look.idle()),
+        Span::raw(" idle  "),
+        Span::styled(look.pick("▒", "i"), look.init()),
+        Span::raw(" initialising  "),
+        Span::styled(look.pick("╳", "x"), look.overhead()),
+        Span::raw(" runtime "),
+    ];
+    let mut right = Vec::new();
+    if !app.choice.filter.is_empty() {
+        right.push(Span::styled(format!("filter: {}  ", app.choice.filter), look.accent()));
+    }
+    right.push(Span::styled(format!("{} a column ", column(app)), look.faint()));
+    spread(left, right, width)
+}
+
+/// Time per column in words.
+fn column(app: &App) -> String {
+    match app.choice.column() {
+        250_000_000 => "0.25 s".into(),
+        500_000_000 => "0.5 s".into(),
+        time => format!("{} s", time / crate::model::history::SECOND),
+    }
+}
+
+fn keys(app: &App, look: Look) -> Line<'static> {
+    let sort = format!("sort:{}", app.choice.sort.name());
+    let other = if app.choice.view == View::Pes { "nodes" } else { "PEs" };
+    let hints: [(&str, &str); 10] = [
+        ("q", "quit"),
+        ("?", "help"),
+        ("Tab", other),
+        ("Enter", "open"),
+        ("s", &sort),
+        ("+-", "scale"),
+        ("/", "filter"),
+        ("Spc", if app.paused() { "go on" } else { "pause" }),
+        ("l", "log"),
+        ("Esc", "back"),
+    ];
+    let mut line = Line::raw(" ");
+    for (key, what) in hints {
+        line.push_span(Span::styled(key.to_owned(), look.accent().patch(look.strong())));
+        line.push_span(Span::raw(format!(" {what}  ")));
+    }
+    line
+}

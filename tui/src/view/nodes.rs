@@ -1,0 +1,107 @@
+//! The node screen: each node with the bars of all its PEs together and its figures; also the figures line that
+//! heads a node's PEs on the PE screen.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::look::Look;
+use super::pes::{Columns, numbered, strip};
+use super::{figures, page, put};
+use crate::app::App;
+use crate::model::node::Node;
+
+/// A node silent for longer is marked, seconds.
+const SILENT: u64 = 3;
+
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+    let nodes = app.nodes();
+    if nodes.is_empty() {
+        let text =
+            if app.model().nodes.is_empty() { " no node has reported yet" } else { " no node to show" };
+        put(frame, area, 0, Line::styled(text, look.faint()));
+        return;
+    }
+    let most = nodes.iter().map(|node| node.entries()).max().unwrap_or(0);
+    let selected = app.choice.selected.min(nodes.len() - 1);
+    let lines = usize::from(area.height);
+    let heights = vec![2; nodes.len()];
+    let paged = 2 * nodes.len() > lines;
+    let range = page(&heights, selected, lines.saturating_sub(usize::from(paged)).max(1));
+    let text = format!(" nodes {}-{} of {}: PgUp PgDn", range.start + 1, range.end, nodes.len());
+    let mut line = 0;
+    for place in range {
+        put(frame, area, line, row(app, nodes[place], most, place == selected, area.width, look));
+        put(frame, area, line + 1, figures_line(app, nodes[place], look, area.width));
+        line += 2;
+    }
+    if paged && lines > 2 {
+        put(frame, area, lines - 1, Line::styled(text, look.faint()));
+    }
+}
+
+fn row(app: &App, node: &Node, most: u64, chosen: bool, width: u16, look: Look) -> Line<'static> {
+    let columns = Columns::new(width);
+    let mark = if chosen { look.pick("▸", ">") } else { " " };
+    let wide = columns.name.max(4) + 4;
+    let name = format!("{mark}{} ", figures::fit(&node.name(), wide));
+    let mut spans = vec![Span::styled(name, if chosen { look.selected() } else { look.strong() })];
+    // The queue and entry columns of the PE screen belong to the strip here.
+    let room = usize::from(width)
+        .saturating_sub(wide + 2 + 14 + if columns.bar > 0 { 2 * (columns.bar + 1) } else { 0 });
+    spans.extend(strip(app.model(), app.choice.column(), room, |from, to| node.between(from, to), look));
+    let life = node.lifetime();
+    let idle = life.share(life.idle);
+    spans.extend(numbered(&figures::percent(idle), idle, columns.bar, look.idle(), look));
+    let share = if most == 0 { 0.0 } else { node.entries() as f64 / most as f64 };
+    spans.extend(numbered(&figures::count(node.entries() as f64), share, columns.bar, look.accent(), look));
+    Line::from(spans)
+}
+
+/// Name, speed, share of the data, traffic, queue and memory of a node; for a lost one since when and why.
+pub(crate) fn figures_line(app: &App, node: &Node, look: Look, width: u16) -> Line<'static> {
+    let model = app.model();
+    let title = Span::styled(format!(" {} ", node.name()), look.accent().patch(look.strong()));
+    if let Some(loss) = &node.loss {
+        let age = figures::age(model.now.saturating_sub(loss.at));
+        let text = format!(" LOST {age} ago: {} ", loss.reason);
+        return Line::from(vec![title, Span::styled(text, look.alarm())]);
+    }
+    let mut spans = vec![title];
+    let silence = model.silence(node);
+    if silence.as_secs() >= SILENT && model.end.is_none() {
+        spans.push(Span::styled(format!(" silent for {} ", figures::age(silence)), look.alarm()));
+        spans.push(Span::raw(" "));
+    }
+    let speed = node.speed();
+    if speed > 0.0 {
+        spans.push(Span::raw(format!("speed {speed:.2} ")));
+    }
+    if let Some(share) = node.info.share {
+        spans.push(Span::raw(format!("data {} ", figures::percent(share))));
+    }
+    let rates = node.rates();
+    let (out, into) = (look.pick("↑", "out "), look.pick("↓", "in "));
+    spans.push(Span::styled(out, look.faint()));
+    let sent = figures::bytes(rates.sent_bytes);
+    spans.push(Span::raw(format!("{}/s {sent}/s ", figures::count(rates.sent_messages))));
+    spans.push(Span::styled(into, look.faint()));
+    let received = figures::bytes(rates.received_bytes);
+    spans.push(Span::raw(format!("{}/s {received}/s ", figures::count(rates.received_messages))));
+    let queue = figures::count(node.queue() as f64);
+    spans.push(Span::raw(format!("q {queue} ")));
+    if width >= 120 {
+        spans.push(Span::raw(format!("({}) ", figures::bytes(node.queue_bytes() as f64))));
+    }
+    let memory = figures::bytes(node.last.memory_bytes as f64);
+    let limit = node.info.memory_limit_bytes;
+    let tight = limit.is_some_and(|limit| node.last.memory_bytes as f64 > 0.9 * limit as f64);
+    let limit = limit.map(|limit| format!("/{}", figures::bytes(limit as f64))).unwrap_or_default();
+    let style = if tight { look.alarm() } else { ratatui::style::Style::new() };
+    spans.push(Span::styled(format!("mem {memory}{limit} "), style));
+    if width >= 100 {
+        let host = format!("{} PEs  {}  {}", node.pes.len(), node.info.host, node.info.cpu);
+        spans.push(Span::styled(host, look.faint()));
+    }
+    Line::from(spans)
+}
