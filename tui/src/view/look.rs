@@ -121,8 +121,9 @@ impl Look {
     }
 }
 
+/// The last step only for all (within a thousandth), so that a little of anything else is seen; the first for any.
 fn step(steps: &[&'static str], share: f64) -> &'static str {
-    // `share` is at most 1; the minimum keeps the place inside all the same.
-    let place = (share * steps.len() as f64).ceil() as usize;
-    steps[place.clamp(1, steps.len()) - 1]
+    let last = steps.len() - 1;
+    let place = if share >= 0.999 { last } else { (share * last as f64).floor() as usize };
+    steps[place.min(last)]
 }

@@ -76,7 +76,12 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let heights: Vec<usize> = (0..pes.len()).map(|place| if begins(place) { 2 } else { 1 }).collect();
     let lines = usize::from(area.height);
     let paged = heights.iter().sum::<usize>() > lines;
-    let range = page(&heights, selected, lines.saturating_sub(usize::from(paged)).max(1));
+    // A page may begin in the middle of a node, whose line is then repeated.
+    let range = page(
+        &heights,
+        selected,
+        lines.saturating_sub(usize::from(paged) + usize::from(paged && grouped && lines > 4)).max(1),
+    );
     let (begin, end) = (range.start, range.end);
     let mut line = 0;
     for place in range {

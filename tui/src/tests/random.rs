@@ -1,0 +1,136 @@
+//! Whatever comes in, from the run or from the keyboard, at whatever size: no panic.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use proptest::prelude::*;
+use runtime::monitor::wire::{MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, RunInfo};
+
+use crate::app::{App, Event};
+use crate::{WindowOptions, screen};
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..20u64, 0..20_000_000_000u64, any::<u64>()]
+}
+
+fn pe() -> impl Strategy<Value = PeSnapshot> {
+    (prop_oneof![0..8u32, any::<u32>()], proptest::array::uniform9(number()), any::<String>()).prop_map(
+        |(pe, n, entry)| PeSnapshot {
+            pe,
+            compute_ns: n[0],
+            idle_ns: n[1],
+            init_ns: n[2],
+            overhead_ns: n[3],
+            entries: n[4],
+            chares: n[5],
+            sent_messages: n[6],
+            queue_messages: n[7],
+            queue_bytes: n[8],
+            entry,
+            ..PeSnapshot::default()
+        },
+    )
+}
+
+fn monitor() -> impl Strategy<Value = MonitorEvent> {
+    let node = || prop_oneof![4 => 0..4u16, 1 => any::<u16>()];
+    let snapshot = (node(), proptest::array::uniform7(number()), proptest::collection::vec(pe(), 0..5));
+    prop_oneof![
+        5 => snapshot.prop_map(|(node, n, pes)| MonitorEvent::Snapshot(NodeSnapshot {
+            node,
+            sequence: n[0],
+            uptime_ns: n[1],
+            memory_bytes: n[2],
+            sent_messages: n[3],
+            sent_bytes: n[4],
+            received_messages: n[5],
+            received_bytes: n[6],
+            pes,
+        })),
+        1 => (any::<String>(), number(), number())
+            .prop_map(|(name, done, total)| MonitorEvent::Phase(Phase { name, done, total })),
+        1 => (node(), any::<bool>(), any::<String>())
+            .prop_map(|(node, is_error, text)| MonitorEvent::Output(OutputLine { node, is_error, text })),
+        1 => (node(), any::<String>()).prop_map(|(node, reason)| MonitorEvent::NodeLost { node, reason }),
+        1 => number().prop_map(MonitorEvent::Dropped),
+        1 => any::<String>().prop_map(|summary| MonitorEvent::Ended { code: 1, summary }),
+        1 => (any::<String>(), proptest::collection::vec((node(), any::<f64>(), any::<u32>()), 0..4)).prop_map(
+            |(app, nodes)| {
+                let nodes = nodes.into_iter().map(|(node, speed, pe_count)| runtime::monitor::wire::NodeInfo {
+                    node,
+                    name: app.clone(),
+                    pe_count,
+                    pe_speeds: vec![speed; 3],
+                    share: Some(speed),
+                    ..Default::default()
+                });
+                MonitorEvent::Run(RunInfo { app: app.clone(), nodes: nodes.collect(), ..RunInfo::default() })
+            }
+        ),
+    ]
+}
+
+fn key() -> impl Strategy<Value = Input> {
+    let codes = vec![
+        KeyCode::Enter,
+        KeyCode::Esc,
+        KeyCode::Tab,
+        KeyCode::Up,
+        KeyCode::Down,
+        KeyCode::PageDown,
+        KeyCode::End,
+        KeyCode::Home,
+        KeyCode::Backspace,
+    ];
+    prop_oneof![
+        proptest::sample::select(codes).prop_map(Input::Key),
+        proptest::sample::select("sl+-/? abgGhjk".chars().collect::<Vec<_>>())
+            .prop_map(|c| Input::Key(KeyCode::Char(c))),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Input {
+    Key(KeyCode),
+    Monitor(MonitorEvent),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_makes_it_panic(
+        events in proptest::collection::vec(
+            (prop_oneof![3 => monitor().prop_map(Input::Monitor), 2 => key()], number()), 0..60),
+        sizes in proptest::collection::vec((1..220u16, 1..60u16), 3),
+        unicode: bool,
+    ) {
+        let mut app = App::new(&WindowOptions { unicode, ..WindowOptions::default() });
+        for (event, now) in events {
+            let event = match event {
+                Input::Key(code) => Event::Key(KeyEvent::new(code, KeyModifiers::NONE)),
+                Input::Monitor(event) => Event::Monitor(event),
+            };
+            app.update(event, Duration::from_nanos(now));
+            for (width, height) in [(1, 1), (20, 5)] {
+                screen(&app, width, height);
+            }
+        }
+        for (width, height) in sizes {
+            screen(&app, width, height);
+        }
+    }
+}
+
+#[test]
+fn every_screen_fits_every_size() {
+    let mut app = super::running(3, 2, &WindowOptions::default());
+    for key in [KeyCode::Tab, KeyCode::Char('l'), KeyCode::Enter, KeyCode::Enter, KeyCode::Char('?')] {
+        super::press(&mut app, key);
+        for width in 1..100 {
+            for height in 1..30 {
+                screen(&app, width, height);
+            }
+        }
+    }
+}

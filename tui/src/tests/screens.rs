@@ -1,0 +1,152 @@
+//! Screens compared with the texts in `tests/screens`; `BLESS=1` writes them anew.
+
+use crossterm::event::KeyCode;
+use runtime::monitor::wire::{MonitorEvent, OutputLine};
+
+use super::{press, running, snapshot, tell};
+use crate::app::App;
+use crate::{Left, WindowOptions, render_text, screen};
+
+fn same(name: &str, app: &App) {
+    for (width, height) in [(80, 24), (140, 45)] {
+        same_text(&format!("{name}-{width}x{height}"), &screen(app, width, height));
+    }
+}
+
+fn same_text(name: &str, shown: &str) {
+    let path = format!("{}/tests/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, shown).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(wanted == shown, "{path} differs (BLESS=1 rewrites it); shown:\n{shown}");
+}
+
+fn ordinary() -> App {
+    running(3, 2, &WindowOptions::default())
+}
+
+#[test]
+fn pes_under_their_nodes() {
+    same("pes", &ordinary());
+}
+
+#[test]
+fn nothing_yet() {
+    same("waiting", &App::new(&WindowOptions::default()));
+}
+
+#[test]
+fn without_unicode_every_character_is_ascii() {
+    let app = running(3, 2, &WindowOptions { unicode: false, color: false, ..WindowOptions::default() });
+    same("ascii", &app);
+    assert!(screen(&app, 140, 45).is_ascii());
+}
+
+#[test]
+fn three_hundred_pes_begin_by_node() {
+    let mut app = running(60, 5, &WindowOptions::default());
+    same("many-nodes", &app);
+    press(&mut app, KeyCode::Tab);
+    press(&mut app, KeyCode::End);
+    same("many-pes", &app);
+}
+
+#[test]
+fn node_screen_and_the_pes_of_one() {
+    let mut app = ordinary();
+    press(&mut app, KeyCode::Tab);
+    same("nodes", &app);
+    press(&mut app, KeyCode::Down);
+    press(&mut app, KeyCode::Enter);
+    same("one-node", &app);
+}
+
+#[test]
+fn a_lost_node_stays_with_its_reason_and_age() {
+    let mut app = ordinary();
+    let reason = "no sign of life for 5 s".into();
+    tell(&mut app, MonitorEvent::NodeLost { node: 2, reason }, 121);
+    for tenths in 122..=160 {
+        tell(&mut app, MonitorEvent::Snapshot(snapshot(0, 2, tenths)), tenths);
+    }
+    same("lost", &app);
+}
+
+#[test]
+fn missed_events_are_shown() {
+    let mut app = ordinary();
+    tell(&mut app, MonitorEvent::Dropped(1234), 121);
+    same("dropped", &app);
+}
+
+#[test]
+fn help_detail_log_and_filter() {
+    let mut app = ordinary();
+    press(&mut app, KeyCode::Char('?'));
+    same("help", &app);
+    press(&mut app, KeyCode::Esc);
+    press(&mut app, KeyCode::Enter);
+    same("detail", &app);
+    press(&mut app, KeyCode::Esc);
+    for (number, text) in ["one", "\u{1b}[2Jtwo", "three"].into_iter().enumerate() {
+        let line = OutputLine { node: number as u16, is_error: number == 1, text: text.into() };
+        tell(&mut app, MonitorEvent::Output(line), 121);
+    }
+    press(&mut app, KeyCode::Char('l'));
+    same("log", &app);
+    for key in ['/', 'm', 'i', 'd'] {
+        press(&mut app, KeyCode::Char(key));
+    }
+    same("filter", &app);
+}
+
+#[test]
+fn a_pause_freezes_the_picture_but_not_the_recording() {
+    let mut app = ordinary();
+    press(&mut app, KeyCode::Char(' '));
+    let before = screen(&app, 80, 24);
+    same("paused", &app);
+    app.take_changed();
+    for tenths in 121..=150 {
+        tell(&mut app, MonitorEvent::Snapshot(snapshot(0, 2, tenths)), tenths);
+    }
+    assert!(!app.take_changed(), "a frozen picture is not drawn again");
+    assert_eq!(screen(&app, 80, 24), before);
+    press(&mut app, KeyCode::Char(' '));
+    let edge = app.model().edge();
+    let (_, pe) = app.model().pe(0).unwrap();
+    assert_eq!(edge, 15_000_000_000);
+    assert_eq!(pe.history.between(12_000_000_000, 15_000_000_000).total(), 3_000_000);
+}
+
+#[test]
+fn the_end_is_said_and_any_other_key_leaves() {
+    let mut app = ordinary();
+    let end = MonitorEvent::Ended { code: 3, summary: "verification failed".into() };
+    assert_eq!(tell(&mut app, end, 121), None);
+    same("ended", &app);
+    assert_eq!(press(&mut app, KeyCode::Char('x')), Some(Left::Ended));
+    let mut app = running(3, 2, &WindowOptions { leave_at_end: true, ..WindowOptions::default() });
+    let end = MonitorEvent::Ended { code: 0, summary: "fine".into() };
+    assert_eq!(tell(&mut app, end, 121), Some(Left::Ended));
+}
+
+#[test]
+fn render_text_needs_no_terminal() {
+    let events: Vec<MonitorEvent> = std::iter::once(super::run_info(3, 1))
+        .chain((1..50).flat_map(|t| (0..3).map(move |place| MonitorEvent::Snapshot(snapshot(place, 1, t)))))
+        .collect();
+    same_text("render-text", &render_text(&events, 60, 12, &WindowOptions::default()));
+}
+
+#[test]
+fn the_selected_pe_is_on_the_page_wherever_it_is() {
+    let mut app = running(10, 7, &WindowOptions::default());
+    press(&mut app, KeyCode::Tab);
+    for place in 0..70 {
+        let shown = screen(&app, 80, 17);
+        assert!(shown.contains(&format!("▸{place:>4} ")), "PE {place}:\n{shown}");
+        press(&mut app, KeyCode::Down);
+    }
+}
