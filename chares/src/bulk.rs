@@ -74,9 +74,9 @@ impl<T: Number> From<Vec<T>> for Bulk<T> {
     }
 }
 
-impl<T: Number> fmt::Debug for Bulk<T> {
+impl<T> fmt::Debug for Bulk<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bulk({} numbers)", self.len())
+        write!(f, "Bulk({} numbers)", self.buffer.len() / size_of::<T>())
     }
 }
 

@@ -104,11 +104,11 @@ fn dispatch(
     }
 }
 
-/// The whole command line. A program with one application takes its arguments right after `run`.
+/// The whole command line. An application with its program's own name takes its arguments right after `run`.
 fn command(program: &Program) -> Command {
     let run = Command::new("run").about("Run an application on the nodes");
     let run = match program.apps.as_slice() {
-        [only] => RunOptions::augment_args(only.command.clone().name("run")),
+        [only] if only.name == program.name => RunOptions::augment_args(only.command.clone().name("run")),
         several => several
             .iter()
             .fold(run.subcommand_required(true).arg_required_else_help(true), |run, app| {

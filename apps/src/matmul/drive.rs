@@ -1,0 +1,337 @@
+//! The driver: distributes the factors by speed, starts the chares, collects and checks the product.
+
+use super::arguments::{Algorithm, Matmul, NumberType, read};
+use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
+use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
+use super::problem::{Piece, Problem, Real, part};
+use super::tile::{self, CollectTile, Go, LoadTile, Make, Office, Tile, first_blocks};
+use crate::matrix::{Dtype, Matrix, ShapeError, generate, npy};
+use crate::verify;
+use chares::loadbalance::{PartitionError, grid, placement};
+use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunError};
+
+/// Chares of rows for each PE: enough that the slowest of very unlike PEs still gets a few.
+const CHARES_PER_PE: usize = 24;
+
+/// Runs a product as the command line asks.
+pub(super) fn drive(main: &mut Driver, matmul: Matmul) -> Result<(), RunError> {
+    main.phase("reading the factors", 0, 0);
+    match factors(&matmul)? {
+        Factors::Generated(Dtype::F32) => f32::multiply(main, &matmul, None),
+        Factors::Generated(Dtype::F64) => f64::multiply(main, &matmul, None),
+        Factors::Read32(a, b) => f32::multiply(main, &matmul, Some((a, b))),
+        Factors::Read64(a, b) => f64::multiply(main, &matmul, Some((a, b))),
+    }
+}
+
+/// Where the factors come from.
+enum Factors {
+    Generated(Dtype),
+    Read32(Matrix<f32>, Matrix<f32>),
+    Read64(Matrix<f64>, Matrix<f64>),
+}
+
+fn factors(matmul: &Matmul) -> Result<Factors, RunError> {
+    let (Some(a), Some(b)) = (&matmul.a, &matmul.b) else {
+        return Ok(Factors::Generated(matmul.dtype_or_default()));
+    };
+    let (left, right) = (read(a)?, read(b)?);
+    let is_single = match matmul.dtype {
+        Some(dtype) => dtype == NumberType::F32,
+        None => left.dtype() == Dtype::F32 && right.dtype() == Dtype::F32,
+    };
+    let ((m, k), (rows, n)) = (left.shape(), right.shape());
+    if k != rows {
+        let sentence = format!("{a:?} is {m} x {k} and {b:?} is {rows} x {n}: columns of A must be rows of B");
+        return Err(RunError::Input(sentence));
+    }
+    let too_big = |e: ShapeError| RunError::Input(e.to_string());
+    if is_single {
+        return Ok(Factors::Read32(left.into_typed().map_err(too_big)?, right.into_typed().map_err(too_big)?));
+    }
+    Ok(Factors::Read64(left.into_typed().map_err(too_big)?, right.into_typed().map_err(too_big)?))
+}
+
+/// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
+trait Multiplies: Real {
+    fn multiply(main: &mut Driver, matmul: &Matmul, given: Option<(Matrix<Self>, Matrix<Self>)>)
+    -> Result<(), RunError>;
+}
+
+/// Who has the result: asked for pieces until all have come.
+enum Holders<T> {
+    Rows(Array<Rows<T>>, usize),
+    Tiles(Array<Tile<T>>, usize),
+    Panels(Group<Panel<T>>, usize),
+}
+
+macro_rules! multiplies {
+    ($($real:ty)*) => { $(
+        impl Multiplies for $real {
+            fn multiply(
+                main: &mut Driver,
+                matmul: &Matmul,
+                given: Option<(Matrix<Self>, Matrix<Self>)>,
+            ) -> Result<(), RunError> {
+                let problem = problem_of(matmul, given.as_ref());
+                let given = given.as_ref();
+                state(main, matmul, &problem);
+                let holders = match matmul.algorithm {
+                    Algorithm::Conventional => Self::conventional(main, matmul, &problem, given)?,
+                    Algorithm::Cannon | Algorithm::FoxHeyOtto => Self::tiles(main, matmul, &problem, given)?,
+                    Algorithm::Fox => Self::panels(main, matmul, &problem, given)?,
+                };
+                main.timed_over()?;
+                if !matmul.verify && matmul.out.is_none() {
+                    return Ok(());
+                }
+                let c = Self::collect(main, &problem, &holders)?;
+                finish(main, matmul, &problem, given, &c)
+            }
+        }
+
+        impl Chosen for $real {
+            fn conventional(
+                main: &mut Driver,
+                matmul: &Matmul,
+                problem: &Problem,
+                given: Option<&(Matrix<Self>, Matrix<Self>)>,
+            ) -> Result<Holders<Self>, RunError> {
+                let pes = main.pe_count() as usize;
+                let grain = matmul.grain.unwrap_or_else(|| problem.m.div_ceil(pes * CHARES_PER_PE).max(1));
+                let count = problem.m.div_ceil(grain);
+                let chares = u32::try_from(count).map_err(|_| RunError::Input("--grain is too small".into()))?;
+                let b = match (given, problem.seeds) {
+                    (Some((_, b)), _) => Bulk::from_slice(b.values()),
+                    (None, Some((_, seed))) => generate::block(seed, 0..problem.k, 0..problem.n).into(),
+                    (None, None) => Bulk::default(),
+                };
+                main.phase("distributing", 0, 0);
+                let b = main.readonly(b)?;
+                let setup = conventional::Setup { problem: problem.clone(), grain, b };
+                let rows = main.array_placed::<Rows<$real>>(chares, setup, Placement::BySpeed);
+                let speeds = main.speeds();
+                let bounds = placement::weighted_bounds(u64::from(chares), &speeds).map_err(unplaceable)?;
+                share(main, &bounds);
+                if let Some((a, _)) = given {
+                    for (at, first) in (0..chares).zip((0..problem.m).step_by(grain)) {
+                        let part = a.row_slice(first..(first + grain).min(problem.m));
+                        rows.at(at).send(main, LoadRows(Bulk::from_slice(part)));
+                    }
+                }
+                main.init_over()?;
+                let (done, finished) = main.pending();
+                rows.broadcast(main, Multiply(done));
+                for done in 1..=count {
+                    finished.wait(main)?;
+                    main.phase("multiplying", done as u64, count as u64);
+                }
+                Ok(Holders::Rows(rows, count))
+            }
+
+            fn tiles(
+                main: &mut Driver,
+                matmul: &Matmul,
+                problem: &Problem,
+                given: Option<&(Matrix<Self>, Matrix<Self>)>,
+            ) -> Result<Holders<Self>, RunError> {
+                let (q, scheme) = (matmul.q, matmul.scheme());
+                let speeds = main.speeds();
+                let owners = grid::cells(q, q, &speeds).map_err(unplaceable)?;
+                share_by_count(main, &owners);
+                main.phase("distributing", 0, 0);
+                let tiles: Array<Tile<$real>> = main.array_deferred([q, q], Placement::on_pes(owners));
+                let office: Group<Office<$real>> = main.group(());
+                // The offices must know the array before they are asked which of its elements are theirs.
+                main.quiescence()?;
+                let setup = tile::Setup { problem: problem.clone(), q, scheme };
+                office.broadcast(main, Make { tiles, setup });
+                if let Some((a, b)) = given {
+                    for at in (0..q).flat_map(|i| (0..q).map(move |j| [i, j])) {
+                        let (ka, kb) = first_blocks(scheme, q, at);
+                        let (rows, cols) = (part(problem.m, q, at[0]), part(problem.n, q, at[1]));
+                        let a = a.block(rows, part(problem.k, q, ka)).into();
+                        let b = b.block(part(problem.k, q, kb), cols).into();
+                        tiles.at(at).send(main, LoadTile { a, b });
+                    }
+                }
+                main.init_over()?;
+                let row = |i: u32| (0..q).map(move |j| [i, j]);
+                let rows = match matmul.algorithm {
+                    Algorithm::FoxHeyOtto => (0..q).map(|i| tiles.section(main, row(i))).collect(),
+                    _ => Vec::new(),
+                };
+                let (done, finished) = main.pending();
+                tiles.broadcast(main, Go { done, rows });
+                finished.wait(main)?;
+                Ok(Holders::Tiles(tiles, (q * q) as usize))
+            }
+
+            fn panels(
+                main: &mut Driver,
+                matmul: &Matmul,
+                problem: &Problem,
+                given: Option<&(Matrix<Self>, Matrix<Self>)>,
+            ) -> Result<Holders<Self>, RunError> {
+                let speeds = main.speeds();
+                let columns = placement::weighted_bounds(problem.n as u64, &speeds).map_err(unplaceable)?;
+                share(main, &columns);
+                let grain = matmul.grain.unwrap_or_else(|| problem.m.div_ceil(64).max(32));
+                let count = problem.m.div_ceil(grain) as u64;
+                let groups = placement::weighted_bounds(count, &speeds).map_err(unplaceable)?;
+                main.phase("distributing", 0, 0);
+                let setup = panel::Setup { problem: problem.clone(), grain, columns, groups };
+                let panels: Group<Panel<$real>> = main.group(setup.clone());
+                let pes = main.pe_count();
+                if let Some((a, b)) = given {
+                    for pe in 0..pes {
+                        let part = b.block(0..problem.k, setup.columns_of(pe));
+                        panels.on(pe).send(main, LoadColumns(part.into()));
+                    }
+                    for group in 0..setup.group_count() {
+                        let rows = Bulk::from_slice(a.row_slice(setup.rows_of(group)));
+                        panels.on(setup.owner(group)).send(main, LoadGroup { group, rows });
+                    }
+                }
+                main.init_over()?;
+                let (done, finished) = main.pending();
+                panels.broadcast(main, GoPanel { panels, done });
+                finished.wait(main)?;
+                Ok(Holders::Panels(panels, pes as usize))
+            }
+
+            fn collect(
+                main: &mut Driver,
+                problem: &Problem,
+                holders: &Holders<Self>,
+            ) -> Result<Matrix<Self>, RunError> {
+                let too_big = |e: ShapeError| RunError::Failed(e.to_string());
+                let mut c = Matrix::zeros(problem.m, problem.n).map_err(too_big)?;
+                let (to, pieces): (Callback<Piece<$real>>, Pending<_>) = main.pending();
+                let count = match holders {
+                    Holders::Rows(rows, count) => {
+                        rows.broadcast(main, Collect(to));
+                        *count
+                    }
+                    Holders::Tiles(tiles, count) => {
+                        tiles.broadcast(main, CollectTile(to));
+                        *count
+                    }
+                    Holders::Panels(panels, count) => {
+                        panels.broadcast(main, CollectPanel(to));
+                        *count
+                    }
+                };
+                for done in 1..=count {
+                    let piece = pieces.wait(main)?;
+                    c.set_block(piece.rows, piece.cols, &piece.values);
+                    main.phase("collecting", done as u64, count as u64);
+                }
+                Ok(c)
+            }
+        }
+    )* };
+}
+
+/// One function for each way to multiply; leaves the result with those who computed it.
+trait Chosen: Real {
+    fn conventional(
+        main: &mut Driver,
+        matmul: &Matmul,
+        problem: &Problem,
+        given: Option<&(Matrix<Self>, Matrix<Self>)>,
+    ) -> Result<Holders<Self>, RunError>;
+    fn tiles(
+        main: &mut Driver,
+        matmul: &Matmul,
+        problem: &Problem,
+        given: Option<&(Matrix<Self>, Matrix<Self>)>,
+    ) -> Result<Holders<Self>, RunError>;
+    fn panels(
+        main: &mut Driver,
+        matmul: &Matmul,
+        problem: &Problem,
+        given: Option<&(Matrix<Self>, Matrix<Self>)>,
+    ) -> Result<Holders<Self>, RunError>;
+    fn collect(main: &mut Driver, problem: &Problem, holders: &Holders<Self>)
+    -> Result<Matrix<Self>, RunError>;
+}
+
+multiplies!(f32 f64);
+
+fn problem_of<T: Real>(matmul: &Matmul, given: Option<&(Matrix<T>, Matrix<T>)>) -> Problem {
+    let kernel = matmul.kernel();
+    match given {
+        Some((a, b)) => Problem { m: a.rows(), k: a.cols(), n: b.cols(), kernel, seeds: None },
+        None => {
+            let (m, k, n) = matmul.sides();
+            let seeds = Some((matmul.seed, matmul.seed.wrapping_add(0x9e37_79b9)));
+            Problem { m, k, n, kernel, seeds }
+        }
+    }
+}
+
+/// States the product in the report.
+fn state(main: &mut Driver, matmul: &Matmul, problem: &Problem) {
+    let outcome = main.outcome();
+    outcome.work(problem.work());
+    outcome.fact("m", problem.m);
+    outcome.fact("k", problem.k);
+    outcome.fact("n", problem.n);
+    outcome.fact("kernel", problem.kernel.to_string());
+    outcome.fact("algorithm", serde_json::to_value(matmul.algorithm).unwrap_or_default());
+}
+
+fn share(main: &mut Driver, bounds: &[u64]) {
+    let total = bounds.last().copied().unwrap_or(0).max(1) as f64;
+    main.outcome().shares(bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / total).collect());
+}
+
+fn share_by_count(main: &mut Driver, owners: &[u32]) {
+    let mut counts = vec![0u64; main.pe_count() as usize];
+    owners.iter().for_each(|&pe| counts[pe as usize] += 1);
+    let total = owners.len().max(1) as f64;
+    main.outcome().shares(counts.iter().map(|&n| n as f64 / total).collect());
+}
+
+fn unplaceable(error: PartitionError) -> RunError {
+    RunError::Failed(format!("the work cannot be divided by speed: {error}"))
+}
+
+/// Checks and writes the product.
+fn finish<T: Real>(
+    main: &mut Driver,
+    matmul: &Matmul,
+    problem: &Problem,
+    given: Option<&(Matrix<T>, Matrix<T>)>,
+    c: &Matrix<T>,
+) -> Result<(), RunError> {
+    if let Some(out) = &matmul.out {
+        main.phase("writing", 0, 0);
+        npy::write(out, c).map_err(|e| RunError::Output(e.to_string()))?;
+    }
+    if !matmul.verify {
+        return Ok(());
+    }
+    main.phase("verifying", 0, 0);
+    let wrong_shape = |e: ShapeError| RunError::Failed(e.to_string());
+    let verdict = match (given, problem.seeds) {
+        (Some((a, b)), _) => verify::product(a, b, c, 7),
+        (None, seeds) => {
+            let (seed_a, seed_b) = seeds.unwrap_or_default();
+            let a = generate::matrix(seed_a, problem.m, problem.k).map_err(wrong_shape)?;
+            let b = generate::matrix(seed_b, problem.k, problem.n).map_err(wrong_shape)?;
+            verify::product(&a, &b, c, 7)
+        }
+    };
+    let verdict = verdict.map_err(wrong_shape)?;
+    main.outcome().verified(verdict.holds(), verdict.max_error);
+    main.outcome().fact("verified_by", serde_json::to_value(verdict.method).unwrap_or_default());
+    if verdict.holds() {
+        return Ok(());
+    }
+    Err(RunError::Wrong(format!(
+        "the product is wrong: row {} is off by {:.2e} relative, where {:.2e} is allowed",
+        verdict.row, verdict.max_error, verdict.tolerance
+    )))
+}

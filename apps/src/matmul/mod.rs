@@ -1,0 +1,60 @@
+//! Matrix multiply, C = A B, by four algorithms of the 1995 report, on real matrices.
+//!
+//! Source: the report on the CHARM metacomputer (1995), its section on matrix multiplication. Check: a full
+//! comparison for small products, Freivalds' check for big ones (see [`crate::verify`]).
+
+pub mod arguments;
+pub mod conventional;
+mod drive;
+pub mod panel;
+pub mod problem;
+pub mod tile;
+
+pub use arguments::{Algorithm, Matmul};
+
+use crate::kernels::gemm::gemm;
+use crate::matrix::{Dtype, generate};
+use chares::{App, KernelCall, Program};
+
+/// Sides of the blocks by which a PE's speed is measured: as large as the work's blocks, but not so large
+/// that one product takes longer than a few milliseconds.
+const KERNEL_SIDE_MAX: usize = 512;
+
+/// Adds the application and its chare types to a program.
+#[must_use]
+pub fn add_to(program: Program) -> Program {
+    program
+        .chare::<conventional::Rows<f32>>()
+        .chare::<conventional::Rows<f64>>()
+        .chare::<tile::Tile<f32>>()
+        .chare::<tile::Tile<f64>>()
+        .chare::<tile::Office<f32>>()
+        .chare::<tile::Office<f64>>()
+        .chare::<panel::Panel<f32>>()
+        .chare::<panel::Panel<f64>>()
+        .app(App::new("matmul", "Multiply two matrices", drive::drive).kernel(kernel).check(arguments::check))
+}
+
+/// The block product that the application spends its time in; units are floating-point operations.
+fn kernel(matmul: &Matmul) -> KernelCall {
+    match matmul.dtype_or_default() {
+        Dtype::F32 => kernel_of::<f32>(matmul),
+        Dtype::F64 => kernel_of::<f64>(matmul),
+    }
+}
+
+fn kernel_of<T: problem::Real>(matmul: &Matmul) -> KernelCall {
+    let side = matmul.typical_side().clamp(1, KERNEL_SIDE_MAX);
+    let a = generate::block::<T>(1, 0..side, 0..side);
+    let b = generate::block::<T>(2, 0..side, 0..side);
+    let mut c = vec![T::zeroed(); side * side];
+    let kernel = matmul.kernel();
+    // Tiny blocks are repeated, so that reading the clock is not what is measured.
+    let repeats = (1 << 22) / (side * side * side) + 1;
+    Box::new(move || {
+        for _ in 0..repeats {
+            gemm(kernel, side, side, side, &a, &b, &mut c);
+        }
+        2.0 * (side as f64).powi(3) * repeats as f64
+    })
+}

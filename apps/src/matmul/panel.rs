@@ -1,0 +1,233 @@
+//! The product that the 1995 report calls Fox's: one factor lies still, by columns as wide as each PE is
+//! fast; the other is broadcast by groups of rows, one after the other, the next when the last is finished.
+//!
+//! In the report's letters the still factor is A and the broadcast one B. Here, where C = A B, the still
+//! factor is B (columns of B and C on each PE) and groups of rows of A are broadcast. A group of rows is
+//! asked for while an earlier one is still being multiplied, so that the wire is never waited for.
+
+use super::problem::{Piece, Problem, Real};
+use crate::kernels::gemm::gemm;
+use chares::{Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Group, Inbox};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Groups of rows that are under way at once.
+pub const AHEAD: u32 = 3;
+
+/// What every panel is made with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Setup {
+    /// The product.
+    pub problem: Problem,
+    /// Rows of A per broadcast; the last may have fewer.
+    pub grain: usize,
+    /// PE `p` has the columns `columns[p]..columns[p + 1]`.
+    pub columns: Vec<u64>,
+    /// PE `p` broadcasts the groups `groups[p]..groups[p + 1]`.
+    pub groups: Vec<u64>,
+}
+
+/// The columns of one PE.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Panel<T> {
+    setup: Setup,
+    pe: u32,
+    b: Bulk<T>,
+    c: Bulk<T>,
+    /// Groups of rows of A that this PE broadcasts.
+    a: BTreeMap<u32, Bulk<T>>,
+    next: u32,
+    go: Option<GoPanel<T>>,
+    arrived: Inbox<u32, RowsOfA<T>>,
+    /// On PE 0: how many PEs have finished each group.
+    finished: Vec<u32>,
+}
+
+/// Columns of B, where they are not generated.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct LoadColumns<T>(pub Bulk<T>);
+
+/// A group of rows of A for its owner, where they are not generated.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct LoadGroup<T> {
+    /// Which group.
+    pub group: u32,
+    /// Its rows.
+    pub rows: Bulk<T>,
+}
+
+/// Begin; `done` is told when all have finished.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct GoPanel<T> {
+    /// All panels.
+    pub panels: Group<Panel<T>>,
+    /// Who waits for the end.
+    pub done: Callback<Barrier>,
+}
+
+/// Broadcast that group of rows.
+#[derive(Serialize, Deserialize)]
+pub struct Request(u32);
+
+/// A PE has finished that group of rows.
+#[derive(Serialize, Deserialize)]
+pub struct Finished(u32);
+
+/// A group of rows of A.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct RowsOfA<T> {
+    group: u32,
+    rows: Bulk<T>,
+}
+
+/// Send the result.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct CollectPanel<T: Real>(pub Callback<Piece<T>>);
+
+macro_rules! panels_of {
+    ($($real:ty, $panel:literal;)*) => { $(
+        chares::entries!(Panel<$real> as $panel:
+            LoadColumns<$real> as "LoadColumns", LoadGroup<$real> as "LoadGroup", GoPanel<$real> as "Go",
+            Request, Finished, RowsOfA<$real> as "RowsOfA", CollectPanel<$real> as "Collect";
+            reduces Barrier);
+
+        impl Chare for Panel<$real> {
+            type Index = u32;
+            type Init = Setup;
+            fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+                Self::made(setup, ctx.index())
+            }
+        }
+        impl Entry<LoadColumns<$real>> for Panel<$real> {
+            fn receive(&mut self, LoadColumns(b): LoadColumns<$real>, _: &mut Ctx<'_, Self>) {
+                self.b = b;
+            }
+        }
+        impl Entry<LoadGroup<$real>> for Panel<$real> {
+            fn receive(&mut self, load: LoadGroup<$real>, _: &mut Ctx<'_, Self>) {
+                self.a.insert(load.group, load.rows);
+            }
+        }
+        impl Entry<GoPanel<$real>> for Panel<$real> {
+            fn receive(&mut self, go: GoPanel<$real>, ctx: &mut Ctx<'_, Self>) {
+                if self.pe == 0 {
+                    for group in 0..AHEAD.min(self.setup.group_count()) {
+                        go.panels.on(self.setup.owner(group)).send(ctx, Request(group));
+                    }
+                }
+                self.go = Some(go);
+                self.advance(ctx);
+            }
+        }
+        impl Entry<Request> for Panel<$real> {
+            fn receive(&mut self, Request(group): Request, ctx: &mut Ctx<'_, Self>) {
+                let rows = self.a.get(&group).cloned().unwrap_or_default();
+                ctx.array().broadcast_with(ctx, -1, &RowsOfA { group, rows });
+            }
+        }
+        impl Entry<Finished> for Panel<$real> {
+            fn receive(&mut self, Finished(group): Finished, ctx: &mut Ctx<'_, Self>) {
+                self.finished[group as usize] += 1;
+                let next = group + AHEAD;
+                if self.finished[group as usize] == ctx.pe_count() && next < self.setup.group_count() {
+                    let owner = self.setup.owner(next);
+                    ctx.array().at(owner).send_with(ctx, -1, Request(next));
+                }
+            }
+        }
+        impl Entry<RowsOfA<$real>> for Panel<$real> {
+            fn receive(&mut self, rows: RowsOfA<$real>, ctx: &mut Ctx<'_, Self>) {
+                self.arrived.hold(rows.group, rows);
+                self.advance(ctx);
+            }
+        }
+        impl Entry<CollectPanel<$real>> for Panel<$real> {
+            fn receive(&mut self, CollectPanel(to): CollectPanel<$real>, ctx: &mut Ctx<'_, Self>) {
+                let (rows, cols) = (0..self.setup.problem.m, self.setup.columns_of(self.pe));
+                to.send(ctx, Piece { rows, cols, values: self.c.clone() });
+            }
+        }
+        impl Panel<$real> {
+            /// Multiplies the groups of rows that are here, in order.
+            fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+                let Some(go) = self.go.clone() else { return };
+                let count = self.setup.group_count();
+                while self.next < count {
+                    let Some(rows) = self.arrived.take(&self.next, 1) else { return };
+                    for rows in rows {
+                        self.multiply(&rows);
+                    }
+                    go.panels.on(0).send_with(ctx, -1, Finished(self.next));
+                    self.next += 1;
+                    if self.pe == 0 {
+                        ctx.phase("multiplying", u64::from(self.next), u64::from(count));
+                    }
+                }
+                self.go = None;
+                ctx.contribute(Barrier, go.done);
+            }
+        }
+    )* };
+}
+panels_of! {
+    f32, "Panel32";
+    f64, "Panel64";
+}
+
+impl Setup {
+    /// Count of groups of rows.
+    #[must_use]
+    pub fn group_count(&self) -> u32 {
+        u32::try_from(self.problem.m.div_ceil(self.grain)).expect("the grain is chosen for fewer groups")
+    }
+
+    /// The PE that broadcasts a group.
+    #[must_use]
+    pub fn owner(&self, group: u32) -> u32 {
+        let after = self.groups.partition_point(|&first| first <= u64::from(group));
+        u32::try_from(after - 1).expect("there are fewer than 2^32 PEs")
+    }
+
+    /// Rows of a group.
+    #[must_use]
+    pub fn rows_of(&self, group: u32) -> Range<usize> {
+        let first = group as usize * self.grain;
+        first..(first + self.grain).min(self.problem.m)
+    }
+
+    /// Columns of a PE.
+    #[must_use]
+    pub fn columns_of(&self, pe: u32) -> Range<usize> {
+        let at = |pe: usize| usize::try_from(self.columns[pe]).expect("a column of a matrix in memory");
+        at(pe as usize)..at(pe as usize + 1)
+    }
+}
+
+impl<T: Real> Panel<T> {
+    fn made(setup: Setup, pe: u32) -> Self {
+        let (cols, problem) = (setup.columns_of(pe), &setup.problem);
+        let b = problem.block_b(0..problem.k, cols.clone());
+        let c = Bulk::zeros(problem.m * cols.len());
+        let groups = (0..setup.group_count()).filter(|group| setup.owner(*group) == pe);
+        let a = match problem.seeds {
+            Some(_) => groups.map(|g| (g, problem.block_a(setup.rows_of(g), 0..problem.k))).collect(),
+            None => BTreeMap::new(),
+        };
+        let finished = vec![0; if pe == 0 { setup.group_count() as usize } else { 0 }];
+        Self { pe, b, c, a, next: 0, go: None, arrived: Inbox::default(), finished, setup }
+    }
+
+    fn multiply(&mut self, rows: &RowsOfA<T>) {
+        let (range, cols) = (self.setup.rows_of(rows.group), self.setup.columns_of(self.pe).len());
+        let Problem { k, kernel, .. } = self.setup.problem;
+        let c = &mut self.c.as_mut_slice()[range.start * cols..range.end * cols];
+        gemm(kernel, range.len(), k, cols, &rows.rows, &self.b, c);
+    }
+}
