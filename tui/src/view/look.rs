@@ -113,7 +113,7 @@ impl Look {
             filled = filled.max(1).min(all);
         }
         let mut text = self.pick("█", "#").repeat(filled / steps);
-        if filled % steps > 0 {
+        if !filled.is_multiple_of(steps) {
             text.push_str(EIGHTHS_RIGHT[filled % steps - 1]);
         }
         let rest = width - filled.div_ceil(steps);
