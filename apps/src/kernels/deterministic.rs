@@ -98,3 +98,32 @@ fn tile<T: Element, const MR: usize, const NR: usize>(
         c[r * c_stride..][..width].copy_from_slice(&line[..width]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::gemm::{self, Kernel};
+    use crate::matrix::generate;
+
+    fn assert_tile<T: Element, const MR: usize, const NR: usize>() {
+        for (m, k, n) in [(1, 1, 1), (3, 300, 7), (9, 513, 33), (17, 64, 65), (12, 5, 31)] {
+            let (a, b) = (generate::block::<T>(1, 0..m, 0..k), generate::block::<T>(2, 0..k, 0..n));
+            let mut c = generate::block::<T>(3, 0..m, 0..n);
+            let mut expected = c.clone();
+            gemm::gemm(Kernel::Plain, m, k, n, &a, &b, &mut expected);
+            Product { k, n, a: &a, b: &b, c: &mut c }.run::<MR, NR>();
+            assert!(c == expected, "{m}x{k}x{n} in tiles of {MR}x{NR}");
+        }
+    }
+
+    /// The tiles of machines that the tests do not run on, compiled for this one.
+    #[test]
+    fn every_tile_gives_the_same_bits() {
+        assert_tile::<f64, 8, 16>();
+        assert_tile::<f32, 8, 32>();
+        assert_tile::<f64, 4, 8>();
+        assert_tile::<f32, 4, 16>();
+        assert_tile::<f64, 4, 4>();
+        assert_tile::<f32, 4, 8>();
+    }
+}

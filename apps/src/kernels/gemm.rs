@@ -109,10 +109,10 @@ mod tests {
     }
 
     /// Kahan's compensated sum in f64, and the sum of the magnitudes that errors are measured by.
-    fn reference<T: Element>(k: usize, row_a: &[T], column_b: impl Fn(usize) -> T, c: T) -> (f64, f64) {
+    fn reference<T: Element>(row_a: &[T], column_b: impl Fn(usize) -> T, c: T) -> (f64, f64) {
         let (mut sum, mut lost, mut size) = (c.to_f64(), 0.0, c.to_f64().abs());
-        for p in 0..k {
-            let product = row_a[p].to_f64() * column_b(p).to_f64();
+        for (p, x) in row_a.iter().enumerate() {
+            let product = x.to_f64() * column_b(p).to_f64();
             let term = product - lost;
             let next = sum + term;
             lost = (next - sum) - term;
@@ -130,7 +130,7 @@ mod tests {
         for i in 0..m {
             for j in 0..n {
                 let row = &a[i * k..(i + 1) * k];
-                let (exact, size) = reference(k, row, |p| b[p * n + j], before[i * n + j]);
+                let (exact, size) = reference(row, |p| b[p * n + j], before[i * n + j]);
                 let error = (c[i * n + j].to_f64() - exact).abs();
                 let bound = ((k + 1) as f64) * T::UNIT_ROUNDOFF * size * 1.01;
                 assert!(error <= bound, "{kernel} {m}x{k}x{n} at ({i}, {j}): {error} > {bound}");
@@ -184,7 +184,7 @@ mod tests {
             for j in 0..n {
                 for p in 0..k {
                     let product = a[i * k + p] * b[p * n + j];
-                    c[i * n + j] = c[i * n + j] + product;
+                    c[i * n + j] += product;
                 }
             }
         }

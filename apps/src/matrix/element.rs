@@ -112,8 +112,8 @@ impl Element for f32 {
 
 impl Element for f64 {
     const DTYPE: Dtype = Dtype::F64;
-    const UNIT_ROUNDOFF: f64 = Self::EPSILON / 2.0;
-    const TINY: f64 = Self::from_bits(1);
+    const UNIT_ROUNDOFF: Self = Self::EPSILON / 2.0;
+    const TINY: Self = Self::from_bits(1);
 
     fn to_f64(self) -> f64 {
         self

@@ -4,10 +4,12 @@
 
 mod dense;
 mod element;
+mod file;
 pub mod generate;
 pub mod market;
 pub mod npy;
 mod replacement;
 
 pub use dense::{AnyMatrix, Matrix, ShapeError, bounds};
-pub use element::{Dtype, Element};
+pub use element::{Dtype, Element, UnknownDtype};
+pub use file::{ReadError, read};

@@ -152,6 +152,13 @@ impl NpyReader {
         self.header.dtype
     }
 
+    /// Bytes of all numbers in the file.
+    #[must_use]
+    pub fn data_bytes(&self) -> u64 {
+        // No overflow: the file is longer than that.
+        self.rows() as u64 * self.cols() as u64 * self.dtype().size_bytes() as u64
+    }
+
     /// Some rows, row-major, as `T`; numbers of another type in the file are rounded to the nearest.
     ///
     /// Needs memory for these rows and some hundred kilobytes more. A file in Fortran order is read column by

@@ -39,6 +39,8 @@ impl Scratch {
     }
 
     fn read(&self, bytes: &[u8]) -> Result<AnyMatrix, NpyReadError> {
+        // Some file systems wait for the disk when a file is overwritten, and not when it is new.
+        let _ = fs::remove_file(self.path());
         fs::write(self.path(), bytes).unwrap();
         read(self.path())
     }
