@@ -1,11 +1,11 @@
-//! A user's own program: heat flows over a plate that is cut into blocks, one chare each.
-//!
-//! Every step a block sends its edges to its neighbours and averages its cells when theirs have come.
+//! A user's own program: heat flows over a plate that is cut into blocks, one chare each. Every step a
+//! block sends its edges to its neighbours, and averages its cells when theirs have come.
 
-use chares::{App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Inbox, Max, Placement, Program, RunError};
+use chares::{
+    App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Inbox, Max, Placement, Program, RunError,
+};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use std::process::ExitCode;
 
 /// One block of the plate, with a frame of one cell around it for the neighbours' edges.
 #[derive(Serialize, Deserialize)]
@@ -35,13 +35,9 @@ struct Plate {
 #[derive(Clone, Serialize, Deserialize)]
 struct Advance(u32, Callback<Max<f64>>);
 
-/// A neighbour's edge for a step; `side` is where it lies for the receiver.
+/// A neighbour's edge for a step, and on which side of the receiver it lies.
 #[derive(Serialize, Deserialize)]
-struct Edge {
-    step: u32,
-    side: usize,
-    cells: Bulk<f64>,
-}
+struct Edge(u32, usize, Bulk<f64>);
 
 chares::entries!(Block: Advance, Edge; reduces Max<f64> as "Change");
 
@@ -68,45 +64,42 @@ impl Entry<Advance> for Block {
 
 impl Entry<Edge> for Block {
     fn receive(&mut self, edge: Edge, ctx: &mut Ctx<'_, Self>) {
-        self.edges.hold(edge.step, edge);
+        self.edges.hold(edge.0, edge);
         self.advance(ctx);
     }
 }
 
 impl Block {
-    /// Neighbours as (side on which they lie, index): above, below, left, right.
+    /// Neighbours above, below, left and right, as (that side's number, index).
     fn neighbours(&self, [i, j]: [u32; 2]) -> Vec<(usize, [u32; 2])> {
         let all = [[i.wrapping_sub(1), j], [i + 1, j], [i, j.wrapping_sub(1)], [i, j + 1]];
-        let is_inside = |[i, j]: [u32; 2]| i < self.plate.blocks && j < self.plate.blocks;
-        all.into_iter().enumerate().filter(|(_, index)| is_inside(*index)).collect()
+        let is_inside = |at: &[u32; 2]| at.iter().all(|&place| place < self.plate.blocks);
+        all.into_iter().enumerate().filter(|(_, at)| is_inside(at)).collect()
     }
 
     /// Places of the cells along a side: our own outermost ones, or the frame beyond them.
     fn edge(&self, side: usize, is_frame: bool) -> Vec<usize> {
-        let (n, width) = (self.plate.cells, self.plate.cells + 2);
-        let near = usize::from(!is_frame);
-        let line = if side % 2 == 0 { near } else { width - 1 - near };
+        let (n, width, near) = (self.plate.cells, self.plate.cells + 2, usize::from(!is_frame));
+        let line = if matches!(side, 0 | 2) { near } else { width - 1 - near };
         (1..=n).map(|k| if side < 2 { line * width + k } else { k * width + line }).collect()
     }
 
     fn send_edges(&self, ctx: &mut Ctx<'_, Self>) {
-        for (side, index) in self.neighbours(ctx.index()) {
+        for (side, at) in self.neighbours(ctx.index()) {
             let cells: Vec<f64> = self.edge(side, false).iter().map(|&at| self.cells[at]).collect();
-            let edge = Edge { step: self.step, side: side ^ 1, cells: cells.into() };
-            ctx.array().at(index).send(ctx, edge);
+            ctx.array().at(at).send(ctx, Edge(self.step, side ^ 1, cells.into()));
         }
     }
 
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let count = self.neighbours(ctx.index()).len();
+        let (n, width, count) = (self.plate.cells, self.plate.cells + 2, self.neighbours(ctx.index()).len());
         while self.step < self.last {
             let Some(edges) = self.edges.take(&self.step, count) else { return };
-            for edge in edges {
-                let places = self.edge(edge.side, true);
-                places.iter().zip(edge.cells.iter()).for_each(|(&at, &cell)| self.cells[at] = cell);
+            for Edge(_, side, cells) in edges {
+                self.edge(side, true).iter().zip(cells.iter()).for_each(|(&at, &cell)| self.cells[at] = cell);
             }
-            let (old, width, mut change) = (self.cells.clone(), self.plate.cells + 2, 0.0f64);
-            for at in (1..=self.plate.cells).flat_map(|i| (1..=self.plate.cells).map(move |j| i * width + j)) {
+            let (old, mut change) = (self.cells.clone(), 0.0f64);
+            for at in (1..=n).flat_map(|i| (1..=n).map(move |j| i * width + j)) {
                 self.cells[at] = 0.25 * (old[at - 1] + old[at + 1] + old[at - width] + old[at + width]);
                 change = change.max((self.cells[at] - old[at]).abs());
             }
@@ -131,7 +124,7 @@ fn drive(main: &mut Driver, plate: Plate) -> Result<(), RunError> {
     Ok(())
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     let app = App::new("stencil2d", "Heat on a plate", drive);
     Program::new("stencil2d", "1.0").chare::<Block>().app(app).main()
 }

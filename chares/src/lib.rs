@@ -32,8 +32,8 @@ pub use placement::{On, Placement};
 pub use program::{App, Program, RunError};
 pub use proxy::{Array, Element, Group, NodeGroup, Section};
 pub use reduce::{Barrier, Better, Gather, Max, Min, Reduce, Sum};
+pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;
-pub use runtime::object::KernelCall;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use timeline::Timeline;

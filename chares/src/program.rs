@@ -53,13 +53,16 @@ impl RunError {
     }
 }
 
+/// Looks at arguments before any node is started.
+type Check<A> = fn(&A) -> Result<(), RunError>;
+
 /// An application of a program: what `run NAME` does.
 pub struct App<A> {
     name: &'static str,
     about: &'static str,
     drive: fn(&mut Driver, A) -> Result<(), RunError>,
     kernel: Option<fn(&A) -> KernelCall>,
-    prepare: Option<fn(&A) -> Result<(), RunError>>,
+    check: Option<Check<A>>,
 }
 
 impl<A> App<A> {
@@ -70,7 +73,7 @@ impl<A> App<A> {
         about: &'static str,
         drive: fn(&mut Driver, A) -> Result<(), RunError>,
     ) -> Self {
-        Self { name, about, drive, kernel: None, prepare: None }
+        Self { name, about, drive, kernel: None, check: None }
     }
 
     /// How the speed of a PE is measured for this application: `kernel` makes a function whose every call
@@ -84,8 +87,8 @@ impl<A> App<A> {
 
     /// Checks the arguments before any node is started.
     #[must_use]
-    pub fn check(mut self, check: fn(&A) -> Result<(), RunError>) -> Self {
-        self.prepare = Some(check);
+    pub fn check(mut self, check: Check<A>) -> Self {
+        self.check = Some(check);
         self
     }
 }
@@ -110,11 +113,14 @@ pub(crate) struct Started {
     pub(crate) kernel: Option<u16>,
 }
 
+/// Makes an application ready from its part of the command line.
+pub(crate) type Start = Box<dyn Fn(&ArgMatches) -> Result<Started, RunError>>;
+
 /// An application behind a common face.
 pub(crate) struct AppEntry {
     pub(crate) name: &'static str,
     pub(crate) command: Command,
-    pub(crate) start: Box<dyn Fn(&ArgMatches) -> Result<Started, RunError>>,
+    pub(crate) start: Start,
     pub(crate) kernel: Option<u16>,
 }
 
@@ -180,7 +186,7 @@ impl Program {
     where
         A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
     {
-        let App { name, about, drive, kernel, prepare } = app;
+        let App { name, about, drive, kernel, check } = app;
         let number = kernel.map(|kernel| {
             let prepare = move |packed: &[u8]| {
                 let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
@@ -191,7 +197,7 @@ impl Program {
         });
         let start = move |matches: &ArgMatches| {
             let arguments = A::from_arg_matches(matches).map_err(|e| RunError::Input(e.to_string()))?;
-            if let Some(check) = prepare {
+            if let Some(check) = check {
                 check(&arguments)?;
             }
             let as_json = serde_json::to_value(&arguments).unwrap_or_default();

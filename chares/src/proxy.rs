@@ -53,13 +53,7 @@ pub struct Section<C> {
 }
 
 macro_rules! proxies {
-    ($($proxy:ident: |$self:ident| $copy:expr;)*) => { $(
-        impl<C> Clone for $proxy<C> {
-            fn clone(&self) -> Self {
-                let $self = self;
-                $copy
-            }
-        }
+    ($($proxy:ident)*) => { $(
         impl<C> fmt::Debug for $proxy<C> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{}<{}>", stringify!($proxy), std::any::type_name::<C>())
@@ -67,19 +61,26 @@ macro_rules! proxies {
         }
     )* };
 }
-proxies! {
-    Array: |it| *it;
-    Element: |it| *it;
-    Group: |it| *it;
-    NodeGroup: |it| *it;
-    Section: |it| Self {
-        id: it.id, collection: it.collection, members: Arc::clone(&it.members), chare: PhantomData
-    };
+proxies!(Array Element Group NodeGroup Section);
+
+macro_rules! copies {
+    ($($proxy:ident)*) => { $(
+        impl<C> Clone for $proxy<C> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<C> Copy for $proxy<C> {}
+    )* };
 }
-impl<C> Copy for Array<C> {}
-impl<C> Copy for Element<C> {}
-impl<C> Copy for Group<C> {}
-impl<C> Copy for NodeGroup<C> {}
+copies!(Array Element Group NodeGroup);
+
+impl<C> Clone for Section<C> {
+    fn clone(&self) -> Self {
+        let members = Arc::clone(&self.members);
+        Self { id: self.id, collection: self.collection, members, chare: PhantomData }
+    }
+}
 
 impl<C: Chare> Array<C> {
     pub(crate) fn new(id: CollectionId, shape: [u32; 3]) -> Self {

@@ -1,8 +1,8 @@
 //! The programming model, on several mixes of nodes inside one process, moved and always packed.
 
 use chares::{
-    Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Gather, InProcess, Inbox, Max, Min,
-    On, Placement, Program, Readonly, RunError, Section, Sum, WriteOnce,
+    Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Gather, InProcess, Inbox, Max,
+    Min, On, Placement, Program, Readonly, RunError, Section, Sum, WriteOnce,
 };
 use serde::{Deserialize, Serialize};
 

@@ -9,11 +9,7 @@
 #[must_use]
 pub fn equivalents(speeds: &[f64]) -> f64 {
     let fastest = speeds.iter().copied().fold(0.0, f64::max);
-    if fastest > 0.0 {
-        speeds.iter().sum::<f64>() / fastest
-    } else {
-        0.0
-    }
+    if fastest > 0.0 { speeds.iter().sum::<f64>() / fastest } else { 0.0 }
 }
 
 /// Seconds that `work` takes if all parts work at their full rates (work per second) to the end.
@@ -38,11 +34,7 @@ pub fn best_efficiency(shares: &[f64], speeds: &[f64]) -> Option<f64> {
     if shares.len() != speeds.len() || shares.iter().any(|share| share.is_nan() || *share < 0.0) {
         return None;
     }
-    let longest = shares
-        .iter()
-        .zip(speeds)
-        .map(|(share, speed)| share / speed)
-        .fold(0.0, f64::max);
+    let longest = shares.iter().zip(speeds).map(|(share, speed)| share / speed).fold(0.0, f64::max);
     let ideal = ideal_seconds(shares.iter().sum(), speeds)?;
     Some(positive(ideal)? / positive(longest)?)
 }
@@ -90,16 +82,7 @@ mod tests {
     type Table = (&'static str, f64, &'static [(f64, f64, f64)]);
 
     const TABLES_OF_1995: [Table; 6] = [
-        (
-            "APSP",
-            398.0,
-            &[
-                (2.1, 199.0, 95.0),
-                (2.1, 192.0, 99.0),
-                (3.2, 142.0, 88.0),
-                (5.15, 84.0, 92.0),
-            ],
-        ),
+        ("APSP", 398.0, &[(2.1, 199.0, 95.0), (2.1, 192.0, 99.0), (3.2, 142.0, 88.0), (5.15, 84.0, 92.0)]),
         (
             "conventional",
             168.0,
@@ -141,19 +124,9 @@ mod tests {
         (
             "Gauss",
             97.0,
-            &[
-                (2.1, 95.0, 49.0),
-                (2.3, 85.0, 50.0),
-                (3.4, 79.0, 36.0),
-                (4.0, 80.0, 30.0),
-                (5.25, 95.0, 19.0),
-            ],
+            &[(2.1, 95.0, 49.0), (2.3, 85.0, 50.0), (3.4, 79.0, 36.0), (4.0, 80.0, 30.0), (5.25, 95.0, 19.0)],
         ),
-        (
-            "Jacobi",
-            92.0,
-            &[(1.9, 65.0, 74.0), (2.0, 54.0, 85.0), (2.9, 67.0, 47.0)],
-        ),
+        ("Jacobi", 92.0, &[(1.9, 65.0, 74.0), (2.0, 54.0, 85.0), (2.9, 67.0, 47.0)]),
     ];
 
     #[test]
@@ -189,10 +162,7 @@ mod tests {
         let (work, rates) = (900.0, [10.0, 5.5, 2.5]);
         let ideal = ideal_seconds(work, &rates).unwrap();
         assert!(near(ideal, 50.0));
-        assert!(near(
-            mixed_node_efficiency(work / rates[0], ideal, equivalents(&rates)).unwrap(),
-            1.0
-        ));
+        assert!(near(mixed_node_efficiency(work / rates[0], ideal, equivalents(&rates)).unwrap(), 1.0));
     }
 
     #[test]

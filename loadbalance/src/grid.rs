@@ -49,9 +49,7 @@ pub fn row_strips(rows: u32, speeds: &[f64]) -> Result<Vec<u64>, PartitionError>
 pub fn cells(rows: u32, cols: u32, speeds: &[f64]) -> Result<Vec<u32>, PartitionError> {
     let bounds = weighted_bounds(u64::from(rows) * u64::from(cols), speeds)?;
     let ranges = bounds.windows(2).zip(0u32..);
-    Ok(ranges
-        .flat_map(|(range, part)| (range[0]..range[1]).map(move |_| part))
-        .collect())
+    Ok(ranges.flat_map(|(range, part)| (range[0]..range[1]).map(move |_| part)).collect())
 }
 
 /// Blocks that go from one node to another in one step of Cannon's algorithm.
@@ -86,11 +84,7 @@ pub fn shift_crossings(
     cols: usize,
     node_of: impl Fn(u32) -> u32,
 ) -> ShiftCrossings {
-    assert_eq!(
-        owner.len(),
-        rows * cols,
-        "a grid of {rows} x {cols} places needs as many owners"
-    );
+    assert_eq!(owner.len(), rows * cols, "a grid of {rows} x {cols} places needs as many owners");
     let node: Vec<u32> = owner.iter().map(|&part| node_of(part)).collect();
     let mut crossings = ShiftCrossings::default();
     for row in 0..rows {
@@ -121,9 +115,7 @@ mod tests {
         let mut owner = owner.to_vec();
         let mut state = 1u64;
         for last in (1..owner.len()).rev() {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             owner.swap(last, (state >> 33) as usize % (last + 1));
         }
         owner
@@ -142,11 +134,7 @@ mod tests {
         // Three boundaries of a row of B each, and nothing of A but at ragged ends.
         assert!(total(&strips) <= 3 * 18 + 2 * 2, "strips: {}", total(&strips));
         let blocks_moved = 2 * places as u64;
-        assert!(
-            total(&cyclic) * 10 >= blocks_moved * 3,
-            "cyclic: {}",
-            total(&cyclic)
-        );
+        assert!(total(&cyclic) * 10 >= blocks_moved * 3, "cyclic: {}", total(&cyclic));
         assert!(total(&scattered(&strips)) * 10 >= blocks_moved * 5);
         assert!(total(&strips) * 5 < total(&cyclic));
         assert!(total(&strips) * 5 < total(&scattered(&strips)));
@@ -160,10 +148,7 @@ mod tests {
             .flat_map(|part| (bounds[part as usize] * 36..bounds[part as usize + 1] * 36).map(move |_| part))
             .collect();
         assert_eq!(cells(36, 36, &UNLIKE).unwrap(), owner);
-        assert_eq!(
-            shift_crossings(&owner, 36, 36, |part| part),
-            ShiftCrossings { a: 0, b: 3 * 36 }
-        );
+        assert_eq!(shift_crossings(&owner, 36, 36, |part| part), ShiftCrossings { a: 0, b: 3 * 36 });
     }
 
     #[test]
@@ -171,10 +156,7 @@ mod tests {
         let owner = cells(6, 6, &[1.0, 1.0, 1.0]).unwrap();
         assert_eq!(shift_crossings(&owner, 6, 6, |_| 0), ShiftCrossings::default());
         // Parts 0 and 1 together: two boundaries are left of three.
-        assert_eq!(
-            shift_crossings(&owner, 6, 6, |part| part / 2),
-            ShiftCrossings { a: 0, b: 12 }
-        );
+        assert_eq!(shift_crossings(&owner, 6, 6, |part| part / 2), ShiftCrossings { a: 0, b: 12 });
     }
 
     #[test]
@@ -191,10 +173,7 @@ mod tests {
 
     #[test]
     fn a_single_place_and_an_empty_grid_ship_nothing() {
-        assert_eq!(
-            shift_crossings(&[0], 1, 1, |part| part),
-            ShiftCrossings::default()
-        );
+        assert_eq!(shift_crossings(&[0], 1, 1, |part| part), ShiftCrossings::default());
         assert_eq!(cells(0, 5, &UNLIKE).unwrap(), Vec::<u32>::new());
         assert_eq!(shift_crossings(&[], 0, 5, |part| part), ShiftCrossings::default());
     }

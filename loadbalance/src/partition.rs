@@ -31,19 +31,13 @@ impl Part {
     /// A part without a limit.
     #[must_use]
     pub const fn new(speed: f64) -> Self {
-        Self {
-            speed,
-            max_items: None,
-        }
+        Self { speed, max_items: None }
     }
 
     /// The same part with room for `max_items` items.
     #[must_use]
     pub const fn with_max_items(self, max_items: u64) -> Self {
-        Self {
-            max_items: Some(max_items),
-            ..self
-        }
+        Self { max_items: Some(max_items), ..self }
     }
 
     fn limit(&self) -> u64 {
@@ -65,10 +59,7 @@ pub struct PartitionOptions {
 
 impl Default for PartitionOptions {
     fn default() -> Self {
-        Self {
-            granule: 1,
-            fraction: 1.0,
-        }
+        Self { granule: 1, fraction: 1.0 }
     }
 }
 
@@ -172,9 +163,7 @@ fn check(parts: &[Part], options: &PartitionOptions) -> Result<(), PartitionErro
         return Err(PartitionError::ZeroGranule);
     }
     if !(0.0..=1.0).contains(&options.fraction) {
-        return Err(PartitionError::BadFraction {
-            fraction: options.fraction,
-        });
+        return Err(PartitionError::BadFraction { fraction: options.fraction });
     }
     Ok(())
 }
@@ -193,10 +182,7 @@ fn portion(items: u64, options: &PartitionOptions) -> u64 {
 fn counts(items: u64, parts: &[Part], granule: u64) -> Result<Vec<u64>, PartitionError> {
     let weights = weights(parts);
     // What a part can hold in whole granules.
-    let room: Vec<u64> = parts
-        .iter()
-        .map(|part| part.limit() - part.limit() % granule)
-        .collect();
+    let room: Vec<u64> = parts.iter().map(|part| part.limit() - part.limit() % granule).collect();
     let total_room: u128 = room.iter().copied().map(u128::from).sum();
     if total_room >= u128::from(items) {
         let shares = shares(items, &weights, &room);
@@ -214,11 +200,7 @@ fn counts(items: u64, parts: &[Part], granule: u64) -> Result<Vec<u64>, Partitio
         let short = items % granule;
         let holds_short = (0..parts.len()).any(|part| spare(part) >= short);
         let missing = if holds_short { missing - short } else { missing };
-        return Err(PartitionError::NoRoom {
-            items,
-            missing,
-            granule,
-        });
+        return Err(PartitionError::NoRoom { items, missing, granule });
     };
     let mut counts = room;
     counts[holder] += missing;
@@ -239,12 +221,8 @@ fn shares(items: u64, weights: &[u64], room: &[u64]) -> Vec<Share> {
     let mut full = vec![false; weights.len()];
     let mut rest = u128::from(items);
     loop {
-        let weight: u128 = weights
-            .iter()
-            .zip(&full)
-            .filter(|&(_, &full)| !full)
-            .map(|(&w, _)| u128::from(w))
-            .sum();
+        let weight: u128 =
+            weights.iter().zip(&full).filter(|&(_, &full)| !full).map(|(&w, _)| u128::from(w)).sum();
         // 64 bits of items times 52 of weight cannot overflow 128.
         let numerator = |part: usize| rest * u128::from(weights[part]);
         let filled: Vec<usize> = (0..weights.len())
@@ -255,10 +233,7 @@ fn shares(items: u64, weights: &[u64], room: &[u64]) -> Vec<Share> {
                 true => (room[part], false),
                 false => (narrow(numerator(part) / weight), numerator(part) % weight != 0),
             };
-            return (0..weights.len())
-                .map(share)
-                .map(|(items, rounded)| Share { items, rounded })
-                .collect();
+            return (0..weights.len()).map(share).map(|(items, rounded)| Share { items, rounded }).collect();
         }
         for part in filled {
             full[part] = true;
@@ -269,10 +244,7 @@ fn shares(items: u64, weights: &[u64], room: &[u64]) -> Vec<Share> {
 
 /// Rounds shares down to granules and hands out what that leaves, at most one piece to each part.
 fn round(items: u64, shares: &[Share], weights: &[u64], granule: u64) -> Vec<u64> {
-    let mut counts: Vec<u64> = shares
-        .iter()
-        .map(|share| share.items - share.items % granule)
-        .collect();
+    let mut counts: Vec<u64> = shares.iter().map(|share| share.items - share.items % granule).collect();
     let left = items - counts.iter().sum::<u64>();
     let has_fraction = |part: usize| shares[part].rounded || !shares[part].items.is_multiple_of(granule);
     let mut takers: Vec<usize> = (0..shares.len()).filter(|&part| has_fraction(part)).collect();
@@ -281,21 +253,15 @@ fn round(items: u64, shares: &[Share], weights: &[u64], granule: u64) -> Vec<u64
     takers.sort_by(|&a, &b| cmp_finish(finish(a, granule), finish(b, granule)));
     let whole = usize::try_from(left / granule).map_or(takers.len(), |whole| whole.min(takers.len()));
     let short = left % granule;
-    let last = takers[whole..]
-        .iter()
-        .copied()
-        .min_by(|&a, &b| cmp_finish(finish(a, short), finish(b, short)));
+    let last =
+        takers[whole..].iter().copied().min_by(|&a, &b| cmp_finish(finish(a, short), finish(b, short)));
     for &part in &takers[..whole] {
         counts[part] += granule;
     }
     if let Some(part) = last {
         counts[part] += short;
     }
-    debug_assert_eq!(
-        counts.iter().sum::<u64>(),
-        items,
-        "fractions below one cannot add up to more pieces"
-    );
+    debug_assert_eq!(counts.iter().sum::<u64>(), items, "fractions below one cannot add up to more pieces");
     counts
 }
 
@@ -307,10 +273,7 @@ fn cmp_finish((a, weight_a): (u64, u64), (b, weight_b): (u64, u64)) -> std::cmp:
 /// Speeds as integers, the fastest `SCALE`, none zero.
 fn weights(parts: &[Part]) -> Vec<u64> {
     let fastest = parts.iter().map(|part| part.speed).fold(0.0, f64::max);
-    parts
-        .iter()
-        .map(|part| fixed_point(part.speed / fastest).max(1))
-        .collect()
+    parts.iter().map(|part| fixed_point(part.speed / fastest).max(1)).collect()
 }
 
 /// A number from 0 to 1 in units of 1 / `SCALE`.

@@ -19,10 +19,7 @@ use crate::partition::{Part, PartitionError, PartitionOptions, data_partition};
 /// ```
 #[must_use]
 pub fn block_bounds(count: u64, parts: usize) -> Vec<u64> {
-    assert!(
-        parts > 0,
-        "block_bounds needs at least one part to own {count} elements"
-    );
+    assert!(parts > 0, "block_bounds needs at least one part to own {count} elements");
     let parts = parts as u64;
     let (each, extra) = (count / parts, count % parts);
     (0..=parts).map(|part| part * each + part.min(extra)).collect()
@@ -36,9 +33,7 @@ pub fn block_bounds(count: u64, parts: usize) -> Vec<u64> {
 pub fn weighted_bounds(count: u64, speeds: &[f64]) -> Result<Vec<u64>, PartitionError> {
     let parts: Vec<Part> = speeds.iter().copied().map(Part::new).collect();
     let ranges = data_partition(count, &parts, &PartitionOptions::default())?;
-    Ok(std::iter::once(0)
-        .chain(ranges.into_iter().map(|range| range.end))
-        .collect())
+    Ok(std::iter::once(0).chain(ranges.into_iter().map(|range| range.end)).collect())
 }
 
 /// The part that owns element `index`, or `None` if the index lies outside the bounds.
@@ -94,10 +89,7 @@ mod tests {
 
     #[test]
     fn cyclic_deals_in_turn() {
-        assert_eq!(
-            (0..7).map(|index| cyclic(index, 3)).collect::<Vec<_>>(),
-            [0, 1, 2, 0, 1, 2, 0]
-        );
+        assert_eq!((0..7).map(|index| cyclic(index, 3)).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2, 0]);
     }
 
     fn check_bounds(bounds: &[u64], count: u64, parts: usize) -> Result<(), TestCaseError> {

@@ -141,7 +141,11 @@ pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
     }
     let Some(out) = &matmul.out else { return Ok(()) };
     let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.is_dir() { Ok(()) } else { Err(RunError::Output(format!("--out {out:?}: there is no folder {folder:?}"))) }
+    if folder.is_dir() {
+        Ok(())
+    } else {
+        Err(RunError::Output(format!("--out {out:?}: there is no folder {folder:?}")))
+    }
 }
 
 fn check_readable(path: &Path) -> Result<(), RunError> {

@@ -42,20 +42,27 @@ fn factors(matmul: &Matmul) -> Result<Factors, RunError> {
     };
     let ((m, k), (rows, n)) = (left.shape(), right.shape());
     if k != rows {
-        let sentence = format!("{a:?} is {m} x {k} and {b:?} is {rows} x {n}: columns of A must be rows of B");
+        let sentence =
+            format!("{a:?} is {m} x {k} and {b:?} is {rows} x {n}: columns of A must be rows of B");
         return Err(RunError::Input(sentence));
     }
     let too_big = |e: ShapeError| RunError::Input(e.to_string());
     if is_single {
-        return Ok(Factors::Read32(left.into_typed().map_err(too_big)?, right.into_typed().map_err(too_big)?));
+        return Ok(Factors::Read32(
+            left.into_typed().map_err(too_big)?,
+            right.into_typed().map_err(too_big)?,
+        ));
     }
     Ok(Factors::Read64(left.into_typed().map_err(too_big)?, right.into_typed().map_err(too_big)?))
 }
 
 /// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
 trait Multiplies: Real {
-    fn multiply(main: &mut Driver, matmul: &Matmul, given: Option<(Matrix<Self>, Matrix<Self>)>)
-    -> Result<(), RunError>;
+    fn multiply(
+        main: &mut Driver,
+        matmul: &Matmul,
+        given: Option<(Matrix<Self>, Matrix<Self>)>,
+    ) -> Result<(), RunError>;
 }
 
 /// Who has the result: asked for pieces until all have come.
@@ -253,8 +260,11 @@ trait Chosen: Real {
         problem: &Problem,
         given: Option<&(Matrix<Self>, Matrix<Self>)>,
     ) -> Result<Holders<Self>, RunError>;
-    fn collect(main: &mut Driver, problem: &Problem, holders: &Holders<Self>)
-    -> Result<Matrix<Self>, RunError>;
+    fn collect(
+        main: &mut Driver,
+        problem: &Problem,
+        holders: &Holders<Self>,
+    ) -> Result<Matrix<Self>, RunError>;
 }
 
 multiplies!(f32 f64);

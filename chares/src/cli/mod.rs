@@ -109,11 +109,11 @@ fn command(program: &Program) -> Command {
     let run = Command::new("run").about("Run an application on the nodes");
     let run = match program.apps.as_slice() {
         [only] if only.name == program.name => RunOptions::augment_args(only.command.clone().name("run")),
-        several => several
-            .iter()
-            .fold(run.subcommand_required(true).arg_required_else_help(true), |run, app| {
+        several => {
+            several.iter().fold(run.subcommand_required(true).arg_required_else_help(true), |run, app| {
                 run.subcommand(RunOptions::augment_args(app.command.clone()))
-            }),
+            })
+        }
     };
     let mut all = Command::new(program.name)
         .version(program.version)

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub(crate) fn command(program: &Program) -> Command {
-    let list = NodesOptions::augment_args(Command::new("list").about("Show which nodes would be used, and how"));
+    let list =
+        NodesOptions::augment_args(Command::new("list").about("Show which nodes would be used, and how"));
     let check = NodesOptions::augment_args(
         Command::new("check").about("Go through all nodes and say what is wrong and how to mend it"),
     );
@@ -32,7 +33,8 @@ pub(crate) fn command(program: &Program) -> Command {
 }
 
 pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) -> Result<u8, Ended> {
-    let options = |matches: &ArgMatches| NodesOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e));
+    let options =
+        |matches: &ArgMatches| NodesOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e));
     match matches.subcommand() {
         Some(("list", matches)) => {
             let config = options(matches)?.load()?;
@@ -67,7 +69,11 @@ fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
             let _ = match &result.outcome {
                 Ok(facts) => writeln!(text, "{:<12} ok    {facts}", result.name),
                 Err(problem) => {
-                    writeln!(text, "{:<12} FAIL  {}\n{:18} mend: {}", result.name, problem.reason, "", problem.mend)
+                    writeln!(
+                        text,
+                        "{:<12} FAIL  {}\n{:18} mend: {}",
+                        result.name, problem.reason, "", problem.mend
+                    )
                 }
             };
         }
@@ -118,13 +124,15 @@ fn speed(
         Some(failure) => Ended::new(failure.exit_code, failure),
         None => Ended::new(e.exit_code(), e),
     })?;
-    let mut text = format!("{:<12} {:>4} {:>14} {:>14} {:>8}\n", "node", "PEs", "rate per PE", "rate of node", "speed");
+    let mut text =
+        format!("{:<12} {:>4} {:>14} {:>14} {:>8}\n", "node", "PEs", "rate per PE", "rate of node", "speed");
     for node in &info.nodes {
         let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
         let rate: f64 = rates.get(range.clone()).map_or(0.0, |r| r.iter().sum());
         let speed: f64 = relative.get(range).map_or(0.0, |r| r.iter().sum());
         let each = rate / f64::from(node.pe_count.max(1));
-        let _ = writeln!(text, "{:<12} {:>4} {each:>14.4e} {rate:>14.4e} {speed:>8.3}", node.name, node.pe_count);
+        let _ =
+            writeln!(text, "{:<12} {:>4} {each:>14.4e} {rate:>14.4e} {speed:>8.3}", node.name, node.pe_count);
     }
     text.push_str("rates are units of the application's work per second; speed 1.0 is the fastest PE\n");
     say(&text);

@@ -227,7 +227,12 @@ impl NodeReport {
 }
 
 impl PeReport {
-    fn new(after: &PeSnapshot, before: Option<&PeSnapshot>, speed: Option<&f64>, timeline: &Timeline) -> Self {
+    fn new(
+        after: &PeSnapshot,
+        before: Option<&PeSnapshot>,
+        speed: Option<&f64>,
+        timeline: &Timeline,
+    ) -> Self {
         let zero = PeSnapshot::default();
         let before = before.unwrap_or(&zero);
         let seconds = |of: fn(&PeSnapshot) -> u64| of(after).saturating_sub(of(before)) as f64 / 1e9;

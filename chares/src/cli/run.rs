@@ -79,7 +79,8 @@ fn drive_and_show(
     command_started: Instant,
 ) -> Done {
     let hub = Arc::clone(job.hub());
-    let socket = MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
+    let socket =
+        MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
     let (events, interrupter) = (hub.subscribe(), job.interrupter());
     let shown = options.clone();
     let screen = std::thread::spawn(move || show(events, &shown, &interrupter));

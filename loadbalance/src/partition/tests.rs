@@ -8,10 +8,7 @@ fn parts(speeds: &[f64]) -> Vec<Part> {
 }
 
 fn granule(granule: u64) -> PartitionOptions {
-    PartitionOptions {
-        granule,
-        ..Default::default()
-    }
+    PartitionOptions { granule, ..Default::default() }
 }
 
 fn split(items: u64, parts: &[Part], options: &PartitionOptions) -> Vec<u64> {
@@ -36,10 +33,7 @@ fn a_spare_granule_goes_where_it_ends_soonest() {
 
 #[test]
 fn no_items_give_empty_ranges() {
-    assert_eq!(
-        data_partition(0, &parts(&[1.0, 2.0]), &granule(7)).unwrap(),
-        [0..0, 0..0]
-    );
+    assert_eq!(data_partition(0, &parts(&[1.0, 2.0]), &granule(7)).unwrap(), [0..0, 0..0]);
     let full = [Part::new(1.0).with_max_items(0)];
     assert_eq!(split(0, &full, &granule(1)), [0]);
 }
@@ -54,11 +48,7 @@ fn a_full_part_leaves_its_excess_to_the_others_by_speed() {
     let parts = [Part::new(2.0).with_max_items(10), Part::new(2.0), Part::new(1.0)];
     assert_eq!(split(100, &parts, &granule(1)), [10, 60, 30]);
     // Filling one part may make the next one overflow.
-    let parts = [
-        Part::new(2.0).with_max_items(10),
-        Part::new(2.0).with_max_items(50),
-        Part::new(1.0),
-    ];
+    let parts = [Part::new(2.0).with_max_items(10), Part::new(2.0).with_max_items(50), Part::new(1.0)];
     assert_eq!(split(100, &parts, &granule(1)), [10, 50, 40]);
 }
 
@@ -85,30 +75,18 @@ fn the_error_says_how_much_does_not_fit() {
     assert_eq!(missing(11, 4), Some(3));
     assert_eq!(missing(14, 4), Some(4));
     let error = data_partition(12, &parts, &granule(1)).unwrap_err();
-    assert!(
-        error.to_string().starts_with("1 of 12 items do not fit"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("1 of 12 items do not fit"), "{error}");
     assert!(error.to_string().contains("room for 11"), "{error}");
 }
 
 #[test]
 fn a_fraction_is_the_first_piece_in_whole_granules() {
-    let options = PartitionOptions {
-        granule: 10,
-        fraction: 0.5,
-    };
+    let options = PartitionOptions { granule: 10, fraction: 0.5 };
     assert_eq!(split(250, &parts(&[1.0, 1.0]), &options), [60, 60]);
-    let none = PartitionOptions {
-        fraction: 0.0,
-        ..options
-    };
+    let none = PartitionOptions { fraction: 0.0, ..options };
     assert_eq!(split(250, &parts(&[1.0, 1.0]), &none), [0, 0]);
     // All of it also means the piece that is no whole granule.
-    let all = PartitionOptions {
-        fraction: 1.0,
-        ..options
-    };
+    let all = PartitionOptions { fraction: 1.0, ..options };
     assert_eq!(split(250, &parts(&[1.0, 1.0]), &all).iter().sum::<u64>(), 250);
 }
 
@@ -118,15 +96,9 @@ fn nonsense_is_refused_by_name() {
     assert_eq!(data_partition(1, &[], &options), Err(PartitionError::NoParts));
     for speed in [0.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
         let error = data_partition(1, &parts(&[1.0, speed]), &options).unwrap_err();
-        assert!(
-            matches!(error, PartitionError::BadSpeed { part: 1, .. }),
-            "{error}"
-        );
+        assert!(matches!(error, PartitionError::BadSpeed { part: 1, .. }), "{error}");
     }
-    assert_eq!(
-        data_partition(1, &parts(&[1.0]), &granule(0)),
-        Err(PartitionError::ZeroGranule)
-    );
+    assert_eq!(data_partition(1, &parts(&[1.0]), &granule(0)), Err(PartitionError::ZeroGranule));
     for fraction in [-0.1, 1.1, f64::NAN] {
         let error = data_partition(1, &parts(&[1.0]), &PartitionOptions { fraction, ..options }).unwrap_err();
         assert!(matches!(error, PartitionError::BadFraction { .. }), "{error}");
@@ -140,23 +112,14 @@ fn speeds_of_any_magnitude_are_fine() {
     let slow = [Part::new(1.0).with_max_items(2), Part::new(tiny), Part::new(tiny)];
     assert_eq!(split(10, &slow, &granule(1)), [2, 4, 4]);
     assert_eq!(split(10, &parts(&[tiny, tiny]), &granule(1)), [5, 5]);
-    assert_eq!(
-        split(10, &parts(&[f64::MAX, f64::MAX, tiny]), &granule(1)),
-        [5, 5, 0]
-    );
-    assert_eq!(
-        split(u64::MAX, &parts(&[f64::MAX, f64::MAX]), &granule(u64::MAX)),
-        [u64::MAX, 0]
-    );
+    assert_eq!(split(10, &parts(&[f64::MAX, f64::MAX, tiny]), &granule(1)), [5, 5, 0]);
+    assert_eq!(split(u64::MAX, &parts(&[f64::MAX, f64::MAX]), &granule(u64::MAX)), [u64::MAX, 0]);
 }
 
 /// Speeds, each with a limit or without.
 fn any_parts(max_len: usize) -> impl Strategy<Value = Vec<Part>> {
     let part = (1e-3f64..1.0, prop::option::of(0u64..2000));
-    prop::collection::vec(
-        part.prop_map(|(speed, max_items)| Part { speed, max_items }),
-        1..max_len,
-    )
+    prop::collection::vec(part.prop_map(|(speed, max_items)| Part { speed, max_items }), 1..max_len)
 }
 
 /// The most items that whole granules and one short piece of `short` items leave room for.

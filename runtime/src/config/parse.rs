@@ -8,8 +8,20 @@ use toml::de::{DeTable, DeValue};
 
 const TOP: [&str; 3] = ["node", "defaults", "binaries"];
 const KEYS: [&str; 14] = [
-    "name", "host", "launch", "pes", "speed", "cpu_share", "user", "port", "key", "address", "workdir", "binary",
-    "env", "memory",
+    "name",
+    "host",
+    "launch",
+    "pes",
+    "speed",
+    "cpu_share",
+    "user",
+    "port",
+    "key",
+    "address",
+    "workdir",
+    "binary",
+    "env",
+    "memory",
 ];
 /// More than any machine has.
 const PES_MAX: i64 = 4096;
@@ -88,9 +100,11 @@ fn node(
         return Err(file.error(at, "a node must be a table: write [[node]]"));
     };
     let name = match table.get("name") {
-        Some(value) => value.get_ref().as_str().map(ToString::to_string).ok_or_else(|| {
-            file.error(value.span().start, "`name` must be text in quotes")
-        })?,
+        Some(value) => value
+            .get_ref()
+            .as_str()
+            .map(ToString::to_string)
+            .ok_or_else(|| file.error(value.span().start, "`name` must be text in quotes"))?,
         None => return Err(file.error(at, "a node needs a `name`")),
     };
     let is_name = !name.is_empty()
@@ -112,7 +126,9 @@ fn node(
     node.launch = launch.or(default_launch).unwrap_or(natural);
     if node.host.is_empty() {
         if node.launch == LaunchMethod::Ssh {
-            return Err(file.error(at, format!("node {name:?}: a node that is started by ssh needs a `host`")));
+            return Err(
+                file.error(at, format!("node {name:?}: a node that is started by ssh needs a `host`"))
+            );
         }
         node.host = "localhost".into();
     }
@@ -150,7 +166,8 @@ fn set(
         }
         "pes" => {
             let pes = integer(value).filter(|n| (1..=PES_MAX).contains(n));
-            let pes = pes.ok_or_else(|| wrong("must be a whole number from 1 to 4096; leave it out for all cores"))?;
+            let pes = pes
+                .ok_or_else(|| wrong("must be a whole number from 1 to 4096; leave it out for all cores"))?;
             node.pes = u32::try_from(pes).ok();
         }
         "speed" => {
@@ -175,14 +192,17 @@ fn set(
         "workdir" => node.workdir = Some(text()?.into()),
         "binary" => node.binary = Some(text()?.into()),
         "address" => {
-            let address = text()?.parse().map_err(|_| wrong("must be an IP address, such as \"10.0.0.5\""))?;
+            let address =
+                text()?.parse().map_err(|_| wrong("must be an IP address, such as \"10.0.0.5\""))?;
             node.address = Some(address);
         }
         "memory" => {
             let bytes = value.get_ref().as_str().and_then(size).filter(|b| *b >= 16 << 20);
-            node.memory_bytes = Some(bytes.ok_or_else(|| wrong("must be a size of at least 16 MiB, such as \"8GiB\""))?);
+            node.memory_bytes =
+                Some(bytes.ok_or_else(|| wrong("must be a size of at least 16 MiB, such as \"8GiB\""))?);
         }
-        "env" => environment(node, value).ok_or_else(|| wrong("must be a table of texts: env = { NAME = \"value\" }"))?,
+        "env" => environment(node, value)
+            .ok_or_else(|| wrong("must be a table of texts: env = { NAME = \"value\" }"))?,
         _ => {}
     }
     Ok(())
@@ -205,7 +225,8 @@ fn binaries(
     value: Option<&Spanned<DeValue<'_>>>,
 ) -> Result<BTreeMap<String, PathBuf>, ConfigError> {
     let Some(value) = value else { return Ok(BTreeMap::new()) };
-    let wrong = |at| file.error(at, "`binaries` must be a table of paths: [binaries] aarch64-linux = \"path\"");
+    let wrong =
+        |at| file.error(at, "`binaries` must be a table of paths: [binaries] aarch64-linux = \"path\"");
     let table = value.get_ref().as_table().ok_or_else(|| wrong(value.span().start))?;
     let mut all = BTreeMap::new();
     for (arch, path) in table {

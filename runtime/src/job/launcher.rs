@@ -16,8 +16,8 @@ use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::mpsc::{self, Receiver as Events};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver as Events};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -57,7 +57,9 @@ pub enum StartError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// A node cannot be reached over the network.
-    #[error("node {name:?} at {address} is not reached over UDP: {reason}; open the firewall between the hosts, or set `address` of the node to one that is reachable")]
+    #[error(
+        "node {name:?} at {address} is not reached over UDP: {reason}; open the firewall between the hosts, or set `address` of the node to one that is reachable"
+    )]
     Unreachable {
         /// Its name.
         name: String,
@@ -190,12 +192,10 @@ struct Ready {
     events: Events<DriverEvent>,
 }
 
-async fn start(
-    plan: JobPlan,
-    orders: UnboundedReceiver<Order>,
-) -> Result<(Supervisor, Ready), StartError> {
+async fn start(plan: JobPlan, orders: UnboundedReceiver<Order>) -> Result<(Supervisor, Ready), StartError> {
     let run_id = format!("{}-{}", plan.app, unique());
-    let authority = RunAuthority::new(&run_id).map_err(|e| local("the run's certificates cannot be made", &e))?;
+    let authority =
+        RunAuthority::new(&run_id).map_err(|e| local("the run's certificates cannot be made", &e))?;
     let (output, lines) = unbounded_channel::<OutputLine>();
     let mut launched = launch_nodes(&plan, &authority, output).await?;
     let table = table_of(&plan, &run_id, &launched);
@@ -231,7 +231,8 @@ async fn launch_nodes(
     let is_all_local = plan.config.is_all_local();
     let first_remote = plan.config.nodes.iter().find(|n| n.launch == LaunchMethod::Ssh);
     let toward_others = first_remote.and_then(|n| launch::local_ip_toward(&n.host));
-    let node_count = u16::try_from(numbered.len() + 1).map_err(|_| StartError::Local("too many nodes".into()))?;
+    let node_count =
+        u16::try_from(numbered.len() + 1).map_err(|_| StartError::Local("too many nodes".into()))?;
     let (first_cores, threads) = shared_hosts(&plan.config);
     let mut blobs = HashMap::new();
     for (at, (id, config)) in numbered.iter().enumerate() {
@@ -250,7 +251,8 @@ async fn launch_nodes(
             always_pup: plan.always_pup,
             kernel_arguments: plan.kernel_arguments.clone(),
         };
-        let blob = postcard::to_stdvec(&bootstrap).map_err(|e| local("a node's first words do not pack", &e))?;
+        let blob =
+            postcard::to_stdvec(&bootstrap).map_err(|e| local("a node's first words do not pack", &e))?;
         blobs.insert(*id, blob);
     }
     let blob = |id: NodeId| blobs.get(&id).cloned().unwrap_or_default();
@@ -327,8 +329,11 @@ async fn join_all(
     let lines = plan.program.lines();
     let print = fingerprint(&lines);
     for started in launched.iter() {
-        let welcome =
-            MembershipMessage::Welcome { wire_version: WIRE_VERSION, fingerprint: print, table: table.clone() };
+        let welcome = MembershipMessage::Welcome {
+            wire_version: WIRE_VERSION,
+            fingerprint: print,
+            table: table.clone(),
+        };
         node.send_control(started.node, Control::Membership(welcome));
     }
     let mut joining = Joining::new(table, lines, node.now(), JOIN_LIMIT);
@@ -391,7 +396,8 @@ fn launcher_ip(config: &ClusterConfig, launched: &[LaunchedNode]) -> IpAddr {
 /// Six characters that no other run of this machine has at the same time.
 fn unique() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let mixed = (now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed =
+        (now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("{:06x}", mixed >> 40)
 }
 

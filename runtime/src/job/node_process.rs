@@ -43,8 +43,8 @@ pub fn node_process(program: ProgramTable) -> ExitCode {
 
 fn run(program: Arc<ProgramTable>) -> Result<(), String> {
     let blob = launch::read_bootstrap(&mut std::io::stdin().lock()).map_err(|e| e.to_string())?;
-    let bootstrap: Bootstrap =
-        postcard::from_bytes(&blob).map_err(|e| format!("the launcher's first words are not understood: {e}"))?;
+    let bootstrap: Bootstrap = postcard::from_bytes(&blob)
+        .map_err(|e| format!("the launcher's first words are not understood: {e}"))?;
     launch::watch_lifeline(|| std::process::exit(ORPHANED));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("the network thread cannot start: {e}"))?;
@@ -74,7 +74,8 @@ async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), S
     let address = fabric.local_addr();
     launch::announce_ready(&Ready::here(address)).map_err(|e| format!("cannot answer the launcher: {e}"))?;
     gate.joined.notified().await;
-    if let Some(sentence) = gate.refusal.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    let refusal = gate.refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(sentence) = refusal {
         fabric.close(FLUSH).await;
         return Err(sentence);
     }
@@ -187,9 +188,10 @@ impl Gate {
 
     fn settings(&self, pes: usize) -> NodeSettings {
         let allowed = allowed_cores();
-        let cores = self.bootstrap.first_core.map_or_else(Vec::new, |first| {
-            allowed.iter().skip(first as usize).take(pes).copied().collect()
-        });
+        let cores = self
+            .bootstrap
+            .first_core
+            .map_or_else(Vec::new, |first| allowed.iter().skip(first as usize).take(pes).copied().collect());
         let has_room = self.bootstrap.threads_on_host as usize <= allowed.len();
         NodeSettings {
             always_pup: self.bootstrap.always_pup,

@@ -86,7 +86,8 @@ impl Supervisor {
         let (end, told) = watch::channel(None);
         let (exit, exits) = unbounded_channel();
         let (gone, ended) = unbounded_channel();
-        let names = std::iter::once("launcher".into()).chain(launched.iter().map(|n| n.name.clone())).collect();
+        let names =
+            std::iter::once("launcher".into()).chain(launched.iter().map(|n| n.name.clone())).collect();
         let running = launched.len();
         for started in launched {
             tokio::spawn(attend(started, told.clone(), exit.clone(), gone.clone()));

@@ -139,8 +139,7 @@ pub fn listen_ip(configured: Option<IpAddr>, is_all_local: bool) -> IpAddr {
 #[must_use]
 pub fn local_ip_toward(host: &str) -> Option<IpAddr> {
     let remote = (host, 9).to_socket_addrs().ok()?.next()?;
-    let any: SocketAddr =
-        if remote.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let any: SocketAddr = if remote.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
     let socket = UdpSocket::bind(any).ok()?;
     // Connecting a UDP socket only looks up the route; nothing is sent.
     socket.connect(remote).ok()?;
@@ -166,7 +165,9 @@ mod tests {
     fn an_answer_survives_its_line_and_noise_is_not_one() {
         let ready = Ready::here("127.0.0.1:4242".parse().unwrap());
         assert_eq!(Ready::from_line(&ready.to_line().unwrap()), Some(ready.clone()));
-        for noise in ["", "Welcome to fast.example", READY, "metachare-node-ready 1 zz", "metachare-node-ready 1 0é"] {
+        for noise in
+            ["", "Welcome to fast.example", READY, "metachare-node-ready 1 zz", "metachare-node-ready 1 0é"]
+        {
             assert_eq!(Ready::from_line(noise), None);
         }
         assert!(ready.cores > 0 && !ready.cpu_model.is_empty());

@@ -92,7 +92,10 @@ async fn check(node: &NodeConfig, options: &LaunchOptions) -> Result<String, Pro
     }
     let numbers: Vec<u64> = facts.lines().filter_map(|line| line.trim().parse().ok()).collect();
     let [cores, memory_kib, clock_s, disk_kib] = numbers[..] else {
-        return Err(Problem::new("its shell does not say cores, memory and time", "install coreutils and awk there"));
+        return Err(Problem::new(
+            "its shell does not say cores, memory and time",
+            "install coreutils and awk there",
+        ));
     };
     check_room(node, cores, memory_kib << 10)?;
     if disk_kib < 200 << 10 {
@@ -130,8 +133,14 @@ async fn check_program(node: &NodeConfig, options: &LaunchOptions, path: &str) -
     let version = |line: &str| line.split_whitespace().nth(1).map(ToString::to_string);
     match there {
         Some(there) if version(there) == version(&hello_line()) => Ok(()),
-        Some(_) => Err(Problem::new("its `binary` is another version", "put the same version there, or leave `binary` out")),
-        None => Err(Problem::new(format!("{path} there is not this program"), "correct `binary`, or leave it out")),
+        Some(_) => Err(Problem::new(
+            "its `binary` is another version",
+            "put the same version there, or leave `binary` out",
+        )),
+        None => Err(Problem::new(
+            format!("{path} there is not this program"),
+            "correct `binary`, or leave it out",
+        )),
     }
 }
 
@@ -160,7 +169,10 @@ async fn check_udp(node: &NodeConfig, options: &LaunchOptions, path: &str) -> Re
         return Ok(address.ip().to_string());
     }
     let reason = format!("datagrams to {} do not come back", address.ip());
-    Err(Problem::new(reason, "open UDP between the hosts in the firewall, or set `address` to a reachable one"))
+    Err(Problem::new(
+        reason,
+        "open UDP between the hosts in the firewall, or set `address` to a reachable one",
+    ))
 }
 
 /// A number that nobody can guess.

@@ -198,7 +198,11 @@ async fn launch(
         let outcome = tokio::time::timeout(options.start_deadline, once).await.map_err(|_| slow())?;
         match outcome {
             Ok(node) => return Ok(node),
-            Err(error) if attempt < TRIES && config.launch == LaunchMethod::Ssh && ssh::is_transient(&error.reason) => {
+            Err(error)
+                if attempt < TRIES
+                    && config.launch == LaunchMethod::Ssh
+                    && ssh::is_transient(&error.reason) =>
+            {
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
@@ -227,7 +231,8 @@ async fn launch_once(
         let path = stage(config, options).await?;
         ssh::command(config, options, &ssh::start_script(config, &path, "__node"))
     } else {
-        local_command(config).map_err(|e| fail("start", e.to_string(), "check `binary` and `workdir`".into()))?
+        local_command(config)
+            .map_err(|e| fail("start", e.to_string(), "check `binary` and `workdir`".into()))?
     };
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     // The terminal's ctrl-C is for the launcher alone, which then ends the nodes in order.
@@ -266,7 +271,11 @@ async fn launch_once(
 }
 
 fn mend_spawn(is_ssh: bool) -> String {
-    if is_ssh { "install an ssh client".into() } else { "check `binary` and `workdir` in the nodes file".into() }
+    if is_ssh {
+        "install an ssh client".into()
+    } else {
+        "check `binary` and `workdir` in the nodes file".into()
+    }
 }
 
 fn local_command(config: &NodeConfig) -> io::Result<Command> {
@@ -344,7 +353,8 @@ pub(super) async fn run(
             let _ = stdin.write_all(&input).await;
         }
     });
-    let done = child.wait_with_output().await.map_err(|e| fail("connect", e.to_string(), mend_spawn(true)))?;
+    let done =
+        child.wait_with_output().await.map_err(|e| fail("connect", e.to_string(), mend_spawn(true)))?;
     feed.abort();
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());

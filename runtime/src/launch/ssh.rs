@@ -26,9 +26,13 @@ fn words(node: &NodeConfig, options: &LaunchOptions, script: &str) -> Vec<String
         words.push("ssh".into());
     }
     // The connection must fail by itself within seconds of being cut, and never ask anything.
-    for option in
-        ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=1", "ServerAliveCountMax=3", "LogLevel=ERROR"]
-    {
+    for option in [
+        "BatchMode=yes",
+        "ConnectTimeout=10",
+        "ServerAliveInterval=1",
+        "ServerAliveCountMax=3",
+        "LogLevel=ERROR",
+    ] {
         words.extend(["-o".into(), option.into()]);
     }
     words.push("-T".into());

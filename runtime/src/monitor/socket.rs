@@ -40,7 +40,9 @@ pub enum WatchError {
     #[error("several jobs are running: {0}; name one")]
     Several(String),
     /// The job speaks another version.
-    #[error("the job speaks monitor version {theirs}, this program {MONITOR_VERSION}; use the job's own program")]
+    #[error(
+        "the job speaks monitor version {theirs}, this program {MONITOR_VERSION}; use the job's own program"
+    )]
     Version {
         /// Its version.
         theirs: u16,

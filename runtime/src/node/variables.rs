@@ -123,9 +123,9 @@ impl Variables {
     /// What has been added to an accumulator on this node since the last time; nothing remains.
     #[must_use]
     pub fn collect(&self, id: u64) -> Option<Packed> {
-        self.sums.remove(&id).map(|(_, Sum { value, pack })| {
-            pack(&value.into_inner().unwrap_or_else(PoisonError::into_inner))
-        })
+        self.sums
+            .remove(&id)
+            .map(|(_, Sum { value, pack })| pack(&value.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 

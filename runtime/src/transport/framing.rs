@@ -213,9 +213,8 @@ mod tests {
     #[test]
     fn what_is_over_a_limit_is_refused_before_it_is_stored() {
         let limits = FrameLimits { body_bytes: 10, frame_bytes: 20, attachments: 1 };
-        let refused = |frame: &Frame| {
-            Decoder::new(limits).take(bytes_of(std::slice::from_ref(frame)), |_| {}).is_err()
-        };
+        let refused =
+            |frame: &Frame| Decoder::new(limits).take(bytes_of(std::slice::from_ref(frame)), |_| {}).is_err();
         let frame = |body: usize, attachments: &[usize]| Frame {
             body: vec![0; body].into(),
             attachments: attachments.iter().map(|&n| Buffer::zeroed(n)).collect(),

@@ -1,8 +1,8 @@
 //! Who may speak: the launcher is the certificate authority of its run, every node gets a certificate of
 //! it, and every connection is TLS 1.3 with both ends authenticated.
 //!
-//! The authority's key never leaves the launcher and is forgotten with the run, which is what bounds the
-//! validity of certificates; they carry no useful dates, since the clocks of nodes may differ.
+//! The authority's key never leaves the launcher and is forgotten with the run: that is what ends the worth
+//! of a certificate. The dates in it are wide, since a run may be long and the clocks of nodes may differ.
 
 use crate::ids::NodeId;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -13,10 +13,17 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The protocol's name in the handshake.
 const ALPN: &[u8] = b"metachare/1";
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How far the clock of a node may be behind the launcher's.
+const VALID_BEFORE: Duration = DAY.saturating_mul(7);
+/// How long a run may last and still open connections.
+const VALID_AFTER: Duration = DAY.saturating_mul(90);
 
 /// Why certificates or connection settings could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -73,16 +80,24 @@ impl RunAuthority {
         Ok(Self { run_id, issuer: Issuer::new(params, key), ca_der })
     }
 
-    /// A certificate and key for a node of the run.
+    /// A certificate and key for a node of the run, valid from a week ago for three months.
     ///
     /// # Errors
     /// If the system gives no randomness.
     pub fn issue(&self, node: NodeId) -> Result<NodeIdentity, TlsError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.issue_for(node, now.saturating_sub(VALID_BEFORE)..now + VALID_AFTER)
+    }
+
+    /// A certificate that is valid for a span of the time since 1970.
+    pub(super) fn issue_for(&self, node: NodeId, valid: Range<Duration>) -> Result<NodeIdentity, TlsError> {
         let key = KeyPair::generate()?;
+        let epoch = rcgen::date_time_ymd(1970, 1, 1);
         let mut params = CertificateParams::new(vec![name_of(node, &self.run_id)])?;
         params.distinguished_name.push(DnType::CommonName, format!("{node:?} of {}", self.run_id));
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        (params.not_before, params.not_after) = (epoch + valid.start, epoch + valid.end);
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(NodeIdentity {
             run_id: self.run_id.clone(),
@@ -135,18 +150,33 @@ impl NodeIdentity {
         name_of(node, &self.run_id)
     }
 
-    /// Which of the nodes `0..node_count` a certificate, already verified by its chain, belongs to.
-    pub(super) fn node_of(&self, certificate: &CertificateDer<'_>, node_count: u16) -> Option<NodeId> {
+    /// The node that a certificate, already verified by its chain, was issued to.
+    ///
+    /// What looks like a node's name anywhere in it is only a candidate; whether the certificate is valid
+    /// for that name is for the verifier of names to say.
+    pub(super) fn node_of(&self, certificate: &CertificateDer<'_>) -> Option<NodeId> {
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
-        (0..node_count).map(NodeId).find(|node| {
+        let places = certificate.windows(NAME_START.len()).enumerate();
+        let places = places.filter(|(_, window)| *window == NAME_START.as_bytes());
+        let candidates = places.filter_map(|(at, _)| number_at(&certificate[at + NAME_START.len()..]));
+        candidates.map(NodeId).find(|node| {
             let name = ServerName::try_from(self.name_of(*node));
             name.is_ok_and(|name| rustls::client::verify_server_name(&parsed, &name).is_ok())
         })
     }
 }
 
+/// What the names of nodes begin with.
+const NAME_START: &str = "node-";
+
+/// The decimal number at the beginning of `bytes`.
+fn number_at(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.iter().take(6).take_while(|b| b.is_ascii_digit()).count();
+    std::str::from_utf8(&bytes[..digits]).ok()?.parse().ok()
+}
+
 fn name_of(node: NodeId, run_id: &str) -> String {
-    format!("node-{}.{run_id}.metachare", node.0)
+    format!("{NAME_START}{}.{run_id}.metachare", node.0)
 }
 
 /// The run's name as a label of a DNS name.
@@ -175,13 +205,38 @@ mod tests {
     #[test]
     fn a_certificate_names_exactly_its_node() {
         let authority = RunAuthority::new("matmul-12ab").unwrap();
-        let identity = authority.issue(NodeId(7)).unwrap();
-        let certificate = CertificateDer::from(identity.cert_der.clone());
-        assert_eq!(identity.node_of(&certificate, 9), Some(NodeId(7)));
-        assert_eq!(identity.node_of(&certificate, 7), None);
         let other = RunAuthority::new("matmul-other").unwrap().issue(NodeId(7)).unwrap();
-        assert_eq!(other.node_of(&certificate, 9), None);
-        assert_eq!(identity.node_of(&CertificateDer::from(vec![1, 2, 3]), 9), None);
+        for node in [0, 7, 10, 65_535].map(NodeId) {
+            let identity = authority.issue(node).unwrap();
+            let certificate = CertificateDer::from(identity.cert_der.clone());
+            assert_eq!(identity.node_of(&certificate), Some(node));
+            assert_eq!(other.node_of(&certificate), None, "a name of another run means nothing");
+        }
+    }
+
+    #[test]
+    fn a_damaged_certificate_names_nobody_else() {
+        let identity = RunAuthority::new("run").unwrap().issue(NodeId(7)).unwrap();
+        let mut random = 1u64;
+        for _ in 0..10_000 {
+            let mut bytes = identity.cert_der.clone();
+            for _ in 0..3 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = usize::try_from(random >> 33).unwrap() % bytes.len();
+                if random & 1 << 32 == 0 {
+                    bytes.truncate(at + 1)
+                } else {
+                    bytes[at] = random.to_be_bytes()[2]
+                }
+            }
+            let named = identity.node_of(&CertificateDer::from(bytes.clone()));
+            let is_read_as_issued = named.is_none_or(|node| {
+                let name = identity.name_of(node);
+                bytes.windows(name.len()).any(|window| window == name.as_bytes())
+            });
+            assert!(is_read_as_issued, "{named:?}");
+        }
     }
 
     #[test]

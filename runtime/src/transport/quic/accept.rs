@@ -103,7 +103,8 @@ async fn read(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, mut stream: RecvStream
     };
     let mut decoder = Decoder::new(fabric.settings.frames);
     loop {
-        while class != Class::Control && fabric.receiver.backlog_bytes() > fabric.settings.backlog_limit_bytes {
+        while class != Class::Control && fabric.receiver.backlog_bytes() > fabric.settings.backlog_limit_bytes
+        {
             tokio::time::sleep(HOLD).await;
         }
         match stream.read_chunk(CHUNK_BYTES, true).await {

@@ -84,7 +84,10 @@ impl Fabric for QuicFabric {
         let queued = peer.lanes[class as usize].push(frame);
         if queued > self.settings.send_limit_bytes {
             let gib = queued as f64 / f64::from(1 << 30);
-            self.lost(&peer, format!("{gib:.1} GiB wait to be sent to it: this node produces faster than it takes"));
+            self.lost(
+                &peer,
+                format!("{gib:.1} GiB wait to be sent to it: this node produces faster than it takes"),
+            );
         }
     }
 }
@@ -123,9 +126,6 @@ impl QuicFabric {
             strangers: AtomicU64::new(0),
         });
         tokio::spawn(accept::accept_all(Arc::clone(&fabric)));
-        for id in [NodeId::LAUNCHER] {
-            fabric.peer(id);
-        }
         Ok(fabric)
     }
 

@@ -4,7 +4,10 @@ use crate::transport::framing::FrameLimits;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn::congestion::{BbrConfig, CubicConfig};
 use quinn::crypto::rustls::QuicServerConfig;
-use quinn::{EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
+use quinn::{
+    AckFrequencyConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig,
+    VarInt,
+};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -53,6 +56,8 @@ impl Default for LinkSettings {
     }
 }
 
+/// The longest that an acknowledgement is held back.
+const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// Kernel buffers of the socket; the kernel may give less.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
@@ -80,11 +85,15 @@ impl LinkSettings {
         let mut transport = TransportConfig::default();
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(self.datagram_max_bytes);
+        // An acknowledgement per 2 packets, QUIC's default, costs both ends as much as the data at MTU 1500.
+        let mut acknowledge = AckFrequencyConfig::default();
+        acknowledge.ack_eliciting_threshold(VarInt::from_u32(25)).max_ack_delay(Some(ACK_DELAY_MAX));
         let window = VarInt::from_u32(self.stream_window_bytes);
         let all = self.stream_window_bytes.saturating_mul(3);
         transport
             .max_idle_timeout(IdleTimeout::try_from(self.idle_timeout).ok())
             .keep_alive_interval(Some(self.keep_alive))
+            .ack_frequency_config(Some(acknowledge))
             .initial_rtt(Duration::from_millis(50))
             .mtu_discovery_config(Some(discovery))
             .stream_receive_window(window)

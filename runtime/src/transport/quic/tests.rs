@@ -126,15 +126,17 @@ fn frames_of_a_class_arrive_whole_and_in_order_from_all_threads() {
 fn attachments_of_any_length_arrive_intact_and_aligned() {
     let ends = ends(2, &LinkSettings::default());
     let sizes = [0usize, 1, 7, 4096, 4097, 100_003, 5_000_000];
-    let attachments: Vec<Buffer> =
-        sizes.iter().map(|&n| Buffer::from_slice(&(0..n).map(|i| (i * 7 % 251) as u8).collect::<Vec<_>>())).collect();
+    let attachments: Vec<Buffer> = sizes
+        .iter()
+        .map(|&n| Buffer::from_slice(&(0..n).map(|i| (i * 7 % 251) as u8).collect::<Vec<_>>()))
+        .collect();
     let frame = Frame { body: vec![9; 300].into(), attachments };
     for class in [Class::Bulk, Class::Small, Class::Control] {
         ends[0].fabric.send(NodeId(1), class, frame.clone());
         let (from, got_class, got) = ends[1].frame();
         assert_eq!((from, got_class), (NodeId(0), class));
         assert!(got == frame, "a frame changed on its way");
-        assert!(got.attachments.iter().all(|a| a.bytes().as_ptr() as usize % 64 == 0));
+        assert!(got.attachments.iter().all(|a| (a.bytes().as_ptr() as usize).is_multiple_of(64)));
     }
 }
 
@@ -162,7 +164,10 @@ fn a_backlog_holds_the_sender_back_and_lets_go() {
     ends[0].fabric.send(NodeId(1), Class::Small, small(2));
     ends[0].fabric.send(NodeId(1), Class::Control, small(3));
     assert_eq!(ends[1].frame().1, Class::Control);
-    assert!(matches!(ends[1].events.recv_timeout(Duration::from_millis(200)), Err(RecvTimeoutError::Timeout)));
+    assert!(matches!(
+        ends[1].events.recv_timeout(Duration::from_millis(200)),
+        Err(RecvTimeoutError::Timeout)
+    ));
     ends[1].backlog.store(0, Ordering::SeqCst);
     assert_eq!(number(&ends[1].frame().2), 2);
 }
@@ -197,7 +202,10 @@ fn a_peer_that_vanishes_is_reported_once_and_one_that_closes_is_not() {
         Event::Lost(NodeId(1), reason) => assert!(reason.contains("nothing was heard"), "{reason}"),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(ends[0].events.recv_timeout(Duration::from_millis(900)), Err(RecvTimeoutError::Timeout)));
+    assert!(matches!(
+        ends[0].events.recv_timeout(Duration::from_millis(900)),
+        Err(RecvTimeoutError::Timeout)
+    ));
 }
 
 #[test]
@@ -212,7 +220,7 @@ fn strangers_get_nowhere_and_disturb_nothing() {
     stranger.fabric.send(NodeId(1), Class::Small, small(666));
     let started = Instant::now();
     for n in 0..2_000u64 {
-        let noise: Vec<u8> = (0..(n % 1400)).map(|i| (n.wrapping_mul(31) ^ i * 7) as u8).collect();
+        let noise: Vec<u8> = (0..(n % 1400)).map(|i| (n.wrapping_mul(31) ^ (i * 7)) as u8).collect();
         garbage.send_to(&noise, target).unwrap();
         if n % 20 == 0 {
             ends[0].fabric.send(NodeId(1), Class::Small, small(n));
