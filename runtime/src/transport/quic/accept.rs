@@ -56,12 +56,13 @@ async fn admit(fabric: &Arc<QuicFabric>, incoming: Incoming) -> Result<(), Strin
     Ok(())
 }
 
-/// The node that a connection's verified certificate names. Before the table of nodes is known only the
-/// launcher has anything to say.
+/// The node of the run that a connection's verified certificate names. Before the table of nodes is known
+/// every node that the launcher made a certificate for is let in.
 fn identify(fabric: &QuicFabric, connection: &Connection) -> Option<NodeId> {
     let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
-    let node = fabric.identity.node_of(chain.first()?, fabric.node_count().max(1))?;
-    (node != fabric.me).then_some(node)
+    let node = fabric.identity.node_of(chain.first()?)?;
+    let count = fabric.node_count();
+    (node != fabric.me && (count == 0 || node.0 < count)).then_some(node)
 }
 
 /// Reads all streams of a connection until it closes.
