@@ -13,7 +13,7 @@ use crate::timeline::Timeline;
 use runtime::envelope::{Packed, Payload, Target};
 use runtime::ids::PeId;
 use runtime::monitor::wire::NodeSnapshot;
-use runtime::node::{DriverEvent, Node};
+use runtime::node::{DriverEvent, INIT_OVER, Node};
 use runtime::pe::Pe;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -21,6 +21,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
+
+/// Is told the share of the data of each PE.
+type OnShares = Box<dyn Fn(&[f64]) + Send>;
 
 /// How long the driver sleeps at most before it looks again whether something is due.
 const TICK: Duration = Duration::from_millis(100);
@@ -39,6 +42,8 @@ pub struct Driver {
     quiescent: bool,
     rates: HashMap<PeId, f64>,
     pub(crate) timeline: Timeline,
+    /// Told the shares of the PEs when initialisation is over, for viewers.
+    pub(crate) on_shares: Option<OnShares>,
 }
 
 impl fmt::Debug for Driver {
@@ -67,6 +72,7 @@ impl Driver {
             quiescent: false,
             rates: HashMap::new(),
             timeline,
+            on_shares: None,
         }
     }
 
@@ -136,9 +142,13 @@ impl Driver {
     /// # Errors
     /// If the run fails meanwhile.
     pub fn init_over(&mut self) -> Result<(), RunError> {
+        if let Some(tell) = &self.on_shares {
+            tell(&self.timeline.shares);
+        }
         self.quiescence()?;
         let before = self.snapshots()?;
         self.pe.node().set_init_over(true);
+        self.wait_for_variable(INIT_OVER)?;
         self.timeline.begin_timed(before);
         Ok(())
     }

@@ -1,4 +1,32 @@
 //! What a program is written against: chares, their entry methods, proxies, reductions and the driver.
+//!
+//! A *chare* is an object with state and typed entry methods. It lives on one PE (a scheduler thread of a
+//! node), reacts to one message at a time, each to its end, and never blocks. Chares come single, in arrays of
+//! one, two or three dimensions, and in groups (one on every PE, or on every node). The *driver* is a plain
+//! function on the launcher that makes the first chares and may wait for results. The README has a first
+//! program; `examples/stencil2d.rs` a complete one.
+//!
+//! # What is guaranteed of messages
+//!
+//! While no node is lost (a lost node ends the run, named):
+//!
+//! - **Every message is delivered exactly once.** To an element that has not been constructed yet, it waits. To
+//!   a single chare that has been destroyed, it is dropped.
+//! - **One at a time.** Nothing else touches a chare while one of its entry methods runs.
+//! - **Order.** Messages of the same priority from one sender to one chare run in the order sent, if they are of
+//!   the same class: all below 16 KiB, or all of 16 KiB and more. A big message may be overtaken by small ones
+//!   that were sent after it, never by big ones.
+//! - **Priorities** order what waits on a PE: smaller numbers first, 0 is ordinary. They do not interrupt an
+//!   entry method and are not an order across PEs.
+//! - **No order is promised** between messages of different senders, between a broadcast or multicast and a
+//!   message sent directly, and between elements of a broadcast.
+//! - **Reductions** of an array complete in the order in which its elements contribute; each element counts once.
+//!   `contribute_ordered` combines in index order, so that results do not depend on the machines.
+//! - **Readonly values** are on every node before the driver gets their handle; write-once values when their
+//!   callback is called; monotonic variables are eventually the best of all, without a bound on the time.
+//! - **Quiescence** is found only if no entry method ran and no message was anywhere at one moment after the call.
+//!
+//! A program that needs more order numbers its steps and holds early messages in an [`Inbox`].
 
 mod bulk;
 mod callback;
@@ -23,6 +51,11 @@ pub use callback::Callback;
 pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, Reduces};
 pub use ctx::{Ctx, Cx};
 pub use driver::{Driver, Pending};
+/// The README's program is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct ReadmeDoctests;
+
 #[doc(hidden)]
 pub use entries::{entry_method, reducer};
 pub use in_process::InProcess;

@@ -17,8 +17,8 @@ use crate::matrix::{Dtype, generate};
 use chares::{App, KernelCall, Program};
 
 /// Sides of the blocks by which a PE's speed is measured: as large as the work's blocks, but not so large
-/// that one product takes longer than a few milliseconds.
-const KERNEL_SIDE_MAX: usize = 512;
+/// that one product takes longer than some tens of milliseconds on a slow PE.
+const KERNEL_SIDE_MAX: usize = 1280;
 
 /// Adds the application and its chare types to a program.
 #[must_use]

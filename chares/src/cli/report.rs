@@ -150,14 +150,14 @@ impl Report {
         let percent = |p: Option<f64>| p.map_or_else(|| "-".into(), |p| format!("{:.1}%", 100.0 * p));
         let _ = writeln!(
             out,
-            "{:<10} {:>4} {:>6} {:>7} {:>10} {:>8} {:>8} {:>8} {:>9} {:>9}",
+            "{:<10} {:>4} {:>5} {:>6} {:>9} {:>7} {:>7} {:>7} {:>8} {:>8}",
             "node", "PEs", "speed", "share", "compute s", "idle s", "init s", "over. s", "entries", "MB sent"
         );
         for node in &self.nodes {
             let sum = |of: fn(&PeReport) -> f64| node.pes.iter().map(of).sum::<f64>() / node.pes.len() as f64;
             let _ = writeln!(
                 out,
-                "{:<10} {:>4} {:>6.2} {:>7} {:>10.2} {:>8.2} {:>8.2} {:>8.2} {:>9} {:>9.1}",
+                "{:<10} {:>4} {:>5.2} {:>6} {:>9.2} {:>7.2} {:>7.2} {:>7.2} {:>8} {:>8.1}",
                 node.name,
                 node.pes.len(),
                 node.speed,

@@ -111,7 +111,7 @@ fn drive(
     started: Started,
     config: &ClusterConfig,
     options: &RunOptions,
-    hub: &Hub,
+    hub: &Arc<Hub>,
 ) -> Result<(), RunError> {
     let info = hub.info();
     let hash = runtime::launch::hello_line();
@@ -130,16 +130,18 @@ fn drive(
             node.pe_speeds = relative.get(range).map(<[f64]>::to_vec).unwrap_or_default();
         }
     });
+    let viewers = Arc::clone(hub);
+    main.on_shares = Some(Box::new(move |shares| {
+        viewers.describe(|info| {
+            for node in &mut info.nodes {
+                let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+                node.share = shares.get(range).map(|part| part.iter().sum());
+            }
+        });
+    }));
     main.timeline.driven = Some(Instant::now());
     let result = (started.drive)(main);
     main.timeline.finished = Some(Instant::now());
-    let shares = main.timeline.shares.clone();
-    hub.describe(|info| {
-        for node in &mut info.nodes {
-            let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
-            node.share = shares.get(range).map(|part| part.iter().sum());
-        }
-    });
     result
 }
 

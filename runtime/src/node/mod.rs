@@ -3,6 +3,8 @@
 mod router;
 pub mod variables;
 
+pub use router::INIT_OVER;
+
 use crate::codec::{Control, Header, Spread, VariableKind};
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, Target};
@@ -312,7 +314,7 @@ impl Node {
         self.control(NodeId::LAUNCHER, Control::Phase(phase));
     }
 
-    /// Says on every node that initialisation is over.
+    /// Says on every node that initialisation is over; the driver hears `VariableSet` of [`INIT_OVER`] from each.
     pub fn set_init_over(&self, is_over: bool) {
         self.spread(Spread::InitOver(is_over), Packed::default());
     }

@@ -124,7 +124,10 @@ impl Node {
                     self.control(node, Control::VariableSet(id));
                 }
             }
-            Spread::InitOver(is_over) => self.is_init.store(!is_over, Ordering::Relaxed),
+            Spread::InitOver(is_over) => {
+                self.is_init.store(!is_over, Ordering::Relaxed);
+                self.control(NodeId::LAUNCHER, Control::VariableSet(INIT_OVER));
+            }
         }
         Ok(())
     }
@@ -201,6 +204,9 @@ impl Node {
         }
     }
 }
+
+/// Stands for the end of initialisation among the variables that nodes acknowledge; no variable has this number.
+pub const INIT_OVER: u64 = 0;
 
 fn spread_class(what: &Spread, payload: &Packed) -> Class {
     match what {
