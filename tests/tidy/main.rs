@@ -52,11 +52,7 @@ fn packages_depend_only_along_the_arrows() {
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let metadata = serde_json::from_slice(&output.stdout).unwrap();
     assert_none(rules::arrows(&metadata, &BTreeMap::from(ARROWS)));
 }
@@ -65,16 +61,10 @@ fn packages_depend_only_along_the_arrows() {
 fn sans_io_cores_touch_nothing_outside() {
     let files = sources();
     for core in CORES {
-        let gate = files
-            .iter()
-            .find(|file| file.path == core)
-            .unwrap_or_else(|| panic!("{core} is missing"));
+        let gate = files.iter().find(|file| file.path == core).unwrap_or_else(|| panic!("{core} is missing"));
         assert_none(rules::lint_gate(gate));
         let folder = &core[..=core.rfind('/').unwrap()];
-        check(
-            files.iter().filter(|file| file.path.starts_with(folder)),
-            rules::sans_io,
-        );
+        check(files.iter().filter(|file| file.path.starts_with(folder)), rules::sans_io);
     }
 }
 
@@ -135,10 +125,7 @@ fn root() -> PathBuf {
 
 /// The Rust files below a folder; a rule with nothing to look at would prove nothing.
 fn below(folder: &str) -> Vec<SourceFile> {
-    let files: Vec<_> = sources()
-        .into_iter()
-        .filter(|file| file.path.starts_with(folder))
-        .collect();
+    let files: Vec<_> = sources().into_iter().filter(|file| file.path.starts_with(folder)).collect();
     assert!(!files.is_empty(), "there are no Rust files below {folder}");
     files
 }
@@ -157,10 +144,7 @@ fn sources() -> Vec<SourceFile> {
 fn collect(folder: &Path, name: &str, files: &mut Vec<SourceFile>) {
     for entry in std::fs::read_dir(folder).expect("folders of the repository can be read") {
         let entry = entry.expect("folders of the repository can be read");
-        let file_name = entry
-            .file_name()
-            .into_string()
-            .expect("file names here are Unicode");
+        let file_name = entry.file_name().into_string().expect("file names here are Unicode");
         let path = format!("{name}/{file_name}");
         if entry.path().is_dir() && !file_name.starts_with('.') && file_name != "target" {
             collect(&entry.path(), &path, files);

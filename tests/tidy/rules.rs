@@ -14,9 +14,7 @@ pub(crate) struct SourceFile {
 impl SourceFile {
     /// Whether all of it is built for tests and benchmarks only.
     fn is_test(&self) -> bool {
-        self.path
-            .split('/')
-            .any(|name| matches!(name, "tests" | "tests.rs" | "benches"))
+        self.path.split('/').any(|name| matches!(name, "tests" | "tests.rs" | "benches"))
             || self.text.contains("#![cfg(test)]")
     }
 
@@ -35,15 +33,10 @@ impl SourceFile {
 
 /// The visible names of the top level must be exactly `expected`, `target` aside.
 pub(crate) fn top_level(names: &[String], expected: &[&str]) -> Vec<String> {
-    let found: BTreeSet<&str> = names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !name.starts_with('.') && *name != "target")
-        .collect();
+    let found: BTreeSet<&str> =
+        names.iter().map(String::as_str).filter(|name| !name.starts_with('.') && *name != "target").collect();
     let expected: BTreeSet<&str> = expected.iter().copied().collect();
-    let missing = expected
-        .difference(&found)
-        .map(|name| format!("{name} is missing from the top level"));
+    let missing = expected.difference(&found).map(|name| format!("{name} is missing from the top level"));
     let extra = found
         .difference(&expected)
         .map(|name| format!("{name} does not belong on the top level: move it into one of the folders"));
@@ -54,12 +47,8 @@ pub(crate) fn top_level(names: &[String], expected: &[&str]) -> Vec<String> {
 ///
 /// Dependencies for tests alone are free.
 pub(crate) fn arrows(metadata: &serde_json::Value, allowed: &BTreeMap<&str, &[&str]>) -> Vec<String> {
-    let short = |value: &serde_json::Value| {
-        value["name"]
-            .as_str()
-            .unwrap_or_default()
-            .replace("metachare-", "")
-    };
+    let short =
+        |value: &serde_json::Value| value["name"].as_str().unwrap_or_default().replace("metachare-", "");
     let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
     let packages = list(&metadata["packages"]);
     let names: BTreeSet<String> = packages.iter().map(short).collect();
@@ -70,17 +59,13 @@ pub(crate) fn arrows(metadata: &serde_json::Value, allowed: &BTreeMap<&str, &[&s
     for package in &packages {
         let from = short(package);
         let Some(targets) = allowed.get(from.as_str()) else {
-            findings.push(format!(
-                "package {from} has no rule: say in tests/tidy what it may depend on"
-            ));
+            findings.push(format!("package {from} has no rule: say in tests/tidy what it may depend on"));
             continue;
         };
         for dependency in list(&package["dependencies"]) {
             let to = short(&dependency);
             if dependency["kind"] != "dev" && names.contains(&to) && !targets.contains(&to.as_str()) {
-                findings.push(format!(
-                    "{from} must not depend on {to}: the arrows are {allowed:?}"
-                ));
+                findings.push(format!("{from} must not depend on {to}: the arrows are {allowed:?}"));
             }
         }
     }
@@ -106,11 +91,7 @@ pub(crate) fn sans_io(file: &SourceFile) -> Vec<String> {
 pub(crate) fn proto_stands_alone(file: &SourceFile) -> Vec<String> {
     let knows_above =
         |path: &Path<'_>| matches!(path.segments[..], ["crate", "transport" | "pe" | "node", ..]);
-    forbidden_paths(
-        file,
-        knows_above,
-        "the protocol must not know what carries it: return an action instead",
-    )
+    forbidden_paths(file, knows_above, "the protocol must not know what carries it: return an action instead")
 }
 
 /// The load window knows the runtime by its monitor only.
@@ -131,11 +112,7 @@ fn forbidden_paths(file: &SourceFile, forbidden: impl Fn(&Path<'_>) -> bool, why
 pub(crate) fn lint_gate(file: &SourceFile) -> Vec<String> {
     let gate = "#![deny(clippy::disallowed_methods)]";
     let has_gate = source::code_of(&file.text).contains(gate);
-    if has_gate {
-        Vec::new()
-    } else {
-        vec![file.finding(1, &format!("a sans-I/O core starts with {gate}"))]
-    }
+    if has_gate { Vec::new() } else { vec![file.finding(1, &format!("a sans-I/O core starts with {gate}"))] }
 }
 
 /// Files say at their top what they are; a short entry point may do without.
@@ -144,34 +121,21 @@ pub(crate) fn module_docs(file: &SourceFile) -> Vec<String> {
     if excused || file.text.starts_with("//!") {
         return Vec::new();
     }
-    vec![file.finding(
-        1,
-        "the file does not start with //!: say what it is and why it is here",
-    )]
+    vec![file.finding(1, "the file does not start with //!: say what it is and why it is here")]
 }
 
 /// At most 600 lines without inline tests, 800 with them.
 pub(crate) fn length(file: &SourceFile) -> Vec<String> {
     let all = file.text.lines().count();
-    let own = if file.is_test() {
-        0
-    } else {
-        source::without_tests(&source::code_of(&file.text))
-            .lines()
-            .count()
-    };
+    let own =
+        if file.is_test() { 0 } else { source::without_tests(&source::code_of(&file.text)).lines().count() };
     let mut findings = Vec::new();
     if own > 600 {
-        findings.push(file.finding(
-            own,
-            "more than 600 lines without tests: split the file by purpose",
-        ));
+        findings.push(file.finding(own, "more than 600 lines without tests: split the file by purpose"));
     }
     if all > 800 {
-        findings.push(file.finding(
-            all,
-            "more than 800 lines with tests: give the tests a file of their own",
-        ));
+        findings
+            .push(file.finding(all, "more than 800 lines with tests: give the tests a file of their own"));
     }
     findings
 }
@@ -184,17 +148,9 @@ pub(crate) fn no_unwrap(file: &SourceFile) -> Vec<String> {
     let code = source::without_tests(&source::code_of(&file.text));
     source::tokens(&code)
         .windows(4)
-        .filter(|window| {
-            window
-                .iter()
-                .map(|token| token.text)
-                .eq([".", "unwrap", "(", ")"])
-        })
+        .filter(|window| window.iter().map(|token| token.text).eq([".", "unwrap", "(", ")"]))
         .map(|window| {
-            file.finding(
-                window[1].line,
-                "`.unwrap()`: return the error, or `expect` the invariant",
-            )
+            file.finding(window[1].line, "`.unwrap()`: return the error, or `expect` the invariant")
         })
         .collect()
 }
@@ -231,11 +187,7 @@ pub(crate) fn module_names(file: &SourceFile) -> Vec<String> {
 
 /// Types bear the project's words: chare, PE, entry method; not those of other models.
 pub(crate) fn type_names(file: &SourceFile) -> Vec<String> {
-    let foreign = |name: &str| {
-        ["Actor", "Worker", "Handler"]
-            .iter()
-            .any(|suffix| name.ends_with(suffix))
-    };
+    let foreign = |name: &str| ["Actor", "Worker", "Handler"].iter().any(|suffix| name.ends_with(suffix));
     let code = source::code_of(&file.text);
     source::tokens(&code)
         .windows(2)

@@ -133,18 +133,13 @@ pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     for (line, text) in (1..).zip(code.lines()) {
         let mut rest = text.trim_start();
         while !rest.is_empty() {
-            let name = rest
-                .find(|c: char| !c.is_alphanumeric() && c != '_')
-                .unwrap_or(rest.len());
+            let name = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             let length = match name {
                 0 if rest.starts_with("::") => 2,
                 0 => rest.chars().next().map_or(1, char::len_utf8),
                 name => name,
             };
-            found.push(Token {
-                text: &rest[..length],
-                line,
-            });
+            found.push(Token { text: &rest[..length], line });
             rest = rest[length..].trim_start();
         }
     }
@@ -210,10 +205,7 @@ fn imports<'a>(tokens: &[Token<'a>], at: &mut usize, prefix: &[&'a str], found: 
             // The comma, brace or semicolon after the tree belongs to the caller.
             _ => {
                 *at -= usize::from(matches!(token.text, "," | "}" | ";"));
-                found.push(Path {
-                    segments,
-                    line: token.line,
-                });
+                found.push(Path { segments, line: token.line });
                 return;
             }
         }
@@ -238,20 +230,14 @@ mod tests {
         let words: Vec<String> = code_of(text).split_whitespace().map(str::to_owned).collect();
         assert_eq!(words, ["a", "b", "c", "d", "f"]);
         assert_eq!(
-            code_of("r#\"x \" y\"# a br\"z\" b")
-                .split_whitespace()
-                .collect::<Vec<_>>(),
+            code_of("r#\"x \" y\"# a br\"z\" b").split_whitespace().collect::<Vec<_>>(),
             ["a", "b", "b"]
         );
     }
 
     #[test]
     fn lifetimes_and_raw_names_stay() {
-        for code in [
-            "fn f<'a>(x: &'a str, y: &'static str) {}",
-            "let r#type = bar;",
-            "for r in r#mod {}",
-        ] {
+        for code in ["fn f<'a>(x: &'a str, y: &'static str) {}", "let r#type = bar;", "for r in r#mod {}"] {
             assert_eq!(code_of(code), code);
         }
     }
@@ -266,23 +252,14 @@ mod tests {
     #[test]
     fn lines_keep_their_numbers() {
         let text = "/* one\ntwo */\n\"three\nfour\" five";
-        assert_eq!(
-            tokens(&code_of(text)),
-            [Token {
-                text: "five",
-                line: 4
-            }]
-        );
+        assert_eq!(tokens(&code_of(text)), [Token { text: "five", line: 4 }]);
     }
 
     #[test]
     fn test_items_are_removed() {
         let code =
             "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { if c {} } }\nfn d() {}\n#[cfg(test)]\nmod e;\nf";
-        let kept: String = without_tests(code)
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let kept: String = without_tests(code).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(kept, "fn a() {} fn d() {} f");
     }
 
@@ -297,10 +274,7 @@ mod tests {
 
     #[test]
     fn paths_in_code_are_found() {
-        assert_eq!(
-            found("let x = std::net::lookup::<u8>(y::Z, w);"),
-            ["std::net::lookup", "y::Z"]
-        );
+        assert_eq!(found("let x = std::net::lookup::<u8>(y::Z, w);"), ["std::net::lookup", "y::Z"]);
     }
 
     #[test]

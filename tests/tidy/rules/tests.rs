@@ -3,10 +3,7 @@
 use super::*;
 
 fn file(path: &str, text: &str) -> SourceFile {
-    SourceFile {
-        path: path.into(),
-        text: text.into(),
-    }
+    SourceFile { path: path.into(), text: text.into() }
 }
 
 /// How often the rule finds the text broken, as a file of a library.
@@ -74,37 +71,22 @@ fn sans_io_lets_words_and_given_times_pass() {
 
 #[test]
 fn the_protocol_may_not_know_its_carriers() {
-    assert_eq!(
-        count(proto_stands_alone, "use crate::{ids::PeId, transport::Link};"),
-        1
-    );
+    assert_eq!(count(proto_stands_alone, "use crate::{ids::PeId, transport::Link};"), 1);
     assert_eq!(count(proto_stands_alone, "crate::pe::wake();"), 1);
-    assert_eq!(
-        count(proto_stands_alone, "use crate::ids::NodeId; use super::tree;"),
-        0
-    );
+    assert_eq!(count(proto_stands_alone, "use crate::ids::NodeId; use super::tree;"), 0);
 }
 
 #[test]
 fn the_window_sees_the_monitor_only() {
-    assert_eq!(
-        count(only_monitor, "use runtime::monitor::{wire::Snapshot, client};"),
-        0
-    );
-    assert_eq!(
-        count(only_monitor, "use runtime::{monitor::wire, ids::NodeId};"),
-        1
-    );
+    assert_eq!(count(only_monitor, "use runtime::monitor::{wire::Snapshot, client};"), 0);
+    assert_eq!(count(only_monitor, "use runtime::{monitor::wire, ids::NodeId};"), 1);
     assert_eq!(count(only_monitor, "let x = runtime::node::start();"), 1);
     assert_eq!(count(only_monitor, "use runtime;"), 1);
 }
 
 #[test]
 fn a_core_without_its_lint_is_reported() {
-    assert_eq!(
-        count(lint_gate, "//! x\n#![deny(clippy::disallowed_methods)]\n"),
-        0
-    );
+    assert_eq!(count(lint_gate, "//! x\n#![deny(clippy::disallowed_methods)]\n"), 0);
     assert_eq!(count(lint_gate, "//! #![deny(clippy::disallowed_methods)]\n"), 1);
 }
 
@@ -133,33 +115,15 @@ fn a_file_must_not_grow_for_ever() {
 #[test]
 fn unwrap_is_for_tests() {
     assert_eq!(count(no_unwrap, "fn f() { x.unwrap(); y\n    .unwrap() }"), 2);
-    assert_eq!(
-        count(no_unwrap, "// x.unwrap()\nfn f() { x.unwrap_or(\".unwrap()\") }"),
-        0
-    );
-    assert_eq!(
-        count(no_unwrap, "#[cfg(test)]\nmod tests { fn f() { x.unwrap() } }"),
-        0
-    );
-    assert_eq!(
-        count(
-            no_unwrap,
-            "#[cfg(test)]\nmod tests { fn f() {} }\nfn g() { x.unwrap() }"
-        ),
-        1
-    );
+    assert_eq!(count(no_unwrap, "// x.unwrap()\nfn f() { x.unwrap_or(\".unwrap()\") }"), 0);
+    assert_eq!(count(no_unwrap, "#[cfg(test)]\nmod tests { fn f() { x.unwrap() } }"), 0);
+    assert_eq!(count(no_unwrap, "#[cfg(test)]\nmod tests { fn f() {} }\nfn g() { x.unwrap() }"), 1);
     assert!(no_unwrap(&file("chares/tests/order.rs", "fn f() { x.unwrap() }")).is_empty());
 }
 
 #[test]
 fn leftovers_are_reported_even_in_comments() {
-    assert_eq!(
-        count(
-            no_leftovers,
-            concat!("// TO", "DO: later\nlet x = 1; // FIX", "ME\n")
-        ),
-        2
-    );
+    assert_eq!(count(no_leftovers, concat!("// TO", "DO: later\nlet x = 1; // FIX", "ME\n")), 2);
     assert_eq!(count(no_leftovers, "// done\n"), 0);
 }
 
@@ -173,18 +137,6 @@ fn modules_are_named_for_what_they_do() {
 
 #[test]
 fn types_bear_our_words() {
-    assert_eq!(
-        count(
-            type_names,
-            "pub struct LinkActor;\nenum Worker {}\ntrait EntryHandler {}"
-        ),
-        3
-    );
-    assert_eq!(
-        count(
-            type_names,
-            "struct Factory; struct ActorLike; fn worker(x: WorkerGuard) {}"
-        ),
-        0
-    );
+    assert_eq!(count(type_names, "pub struct LinkActor;\nenum Worker {}\ntrait EntryHandler {}"), 3);
+    assert_eq!(count(type_names, "struct Factory; struct ActorLike; fn worker(x: WorkerGuard) {}"), 0);
 }

@@ -4,6 +4,7 @@ use super::{Peer, QuicFabric};
 use crate::frame::{Class, Frame};
 use crate::transport::framing::put_prefix;
 use bytes::{Bytes, BytesMut};
+use quinn::WriteError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -106,11 +107,16 @@ async fn send_all(
     }
     lane.is_open.store(true, Ordering::SeqCst);
     let connection = fabric.connection(peer).await.map_err(|e| e.to_string())?;
-    let mut stream = connection.open_uni().await.map_err(|e| e.to_string())?;
+    // Why a connection ended is known to `read_all`, which reports it.
+    let Ok(mut stream) = connection.open_uni().await else { return Ok(()) };
     let _ = stream.set_priority(priority(class));
-    stream.write_all(&[class as u8]).await.map_err(|e| e.to_string())?;
+    chunks.insert(0, Bytes::copy_from_slice(&[class as u8]));
     loop {
-        stream.write_all_chunks(&mut chunks).await.map_err(|e| e.to_string())?;
+        match stream.write_all_chunks(&mut chunks).await {
+            Ok(()) => {}
+            Err(WriteError::ConnectionLost(_)) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        }
         chunks = lane.take();
         while chunks.is_empty() {
             if lane.is_finishing.load(Ordering::SeqCst) {
