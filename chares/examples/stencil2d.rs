@@ -1,9 +1,6 @@
 //! A user's own program: heat flows over a plate that is cut into blocks, one chare each. Every step a
 //! block sends its edges to its neighbours, and averages its cells when theirs have come.
-
-use chares::{
-    App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Inbox, Max, Placement, Program, RunError,
-};
+use chares::{Max, prelude::*};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -20,14 +17,11 @@ struct Block {
 
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 struct Plate {
-    /// Blocks along each side
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, help = "Blocks along each side")]
     blocks: u32,
-    /// Cells along each side of a block
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, help = "Cells along each side of a block")]
     cells: usize,
-    /// Steps to take
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, help = "Steps to take")]
     steps: u32,
 }
 
@@ -45,11 +39,9 @@ impl Chare for Block {
     type Index = [u32; 2];
     type Init = Plate;
     fn new(plate: Plate, ctx: &mut Ctx<'_, Self>) -> Self {
-        let width = plate.cells + 2;
+        let (width, is_hot) = (plate.cells + 2, ctx.index()[0] == 0);
         let mut cells = vec![0.0; width * width];
-        if ctx.index()[0] == 0 {
-            cells[..width].fill(100.0); // the hot side of the plate
-        }
+        cells[..width].fill(if is_hot { 100.0 } else { 0.0 });
         Self { plate, cells, step: 0, last: 0, done: Callback::ignore(), edges: Inbox::default() }
     }
 }
@@ -73,8 +65,7 @@ impl Block {
     /// Neighbours above, below, left and right, as (that side's number, index).
     fn neighbours(&self, [i, j]: [u32; 2]) -> Vec<(usize, [u32; 2])> {
         let all = [[i.wrapping_sub(1), j], [i + 1, j], [i, j.wrapping_sub(1)], [i, j + 1]];
-        let is_inside = |at: &[u32; 2]| at.iter().all(|&place| place < self.plate.blocks);
-        all.into_iter().enumerate().filter(|(_, at)| is_inside(at)).collect()
+        all.into_iter().enumerate().filter(|(_, at)| at.iter().all(|&p| p < self.plate.blocks)).collect()
     }
 
     /// Places of the cells along a side: our own outermost ones, or the frame beyond them.
@@ -119,12 +110,10 @@ fn drive(main: &mut Driver, plate: Plate) -> Result<(), RunError> {
     let (done, change) = main.pending();
     blocks.broadcast(main, Advance(steps, done));
     let change = change.wait(main)?.0;
-    main.timed_over()?;
     println!("largest change in step {steps}: {change:e}");
-    Ok(())
+    main.timed_over()
 }
 
 fn main() -> std::process::ExitCode {
-    let app = App::new("stencil2d", "Heat on a plate", drive);
-    Program::new("stencil2d", "1.0").chare::<Block>().app(app).main()
+    Program::new("stencil2d", "1.0").chare::<Block>().app(App::new("stencil2d", "Heat", drive)).main()
 }

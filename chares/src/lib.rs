@@ -46,6 +46,14 @@ mod shared;
 mod store;
 mod timeline;
 
+/// What nearly every program needs: `use chares::prelude::*`.
+pub mod prelude {
+    pub use crate::{
+        App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Group, Inbox, Placement, Program,
+        RunError,
+    };
+}
+
 pub use bulk::{Bulk, Number};
 pub use callback::Callback;
 pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, Reduces};
