@@ -136,7 +136,7 @@ fn attachments_of_any_length_arrive_intact_and_aligned() {
         let (from, got_class, got) = ends[1].frame();
         assert_eq!((from, got_class), (NodeId(0), class));
         assert!(got == frame, "a frame changed on its way");
-        assert!(got.attachments.iter().all(|a| (a.bytes().as_ptr() as usize).is_multiple_of(64)));
+        assert!(got.attachments.iter().all(|a| (a.bytes().as_ptr() as usize).is_multiple_of(16)));
     }
 }
 
