@@ -1,1 +1,200 @@
-//! Starts nodes, hosts and networks for the tests, and ends them.
+//! Starts programs, nodes, hosts and networks for the tests, and sees to it that nothing is left of them.
+
+pub mod testbed;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// No wait of a test is longer.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Done {
+    /// Exit code; 128 and the signal's number if a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Done {
+    /// The last line of standard error.
+    #[must_use]
+    pub fn last_error(&self) -> &str {
+        self.stderr.lines().last().unwrap_or_default()
+    }
+}
+
+/// A running program; killed if the test ends before it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+}
+
+/// Starts a program in a folder.
+///
+/// # Panics
+/// If it cannot be started.
+#[must_use]
+pub fn start(command: &mut Command) -> Running {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let stdout = drain(child.stdout.take().expect("it is piped"));
+    let stderr = drain(child.stderr.take().expect("it is piped"));
+    Running { child, stdout, stderr }
+}
+
+/// Reads everything on a thread of its own, so that a full pipe never stops a program.
+fn drain(mut from: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+impl Running {
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("process numbers are small")
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// If it does not end within [`LIMIT`].
+    pub fn done(mut self) -> Done {
+        use std::os::unix::process::ExitStatusExt as _;
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                break status;
+            }
+            assert!(started.elapsed() < LIMIT, "the program did not end");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+        let read = |from: &Receiver<String>| from.recv_timeout(LIMIT).unwrap_or_default();
+        Done { code, stdout: read(&self.stdout), stderr: read(&self.stderr) }
+    }
+
+    /// Waits until `count` of its local nodes run; their processes.
+    ///
+    /// # Panics
+    /// If they do not come within [`LIMIT`].
+    #[must_use]
+    pub fn nodes(&self, count: usize) -> Vec<i32> {
+        wait_for("nodes to start", || {
+            let nodes = children(self.pid());
+            (nodes.len() == count).then_some(nodes)
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until `ready` gives something.
+///
+/// # Panics
+/// If that takes longer than [`LIMIT`].
+pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = ready() {
+            return value;
+        }
+        assert!(started.elapsed() < LIMIT, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends a signal, such as `KILL`.
+///
+/// # Panics
+/// If `kill` cannot be run.
+pub fn signal(pid: i32, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
+    assert!(sent.is_ok(), "kill is not installed");
+}
+
+/// Whether a process is there and not a zombie.
+#[must_use]
+pub fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Node processes whose parent is `parent`.
+fn children(parent: i32) -> Vec<i32> {
+    with_command_line(|pid, words| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        let is_child = rest.split(' ').nth(1) == Some(parent.to_string().as_str());
+        is_child && words.iter().any(|word| word == "__node")
+    })
+}
+
+/// Node processes, of any host of this machine, whose executable's path contains `part`.
+#[must_use]
+pub fn nodes_at(part: &str) -> Vec<i32> {
+    with_command_line(|_, words| words.len() == 2 && words[0].contains(part) && words[1] == "__node")
+}
+
+fn with_command_line(wanted: impl Fn(i32, &[String]) -> bool) -> Vec<i32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok())
+        .filter(|&pid| {
+            let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<String> = bytes
+                .split(|b| *b == 0)
+                .filter(|w| !w.is_empty())
+                .map(|w| String::from_utf8_lossy(w).into())
+                .collect();
+            is_alive(pid) && wanted(pid, &words)
+        })
+        .collect()
+}
+
+/// Writes a file into a folder; its path.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+    path
+}
+
+/// A nodes file with local nodes of so many PEs each, named `a`, `b`, ….
+///
+/// # Panics
+/// If it cannot be written.
+pub fn local_nodes(folder: &Path, pes: &[u32]) -> PathBuf {
+    let node = |(at, pes): (usize, &u32)| {
+        let name = char::from(b'a' + u8::try_from(at).expect("tests have few nodes"));
+        format!("[[node]]\nname = \"{name}\"\npes = {pes}\n")
+    };
+    write(folder, "nodes.toml", &pes.iter().enumerate().map(node).collect::<String>())
+}
+
+/// The number after `words` in a text, such as a result that a program printed.
+#[must_use]
+pub fn after<'a>(text: &'a str, words: &str) -> Option<&'a str> {
+    text.split_once(words)?.1.split_whitespace().next()
+}

@@ -1,0 +1,167 @@
+//! Runs over several hosts, by ssh, with the network and the hosts disturbed.
+
+use harness::testbed::Testbed;
+use harness::{Done, Running, after, nodes_at, start, wait_for, write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A run that has lost a host has ended within this: 4 s of silence, and a second to end.
+const END: Duration = Duration::from_secs(6);
+const HOSTS: &str = r#"
+[defaults]
+cores = 1
+delay = "0.1ms"
+rate = "1gbit"
+[[host]]
+name = "fast"
+cpu = 1.0
+[[host]]
+name = "mid"
+cpu = 0.55
+[[host]]
+name = "slow"
+cpu = 0.25
+"#;
+
+struct Bed {
+    bed: Testbed,
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Bed {
+    /// Hosts, a folder, and a copy of the program whose path is this test's own.
+    fn new(name: &str) -> Option<Self> {
+        let bed = Testbed::up(name, HOSTS)?;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("stencil2d");
+        std::fs::copy(env!("CARGO_BIN_EXE_stencil2d"), &program).unwrap();
+        let node = |host: &str| {
+            format!(
+                "[[node]]\nname = \"{host}\"\nhost = \"{host}\"\npes = 1\nbinary = {:?}\n",
+                program.display().to_string()
+            )
+        };
+        write(folder.path(), "nodes.toml", &["fast", "mid", "slow"].map(node).concat());
+        Some(Self { bed, folder, program })
+    }
+
+    fn start(&self, words: &[&str]) -> Running {
+        let mut command = self.bed.on_launcher(&self.program.to_string_lossy());
+        start(command.args(words).current_dir(self.folder.path()))
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        self.start(words).done()
+    }
+
+    fn part(&self) -> String {
+        self.folder.path().to_string_lossy().into_owned()
+    }
+
+    fn wait_for_nodes(&self) {
+        wait_for("three nodes", || (nodes_at(&self.part()).len() == 3).then_some(()));
+        // The run must have begun, not only its nodes.
+        std::thread::sleep(Duration::from_secs(3));
+    }
+
+    fn assert_nothing_left(&self) {
+        wait_for("the nodes to end", || nodes_at(&self.part()).is_empty().then_some(()));
+    }
+}
+
+const SHORT: [&str; 6] = ["run", "--steps", "300", "--cells", "24", "--quiet"];
+const LONG: [&str; 6] = ["run", "--steps", "10000000", "--cells", "24", "--quiet"];
+
+fn result(done: &Done) -> String {
+    assert_eq!(done.code, 0, "{done:?}");
+    after(&done.stdout, "step 300: ").unwrap().to_string()
+}
+
+#[test]
+fn a_run_over_ssh_gives_the_same_on_a_bad_network_and_with_a_frozen_node() {
+    let Some(bed) = Bed::new("n") else { return };
+    let calm = result(&bed.run(&SHORT));
+    for host in ["fast", "mid", "slow"] {
+        bed.bed.act(&["netem", host, "delay=10ms", "jitter=2ms", "loss=1%"]);
+    }
+    assert_eq!(result(&bed.run(&SHORT)), calm);
+    for host in ["fast", "mid", "slow"] {
+        bed.bed.act(&["netem", host, "none"]);
+    }
+    let running = bed.start(&SHORT);
+    wait_for("three nodes", || (nodes_at(&bed.part()).len() == 3).then_some(()));
+    bed.bed.act(&["freeze", "mid"]);
+    std::thread::sleep(Duration::from_secs(3));
+    bed.bed.act(&["thaw", "mid"]);
+    assert_eq!(result(&running.done()), calm);
+    bed.assert_nothing_left();
+}
+
+#[test]
+fn a_host_that_dies_is_named_and_ends_the_run() {
+    let Some(bed) = Bed::new("d") else { return };
+    for blow in ["kill", "crash"] {
+        let running = bed.start(&LONG);
+        bed.wait_for_nodes();
+        bed.bed.act(&[blow, "slow"]);
+        let struck = Instant::now();
+        let done = running.done();
+        assert!(struck.elapsed() < END, "{blow}: {:?}", struck.elapsed());
+        assert_eq!(done.code, 69, "{blow}: {done:?}");
+        assert!(done.last_error().contains("\"slow\""), "{blow}: {done:?}");
+        bed.assert_nothing_left();
+        bed.bed.act(&["boot", "slow"]);
+    }
+}
+
+#[test]
+fn no_node_outlives_its_launcher_or_its_network() {
+    let Some(bed) = Bed::new("o") else { return };
+    let running = bed.start(&LONG);
+    bed.wait_for_nodes();
+    harness::signal(running.pid(), "KILL");
+    let killed = Instant::now();
+    bed.assert_nothing_left();
+    assert!(killed.elapsed() < END, "{:?}", killed.elapsed());
+    let running = bed.start(&LONG);
+    bed.wait_for_nodes();
+    bed.bed.act(&["cut", "mid"]);
+    let done = running.done();
+    assert_eq!(done.code, 69, "{done:?}");
+    assert!(done.last_error().contains("\"mid\""), "{done:?}");
+    bed.assert_nothing_left();
+}
+
+#[test]
+fn checking_names_what_is_wrong_and_the_program_is_copied_once() {
+    let Some(bed) = Bed::new("c") else { return };
+    let done = bed.run(&["nodes", "check"]);
+    assert!(done.code == 0 && done.stdout.matches(" ok ").count() == 3, "{done:?}");
+    let node = |name: &str, host: &str| format!("[[node]]\nname = \"{name}\"\nhost = \"{host}\"\npes = 1\n");
+    let all = [node("fast", "fast"), node("ghost", "no-such-host"), node("gone", "slow")].concat();
+    write(bed.folder.path(), "mixed.toml", &all);
+    bed.bed.act(&["cut", "slow"]);
+    let done = bed.run(&["nodes", "check", "--nodes", "mixed.toml"]);
+    assert_eq!(done.code, 69, "{done:?}");
+    assert!(done.stdout.contains("fast         ok"), "{done:?}");
+    assert!(done.stdout.contains("correct `host` in the nodes file"), "{done:?}");
+    assert_eq!(done.stdout.matches("mend:").count(), 2, "{done:?}");
+    // `fast` has no `binary` in this file, so the check has copied the program there.
+    let staged = staged_copies(&bed.program);
+    assert_eq!(staged.len(), 1, "{staged:?}");
+    let written = staged[0].metadata().unwrap().modified().unwrap();
+    let words = ["run", "--nodes", "mixed.toml", "--only", "fast", "--steps", "5", "--quiet"];
+    assert_eq!(bed.run(&words).code, 0);
+    assert_eq!(staged[0].metadata().unwrap().modified().unwrap(), written, "it was copied again");
+}
+
+/// Copies of a program in the cache of this user, which all hosts of the bed share.
+fn staged_copies(program: &Path) -> Vec<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))).unwrap();
+    let bytes = std::fs::read(program).unwrap();
+    let folders = std::fs::read_dir(cache.join("metachare/bin")).into_iter().flatten().flatten();
+    let files = folders.map(|folder| folder.path().join("stencil2d"));
+    files.filter(|file| std::fs::read(file).is_ok_and(|copy| copy == bytes)).collect()
+}
