@@ -25,14 +25,67 @@ impl Default for FrameLimits {
     }
 }
 
-/// A frame that breaks a limit; the stream cannot be read any further.
+impl FrameLimits {
+    /// Whether a frame with these lengths is within the limits.
+    ///
+    /// # Errors
+    /// The limit that it breaks.
+    fn check(&self, body: u64, attachments: impl ExactSizeIterator<Item = u64>) -> Result<(), FramingError> {
+        // Its length travels in 4 bytes.
+        let limit = self.body_bytes.min(u64::from(u32::MAX));
+        if body > limit {
+            return Err(FramingError::Body { bytes: body, limit });
+        }
+        let (count, limit) = (attachments.len(), self.attachments);
+        if count > usize::from(limit) {
+            return Err(FramingError::Attachments { count, limit });
+        }
+        let bytes = attachments.fold(body, u64::saturating_add);
+        if bytes > self.frame_bytes {
+            return Err(FramingError::Frame { bytes, limit: self.frame_bytes });
+        }
+        Ok(())
+    }
+
+    /// Whether `frame` is within the limits.
+    ///
+    /// # Errors
+    /// The limit that it breaks.
+    pub fn check_frame(&self, frame: &Frame) -> Result<(), FramingError> {
+        self.check(frame.body.len() as u64, frame.attachments.iter().map(|a| a.len() as u64))
+    }
+}
+
+/// A frame that breaks a limit. A stream that announces one cannot be read any further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of {bytes} bytes with {attachments} attachments is over the limit")]
-pub struct FramingError {
-    /// What it announced.
-    pub bytes: u64,
-    /// What it announced.
-    pub attachments: u16,
+#[non_exhaustive]
+pub enum FramingError {
+    /// Its body is too long.
+    #[error(
+        "the body of a message has {bytes} bytes, over the limit of {limit}; put numbers into a buffer, or send parts"
+    )]
+    Body {
+        /// What it has or announces.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// It has too many attachments.
+    #[error("a message has {count} buffers, over the limit of {limit}; send several messages")]
+    Attachments {
+        /// What it has or announces.
+        count: usize,
+        /// What is allowed.
+        limit: u16,
+    },
+    /// All of it is too long.
+    #[error("a message has {bytes} bytes, over the limit of {limit}; send it in parts")]
+    Frame {
+        /// What it has or announces; `u64::MAX` for all that is longer still.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
 }
 
 const FIXED: usize = 6;
@@ -101,19 +154,19 @@ impl Decoder {
         }
         let mut fixed = &self.prefix[..FIXED];
         let (body_len, count) = (fixed.get_u32_le(), fixed.get_u16_le());
-        let over = |bytes| FramingError { bytes, attachments: count };
-        if count > self.limits.attachments || u64::from(body_len) > self.limits.body_bytes {
-            return Err(over(u64::from(body_len)));
-        }
+        // First without lengths: until these two are found sound, none is waited for.
+        self.limits.check(u64::from(body_len), std::iter::repeat_n(0, usize::from(count)))?;
         if !self.gather(chunk, FIXED + 8 * usize::from(count)) {
             return Ok(false);
         }
         let mut lengths = &self.prefix[FIXED..];
         let lengths: Vec<u64> = (0..count).map(|_| lengths.get_u64_le()).collect();
-        let total = lengths.iter().try_fold(u64::from(body_len), |sum, &len| sum.checked_add(len));
-        let total = total.filter(|&total| total <= self.limits.frame_bytes).ok_or_else(|| over(u64::MAX))?;
-        let sizes: Option<Vec<usize>> = lengths.iter().map(|&len| usize::try_from(len).ok()).collect();
-        let sizes = sizes.ok_or_else(|| over(total))?;
+        self.limits.check(u64::from(body_len), lengths.iter().copied())?;
+        let size = |&bytes| {
+            let limit = usize::MAX as u64;
+            usize::try_from(bytes).map_err(|_| FramingError::Frame { bytes, limit })
+        };
+        let sizes = lengths.iter().map(size).collect::<Result<Vec<usize>, _>>()?;
         self.prefix.clear();
         self.open = Some(Open {
             body_len: body_len as usize,

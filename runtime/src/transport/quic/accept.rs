@@ -1,10 +1,12 @@
 //! Who is let in, and reading what they bring.
 
-use super::{Peer, QuicFabric};
-use crate::frame::Class;
+use super::peer::Peer;
+use super::{ENDED, QuicFabric, UNWANTED, end};
+use crate::frame::{Class, Frame};
 use crate::ids::NodeId;
 use crate::transport::framing::Decoder;
-use quinn::{Connection, ConnectionError, Incoming, ReadError, RecvStream, VarInt};
+use bytes::Bytes;
+use quinn::{Connection, ConnectionError, Incoming, ReadError, ReadExactError, RecvStream};
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +14,8 @@ use std::time::Duration;
 
 /// How often a reader that is held back looks whether the backlog has fallen.
 const HOLD: Duration = Duration::from_millis(1);
-/// Most bytes taken from a stream at once.
-const CHUNK_BYTES: usize = 1 << 20;
+/// Most chunks taken from a stream at once; a chunk is what came in one packet.
+const CHUNKS: usize = 64;
 
 /// Accepts connections until the endpoint closes. Strangers cost a handshake each at most: many at once
 /// must first prove their address, which costs the node nothing.
@@ -49,7 +51,7 @@ async fn admit(fabric: &Arc<QuicFabric>, incoming: Incoming) -> Result<(), Strin
         .map_err(|_| "its handshake took too long".to_string())?
         .map_err(|e| e.to_string())?;
     let Some(node) = identify(fabric, &connection) else {
-        connection.close(VarInt::from_u32(1), b"not a node of this run");
+        connection.close(UNWANTED, b"not a node of this run");
         return Err("its certificate names no node of this run".into());
     };
     fabric.establish(&fabric.peer(node), &connection);
@@ -70,11 +72,10 @@ pub(super) async fn read_all(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, connect
     let closed = loop {
         match connection.accept_uni().await {
             Ok(stream) => {
-                let (fabric, peer, connection) = (Arc::clone(fabric), Arc::clone(peer), connection.clone());
+                let (fabric, peer) = (Arc::clone(fabric), Arc::clone(peer));
                 tokio::spawn(async move {
                     if let Err(reason) = read(&fabric, &peer, stream).await {
                         fabric.lost(&peer, reason);
-                        connection.close(VarInt::from_u32(2), b"not understood");
                     }
                 });
             }
@@ -82,41 +83,52 @@ pub(super) async fn read_all(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, connect
         }
     };
     match closed {
-        // Both say that the run is over there.
+        // This and the next say that the run is over there.
         ConnectionError::LocallyClosed => {}
-        ConnectionError::ApplicationClosed(close) if close.error_code == VarInt::from_u32(0) => {}
-        ConnectionError::TimedOut => {
-            let seconds = fabric.settings.idle_timeout.as_secs_f64();
-            fabric.lost(peer, format!("nothing was heard from it for {seconds} s"));
-        }
-        other => fabric.lost(peer, other.to_string()),
+        // What waits for it has nowhere to go.
+        ConnectionError::ApplicationClosed(close) if close.error_code == ENDED => drop(peer.lose("")),
+        other => fabric.lost(peer, end(&other, &fabric.settings)),
     }
 }
 
 async fn read(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, mut stream: RecvStream) -> Result<(), String> {
     let mut class = [0];
-    stream.read_exact(&mut class).await.map_err(|e| e.to_string())?;
+    match stream.read_exact(&mut class).await {
+        // `read_all` sees the end of the connection and says what it means.
+        Err(ReadExactError::ReadError(ReadError::ConnectionLost(_))) => return Ok(()),
+        other => other.map_err(|e| format!("{:?} opened a stream and said nothing: {e}", peer.id))?,
+    }
     let class = match class[0] {
         0 => Class::Control,
         1 => Class::Small,
         2 => Class::Bulk,
-        other => return Err(format!("it opened a stream of unknown class {other}")),
+        other => return Err(format!("{:?} opened a stream of unknown class {other}", peer.id)),
+    };
+    let deliver = |frame: Frame| {
+        peer.received.add(frame.len_bytes());
+        fabric.receiver.receive(peer.id, class, frame);
     };
     let mut decoder = Decoder::new(fabric.settings.frames);
+    let mut chunks = [const { Bytes::new() }; CHUNKS];
     loop {
-        while class != Class::Control && fabric.receiver.backlog_bytes() > fabric.settings.backlog_limit_bytes
-        {
+        while class != Class::Control && is_behind(fabric) {
             tokio::time::sleep(HOLD).await;
         }
-        match stream.read_chunk(CHUNK_BYTES, true).await {
-            Ok(Some(chunk)) => {
-                let deliver = |frame| fabric.receiver.receive(peer.id, class, frame);
-                decoder.take(chunk.bytes, deliver).map_err(|e| e.to_string())?;
+        match stream.read_chunks(&mut chunks).await {
+            Ok(Some(count)) => {
+                for chunk in chunks.iter_mut().take(count) {
+                    let taken = decoder.take(std::mem::take(chunk), deliver);
+                    taken.map_err(|e| format!("{:?} sent what it must not: {e}", peer.id))?;
+                }
             }
             Ok(None) => return Ok(()),
-            // `read_all` sees the end of the connection and says what it means.
             Err(ReadError::ConnectionLost(_)) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         }
     }
+}
+
+/// Whether this node's PEs must catch up before more is read for them.
+fn is_behind(fabric: &QuicFabric) -> bool {
+    fabric.receiver.backlog_bytes() > fabric.settings.backlog_limit_bytes
 }

@@ -1,12 +1,13 @@
 //! What waits to be sent to a peer in one class, and the task that sends it.
 
-use super::{Peer, QuicFabric};
+use super::QuicFabric;
+use super::peer::Peer;
 use crate::frame::{Class, Frame};
 use crate::transport::framing::put_prefix;
 use bytes::{Bytes, BytesMut};
-use quinn::WriteError;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use quinn::{SendStream, WriteError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Attachments up to this size are copied behind their body; larger ones are sent from where they are.
@@ -27,57 +28,98 @@ pub(super) struct Lane {
 struct Queue {
     chunks: Vec<Bytes>,
     tail: BytesMut,
-    bytes: u64,
+    /// Of `chunks`.
+    chunk_bytes: u64,
+}
+
+impl Queue {
+    fn len_bytes(&self) -> u64 {
+        self.chunk_bytes + self.tail.len() as u64
+    }
+
+    fn cut(&mut self) {
+        if !self.tail.is_empty() {
+            let head = self.tail.split().freeze();
+            self.put(head);
+        }
+    }
+
+    fn put(&mut self, chunk: Bytes) {
+        self.chunk_bytes += chunk.len() as u64;
+        self.chunks.push(chunk);
+    }
 }
 
 impl Lane {
-    /// Adds a frame; says how many bytes wait now.
-    pub(super) fn push(&self, frame: Frame) -> u64 {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = queue.bytes == 0;
-        queue.bytes += frame.len_bytes() as u64 + 6;
+    /// Adds a frame, and its bytes to the count `queued`; says how many these are now.
+    pub(super) fn push(&self, frame: Frame, queued: &AtomicU64) -> u64 {
+        let mut queue = self.lock();
+        let before = queue.len_bytes();
         put_prefix(&frame, &mut queue.tail);
         queue.tail.extend_from_slice(&frame.body);
         for attachment in frame.attachments {
             if attachment.len() <= COPY_MAX_BYTES {
                 queue.tail.extend_from_slice(attachment.bytes());
             } else {
-                let head = queue.tail.split().freeze();
-                queue.chunks.push(head);
-                queue.chunks.push(Bytes::from_owner(attachment));
+                queue.cut();
+                queue.put(Bytes::from_owner(attachment));
             }
         }
-        let bytes = queue.bytes;
+        let added = queue.len_bytes() - before;
+        // While the queue is locked, so that nobody subtracts before this is added.
+        let total = queued.fetch_add(added, Ordering::Relaxed) + added;
         drop(queue);
-        if was_empty {
+        if before == 0 {
+            // Waking a sleeping thread is dear: once per batch, not once per frame.
             self.filled.notify_one();
         }
-        bytes
+        total
     }
 
-    fn take(&self) -> Vec<Bytes> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.bytes = 0;
-        let mut chunks = std::mem::take(&mut queue.chunks);
-        if !queue.tail.is_empty() {
-            chunks.push(queue.tail.split().freeze());
-        }
-        chunks
+    fn take<'a>(&self, queued: &'a AtomicU64) -> Batch<'a> {
+        let mut queue = self.lock();
+        queue.cut();
+        queue.chunk_bytes = 0;
+        Batch { chunks: std::mem::take(&mut queue.chunks), queued }
+    }
+
+    /// Forgets what waits; the task that sends ends.
+    pub(super) fn drop_all(&self, queued: &AtomicU64) {
+        let mut queue = self.lock();
+        queued.fetch_sub(queue.len_bytes(), Ordering::Relaxed);
+        *queue = Queue::default();
+        drop(queue);
+        self.is_finishing.store(true, Ordering::SeqCst);
+        self.filled.notify_one();
     }
 
     /// Waits until everything queued has arrived at the other end. The lane takes no more.
     pub(super) async fn finish(&self) {
-        self.is_finishing.store(true, Ordering::SeqCst);
         let finished = self.finished.notified();
-        if !self.is_open.load(Ordering::SeqCst) && self.queue_is_empty() {
+        self.is_finishing.store(true, Ordering::SeqCst);
+        if !self.is_open.load(Ordering::SeqCst) && self.lock().len_bytes() == 0 {
             return;
         }
         self.filled.notify_one();
         finished.await;
     }
 
-    fn queue_is_empty(&self) -> bool {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).bytes == 0
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What gathered since the last time, when something has; nothing once the lane is finished.
+    async fn next<'a>(&self, queued: &'a AtomicU64) -> Option<Batch<'a>> {
+        loop {
+            let batch = self.take(queued);
+            if !batch.chunks.is_empty() {
+                return Some(batch);
+            }
+            if self.is_finishing.load(Ordering::SeqCst) {
+                return None;
+            }
+            self.filled.notified().await;
+        }
     }
 }
 
@@ -97,36 +139,58 @@ async fn send_all(
     lane: &Lane,
     class: Class,
 ) -> Result<(), String> {
-    let mut chunks = lane.take();
-    while chunks.is_empty() {
-        if lane.is_finishing.load(Ordering::SeqCst) {
-            return Ok(());
-        }
-        lane.filled.notified().await;
-        chunks = lane.take();
-    }
+    let Some(mut batch) = lane.next(&peer.queued_bytes).await else { return Ok(()) };
     lane.is_open.store(true, Ordering::SeqCst);
     let connection = fabric.connection(peer).await.map_err(|e| e.to_string())?;
     // Why a connection ended is known to `read_all`, which reports it.
     let Ok(mut stream) = connection.open_uni().await else { return Ok(()) };
+    // Fails only for a stream that is closed, which the next write finds out.
     let _ = stream.set_priority(priority(class));
-    chunks.insert(0, Bytes::copy_from_slice(&[class as u8]));
+    batch.begin_with(class as u8);
     loop {
-        match stream.write_all_chunks(&mut chunks).await {
+        match batch.write(&mut stream).await {
             Ok(()) => {}
             Err(WriteError::ConnectionLost(_)) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         }
-        chunks = lane.take();
-        while chunks.is_empty() {
-            if lane.is_finishing.load(Ordering::SeqCst) {
-                let _ = stream.finish();
-                let _ = stream.stopped().await;
-                return Ok(());
-            }
-            lane.filled.notified().await;
-            chunks = lane.take();
+        let Some(more) = lane.next(&peer.queued_bytes).await else { break };
+        batch = more;
+    }
+    // An error says that the connection is over, then nothing is left to wait for.
+    let _ = stream.finish();
+    let _ = stream.stopped().await;
+    Ok(())
+}
+
+/// What was taken from a lane to be written together, counted off as it goes, or when it is given up.
+struct Batch<'a> {
+    chunks: Vec<Bytes>,
+    queued: &'a AtomicU64,
+}
+
+impl Batch<'_> {
+    fn begin_with(&mut self, byte: u8) {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        self.chunks.insert(0, Bytes::copy_from_slice(&[byte]));
+    }
+
+    /// Hands the chunks to QUIC as fast as its windows permit.
+    async fn write(&mut self, stream: &mut SendStream) -> Result<(), WriteError> {
+        let mut at = 0;
+        while at < self.chunks.len() {
+            // Leaves of each chunk what it did not take.
+            let written = stream.write_chunks(&mut self.chunks[at..]).await?;
+            self.queued.fetch_sub(written.bytes as u64, Ordering::Relaxed);
+            at += written.chunks;
         }
+        Ok(())
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let left = self.chunks.iter().map(|chunk| chunk.len() as u64).sum();
+        self.queued.fetch_sub(left, Ordering::Relaxed);
     }
 }
 

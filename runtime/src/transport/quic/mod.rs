@@ -5,27 +5,39 @@
 //! windows then stop the sender's stream, and what the sender's chares go on producing waits in its memory,
 //! up to a limit past which the run ends with a sentence. No PE ever waits for a link, so backlogs always
 //! fall again and there is nothing to deadlock.
+//!
+//! Nothing here blocks or waits by itself: the tasks run on whatever current-thread runtime called
+//! [`QuicFabric::bind`]. How its thread waits for packets, asleep or spinning, is for its owner to decide.
 
 mod accept;
 mod lane;
+mod peer;
 mod settings;
 
 use super::tls::{NodeIdentity, TlsError};
 use crate::frame::{Class, Fabric, Frame, Receiver};
 use crate::ids::NodeId;
 use dashmap::DashMap;
-use lane::Lane;
-use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Connection, Endpoint, TokioRuntime, VarInt};
-pub use settings::LinkSettings;
+use peer::Peer;
+use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, TokioRuntime, VarInt};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+
+pub use peer::LinkStats;
+pub use settings::LinkSettings;
+
+/// How connections are closed: the run is over here.
+const ENDED: VarInt = VarInt::from_u32(0);
+/// The other end is not a node that this one talks to.
+const UNWANTED: VarInt = VarInt::from_u32(1);
+/// The link cannot go on, for the reason given.
+const BROKEN: VarInt = VarInt::from_u32(2);
 
 /// Why a link or an endpoint does not come up.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +49,9 @@ pub enum LinkError {
     /// The certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Nobody said where the node is.
-    #[error("the address of {0:?} is not known")]
-    NoAddress(NodeId),
+    /// Nobody answers there.
+    #[error("nobody answered at {0}")]
+    NoAnswer(SocketAddr),
     /// The connection did not come up.
     #[error("the connection was not made: {0}")]
     Connection(String),
@@ -47,6 +59,8 @@ pub enum LinkError {
 
 /// The connections of one node.
 pub struct QuicFabric {
+    /// For the tasks that a call of `send` starts.
+    this: Weak<Self>,
     me: NodeId,
     identity: NodeIdentity,
     endpoint: Endpoint,
@@ -66,28 +80,29 @@ impl fmt::Debug for QuicFabric {
     }
 }
 
-/// The other end of a link.
-struct Peer {
-    id: NodeId,
-    lanes: [Lane; 3],
-    connection: Mutex<Option<Connection>>,
-    /// Told when `connection` is set.
-    established: Notify,
-    is_dialling: tokio::sync::Mutex<()>,
-    is_served: AtomicBool,
-    is_lost: AtomicBool,
-}
-
 impl Fabric for QuicFabric {
+    /// Drops the frame if the link is lost, which was reported, or the fabric is closing.
     fn send(&self, to: NodeId, class: Class, frame: Frame) {
         let peer = self.peer(to);
-        let queued = peer.lanes[class as usize].push(frame);
-        if queued > self.settings.send_limit_bytes {
-            let gib = queued as f64 / f64::from(1 << 30);
-            self.lost(
-                &peer,
-                format!("{gib:.1} GiB wait to be sent to it: this node produces faster than it takes"),
+        if peer.is_lost() || self.is_closing.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = self.settings.frames.check_frame(&frame) {
+            return self.lost(&peer, format!("{:?} cannot send to {to:?}: {error}", self.me));
+        }
+        peer.sent.add(frame.len_bytes());
+        let queued = peer.lanes[class as usize].push(frame, &peer.queued_bytes);
+        self.serve(&peer);
+        let limit = self.settings.send_limit_bytes;
+        if queued > limit {
+            let reason = format!(
+                "{:?} produces faster than {to:?} takes: {} wait on the link, over its limit of {}; send less at \
+                 a time, or wait for answers",
+                self.me,
+                Size(queued),
+                Size(limit)
             );
+            self.lost(&peer, reason);
         }
     }
 }
@@ -109,10 +124,10 @@ impl QuicFabric {
         let server = settings.server(server);
         let runtime = Arc::new(TokioRuntime);
         let endpoint = Endpoint::new(settings.endpoint(), Some(server), socket, runtime)?;
-        let client: Arc<QuicClientConfig> = Arc::new(client);
-        let mut client = ClientConfig::new(client);
+        let mut client = ClientConfig::new(Arc::new(client));
         client.transport_config(settings.transport());
-        let fabric = Arc::new(Self {
+        let fabric = Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             me,
             identity: identity.clone(),
             endpoint,
@@ -136,13 +151,9 @@ impl QuicFabric {
     }
 
     /// Tells where the nodes are, by id; a node without an address is never dialled, it dials us.
-    pub fn set_addresses(self: &Arc<Self>, addresses: Vec<Option<SocketAddr>>) {
+    pub fn set_addresses(&self, addresses: Vec<Option<SocketAddr>>) {
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
-        let count = self.node_count();
-        for id in (0..count).map(NodeId).filter(|id| *id != self.me) {
-            let peer = self.peer(id);
-            self.serve(&peer);
-        }
+        self.peers.iter().for_each(|peer| peer.changed.notify_waiters());
     }
 
     /// Opens the connection to a node.
@@ -160,18 +171,34 @@ impl QuicFabric {
         self.strangers.load(Ordering::Relaxed)
     }
 
-    /// Sends what is queued, as far as `limit` permits, and closes all connections. Links that break from
-    /// now on are not reported.
-    pub async fn close(self: &Arc<Self>, limit: Duration) {
+    /// What went over the link to `peer`; all zero if there is none.
+    #[must_use]
+    pub fn stats(&self, peer: NodeId) -> LinkStats {
+        self.peers.get(&peer).map_or_else(LinkStats::default, |peer| peer.stats())
+    }
+
+    /// What went over all links together.
+    #[must_use]
+    pub fn total_stats(&self) -> LinkStats {
+        self.peers.iter().fold(LinkStats::default(), |sum, peer| sum.plus(peer.stats()))
+    }
+
+    /// Sends what is queued, as far as `limit` permits, and closes all connections. What is sent from now on
+    /// is dropped; links that break from now on are not reported.
+    pub async fn close(&self, limit: Duration) {
         self.is_closing.store(true, Ordering::SeqCst);
         let peers: Vec<Arc<Peer>> = self.peers.iter().map(|p| Arc::clone(&p)).collect();
         let flush = async {
-            for lane in peers.iter().flat_map(|p| &p.lanes) {
-                lane.finish().await;
+            for peer in peers.iter().filter(|peer| !peer.is_lost()) {
+                for lane in &peer.lanes {
+                    lane.finish().await;
+                }
             }
         };
-        let _ = tokio::time::timeout(limit, flush).await;
-        self.endpoint.close(VarInt::from_u32(0), b"end");
+        if tokio::time::timeout(limit, flush).await.is_err() {
+            tracing::debug!("{:?} closes with {} unsent", self.me, Size(self.total_stats().queued_bytes));
+        }
+        self.endpoint.close(ENDED, b"end");
         let _ = tokio::time::timeout(Duration::from_millis(200), self.endpoint.wait_idle()).await;
     }
 
@@ -181,27 +208,21 @@ impl QuicFabric {
     }
 
     fn peer(&self, id: NodeId) -> Arc<Peer> {
-        let make = || {
-            Arc::new(Peer {
-                id,
-                lanes: [Lane::default(), Lane::default(), Lane::default()],
-                connection: Mutex::default(),
-                established: Notify::new(),
-                is_dialling: tokio::sync::Mutex::default(),
-                is_served: AtomicBool::new(false),
-                is_lost: AtomicBool::new(false),
-            })
-        };
-        Arc::clone(&self.peers.entry(id).or_insert_with(make))
+        // Nearly always it is there, and looking holds up nobody else who looks.
+        if let Some(peer) = self.peers.get(&id) {
+            return Arc::clone(&peer);
+        }
+        Arc::clone(&self.peers.entry(id).or_insert_with(|| Arc::new(Peer::new(id))))
     }
 
     /// Starts the tasks that empty the lanes to a peer, once. They dial when there is something to send.
-    fn serve(self: &Arc<Self>, peer: &Arc<Peer>) {
-        if peer.is_served.swap(true, Ordering::SeqCst) {
+    fn serve(&self, peer: &Arc<Peer>) {
+        if peer.is_served.load(Ordering::Relaxed) || peer.is_served.swap(true, Ordering::SeqCst) {
             return;
         }
+        let Some(this) = self.this.upgrade() else { return };
         for class in [Class::Control, Class::Small, Class::Bulk] {
-            let (fabric, peer) = (Arc::clone(self), Arc::clone(peer));
+            let (fabric, peer) = (Arc::clone(&this), Arc::clone(peer));
             self.runtime.spawn(async move { lane::empty(&fabric, &peer, class).await });
         }
     }
@@ -209,26 +230,39 @@ impl QuicFabric {
     /// The connection to a peer; dials if there is none and the peer can be dialled.
     async fn connection(self: &Arc<Self>, peer: &Arc<Peer>) -> Result<Connection, LinkError> {
         loop {
-            if let Some(connection) = peer.current() {
+            let mut changed = pin!(peer.changed.notified());
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            if let Some(connection) = peer.connection() {
                 return Ok(connection);
             }
-            let established = peer.established.notified();
-            let address = self.address(peer.id);
-            let Some(address) = address else {
-                established.await;
+            let Some(address) = self.address(peer.id) else {
+                changed.await;
                 continue;
             };
             let _only_one = peer.is_dialling.lock().await;
-            if let Some(connection) = peer.current() {
+            if let Some(connection) = peer.connection() {
                 return Ok(connection);
             }
-            let name = self.identity.name_of(peer.id);
-            let failed = |error: &dyn fmt::Display| LinkError::Connection(error.to_string());
-            let dialled = self.endpoint.connect_with(self.client.clone(), address, &name);
-            let connection = dialled.map_err(|e| failed(&e))?.await.map_err(|e| failed(&e))?;
-            self.establish(peer, &connection);
-            return Ok(connection);
+            return match self.dial(peer.id, address).await {
+                Ok(connection) => {
+                    self.establish(peer, &connection);
+                    Ok(connection)
+                }
+                // It may have reached us while we did not reach it.
+                Err(error) => peer.connection().ok_or(error),
+            };
         }
+    }
+
+    async fn dial(&self, to: NodeId, address: SocketAddr) -> Result<Connection, LinkError> {
+        let name = self.identity.name_of(to);
+        let dialled = self.endpoint.connect_with(self.client.clone(), address, &name);
+        let connecting = dialled.map_err(|e| LinkError::Connection(e.to_string()))?;
+        connecting.await.map_err(|error| match error {
+            ConnectionError::TimedOut => LinkError::NoAnswer(address),
+            error => LinkError::Connection(end(&error, &self.settings)),
+        })
     }
 
     fn address(&self, id: NodeId) -> Option<SocketAddr> {
@@ -238,29 +272,45 @@ impl QuicFabric {
 
     /// A connection to a peer is up, dialled or accepted: read what it brings, send on it if it is the first.
     fn establish(self: &Arc<Self>, peer: &Arc<Peer>, connection: &Connection) {
-        peer.lock().get_or_insert_with(|| connection.clone());
-        peer.established.notify_waiters();
-        self.serve(peer);
+        if peer.is_lost() || !peer.add(connection) {
+            return connection.close(UNWANTED, b"this link was lost, or has too many connections");
+        }
         let (fabric, peer, connection) = (Arc::clone(self), Arc::clone(peer), connection.clone());
         self.runtime.spawn(async move { accept::read_all(&fabric, &peer, &connection).await });
     }
 
-    /// Reports a broken link, once.
+    /// Reports a broken link, once, and is done with it.
     fn lost(&self, peer: &Peer, reason: String) {
-        let is_news = !peer.is_lost.swap(true, Ordering::SeqCst);
-        if is_news && !self.is_closing.load(Ordering::SeqCst) {
+        if !self.is_closing.load(Ordering::SeqCst) && peer.lose(&reason) {
             self.receiver.link_lost(peer.id, reason);
         }
     }
 }
 
-impl Peer {
-    fn current(&self) -> Option<Connection> {
-        self.lock().clone()
+/// Why a connection is over, for people.
+fn end(error: &ConnectionError, settings: &LinkSettings) -> String {
+    match error {
+        ConnectionError::TimedOut => {
+            format!("nothing was heard from it for {} s", settings.idle_timeout.as_secs_f64())
+        }
+        ConnectionError::ApplicationClosed(close) => {
+            // Said by a node of the run, but it ends up on a terminal.
+            let reason = String::from_utf8_lossy(&close.reason);
+            format!("it gave the link up: {}", reason.replace(char::is_control, " "))
+        }
+        ConnectionError::Reset => "its process is another one than before".into(),
+        ConnectionError::LocallyClosed => "the link was closed here".into(),
+        other => other.to_string(),
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+/// A number of bytes, for people.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = if self.0 >= 1 << 30 { (1u64 << 30, "GiB") } else { (1 << 20, "MiB") };
+        write!(f, "{:.1} {name}", self.0 as f64 / unit as f64)
     }
 }
 

@@ -21,13 +21,15 @@ pub struct LinkSettings {
     pub idle_timeout: Duration,
     /// An idle link says that it is alive so often. Default 500 ms.
     pub keep_alive: Duration,
-    /// Bytes that one stream may have under way. Default 16 MiB.
+    /// Bytes that one stream may have under way. Default 4 MiB: as much as the socket's buffer holds. With
+    /// more, bursts overflow it, and QUIC takes the loss for a path that swallows big datagrams.
     pub stream_window_bytes: u32,
     /// Bytes that wait for this node's PEs before it stops reading. Default 1 GiB.
     pub backlog_limit_bytes: u64,
-    /// Bytes that may wait for one peer and class; past it the run ends. Default 8 GiB.
+    /// Bytes that may wait for one peer; past it the link is given up, which ends the run. Default 8 GiB.
     pub send_limit_bytes: u64,
-    /// Largest datagram that MTU discovery tries. Default 65,000: finds jumbo frames and loopback.
+    /// Largest datagram that MTU discovery tries, 1,200 to 6,500 bytes. Default 6,500: good for jumbo frames
+    /// and loopback.
     pub datagram_max_bytes: u16,
     /// BBR instead of Cubic, for wide-area links with loss.
     pub is_wide_area: bool,
@@ -44,10 +46,10 @@ impl Default for LinkSettings {
         Self {
             idle_timeout: Duration::from_secs(4),
             keep_alive: Duration::from_millis(500),
-            stream_window_bytes: 16 << 20,
+            stream_window_bytes: 4 << 20,
             backlog_limit_bytes: 1 << 30,
             send_limit_bytes: 8 << 30,
-            datagram_max_bytes: 65_000,
+            datagram_max_bytes: DATAGRAM_MAX_BYTES,
             is_wide_area: false,
             frames: FrameLimits::default(),
             handshakes: 64,
@@ -56,6 +58,12 @@ impl Default for LinkSettings {
     }
 }
 
+/// Ten such datagrams fit into one call of the system, which takes 64 KiB; quinn hands it ten at a time. Any
+/// larger ones the system refuses all together, without a word to anybody, and the link starves.
+const DATAGRAM_MAX_BYTES: u16 = 6_500;
+/// How long a link stays with small datagrams after it took a burst of losses for a path that has become
+/// narrower.
+const MTU_AGAIN: Duration = Duration::from_secs(5);
 /// The longest that an acknowledgement is held back.
 const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// Kernel buffers of the socket; the kernel may give less.
@@ -71,7 +79,15 @@ impl LinkSettings {
     }
 
     pub(super) fn endpoint(&self) -> EndpointConfig {
-        EndpointConfig::default()
+        let mut endpoint = EndpointConfig::default();
+        // What this end takes is also as far as the other's MTU discovery goes; by default an Ethernet frame.
+        // Refused below QUIC's least datagram, and then the default is right.
+        let _ = endpoint.max_udp_payload_size(self.datagram_bytes());
+        endpoint
+    }
+
+    fn datagram_bytes(&self) -> u16 {
+        self.datagram_max_bytes.min(DATAGRAM_MAX_BYTES)
     }
 
     pub(super) fn server(&self, crypto: QuicServerConfig) -> ServerConfig {
@@ -84,7 +100,7 @@ impl LinkSettings {
     pub(super) fn transport(&self) -> Arc<TransportConfig> {
         let mut transport = TransportConfig::default();
         let mut discovery = MtuDiscoveryConfig::default();
-        discovery.upper_bound(self.datagram_max_bytes);
+        discovery.upper_bound(self.datagram_bytes()).black_hole_cooldown(MTU_AGAIN);
         // An acknowledgement per 2 packets, QUIC's default, costs both ends as much as the data at MTU 1500.
         let mut acknowledge = AckFrequencyConfig::default();
         acknowledge.ack_eliciting_threshold(VarInt::from_u32(25)).max_ack_delay(Some(ACK_DELAY_MAX));

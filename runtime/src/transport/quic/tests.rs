@@ -7,6 +7,7 @@ use crate::transport::tls::RunAuthority;
 use std::sync::mpsc::{Receiver as Events, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
+use tokio::sync::Notify;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -73,6 +74,15 @@ impl End {
     }
 }
 
+impl End {
+    fn lost(&self, peer: NodeId) -> String {
+        match self.next() {
+            Event::Lost(lost, reason) if lost == peer => reason,
+            other => panic!("instead of the loss of {peer:?}: {other:?}"),
+        }
+    }
+}
+
 impl Drop for End {
     fn drop(&mut self) {
         self.stop.notify_one();
@@ -87,6 +97,14 @@ fn ends(count: u16, settings: &LinkSettings) -> Vec<End> {
     let addresses: Vec<_> = ends.iter().map(|e| Some(e.fabric.local_addr())).collect();
     ends.iter().for_each(|e| e.fabric.set_addresses(addresses.clone()));
     ends
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < LIMIT, "not within the deadline: {what}");
+        std::thread::yield_now();
+    }
 }
 
 fn small(n: u64) -> Frame {
@@ -194,10 +212,8 @@ fn a_peer_that_vanishes_is_reported_once_and_one_that_closes_is_not() {
     }
     // Dropping the runtime without closing is what a killed process looks like from outside.
     drop(ends.remove(1));
-    match ends[0].next() {
-        Event::Lost(NodeId(1), reason) => assert!(reason.contains("nothing was heard"), "{reason}"),
-        other => panic!("{other:?}"),
-    }
+    let reason = ends[0].lost(NodeId(1));
+    assert!(reason.contains("nothing was heard"), "{reason}");
     assert!(matches!(
         ends[0].events.recv_timeout(Duration::from_millis(900)),
         Err(RecvTimeoutError::Timeout)
@@ -225,21 +241,28 @@ fn strangers_get_nowhere_and_disturb_nothing() {
     }
     assert!(matches!(stranger.next(), Event::Lost(NodeId(1), _)), "a wrong certificate is refused");
     assert!(started.elapsed() < LIMIT);
-    while ends[1].fabric.strangers() == 0 {
-        assert!(started.elapsed() < LIMIT, "the refused handshake is counted");
-        std::thread::yield_now();
-    }
+    until("the refused handshake is counted", || ends[1].fabric.strangers() > 0);
 }
 
 #[test]
-fn a_frame_over_the_limit_closes_the_link_by_name() {
+fn a_frame_over_the_limit_is_refused_at_home_and_abroad_by_name() {
+    let over = || Frame { body: vec![0; 101].into(), attachments: vec![] };
     let frames = FrameLimits { body_bytes: 100, ..FrameLimits::default() };
-    let ends = ends(2, &LinkSettings { frames, ..LinkSettings::default() });
-    ends[0].fabric.send(NodeId(1), Class::Small, Frame { body: vec![0; 101].into(), attachments: vec![] });
-    match ends[1].next() {
-        Event::Lost(NodeId(0), reason) => assert!(reason.contains("over the limit"), "{reason}"),
-        other => panic!("{other:?}"),
-    }
+    let strict = LinkSettings { frames, ..LinkSettings::default() };
+    let home = ends(2, &strict);
+    home[0].fabric.send(NodeId(1), Class::Small, over());
+    let reason = home[0].lost(NodeId(1));
+    assert!(reason.contains("node 0 cannot send to node 1: the body of a message has 101 bytes"), "{reason}");
+
+    let authority = RunAuthority::new("test").unwrap();
+    let issue = |n| authority.issue(NodeId(n)).unwrap();
+    let (lax, strict) = (End::new(&issue(0), 0, LinkSettings::default()), End::new(&issue(1), 1, strict));
+    lax.fabric.set_addresses(vec![None, Some(strict.fabric.local_addr())]);
+    lax.fabric.send(NodeId(1), Class::Small, over());
+    let reason = strict.lost(NodeId(0));
+    assert!(reason.contains("node 0 sent what it must not: the body of a message has 101 bytes"), "{reason}");
+    let reason = lax.lost(NodeId(1));
+    assert!(reason.contains("it gave the link up: node 0 sent what it must not"), "{reason}");
 }
 
 #[test]
@@ -247,8 +270,7 @@ fn producing_faster_than_the_other_takes_is_named() {
     let ends = ends(2, &LinkSettings { send_limit_bytes: 1 << 20, ..LinkSettings::default() });
     let bulk = Frame { body: bytes::Bytes::new(), attachments: vec![Buffer::zeroed(2 << 20)] };
     ends[0].fabric.send(NodeId(1), Class::Bulk, bulk);
-    match ends[0].next() {
-        Event::Lost(NodeId(1), reason) => assert!(reason.contains("produces faster"), "{reason}"),
-        other => panic!("{other:?}"),
-    }
+    let reason = ends[0].lost(NodeId(1));
+    assert!(reason.contains("node 0 produces faster than node 1 takes: 2.0 MiB wait"), "{reason}");
+    until("nothing is kept for a lost peer", || ends[0].fabric.stats(NodeId(1)).queued_bytes == 0);
 }
