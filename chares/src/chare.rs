@@ -15,7 +15,7 @@ impl<M: Serialize + DeserializeOwned + Send + 'static> Message for M {}
 /// An object that lives on one PE and reacts to messages, one at a time, each to its end.
 ///
 /// Its state is serde data, so that it can be moved and saved. List its entry methods with
-/// [`entries!`](crate::entries) and implement [`Entry`] for each.
+/// [`entries!`](crate::entries!) and implement [`Entry`] for each.
 pub trait Chare: EntryTable + Serialize + DeserializeOwned + Send {
     /// How elements of an array of this type are numbered: `u32`, `[u32; 2]`, `[u32; 3]`, or `()` for
     /// chares that are only ever single.
@@ -37,7 +37,7 @@ pub trait Entry<M: Message>: Chare + Listed<M> {
     fn receive(&mut self, message: M, ctx: &mut Ctx<'_, Self>);
 }
 
-/// That a chare type lists a message in its [`entries!`](crate::entries); written by that macro.
+/// That a chare type lists a message in its [`entries!`](crate::entries!); written by that macro.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not list `{M}` in its `entries!`",
     label = "add `{M}` to `chares::entries!({Self}: …)`"
@@ -47,7 +47,7 @@ pub trait Listed<M> {
     const INDEX: u16;
 }
 
-/// That a chare type lists a contribution under `reduces`; written by [`entries!`](crate::entries).
+/// That a chare type lists a contribution under `reduces`; written by [`entries!`](crate::entries!).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not list `{R}` under `reduces` in its `entries!`",
     label = "write `chares::entries!({Self}: …; reduces {R})`"
@@ -57,7 +57,7 @@ pub trait Reduces<R> {
     const INDEX: u16;
 }
 
-/// The tables that [`entries!`](crate::entries) writes.
+/// The tables that [`entries!`](crate::entries!) writes.
 pub trait EntryTable: Sized + 'static {
     /// Name of the chare type, unique in a program.
     const NAME: &'static str;

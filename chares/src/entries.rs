@@ -49,7 +49,7 @@ macro_rules! entries {
     };
 }
 
-/// Runs the entry method of `C` for `M` on any payload; for [`entries!`](crate::entries).
+/// Runs the entry method of `C` for `M` on any payload; for [`entries!`](crate::entries!).
 ///
 /// # Errors
 /// If the payload is not an `M`.
@@ -74,7 +74,7 @@ pub(crate) fn open<M: Message>(payload: Payload) -> Result<M, PupError> {
     }
 }
 
-/// How values of `R` are combined and travel; for [`entries!`](crate::entries).
+/// How values of `R` are combined and travel; for [`entries!`](crate::entries!).
 #[doc(hidden)]
 #[must_use]
 pub fn reducer<R: Reduce>(name: &'static str) -> Reducer {
