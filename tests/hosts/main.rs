@@ -33,9 +33,9 @@ impl Bed {
     /// Hosts, a folder, and a copy of the program whose path is this test's own.
     fn new(name: &str) -> Option<Self> {
         let bed = Testbed::up(name, HOSTS)?;
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a folder for the test");
         let program = folder.path().join("stencil2d");
-        std::fs::copy(env!("CARGO_BIN_EXE_stencil2d"), &program).unwrap();
+        std::fs::copy(env!("CARGO_BIN_EXE_stencil2d"), &program).expect("a copy of the program");
         let node = |host: &str| {
             format!(
                 "[[node]]\nname = \"{host}\"\nhost = \"{host}\"\npes = 1\nbinary = {:?}\n",
@@ -75,7 +75,7 @@ const LONG: [&str; 6] = ["run", "--steps", "10000000", "--cells", "24", "--quiet
 
 fn result(done: &Done) -> String {
     assert_eq!(done.code, 0, "{done:?}");
-    after(&done.stdout, "step 300: ").unwrap().to_string()
+    after(&done.stdout, "step 300: ").expect("the program prints its result").to_string()
 }
 
 #[test]
@@ -159,8 +159,10 @@ fn checking_names_what_is_wrong_and_the_program_is_copied_once() {
 /// Copies of a program in the cache of this user, which all hosts of the bed share.
 fn staged_copies(program: &Path) -> Vec<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))).unwrap();
-    let bytes = std::fs::read(program).unwrap();
+    let cache = cache
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
+        .expect("a cache folder");
+    let bytes = std::fs::read(program).expect("the program can be read");
     let folders = std::fs::read_dir(cache.join("metachare/bin")).into_iter().flatten().flatten();
     let files = folders.map(|folder| folder.path().join("stencil2d"));
     files.filter(|file| std::fs::read(file).is_ok_and(|copy| copy == bytes)).collect()
