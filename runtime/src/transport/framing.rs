@@ -264,6 +264,40 @@ mod tests {
     }
 
     #[test]
+    fn damaged_streams_give_whole_frames_or_an_error() {
+        let limits = FrameLimits { body_bytes: 1000, frame_bytes: 5000, attachments: 3 };
+        let numbers: Vec<u8> = (0..200).collect();
+        let frames = [0usize, 1, 150].map(|n| Frame {
+            body: numbers[..n].to_vec().into(),
+            attachments: vec![Buffer::from_slice(&numbers[n..]), Buffer::zeroed(n)],
+        });
+        let sound = bytes_of(&frames);
+        let mut state = 7u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % below
+        };
+        let mut refused = 0;
+        for _ in 0..10_000 {
+            let mut bytes = sound.to_vec();
+            for _ in 0..=random(4) {
+                let at = random(bytes.len());
+                bytes[at] = u8::try_from(random(256)).unwrap();
+            }
+            bytes.truncate(1 + random(bytes.len()));
+            let (mut decoder, mut rest) = (Decoder::new(limits), Bytes::from(bytes));
+            while !rest.is_empty() {
+                let chunk = rest.split_to(1 + random(rest.len()));
+                if decoder.take(chunk, |frame| assert!(limits.check_frame(&frame).is_ok())).is_err() {
+                    refused += 1;
+                    break;
+                }
+            }
+        }
+        assert!((100..9_900).contains(&refused), "the damage is neither always nor never found: {refused}");
+    }
+
+    #[test]
     fn what_is_over_a_limit_is_refused_before_it_is_stored() {
         let limits = FrameLimits { body_bytes: 10, frame_bytes: 20, attachments: 1 };
         let refused =

@@ -4,3 +4,6 @@ pub mod framing;
 pub mod loopback;
 pub mod quic;
 pub mod tls;
+
+#[cfg(test)]
+mod tests;

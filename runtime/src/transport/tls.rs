@@ -145,6 +145,18 @@ impl NodeIdentity {
         Ok((client, server))
     }
 
+    /// What somebody who knows the run but has no certificate of it would dial with.
+    #[cfg(test)]
+    pub(super) fn anonymous_client(&self) -> QuicClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(self.ca_der.clone())).unwrap();
+        let client = rustls::ClientConfig::builder_with_provider(Arc::new(provider()));
+        let client = client.with_protocol_versions(&[&rustls::version::TLS13]).unwrap();
+        let mut client = client.with_root_certificates(roots).with_no_client_auth();
+        client.alpn_protocols = vec![ALPN.to_vec()];
+        QuicClientConfig::try_from(client).unwrap()
+    }
+
     /// The name that the certificate of `node` carries.
     pub(super) fn name_of(&self, node: NodeId) -> String {
         name_of(node, &self.run_id)

@@ -1,170 +1,17 @@
-//! Links over real sockets on this machine. Every wait has a deadline.
+//! What only links over real sockets do. Every wait has a deadline.
 
 use super::*;
-use crate::buffer::Buffer;
 use crate::transport::framing::FrameLimits;
+use crate::transport::tests::{End, Event, LIMIT, bulk, ends, number, small, until};
 use crate::transport::tls::RunAuthority;
-use std::sync::mpsc::{Receiver as Events, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Instant;
-use tokio::sync::Notify;
-
-const LIMIT: Duration = Duration::from_secs(30);
-
-#[derive(Debug)]
-enum Event {
-    Frame(NodeId, Class, Frame),
-    Lost(NodeId, String),
-}
-
-struct Ear {
-    events: Sender<Event>,
-    backlog: Arc<AtomicU64>,
-}
-
-impl Receiver for Ear {
-    fn receive(&self, from: NodeId, class: Class, frame: Frame) {
-        let _ = self.events.send(Event::Frame(from, class, frame));
-    }
-    fn backlog_bytes(&self) -> u64 {
-        self.backlog.load(Ordering::SeqCst)
-    }
-    fn link_lost(&self, peer: NodeId, reason: String) {
-        let _ = self.events.send(Event::Lost(peer, reason));
-    }
-}
-
-/// A node's network thread and what it hears.
-struct End {
-    fabric: Arc<QuicFabric>,
-    events: Events<Event>,
-    backlog: Arc<AtomicU64>,
-    stop: Arc<Notify>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl End {
-    fn new(identity: &NodeIdentity, me: u16, settings: LinkSettings) -> Self {
-        let (ready, made) = channel();
-        let (sender, events) = channel();
-        let (stop, backlog) = (Arc::new(Notify::new()), Arc::new(AtomicU64::new(0)));
-        let ear = Arc::new(Ear { events: sender, backlog: Arc::clone(&backlog) });
-        let (stopped, identity) = (Arc::clone(&stop), identity.clone());
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let address = "127.0.0.1:0".parse().unwrap();
-                let fabric = QuicFabric::bind(address, &identity, NodeId(me), ear, settings).unwrap();
-                ready.send(Arc::clone(&fabric)).unwrap();
-                stopped.notified().await;
-            });
-        });
-        Self { fabric: made.recv().unwrap(), events, backlog, stop, thread: Some(thread) }
-    }
-
-    fn next(&self) -> Event {
-        self.events.recv_timeout(LIMIT).expect("an event within the deadline")
-    }
-
-    fn frame(&self) -> (NodeId, Class, Frame) {
-        match self.next() {
-            Event::Frame(from, class, frame) => (from, class, frame),
-            Event::Lost(peer, reason) => panic!("lost {peer:?}: {reason}"),
-        }
-    }
-}
-
-impl End {
-    fn lost(&self, peer: NodeId) -> String {
-        match self.next() {
-            Event::Lost(lost, reason) if lost == peer => reason,
-            other => panic!("instead of the loss of {peer:?}: {other:?}"),
-        }
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.stop.notify_one();
-        self.thread.take().map(JoinHandle::join);
-    }
-}
-
-fn ends(count: u16, settings: &LinkSettings) -> Vec<End> {
-    let authority = RunAuthority::new("test").unwrap();
-    let ends: Vec<End> =
-        (0..count).map(|n| End::new(&authority.issue(NodeId(n)).unwrap(), n, settings.clone())).collect();
-    let addresses: Vec<_> = ends.iter().map(|e| Some(e.fabric.local_addr())).collect();
-    ends.iter().for_each(|e| e.fabric.set_addresses(addresses.clone()));
-    ends
-}
-
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < LIMIT, "not within the deadline: {what}");
-        std::thread::yield_now();
-    }
-}
-
-fn small(n: u64) -> Frame {
-    Frame { body: n.to_le_bytes().to_vec().into(), attachments: Vec::new() }
-}
-
-fn number(frame: &Frame) -> u64 {
-    u64::from_le_bytes(frame.body[..8].try_into().unwrap())
-}
-
-#[test]
-fn frames_of_a_class_arrive_whole_and_in_order_from_all_threads() {
-    let ends = ends(3, &LinkSettings::default());
-    let threads: Vec<_> = (0..3u64)
-        .map(|thread| {
-            let fabric = Arc::clone(&ends[1].fabric);
-            std::thread::spawn(move || {
-                for n in 0..5_000 {
-                    fabric.send(NodeId(2), Class::Small, small(thread << 32 | n));
-                }
-            })
-        })
-        .collect();
-    let mut next = [0; 3];
-    for _ in 0..15_000 {
-        let (from, class, frame) = ends[2].frame();
-        assert_eq!((from, class), (NodeId(1), Class::Small));
-        let value = number(&frame);
-        let thread = usize::try_from(value >> 32).unwrap();
-        assert_eq!(value & 0xffff_ffff, next[thread]);
-        next[thread] += 1;
-    }
-    threads.into_iter().for_each(|t| t.join().unwrap());
-}
-
-#[test]
-fn attachments_of_any_length_arrive_intact_and_aligned() {
-    let ends = ends(2, &LinkSettings::default());
-    let sizes = [0usize, 1, 7, 4096, 4097, 100_003, 5_000_000];
-    let attachments: Vec<Buffer> = sizes
-        .iter()
-        .map(|&n| Buffer::from_slice(&(0..n).map(|i| (i * 7 % 251) as u8).collect::<Vec<_>>()))
-        .collect();
-    let frame = Frame { body: vec![9; 300].into(), attachments };
-    for class in [Class::Bulk, Class::Small, Class::Control] {
-        ends[0].fabric.send(NodeId(1), class, frame.clone());
-        let (from, got_class, got) = ends[1].frame();
-        assert_eq!((from, got_class), (NodeId(0), class));
-        assert!(got == frame, "a frame changed on its way");
-        assert!(got.attachments.iter().all(|a| (a.bytes().as_ptr() as usize).is_multiple_of(16)));
-    }
-}
 
 #[test]
 fn bulk_does_not_hold_up_what_is_small() {
     let ends = ends(2, &LinkSettings::default());
     ends[0].fabric.send(NodeId(1), Class::Small, small(0));
     ends[1].frame();
-    let bulk = Frame { body: bytes::Bytes::new(), attachments: vec![Buffer::zeroed(256 << 20)] };
-    ends[0].fabric.send(NodeId(1), Class::Bulk, bulk);
+    ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(256 << 20));
     ends[0].fabric.send(NodeId(1), Class::Small, small(1));
     assert_eq!(ends[1].frame().1, Class::Small);
     assert_eq!(ends[1].frame().1, Class::Bulk);
@@ -178,10 +25,7 @@ fn a_backlog_holds_the_sender_back_and_lets_go() {
     ends[0].fabric.send(NodeId(1), Class::Small, small(2));
     ends[0].fabric.send(NodeId(1), Class::Control, small(3));
     assert_eq!(ends[1].frame().1, Class::Control);
-    assert!(matches!(
-        ends[1].events.recv_timeout(Duration::from_millis(200)),
-        Err(RecvTimeoutError::Timeout)
-    ));
+    assert!(ends[1].is_quiet(Duration::from_millis(200)));
     ends[1].backlog.store(0, Ordering::SeqCst);
     assert_eq!(number(&ends[1].frame().2), 2);
 }
@@ -214,10 +58,7 @@ fn a_peer_that_vanishes_is_reported_once_and_one_that_closes_is_not() {
     drop(ends.remove(1));
     let reason = ends[0].lost(NodeId(1));
     assert!(reason.contains("nothing was heard"), "{reason}");
-    assert!(matches!(
-        ends[0].events.recv_timeout(Duration::from_millis(900)),
-        Err(RecvTimeoutError::Timeout)
-    ));
+    assert!(ends[0].is_quiet(Duration::from_millis(900)));
 }
 
 #[test]
@@ -268,9 +109,151 @@ fn a_frame_over_the_limit_is_refused_at_home_and_abroad_by_name() {
 #[test]
 fn producing_faster_than_the_other_takes_is_named() {
     let ends = ends(2, &LinkSettings { send_limit_bytes: 1 << 20, ..LinkSettings::default() });
-    let bulk = Frame { body: bytes::Bytes::new(), attachments: vec![Buffer::zeroed(2 << 20)] };
-    ends[0].fabric.send(NodeId(1), Class::Bulk, bulk);
+    ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(2 << 20));
     let reason = ends[0].lost(NodeId(1));
     assert!(reason.contains("node 0 produces faster than node 1 takes: 2.0 MiB wait"), "{reason}");
     until("nothing is kept for a lost peer", || ends[0].fabric.stats(NodeId(1)).queued_bytes == 0);
+}
+
+#[test]
+fn what_is_held_back_waits_at_its_sender_and_arrives_later() {
+    let ends = ends(2, &LinkSettings { backlog_limit_bytes: 10, ..LinkSettings::default() });
+    ends[1].backlog.store(11, Ordering::SeqCst);
+    let window = u64::from(LinkSettings::default().stream_window_bytes);
+    (0..32).for_each(|_| ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(1 << 20)));
+    until("the window is full", || {
+        ends[0].fabric.stats(NodeId(1)).queued_bytes <= (32 << 20) - window + 4096
+    });
+    assert!(ends[1].is_quiet(Duration::from_millis(100)));
+    assert!(ends[0].fabric.stats(NodeId(1)).queued_bytes > (27 << 20), "more than a window was taken");
+    ends[1].backlog.store(0, Ordering::SeqCst);
+    for _ in 0..32 {
+        assert_eq!(ends[1].frame().2.len_bytes(), 1 << 20);
+    }
+    let (sent, received) = (ends[0].fabric.stats(NodeId(1)), ends[1].fabric.total_stats());
+    assert_eq!((sent.frames_sent, sent.bytes_sent, sent.queued_bytes), (32, 32 << 20, 0));
+    assert_eq!((received.frames_received, received.bytes_received), (32, 32 << 20));
+}
+
+#[test]
+fn closing_sends_what_is_queued_and_is_no_loss_for_either_end() {
+    let ends = ends(2, &LinkSettings::default());
+    (0..5_000).for_each(|n| ends[0].fabric.send(NodeId(1), Class::Small, small(n)));
+    ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(32 << 20));
+    let fabric = &ends[0].fabric;
+    fabric.runtime.block_on(fabric.close(LIMIT));
+    fabric.send(NodeId(1), Class::Small, small(9));
+    let mut next = 0;
+    for _ in 0..5_001 {
+        let (_, class, frame) = ends[1].frame();
+        if class == Class::Small {
+            assert_eq!(number(&frame), next);
+            next += 1;
+        }
+    }
+    ends[1].fabric.send(NodeId(0), Class::Small, small(1));
+    assert!(ends[0].is_quiet(Duration::from_millis(200)));
+    assert!(ends[1].is_quiet(Duration::from_millis(200)));
+}
+
+#[test]
+fn a_node_is_heard_before_it_is_known_where_it_is_and_answered_on_its_own_connection() {
+    let authority = RunAuthority::new("test").unwrap();
+    let end = |n| End::new(&authority.issue(NodeId(n)).unwrap(), n, LinkSettings::default());
+    let (hidden, open) = (end(2), end(1));
+    open.fabric.send(NodeId(2), Class::Small, small(7));
+    hidden.fabric.set_addresses(vec![None, Some(open.fabric.local_addr()), None]);
+    hidden.fabric.send(NodeId(1), Class::Small, small(8));
+    assert_eq!(number(&open.frame().2), 8);
+    assert_eq!(number(&hidden.frame().2), 7);
+}
+
+/// Dials `to` at the address of `target` as whoever `identity` says, and says how it ends.
+fn dial(identity: &NodeIdentity, me: u16, target: &End, to: u16) -> String {
+    let stranger = End::new(identity, me, LinkSettings::default());
+    let mut addresses = vec![None; usize::from(to)];
+    addresses.push(Some(target.fabric.local_addr()));
+    stranger.fabric.set_addresses(addresses);
+    stranger.fabric.send(NodeId(to), Class::Control, small(666));
+    stranger.lost(NodeId(to))
+}
+
+#[test]
+fn only_nodes_of_the_run_are_let_in_and_only_under_their_own_name() {
+    let day = Duration::from_secs(24 * 3600);
+    let authority = RunAuthority::new("test").unwrap();
+    let issue = |n| authority.issue(NodeId(n)).unwrap();
+    let target = End::new(&issue(1), 1, LinkSettings::default());
+    target.fabric.set_addresses(vec![None; 3]);
+    let refused = |identity: &NodeIdentity, me, to| {
+        let before = target.fabric.strangers();
+        let reason = dial(identity, me, &target, to);
+        until("it is counted", || target.fabric.strangers() > before);
+        reason
+    };
+    refused(&RunAuthority::new("test").unwrap().issue(NodeId(0)).unwrap(), 0, 1);
+    refused(&authority.issue_for(NodeId(0), day..2 * day).unwrap(), 0, 1);
+    refused(&issue(3), 3, 1);
+    // The one that dials finds out that another node answers.
+    let reason = refused(&issue(0), 0, 2);
+    assert!(reason.contains("certificate"), "{reason}");
+    assert!(target.is_quiet(Duration::from_millis(100)), "none of this is anything to the run");
+    // And an expired certificate is no better in the node that is dialled.
+    let expired =
+        End::new(&authority.issue_for(NodeId(2), day..2 * day).unwrap(), 2, LinkSettings::default());
+    let reason = dial(&issue(0), 0, &expired, 2);
+    assert!(reason.contains("certificate"), "{reason}");
+}
+
+#[test]
+fn nobody_gets_in_without_a_certificate() {
+    let authority = RunAuthority::new("test").unwrap();
+    let identity = authority.issue(NodeId(0)).unwrap();
+    let target = End::new(&authority.issue(NodeId(1)).unwrap(), 1, LinkSettings::default());
+    let runtime = &target.fabric.runtime;
+    let end = runtime.block_on(async {
+        let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        let config = ClientConfig::new(Arc::new(identity.anonymous_client()));
+        let name = identity.name_of(NodeId(1));
+        let connecting = endpoint.connect_with(config, target.fabric.local_addr(), &name).unwrap();
+        // A client believes to be through before the other end has asked for its certificate.
+        match connecting.await {
+            Ok(connection) => connection.closed().await,
+            Err(error) => error,
+        }
+    });
+    assert!(end.to_string().contains("certificate"), "{end}");
+    assert_eq!(target.fabric.strangers(), 1);
+}
+
+#[test]
+fn a_thousand_handshakes_of_strangers_disturb_no_traffic() {
+    let ends = ends(2, &LinkSettings { handshakes: 8, ..LinkSettings::default() });
+    let foreign = RunAuthority::new("test").unwrap().issue(NodeId(0)).unwrap();
+    let target = ends[1].fabric.local_addr();
+    let flood = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+            let mut config = ClientConfig::new(Arc::new(foreign.configs().unwrap().0));
+            let hasty = LinkSettings { idle_timeout: Duration::from_secs(1), ..LinkSettings::default() };
+            config.transport_config(hasty.transport());
+            let name = foreign.name_of(NodeId(1));
+            let dial = || endpoint.connect_with(config.clone(), target, &name).unwrap();
+            let dialled: Vec<_> = (0..1_000).map(|_| tokio::spawn(dial())).collect();
+            let mut let_in = 0;
+            for attempt in dialled {
+                let_in += u32::from(attempt.await.unwrap().is_ok());
+            }
+            let_in
+        })
+    });
+    let mut n = 0;
+    while !flood.is_finished() || n < 100 {
+        ends[0].fabric.send(NodeId(1), Class::Small, small(n));
+        assert_eq!(number(&ends[1].frame().2), n, "only the run's own frames arrive");
+        n += 1;
+    }
+    assert_eq!(flood.join().unwrap(), 0);
+    assert!(ends[0].is_quiet(Duration::from_millis(10)) && ends[1].is_quiet(Duration::from_millis(10)));
 }
