@@ -7,7 +7,7 @@ use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Tar
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::node::Node;
-use crate::object::{CONSTRUCTOR, PupError, REDUCTION, Store, Undelivered};
+use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, Undelivered};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// Longest sleep of an idle PE; it is woken by messages, this only bounds the harm of a lost wake-up.
 const SLEEP: Duration = Duration::from_millis(100);
+/// A speed is the median over so many stretches of time: a hiccup of the machine spoils one, not the result.
+const WINDOWS: u32 = 7;
 /// A PE with a share of its core pays back in pieces of at least this long.
 const DEBT_MIN_NS: u64 = 2_000_000;
 
@@ -350,20 +352,27 @@ impl Scheduler {
         call(); // first touch of memory and caches
         node.measuring().wait();
         self.switch(PeState::Init);
-        let (start, budget) = (node.now(), Duration::from_millis(u64::from(budget_ms)));
-        let mut units = 0.0;
-        let seconds = loop {
+        let window = Duration::from_millis(u64::from(budget_ms)) / WINDOWS;
+        let mut rates: Vec<f64> = (0..WINDOWS).map(|_| self.rate_over(window, &mut call)).collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        node.control(NodeId::LAUNCHER, Control::Speed(self.pe.id, rates[rates.len() / 2]));
+        Ok(())
+    }
+
+    /// Units of work per second over a stretch of time, with what is owed to the owner of the core paid.
+    fn rate_over(&mut self, window: Duration, call: &mut KernelCall) -> f64 {
+        let node = Arc::clone(&self.pe.node);
+        let (start, mut units) = (node.now(), 0.0);
+        loop {
             let before_ns = node.now_ns();
             units += call();
             self.debt_ns += self.owed_ns(node.now_ns() - before_ns);
             self.pay_back();
             let elapsed = node.now().saturating_sub(start);
-            if elapsed >= budget {
-                break elapsed.as_secs_f64();
+            if elapsed >= window {
+                return units / elapsed.as_secs_f64();
             }
-        };
-        node.control(NodeId::LAUNCHER, Control::Speed(self.pe.id, units / seconds));
-        Ok(())
+        }
     }
 
     fn owed_ns(&self, worked_ns: u64) -> u64 {
