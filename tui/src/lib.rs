@@ -89,7 +89,8 @@ pub enum TuiError {
 }
 
 /// Shows the window in this process's terminal until the user leaves or, with `leave_at_end`, the run is over.
-/// The terminal is restored in any case, also on a panic in another thread. A channel that closes without
+/// The terminal is restored in any case. On a panic in another thread the window closes as if the user had left, so
+/// that the message stays readable. A channel that closes without
 /// [`MonitorEvent::Ended`] counts as the end of the run.
 ///
 /// # Errors
@@ -125,6 +126,9 @@ pub fn run(events: Receiver<MonitorEvent>, options: &WindowOptions) -> Result<Le
                     break;
                 }
             }
+        }
+        if !guard.holds() {
+            return Ok(if app.ended() { Left::Ended } else { Left::Detached });
         }
         let wait = drawn.map_or(Duration::ZERO, |at| refresh.saturating_sub(at.elapsed()));
         if wait.is_zero() && app.take_changed() {

@@ -45,6 +45,13 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// Whether the terminal is still ours: a panic in any thread gives it back, so that its message can be read.
+    pub(crate) fn holds(&self) -> bool {
+        ENTERED.load(Ordering::SeqCst)
+    }
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
         restore();

@@ -91,6 +91,21 @@ fn tiny_amounts_stay_visible() {
 }
 
 #[test]
+fn a_tall_column_stacks_the_states_in_proportion() {
+    for unicode in [true, false] {
+        let look = Look::new(&WindowOptions { unicode, ..WindowOptions::default() });
+        let column = |times| (0..4).map(|row| look.stacked(times, row, 4).0).collect::<String>();
+        let quarters = Times { compute: 1, overhead: 1, init: 1, idle: 1 };
+        assert_eq!(column(quarters), if unicode { "█╳▒·" } else { "#xi." });
+        let thin = Times { compute: 49, overhead: 2, idle: 149, ..Times::default() };
+        assert!(!column(thin).contains(if unicode { '╳' } else { 'x' }));
+        let tiny = Times { compute: 1, init: 1_000_000, ..Times::default() };
+        assert_eq!(column(tiny), if unicode { "▁▒▒▒" } else { "1iii" });
+        assert_eq!(column(Times::default()), "    ");
+    }
+}
+
+#[test]
 fn figures_are_short() {
     assert_eq!(figures::count(0.4), "0.4");
     assert_eq!(figures::count(12_345.0), "12k");

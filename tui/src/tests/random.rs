@@ -84,7 +84,7 @@ fn key() -> impl Strategy<Value = Input> {
     ];
     prop_oneof![
         proptest::sample::select(codes).prop_map(Input::Key),
-        proptest::sample::select("sl+-/? abgGhjk".chars().collect::<Vec<_>>())
+        proptest::sample::select("sl+-[]/? abgGhjk".chars().collect::<Vec<_>>())
             .prop_map(|c| Input::Key(KeyCode::Char(c))),
     ]
 }

@@ -2,7 +2,6 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
@@ -60,32 +59,12 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, app: &App, pe: &Pe, look: Look)
             line if line + 1 == area.height => "   0% ",
             _ => "      ",
         };
-        let level = (f64::from(area.height - 1 - line) + 0.5) / f64::from(area.height);
         let mut spans = vec![Span::styled(label, look.faint())];
         spans.extend(times.iter().map(|times| {
-            let (glyph, style) = stacked(*times, level, look);
+            let (glyph, style) = look.stacked(*times, area.height - 1 - line, area.height);
             Span::styled(glyph, style)
         }));
         put(frame, area, usize::from(line), Line::from(spans));
-    }
-}
-
-/// What the stack computing, runtime, initialising, idle shows at that height (0 to 1).
-fn stacked(times: Times, level: f64, look: Look) -> (&'static str, Style) {
-    if times.total() == 0 {
-        return (" ", Style::new());
-    }
-    let compute = times.share(times.compute);
-    let overhead = compute + times.share(times.overhead);
-    let init = overhead + times.share(times.init);
-    if level < compute {
-        (look.pick("█", "#"), look.compute())
-    } else if level < overhead {
-        (look.pick("╳", "x"), look.overhead())
-    } else if level < init {
-        (look.pick("▒", "i"), look.init())
-    } else {
-        (look.pick("·", "."), look.idle())
     }
 }
 

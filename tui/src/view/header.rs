@@ -86,16 +86,15 @@ fn totals(model: &Model, look: Look, width: u16) -> Line<'static> {
         .fold(Times::default(), |sum, node| sum.plus(node.between(edge - RECENT, edge)));
     let busy = recent.share(recent.compute);
     let (messages, bytes) = model.traffic();
+    // A narrow window has no room for all the words, but for the bar.
+    let (fastest, between) =
+        if width >= 110 { (" the fastest node", " between nodes") } else { (" fastest", "") };
     let mut left = vec![Span::raw(format!(" {} PEs on {} nodes  ", model.pe_count(), model.nodes.len()))];
     left.push(match model.equivalents() {
-        Some(sum) => Span::styled(format!("{sum:.2}x the fastest node  "), look.accent()),
+        Some(sum) => Span::styled(format!("{sum:.2}x{fastest}  "), look.accent()),
         None => Span::styled("speeds not measured yet  ", look.faint()),
     });
-    left.push(Span::raw(format!(
-        "{} msg/s  {}/s between nodes",
-        figures::count(messages),
-        figures::bytes(bytes)
-    )));
+    left.push(Span::raw(format!("{} msg/s  {}/s{between}", figures::count(messages), figures::bytes(bytes))));
     let mut right = vec![Span::raw(" busy ")];
     let taken: usize = left.iter().map(Span::width).sum::<usize>() + 12;
     right.extend(look.bar(busy, usize::from(width).saturating_sub(taken).min(30), look.compute()));

@@ -14,7 +14,7 @@ const KEYS: [(&str, &str); 13] = [
     ("Tab", "switch between PEs and nodes"),
     ("up down k j PgUp PgDn g G", "move"),
     ("Enter, right", "open: the PEs of a node, the detail of a PE"),
-    ("+ -", "more / less time per column"),
+    ("+ -  or  ] [", "more / less time per column"),
     ("s", "sort by pe, idle, busy, queue, entries"),
     ("/", "filter by node or host name"),
     ("Space", "freeze the picture; recording goes on"),

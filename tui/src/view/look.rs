@@ -93,6 +93,34 @@ impl Look {
         }
     }
 
+    /// Row `row` (0 at the bottom) of a column `rows` high that stacks computing, runtime, initialising and idling; a
+    /// little computing shows in the lowest row.
+    pub(crate) fn stacked(self, times: Times, row: u16, rows: u16) -> (&'static str, Style) {
+        if times.total() == 0 {
+            return (" ", Style::new());
+        }
+        let (bottom, rows) = (f64::from(row), f64::from(rows.max(1)));
+        // How much of this row a state fills that begins at `from` and ends at `to`, both in rows from the bottom.
+        let part = |from: f64, to: f64| (to.min(bottom + 1.0) - from.max(bottom)).max(0.0);
+        let compute = times.share(times.compute) * rows;
+        let overhead = compute + times.share(times.overhead) * rows;
+        let init = overhead + times.share(times.init) * rows;
+        let computing = part(0.0, compute);
+        let (running, initialising) = (part(compute, overhead), part(overhead, init));
+        let rest = 1.0 - computing - running - initialising;
+        // What fills most of the row is shown; a thin slice between others would come and go by chance.
+        if computing > 0.0 && (row == 0 || running.max(initialising) <= computing.max(rest)) {
+            let steps: &[&'static str] = if self.unicode { &EIGHTHS_UP } else { &TENTHS };
+            (step(steps, computing), self.compute())
+        } else if running > 0.0 && running >= initialising.max(rest) {
+            (self.pick("╳", "x"), self.overhead())
+        } else if initialising > 0.0 && initialising >= rest {
+            (self.pick("▒", "i"), self.init())
+        } else {
+            (self.pick("·", "."), self.idle())
+        }
+    }
+
     pub(crate) fn state(self, state: PeState) -> (&'static str, Style) {
         match state {
             PeState::Idle => ("I", self.idle()),

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::pes::{Columns, numbered, strip};
+use super::pes::{Columns, numbered, strips, tall};
 use super::{figures, page, put};
 use crate::app::App;
 use crate::model::node::Node;
@@ -24,44 +24,94 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     }
     let most = nodes.iter().map(|node| node.entries()).max().unwrap_or(0);
     let selected = app.choice.selected.min(nodes.len() - 1);
+    let columns = Columns::new(area.width);
+    put(frame, area, 0, titles(&columns, area.width, look));
+    let area = super::split(area, 1).1;
     let lines = usize::from(area.height);
-    let heights = vec![2; nodes.len()];
-    let paged = 2 * nodes.len() > lines;
+    let tall = tall(lines, nodes.len(), nodes.len());
+    let height = tall + 1 + usize::from(tall > 1);
+    let heights = vec![height; nodes.len()];
+    let paged = height * nodes.len() > lines;
     let range = page(&heights, selected, lines.saturating_sub(usize::from(paged)).max(1));
     let text = format!(" nodes {}-{} of {}: PgUp PgDn", range.start + 1, range.end, nodes.len());
     let mut line = 0;
     for place in range {
-        put(frame, area, line, row(app, nodes[place], most, place == selected, area.width, look));
-        put(frame, area, line + 1, figures_line(app, nodes[place], look, area.width));
-        line += 2;
+        let shown = rows(app, nodes[place], most, place == selected, area.width, tall, look);
+        for (number, content) in shown.into_iter().enumerate() {
+            put(frame, area, line + number, content);
+        }
+        put(frame, area, line + tall, figures_after(Span::raw("  "), app, nodes[place], look, area.width));
+        line += height;
     }
     if paged && lines > 2 {
         put(frame, area, lines - 1, Line::styled(text, look.faint()));
     }
 }
 
-fn row(app: &App, node: &Node, most: u64, chosen: bool, width: u16, look: Look) -> Line<'static> {
-    let columns = Columns::new(width);
-    let mark = if chosen { look.pick("▸", ">") } else { " " };
-    let wide = columns.name.max(4) + 4;
-    let name = format!("{mark}{} ", figures::fit(&node.name(), wide));
-    let mut spans = vec![Span::styled(name, if chosen { look.selected() } else { look.strong() })];
+/// Columns of the name, and of the computation bar.
+fn widths(columns: &Columns, width: u16) -> (usize, usize) {
+    let name = columns.name.max(4) + 4;
     // The queue and entry columns of the PE screen belong to the strip here.
-    let room = usize::from(width)
-        .saturating_sub(wide + 2 + 14 + if columns.bar > 0 { 2 * (columns.bar + 1) } else { 0 });
-    spans.extend(strip(app.model(), app.choice.column(), room, |from, to| node.between(from, to), look));
+    let bars = 14 + if columns.bar > 0 { 2 * (columns.bar + 1) } else { 0 };
+    (name, usize::from(width).saturating_sub(name + 2 + bars))
+}
+
+fn titles(columns: &Columns, width: u16, look: Look) -> Line<'static> {
+    let (name, strip) = widths(columns, width);
+    let bar = " ".repeat(if columns.bar > 0 { columns.bar + 1 } else { 0 });
+    let text = format!(
+        " {} {}   idle{bar}entries",
+        figures::fit("node", name),
+        figures::fit("computation over time, all its PEs", strip)
+    );
+    Line::styled(text, look.faint())
+}
+
+/// The bars of a node, from the top: the numbers stand on the first line, the bars go through all.
+fn rows(
+    app: &App,
+    node: &Node,
+    most: u64,
+    chosen: bool,
+    width: u16,
+    tall: usize,
+    look: Look,
+) -> Vec<Line<'static>> {
+    let columns = Columns::new(width);
+    let (wide, room) = widths(&columns, width);
+    let mark = if chosen { look.pick("▸", ">") } else { " " };
+    let name = format!("{mark}{} ", figures::fit(&node.name(), wide));
+    let style = if chosen { look.selected() } else { look.strong() };
     let life = node.lifetime();
     let idle = life.share(life.idle);
-    spans.extend(numbered(&figures::percent(idle), idle, columns.bar, look.idle(), look));
     let share = if most == 0 { 0.0 } else { node.entries() as f64 / most as f64 };
-    spans.extend(numbered(&figures::count(node.entries() as f64), share, columns.bar, look.accent(), look));
-    Line::from(spans)
+    let between = |from, to| node.between(from, to);
+    let strips = strips(app.model(), app.choice.column(), room, tall, between, look);
+    let line = |(number, strip): (usize, Vec<Span<'static>>)| {
+        let (idles, entries) = match number {
+            0 => (figures::percent(idle), figures::count(node.entries() as f64)),
+            _ => (String::new(), String::new()),
+        };
+        let mut line = match number {
+            0 => Line::from(Span::styled(name.clone(), style)),
+            _ => Line::raw(" ".repeat(wide + 2)),
+        };
+        line.extend(strip);
+        line.extend(numbered(&idles, idle, columns.bar, look.idle(), look));
+        line.extend(numbered(&entries, share, columns.bar, look.accent(), look));
+        line
+    };
+    strips.into_iter().enumerate().map(line).collect()
 }
 
 /// Name, speed, share of the data, traffic, queue and memory of a node; for a lost one since when and why.
 pub(crate) fn figures_line(app: &App, node: &Node, look: Look, width: u16) -> Line<'static> {
-    let model = app.model();
     let title = Span::styled(format!(" {} ", node.name()), look.accent().patch(look.strong()));
+    figures_after(title, app, node, look, width)
+}
+
+fn figures_after(title: Span<'static>, app: &App, node: &Node, look: Look, width: u16) -> Line<'static> {
+    let model = app.model();
     if let Some(loss) = &node.loss {
         let age = figures::age(model.now.saturating_sub(loss.at));
         let text = format!(" LOST {age} ago: {} ", loss.reason);

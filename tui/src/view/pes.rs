@@ -12,6 +12,9 @@ use crate::model::Model;
 use crate::model::history::Times;
 use crate::model::node::{Node, Pe};
 
+/// Most lines of a computation bar.
+const TALLEST: usize = 4;
+
 /// Widths of the columns at the width of the window; 0 leaves a column out.
 pub(crate) struct Columns {
     pub(crate) name: usize,
@@ -73,8 +76,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let selected = app.choice.selected.min(pes.len() - 1);
     let begins =
         |place: usize| grouped && (place == 0 || pes[place - 1].0.last.node != pes[place].0.last.node);
-    let heights: Vec<usize> = (0..pes.len()).map(|place| if begins(place) { 2 } else { 1 }).collect();
     let lines = usize::from(area.height);
+    let tall = tall(lines, pes.len(), (0..pes.len()).filter(|place| begins(*place)).count());
+    let heights: Vec<usize> =
+        (0..pes.len()).map(|place| tall + usize::from(tall > 1) + usize::from(begins(place))).collect();
     let paged = heights.iter().sum::<usize>() > lines;
     // A page may begin in the middle of a node, whose line is then repeated.
     let range = page(
@@ -90,8 +95,11 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
             put(frame, area, line, nodes::figures_line(app, node, look, area.width));
             line += 1;
         }
-        put(frame, area, line, row(app, (node, pe), most, &columns, place == selected, look));
-        line += 1;
+        for content in rows(app, (node, pe), most, &columns, place == selected, tall, look) {
+            put(frame, area, line, content);
+            line += 1;
+        }
+        line += usize::from(tall > 1);
     }
     if paged && lines > 1 {
         let text = format!(" PEs {}-{} of {}: PgUp PgDn", begin + 1, end, pes.len());
@@ -122,20 +130,28 @@ fn titles(columns: &Columns, look: Look) -> Line<'static> {
     Line::styled(text, look.faint())
 }
 
+/// Lines of a computation bar: more than one where all items, with `fixed` other lines, leave room for two and a gap.
+pub(crate) fn tall(lines: usize, items: usize, fixed: usize) -> usize {
+    let room = lines.saturating_sub(fixed) / items.max(1);
+    if room >= 3 { (room - 1).min(TALLEST) } else { 1 }
+}
+
 fn gap(text: &mut String, bar: usize) {
     if bar > 0 {
         text.push_str(&" ".repeat(bar + 1));
     }
 }
 
-fn row(
+/// The lines of one PE, from the top: the numbers stand on the first, the bars go through all.
+fn rows(
     app: &App,
     (node, pe): (&Node, &Pe),
     most: u64,
     columns: &Columns,
     chosen: bool,
+    tall: usize,
     look: Look,
-) -> Line<'static> {
+) -> Vec<Line<'static>> {
     let mark = if chosen { look.pick("▸", ">") } else { " " };
     let number = format!("{mark}{:>4} ", pe.last.pe);
     let mut spans = vec![Span::styled(number, if chosen { look.selected() } else { look.strong() })];
@@ -145,15 +161,20 @@ fn row(
     let (letter, style) = if node.loss.is_some() { ("X", look.alarm()) } else { look.state(pe.last.state) };
     spans.push(Span::styled(letter, style));
     spans.push(Span::raw(" "));
+    let indent = " ".repeat(spans.iter().map(Span::width).sum());
     let history = |from, to| pe.history.between(from, to);
-    spans.extend(strip(app.model(), app.choice.column(), columns.strip, history, look));
+    let mut strips = strips(app.model(), app.choice.column(), columns.strip, tall, history, look).into_iter();
+    spans.extend(strips.next().unwrap_or_default());
+    let life = pe.lifetime();
+    let idle = life.share(life.idle);
+    let share = if most == 0 { 0.0 } else { pe.last.entries as f64 / most as f64 };
+    let bars = |idles: &str, entries: &str| {
+        let mut spans = numbered(idles, idle, columns.bar, look.idle(), look);
+        spans.extend(numbered(entries, share, columns.bar, look.accent(), look));
+        spans
+    };
     if columns.numbers() {
-        let life = pe.lifetime();
-        let idle = life.share(life.idle);
-        spans.extend(numbered(&figures::percent(idle), idle, columns.bar, look.idle(), look));
-        let share = if most == 0 { 0.0 } else { pe.last.entries as f64 / most as f64 };
-        let text = figures::count(pe.last.entries as f64);
-        spans.extend(numbered(&text, share, columns.bar, look.accent(), look));
+        spans.extend(bars(&figures::percent(idle), &figures::count(pe.last.entries as f64)));
     }
     if columns.queue > 0 {
         spans.push(Span::raw(format!("{:>6}", figures::count(pe.last.queue_messages as f64))));
@@ -161,7 +182,16 @@ fn row(
     if columns.entry > 0 {
         spans.push(Span::raw(format!(" {}", figures::fit(&pe.last.entry, columns.entry))));
     }
-    Line::from(spans)
+    let mut lines = vec![Line::from(spans)];
+    for strip in strips {
+        let mut line = Line::raw(indent.clone());
+        line.extend(strip);
+        if columns.numbers() {
+            line.extend(bars("", ""));
+        }
+        lines.push(line);
+    }
+    lines
 }
 
 /// A number of seven columns and its bar.
@@ -180,19 +210,23 @@ pub(crate) fn numbered(
     spans
 }
 
-/// The computation bar: one column per `column` nanoseconds, the newest on the right.
-pub(crate) fn strip(
+/// The computation bar, its lines from the top: one column per `column` nanoseconds, the newest on the right.
+pub(crate) fn strips(
     model: &Model,
     column: i64,
     width: usize,
+    tall: usize,
     between: impl Fn(i64, i64) -> Times,
     look: Look,
-) -> Vec<Span<'static>> {
+) -> Vec<Vec<Span<'static>>> {
     let newest = (model.edge() - 1).div_euclid(column);
     let count = i64::try_from(width).unwrap_or(0);
-    let cells = (newest - count + 1..=newest).map(|number| {
-        let (glyph, style) = look.cell(between(number * column, (number + 1) * column));
+    let times: Vec<Times> =
+        (newest - count + 1..=newest).map(|number| between(number * column, (number + 1) * column)).collect();
+    let rows = u16::try_from(tall).unwrap_or(1).max(1);
+    let glyph = |times: &Times, row| {
+        let (glyph, style) = if rows == 1 { look.cell(*times) } else { look.stacked(*times, row, rows) };
         Span::styled(glyph, style)
-    });
-    cells.collect()
+    };
+    (0..rows).rev().map(|row| times.iter().map(|times| glyph(times, row)).collect()).collect()
 }
