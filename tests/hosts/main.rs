@@ -5,7 +5,7 @@ use harness::{Done, Running, after, nodes_at, start, wait_for, write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A run that has lost a host has ended within this: 4 s of silence, and a second to end.
+/// A run that has lost a host has ended within this: 3.75 s of silence, and a second to end.
 const END: Duration = Duration::from_secs(6);
 const HOSTS: &str = r#"
 [defaults]

@@ -17,11 +17,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// After the first sign of trouble: how long to wait for a better explanation of it.
-const EXPLANATION: Duration = Duration::from_millis(400);
+const EXPLANATION: Duration = Duration::from_millis(300);
 /// How long nodes may take to end in good order.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long nodes may take to end when the run has failed.
-const GRACE_FAILED: Duration = Duration::from_millis(300);
+const GRACE_FAILED: Duration = Duration::from_millis(100);
 
 /// Why a run ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]

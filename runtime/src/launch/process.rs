@@ -114,7 +114,7 @@ impl LaunchedNode {
             return;
         }
         self.release();
-        if tokio::time::timeout(Duration::from_millis(700), self.child.wait()).await.is_err() {
+        if tokio::time::timeout(Duration::from_millis(400), self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
     }

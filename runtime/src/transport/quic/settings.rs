@@ -16,10 +16,10 @@ use std::time::Duration;
 /// How a node's links behave.
 #[derive(Clone, Debug)]
 pub struct LinkSettings {
-    /// A peer that is silent for so long is lost. Default 4 s: longer than a hiccup of 3 s, short enough to
+    /// A peer that is silent for so long is lost. Default 3.75 s: longer than a hiccup of 3 s, short enough to
     /// end a run within 5 s.
     pub idle_timeout: Duration,
-    /// An idle link says that it is alive so often. Default 500 ms.
+    /// An idle link says that it is alive so often. Default 250 ms.
     pub keep_alive: Duration,
     /// Bytes that one stream may have under way. Default 4 MiB: as much as the socket's buffer holds. With
     /// more, bursts overflow it, and QUIC takes the loss for a path that swallows big datagrams.
@@ -44,8 +44,8 @@ pub struct LinkSettings {
 impl Default for LinkSettings {
     fn default() -> Self {
         Self {
-            idle_timeout: Duration::from_secs(4),
-            keep_alive: Duration::from_millis(500),
+            idle_timeout: Duration::from_millis(3750),
+            keep_alive: Duration::from_millis(250),
             stream_window_bytes: 4 << 20,
             backlog_limit_bytes: 1 << 30,
             send_limit_bytes: 8 << 30,
