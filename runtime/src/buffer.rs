@@ -1,22 +1,73 @@
 //! Shared, aligned bytes: what bulk numeric data is made of, inside a process and on the wire.
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
+use memmap2::MmapMut;
 use std::fmt;
 use std::sync::Arc;
 
 /// Storing these keeps every buffer aligned for any numeric type. Not more than 16 bytes: for wider alignment the
-/// system's allocator cannot hand out fresh zero pages and would touch every byte of a huge buffer at once, which
-/// stops a slow node's network thread for seconds.
+/// system's allocator cannot hand out fresh zero pages and would touch every byte of a buffer at once.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(16))]
 struct Line([u8; 16]);
+
+/// From this length on a buffer is a mapping of its own, in huge pages where the system has them: touching fresh
+/// memory page by page of 4 KiB costs a processor a second per GB, as much as receiving it.
+const MAPPED_FROM_BYTES: usize = 4 << 20;
+
+enum Memory {
+    Allocated(Vec<Line>),
+    Mapped(MmapMut),
+}
+
+impl Memory {
+    fn zeroed(len_bytes: usize) -> Self {
+        let mapping = (len_bytes >= MAPPED_FROM_BYTES).then(|| MmapMut::map_anon(len_bytes));
+        // Without a mapping, the allocator either has the memory or ends the process, as for any allocation.
+        let Some(Ok(mapping)) = mapping else {
+            return Self::Allocated(bytemuck::allocation::zeroed_vec(len_bytes.div_ceil(size_of::<Line>())));
+        };
+        #[cfg(target_os = "linux")]
+        // Where it is refused, small pages are slower, not wrong.
+        let _ = mapping.advise(memmap2::Advice::HugePage);
+        Self::Mapped(mapping)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Allocated(lines) => bytemuck::cast_slice(lines),
+            Self::Mapped(mapping) => mapping,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Allocated(lines) => bytemuck::cast_slice_mut(lines),
+            Self::Mapped(mapping) => mapping,
+        }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::Allocated(Vec::new())
+    }
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeroed(self.bytes().len());
+        copy.bytes_mut().copy_from_slice(self.bytes());
+        copy
+    }
+}
 
 /// A run of bytes that can be shared without copying and viewed as a slice of any plain number type.
 ///
 /// Cloning shares the bytes. Writing copies them first only if they are shared at that moment.
 #[derive(Clone, Default)]
 pub struct Buffer {
-    lines: Arc<Vec<Line>>,
+    memory: Arc<Memory>,
     len_bytes: usize,
 }
 
@@ -24,8 +75,7 @@ impl Buffer {
     /// `len_bytes` zero bytes, aligned to 16. Memory is taken from the system only as it is written to.
     #[must_use]
     pub fn zeroed(len_bytes: usize) -> Self {
-        let lines = bytemuck::allocation::zeroed_vec(len_bytes.div_ceil(size_of::<Line>()));
-        Self { lines: Arc::new(lines), len_bytes }
+        Self { memory: Arc::new(Memory::zeroed(len_bytes)), len_bytes }
     }
 
     /// A copy of `values` as bytes in this machine's byte order.
@@ -52,14 +102,13 @@ impl Buffer {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.len_bytes]
+        &self.memory.bytes()[..self.len_bytes]
     }
 
     /// The bytes, to write to; copies them first if another clone shares them.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let len_bytes = self.len_bytes;
-        let lines: &mut Vec<Line> = Arc::make_mut(&mut self.lines);
-        &mut bytemuck::cast_slice_mut(lines)[..len_bytes]
+        &mut Arc::make_mut(&mut self.memory).bytes_mut()[..len_bytes]
     }
 
     /// The bytes as numbers; bytes beyond the last whole number are left out.
@@ -78,7 +127,7 @@ impl Buffer {
     /// Whether both are the same bytes in memory, not merely equal ones.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.lines, &other.lines)
+        Arc::ptr_eq(&self.memory, &other.memory)
     }
 }
 
@@ -114,6 +163,20 @@ mod tests {
         assert_eq!(b.as_slice::<f64>(), [1.0, 2.0, 3.0]);
         assert_eq!(a.as_slice::<f64>(), [1.0, 5.0, 3.0]);
         assert_eq!(a.bytes().as_ptr() as usize % 16, 0);
+    }
+
+    #[test]
+    fn a_long_buffer_is_zero_shared_and_copied_like_a_short_one() {
+        let mut a = Buffer::zeroed(MAPPED_FROM_BYTES + 3);
+        assert!(matches!(*a.memory, Memory::Mapped(_)));
+        assert!(a.bytes().iter().all(|&byte| byte == 0));
+        a.bytes_mut()[MAPPED_FROM_BYTES + 2] = 7;
+        let b = a.clone();
+        a.bytes_mut()[0] = 9;
+        assert_eq!((b.bytes()[0], b.bytes()[MAPPED_FROM_BYTES + 2]), (0, 7));
+        assert_eq!((a.bytes()[0], a.bytes()[MAPPED_FROM_BYTES + 2]), (9, 7));
+        assert_eq!(a.len(), MAPPED_FROM_BYTES + 3);
+        assert_eq!(a.as_slice::<f64>().len(), MAPPED_FROM_BYTES / 8);
     }
 
     #[test]
