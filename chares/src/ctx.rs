@@ -188,6 +188,12 @@ impl<'a, C: Chare> Ctx<'a, C> {
         u32::from(self.pe.node().id().0.saturating_sub(1))
     }
 
+    /// The PE on which the placement of `array` puts the element at `index`; `None` while the array is not known
+    /// here, or if it has no such element.
+    pub fn home_of<D: Chare>(&mut self, array: &Array<D>, index: D::Index) -> Option<u32> {
+        self.pe.collection(array.id())?.pe_of(index.to_element()).map(|pe| pe.0)
+    }
+
     /// Indices of the elements of `array` that belong on this PE: what each group element makes in the
     /// second step of a two-step creation. Empty while the array is not known here.
     pub fn indices_here<D: Chare>(&mut self, array: &Array<D>) -> Vec<D::Index> {

@@ -1,76 +1,168 @@
-//! Blocks of a matrix product over unlike parts, such that few blocks cross the wire.
+//! Blocks of a matrix product over unlike nodes, such that few blocks cross the wire.
 //!
-//! In every step of Cannon's algorithm each block of A moves one column to the left and each block of B one
-//! row up, both in a ring. Between nodes those shifts are what the network must carry, so the mapping decides:
+//! In Cannon's algorithm the blocks of A of a grid row are all needed by every place of that row, and those of
+//! B by every place of their grid column. If a block comes to each node once, a row whose places lie on `d`
+//! nodes makes each of its blocks cross `d - 1` times, and a column likewise. So the mapping decides, and what
+//! it must keep small is the sum of the heights and widths of the nodes' areas:
 //!
-//! - strips of whole rows: no block of A ever leaves its part; of B one row of blocks crosses at each boundary;
-//! - row-major ranges ([`cells`]): as strips, but a boundary may fall inside a row, so that the number of
-//!   blocks follows the speeds within one block; each such boundary costs two blocks of A more;
-//! - dealt out or scattered: nearly every block crosses in every step.
+//! - rectangles ([`rectangles`]): fewest crossings of the three;
+//! - strips of whole rows: no block of A crosses, but each of B goes to every node;
+//! - dealt out or scattered: every block goes to every node.
 //!
-//! Rectangles have less boundary than strips once there are many parts, but cannot match unlike speeds within
-//! one block. Strips do, and what each part sends does not grow with the number of parts.
+//! Source of the rectangles: O. Beaumont, V. Boudet, F. Rastello, Y. Robert, "Matrix multiplication on
+//! heterogeneous platforms", IEEE TPDS 12(10), 2001: areas in proportion to speed, in columns; their optimal
+//! grouping into columns is found exactly. What is new here: areas follow the speeds within one block, because
+//! the boundaries may have a step in them.
 
 use crate::partition::PartitionError;
 use crate::placement::weighted_bounds;
 
-/// Splits `rows` block rows over the parts by speed: bounds as in [`crate::placement`], part `p` gets the whole
-/// rows `bounds[p]..bounds[p + 1]`.
+/// Assigns the blocks of a grid to the PEs of nodes: the PE of each place, row-major, PEs being counted through
+/// all nodes.
 ///
-/// Exact to one row of blocks. With few rows that is coarse; [`cells`] is exact to one block.
-///
-/// # Errors
-///
-/// If there are no speeds, or one is not a positive, finite number.
-pub fn row_strips(rows: u32, speeds: &[f64]) -> Result<Vec<u64>, PartitionError> {
-    weighted_bounds(u64::from(rows), speeds)
-}
-
-/// Assigns the blocks of a grid to parts by speed, within one block: the part of each block, row-major.
-///
-/// The parts own consecutive ranges of the row-major order, so each has a strip of rows whose first and last
-/// row may be shared with a neighbour. The result holds `rows * cols` numbers: keep that product sane.
+/// `nodes` holds the speeds of each node's PEs. Each node gets its share of the places within one, as an area
+/// that is nearly a rectangle; within it each PE gets its share, within one. The result holds `rows * cols`
+/// numbers: keep that product sane.
 ///
 /// # Errors
 ///
-/// If there are no speeds, or one is not a positive, finite number.
+/// If there is no PE, or a speed is not a positive, finite number.
 ///
 /// # Examples
 ///
 /// ```
-/// let owner = loadbalance::grid::cells(3, 4, &[1.0, 0.5])?;
+/// let owner = loadbalance::grid::rectangles(4, 4, &[vec![1.0], vec![0.5], vec![0.25, 0.25]])?;
 /// assert_eq!(owner, [
-///     0, 0, 0, 0, //
-///     0, 0, 0, 0, //
-///     1, 1, 1, 1,
+///     0, 0, 1, 1, //
+///     0, 0, 1, 1, //
+///     0, 0, 2, 2, //
+///     0, 0, 3, 3,
 /// ]);
 /// # Ok::<(), loadbalance::PartitionError>(())
 /// ```
-pub fn cells(rows: u32, cols: u32, speeds: &[f64]) -> Result<Vec<u32>, PartitionError> {
-    let bounds = weighted_bounds(u64::from(rows) * u64::from(cols), speeds)?;
-    let ranges = bounds.windows(2).zip(0u32..);
-    Ok(ranges.flat_map(|(range, part)| (range[0]..range[1]).map(move |_| part)).collect())
+pub fn rectangles(rows: u32, cols: u32, nodes: &[Vec<f64>]) -> Result<Vec<u32>, PartitionError> {
+    let mut first_pe = 0;
+    let mut areas: Vec<Area<'_>> = Vec::with_capacity(nodes.len());
+    for pes in nodes.iter().filter(|pes| !pes.is_empty()) {
+        areas.push(Area { first_pe, pes, speed: pes.iter().sum() });
+        first_pe += u32::try_from(pes.len()).unwrap_or(u32::MAX);
+    }
+    areas.sort_by(|one, other| other.speed.total_cmp(&one.speed));
+    let speeds: Vec<f64> = areas.iter().map(|area| area.speed).collect();
+    // Refuses what is no speed before anything is computed from it.
+    weighted_bounds(0, &speeds)?;
+
+    let columns = columns_of(&speeds);
+    let widths: Vec<f64> = columns.windows(2).map(|c| speeds[c[0]..c[1]].iter().sum()).collect();
+    let places: Vec<usize> = (0..cols).flat_map(|j| (0..rows).map(move |i| at(i, j, cols))).collect();
+    let mut owner = vec![0; places.len()];
+    let bounds = weighted_bounds(places.len() as u64, &widths)?;
+    for (column, range) in columns.windows(2).zip(bounds.windows(2)) {
+        let mut places = places[index(range[0])..index(range[1])].to_vec();
+        places.sort_unstable();
+        let bounds = weighted_bounds(places.len() as u64, &speeds[column[0]..column[1]])?;
+        for (area, range) in areas[column[0]..column[1]].iter().zip(bounds.windows(2)) {
+            let places = &places[index(range[0])..index(range[1])];
+            let bounds = weighted_bounds(places.len() as u64, area.pes)?;
+            for (pe, range) in (area.first_pe..).zip(bounds.windows(2)) {
+                places[index(range[0])..index(range[1])].iter().for_each(|&place| owner[place] = pe);
+            }
+        }
+    }
+    Ok(owner)
 }
 
-/// Blocks that go from one node to another in one step of Cannon's algorithm.
+/// What one node gets.
+struct Area<'a> {
+    first_pe: u32,
+    pes: &'a [f64],
+    speed: f64,
+}
+
+fn at(row: u32, col: u32, cols: u32) -> usize {
+    row as usize * cols as usize + col as usize
+}
+
+/// Bounds are of places in a vector, so they fit.
+fn index(bound: u64) -> usize {
+    usize::try_from(bound).unwrap_or(usize::MAX)
+}
+
+/// Groups areas, given by falling speed, into columns so that the sum of all widths and heights is least: the
+/// first area of each column, and the count of areas.
+///
+/// A column of `c` areas as wide as their speeds add up to has widths of `c` times that in sum, and heights of 1.
+fn columns_of(speeds: &[f64]) -> Vec<usize> {
+    let total: f64 = speeds.iter().sum();
+    // best[e]: the least sum for the first e areas, and where the last of their columns begins.
+    let mut best = vec![(0.0, 0usize)];
+    for end in 1..=speeds.len() {
+        let mut width = 0.0;
+        let mut least = (f64::INFINITY, 0);
+        for begin in (0..end).rev() {
+            width += speeds[begin] / total;
+            let sum = best[begin].0 + width * (end - begin) as f64 + 1.0;
+            if sum < least.0 {
+                least = (sum, begin);
+            }
+        }
+        best.push(least);
+    }
+    let mut bounds = vec![speeds.len()];
+    while let Some(&end) = bounds.last().filter(|&&end| end > 0) {
+        bounds.push(best[end].1);
+    }
+    bounds.reverse();
+    bounds
+}
+
+/// Where a block goes on from a place of its ring.
+///
+/// `ring` names the node of each place; a block moves from place `p` to `p - 1`, around the ring, until all
+/// have had it. It is at place `here` now, after `travelled` moves. The result are the distances, in moves, of
+/// the places to which *this* place hands it: the next one, unless that lies on a node that has had the block
+/// already; and, at the end of a stretch on one node, the place where the next stretch on the same node begins,
+/// so that the block need not come home over the wire.
+///
+/// Over the whole tour each place gets the block once, and each node gets it from another at most once.
+///
+/// # Panics
+///
+/// If `here` is not a place of the ring.
+#[must_use]
+pub fn hops(ring: &[u32], here: usize, travelled: usize) -> Vec<usize> {
+    let places = ring.len();
+    let left = (places - 1).saturating_sub(travelled);
+    let node = |distance: usize| ring[(here + 2 * places - distance) % places];
+    if left == 0 {
+        return Vec::new();
+    }
+    if node(1) == ring[here] {
+        return vec![1];
+    }
+    let was_there = (0..=travelled).any(|back| ring[(here + back) % places] == node(1));
+    let home = (2..=left).find(|&distance| node(distance) == ring[here]);
+    (!was_there).then_some(1).into_iter().chain(home).collect()
+}
+
+/// Blocks that cross between nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShiftCrossings {
-    /// Blocks of A, which move one column to the left.
+pub struct Crossings {
+    /// Blocks of A, which are needed all along their grid row.
     pub a: u64,
-    /// Blocks of B, which move one row up.
+    /// Blocks of B, which are needed all along their grid column.
     pub b: u64,
 }
 
-impl ShiftCrossings {
-    /// Bytes on the wire in one step, given the size of one block of A and one of B.
+impl Crossings {
+    /// Bytes on the wire, given the size of one block of A and one of B.
     #[must_use]
     pub const fn bytes(self, a_block_bytes: u64, b_block_bytes: u64) -> u64 {
         self.a * a_block_bytes + self.b * b_block_bytes
     }
 }
 
-/// Counts the blocks that cross between nodes in one step of Cannon's shifts; all steps are alike, because
-/// blocks move between fixed places.
+/// Counts the blocks that cross between nodes in a whole product if each comes to every node that needs it once.
 ///
 /// `owner` is the part of each place, row-major, and `node_of` names the node on which a part lives.
 ///
@@ -78,134 +170,153 @@ impl ShiftCrossings {
 ///
 /// If `owner` does not hold `rows * cols` entries.
 #[must_use]
-pub fn shift_crossings(
-    owner: &[u32],
-    rows: usize,
-    cols: usize,
-    node_of: impl Fn(u32) -> u32,
-) -> ShiftCrossings {
+pub fn crossings(owner: &[u32], rows: usize, cols: usize, node_of: impl Fn(u32) -> u32) -> Crossings {
     assert_eq!(owner.len(), rows * cols, "a grid of {rows} x {cols} places needs as many owners");
     let node: Vec<u32> = owner.iter().map(|&part| node_of(part)).collect();
-    let mut crossings = ShiftCrossings::default();
-    for row in 0..rows {
-        for col in 0..cols {
-            let here = node[row * cols + col];
-            let left = node[row * cols + (col + cols - 1) % cols];
-            let above = node[(row + rows - 1) % rows * cols + col];
-            crossings.a += u64::from(here != left);
-            crossings.b += u64::from(here != above);
-        }
-    }
-    crossings
+    let others = |mut line: Vec<u32>| {
+        line.sort_unstable();
+        line.dedup();
+        line.len().saturating_sub(1) as u64
+    };
+    let a = (0..rows).map(|i| others(node[i * cols..(i + 1) * cols].to_vec()) * cols as u64).sum();
+    let b = (0..cols).map(|j| others((0..rows).map(|i| node[i * cols + j]).collect()) * rows as u64).sum();
+    Crossings { a, b }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     const UNLIKE: [f64; 3] = [1.0, 0.55, 0.25];
 
-    fn count(owner: &[u32], part: u32) -> u64 {
-        owner.iter().filter(|&&p| p == part).count() as u64
+    fn one_each(speeds: &[f64]) -> Vec<Vec<f64>> {
+        speeds.iter().map(|&speed| vec![speed]).collect()
     }
 
-    /// The same counts, in an order that a fixed linear congruence shuffles.
-    fn scattered(owner: &[u32]) -> Vec<u32> {
-        let mut owner = owner.to_vec();
-        let mut state = 1u64;
-        for last in (1..owner.len()).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            owner.swap(last, (state >> 33) as usize % (last + 1));
-        }
-        owner
+    fn strips(rows: u32, cols: u32, speeds: &[f64]) -> Vec<u32> {
+        let bounds = weighted_bounds(u64::from(rows * cols), speeds).unwrap();
+        (0..u64::from(rows * cols)).map(|p| crate::placement::owner(&bounds, p).unwrap() as u32).collect()
     }
 
     #[test]
-    fn strips_cross_far_less_than_cyclic_or_scattered() {
-        let q = 18;
-        let places = q * q;
-        let strips = cells(18, 18, &UNLIKE).unwrap();
+    fn rectangles_cross_less_than_strips_and_far_less_than_dealt_out_ones() {
         let total = |owner: &[u32]| {
-            let crossings = shift_crossings(owner, q, q, |part| part);
+            let crossings = crossings(owner, 16, 16, |part| part);
             crossings.a + crossings.b
         };
-        let cyclic: Vec<u32> = (0..places as u32).map(|index| index % 3).collect();
-        // Three boundaries of a row of B each, and nothing of A but at ragged ends.
-        assert!(total(&strips) <= 3 * 18 + 2 * 2, "strips: {}", total(&strips));
-        let blocks_moved = 2 * places as u64;
-        assert!(total(&cyclic) * 10 >= blocks_moved * 3, "cyclic: {}", total(&cyclic));
-        assert!(total(&scattered(&strips)) * 10 >= blocks_moved * 5);
-        assert!(total(&strips) * 5 < total(&cyclic));
-        assert!(total(&strips) * 5 < total(&scattered(&strips)));
+        let areas = total(&rectangles(16, 16, &one_each(&UNLIKE)).unwrap());
+        let strips = total(&strips(16, 16, &UNLIKE));
+        let dealt: Vec<u32> = (0..256).map(|index| index % 3).collect();
+        // 1.445 matrices is the least for these speeds in whole columns; steps in the boundaries cost a little.
+        assert!(areas as f64 <= 1.6 * 256.0, "{areas}");
+        assert!(strips as f64 >= 2.0 * 256.0, "{strips}");
+        assert_eq!(total(&dealt), 4 * 256);
     }
 
     #[test]
-    fn whole_strips_never_ship_a() {
-        let bounds = row_strips(36, &UNLIKE).unwrap();
-        assert_eq!(bounds, [0, 20, 31, 36]);
-        let owner: Vec<u32> = (0..3u32)
-            .flat_map(|part| (bounds[part as usize] * 36..bounds[part as usize + 1] * 36).map(move |_| part))
-            .collect();
-        assert_eq!(cells(36, 36, &UNLIKE).unwrap(), owner);
-        assert_eq!(shift_crossings(&owner, 36, 36, |part| part), ShiftCrossings { a: 0, b: 3 * 36 });
-    }
-
-    #[test]
-    fn parts_of_one_node_talk_for_nothing() {
-        let owner = cells(6, 6, &[1.0, 1.0, 1.0]).unwrap();
-        assert_eq!(shift_crossings(&owner, 6, 6, |_| 0), ShiftCrossings::default());
-        // Parts 0 and 1 together: two boundaries are left of three.
-        assert_eq!(shift_crossings(&owner, 6, 6, |part| part / 2), ShiftCrossings { a: 0, b: 12 });
-    }
-
-    #[test]
-    fn a_ragged_boundary_costs_two_blocks_of_a() {
-        let owner = [
-            0, 0, 0, //
-            0, 1, 1, //
-            1, 1, 1,
-        ];
-        let crossings = shift_crossings(&owner, 3, 3, |part| part);
-        assert_eq!(crossings, ShiftCrossings { a: 2, b: 2 + 1 + 3 });
-        assert_eq!(crossings.bytes(100, 10), 260);
+    fn like_nodes_get_like_squares() {
+        let owner = rectangles(4, 4, &one_each(&[1.0; 4])).unwrap();
+        assert_eq!(owner, [0, 0, 2, 2, 0, 0, 2, 2, 1, 1, 3, 3, 1, 1, 3, 3]);
+        assert_eq!(crossings(&owner, 4, 4, |part| part), Crossings { a: 16, b: 16 });
+        assert_eq!(crossings(&owner, 4, 4, |_| 0).bytes(100, 10), 0);
     }
 
     #[test]
     fn a_single_place_and_an_empty_grid_ship_nothing() {
-        assert_eq!(shift_crossings(&[0], 1, 1, |part| part), ShiftCrossings::default());
-        assert_eq!(cells(0, 5, &UNLIKE).unwrap(), Vec::<u32>::new());
-        assert_eq!(shift_crossings(&[], 0, 5, |part| part), ShiftCrossings::default());
+        assert_eq!(rectangles(1, 1, &one_each(&UNLIKE)).unwrap(), [0]);
+        assert_eq!(rectangles(0, 5, &one_each(&UNLIKE)).unwrap(), Vec::<u32>::new());
+        assert_eq!(crossings(&[0], 1, 1, |part| part), Crossings::default());
+        assert_eq!(hops(&[0], 0, 0), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn what_is_no_speed_is_refused() {
+        assert!(rectangles(2, 2, &[]).is_err());
+        assert!(rectangles(2, 2, &[vec![]]).is_err());
+        assert!(rectangles(2, 2, &[vec![1.0], vec![f64::NAN]]).is_err());
+        assert!(rectangles(2, 2, &[vec![1.0], vec![0.0]]).is_err());
+    }
+
+    #[test]
+    fn a_block_does_not_come_home_over_the_wire() {
+        // Places 0 and 1 on one node, 2 and 3 on another; the block began at place 1.
+        let ring = [0, 0, 1, 1];
+        assert_eq!(hops(&ring, 1, 0), [1]);
+        assert_eq!(hops(&ring, 0, 1), [1]);
+        assert_eq!(hops(&ring, 3, 2), [1]);
+        assert_eq!(hops(&ring, 2, 3), Vec::<usize>::new());
+        // It began at place 0: place 1, on the same node, is the last to need it and is given it at once.
+        assert_eq!(hops(&ring, 0, 0), [1, 3]);
+        assert_eq!(hops(&ring, 2, 2), Vec::<usize>::new());
     }
 
     proptest! {
         #[test]
-        fn blocks_follow_speed_within_one(
-            rows in 1u32..40,
-            cols in 1u32..40,
-            speeds in prop::collection::vec(0.05f64..1.0, 1..10),
+        fn every_place_gets_each_block_once_and_every_node_at_most_once(
+            ring in prop::collection::vec(0u32..4, 1..24),
+            start in 0usize..24,
         ) {
-            let owner = cells(rows, cols, &speeds).unwrap();
+            let (places, start) = (ring.len(), start % ring.len());
+            let mut had = vec![0; places];
+            had[start] = 1;
+            let mut entered: Vec<u32> = vec![ring[start]];
+            let mut under_way = vec![(start, 0usize)];
+            while let Some((here, travelled)) = under_way.pop() {
+                for distance in hops(&ring, here, travelled) {
+                    let there = (here + 2 * places - distance) % places;
+                    prop_assert!(travelled + distance < places);
+                    had[there] += 1;
+                    if ring[there] != ring[here] {
+                        entered.push(ring[there]);
+                    }
+                    under_way.push((there, travelled + distance));
+                }
+            }
+            prop_assert!(had.iter().all(|&count| count == 1), "{had:?}");
+            let nodes: BTreeSet<u32> = entered.iter().copied().collect();
+            prop_assert_eq!(nodes.len(), entered.len());
+        }
+
+        #[test]
+        fn places_follow_speed_within_one_on_each_node_and_pe(
+            rows in 1u32..30,
+            cols in 1u32..30,
+            nodes in prop::collection::vec(prop::collection::vec(0.05f64..1.0, 1..4), 1..8),
+        ) {
+            let owner = rectangles(rows, cols, &nodes).unwrap();
             prop_assert_eq!(owner.len() as u32, rows * cols);
-            prop_assert!(owner.is_sorted());
-            let total: f64 = speeds.iter().sum();
-            for (part, speed) in (0u32..).zip(&speeds) {
-                let ideal = f64::from(rows * cols) * speed / total;
-                prop_assert!((count(&owner, part) as f64 - ideal).abs() < 1.0);
+            let total: f64 = nodes.iter().flatten().sum();
+            let places = f64::from(rows * cols);
+            let mut first = 0;
+            for pes in &nodes {
+                let speed: f64 = pes.iter().sum();
+                let end = first + pes.len() as u32;
+                let mine = owner.iter().filter(|&&pe| (first..end).contains(&pe)).count() as f64;
+                // Once for the column, once within it.
+                prop_assert!((mine - places * speed / total).abs() < 2.0);
+                for (pe, own) in (first..end).zip(pes) {
+                    let count = owner.iter().filter(|&&o| o == pe).count() as f64;
+                    prop_assert!((count - mine * own / speed).abs() < 1.0);
+                }
+                first = end;
             }
         }
 
         #[test]
-        fn strips_ship_at_most_a_row_and_two_blocks_per_part(
-            rows in 1usize..40,
-            cols in 1usize..40,
-            speeds in prop::collection::vec(0.05f64..1.0, 1..10),
+        fn areas_never_cross_more_than_strips(
+            side in 6u32..30,
+            speeds in prop::collection::vec(0.2f64..1.0, 2..6),
         ) {
-            let owner = cells(rows as u32, cols as u32, &speeds).unwrap();
-            let crossings = shift_crossings(&owner, rows, cols, |part| part);
-            let parts = speeds.len() as u64;
-            prop_assert!(crossings.a <= 2 * parts);
-            prop_assert!(crossings.b <= parts * cols as u64);
+            let total = |owner: &[u32]| {
+                let crossings = crossings(owner, side as usize, side as usize, |part| part);
+                crossings.a + crossings.b
+            };
+            let areas = total(&rectangles(side, side, &one_each(&speeds)).unwrap());
+            // A step in a boundary may cost a line of blocks for each node.
+            let steps = u64::from(2 * side) * speeds.len() as u64;
+            prop_assert!(areas <= total(&strips(side, side, &speeds)) + steps);
         }
     }
 }

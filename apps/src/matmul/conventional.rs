@@ -2,11 +2,12 @@
 //!
 //! As in the 1995 report (section on matrix multiplication); the rows per chare are its grain.
 
-use super::problem::{Piece, Problem, Real};
+use super::problem::{Piece, Problem, Real, zeros};
 use crate::kernels::gemm::gemm;
 use chares::{Bulk, Callback, Chare, Ctx, Entry, Readonly};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Some rows of A and of C.
 #[derive(Serialize, Deserialize)]
@@ -24,8 +25,8 @@ pub struct Rows<T> {
 pub struct Setup<T> {
     /// The product.
     pub problem: Problem,
-    /// Rows per chare; the last may have fewer.
-    pub grain: usize,
+    /// The chare `i` has the rows `bounds[i]..bounds[i + 1]`.
+    pub bounds: Arc<Vec<usize>>,
     /// B, row by row.
     pub b: Readonly<Bulk<T>>,
 }
@@ -79,18 +80,45 @@ macro_rules! rows_of {
 }
 rows_of!(f32 f64);
 
+/// Cuts the rows of each PE, `pes[p]..pes[p + 1]`, into like pieces of `grain` rows at most: the bounds of all
+/// pieces, and the PE of each.
+#[must_use]
+pub fn pieces(pes: &[u64], grain: usize) -> (Vec<usize>, Vec<u32>) {
+    let (mut bounds, mut owners) = (vec![0], Vec::new());
+    for (pe, rows) in (0u32..).zip(pes.windows(2)) {
+        let at = |bound: u64| usize::try_from(bound).expect("a row of a matrix in memory");
+        let (first, len) = (at(rows[0]), at(rows[1] - rows[0]));
+        let count = len.div_ceil(grain.max(1));
+        bounds.extend((1..=count).map(|piece| first + len * piece / count));
+        owners.extend(std::iter::repeat_n(pe, count));
+    }
+    (bounds, owners)
+}
+
 impl<T: Real> Rows<T> {
     fn made(setup: Setup<T>, at: u32) -> Self {
-        let Problem { m, k, n, .. } = setup.problem;
-        let first = at as usize * setup.grain;
-        let rows = first..(first + setup.grain).min(m);
+        let Problem { k, n, .. } = setup.problem;
+        let at = at as usize;
+        let rows = setup.bounds[at]..setup.bounds[at + 1];
         let a = setup.problem.block_a(rows.clone(), 0..k);
-        let c = Bulk::zeros(rows.len() * n);
+        let c = zeros(rows.len() * n);
         Self { setup, rows, a, c }
     }
 
     fn multiply(&mut self, b: &[T]) {
         let Problem { k, n, kernel, .. } = self.setup.problem;
         gemm(kernel, self.rows.len(), k, n, &self.a, b, self.c.as_mut_slice());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_keep_the_share_of_each_pe_to_the_row() {
+        assert_eq!(pieces(&[0, 5, 5, 11], 2), (vec![0, 1, 3, 5, 7, 9, 11], vec![0, 0, 0, 2, 2, 2]));
+        assert_eq!(pieces(&[0, 3], 100), (vec![0, 3], vec![0]));
+        assert_eq!(pieces(&[0, 0], 4), (vec![0], vec![]));
     }
 }

@@ -3,15 +3,20 @@
 use super::arguments::{Algorithm, Matmul, NumberType, read};
 use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
 use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
-use super::problem::{Piece, Problem, Real, part};
+use super::problem::{Piece, Problem, Real, generated, part};
 use super::tile::{self, CollectTile, Go, LoadTile, Make, Office, Tile, first_blocks};
 use crate::matrix::{Dtype, Matrix, ShapeError, generate, npy};
 use crate::verify;
 use chares::loadbalance::{PartitionError, grid, placement};
 use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunError};
+use std::sync::Arc;
 
 /// Chares of rows for each PE: enough that the slowest of very unlike PEs still gets a few.
-const CHARES_PER_PE: usize = 24;
+const CHARES_PER_PE: usize = 16;
+
+/// Groups of rows that Fox's algorithm broadcasts: fine enough to keep all busy at the end, and each big enough
+/// for the kernel to run at its full speed.
+const GROUPS: usize = 48;
 
 /// Runs a product as the command line asks.
 pub(super) fn drive(main: &mut Driver, matmul: Matmul) -> Result<(), RunError> {
@@ -106,23 +111,25 @@ macro_rules! multiplies {
             ) -> Result<Holders<Self>, RunError> {
                 let pes = main.pe_count() as usize;
                 let grain = matmul.grain.unwrap_or_else(|| problem.m.div_ceil(pes * CHARES_PER_PE).max(1));
-                let count = problem.m.div_ceil(grain);
+                let speeds = main.speeds();
+                let shares = placement::weighted_bounds(problem.m as u64, &speeds).map_err(unplaceable)?;
+                share(main, &shares);
+                let (bounds, owners) = conventional::pieces(&shares, grain);
+                let count = owners.len();
                 let chares = u32::try_from(count).map_err(|_| RunError::Input("--grain is too small".into()))?;
                 let b = match (given, problem.seeds) {
                     (Some((_, b)), _) => Bulk::from_slice(b.values()),
-                    (None, Some((_, seed))) => generate::block(seed, 0..problem.k, 0..problem.n).into(),
+                    (None, Some((_, seed))) => generated(seed, 0..problem.k, 0..problem.n),
                     (None, None) => Bulk::default(),
                 };
                 main.phase("distributing", 0, 0);
                 let b = main.readonly(b)?;
-                let setup = conventional::Setup { problem: problem.clone(), grain, b };
-                let rows = main.array_placed::<Rows<$real>>(chares, setup, Placement::BySpeed);
-                let speeds = main.speeds();
-                let bounds = placement::weighted_bounds(u64::from(chares), &speeds).map_err(unplaceable)?;
-                share(main, &bounds);
+                let bounds = Arc::new(bounds);
+                let setup = conventional::Setup { problem: problem.clone(), bounds: Arc::clone(&bounds), b };
+                let rows = main.array_placed::<Rows<$real>>(chares, setup, Placement::on_pes(owners));
                 if let Some((a, _)) = given {
-                    for (at, first) in (0..chares).zip((0..problem.m).step_by(grain)) {
-                        let part = a.row_slice(first..(first + grain).min(problem.m));
+                    for (at, range) in (0..chares).zip(bounds.windows(2)) {
+                        let part = a.row_slice(range[0]..range[1]);
                         rows.at(at).send(main, LoadRows(Bulk::from_slice(part)));
                     }
                 }
@@ -143,8 +150,7 @@ macro_rules! multiplies {
                 given: Option<&(Matrix<Self>, Matrix<Self>)>,
             ) -> Result<Holders<Self>, RunError> {
                 let (q, scheme) = (matmul.q, matmul.scheme());
-                let speeds = main.speeds();
-                let owners = grid::cells(q, q, &speeds).map_err(unplaceable)?;
+                let owners = grid::rectangles(q, q, &speeds_by_node(main)).map_err(unplaceable)?;
                 share_by_count(main, &owners);
                 main.phase("distributing", 0, 0);
                 let tiles: Array<Tile<$real>> = main.array_deferred([q, q], Placement::on_pes(owners));
@@ -183,7 +189,7 @@ macro_rules! multiplies {
                 let speeds = main.speeds();
                 let columns = placement::weighted_bounds(problem.n as u64, &speeds).map_err(unplaceable)?;
                 share(main, &columns);
-                let grain = matmul.grain.unwrap_or_else(|| problem.m.div_ceil(64).max(32));
+                let grain = matmul.grain.unwrap_or_else(|| problem.m.div_ceil(GROUPS).max(32));
                 let count = problem.m.div_ceil(grain) as u64;
                 let groups = placement::weighted_bounds(count, &speeds).map_err(unplaceable)?;
                 main.phase("distributing", 0, 0);
@@ -295,6 +301,15 @@ fn state(main: &mut Driver, matmul: &Matmul, problem: &Problem) {
 fn share(main: &mut Driver, bounds: &[u64]) {
     let total = bounds.last().copied().unwrap_or(0).max(1) as f64;
     main.outcome().shares(bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / total).collect());
+}
+
+/// The speeds of the PEs of each node.
+fn speeds_by_node(main: &mut Driver) -> Vec<Vec<f64>> {
+    let mut nodes = vec![Vec::new(); main.node_count() as usize];
+    for (pe, speed) in (0..).zip(main.speeds()) {
+        nodes[main.node_of_pe(pe) as usize].push(speed);
+    }
+    nodes
 }
 
 fn share_by_count(main: &mut Driver, owners: &[u32]) {

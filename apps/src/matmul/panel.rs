@@ -3,17 +3,19 @@
 //!
 //! In the report's letters the still factor is A and the broadcast one B. Here, where C = A B, the still
 //! factor is B (columns of B and C on each PE) and groups of rows of A are broadcast. A group of rows is
-//! asked for while an earlier one is still being multiplied, so that the wire is never waited for.
+//! asked for while an earlier one is still being multiplied, so that the wire is never waited for. The owners
+//! of the groups take turns, so that all links are used alike, and a PE multiplies groups as they come: each
+//! gives other rows of C.
 
-use super::problem::{Piece, Problem, Real};
+use super::problem::{Piece, Problem, Real, zeros};
 use crate::kernels::gemm::gemm;
-use chares::{Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Group, Inbox};
+use chares::{Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Group};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// Groups of rows that are under way at once.
-pub const AHEAD: u32 = 3;
+const AHEAD: usize = 4;
 
 /// What every panel is made with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,11 +40,13 @@ pub struct Panel<T> {
     c: Bulk<T>,
     /// Groups of rows of A that this PE broadcasts.
     a: BTreeMap<u32, Bulk<T>>,
-    next: u32,
+    /// Groups that have come before the word to begin, and count of those multiplied.
+    early: Vec<RowsOfA<T>>,
+    multiplied: u32,
     go: Option<GoPanel<T>>,
-    arrived: Inbox<u32, RowsOfA<T>>,
-    /// On PE 0: how many PEs have finished each group.
+    /// On PE 0: how many PEs have finished each group, and the groups in the order of their turns.
     finished: Vec<u32>,
+    turns: VecDeque<u32>,
 }
 
 /// Columns of B, where they are not generated.
@@ -117,13 +121,16 @@ macro_rules! panels_of {
         }
         impl Entry<GoPanel<$real>> for Panel<$real> {
             fn receive(&mut self, go: GoPanel<$real>, ctx: &mut Ctx<'_, Self>) {
-                if self.pe == 0 {
-                    for group in 0..AHEAD.min(self.setup.group_count()) {
-                        go.panels.on(self.setup.owner(group)).send(ctx, Request(group));
-                    }
+                for group in self.turns.drain(..AHEAD.min(self.turns.len())) {
+                    go.panels.on(self.setup.owner(group)).send_with(ctx, -1, Request(group));
                 }
                 self.go = Some(go);
-                self.advance(ctx);
+                if self.setup.group_count() == 0 {
+                    return self.rest(ctx);
+                }
+                for rows in std::mem::take(&mut self.early) {
+                    self.take_up(&rows, ctx);
+                }
             }
         }
         impl Entry<Request> for Panel<$real> {
@@ -135,8 +142,10 @@ macro_rules! panels_of {
         impl Entry<Finished> for Panel<$real> {
             fn receive(&mut self, Finished(group): Finished, ctx: &mut Ctx<'_, Self>) {
                 self.finished[group as usize] += 1;
-                let next = group + AHEAD;
-                if self.finished[group as usize] == ctx.pe_count() && next < self.setup.group_count() {
+                if self.finished[group as usize] < ctx.pe_count() {
+                    return;
+                }
+                if let Some(next) = self.turns.pop_front() {
                     let owner = self.setup.owner(next);
                     ctx.array().at(owner).send_with(ctx, -1, Request(next));
                 }
@@ -144,8 +153,11 @@ macro_rules! panels_of {
         }
         impl Entry<RowsOfA<$real>> for Panel<$real> {
             fn receive(&mut self, rows: RowsOfA<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.arrived.hold(rows.group, rows);
-                self.advance(ctx);
+                if self.go.is_some() {
+                    self.take_up(&rows, ctx);
+                } else {
+                    self.early.push(rows);
+                }
             }
         }
         impl Entry<CollectPanel<$real>> for Panel<$real> {
@@ -155,23 +167,23 @@ macro_rules! panels_of {
             }
         }
         impl Panel<$real> {
-            /// Multiplies the groups of rows that are here, in order.
-            fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
-                let Some(go) = self.go.clone() else { return };
+            fn take_up(&mut self, rows: &RowsOfA<$real>, ctx: &mut Ctx<'_, Self>) {
+                self.multiply(rows);
+                self.multiplied += 1;
                 let count = self.setup.group_count();
-                while self.next < count {
-                    let Some(rows) = self.arrived.take(&self.next, 1) else { return };
-                    for rows in rows {
-                        self.multiply(&rows);
-                    }
-                    go.panels.on(0).send_with(ctx, -1, Finished(self.next));
-                    self.next += 1;
-                    if self.pe == 0 {
-                        ctx.phase("multiplying", u64::from(self.next), u64::from(count));
-                    }
+                ctx.array().at(0).send_with(ctx, -1, Finished(rows.group));
+                if self.pe == 0 {
+                    ctx.phase("multiplying", u64::from(self.multiplied), u64::from(count));
                 }
-                self.go = None;
-                ctx.contribute(Barrier, go.done);
+                if self.multiplied == count {
+                    self.rest(ctx);
+                }
+            }
+
+            fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
+                if let Some(go) = self.go.take() {
+                    ctx.contribute(Barrier, go.done);
+                }
             }
         }
     )* };
@@ -195,6 +207,18 @@ impl Setup {
         u32::try_from(after - 1).expect("there are fewer than 2^32 PEs")
     }
 
+    /// All groups, their owners taking turns: at any point each has broadcast about the same part of its own.
+    fn turns(&self) -> Vec<u32> {
+        let mut turns: Vec<(f64, u32)> = Vec::new();
+        for groups in self.groups.windows(2) {
+            let count = (groups[1] - groups[0]) as f64;
+            let own = (groups[0]..groups[1]).filter_map(|group| u32::try_from(group).ok());
+            turns.extend(own.zip(0u32..).map(|(group, nth)| ((f64::from(nth) + 0.5) / count, group)));
+        }
+        turns.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        turns.into_iter().map(|(_, group)| group).collect()
+    }
+
     /// Rows of a group.
     #[must_use]
     pub fn rows_of(&self, group: u32) -> Range<usize> {
@@ -214,14 +238,29 @@ impl<T: Real> Panel<T> {
     fn made(setup: Setup, pe: u32) -> Self {
         let (cols, problem) = (setup.columns_of(pe), &setup.problem);
         let b = problem.block_b(0..problem.k, cols.clone());
-        let c = Bulk::zeros(problem.m * cols.len());
+        let c = zeros(problem.m * cols.len());
         let groups = (0..setup.group_count()).filter(|group| setup.owner(*group) == pe);
         let a = match problem.seeds {
             Some(_) => groups.map(|g| (g, problem.block_a(setup.rows_of(g), 0..problem.k))).collect(),
             None => BTreeMap::new(),
         };
-        let finished = vec![0; if pe == 0 { setup.group_count() as usize } else { 0 }];
-        Self { pe, b, c, a, next: 0, go: None, arrived: Inbox::default(), finished, setup }
+        let mut panel = Self {
+            pe,
+            b,
+            c,
+            a,
+            early: Vec::new(),
+            multiplied: 0,
+            go: None,
+            finished: Vec::new(),
+            turns: VecDeque::new(),
+            setup,
+        };
+        if pe == 0 {
+            panel.finished = vec![0; panel.setup.group_count() as usize];
+            panel.turns = panel.setup.turns().into();
+        }
+        panel
     }
 
     fn multiply(&mut self, rows: &RowsOfA<T>) {
@@ -229,5 +268,19 @@ impl<T: Real> Panel<T> {
         let Problem { k, kernel, .. } = self.setup.problem;
         let c = &mut self.c.as_mut_slice()[range.start * cols..range.end * cols];
         gemm(kernel, range.len(), k, cols, &rows.rows, &self.b, c);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::gemm::Kernel;
+
+    #[test]
+    fn owners_take_turns_in_proportion_to_what_they_have() {
+        let problem = Problem { m: 8, k: 1, n: 1, kernel: Kernel::Fast, seeds: None };
+        let setup = Setup { problem, grain: 1, columns: vec![0, 1, 1, 1], groups: vec![0, 4, 6, 8] };
+        assert_eq!(setup.turns(), [0, 4, 6, 1, 2, 5, 7, 3]);
+        assert_eq!(setup.owner(5), 1);
     }
 }

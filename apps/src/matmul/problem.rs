@@ -36,14 +36,31 @@ impl Problem {
     /// A block of A, if A is generated.
     #[must_use]
     pub fn block_a<T: Real>(&self, rows: Range<usize>, cols: Range<usize>) -> Bulk<T> {
-        self.seeds.map_or_else(Bulk::default, |(seed, _)| generate::block(seed, rows, cols).into())
+        self.seeds.map_or_else(Bulk::default, |(seed, _)| generated(seed, rows, cols))
     }
 
     /// A block of B, if B is generated.
     #[must_use]
     pub fn block_b<T: Real>(&self, rows: Range<usize>, cols: Range<usize>) -> Bulk<T> {
-        self.seeds.map_or_else(Bulk::default, |(_, seed)| generate::block(seed, rows, cols).into())
+        self.seeds.map_or_else(Bulk::default, |(_, seed)| generated(seed, rows, cols))
     }
+}
+
+/// A block of the matrix with this seed.
+#[must_use]
+pub fn generated<T: Real>(seed: u64, rows: Range<usize>, cols: Range<usize>) -> Bulk<T> {
+    let mut block = Bulk::zeros(rows.len() * cols.len());
+    generate::fill(seed, rows, cols, block.as_mut_slice());
+    block
+}
+
+/// `len` zeros in memory that the system has handed out: a block of C begins as these, so that the timed part
+/// does not wait for pages.
+#[must_use]
+pub fn zeros<T: Real>(len: usize) -> Bulk<T> {
+    let mut block = Bulk::zeros(len);
+    block.as_mut_slice().fill(T::zeroed());
+    block
 }
 
 /// Part `at` of `0..n` cut into `parts` ranges that differ by at most one in length.

@@ -2,15 +2,25 @@
 //! and that of Fox, Hey and Otto ("Matrix algorithms on a hypercube", 1987).
 //!
 //! Cannon: A moves left and B up by one block a step, after a skewed start. Fox–Hey–Otto: one block of A per
-//! grid row is broadcast along the row and B moves up. Both send blocks on *before* they compute with them,
-//! so that the wire works while the processor does. The order in which a block of C takes up its products
-//! follows from q alone, never from the machines.
+//! grid row is broadcast along the row and B moves up.
+//!
+//! Blocks travel ahead of the computation: a tile hands a block on when it comes, up to [`AHEAD`] steps before
+//! it multiplies with it itself, so that the wire works while the processor does and a node that is late for a
+//! moment does not stop the others. A block comes to each node once (see [`loadbalance::grid::hops`]). The
+//! order in which a block of C takes up its products follows from q alone, never from the machines.
 
-use super::problem::{Piece, Problem, Real, part};
+use super::problem::{Piece, Problem, Real, part, zeros};
 use crate::kernels::gemm::gemm;
-use chares::{Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Inbox, Section};
+use chares::loadbalance::grid;
+use chares::{Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Section};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// Steps that blocks may be ahead of the computation.
+const AHEAD: u32 = 4;
+/// Blocks on their way go before anything that computes.
+const URGENT: i32 = -1;
 
 /// How blocks of A travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,14 +49,31 @@ pub struct Tile<T> {
     setup: Setup,
     at: [u32; 2],
     step: u32,
-    /// The block of A to multiply with in this step; Cannon's moves on.
-    a: Bulk<T>,
+    is_computing: bool,
+    /// By the step that they are for.
+    a: BTreeMap<u32, Held<T>>,
+    b: BTreeMap<u32, Held<T>>,
     /// Fox–Hey–Otto: the block of A that this tile broadcasts when it is its turn.
-    own_a: Bulk<T>,
-    b: Bulk<T>,
+    own_a: Option<Bulk<T>>,
     c: Bulk<T>,
     go: Option<Go<T>>,
-    arrived: Inbox<u32, Move<T>>,
+    /// The nodes of the places of this grid row and column.
+    row: Vec<u32>,
+    column: Vec<u32>,
+}
+
+/// A block that is here for a step.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+struct Held<T> {
+    block: Bulk<T>,
+    is_handed_on: bool,
+}
+
+impl<T> Held<T> {
+    const fn new(block: Bulk<T>) -> Self {
+        Self { block, is_handed_on: false }
+    }
 }
 
 /// Blocks of A and B to begin with, where they are not generated.
@@ -78,6 +105,10 @@ pub struct Move<T> {
     block: Bulk<T>,
 }
 
+/// Multiply the blocks of this step.
+#[derive(Serialize, Deserialize)]
+pub struct Step;
+
 /// Send the result.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
@@ -103,7 +134,8 @@ pub struct Make<T> {
 macro_rules! tiles_of {
     ($($real:ty, $tile:literal, $office:literal;)*) => { $(
         chares::entries!(Tile<$real> as $tile:
-            LoadTile<$real> as "Load", Go<$real> as "Go", Move<$real> as "Move", CollectTile<$real> as "Collect";
+            LoadTile<$real> as "Load", Go<$real> as "Go", Move<$real> as "Move", Step,
+            CollectTile<$real> as "Collect";
             reduces Barrier);
         chares::entries!(Office<$real> as $office: Make<$real> as "Make");
 
@@ -121,18 +153,37 @@ macro_rules! tiles_of {
         }
         impl Entry<Go<$real>> for Tile<$real> {
             fn receive(&mut self, go: Go<$real>, ctx: &mut Ctx<'_, Self>) {
-                let [i, j] = self.at;
-                if self.setup.scheme == Scheme::FoxHeyOtto && i == j {
-                    go.rows[i as usize].send(ctx, Move { step: 0, is_a: true, block: self.own_a.clone() });
-                }
+                let ([i, j], q, tiles) = (self.at, self.setup.q, ctx.array());
+                let mut nodes = |places: Vec<[u32; 2]>| -> Vec<u32> {
+                    let pes: Vec<u32> = places.iter().map(|&at| ctx.home_of(&tiles, at).unwrap_or(0)).collect();
+                    pes.into_iter().map(|pe| ctx.node_of_pe(pe)).collect()
+                };
+                self.row = nodes((0..q).map(|j| [i, j]).collect());
+                self.column = nodes((0..q).map(|i| [i, j]).collect());
                 self.go = Some(go);
                 self.advance(ctx);
             }
         }
         impl Entry<Move<$real>> for Tile<$real> {
-            fn receive(&mut self, block: Move<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.arrived.hold(block.step, block);
+            fn receive(&mut self, Move { step, is_a, block }: Move<$real>, ctx: &mut Ctx<'_, Self>) {
+                let held = Held::new(block);
+                if is_a { self.a.insert(step, held) } else { self.b.insert(step, held) };
                 self.advance(ctx);
+            }
+        }
+        impl Entry<Step> for Tile<$real> {
+            fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+                self.is_computing = false;
+                self.multiply();
+                self.step += 1;
+                let Setup { q, .. } = self.setup;
+                if self.at == [0, 0] {
+                    ctx.phase("multiplying", u64::from(self.step), u64::from(q));
+                }
+                self.advance(ctx);
+                if let Some(go) = self.go.take_if(|_| self.step == q) {
+                    ctx.contribute(Barrier, go.done);
+                }
             }
         }
         impl Entry<CollectTile<$real>> for Tile<$real> {
@@ -157,36 +208,22 @@ macro_rules! tiles_of {
             }
         }
         impl Tile<$real> {
-            /// Takes as many steps as the blocks that are here permit.
+            /// Hands on what may travel, and asks for the step to be computed if its blocks are here.
             fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
-                let Some(go) = self.go.clone() else { return };
-                let Setup { q, scheme, .. } = self.setup;
-                while self.step < q {
-                    if !self.has_blocks() {
-                        return;
-                    }
-                    let ([i, j], step, tiles) = (self.at, self.step, ctx.array());
-                    let next = step + 1;
-                    if next < q {
-                        let up = tiles.at([(i + q - 1) % q, j]);
-                        up.send(ctx, Move { step: next, is_a: false, block: self.b.clone() });
-                    }
-                    if next < q && scheme == Scheme::Cannon {
-                        let left = tiles.at([i, (j + q - 1) % q]);
-                        left.send(ctx, Move { step: next, is_a: true, block: self.a.clone() });
-                    }
-                    if next < q && scheme == Scheme::FoxHeyOtto && (i + next) % q == j {
-                        let block = Move { step: next, is_a: true, block: self.own_a.clone() };
-                        go.rows[i as usize].send(ctx, block);
-                    }
-                    self.multiply();
-                    self.step = next;
-                    if [i, j] == [0, 0] {
-                        ctx.phase("multiplying", u64::from(self.step), u64::from(q));
-                    }
+                let Some(go) = &self.go else { return };
+                let (tiles, rows) = (ctx.array(), go.rows.clone());
+                if let Some((step, block)) = self.broadcast_due() {
+                    rows[self.at[0] as usize].send_with(ctx, URGENT, Move { step, is_a: true, block });
                 }
-                self.go = None;
-                ctx.contribute(Barrier, go.done);
+                for (at, message) in self.moves_due() {
+                    tiles.at(at).send_with(ctx, URGENT, message);
+                }
+                let is_ready = self.a.contains_key(&self.step) && self.b.contains_key(&self.step);
+                if is_ready && !self.is_computing {
+                    self.is_computing = true;
+                    let priority = i32::try_from(self.step).unwrap_or(i32::MAX);
+                    ctx.this().send_with(ctx, priority, Step);
+                }
             }
         }
     )* };
@@ -210,15 +247,17 @@ impl<T: Real> Tile<T> {
         let mut tile = Self {
             at,
             step: 0,
-            a: Bulk::default(),
-            own_a: Bulk::default(),
-            b: Bulk::default(),
+            is_computing: false,
+            a: BTreeMap::new(),
+            b: BTreeMap::new(),
+            own_a: None,
             c: Bulk::default(),
             go: None,
-            arrived: Inbox::default(),
+            row: Vec::new(),
+            column: Vec::new(),
             setup,
         };
-        tile.c = Bulk::zeros(tile.rows().len() * tile.cols().len());
+        tile.c = zeros(tile.rows().len() * tile.cols().len());
         if tile.setup.problem.seeds.is_some() {
             let Setup { problem, q, scheme } = tile.setup.clone();
             let (ka, kb) = first_blocks(scheme, q, at);
@@ -230,25 +269,44 @@ impl<T: Real> Tile<T> {
     }
 
     fn load(&mut self, a: Bulk<T>, b: Bulk<T>) {
-        self.b = b;
+        self.b.insert(0, Held::new(b));
         match self.setup.scheme {
-            Scheme::Cannon => self.a = a,
-            Scheme::FoxHeyOtto => self.own_a = a,
+            Scheme::Cannon => {
+                self.a.insert(0, Held::new(a));
+            }
+            Scheme::FoxHeyOtto => self.own_a = Some(a),
         }
     }
 
-    /// Whether the blocks of this step are here; takes them over if they have just become complete.
-    fn has_blocks(&mut self) -> bool {
-        let count = match (self.step, self.setup.scheme) {
-            (0, Scheme::Cannon) => return true,
-            (0, Scheme::FoxHeyOtto) => 1,
-            _ => 2,
-        };
-        let Some(blocks) = self.arrived.take(&self.step, count) else { return false };
-        for block in blocks {
-            if block.is_a { self.a = block.block } else { self.b = block.block }
+    /// This tile's block of A with its step, once, when the step is near.
+    fn broadcast_due(&mut self) -> Option<(u32, Bulk<T>)> {
+        let ([i, j], q) = (self.at, self.setup.q);
+        let turn = (j + q - i) % q;
+        let block = self.own_a.take_if(|_| turn < self.step + AHEAD)?;
+        Some((turn, block))
+    }
+
+    /// The blocks that may travel on now, and where to.
+    fn moves_due(&mut self) -> Vec<([u32; 2], Move<T>)> {
+        let ([i, j], q, until) = (self.at, self.setup.q, self.step + AHEAD);
+        let mut due = Vec::new();
+        let streams = [(false, &mut self.b, &self.column), (true, &mut self.a, &self.row)];
+        for (is_a, held, ring) in streams {
+            if is_a && self.setup.scheme == Scheme::FoxHeyOtto {
+                continue;
+            }
+            let here = if is_a { j } else { i };
+            for (&step, held) in held.range_mut(..until).filter(|(_, held)| !held.is_handed_on) {
+                held.is_handed_on = true;
+                for distance in grid::hops(ring, here as usize, step as usize) {
+                    let distance = u32::try_from(distance).expect("shorter than the ring of q places");
+                    let there = (here + q - distance) % q;
+                    let at = if is_a { [i, there] } else { [there, j] };
+                    due.push((at, Move { step: step + distance, is_a, block: held.block.clone() }));
+                }
+            }
         }
-        true
+        due
     }
 
     fn multiply(&mut self) {
@@ -258,7 +316,8 @@ impl<T: Real> Tile<T> {
             Scheme::FoxHeyOtto => (i + self.step) % q,
         };
         let (m, k, n) = (self.rows().len(), part(problem.k, *q, inner).len(), self.cols().len());
-        gemm(problem.kernel, m, k, n, &self.a, &self.b, self.c.as_mut_slice());
+        let (Some(a), Some(b)) = (self.a.remove(&self.step), self.b.remove(&self.step)) else { return };
+        gemm(problem.kernel, m, k, n, &a.block, &b.block, self.c.as_mut_slice());
     }
 
     fn rows(&self) -> Range<usize> {

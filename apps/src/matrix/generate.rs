@@ -60,7 +60,8 @@ pub fn matrix<T: Element>(seed: u64, rows: usize, cols: usize) -> Result<Matrix<
     Ok(matrix)
 }
 
-fn fill<T: Element>(seed: u64, rows: Range<usize>, cols: Range<usize>, values: &mut [T]) {
+/// Writes a row-major block of the matrix with this seed into `values`, which has its length.
+pub fn fill<T: Element>(seed: u64, rows: Range<usize>, cols: Range<usize>, values: &mut [T]) {
     if cols.is_empty() {
         return;
     }
