@@ -74,7 +74,14 @@ pub trait EntryTable: Sized + 'static {
 pub type EntryMethod<C> = fn(&mut C, Payload, &mut Ctx<'_, C>) -> Result<(), PupError>;
 
 /// Places in an array: one, two or three dimensions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot number the elements of an array",
+    note = "an index is `u32`, `[u32; 2]`, `[u32; 3]`, or `()` for chares that are only ever single"
+)]
 pub trait Index: Copy + Debug + Send + 'static {
+    /// How many.
+    const DIMENSIONS: usize;
+
     /// As the runtime numbers elements; unused dimensions are 0.
     fn to_element(self) -> ElementIndex;
     /// Back from the runtime's numbering.
@@ -84,6 +91,8 @@ pub trait Index: Copy + Debug + Send + 'static {
 }
 
 impl Index for () {
+    const DIMENSIONS: usize = 0;
+
     fn to_element(self) -> ElementIndex {
         ElementIndex([0; 3])
     }
@@ -94,6 +103,8 @@ impl Index for () {
 }
 
 impl Index for u32 {
+    const DIMENSIONS: usize = 1;
+
     fn to_element(self) -> ElementIndex {
         ElementIndex([self, 0, 0])
     }
@@ -106,6 +117,8 @@ impl Index for u32 {
 }
 
 impl Index for [u32; 2] {
+    const DIMENSIONS: usize = 2;
+
     fn to_element(self) -> ElementIndex {
         ElementIndex([self[0], self[1], 0])
     }
@@ -118,6 +131,8 @@ impl Index for [u32; 2] {
 }
 
 impl Index for [u32; 3] {
+    const DIMENSIONS: usize = 3;
+
     fn to_element(self) -> ElementIndex {
         ElementIndex(self)
     }

@@ -390,7 +390,7 @@ fn what_goes_wrong_ends_the_run_with_a_sentence() {
         cells(main).at([4, 0]).send(main, Number(1));
         main.quiescence()
     });
-    assert!(outside.contains("[4]") && outside.contains("[4, 5, 1]"), "{outside}");
+    assert!(outside.contains("element [4, 0] of an array of Cell of shape [4, 5]"), "{outside}");
     let unlisted = Program::new("empty", "1").run_in_process(&InProcess::new(&[1]), |main| {
         cells(main);
         main.quiescence()

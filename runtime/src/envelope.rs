@@ -186,6 +186,9 @@ pub enum Target {
         /// How long, in milliseconds.
         budget_ms: u32,
     },
+    /// End the run with a sentence that names a message held here for an element that nobody makes, if one
+    /// is: nothing else goes on anywhere.
+    NameHeld,
     /// End the PE's scheduler.
     Stop,
 }

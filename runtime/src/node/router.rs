@@ -199,7 +199,9 @@ impl Node {
         for output in outputs {
             match output {
                 QuiescenceOutput::Send { to, message } => self.control(to, Control::Quiescence(message)),
-                QuiescenceOutput::Quiescent => self.tell_driver(DriverEvent::Quiescent),
+                QuiescenceOutput::Quiescent { search, held } => {
+                    self.tell_driver(DriverEvent::Quiescent { search, held });
+                }
             }
         }
     }

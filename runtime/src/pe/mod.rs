@@ -31,6 +31,8 @@ pub struct Pe {
     /// Next PE for placement by speed: credit of each PE (smooth weighted round robin).
     credits: Vec<f64>,
     reductions: combine::Places,
+    /// The element whose entry method or constructor runs, or ran last for the current message.
+    running: Option<ElementIndex>,
 }
 
 impl fmt::Debug for Pe {
@@ -53,6 +55,7 @@ impl Pe {
             single_serial: 0,
             credits: Vec::new(),
             reductions: combine::Places::default(),
+            running: None,
         }
     }
 
@@ -66,6 +69,11 @@ impl Pe {
     #[must_use]
     pub fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// The element at `index` begins to run: it is named if it fails.
+    pub fn runs(&mut self, index: ElementIndex) {
+        self.running = Some(index);
     }
 
     /// Whether messages must be packed even inside the process.
@@ -145,9 +153,12 @@ impl Pe {
     }
 
     fn outside(&self, collection: CollectionId, index: ElementIndex) {
-        let shape = self.known.get(&collection).map(|c| c.shape);
-        let shape = shape.map_or_else(String::new, |s| format!(" of shape {s:?}"));
-        self.node.fail(format!("{:?} sent to element {index:?}, outside its collection{shape}", self.id));
+        let Some(known) = self.known.get(&collection) else { return };
+        let program = self.node.program();
+        let name = |index| program.index_name(known.chare_type, index);
+        let (at, shape) = (name(index), name(ElementIndex(known.shape)));
+        let of = program.chare_types.get(usize::from(known.chare_type)).map_or("?", |t| t.name);
+        self.node.fail(format!("{:?} sent to element {at} of an array of {of} of shape {shape}", self.id));
     }
 
     /// Sends to a PE that is known.
@@ -181,6 +192,10 @@ impl Pe {
         priority: i32,
         packed: &Packed,
     ) -> Result<(), Option<ElementIndex>> {
+        // What waits for the description must not be overtaken by what comes later.
+        if self.parked.contains_key(&collection) {
+            return Err(None);
+        }
         let known = self.collection(collection).ok_or(None)?;
         let mut by_pe: std::collections::BTreeMap<PeId, Vec<ElementIndex>> = Default::default();
         for &member in members {
@@ -231,7 +246,8 @@ impl Pe {
         self.credits.resize(speeds.len(), 0.0);
         self.credits.iter_mut().zip(speeds.iter()).for_each(|(credit, speed)| *credit += speed);
         let credit = |at: &usize| self.credits[*at];
-        let best = (0..speeds.len()).max_by(|a, b| credit(a).total_cmp(&credit(b))).unwrap_or_default();
+        // Of equals the last would win; the first is to.
+        let best = (0..speeds.len()).rev().max_by(|a, b| credit(a).total_cmp(&credit(b))).unwrap_or_default();
         self.credits[best] -= speeds.iter().sum::<f64>();
         PeId(u32::try_from(best).expect("there are fewer than 2^32 PEs"))
     }
