@@ -8,6 +8,71 @@ use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
 /// Anything that can be sent: serde's two traits, and no borrowed data.
+///
+/// # Examples
+/// A message moves to other threads, so that nothing in it may be bound to one.
+///
+/// ```
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+/// #[derive(Serialize, Deserialize)]
+/// struct Shared {
+///     text: std::sync::Arc<str>,
+/// }
+/// fn is_message<M: chares::Message>() {}
+/// fn check() {
+///     is_message::<Shared>();
+/// }
+/// # fn main() {}
+/// ```
+///
+/// What is bound to one is refused: "`Rc<str>` cannot be sent between threads safely".
+///
+/// ```compile_fail,E0277
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+/// #[derive(Serialize, Deserialize)]
+/// struct Shared {
+///     text: std::rc::Rc<str>,
+/// }
+/// fn is_message<M: chares::Message>() {}
+/// fn check() {
+///     is_message::<Shared>();
+/// }
+/// # fn main() {}
+/// ```
+///
+/// It travels to other machines as bytes, so it derives both traits of serde.
+///
+/// ```
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+/// #[derive(Serialize, Deserialize)]
+/// struct Note {
+///     text: String,
+/// }
+/// fn is_message<M: chares::Message>() {}
+/// fn check() {
+///     is_message::<Note>();
+/// }
+/// # fn main() {}
+/// ```
+///
+/// One alone is refused: "the trait bound `Note: Deserialize` is not satisfied".
+///
+/// ```compile_fail,E0277
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+/// #[derive(Serialize)]
+/// struct Note {
+///     text: String,
+/// }
+/// fn is_message<M: chares::Message>() {}
+/// fn check() {
+///     is_message::<Note>();
+/// }
+/// # fn main() {}
+/// ```
 pub trait Message: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<M: Serialize + DeserializeOwned + Send + 'static> Message for M {}

@@ -39,6 +39,29 @@ pub trait Cx: private::HasPe {
     }
 
     /// Makes an array of the given shape with equal shares of consecutive elements on every PE.
+    ///
+    /// # Examples
+    /// The constructor's argument is what [`Chare::Init`] says.
+    ///
+    /// ```
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn plate(cx: &mut impl Cx) -> Array<Block> {
+    ///     cx.array([4, 4], 64)
+    /// }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Another type is refused: "expected `u32`, found `&str`".
+    ///
+    /// ```compile_fail,E0308
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn plate(cx: &mut impl Cx) -> Array<Block> {
+    ///     cx.array([4, 4], "64")
+    /// }
+    /// # fn main() {}
+    /// ```
     fn array<C: Chare>(&mut self, shape: C::Index, init: C::Init) -> Array<C> {
         self.array_placed(shape, init, Placement::Block)
     }
@@ -198,6 +221,29 @@ impl<'a, C: Chare> Ctx<'a, C> {
 
     /// Adds `value` to the next reduction of this chare's array; `callback` gets the result when every
     /// element has contributed. All elements contribute to the reductions of an array in the same order.
+    ///
+    /// # Examples
+    /// Only what the chare type lists under `reduces` can be contributed.
+    ///
+    /// ```
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn tell(ctx: &mut Ctx<'_, Block>) {
+    ///     ctx.contribute(Max(1.0), Callback::ignore());
+    /// }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Anything else is refused: "`Block` does not list `Sum<f64>` under `reduces` in its `entries!`".
+    ///
+    /// ```compile_fail,E0277
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn tell(ctx: &mut Ctx<'_, Block>) {
+    ///     ctx.contribute(Sum(1.0), Callback::ignore());
+    /// }
+    /// # fn main() {}
+    /// ```
     pub fn contribute<R: Reduce>(&mut self, value: R, callback: Callback<R>)
     where
         C: Reduces<R>,
@@ -215,14 +261,16 @@ impl<'a, C: Chare> Ctx<'a, C> {
         self.add(<C as Reduces<R>>::INDEX, Box::new(value), callback.target(), true);
     }
 
-    /// Adds `value` to the next reduction of `section`, of which this chare is a member.
+    /// Adds `value` to the next reduction of `section`, of which this chare is a member; values are combined
+    /// in index order, as by [`contribute_ordered`](Self::contribute_ordered).
     pub fn contribute_in<R: Reduce>(&mut self, section: &Section<C>, value: R, callback: Callback<R>)
     where
         C: Reduces<R>,
     {
-        let Some((plan, position)) = section.plan(self.pe, self.site.index) else {
-            let index = self.site.index;
-            self.pe.fail(format!("{} {index:?} contributed to a section that it is not in", C::NAME));
+        let Site { collection, index, .. } = *self.site;
+        let Some((plan, position)) = section.plan(self.pe, collection, index) else {
+            let at = &index.0[..C::Index::DIMENSIONS];
+            self.pe.fail(format!("element {at:?} of {} contributed to a section that it is not in", C::NAME));
             return;
         };
         let at = self.site.sections.iter().position(|(id, _)| *id == plan.id).unwrap_or_else(|| {
@@ -249,8 +297,9 @@ impl<'a, C: Chare> Ctx<'a, C> {
         if self.site.collection.as_singles().is_some() {
             self.site.is_leaving = true;
         } else {
-            let index = self.site.index;
-            self.pe.fail(format!("{} {index:?} is an array element and cannot be destroyed", C::NAME));
+            let at = &self.site.index.0[..C::Index::DIMENSIONS];
+            let sentence = format!("element {at:?} of an array of {} cannot be destroyed", C::NAME);
+            self.pe.fail(sentence);
         }
     }
 

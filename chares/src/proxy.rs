@@ -6,7 +6,7 @@ use crate::pup;
 use runtime::envelope::{CollectionId, ElementIndex, Payload, Target};
 use runtime::ids::PeId;
 use runtime::pe::Pe;
-use runtime::pe::combine::SectionPlan;
+use runtime::pe::section::SectionPlan;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
@@ -98,6 +98,29 @@ impl<C: Chare> Array<C> {
     }
 
     /// The element at `index`. Sending to a place outside the shape ends the run with a sentence.
+    ///
+    /// # Examples
+    /// The index has as many dimensions as the chare type says.
+    ///
+    /// ```
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn corner(blocks: &Array<Block>) -> Element<Block> {
+    ///     blocks.at([0, 7])
+    /// }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Another number of them is refused: "expected `[u32; 2]`, found integer".
+    ///
+    /// ```compile_fail,E0308
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn corner(blocks: &Array<Block>) -> Element<Block> {
+    ///     blocks.at(7)
+    /// }
+    /// # fn main() {}
+    /// ```
     #[must_use]
     pub fn at(&self, index: C::Index) -> Element<C> {
         Element::new(self.id, index.to_element(), None)
@@ -144,6 +167,29 @@ impl<C: Chare> Element<C> {
     }
 
     /// Sends a message. Returns at once; see the crate's documentation for what is guaranteed of its order.
+    ///
+    /// # Examples
+    /// Only what the chare type lists can be sent to it.
+    ///
+    /// ```
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn go_on(block: &Element<Block>, done: Callback<Max<f64>>, cx: &mut impl Cx) {
+    ///     block.send(cx, Advance(3, done));
+    /// }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Anything else is refused: "`Block` has no entry method for `Rewind`".
+    ///
+    /// ```compile_fail,E0277
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn go_on(block: &Element<Block>, done: Callback<Max<f64>>, cx: &mut impl Cx) {
+    ///     block.send(cx, Rewind(3, done));
+    /// }
+    /// # fn main() {}
+    /// ```
     pub fn send<M: Message>(&self, cx: &mut impl Cx, message: M)
     where
         C: Entry<M>,
@@ -258,19 +304,16 @@ impl<C: Chare> Section<C> {
         }
     }
 
-    /// Where the members live, and which of them (in index order) is at `index`.
-    pub(crate) fn plan(&self, pe: &mut Pe, index: ElementIndex) -> Option<(SectionPlan, u64)> {
-        let position = self.members.binary_search(&index).ok()? as u64;
-        let known = pe.collection(self.collection)?;
-        let topology = pe.node().topology();
-        let homes = || self.members.iter().filter_map(|m| known.pe_of(*m));
-        let plan = SectionPlan {
-            id: self.id,
-            here: homes().filter(|home| *home == pe.id()).count() as u64,
-            on_node: homes().filter(|home| topology.node_of(*home) == pe.node().id()).count() as u64,
-            total: self.members.len() as u64,
-            root: homes().next()?,
-        };
-        Some((plan, position))
+    /// How a reduction goes from the member at `index`, and which of them (in index order) that is; `None`
+    /// if it is none.
+    pub(crate) fn plan(
+        &self,
+        pe: &mut Pe,
+        collection: CollectionId,
+        index: ElementIndex,
+    ) -> Option<(Arc<SectionPlan>, u64)> {
+        let position = self.members.binary_search(&index).ok().filter(|_| collection == self.collection)?;
+        let plan = pe.section_plan(self.id, collection, &self.members)?;
+        Some((plan, position as u64))
     }
 }

@@ -1,5 +1,6 @@
 //! A node: what the PEs of one process share, and how envelopes leave and enter it.
 
+mod multicast;
 mod router;
 pub mod variables;
 

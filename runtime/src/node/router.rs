@@ -53,12 +53,16 @@ impl Node {
                 self.pass_on(root, &what, &payload);
                 self.take_spread(what, payload)?;
             }
+            Header::Multicast { collection, entry, priority, members } => {
+                self.check_multicast(collection, entry, &members)?;
+                self.multicast(collection, entry, priority, members, &payload);
+            }
             Header::Control(control) => self.handle_control(from, control, payload),
         }
         Ok(())
     }
 
-    fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
+    pub(super) fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
         if pe != PeId::DRIVER {
             envelope.backlog_bytes = len_bytes;
             self.backlog.fetch_add(len_bytes, Ordering::Relaxed);

@@ -5,6 +5,7 @@ pub mod combine;
 pub mod inbox;
 pub mod queue;
 pub mod scheduler;
+pub mod section;
 
 use crate::codec::{Header, Spread, VariableKind, encode};
 use crate::collection::{Collection, CollectionError, Placement};
@@ -31,6 +32,8 @@ pub struct Pe {
     /// Next PE for placement by speed: credit of each PE (smooth weighted round robin).
     credits: Vec<f64>,
     reductions: combine::Places,
+    /// How reductions over sections go from here.
+    plans: FxHashMap<u64, Arc<section::SectionPlan>>,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
 }
@@ -55,6 +58,7 @@ impl Pe {
             single_serial: 0,
             credits: Vec::new(),
             reductions: combine::Places::default(),
+            plans: FxHashMap::default(),
             running: None,
         }
     }
@@ -178,34 +182,6 @@ impl Pe {
     pub fn broadcast(&mut self, collection: CollectionId, entry: u16, priority: i32, packed: Packed) {
         self.account().created(u64::from(self.node.topology().pe_count()));
         self.node.spread(Spread::Envelope { priority, target: Target::All { collection, entry } }, packed);
-    }
-
-    /// Sends to some elements of a collection: one frame for each node that holds any.
-    ///
-    /// # Errors
-    /// The index that lies outside, or `None` if the collection is not known here yet.
-    pub fn multicast(
-        &mut self,
-        collection: CollectionId,
-        members: &[ElementIndex],
-        entry: u16,
-        priority: i32,
-        packed: &Packed,
-    ) -> Result<(), Option<ElementIndex>> {
-        // What waits for the description must not be overtaken by what comes later.
-        if self.parked.contains_key(&collection) {
-            return Err(None);
-        }
-        let known = self.collection(collection).ok_or(None)?;
-        let mut by_pe: std::collections::BTreeMap<PeId, Vec<ElementIndex>> = Default::default();
-        for &member in members {
-            by_pe.entry(known.pe_of(member).ok_or(Some(member))?).or_default().push(member);
-        }
-        for (pe, members) in by_pe {
-            let target = Target::Section { collection, members, entry };
-            self.send_to(pe, target, priority, |_| Payload::Packed(packed.clone()));
-        }
-        Ok(())
     }
 
     /// Makes a new collection; its elements are constructed from `init` unless it is deferred.
@@ -349,5 +325,5 @@ impl Pe {
     }
 }
 
-/// Partials of reductions, at the three kinds of places where they are combined.
+/// Partials of reductions, at the two kinds of places where they are combined.
 pub(crate) type Partials = Reductions<Value>;

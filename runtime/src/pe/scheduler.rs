@@ -401,7 +401,7 @@ impl Scheduler {
         match brief.index {
             None => name,
             Some(ElementIndex([pe, ..])) if id.as_singles().is_some() => {
-                format!("{name} of a single chare that PE {pe} made")
+                format!("{name} of a single chare that {:?} made", PeId(pe))
             }
             Some(index) => format!("{name} of element {}", program.index_name(chare_type, index)),
         }
