@@ -58,7 +58,7 @@ use std::fmt::Debug;
 /// # fn main() {}
 /// ```
 ///
-/// One alone is refused: "the trait bound `Note: Deserialize` is not satisfied".
+/// One alone is refused: "`Note` is not a message".
 ///
 /// ```compile_fail,E0277
 /// # #![allow(unused)]
@@ -73,6 +73,11 @@ use std::fmt::Debug;
 /// }
 /// # fn main() {}
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a message",
+    label = "not serde data that can go to another thread and another machine",
+    note = "derive `serde::Serialize` and `serde::Deserialize`, and hold neither references nor `Rc`"
+)]
 pub trait Message: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<M: Serialize + DeserializeOwned + Send + 'static> Message for M {}

@@ -52,9 +52,9 @@ pub trait Cx: private::HasPe {
     /// # fn main() {}
     /// ```
     ///
-    /// Another type is refused: "expected `u32`, found `&str`".
+    /// Another type is refused: "type mismatch resolving `<Block as Chare>::Init == &str`".
     ///
-    /// ```compile_fail,E0308
+    /// ```compile_fail,E0271
     /// # #![allow(unused)]
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
     /// fn plate(cx: &mut impl Cx) -> Array<Block> {
@@ -234,13 +234,13 @@ impl<'a, C: Chare> Ctx<'a, C> {
     /// # fn main() {}
     /// ```
     ///
-    /// Anything else is refused: "`Block` does not list `Sum<f64>` under `reduces` in its `entries!`".
+    /// Anything else is refused: "`Block` does not list `Min<f64>` under `reduces` in its `entries!`".
     ///
     /// ```compile_fail,E0277
     /// # #![allow(unused)]
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
     /// fn tell(ctx: &mut Ctx<'_, Block>) {
-    ///     ctx.contribute(Sum(1.0), Callback::ignore());
+    ///     ctx.contribute(Min(1.0), Callback::ignore());
     /// }
     /// # fn main() {}
     /// ```
