@@ -17,7 +17,8 @@ use std::marker::PhantomData;
 
 /// Who can send and create: entry methods through [`Ctx`], and the [`Driver`](crate::Driver).
 pub trait Cx: private::HasPe {
-    /// Makes one chare of type `C` on the PE that `on` says. Returns at once.
+    /// Makes one chare of type `C` on the PE that `on` says. Returns at once. It is in no array: its
+    /// [`index`](Ctx::index) says nothing, and it takes no part in reductions.
     fn chare<C: Chare>(&mut self, init: C::Init, on: On) -> Element<C> {
         let Some(chare_type) = registered::<C>(self.pe()) else { return Element::nowhere() };
         let pe = self.pe();
@@ -72,15 +73,17 @@ pub trait Cx: private::HasPe {
         Array::new(id, shape.shape())
     }
 
-    /// Makes an array without elements; each is to be made with [`insert`](Cx::insert). Messages to
-    /// elements, and broadcasts, wait until the elements are there.
+    /// Makes an array without elements; each is to be made with [`insert`](Cx::insert). Messages to an element
+    /// wait until it is there, broadcasts on each PE until all elements there are. What waits in vain is an
+    /// error at the driver's next [`quiescence`](crate::Driver::quiescence) or wait that cannot end.
     fn array_deferred<C: Chare>(&mut self, shape: C::Index, placement: Placement) -> Array<C> {
         let id = create::<C>(self.pe(), shape.shape(), &placement, None);
         Array::new(id, shape.shape())
     }
 
     /// Constructs the element at `index` of an array that was made with
-    /// [`array_deferred`](Cx::array_deferred), on the PE that its placement gives it.
+    /// [`array_deferred`](Cx::array_deferred), on the PE that its placement gives it. An element that is there
+    /// already ends the run with a sentence.
     fn insert<C: Chare>(&mut self, array: &Array<C>, index: C::Index, init: C::Init) {
         self.pe().insert(array.id(), index.to_element(), |may_move| payload(init, may_move));
     }
@@ -101,8 +104,8 @@ pub trait Cx: private::HasPe {
         NodeGroup::new(Array::new(id, [count, 1, 1]))
     }
 
-    /// Sets a value that all nodes will share, once. The handle may be sent at once; `ready` gets it when
-    /// the value is in place everywhere.
+    /// Makes a variable that all nodes will share, with the only value that it ever has: nothing can set it
+    /// again. The handle may be sent at once; `ready` gets it when the value is in place everywhere.
     fn write_once<T: Message + Sync>(&mut self, value: T, ready: Callback<WriteOnce<T>>) -> WriteOnce<T> {
         WriteOnce::spread(self.pe(), value, ready)
     }
@@ -122,7 +125,8 @@ pub trait Cx: private::HasPe {
         self.pe().node().speeds().to_vec()
     }
 
-    /// Which node each PE belongs to, counted from 0 over the nodes that have PEs.
+    /// Which node a PE belongs to, counted from 0 over the nodes that have PEs. A PE that does not exist counts
+    /// to the node after the last.
     fn node_of_pe(&mut self, pe: u32) -> u32 {
         u32::from(self.pe().node().topology().node_of(PeId(pe)).0.saturating_sub(1))
     }
@@ -220,7 +224,8 @@ impl<'a, C: Chare> Ctx<'a, C> {
     }
 
     /// Adds `value` to the next reduction of this chare's array; `callback` gets the result when every
-    /// element has contributed. All elements contribute to the reductions of an array in the same order.
+    /// element has contributed. All elements contribute to the reductions of an array in the same order, each
+    /// with the same type and callback; that one does not ends the run with a sentence.
     ///
     /// # Examples
     /// Only what the chare type lists under `reduces` can be contributed.
@@ -291,8 +296,8 @@ impl<'a, C: Chare> Ctx<'a, C> {
         });
     }
 
-    /// Ends this chare when the entry method returns. Messages that still come for it are dropped. For
-    /// single chares; elements of arrays stay until the end.
+    /// Ends this chare when the entry method returns. Messages that still come for it are dropped; to know
+    /// them, the PE keeps 12 bytes. For single chares; elements of arrays stay until the end.
     pub fn destroy(&mut self) {
         if self.site.collection.as_singles().is_some() {
             self.site.is_leaving = true;

@@ -121,8 +121,9 @@ impl Driver {
         Accumulator::new(self)
     }
 
-    /// What has been added to an accumulator since the last time; `None` if nothing. Additions that are
-    /// still being made are counted now or the next time; after [`quiescence`](Self::quiescence) all are.
+    /// What has been added to an accumulator since the last time, combined in no order that is promised;
+    /// `None` if nothing. Additions that are still being made are counted now or the next time; after
+    /// [`quiescence`](Self::quiescence) all are.
     ///
     /// # Errors
     /// If the run fails meanwhile.

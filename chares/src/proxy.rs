@@ -42,7 +42,9 @@ pub struct Group<C>(Array<C>);
 pub struct NodeGroup<C>(Array<C>);
 
 /// Some elements of an array, with multicasts and reductions of their own. Whoever is to contribute needs
-/// it in a message. Sending one copies its list of members.
+/// it in a message, which then holds the list of members (12 bytes each). Multicasts and reductions go along a
+/// tree over the nodes on which members live. A section is for its maker's array only, has each member once,
+/// and may be empty: a multicast to nobody does nothing.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Section<C> {
@@ -126,23 +128,25 @@ impl<C: Chare> Array<C> {
         Element::new(self.id, index.to_element(), None)
     }
 
-    /// Sends a message to every element.
+    /// Sends a message to every element. It is packed once; each element unpacks its own, except for
+    /// [`Bulk`](crate::Bulk) data in it, which all elements of a node share.
     pub fn broadcast<M: Message>(&self, cx: &mut impl Cx, message: M)
     where
         C: Entry<M>,
     {
-        self.broadcast_with(cx, 0, &message);
+        self.broadcast_with(cx, 0, message);
     }
 
     /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
-    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: &M)
+    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
     where
         C: Entry<M>,
     {
-        cx.pe().broadcast(self.id, C::INDEX, priority, pup::pack(message));
+        cx.pe().broadcast(self.id, C::INDEX, priority, pup::pack(&message));
     }
 
-    /// The elements at `indices` as a section.
+    /// The elements at `indices` as a section, in index order and each once. Sending to a section with an index
+    /// outside the array ends the run with a sentence.
     pub fn section(&self, cx: &mut impl Cx, indices: impl IntoIterator<Item = C::Index>) -> Section<C> {
         let mut members: Vec<ElementIndex> = indices.into_iter().map(Index::to_element).collect();
         members.sort_unstable();
@@ -235,6 +239,14 @@ impl<C: Chare<Index = u32>> Group<C> {
     {
         self.0.broadcast(cx, message);
     }
+
+    /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
+    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.0.broadcast_with(cx, priority, message);
+    }
 }
 
 impl<C: Chare<Index = u32>> NodeGroup<C> {
@@ -260,6 +272,14 @@ impl<C: Chare<Index = u32>> NodeGroup<C> {
         C: Entry<M>,
     {
         self.0.broadcast(cx, message);
+    }
+
+    /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
+    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.0.broadcast_with(cx, priority, message);
     }
 }
 

@@ -27,6 +27,9 @@ struct Burst {
     priorities: Vec<i32>,
     gate: Option<u32>,
 }
+/// Send such a number of broadcasts and one multicast to all others, each more urgent than the one before.
+#[derive(Clone, Serialize, Deserialize)]
+struct Proclaim(u32, chares::Section<Recorder>);
 /// Let nothing else run until the burst has been sent.
 #[derive(Clone, Serialize, Deserialize)]
 struct Hold(u32);
@@ -41,7 +44,7 @@ struct Fork(u32, Accumulator<Sum<u64>>);
 #[derive(Clone, Serialize, Deserialize)]
 struct Load(u32, Bulk<u8>);
 
-chares::entries!(Recorder: Note, Report, Burst, Hold, MakeLate, Step, Fork, Load);
+chares::entries!(Recorder: Note, Report, Burst, Proclaim, Hold, MakeLate, Step, Fork, Load);
 
 impl Chare for Recorder {
     type Index = u32;
@@ -72,6 +75,14 @@ impl Entry<Burst> for Recorder {
         if let Some(gate) = burst.gate {
             GATES.open(gate * 2 + 1);
         }
+    }
+}
+impl Entry<Proclaim> for Recorder {
+    fn receive(&mut self, Proclaim(count, section): Proclaim, ctx: &mut Ctx<'_, Self>) {
+        for (n, priority) in (0..count).zip((0..).map(|n: i32| 5 - n)) {
+            ctx.array().broadcast_with(ctx, priority, Note(n));
+        }
+        section.send_with(ctx, i32::MAX, Note(count));
     }
 }
 impl Entry<Hold> for Recorder {
@@ -188,6 +199,26 @@ fn priorities_hold_for_what_came_from_other_pes_and_nodes() {
             };
             assert_eq!(program().run_in_process(&mix, run).unwrap(), by_priority(&priorities), "{mix:?}");
         }
+    }
+}
+
+#[test]
+fn broadcasts_and_multicasts_have_priorities_too() {
+    for always_pup in [false, true] {
+        // One PE: all have arrived before the next message is taken.
+        let mix = InProcess { always_pup, ..InProcess::new(&[1]) };
+        let run = |main: &mut Driver| {
+            let recorders = main.array::<Recorder>(3, ());
+            let section = recorders.section(main, [1, 2]);
+            recorders.at(0).send(main, Proclaim(9, section));
+            main.quiescence()?;
+            (0..3).map(|index| heard(main, &recorders, index)).collect::<Result<Vec<_>, _>>()
+        };
+        let all: Vec<Vec<u32>> = program().run_in_process(&mix, run).unwrap();
+        assert_eq!(
+            all,
+            [vec![8, 7, 6, 5, 4, 3, 2, 1, 0], vec![8, 7, 6, 5, 4, 3, 2, 1, 0, 9], all[1].clone()]
+        );
     }
 }
 

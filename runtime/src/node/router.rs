@@ -160,8 +160,13 @@ impl Node {
             Control::Ask(mark) => self.control(from, Control::Answer(mark, Box::new(self.snapshot()))),
             Control::Answer(mark, snapshot) => self.tell_driver(DriverEvent::Answer(mark, snapshot)),
             Control::Fault(sentence) => {
-                self.tell_driver(DriverEvent::Failed(sentence.clone()));
-                self.tell_launcher(LauncherEvent::Fault(from, sentence));
+                // A supervising launcher adds the node's name before it tells the driver.
+                let is_supervised = self.ears.get().is_some_and(|ears| ears.launcher.is_some());
+                if is_supervised {
+                    self.tell_launcher(LauncherEvent::Fault(from, sentence));
+                } else {
+                    self.tell_driver(DriverEvent::Failed(sentence));
+                }
             }
             Control::LinkLost(peer, reason) => {
                 self.tell_launcher(LauncherEvent::LinkLost { by: from, peer, reason });
