@@ -8,6 +8,76 @@ use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
 /// Anything that can be sent: serde's two traits, and no borrowed data.
+///
+/// # Examples
+/// A message moves to other threads, so that nothing in it may be bound to one.
+///
+/// ```
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+/// #[derive(Serialize, Deserialize)]
+/// struct Shared {
+///     text: std::sync::Arc<str>,
+/// }
+/// fn is_message<M: chares::Message>() {}
+/// fn check() {
+///     is_message::<Shared>();
+/// }
+/// # fn main() {}
+/// ```
+///
+/// What is bound to one is refused: "`Rc<str>` cannot be sent between threads safely".
+///
+/// ```compile_fail,E0277
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+/// #[derive(Serialize, Deserialize)]
+/// struct Shared {
+///     text: std::rc::Rc<str>,
+/// }
+/// fn is_message<M: chares::Message>() {}
+/// fn check() {
+///     is_message::<Shared>();
+/// }
+/// # fn main() {}
+/// ```
+///
+/// It travels to other machines as bytes, so it derives both traits of serde.
+///
+/// ```
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+/// #[derive(Serialize, Deserialize)]
+/// struct Note {
+///     text: String,
+/// }
+/// fn is_message<M: chares::Message>() {}
+/// fn check() {
+///     is_message::<Note>();
+/// }
+/// # fn main() {}
+/// ```
+///
+/// One alone is refused: "`Note` is not a message".
+///
+/// ```compile_fail,E0277
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+/// #[derive(Serialize)]
+/// struct Note {
+///     text: String,
+/// }
+/// fn is_message<M: chares::Message>() {}
+/// fn check() {
+///     is_message::<Note>();
+/// }
+/// # fn main() {}
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a message",
+    label = "not serde data that can go to another thread and another machine",
+    note = "derive `serde::Serialize` and `serde::Deserialize`, and hold neither references nor `Rc`"
+)]
 pub trait Message: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<M: Serialize + DeserializeOwned + Send + 'static> Message for M {}
@@ -74,7 +144,14 @@ pub trait EntryTable: Sized + 'static {
 pub type EntryMethod<C> = fn(&mut C, Payload, &mut Ctx<'_, C>) -> Result<(), PupError>;
 
 /// Places in an array: one, two or three dimensions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot number the elements of an array",
+    note = "an index is `u32`, `[u32; 2]`, `[u32; 3]`, or `()` for chares that are only ever single"
+)]
 pub trait Index: Copy + Debug + Send + 'static {
+    /// How many.
+    const DIMENSIONS: usize;
+
     /// As the runtime numbers elements; unused dimensions are 0.
     fn to_element(self) -> ElementIndex;
     /// Back from the runtime's numbering.
@@ -84,6 +161,8 @@ pub trait Index: Copy + Debug + Send + 'static {
 }
 
 impl Index for () {
+    const DIMENSIONS: usize = 0;
+
     fn to_element(self) -> ElementIndex {
         ElementIndex([0; 3])
     }
@@ -94,6 +173,8 @@ impl Index for () {
 }
 
 impl Index for u32 {
+    const DIMENSIONS: usize = 1;
+
     fn to_element(self) -> ElementIndex {
         ElementIndex([self, 0, 0])
     }
@@ -106,6 +187,8 @@ impl Index for u32 {
 }
 
 impl Index for [u32; 2] {
+    const DIMENSIONS: usize = 2;
+
     fn to_element(self) -> ElementIndex {
         ElementIndex([self[0], self[1], 0])
     }
@@ -118,6 +201,8 @@ impl Index for [u32; 2] {
 }
 
 impl Index for [u32; 3] {
+    const DIMENSIONS: usize = 3;
+
     fn to_element(self) -> ElementIndex {
         ElementIndex(self)
     }

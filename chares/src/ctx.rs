@@ -17,7 +17,8 @@ use std::marker::PhantomData;
 
 /// Who can send and create: entry methods through [`Ctx`], and the [`Driver`](crate::Driver).
 pub trait Cx: private::HasPe {
-    /// Makes one chare of type `C` on the PE that `on` says. Returns at once.
+    /// Makes one chare of type `C` on the PE that `on` says. Returns at once. It is in no array: its
+    /// [`index`](Ctx::index) says nothing, and it takes no part in reductions.
     fn chare<C: Chare>(&mut self, init: C::Init, on: On) -> Element<C> {
         let Some(chare_type) = registered::<C>(self.pe()) else { return Element::nowhere() };
         let pe = self.pe();
@@ -39,6 +40,29 @@ pub trait Cx: private::HasPe {
     }
 
     /// Makes an array of the given shape with equal shares of consecutive elements on every PE.
+    ///
+    /// # Examples
+    /// The constructor's argument is what [`Chare::Init`] says.
+    ///
+    /// ```
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn plate(cx: &mut impl Cx) -> Array<Block> {
+    ///     cx.array([4, 4], 64)
+    /// }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Another type is refused: "type mismatch resolving `<Block as Chare>::Init == &str`".
+    ///
+    /// ```compile_fail,E0271
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn plate(cx: &mut impl Cx) -> Array<Block> {
+    ///     cx.array([4, 4], "64")
+    /// }
+    /// # fn main() {}
+    /// ```
     fn array<C: Chare>(&mut self, shape: C::Index, init: C::Init) -> Array<C> {
         self.array_placed(shape, init, Placement::Block)
     }
@@ -49,15 +73,17 @@ pub trait Cx: private::HasPe {
         Array::new(id, shape.shape())
     }
 
-    /// Makes an array without elements; each is to be made with [`insert`](Cx::insert). Messages to
-    /// elements, and broadcasts, wait until the elements are there.
+    /// Makes an array without elements; each is to be made with [`insert`](Cx::insert). Messages to an element
+    /// wait until it is there, broadcasts on each PE until all elements there are. What waits in vain is an
+    /// error at the driver's next [`quiescence`](crate::Driver::quiescence) or wait that cannot end.
     fn array_deferred<C: Chare>(&mut self, shape: C::Index, placement: Placement) -> Array<C> {
         let id = create::<C>(self.pe(), shape.shape(), &placement, None);
         Array::new(id, shape.shape())
     }
 
     /// Constructs the element at `index` of an array that was made with
-    /// [`array_deferred`](Cx::array_deferred), on the PE that its placement gives it.
+    /// [`array_deferred`](Cx::array_deferred), on the PE that its placement gives it. An element that is there
+    /// already ends the run with a sentence.
     fn insert<C: Chare>(&mut self, array: &Array<C>, index: C::Index, init: C::Init) {
         self.pe().insert(array.id(), index.to_element(), |may_move| payload(init, may_move));
     }
@@ -78,8 +104,8 @@ pub trait Cx: private::HasPe {
         NodeGroup::new(Array::new(id, [count, 1, 1]))
     }
 
-    /// Sets a value that all nodes will share, once. The handle may be sent at once; `ready` gets it when
-    /// the value is in place everywhere.
+    /// Makes a variable that all nodes will share, with the only value that it ever has: nothing can set it
+    /// again. The handle may be sent at once; `ready` gets it when the value is in place everywhere.
     fn write_once<T: Message + Sync>(&mut self, value: T, ready: Callback<WriteOnce<T>>) -> WriteOnce<T> {
         WriteOnce::spread(self.pe(), value, ready)
     }
@@ -99,7 +125,8 @@ pub trait Cx: private::HasPe {
         self.pe().node().speeds().to_vec()
     }
 
-    /// Which node each PE belongs to, counted from 0 over the nodes that have PEs.
+    /// Which node a PE belongs to, counted from 0 over the nodes that have PEs. A PE that does not exist counts
+    /// to the node after the last.
     fn node_of_pe(&mut self, pe: u32) -> u32 {
         u32::from(self.pe().node().topology().node_of(PeId(pe)).0.saturating_sub(1))
     }
@@ -203,7 +230,31 @@ impl<'a, C: Chare> Ctx<'a, C> {
     }
 
     /// Adds `value` to the next reduction of this chare's array; `callback` gets the result when every
-    /// element has contributed. All elements contribute to the reductions of an array in the same order.
+    /// element has contributed. All elements contribute to the reductions of an array in the same order, each
+    /// with the same type and callback; that one does not ends the run with a sentence.
+    ///
+    /// # Examples
+    /// Only what the chare type lists under `reduces` can be contributed.
+    ///
+    /// ```
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn tell(ctx: &mut Ctx<'_, Block>) {
+    ///     ctx.contribute(Max(1.0), Callback::ignore());
+    /// }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Anything else is refused: "`Block` does not list `Min<f64>` under `reduces` in its `entries!`".
+    ///
+    /// ```compile_fail,E0277
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn tell(ctx: &mut Ctx<'_, Block>) {
+    ///     ctx.contribute(Min(1.0), Callback::ignore());
+    /// }
+    /// # fn main() {}
+    /// ```
     pub fn contribute<R: Reduce>(&mut self, value: R, callback: Callback<R>)
     where
         C: Reduces<R>,
@@ -221,14 +272,16 @@ impl<'a, C: Chare> Ctx<'a, C> {
         self.add(<C as Reduces<R>>::INDEX, Box::new(value), callback.target(), true);
     }
 
-    /// Adds `value` to the next reduction of `section`, of which this chare is a member.
+    /// Adds `value` to the next reduction of `section`, of which this chare is a member; values are combined
+    /// in index order, as by [`contribute_ordered`](Self::contribute_ordered).
     pub fn contribute_in<R: Reduce>(&mut self, section: &Section<C>, value: R, callback: Callback<R>)
     where
         C: Reduces<R>,
     {
-        let Some((plan, position)) = section.plan(self.pe, self.site.index) else {
-            let index = self.site.index;
-            self.pe.fail(format!("{} {index:?} contributed to a section that it is not in", C::NAME));
+        let Site { collection, index, .. } = *self.site;
+        let Some((plan, position)) = section.plan(self.pe, collection, index) else {
+            let at = &index.0[..C::Index::DIMENSIONS];
+            self.pe.fail(format!("element {at:?} of {} contributed to a section that it is not in", C::NAME));
             return;
         };
         let at = self.site.sections.iter().position(|(id, _)| *id == plan.id).unwrap_or_else(|| {
@@ -249,14 +302,15 @@ impl<'a, C: Chare> Ctx<'a, C> {
         });
     }
 
-    /// Ends this chare when the entry method returns. Messages that still come for it are dropped. For
-    /// single chares; elements of arrays stay until the end.
+    /// Ends this chare when the entry method returns. Messages that still come for it are dropped; to know
+    /// them, the PE keeps 12 bytes. For single chares; elements of arrays stay until the end.
     pub fn destroy(&mut self) {
         if self.site.collection.as_singles().is_some() {
             self.site.is_leaving = true;
         } else {
-            let index = self.site.index;
-            self.pe.fail(format!("{} {index:?} is an array element and cannot be destroyed", C::NAME));
+            let at = &self.site.index.0[..C::Index::DIMENSIONS];
+            let sentence = format!("element {at:?} of an array of {} cannot be destroyed", C::NAME);
+            self.pe.fail(sentence);
         }
     }
 

@@ -20,13 +20,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Is told the share of the data of each PE.
 type OnShares = Box<dyn Fn(&[f64]) + Send>;
 
 /// How long the driver sleeps at most before it looks again whether something is due.
 const TICK: Duration = Duration::from_millis(100);
+/// How long the driver waits for a result before it begins to ask whether anything still goes on.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the program's first function has in its hands. It runs on the launcher, where it may block, read
 /// and write files; it has no PE and holds no chares.
@@ -39,7 +41,10 @@ pub struct Driver {
     collected: HashMap<u64, Vec<Option<Packed>>>,
     answers: HashMap<u32, Vec<NodeSnapshot>>,
     next_mark: u32,
-    quiescent: bool,
+    /// The latest search for quiescence that has ended, and how many messages were held then.
+    quiescent: (u64, u64),
+    /// Why the run cannot go on; every wait says it.
+    failed: Option<String>,
     rates: HashMap<PeId, f64>,
     pub(crate) timeline: Timeline,
     /// Told the shares of the PEs when initialisation is over, for viewers.
@@ -69,7 +74,8 @@ impl Driver {
             collected: HashMap::new(),
             answers: HashMap::new(),
             next_mark: 0,
-            quiescent: false,
+            quiescent: (0, 0),
+            failed: None,
             rates: HashMap::new(),
             timeline,
             on_shares: None,
@@ -85,12 +91,21 @@ impl Driver {
     /// Waits until no entry method runs and no message is anywhere.
     ///
     /// # Errors
-    /// If the run fails meanwhile.
+    /// If the run fails meanwhile, or if messages are left for elements that nobody has made: it names one.
     pub fn quiescence(&mut self) -> Result<(), RunError> {
         self.pe.unpark_known();
-        self.quiescent = false;
-        self.pe.node().start_quiescence();
-        self.wait_until(|main| main.quiescent.then_some(()))
+        let search = self.pe.node().start_quiescence(true);
+        let held = self.wait_until(|main| (main.quiescent.0 == search).then_some(main.quiescent.1))?;
+        if held > 0 { self.name_held() } else { Ok(()) }
+    }
+
+    /// Ends the run, in which nothing goes on any more, with the name of a message that is held somewhere.
+    fn name_held<T>(&mut self) -> Result<T, RunError> {
+        for pe in 0..self.pe_count() {
+            let nothing = Payload::Packed(Packed::default());
+            self.pe.send_to(PeId(pe), Target::NameHeld, 0, |_| nothing);
+        }
+        self.wait_until(|_| None)
     }
 
     /// Gives every node a value that its PEs share without copies; returns when all have it.
@@ -106,8 +121,9 @@ impl Driver {
         Accumulator::new(self)
     }
 
-    /// What has been added to an accumulator since the last time; `None` if nothing. Additions that are
-    /// still being made are counted now or the next time; after [`quiescence`](Self::quiescence) all are.
+    /// What has been added to an accumulator since the last time, combined in no order that is promised;
+    /// `None` if nothing. Additions that are still being made are counted now or the next time; after
+    /// [`quiescence`](Self::quiescence) all are.
     ///
     /// # Errors
     /// If the run fails meanwhile.
@@ -231,34 +247,60 @@ impl Driver {
         Ok(())
     }
 
+    /// The next result for a waiting place. While it does not come, looks now and then whether anything
+    /// still goes on, so that a program that waits in vain ends with a sentence instead of never.
+    fn result(&mut self, slot: u64) -> Result<Payload, RunError> {
+        let started = Instant::now();
+        let mut search = None;
+        let result = self.wait_until(|main| {
+            if let Some(result) = main.slots.get_mut(&slot).and_then(VecDeque::pop_front) {
+                return Some(Some(result));
+            }
+            if search.is_none() && started.elapsed() > PATIENCE {
+                search = Some(main.pe.node().start_quiescence(false));
+            }
+            (search == Some(main.quiescent.0)).then_some(None)
+        })?;
+        match result {
+            Some(result) => Ok(result),
+            None if self.quiescent.1 > 0 => self.name_held(),
+            None => Err(RunError::Failed(
+                "the driver waits for a result, but nothing is left anywhere that could give it".into(),
+            )),
+        }
+    }
+
     fn wait_until<T>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<T>) -> Result<T, RunError> {
         let node = Arc::clone(self.pe.node());
         loop {
+            if let Some(sentence) = &self.failed {
+                return Err(RunError::Failed(sentence.clone()));
+            }
             if let Some(value) = ready(self) {
                 return Ok(value);
             }
             self.pe.unpark_known();
             let timeout = node.pump_quiescence().map_or(TICK, |due| due.min(TICK));
             match self.events.recv_timeout(timeout) {
-                Ok(event) => self.take(event)?,
+                Ok(event) => self.take(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(RunError::Failed("the run has ended".into()));
                 }
             }
             while let Ok(event) = self.events.try_recv() {
-                self.take(event)?;
+                self.take(event);
             }
         }
     }
 
-    fn take(&mut self, event: DriverEvent) -> Result<(), RunError> {
+    fn take(&mut self, event: DriverEvent) {
         match event {
             DriverEvent::Slot(slot, payload) => {
                 self.pe.node().driver_processed();
                 self.slots.entry(slot).or_default().push_back(payload);
             }
-            DriverEvent::Quiescent => self.quiescent = true,
+            DriverEvent::Quiescent { search, held } => self.quiescent = (search, held),
             DriverEvent::VariableSet(_, id) => *self.acknowledged.entry(id).or_default() += 1,
             DriverEvent::Collected(_, id, part) => self.collected.entry(id).or_default().push(part),
             DriverEvent::Speed(pe, rate) => {
@@ -267,9 +309,10 @@ impl Driver {
             DriverEvent::Answer(mark, snapshot) => {
                 self.answers.entry(mark).or_default().push(*snapshot);
             }
-            DriverEvent::Failed(sentence) => return Err(RunError::Failed(sentence)),
+            DriverEvent::Failed(sentence) => {
+                self.failed.get_or_insert(sentence);
+            }
         }
-        Ok(())
     }
 }
 
@@ -284,10 +327,8 @@ impl<M: Message> Pending<M> {
     /// Waits for the next result.
     ///
     /// # Errors
-    /// If the run fails meanwhile.
+    /// If the run fails meanwhile, or if nothing is left anywhere that could give the result.
     pub fn wait(&self, main: &mut Driver) -> Result<M, RunError> {
-        let slot = self.slot;
-        let payload = main.wait_until(|main| main.slots.get_mut(&slot).and_then(VecDeque::pop_front))?;
-        Ok(open(payload)?)
+        Ok(open(main.result(self.slot)?)?)
     }
 }

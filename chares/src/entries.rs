@@ -9,13 +9,48 @@ use runtime::object::{PupError, Reducer};
 
 /// Lists the messages that a chare type takes and the types that its elements contribute to reductions.
 ///
-/// ```text
-/// chares::entries!(Block: Advance, Ghost; reduces Residual);
-/// chares::entries!(Grid<f64> as "Grid64": Fill<f64> as "Fill64");
+/// `entries!(Block: Advance, Ghost; reduces Max<f64>)` lists two messages and one reduction. The order is the
+/// numbering on the wire. Nodes compare the lists, by name, when they start, and refuse to work with a node
+/// whose lists differ. Names are what stands here; `as "Name"` gives another, which types with arguments
+/// should have, because how the compiler writes those may change:
+/// `entries!(Grid<f64> as "Grid64": Fill<f64> as "Fill64")`.
+///
+/// # Examples
+/// The list and the `impl Entry` of a chare type say the same:
+///
+/// ```
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/lamp.rs"));
+/// chares::entries!(Lamp: On, Off);
+/// # fn main() {}
 /// ```
 ///
-/// The order is the numbering on the wire. Nodes compare the lists when they start and refuse to work with
-/// a node whose lists differ. A generic type needs a name of its own.
+/// An entry method that is not listed is refused: "`Lamp` does not list `Off` in its `entries!`".
+///
+/// ```compile_fail,E0277
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/lamp.rs"));
+/// chares::entries!(Lamp: On);
+/// # fn main() {}
+/// ```
+///
+/// So is one that is listed and not there: "`Lamp` has no entry method for `Blink`",
+///
+/// ```compile_fail,E0277
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/lamp.rs"));
+/// chares::entries!(Lamp: On, Off, Blink);
+/// # fn main() {}
+/// ```
+///
+/// and one that is listed twice: "conflicting implementations of trait `Listed<On>`".
+///
+/// ```compile_fail,E0119
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/lamp.rs"));
+/// chares::entries!(Lamp: On, Off, On);
+/// # fn main() {}
+/// ```
 #[macro_export]
 macro_rules! entries {
     ($chare:ty $(as $name:literal)? : $($message:ty $(as $message_name:literal)?),* $(,)?

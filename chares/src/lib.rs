@@ -8,25 +8,40 @@
 //!
 //! # What is guaranteed of messages
 //!
-//! While no node is lost (a lost node ends the run, named):
+//! While no node is lost (a lost node ends the run, named). Each sentence is held by tests, in `tests/model` of
+//! this crate on nodes inside one process, in the workspace's `tests/model` over several processes, and for the
+//! protocols under it in virtual time:
 //!
 //! - **Every message is delivered exactly once.** To an element that has not been constructed yet, it waits. To
 //!   a single chare that has been destroyed, it is dropped.
+//! - **What waits in vain is found.** If nothing else is left to do and a message waits for an element that
+//!   nobody has made, [`Driver::quiescence`] ends the run and names it; so does [`Pending::wait`], within a
+//!   few seconds, and also when no message waits but nothing is left that could give the result.
 //! - **One at a time.** Nothing else touches a chare while one of its entry methods runs.
 //! - **Order.** Messages of the same priority from one sender to one chare run in the order sent, if they are of
 //!   the same class: all below 16 KiB, or all of 16 KiB and more. A big message may be overtaken by small ones
-//!   that were sent after it, never by big ones.
+//!   that were sent after it, never by big ones. The same holds among broadcasts to an array, and among
+//!   multicasts to a section, of one sender.
 //! - **Priorities** order what waits on a PE: smaller numbers first, 0 is ordinary. They do not interrupt an
 //!   entry method and are not an order across PEs.
-//! - **No order is promised** between messages of different senders, between a broadcast or multicast and a
-//!   message sent directly, and between elements of a broadcast.
-//! - **Reductions** of an array complete in the order in which its elements contribute; each element counts once.
-//!   `contribute_ordered` combines in index order, so that results do not depend on the machines.
+//! - **No order is promised** between messages of different senders, between a broadcast, a multicast and a
+//!   message sent directly, between multicasts to different sections, and between elements of a broadcast.
+//! - **Reductions** of an array or section complete in the order in which its elements contribute, if their
+//!   values are of the same class; each element counts once. `contribute_ordered` and `contribute_in` combine
+//!   in index order, so that results do not depend on the machines, to the last bit.
 //! - **Readonly values** are on every node before the driver gets their handle; write-once values when their
 //!   callback is called; monotonic variables are eventually the best of all, without a bound on the time.
 //! - **Quiescence** is found only if no entry method ran and no message was anywhere at one moment after the call.
 //!
 //! A program that needs more order numbers its steps and holds early messages in an [`Inbox`].
+//!
+//! # What happens when something goes wrong
+//!
+//! The compiler refuses messages that a chare does not take, wrong indices and constructor arguments, and
+//! reductions that are not listed. What it cannot see ends the run on all nodes with one sentence and a
+//! non-zero exit code: a panic in an entry method (with the chare type, entry method, element and node), what
+//! [`Cx::fail`] says, elements made twice, places outside an array, reductions that do not match. Every wait
+//! of the driver then returns that sentence as an error; an error that the driver returns itself does the same.
 
 mod bulk;
 mod callback;

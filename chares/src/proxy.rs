@@ -6,7 +6,7 @@ use crate::pup;
 use runtime::envelope::{CollectionId, ElementIndex, Payload, Target};
 use runtime::ids::PeId;
 use runtime::pe::Pe;
-use runtime::pe::combine::SectionPlan;
+use runtime::pe::section::SectionPlan;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
@@ -42,7 +42,9 @@ pub struct Group<C>(Array<C>);
 pub struct NodeGroup<C>(Array<C>);
 
 /// Some elements of an array, with multicasts and reductions of their own. Whoever is to contribute needs
-/// it in a message. Sending one copies its list of members.
+/// it in a message, which then holds the list of members (12 bytes each). Multicasts and reductions go along a
+/// tree over the nodes on which members live. A section is for its maker's array only, has each member once,
+/// and may be empty: a multicast to nobody does nothing.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Section<C> {
@@ -98,28 +100,53 @@ impl<C: Chare> Array<C> {
     }
 
     /// The element at `index`. Sending to a place outside the shape ends the run with a sentence.
+    ///
+    /// # Examples
+    /// The index has as many dimensions as the chare type says.
+    ///
+    /// ```
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn corner(blocks: &Array<Block>) -> Element<Block> {
+    ///     blocks.at([0, 7])
+    /// }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Another number of them is refused: "expected `[u32; 2]`, found integer".
+    ///
+    /// ```compile_fail,E0308
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn corner(blocks: &Array<Block>) -> Element<Block> {
+    ///     blocks.at(7)
+    /// }
+    /// # fn main() {}
+    /// ```
     #[must_use]
     pub fn at(&self, index: C::Index) -> Element<C> {
         Element::new(self.id, index.to_element(), None)
     }
 
-    /// Sends a message to every element.
+    /// Sends a message to every element. It is packed once; each element unpacks its own, except for
+    /// [`Bulk`](crate::Bulk) data in it, which all elements of a node share.
     pub fn broadcast<M: Message>(&self, cx: &mut impl Cx, message: M)
     where
         C: Entry<M>,
     {
-        self.broadcast_with(cx, 0, &message);
+        self.broadcast_with(cx, 0, message);
     }
 
     /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
-    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: &M)
+    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
     where
         C: Entry<M>,
     {
-        cx.pe().broadcast(self.id, C::INDEX, priority, pup::pack(message));
+        cx.pe().broadcast(self.id, C::INDEX, priority, pup::pack(&message));
     }
 
-    /// The elements at `indices` as a section.
+    /// The elements at `indices` as a section, in index order and each once. Sending to a section with an index
+    /// outside the array ends the run with a sentence.
     pub fn section(&self, cx: &mut impl Cx, indices: impl IntoIterator<Item = C::Index>) -> Section<C> {
         let mut members: Vec<ElementIndex> = indices.into_iter().map(Index::to_element).collect();
         members.sort_unstable();
@@ -144,6 +171,29 @@ impl<C: Chare> Element<C> {
     }
 
     /// Sends a message. Returns at once; see the crate's documentation for what is guaranteed of its order.
+    ///
+    /// # Examples
+    /// Only what the chare type lists can be sent to it.
+    ///
+    /// ```
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn go_on(block: &Element<Block>, done: Callback<Max<f64>>, cx: &mut impl Cx) {
+    ///     block.send(cx, Advance(3, done));
+    /// }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// Anything else is refused: "`Block` has no entry method for `Rewind`".
+    ///
+    /// ```compile_fail,E0277
+    /// # #![allow(unused)]
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/block.rs"));
+    /// fn go_on(block: &Element<Block>, done: Callback<Max<f64>>, cx: &mut impl Cx) {
+    ///     block.send(cx, Rewind(3, done));
+    /// }
+    /// # fn main() {}
+    /// ```
     pub fn send<M: Message>(&self, cx: &mut impl Cx, message: M)
     where
         C: Entry<M>,
@@ -189,6 +239,14 @@ impl<C: Chare<Index = u32>> Group<C> {
     {
         self.0.broadcast(cx, message);
     }
+
+    /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
+    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.0.broadcast_with(cx, priority, message);
+    }
 }
 
 impl<C: Chare<Index = u32>> NodeGroup<C> {
@@ -214,6 +272,14 @@ impl<C: Chare<Index = u32>> NodeGroup<C> {
         C: Entry<M>,
     {
         self.0.broadcast(cx, message);
+    }
+
+    /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
+    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    where
+        C: Entry<M>,
+    {
+        self.0.broadcast_with(cx, priority, message);
     }
 }
 
@@ -258,19 +324,16 @@ impl<C: Chare> Section<C> {
         }
     }
 
-    /// Where the members live, and which of them (in index order) is at `index`.
-    pub(crate) fn plan(&self, pe: &mut Pe, index: ElementIndex) -> Option<(SectionPlan, u64)> {
-        let position = self.members.binary_search(&index).ok()? as u64;
-        let known = pe.collection(self.collection)?;
-        let topology = pe.node().topology();
-        let homes = || self.members.iter().filter_map(|m| known.pe_of(*m));
-        let plan = SectionPlan {
-            id: self.id,
-            here: homes().filter(|home| *home == pe.id()).count() as u64,
-            on_node: homes().filter(|home| topology.node_of(*home) == pe.node().id()).count() as u64,
-            total: self.members.len() as u64,
-            root: homes().next()?,
-        };
-        Some((plan, position))
+    /// How a reduction goes from the member at `index`, and which of them (in index order) that is; `None`
+    /// if it is none.
+    pub(crate) fn plan(
+        &self,
+        pe: &mut Pe,
+        collection: CollectionId,
+        index: ElementIndex,
+    ) -> Option<(Arc<SectionPlan>, u64)> {
+        let position = self.members.binary_search(&index).ok().filter(|_| collection == self.collection)?;
+        let plan = pe.section_plan(self.id, collection, &self.members)?;
+        Some((plan, position as u64))
     }
 }

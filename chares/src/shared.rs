@@ -53,7 +53,7 @@ macro_rules! handles {
 handles! {
     /// A value that the driver set and that every node has before [`Driver::readonly`] returns.
     Readonly
-    /// A value that any chare sets once; other nodes have it a little later.
+    /// A value that any chare sets once, by making the variable; other nodes have it a little later.
     WriteOnce
     /// A value that many add to and the driver collects.
     Accumulator

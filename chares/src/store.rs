@@ -1,6 +1,6 @@
 //! The elements of one collection on one PE, behind the runtime's trait.
 
-use crate::chare::{Chare, EntryTable};
+use crate::chare::{Chare, EntryTable, Index};
 use crate::ctx::{Ctx, Site};
 use crate::entries::open;
 use runtime::envelope::{CollectionId, ElementIndex, Packed, Payload};
@@ -10,7 +10,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What the runtime has to know of chare type `C`.
 pub(crate) fn chare_type<C: Chare>() -> ChareType {
-    ChareType { name: C::NAME, entries: C::NAMES, reducers: C::reducers(), new_store: new_store::<C> }
+    ChareType {
+        name: C::NAME,
+        entries: C::NAMES,
+        dimensions: C::Index::DIMENSIONS,
+        reducers: C::reducers(),
+        new_store: new_store::<C>,
+    }
 }
 
 pub(crate) fn new_store<C: Chare>(collection: CollectionId) -> Box<dyn Store> {
@@ -18,6 +24,7 @@ pub(crate) fn new_store<C: Chare>(collection: CollectionId) -> Box<dyn Store> {
         collection,
         places: FxHashMap::default(),
         slots: Vec::new(),
+        empty: Vec::new(),
         gone: FxHashSet::default(),
     })
 }
@@ -25,8 +32,10 @@ pub(crate) fn new_store<C: Chare>(collection: CollectionId) -> Box<dyn Store> {
 struct TypedStore<C> {
     collection: CollectionId,
     places: FxHashMap<ElementIndex, usize>,
-    /// A slot is empty when its chare was destroyed.
+    /// A slot is empty when its chare was destroyed, until another takes it.
     slots: Vec<Option<Slot<C>>>,
+    empty: Vec<usize>,
+    /// Single chares that were destroyed here: what comes for them is dropped. 12 bytes each.
     gone: FxHashSet<ElementIndex>,
 }
 
@@ -51,6 +60,7 @@ impl<C: Chare> Store for TypedStore<C> {
         slot.run(entry, payload, pe).map_err(Undelivered::Bad)?;
         if slot.site.is_leaving {
             self.slots[place] = None;
+            self.empty.push(place);
             self.places.remove(&index);
             self.gone.insert(index);
             pe.chare_left();
@@ -68,15 +78,32 @@ impl<C: Chare> Store for TypedStore<C> {
     }
 
     fn insert(&mut self, index: ElementIndex, init: Payload, pe: &mut Pe) -> Result<(), PupError> {
-        if self.places.contains_key(&index) {
-            let reason = format!("element {index:?} was inserted twice");
-            return Err(PupError { expected: <C as EntryTable>::NAME, reason });
+        if self.places.contains_key(&index) || self.gone.contains(&index) {
+            let at = &index.0[..C::Index::DIMENSIONS];
+            pe.fail(format!("element {at:?} of an array of {} was made twice", <C as EntryTable>::NAME));
+            return Ok(());
         }
+        pe.runs(index);
         let collection = self.collection;
         let mut site = Site { collection, index, sequence: 0, sections: Vec::new(), is_leaving: false };
         let chare = C::new(open(init)?, &mut Ctx::new(pe, &mut site));
-        self.places.insert(index, self.slots.len());
-        self.slots.push(Some(Slot { chare, site }));
+        if site.is_leaving {
+            // Destroyed by its own constructor.
+            self.gone.insert(index);
+            pe.chare_left();
+            return Ok(());
+        }
+        let slot = Some(Slot { chare, site });
+        match self.empty.pop() {
+            Some(place) => {
+                self.places.insert(index, place);
+                self.slots[place] = slot;
+            }
+            None => {
+                self.places.insert(index, self.slots.len());
+                self.slots.push(slot);
+            }
+        }
         Ok(())
     }
 
@@ -87,6 +114,7 @@ impl<C: Chare> Store for TypedStore<C> {
 
 impl<C: Chare> Slot<C> {
     fn run(&mut self, entry: u16, payload: Payload, pe: &mut Pe) -> Result<(), PupError> {
+        pe.runs(self.site.index);
         let method = C::ENTRIES.get(usize::from(entry)).ok_or_else(|| PupError {
             expected: <C as EntryTable>::NAME,
             reason: format!("there is no entry method number {entry}"),

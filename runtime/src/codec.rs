@@ -1,7 +1,7 @@
 //! Headers of frames to and from bytes. What comes in is checked here against the run; nothing is trusted.
 
 use crate::collection::Collection;
-use crate::envelope::{ElementIndex, Packed, Target};
+use crate::envelope::{CollectionId, ElementIndex, Packed, Target};
 use crate::frame::Frame;
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
@@ -32,6 +32,17 @@ pub enum Header {
         root: NodeId,
         /// What each node does with it.
         what: Spread,
+    },
+    /// For some elements of a collection; whoever gets it passes on what is for other nodes.
+    Multicast {
+        /// The collection.
+        collection: CollectionId,
+        /// Which entry method.
+        entry: u16,
+        /// The envelope's.
+        priority: i32,
+        /// The elements, by the PE where they live.
+        members: Vec<(PeId, Vec<ElementIndex>)>,
     },
     /// Between the nodes themselves.
     Control(Control),

@@ -85,7 +85,7 @@ impl fmt::Debug for Payload {
 }
 
 /// Where the result of a reduction, or any reply, goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum CallbackTarget {
     /// Nobody wants it.
     Ignore,
@@ -126,8 +126,8 @@ pub struct PartialHeader {
     pub count: u64,
     /// Elements that the receiving place expects (sections only: a combiner need not know the section).
     pub expected: u64,
-    /// Next place after the receiving one (sections only).
-    pub then: Option<(PeId, u64)>,
+    /// Places after the receiving one, and what they expect (sections only).
+    pub then: Vec<(PeId, u64)>,
     /// Who gets the result.
     pub callback: CallbackTarget,
     /// Linear index, body length and number of attachments of each value; several only when ordered.
@@ -186,6 +186,9 @@ pub enum Target {
         /// How long, in milliseconds.
         budget_ms: u32,
     },
+    /// End the run with a sentence that names a message held here for an element that nobody makes, if one
+    /// is: nothing else goes on anywhere.
+    NameHeld,
     /// End the PE's scheduler.
     Stop,
 }

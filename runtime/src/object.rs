@@ -36,6 +36,8 @@ pub struct ChareType {
     pub name: &'static str,
     /// Names of its entry methods; their position is the entry's number on the wire.
     pub entries: &'static [&'static str],
+    /// Dimensions of its index, 0 to 3.
+    pub dimensions: usize,
     /// Its reductions; their position is the reducer's number on the wire.
     pub reducers: Vec<Reducer>,
     /// An empty store for elements of this type.
@@ -95,6 +97,13 @@ impl ProgramTable {
         };
         format!("{}: {entry}", t.name)
     }
+
+    /// An index with as many dimensions as the chare type has, for people.
+    #[must_use]
+    pub fn index_name(&self, chare_type: u16, index: ElementIndex) -> String {
+        let dimensions = self.chare_types.get(usize::from(chare_type)).map_or(3, |t| t.dimensions.min(3));
+        format!("{:?}", &index.0[..dimensions])
+    }
 }
 
 /// Stands for a constructor where an entry number is shown.
@@ -133,13 +142,13 @@ pub trait Store: Send + Any {
         pe: &mut Pe,
     ) -> Result<(), Undelivered>;
 
-    /// Runs entry method `entry` of every element, in index order; says how many there were.
+    /// Runs entry method `entry` of every element, in no order that is promised; says how many there were.
     ///
     /// # Errors
     /// When the payload is not what the entry method takes.
     fn deliver_all(&mut self, entry: u16, payload: &Packed, pe: &mut Pe) -> Result<u64, PupError>;
 
-    /// Constructs the element at `index`; replaces none.
+    /// Constructs the element at `index`; replaces none, but ends the run if one is there.
     ///
     /// # Errors
     /// When the payload is not the constructor's argument.

@@ -136,7 +136,7 @@ macro_rules! panels_of {
         impl Entry<Request> for Panel<$real> {
             fn receive(&mut self, Request(group): Request, ctx: &mut Ctx<'_, Self>) {
                 let rows = self.a.get(&group).cloned().unwrap_or_default();
-                ctx.array().broadcast_with(ctx, -1, &RowsOfA { group, rows });
+                ctx.array().broadcast_with(ctx, -1, RowsOfA { group, rows });
             }
         }
         impl Entry<Finished> for Panel<$real> {

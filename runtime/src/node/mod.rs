@@ -1,5 +1,6 @@
 //! A node: what the PEs of one process share, and how envelopes leave and enter it.
 
+mod multicast;
 mod router;
 pub mod variables;
 
@@ -58,8 +59,14 @@ impl Default for NodeSettings {
 pub enum DriverEvent {
     /// A result for one of its waiting places.
     Slot(u64, Payload),
-    /// No message was anywhere.
-    Quiescent,
+    /// No message was anywhere at a moment since that search began, except those held for elements that
+    /// have not been made.
+    Quiescent {
+        /// The number that [`Node::start_quiescence`] gave.
+        search: u64,
+        /// Messages held.
+        held: u64,
+    },
     /// A variable is in place on that node.
     VariableSet(NodeId, u64),
     /// What a node had added to an accumulator.
@@ -319,10 +326,12 @@ impl Node {
         self.spread(Spread::InitOver(is_over), Packed::default());
     }
 
-    /// Begins to look for quiescence; the driver hears `Quiescent`. Only on the launcher.
-    pub fn start_quiescence(&self) {
-        self.quiescence().start();
+    /// Begins to look for quiescence; the driver hears `Quiescent` with the number that this gives. A search
+    /// without hurry costs next to nothing. Only on the launcher.
+    pub fn start_quiescence(&self, in_hurry: bool) -> u64 {
+        let search = if in_hurry { self.quiescence().start() } else { self.quiescence().start_slowly() };
         self.pump_quiescence();
+        search
     }
 
     /// Goes on looking for quiescence; says when to call again.
@@ -497,10 +506,9 @@ impl Node {
     }
 
     fn counts(&self) -> Counts {
-        let each = self.accounts.iter().chain(std::iter::once(&self.driver_account)).map(Account::counts);
-        let (created, processed) =
-            each.fold((0, 0), |(c, p), (created, processed)| (c + created, p + processed));
-        Counts { created, processed }
+        let mut sum = self.driver_account.counts();
+        self.accounts.iter().for_each(|account| sum += account.counts());
+        sum
     }
 
     /// Hands a frame to the fabric and counts it.

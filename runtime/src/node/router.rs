@@ -53,12 +53,16 @@ impl Node {
                 self.pass_on(root, &what, &payload);
                 self.take_spread(what, payload)?;
             }
+            Header::Multicast { collection, entry, priority, members } => {
+                self.check_multicast(collection, entry, &members)?;
+                self.multicast(collection, entry, priority, members, &payload);
+            }
             Header::Control(control) => self.handle_control(from, control, payload),
         }
         Ok(())
     }
 
-    fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
+    pub(super) fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
         if pe != PeId::DRIVER {
             envelope.backlog_bytes = len_bytes;
             self.backlog.fetch_add(len_bytes, Ordering::Relaxed);
@@ -156,8 +160,13 @@ impl Node {
             Control::Ask(mark) => self.control(from, Control::Answer(mark, Box::new(self.snapshot()))),
             Control::Answer(mark, snapshot) => self.tell_driver(DriverEvent::Answer(mark, snapshot)),
             Control::Fault(sentence) => {
-                self.tell_driver(DriverEvent::Failed(sentence.clone()));
-                self.tell_launcher(LauncherEvent::Fault(from, sentence));
+                // A supervising launcher adds the node's name before it tells the driver.
+                let is_supervised = self.ears.get().is_some_and(|ears| ears.launcher.is_some());
+                if is_supervised {
+                    self.tell_launcher(LauncherEvent::Fault(from, sentence));
+                } else {
+                    self.tell_driver(DriverEvent::Failed(sentence));
+                }
             }
             Control::LinkLost(peer, reason) => {
                 self.tell_launcher(LauncherEvent::LinkLost { by: from, peer, reason });
@@ -199,7 +208,9 @@ impl Node {
         for output in outputs {
             match output {
                 QuiescenceOutput::Send { to, message } => self.control(to, Control::Quiescence(message)),
-                QuiescenceOutput::Quiescent => self.tell_driver(DriverEvent::Quiescent),
+                QuiescenceOutput::Quiescent { search, held } => {
+                    self.tell_driver(DriverEvent::Quiescent { search, held });
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a PE did with its time and its messages: counters that others read without stopping it.
 
 use crate::monitor::wire::{PeSnapshot, PeState};
+use crate::proto::quiescence::Counts;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Counters of one PE. Only the PE itself writes them, so plain load-and-store increments are exact.
@@ -14,6 +15,7 @@ pub struct Account {
     sent: AtomicU64,
     created: AtomicU64,
     processed: AtomicU64,
+    held: AtomicU64,
     queued: AtomicU64,
     queued_bytes: AtomicU64,
     running: AtomicU32,
@@ -59,17 +61,31 @@ impl Account {
         bump(&self.processed, 1);
     }
 
+    /// A message is kept for an element that is not there yet. That is the end of its processing; when the
+    /// element comes it begins a second life, so that a message that waits in vain does not hide that nothing
+    /// else is going on.
+    pub fn held(&self) {
+        bump(&self.held, 1);
+    }
+
+    /// So many kept messages go back into the queue.
+    pub fn released(&self, count: u64) {
+        bump(&self.created, count);
+        bump(&self.held, count.wrapping_neg());
+    }
+
     /// Messages and bytes that wait now.
     pub fn queued(&self, messages: usize, bytes: u64) {
         self.queued.store(messages as u64, Ordering::Relaxed);
         self.queued_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Messages created by this PE (counted once per receiving PE) and processed by it, for quiescence.
+    /// Messages created by this PE (counted once per receiving PE), processed by it and kept, for quiescence.
     #[must_use]
-    pub fn counts(&self) -> (u64, u64) {
+    pub fn counts(&self) -> Counts {
         let processed = self.processed.load(Ordering::Acquire);
-        (self.created.load(Ordering::Acquire), processed)
+        let created = self.created.load(Ordering::Acquire);
+        Counts { created, processed, held: self.held.load(Ordering::Acquire) }
     }
 
     /// All counters, with the time of the running state included up to `now_ns`.

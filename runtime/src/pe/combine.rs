@@ -3,21 +3,24 @@
 //! A place passes a partial on when it holds as many elements as live below it. Counts follow the places
 //! where elements were *created*, so that a moved element can go on contributing there (a later capability).
 
+use super::section::SectionPlan;
 use super::{Partials, Pe};
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, Packed, PartialHeader, Payload, Target, Value};
 use crate::ids::{NodeId, PeId};
 use crate::object::{PupError, Reducer};
 use crate::proto::reduction::{Partial, PartialValue};
-use crate::proto::tree;
-use rustc_hash::FxHashMap;
+use crate::proto::{ProtocolError, tree};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
 
 /// What one element adds to a reduction.
 pub struct Contribution {
     /// Its collection.
     pub collection: CollectionId,
     /// Its section, if the reduction is over one.
-    pub section: Option<SectionPlan>,
+    pub section: Option<Arc<SectionPlan>>,
     /// Which reduction of the collection or section this is for the element, from 0.
     pub sequence: u32,
     /// How values combine: position in the chare type's list.
@@ -32,27 +35,11 @@ pub struct Contribution {
     pub value: Value,
 }
 
-/// Where the members of a section live, as seen from one PE.
-#[derive(Clone, Copy, Debug)]
-pub struct SectionPlan {
-    /// The section's identity.
-    pub id: u64,
-    /// Members on this PE.
-    pub here: u64,
-    /// Members on this node.
-    pub on_node: u64,
-    /// All members.
-    pub total: u64,
-    /// Where the result comes together.
-    pub root: PeId,
-}
-
-/// The tables of a PE: for its own elements, for its node, and for sections whose root it is.
+/// The tables of a PE: for its own elements, and for its node and those below it.
 #[derive(Default)]
 pub(crate) struct Places {
     own: Partials,
     node: Partials,
-    root: Partials,
     below: FxHashMap<CollectionId, u64>,
 }
 
@@ -64,18 +51,18 @@ impl Pe {
         let Some(known) = self.collection(collection) else {
             return self.fail(format!("an element of an unknown collection {collection:?} contributed"));
         };
-        let expected = match section {
+        let expected = match &section {
             Some(plan) => plan.here,
             None => known.counts(self.node.topology().pe_count())[self.id.as_usize()],
         };
         let header = PartialHeader {
             collection,
-            section: section.map_or(0, |plan| plan.id),
+            section: section.as_ref().map_or(0, |plan| plan.id),
             sequence,
             reducer,
             count: 1,
-            expected: section.map_or(0, |plan| plan.on_node),
-            then: section.map(|plan| (plan.root, plan.total)),
+            expected: 0,
+            then: section.map_or_else(Vec::new, |plan| plan.path.clone()),
             callback,
             parts: Vec::new(),
             ordered: is_ordered,
@@ -86,20 +73,26 @@ impl Pe {
             PartialValue::Combined(value)
         };
         let Some(table) = self.reducer(&known, reducer) else { return };
-        let partial = Partial { count: 1, value };
+        let partial = Partial { count: 1, terms: terms(&header), value };
         let merged =
             self.reductions.own.contribute(key(&header), sequence, expected, partial, &mut |a, b| {
                 (table.combine)(a, b);
             });
         match merged {
             Ok(None) => {}
+            Ok(Some(partial)) if header.section != 0 => self.pass_along(header, partial, table),
             Ok(Some(partial)) => {
                 let here = self.node.id();
                 let to = self.node.topology().combiner(here, key(&header)).unwrap_or(self.id);
                 self.pass_partial(to, header, partial, table);
             }
-            Err(error) => self.fail(format!("a reduction went wrong on {:?}: {error}", self.id)),
+            Err(error) => self.reduction_failed(&known, &error),
         }
+    }
+
+    fn reduction_failed(&self, known: &Collection, error: &ProtocolError) {
+        let name = self.node.program().chare_types.get(usize::from(known.chare_type)).map_or("?", |t| t.name);
+        self.fail(format!("a reduction over elements of {name} went wrong on {:?}: {error}", self.id));
     }
 
     /// Takes a partial that another PE or node sent.
@@ -124,36 +117,47 @@ impl Pe {
             let only = values.pop().ok_or_else(|| wrong("it holds no value".into()))?;
             PartialValue::Combined(only.1)
         };
-        let count = header.count;
-        self.merge_partial(header, Partial { count, value }, table);
+        let partial = Partial { count: header.count, terms: terms(&header), value };
+        self.merge_partial(header, partial, table);
         Ok(())
     }
 
-    /// Merges at this PE as the combiner of its node, or as the root of a section.
+    /// Merges at this PE as the combiner of its node.
     fn merge_partial(&mut self, header: PartialHeader, partial: Partial<Value>, table: Reducer) {
         let is_section = header.section != 0;
         let expected = if is_section { header.expected } else { self.elements_below(header.collection) };
-        let is_section_root = is_section && header.then.is_none();
-        let place = if is_section_root { &mut self.reductions.root } else { &mut self.reductions.node };
+        let place = &mut self.reductions.node;
         let merged = place.contribute(key(&header), header.sequence, expected, partial, &mut |a, b| {
             (table.combine)(a, b);
         });
         let partial = match merged {
             Ok(None) => return,
             Ok(Some(partial)) => partial,
-            Err(error) => return self.fail(format!("a reduction went wrong on {:?}: {error}", self.id)),
+            Err(error) => match self.collection(header.collection) {
+                Some(known) => return self.reduction_failed(&known, &error),
+                None => return,
+            },
         };
-        if let Some((root, total)) = header.then {
-            let header = PartialHeader { expected: total, then: None, ..header };
-            return self.pass_partial(root, header, partial, table);
+        if is_section {
+            return self.pass_along(header, partial, table);
         }
-        match self.parent().filter(|_| !is_section) {
+        match self.parent() {
             Some(parent) => match self.node.topology().combiner(parent, key(&header)) {
                 Some(to) => self.pass_partial(to, header, partial, table),
                 None => self.fail(format!("{parent:?} has no PE to combine on")),
             },
             None => self.finish(&header, partial, table),
         }
+    }
+
+    /// Passes a partial of a section on to the next place of its path.
+    fn pass_along(&mut self, mut header: PartialHeader, partial: Partial<Value>, table: Reducer) {
+        if header.then.is_empty() {
+            return self.finish(&header, partial, table);
+        }
+        let (to, expected) = header.then.remove(0);
+        header.expected = expected;
+        self.pass_partial(to, header, partial, table);
     }
 
     fn pass_partial(&mut self, to: PeId, mut header: PartialHeader, partial: Partial<Value>, table: Reducer) {
@@ -231,6 +235,13 @@ impl Pe {
 
 fn key(header: &PartialHeader) -> u64 {
     if header.section == 0 { header.collection.0 } else { header.section }
+}
+
+/// Stands for what all contributions must agree on.
+fn terms(header: &PartialHeader) -> u64 {
+    let mut hasher = FxHasher::default();
+    (header.reducer, header.callback).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn pack_parts(values: &[(u64, Value)], table: Reducer) -> (Vec<(u64, u32, u16)>, Packed) {

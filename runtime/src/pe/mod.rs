@@ -5,6 +5,7 @@ pub mod combine;
 pub mod inbox;
 pub mod queue;
 pub mod scheduler;
+pub mod section;
 
 use crate::codec::{Header, Spread, VariableKind, encode};
 use crate::collection::{Collection, CollectionError, Placement};
@@ -31,6 +32,10 @@ pub struct Pe {
     /// Next PE for placement by speed: credit of each PE (smooth weighted round robin).
     credits: Vec<f64>,
     reductions: combine::Places,
+    /// How reductions over sections go from here.
+    plans: FxHashMap<u64, Arc<section::SectionPlan>>,
+    /// The element whose entry method or constructor runs, or ran last for the current message.
+    running: Option<ElementIndex>,
 }
 
 impl fmt::Debug for Pe {
@@ -53,6 +58,8 @@ impl Pe {
             single_serial: 0,
             credits: Vec::new(),
             reductions: combine::Places::default(),
+            plans: FxHashMap::default(),
+            running: None,
         }
     }
 
@@ -66,6 +73,11 @@ impl Pe {
     #[must_use]
     pub fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// The element at `index` begins to run: it is named if it fails.
+    pub fn runs(&mut self, index: ElementIndex) {
+        self.running = Some(index);
     }
 
     /// Whether messages must be packed even inside the process.
@@ -145,9 +157,12 @@ impl Pe {
     }
 
     fn outside(&self, collection: CollectionId, index: ElementIndex) {
-        let shape = self.known.get(&collection).map(|c| c.shape);
-        let shape = shape.map_or_else(String::new, |s| format!(" of shape {s:?}"));
-        self.node.fail(format!("{:?} sent to element {index:?}, outside its collection{shape}", self.id));
+        let Some(known) = self.known.get(&collection) else { return };
+        let program = self.node.program();
+        let name = |index| program.index_name(known.chare_type, index);
+        let (at, shape) = (name(index), name(ElementIndex(known.shape)));
+        let of = program.chare_types.get(usize::from(known.chare_type)).map_or("?", |t| t.name);
+        self.node.fail(format!("{:?} sent to element {at} of an array of {of} of shape {shape}", self.id));
     }
 
     /// Sends to a PE that is known.
@@ -167,30 +182,6 @@ impl Pe {
     pub fn broadcast(&mut self, collection: CollectionId, entry: u16, priority: i32, packed: Packed) {
         self.account().created(u64::from(self.node.topology().pe_count()));
         self.node.spread(Spread::Envelope { priority, target: Target::All { collection, entry } }, packed);
-    }
-
-    /// Sends to some elements of a collection: one frame for each node that holds any.
-    ///
-    /// # Errors
-    /// The index that lies outside, or `None` if the collection is not known here yet.
-    pub fn multicast(
-        &mut self,
-        collection: CollectionId,
-        members: &[ElementIndex],
-        entry: u16,
-        priority: i32,
-        packed: &Packed,
-    ) -> Result<(), Option<ElementIndex>> {
-        let known = self.collection(collection).ok_or(None)?;
-        let mut by_pe: std::collections::BTreeMap<PeId, Vec<ElementIndex>> = Default::default();
-        for &member in members {
-            by_pe.entry(known.pe_of(member).ok_or(Some(member))?).or_default().push(member);
-        }
-        for (pe, members) in by_pe {
-            let target = Target::Section { collection, members, entry };
-            self.send_to(pe, target, priority, |_| Payload::Packed(packed.clone()));
-        }
-        Ok(())
     }
 
     /// Makes a new collection; its elements are constructed from `init` unless it is deferred.
@@ -231,7 +222,8 @@ impl Pe {
         self.credits.resize(speeds.len(), 0.0);
         self.credits.iter_mut().zip(speeds.iter()).for_each(|(credit, speed)| *credit += speed);
         let credit = |at: &usize| self.credits[*at];
-        let best = (0..speeds.len()).max_by(|a, b| credit(a).total_cmp(&credit(b))).unwrap_or_default();
+        // Of equals the last would win; the first is to.
+        let best = (0..speeds.len()).rev().max_by(|a, b| credit(a).total_cmp(&credit(b))).unwrap_or_default();
         self.credits[best] -= speeds.iter().sum::<f64>();
         PeId(u32::try_from(best).expect("there are fewer than 2^32 PEs"))
     }
@@ -333,5 +325,5 @@ impl Pe {
     }
 }
 
-/// Partials of reductions, at the three kinds of places where they are combined.
+/// Partials of reductions, at the two kinds of places where they are combined.
 pub(crate) type Partials = Reductions<Value>;

@@ -9,12 +9,14 @@ use std::collections::{BinaryHeap, VecDeque};
 pub struct Queue {
     ordinary: VecDeque<Envelope>,
     others: BinaryHeap<Ranked>,
-    arrivals: u64,
+    /// Numbers of the latest put behind all, and of the latest put in front of all.
+    last: i64,
+    first: i64,
 }
 
 #[derive(Debug)]
 struct Ranked {
-    arrival: u64,
+    arrival: i64,
     envelope: Envelope,
 }
 
@@ -24,8 +26,21 @@ impl Queue {
         if envelope.priority == 0 {
             self.ordinary.push_back(envelope);
         } else {
-            self.arrivals += 1;
-            self.others.push(Ranked { arrival: self.arrivals, envelope });
+            self.last += 1;
+            self.others.push(Ranked { arrival: self.last, envelope });
+        }
+    }
+
+    /// Puts envelopes, in their order, before all of the same priority: they were here once, had to wait for
+    /// something, and must not be overtaken by what came later.
+    pub fn push_front(&mut self, envelopes: Vec<Envelope>) {
+        for envelope in envelopes.into_iter().rev() {
+            if envelope.priority == 0 {
+                self.ordinary.push_front(envelope);
+            } else {
+                self.first -= 1;
+                self.others.push(Ranked { arrival: self.first, envelope });
+            }
         }
     }
 
@@ -52,7 +67,7 @@ impl Queue {
 }
 
 impl Ranked {
-    fn key(&self) -> (i32, u64) {
+    fn key(&self) -> (i32, i64) {
         (self.envelope.priority, self.arrival)
     }
 }
@@ -84,13 +99,26 @@ mod tests {
     use crate::envelope::{Packed, Payload, Target};
     use proptest::prelude::*;
 
+    fn envelope(slot: u64, priority: i32) -> Envelope {
+        Envelope::new(Target::Slot(slot), priority, Payload::Packed(Packed::default()))
+    }
+
+    #[test]
+    fn what_had_to_wait_comes_before_its_equals_in_its_order() {
+        let mut queue = Queue::default();
+        (0..4).for_each(|slot| queue.push(envelope(slot, if slot < 2 { 0 } else { 5 })));
+        queue.push_front(vec![envelope(10, 0), envelope(11, 5), envelope(12, 0), envelope(13, 5)]);
+        queue.push_front(vec![envelope(20, 5)]);
+        let order: Vec<Target> = std::iter::from_fn(|| queue.pop()).map(|e| e.target).collect();
+        assert_eq!(order, [10, 12, 0, 1, 20, 11, 13, 2, 3].map(Target::Slot));
+    }
+
     proptest! {
         #[test]
         fn order_is_priority_then_arrival(priorities in prop::collection::vec(-2i32..3, 0..100)) {
             let mut queue = Queue::default();
             for (slot, &priority) in priorities.iter().enumerate() {
-                let payload = Payload::Packed(Packed::default());
-                queue.push(Envelope::new(Target::Slot(slot as u64), priority, payload));
+                queue.push(envelope(slot as u64, priority));
             }
             let mut expected: Vec<(i32, u64)> =
                 priorities.iter().enumerate().map(|(slot, &p)| (p, slot as u64)).collect();

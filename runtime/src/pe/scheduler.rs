@@ -117,23 +117,23 @@ impl Scheduler {
             return ControlFlow::Break(());
         }
         let brief = Brief::of(&target);
+        self.pe.running = None;
         let before_ns = self.pe.node.now_ns();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.act(target, priority, payload)));
         if backlog_bytes > 0 {
             self.pe.node.backlog_fell(backlog_bytes);
         }
         let failure = match outcome {
-            Ok(Ok(true)) => {
+            Ok(Ok(())) => {
                 self.pe.account().processed();
                 None
             }
-            Ok(Ok(false)) => None,
             Ok(Err(error)) => Some(error.to_string()),
             Err(panic) => Some(format!("panicked: {}", panic_text(panic.as_ref()))),
         };
         self.switch(PeState::Overhead);
         if let Some(failure) = failure {
-            let what = self.describe(&brief);
+            let what = self.describe(&Brief { index: brief.index.or(self.pe.running), ..brief });
             let name = &self.pe.node.program().name;
             self.pe.fail(format!("{what} on {:?} of {name} failed: {failure}", self.pe.id));
         }
@@ -144,24 +144,21 @@ impl Scheduler {
         ControlFlow::Continue(())
     }
 
-    /// Does what an envelope asks; false if it waits for something and has not been processed.
-    fn act(&mut self, target: Target, priority: i32, payload: Payload) -> Result<bool, PupError> {
+    /// Does what an envelope asks, or keeps it until what it needs is there.
+    fn act(&mut self, target: Target, priority: i32, payload: Payload) -> Result<(), PupError> {
         match target {
             Target::Element { collection, index, entry } => {
-                return self.deliver(collection, index, entry, priority, payload);
+                self.deliver(collection, index, entry, priority, payload)?;
             }
-            Target::All { collection, entry } => {
-                return self.deliver_all(collection, entry, priority, payload);
-            }
+            Target::All { collection, entry } => self.deliver_all(collection, entry, priority, payload)?,
             Target::Section { collection, members, entry } => {
-                return self.deliver_section(collection, members, entry, priority, payload);
-            }
-            Target::Create(collection) => self.create(collection, payload)?,
-            Target::Insert { collection, index } => {
-                if !self.insert(collection, index, priority, payload)? {
-                    return Ok(false);
+                let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
+                for index in members {
+                    self.deliver(collection, index, entry, priority, Payload::Packed(packed.clone()))?;
                 }
             }
+            Target::Create(collection) => self.create(collection, payload)?,
+            Target::Insert { collection, index } => self.insert(collection, index, priority, payload)?,
             Target::Partial(header) => {
                 let known = self.pe.collection(header.collection).map_or(0, |c| c.chare_type);
                 self.enter(known, REDUCTION);
@@ -169,9 +166,10 @@ impl Scheduler {
             }
             Target::Relay(callback) => self.pe.reply(callback, |_| payload),
             Target::Measure { kernel, budget_ms } => self.measure(kernel, budget_ms, &payload)?,
+            Target::NameHeld => self.name_held(),
             Target::Slot(_) | Target::Stop => {}
         }
-        Ok(true)
+        Ok(())
     }
 
     fn deliver(
@@ -181,21 +179,20 @@ impl Scheduler {
         entry: u16,
         priority: i32,
         payload: Payload,
-    ) -> Result<bool, PupError> {
+    ) -> Result<(), PupError> {
         let target = Target::Element { collection, index, entry };
         if !self.has_shelf(collection) {
             self.keep_early(collection, Envelope::new(target, priority, payload));
-            return Ok(false);
+            return Ok(());
         }
-        let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(false) };
-        let chare_type = shelf.chare_type;
-        begin(&self.pe, chare_type, entry);
+        let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(()) };
+        begin(&self.pe, shelf.chare_type, entry);
         match shelf.store.deliver(index, entry, payload, &mut self.pe) {
-            Ok(()) | Err(Undelivered::Gone) => Ok(true),
+            Ok(()) | Err(Undelivered::Gone) => Ok(()),
             Err(Undelivered::Missing(payload)) => {
-                let waiting = shelf.early.entry(index).or_default();
-                waiting.push(Envelope::new(target, priority, payload));
-                Ok(false)
+                self.pe.account().held();
+                shelf.early.entry(index).or_default().push(Envelope::new(target, priority, payload));
+                Ok(())
             }
             Err(Undelivered::Bad(error)) => Err(error),
         }
@@ -207,47 +204,19 @@ impl Scheduler {
         entry: u16,
         priority: i32,
         payload: Payload,
-    ) -> Result<bool, PupError> {
+    ) -> Result<(), PupError> {
         if !self.has_shelf(collection) || self.lacks_elements(collection) {
             self.keep_early(collection, Envelope::new(Target::All { collection, entry }, priority, payload));
-            return Ok(false);
+            return Ok(());
         }
-        let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(false) };
+        let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(()) };
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         if !shelf.store.is_empty() {
             begin(&self.pe, shelf.chare_type, entry);
             let count = shelf.store.deliver_all(entry, &packed, &mut self.pe)?;
             self.pe.account().entered_more(count.saturating_sub(1));
         }
-        Ok(true)
-    }
-
-    fn deliver_section(
-        &mut self,
-        collection: CollectionId,
-        members: Vec<ElementIndex>,
-        entry: u16,
-        priority: i32,
-        payload: Payload,
-    ) -> Result<bool, PupError> {
-        let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
-        let mut all_done = true;
-        let mut later = Vec::new();
-        for index in members {
-            let done = self.deliver(collection, index, entry, priority, Payload::Packed(packed.clone()))?;
-            if !done {
-                later.push(index);
-            }
-            all_done &= done;
-        }
-        // Each kept copy will count as processed when it is; only the first stands for this envelope.
-        for _ in 1..later.len() {
-            self.pe.account().created(1);
-        }
-        if !all_done {
-            return Ok(false);
-        }
-        Ok(true)
+        Ok(())
     }
 
     fn create(&mut self, id: CollectionId, payload: Payload) -> Result<(), PupError> {
@@ -274,8 +243,8 @@ impl Scheduler {
             count += 1;
         }
         self.pe.account().chares(count);
-        let waiting: Vec<Envelope> = shelf.early.drain().flat_map(|(_, waiting)| waiting).collect();
-        waiting.into_iter().for_each(|envelope| self.pe.queue.push(envelope));
+        let waiting = shelf.early.drain().flat_map(|(_, waiting)| waiting).collect();
+        self.release(waiting);
         Ok(())
     }
 
@@ -285,22 +254,21 @@ impl Scheduler {
         index: ElementIndex,
         priority: i32,
         payload: Payload,
-    ) -> Result<bool, PupError> {
+    ) -> Result<(), PupError> {
         if !self.has_shelf(id) {
             self.keep_early(id, Envelope::new(Target::Insert { collection: id, index }, priority, payload));
-            return Ok(false);
+            return Ok(());
         }
-        let Some(shelf) = self.shelves.get_mut(&id) else { return Ok(false) };
+        let Some(shelf) = self.shelves.get_mut(&id) else { return Ok(()) };
         begin(&self.pe, shelf.chare_type, CONSTRUCTOR);
         shelf.store.insert(index, payload, &mut self.pe)?;
+        let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
-        for envelope in shelf.early.remove(&index).unwrap_or_default() {
-            self.pe.queue.push(envelope);
-        }
+        self.release(waiting);
         if !self.lacks_elements(id) {
             self.release_early(id);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Whether elements of a deferred collection that belong here have not been inserted yet. Broadcasts
@@ -328,18 +296,41 @@ impl Scheduler {
         let Some(known) = self.pe.node.program().chare_types.get(usize::from(chare_type)) else {
             return false;
         };
-        let shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
+        let mut shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
+        // What came before the description waits where what comes after it will wait, and before that.
+        for envelope in self.early.remove(&id).unwrap_or_default() {
+            match envelope.target {
+                Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
+                _ => self.early.entry(id).or_default().push(envelope),
+            }
+        }
         self.shelves.insert(id, shelf);
         true
     }
 
     fn keep_early(&mut self, id: CollectionId, envelope: Envelope) {
+        self.pe.account().held();
         self.early.entry(id).or_default().push(envelope);
     }
 
     fn release_early(&mut self, id: CollectionId) {
-        for envelope in self.early.remove(&id).unwrap_or_default() {
-            self.pe.queue.push(envelope);
+        let waiting = self.early.remove(&id).unwrap_or_default();
+        self.release(waiting);
+    }
+
+    fn release(&mut self, waiting: Vec<Envelope>) {
+        self.pe.account().released(waiting.len() as u64);
+        self.pe.queue.push_front(waiting);
+    }
+
+    /// Ends the run if a message is held here: nobody is left who could make its receiver.
+    fn name_held(&mut self) {
+        let in_shelves = self.shelves.values().flat_map(|shelf| shelf.early.values());
+        let briefs = in_shelves.chain(self.early.values()).flatten().map(|held| Brief::of(&held.target));
+        if let Some(brief) = briefs.min_by_key(|brief| (brief.collection, brief.index)) {
+            let (what, pe) = (self.describe(&brief), self.pe.id);
+            let waits_for = if brief.index.is_some() { "an element" } else { "elements" };
+            self.pe.fail(format!("{what} waits on {pe:?} for {waits_for} that nobody has made"));
         }
     }
 
@@ -405,8 +396,15 @@ impl Scheduler {
             None => self.pe.known.get(&id).map(|c| c.chare_type),
         };
         let Some(chare_type) = chare_type else { return "a message".into() };
-        let name = self.pe.node.program().entry_name(chare_type, brief.entry);
-        brief.index.map_or_else(|| name.clone(), |index| format!("{name} of element {index:?}"))
+        let program = self.pe.node.program();
+        let name = program.entry_name(chare_type, brief.entry);
+        match brief.index {
+            None => name,
+            Some(ElementIndex([pe, ..])) if id.as_singles().is_some() => {
+                format!("{name} of a single chare that {:?} made", PeId(pe))
+            }
+            Some(index) => format!("{name} of element {}", program.index_name(chare_type, index)),
+        }
     }
 }
 
@@ -427,7 +425,9 @@ impl Brief {
             Target::Create(collection) => (Some(*collection), None, CONSTRUCTOR),
             Target::Insert { collection, index } => (Some(*collection), Some(*index), CONSTRUCTOR),
             Target::Partial(header) => (Some(header.collection), None, REDUCTION),
-            Target::Relay(_) | Target::Measure { .. } | Target::Slot(_) | Target::Stop => (None, None, 0),
+            Target::Relay(_) | Target::Measure { .. } | Target::Slot(_) | Target::NameHeld | Target::Stop => {
+                (None, None, 0)
+            }
         };
         Self { collection, index, entry }
     }

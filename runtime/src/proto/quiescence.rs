@@ -16,11 +16,14 @@ use super::{ProtocolError, tree};
 use crate::ids::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 /// Shortest and longest pause between waves that did not find quiescence.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
+/// The same for a search in no hurry.
+const PAUSE_SLOW: Duration = Duration::from_millis(500);
 
 /// Messages created and processed; the created ones count once for each receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,18 @@ pub struct Counts {
     pub created: u64,
     /// Processed.
     pub processed: u64,
+    /// Kept for elements that are not there yet; these count as processed, and as created anew when they
+    /// are taken up again.
+    pub held: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        // What comes from afar may be nonsense; it must not panic.
+        self.created = self.created.wrapping_add(other.created);
+        self.processed = self.processed.wrapping_add(other.processed);
+        self.held = self.held.wrapping_add(other.held);
+    }
 }
 
 /// What nodes say to each other.
@@ -58,8 +73,13 @@ pub enum QuiescenceOutput {
         /// The message.
         message: QuiescenceMessage,
     },
-    /// At the root: there was a moment since the latest [`Quiescence::start`] when nothing was under way.
-    Quiescent,
+    /// At the root: there was a moment since that search began when nothing was under way.
+    Quiescent {
+        /// The number that [`Quiescence::start`] gave.
+        search: u64,
+        /// Messages that were kept for elements that were not there.
+        held: u64,
+    },
 }
 
 /// One node's part in the detection. The launcher, node 0, is the root of the tree over all nodes.
@@ -72,6 +92,7 @@ pub struct Quiescence {
     wave: u64,
     awaited: Vec<u32>,
     sum: Counts,
+    searches: u64,
     detection: Option<Detection>,
 }
 
@@ -81,6 +102,7 @@ struct Detection {
     /// Sum of the wave before, if it ended after the latest start.
     last: Option<Counts>,
     pause: Duration,
+    pause_max: Duration,
     /// When to begin the next wave; `None` while one is under way.
     next_wave: Option<Duration>,
     /// The latest wave followed a balanced one without a pause.
@@ -98,22 +120,35 @@ impl Quiescence {
             wave: 0,
             awaited: Vec::new(),
             sum: Counts::default(),
+            searches: 0,
             detection: None,
         }
     }
 
-    /// At the root: begins to look for a moment of quiescence later than this call; one answer serves all
-    /// who wait. What a search under way has seen is forgotten, but a wave under way counts: the moments that
-    /// the proof is about lie after its end. Elsewhere this does nothing.
-    pub fn start(&mut self) {
+    /// At the root: begins to look for a moment of quiescence later than this call, and gives the search a
+    /// number by which its verdict is known. What a search under way has seen is forgotten, but a wave under
+    /// way counts: the moments that the proof is about lie after its end. Elsewhere this does nothing.
+    pub fn start(&mut self) -> u64 {
+        self.search(PAUSE_MIN, PAUSE_MAX)
+    }
+
+    /// As [`start`](Self::start), but in no hurry: one or two waves a second, for who only wants to notice
+    /// some time that nothing goes on any more.
+    pub fn start_slowly(&mut self) -> u64 {
+        self.search(PAUSE_SLOW, PAUSE_SLOW)
+    }
+
+    fn search(&mut self, pause: Duration, pause_max: Duration) -> u64 {
         if self.me != 0 {
-            return;
+            return 0;
         }
+        self.searches += 1;
         // A verdict that nobody has taken yet is older than this call.
-        self.outputs.retain(|output| *output != QuiescenceOutput::Quiescent);
+        self.outputs.retain(|output| !matches!(output, QuiescenceOutput::Quiescent { .. }));
         let is_wave_under_way = self.detection.as_ref().is_some_and(|d| d.next_wave.is_none());
         let next_wave = (!is_wave_under_way).then_some(Duration::ZERO);
-        self.detection = Some(Detection { last: None, pause: PAUSE_MIN, next_wave, is_confirming: false });
+        self.detection = Some(Detection { last: None, pause, pause_max, next_wave, is_confirming: false });
+        self.searches
     }
 
     /// Takes a message; `local` reads this node's counters, when it is this node's turn to be counted.
@@ -157,7 +192,7 @@ impl Quiescence {
                 let waits_for = self.awaited.iter().position(|&child| child == sender);
                 if let Some(at) = waits_for.filter(|_| wave == self.wave) {
                     self.awaited.swap_remove(at);
-                    self.add(counts);
+                    self.sum += counts;
                     self.finish_if_complete(now, local);
                 }
             }
@@ -198,7 +233,7 @@ impl Quiescence {
         if !self.awaited.is_empty() {
             return;
         }
-        self.add(local());
+        self.sum += local();
         let (wave, counts) = (self.wave, self.sum);
         match tree::parent(0, self.me, self.count) {
             Some(parent) => self.send(parent, QuiescenceMessage::Sum { wave, counts }),
@@ -211,7 +246,8 @@ impl Quiescence {
         let is_balanced = counts.created == counts.processed;
         if is_balanced && detection.last == Some(counts) {
             self.detection = None;
-            self.outputs.push_back(QuiescenceOutput::Quiescent);
+            let verdict = QuiescenceOutput::Quiescent { search: self.searches, held: counts.held };
+            self.outputs.push_back(verdict);
             return;
         }
         detection.last = Some(counts);
@@ -222,13 +258,8 @@ impl Quiescence {
             detection.next_wave = Some(now);
         } else {
             detection.next_wave = Some(now + detection.pause);
-            detection.pause = (detection.pause * 2).min(PAUSE_MAX);
+            detection.pause = (detection.pause * 2).min(detection.pause_max);
         }
-    }
-
-    fn add(&mut self, counts: Counts) {
-        self.sum.created = self.sum.created.wrapping_add(counts.created);
-        self.sum.processed = self.sum.processed.wrapping_add(counts.processed);
     }
 
     fn send(&mut self, to: u32, message: QuiescenceMessage) {
@@ -245,7 +276,7 @@ mod tests {
     const NOW: Duration = Duration::from_secs(1);
 
     fn counts(created: u64, processed: u64) -> Counts {
-        Counts { created, processed }
+        Counts { created, processed, held: 0 }
     }
 
     fn outputs(one: &mut Quiescence, local: Counts) -> Vec<QuiescenceOutput> {
@@ -270,7 +301,8 @@ mod tests {
         assert_eq!(outputs(&mut root, counts(1, 0)).len(), 2, "balanced, so it is confirmed at once");
         root.handle(NodeId(1), sum(2, counts(0, 1)), NOW, || counts(1, 0)).unwrap();
         root.handle(NodeId(2), sum(2, counts(0, 0)), NOW, || counts(1, 0)).unwrap();
-        assert_eq!(outputs(&mut root, counts(1, 0)), [QuiescenceOutput::Quiescent]);
+        let verdict = QuiescenceOutput::Quiescent { search: 1, held: 0 };
+        assert_eq!(outputs(&mut root, counts(1, 0)), [verdict]);
         assert_eq!(root.timeout(), None);
     }
 
@@ -359,7 +391,22 @@ mod tests {
             }
             root.handle(NodeId(1), sum(wave, counts(0, 0)), NOW, Counts::default).unwrap();
         }
-        assert_eq!(outputs(&mut root, Counts::default()), [QuiescenceOutput::Quiescent]);
+        let verdict = QuiescenceOutput::Quiescent { search: 2, held: 0 };
+        assert_eq!(outputs(&mut root, Counts::default()), [verdict]);
+    }
+
+    /// A message kept for an element that never comes hides nothing, and is told of.
+    #[test]
+    fn held_messages_are_summed_over_the_nodes() {
+        let mut root = Quiescence::new(NodeId(0), 2);
+        root.start_slowly();
+        for wave in [1, 2] {
+            assert_eq!(outputs(&mut root, counts(5, 1)).len(), 1, "a probe");
+            let below = Counts { created: 1, processed: 5, held: 3 };
+            root.handle(NodeId(1), sum(wave, below), NOW, || counts(5, 1)).unwrap();
+        }
+        let verdict = QuiescenceOutput::Quiescent { search: 1, held: 3 };
+        assert_eq!(outputs(&mut root, counts(5, 1)), [verdict]);
     }
 
     #[test]

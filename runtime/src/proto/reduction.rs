@@ -18,6 +18,9 @@ use std::collections::hash_map::Entry;
 pub struct Partial<V> {
     /// Elements contained; at least one.
     pub count: u64,
+    /// Stands for what all contributions to a reduction must agree on: how values combine, who gets the
+    /// result. Different ones mean that elements contribute to several reductions in different orders.
+    pub terms: u64,
     /// Their values.
     pub value: PartialValue<V>,
 }
@@ -98,6 +101,13 @@ impl<V> Reductions<V> {
             }
             Entry::Occupied(mut place) => {
                 let held = place.get_mut();
+                if held.terms != partial.terms {
+                    return Err(wrong(
+                        "elements contribute values of different types or for different receivers: all must \
+                         contribute to the same reductions in the same order"
+                            .into(),
+                    ));
+                }
                 let count = held.count.saturating_add(partial.count);
                 if count > expected {
                     return Err(too_many(count));
@@ -174,11 +184,15 @@ mod tests {
         } else {
             PartialValue::Combined(value)
         };
-        Partial { count: 1, value }
+        Partial { count: 1, terms: 0, value }
     }
 
     fn ordered(count: u64, positions: &[u64]) -> Partial<Vec<u64>> {
-        Partial { count, value: PartialValue::Ordered(positions.iter().map(|&p| (p, vec![])).collect()) }
+        Partial {
+            count,
+            terms: 0,
+            value: PartialValue::Ordered(positions.iter().map(|&p| (p, vec![])).collect()),
+        }
     }
 
     proptest! {
@@ -229,7 +243,7 @@ mod tests {
                 let partial = match kind {
                     0 => ordered(count, &positions),
                     1 => ordered(count + 1, &positions),
-                    _ => Partial { count, value: PartialValue::Combined(vec![]) },
+                    _ => Partial { count, terms: 0, value: PartialValue::Combined(vec![]) },
                 };
                 if let Ok(Some(whole)) = place.contribute(key, sequence, expected, partial, &mut join) {
                     prop_assert_eq!(whole.count, expected);
@@ -252,7 +266,7 @@ mod tests {
         assert!(refused(3, 3, ordered(2, &[0])).contains("1 values stand for 2 elements"));
         assert!(refused(4, 3, ordered(0, &[])).contains("no element"));
         assert!(refused(5, 3, ordered(2, &[7, 6])).contains("element 6 stands behind element 7"));
-        let many = Partial { count: 4, value: PartialValue::Combined(vec![]) };
+        let many = Partial { count: 4, terms: 0, value: PartialValue::Combined(vec![]) };
         assert_eq!(
             refused(2, 3, many),
             "in reduction 2 of collection 1 4 elements contributed where 3 exist"
@@ -262,6 +276,8 @@ mod tests {
         assert!(twice.0.contains("element 5 contributed twice"), "{twice}");
         place.contribute(1, 1, 3, one(5, true), &mut join).unwrap();
         assert!(place.contribute(1, 1, 3, one(6, false), &mut join).unwrap_err().0.contains("ordered"));
+        let other = Partial { terms: 1, ..one(6, true) };
+        assert!(place.contribute(1, 1, 3, other, &mut join).unwrap_err().0.contains("different types"));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Machine for Member {
             } else {
                 PartialValue::Combined(value)
             };
-            self.merge(sequence, Partial { count: 1, value }, out);
+            self.merge(sequence, Partial { count: 1, terms: 0, value }, out);
         }
     }
 

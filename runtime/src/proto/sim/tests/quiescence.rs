@@ -68,7 +68,7 @@ impl Busy {
                 QuiescenceOutput::Send { to, message } => {
                     out.send(to, Class::Control, Message::Detect(message))
                 }
-                QuiescenceOutput::Quiescent => self.verdicts.push((out.now(), self.under_way.get())),
+                QuiescenceOutput::Quiescent { .. } => self.verdicts.push((out.now(), self.under_way.get())),
             }
         }
     }

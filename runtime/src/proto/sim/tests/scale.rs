@@ -61,7 +61,7 @@ impl Quiet {
         while let Some(output) = self.0.poll(out.now(), Counts::default) {
             match output {
                 QuiescenceOutput::Send { to, message } => out.send(to, Class::Control, message),
-                QuiescenceOutput::Quiescent => self.1 = true,
+                QuiescenceOutput::Quiescent { .. } => self.1 = true,
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The programming model, on several mixes of nodes inside one process, moved and always packed.
+//! A little of everything.
 
 use chares::{
-    Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Gather, InProcess, Inbox, Max,
-    Min, On, Placement, Program, Readonly, RunError, Section, Sum, WriteOnce,
+    Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Gather, Inbox, Max, Min, On,
+    Placement, Program, Readonly, RunError, Section, Sum, WriteOnce,
 };
 use serde::{Deserialize, Serialize};
 
@@ -112,14 +112,8 @@ fn program() -> Program {
     Program::new("model", "1").chare::<Cell>().chare::<Office>().chare::<Lone>()
 }
 
-/// All mixes, moved and packed.
 fn on_every_mix(drive: impl Fn(&mut Driver) -> Result<(), RunError>) {
-    for pes in [&[1][..], &[3], &[2, 1], &[1, 1, 2], &[1; 7]] {
-        for always_pup in [false, true] {
-            let mix = InProcess { always_pup, ..InProcess::new(pes) };
-            program().run_in_process(&mix, &drive).unwrap_or_else(|e| panic!("{mix:?}: {e}"));
-        }
-    }
+    crate::on_every_mix(program, drive);
 }
 
 fn cells(main: &mut Driver) -> Array<Cell> {
@@ -379,21 +373,4 @@ fn single_chares_are_made_used_and_destroyed() {
         first.send(main, Number(0)); // it is gone; the message is dropped, and quiescence still found
         main.quiescence()
     });
-}
-
-#[test]
-fn what_goes_wrong_ends_the_run_with_a_sentence() {
-    let fails = |drive: fn(&mut Driver) -> Result<(), RunError>| {
-        program().run_in_process(&InProcess::new(&[2, 1]), drive).unwrap_err().to_string()
-    };
-    let outside = fails(|main| {
-        cells(main).at([4, 0]).send(main, Number(1));
-        main.quiescence()
-    });
-    assert!(outside.contains("[4]") && outside.contains("[4, 5, 1]"), "{outside}");
-    let unlisted = Program::new("empty", "1").run_in_process(&InProcess::new(&[1]), |main| {
-        cells(main);
-        main.quiescence()
-    });
-    assert!(unlisted.unwrap_err().to_string().contains(".chare::<Cell>()"));
 }

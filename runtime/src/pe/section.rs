@@ -1,0 +1,89 @@
+//! Sections: some elements of a collection, with multicasts and reductions of their own.
+//!
+//! Nobody keeps a table of sections. Who sends or contributes has the list of members, from which follow, by
+//! the placement that every node knows, the nodes that take part and the tree over them.
+
+use super::Pe;
+use crate::collection::Collection;
+use crate::envelope::{CollectionId, ElementIndex, Packed};
+use crate::ids::{NodeId, PeId};
+use crate::proto::tree::TreeOver;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a reduction over a section comes together, as seen from one PE.
+#[derive(Clone, Debug)]
+pub struct SectionPlan {
+    /// The section's identity.
+    pub id: u64,
+    /// Members on this PE.
+    pub here: u64,
+    /// The combining PE of this node, of the node above it and so on to the root, each with the count of
+    /// members whose values come together there.
+    pub path: Vec<(PeId, u64)>,
+}
+
+impl Pe {
+    /// Sends to some elements of a collection, along a tree over the nodes that hold any.
+    ///
+    /// # Errors
+    /// The index that lies outside, or `None` if the collection is not known here yet.
+    pub fn multicast(
+        &mut self,
+        collection: CollectionId,
+        members: &[ElementIndex],
+        entry: u16,
+        priority: i32,
+        packed: &Packed,
+    ) -> Result<(), Option<ElementIndex>> {
+        // What waits for the description must not be overtaken by what comes later.
+        if self.parked.contains_key(&collection) {
+            return Err(None);
+        }
+        let known = self.collection(collection).ok_or(None)?;
+        let mut by_pe: BTreeMap<PeId, Vec<ElementIndex>> = BTreeMap::new();
+        for &member in members {
+            by_pe.entry(known.pe_of(member).ok_or(Some(member))?).or_default().push(member);
+        }
+        self.account().created(by_pe.len() as u64);
+        self.node.multicast(collection, entry, priority, by_pe.into_iter().collect(), packed);
+        Ok(())
+    }
+
+    /// How a reduction over the section `id` of those members goes from here; `None` if the collection is
+    /// not known here or no member lives on this PE.
+    pub fn section_plan(
+        &mut self,
+        id: u64,
+        collection: CollectionId,
+        members: &[ElementIndex],
+    ) -> Option<Arc<SectionPlan>> {
+        if let Some(plan) = self.plans.get(&id) {
+            return Some(Arc::clone(plan));
+        }
+        let known = self.collection(collection)?;
+        let plan = Arc::new(self.make_plan(id, &known, members)?);
+        self.plans.insert(id, Arc::clone(&plan));
+        Some(plan)
+    }
+
+    fn make_plan(&self, id: u64, known: &Collection, members: &[ElementIndex]) -> Option<SectionPlan> {
+        let topology = self.node.topology();
+        let (mut here, mut counts) = (0, BTreeMap::<NodeId, u64>::new());
+        for home in members.iter().filter_map(|member| known.pe_of(*member)) {
+            here += u64::from(home == self.id);
+            *counts.entry(topology.node_of(home)).or_default() += 1;
+        }
+        let nodes: Vec<NodeId> = counts.keys().copied().collect();
+        // Another root for each section, so that no node is the root of all.
+        let root = usize::try_from(id % u64::try_from(nodes.len()).ok()?.max(1)).ok()?;
+        let tree = TreeOver::new(&nodes, *nodes.get(root)?)?;
+        let place = |node: &NodeId| {
+            let below = tree.subtree(*node).map(|below| counts[&below]).sum();
+            Some((topology.combiner(*node, id)?, below))
+        };
+        let upwards = std::iter::successors(Some(self.node.id()), |node| tree.parent(*node));
+        let path = upwards.map(|node| place(&node)).collect::<Option<_>>()?;
+        (here > 0).then_some(SectionPlan { id, here, path })
+    }
+}

@@ -1,0 +1,98 @@
+//! The programming model over several processes: the same on any mix, and failures that say what and where.
+
+use harness::{Done, local_nodes, start};
+use std::process::Command;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_model-under-test");
+
+/// Runs a case on nodes with so many PEs.
+fn run(pes: &[u32], case: &str, options: &[&str]) -> Done {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), pes);
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["run", "--nodes", "nodes.toml", "--quiet", "--speed", "equal", "--case", case])
+        .args(options);
+    command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path()).env_remove("METACHARE_NODES");
+    start(&mut command).done()
+}
+
+#[test]
+fn everything_is_the_same_on_any_mix_moved_or_packed() {
+    let outputs: Vec<String> =
+        [(&[1][..], &[][..]), (&[3], &["--always-pup"]), (&[2, 1], &[]), (&[1; 5], &[])]
+            .into_iter()
+            .map(|(pes, options)| {
+                let done = run(pes, "all", options);
+                assert_eq!(done.code, 0, "{pes:?}: {done:?}");
+                done.stdout
+            })
+            .collect();
+    assert!(outputs.iter().all(|output| *output == outputs[0]), "{outputs:#?}");
+    let lines: Vec<&str> = outputs[0].lines().collect();
+    let is_in = |line: &str| assert!(lines.contains(&line), "{line} is not in {lines:#?}");
+    let sum = (0..24u32).map(|n| number([n / 6, n % 6])).reduce(|a, b| a + b).unwrap();
+    let of_section = [[0, 1], [0, 5], [1, 2], [2, 2], [3, 0], [3, 5]].map(number);
+    is_in(&format!("ordered sum: {:x}", sum.to_bits()));
+    is_in(&format!("section's sum: {:x}", of_section.into_iter().reduce(|a, b| a + b).unwrap().to_bits()));
+    is_in(&format!("heard: {:?}", heard()));
+    is_in(&format!("forks: Some(Sum({})), best: Some(Min(695))", 24 << 5));
+    is_in(&format!("shared: {}", 24 * (5 + 12 + 1)));
+    is_in("leaves: Sum(128)");
+    is_in("wardens in the wrong place: 0");
+    let mut by_priority = vec![Vec::new(); 24];
+    by_priority[1] = vec![2, 5, 1, 4, 0, 3, 6];
+    is_in(&format!("heard: {by_priority:?}"));
+}
+
+/// As in the program.
+fn number([i, j]: [u32; 2]) -> f64 {
+    1.0 / f64::from(1 + 7 * i + 3 * j) + f64::from(i) * 1e9
+}
+
+/// What the cells of the program hear, in order.
+fn heard() -> Vec<Vec<u32>> {
+    let notes = |count: u32, j| (0..count).filter(|n| n % 6 == j).collect::<Vec<u32>>();
+    let of = |[i, j]: [u32; 2]| match [i, j] {
+        [1, 1] => vec![0, 0, 1, 1, 2, 2, 3, 3, 4, 4],
+        [2, j] => notes(12, j),
+        [3, j] => [notes(40, j), (40..80).filter(|n| n % 6 == j).collect()].concat(),
+        _ => Vec::new(),
+    };
+    (0..24).map(|n| of([n / 6, n % 6])).collect()
+}
+
+#[test]
+fn failures_name_node_chare_type_element_and_entry_method() {
+    let on_b = "node \"b\": Cell";
+    let panicked =
+        format!("{on_b}: Break of element [2, 3] on PE 1 of model failed: panicked: the cells ran out");
+    for case in ["panic", "panic-in-broadcast", "panic-in-section"] {
+        let done = run(&[1, 1], case, &[]);
+        assert!(done.code == 70 && done.last_error().ends_with(&panicked), "{case}: {panicked}: {done:?}");
+    }
+    let cases = [
+        (
+            "constructor",
+            70,
+            format!("{on_b}: (constructor) of element [2, 3] on PE 1 of model failed: panicked"),
+        ),
+        ("fail", 70, "node \"b\": the plate is too hot".into()),
+        (
+            "never-made",
+            70,
+            format!("{on_b}: Step of element [2, 3] waits on PE 1 for an element that nobody"),
+        ),
+        ("made-twice", 70, "node \"b\": element [2, 3] of an array of Cell was made twice".into()),
+        ("driver-error", 65, "the plate has no cells".into()),
+        ("driver-wrong", 1, "the sum is off by one".into()),
+        ("waits-for-nothing", 70, "the driver waits for a result, but nothing is left anywhere".into()),
+    ];
+    for (case, code, sentence) in cases {
+        let done = run(&[1, 1], case, &[]);
+        assert!(
+            done.code == code && done.last_error().contains(&sentence),
+            "{case}: {code}, {sentence}: {done:?}"
+        );
+    }
+}
