@@ -143,6 +143,12 @@ pub fn run(events: Receiver<MonitorEvent>, options: &WindowOptions) -> Result<Le
     }
 }
 
+/// Gives the terminal back if a window has it, from any thread: for a process that is about to end without
+/// leaving the window first. The window then closes as if the user had left.
+pub fn restore_terminal() {
+    term::restore();
+}
+
 /// Waits up to `wait` for keys and takes in all that are there.
 fn keys(app: &mut App, wait: Duration, begin: Instant) -> Result<Option<Left>, TuiError> {
     let mut wait = wait;

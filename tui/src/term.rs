@@ -58,7 +58,7 @@ impl Drop for Guard {
     }
 }
 
-fn restore() {
+pub(crate) fn restore() {
     if ENTERED.swap(false, Ordering::SeqCst) {
         // Nothing can be done about a terminal that is gone.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);

@@ -1,13 +1,18 @@
 //! What a run shows without the window: output lines of the nodes, and progress.
 
 use super::options::RunOptions;
+use super::{Ended, say};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runtime::monitor::wire::{MonitorEvent, Phase, RunInfo};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc::Receiver;
 
 /// Shows events until the run ends. Output of nodes is tagged with their names.
-pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) {
+///
+/// # Errors
+/// If standard output could not be written, other than because its reader has gone.
+pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Result<(), Ended> {
+    let mut shown = Ok(());
     let has_progress = std::io::stderr().is_terminal() && !options.quiet;
     let bar = ProgressBar::with_draw_target(
         None,
@@ -21,12 +26,12 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) {
                 let name = info.nodes.iter().find(|n| n.node == line.node).map_or("launcher", |n| &n.name);
                 let text = format!("[{name}] {}\n", line.text);
                 bar.suspend(|| {
-                    // Whoever closed the output does not want it.
-                    let _ = if line.is_error {
-                        std::io::stderr().lock().write_all(text.as_bytes())
-                    } else {
-                        std::io::stdout().lock().write_all(text.as_bytes())
-                    };
+                    if line.is_error {
+                        // There is no other place to say that it cannot be said.
+                        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+                    } else if shown.is_ok() {
+                        shown = say(&text);
+                    }
                 });
             }
             MonitorEvent::Phase(phase) => advance(&bar, &phase),
@@ -35,6 +40,7 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) {
         }
     }
     bar.finish_and_clear();
+    shown
 }
 
 fn advance(bar: &ProgressBar, phase: &Phase) {

@@ -1,6 +1,7 @@
 //! The command line that every program on chares has: `run`, `nodes`, `watch`.
 
 mod console;
+mod driving;
 mod nodes;
 mod options;
 mod report;
@@ -48,12 +49,8 @@ impl Program {
         let mut arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
         match arguments.get(1).and_then(|a| a.to_str()) {
             Some("__node") => return runtime::job::node_process(self.table),
-            Some("__hello") => {
-                say(&format!("{}\n", runtime::launch::hello_line()));
-                return ExitCode::SUCCESS;
-            }
-            Some("__udp-echo") => {
-                runtime::launch::udp_echo();
+            Some("__check") => {
+                runtime::launch::answer_check();
                 return ExitCode::SUCCESS;
             }
             Some("demo") => {
@@ -67,20 +64,27 @@ impl Program {
             Ok(matches) => matches,
             Err(error) => {
                 // Help and version are answers, not errors.
-                let is_error = error.use_stderr();
-                let _ = error.print();
-                return ExitCode::from(if is_error { USAGE } else { 0 });
+                if error.use_stderr() {
+                    let _ = error.print();
+                    return ExitCode::from(USAGE);
+                }
+                return match said(error.print()) {
+                    Ok(()) => ExitCode::SUCCESS,
+                    Err(ended) => complain_of(&ended),
+                };
             }
         };
         let line: Vec<String> = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
         match dispatch(self, &matches, line, command_started) {
             Ok(code) => ExitCode::from(code),
-            Err(Ended { code, sentence }) => {
-                complain(&sentence);
-                ExitCode::from(code)
-            }
+            Err(ended) => complain_of(&ended),
         }
     }
+}
+
+fn complain_of(ended: &Ended) -> ExitCode {
+    complain(&ended.sentence);
+    ExitCode::from(ended.code)
 }
 
 fn dispatch(
@@ -137,9 +141,20 @@ fn log_to_stderr() {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }
 
-/// Writes to standard output; whoever closed it does not want it.
-pub(crate) fn say(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+/// Writes to standard output. Whoever closed it does not want it; any other failure is one.
+pub(crate) fn say(text: &str) -> Result<(), Ended> {
+    let mut out = std::io::stdout().lock();
+    said(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What became of a write to standard output.
+pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Ended> {
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Ended::new(NO_OUTPUT, format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes one line to standard error.

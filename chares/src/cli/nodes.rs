@@ -1,6 +1,6 @@
 //! `nodes`: list, check and measure the nodes.
 
-use super::options::{NodesOptions, SpeedSource, launch_options};
+use super::options::{NodesOptions, SpeedSource};
 use super::{Ended, UNAVAILABLE, say, speeds};
 use crate::driver::Driver;
 use crate::program::Program;
@@ -40,9 +40,9 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
             let config = options(matches)?.load()?;
             if matches.get_flag("json") {
                 let text = serde_json::to_string_pretty(&config).map_err(|e| Ended::new(70, e))?;
-                say(&(text + "\n"));
+                say(&(text + "\n"))?;
             } else {
-                say(&config.table());
+                say(&config.table())?;
             }
             Ok(0)
         }
@@ -57,12 +57,12 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
 
 fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
-    let results = runtime::launch::check_nodes(&config.nodes, &launch_options(&config))
+    let results = runtime::launch::check_nodes(&config.nodes, &options.launch(&config)?)
         .map_err(|e| Ended::new(UNAVAILABLE, e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();
     if is_json {
         let text = serde_json::to_string_pretty(&results).map_err(|e| Ended::new(70, e))?;
-        say(&(text + "\n"));
+        say(&(text + "\n"))?;
     } else {
         let mut text = String::new();
         for result in &results {
@@ -77,7 +77,7 @@ fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
                 }
             };
         }
-        say(&text);
+        say(&text)?;
     }
     if failed == 0 {
         return Ok(0);
@@ -101,12 +101,12 @@ fn speed(
         app: name.into(),
         arguments: Vec::new(),
         kernel_arguments: started.packed.clone(),
-        launch: launch_options(&config),
+        launch: options.launch(&config)?,
         config: config.clone(),
         always_pup: false,
         timeout: None,
     };
-    let mut job = Job::start(plan).map_err(|e| Ended::new(UNAVAILABLE, e))?;
+    let mut job = Job::start(plan).map_err(|e| Ended::new(e.exit_code(), e))?;
     let events = job.take_events().ok_or_else(|| Ended::new(70, "the run has no driver"))?;
     let info = job.hub().info();
     let hash = runtime::launch::hello_line();
@@ -135,6 +135,6 @@ fn speed(
             writeln!(text, "{:<12} {:>4} {each:>14.4e} {rate:>14.4e} {speed:>8.3}", node.name, node.pe_count);
     }
     text.push_str("rates are units of the application's work per second; speed 1.0 is the fastest PE\n");
-    say(&text);
+    say(&text)?;
     Ok(0)
 }

@@ -52,6 +52,9 @@ pub(crate) struct NodesOptions {
     /// Use only these nodes of the file
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
+    /// Give up when a node is silent for so many seconds while it starts
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    pub(crate) start_timeout: f64,
 }
 
 /// Where speeds come from.
@@ -90,6 +93,19 @@ impl NodesOptions {
         }
         config.select(&self.only).map_err(|e| Ended::new(CONFIG, e))
     }
+
+    /// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
+    pub(crate) fn launch(&self, config: &ClusterConfig) -> Result<LaunchOptions, Ended> {
+        let mut options = LaunchOptions {
+            binaries: config.binaries.clone(),
+            start_deadline: seconds("--start-timeout", self.start_timeout)?,
+            ..LaunchOptions::default()
+        };
+        if let Ok(ssh) = std::env::var("METACHARE_SSH") {
+            options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
+        }
+        Ok(options)
+    }
 }
 
 impl RunOptions {
@@ -99,20 +115,13 @@ impl RunOptions {
     }
 
     pub(crate) fn time_limit(&self) -> Result<Option<Duration>, Ended> {
-        let Some(seconds) = self.timeout else { return Ok(None) };
-        let limit = Duration::try_from_secs_f64(seconds);
-        let wrong = |_| Ended::new(64, format!("--timeout {seconds}: give seconds, more than 0"));
-        limit.map_err(wrong).map(Some)
+        self.timeout.map(|limit| seconds("--timeout", limit)).transpose()
     }
 }
 
-/// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
-pub(crate) fn launch_options(config: &ClusterConfig) -> LaunchOptions {
-    let mut options = LaunchOptions { binaries: config.binaries.clone(), ..LaunchOptions::default() };
-    if let Ok(ssh) = std::env::var("METACHARE_SSH") {
-        options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
-    }
-    options
+fn seconds(option: &str, value: f64) -> Result<Duration, Ended> {
+    let limit = Duration::try_from_secs_f64(value).ok().filter(|limit| !limit.is_zero());
+    limit.ok_or_else(|| Ended::new(64, format!("{option} {value}: give seconds, more than 0")))
 }
 
 fn cores() -> u32 {

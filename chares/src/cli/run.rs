@@ -1,8 +1,9 @@
 //! `run`: start the nodes, drive the application, show it, report.
 
-use super::options::{RunOptions, launch_options};
+use super::driving::{self, Driven};
+use super::options::{RunOptions, SpeedSource};
 use super::report::{Report, Sources};
-use super::{Ended, NO_OUTPUT, UNAVAILABLE, complain, console, say, speeds};
+use super::{Ended, NO_OUTPUT, complain, console, say, speeds};
 use crate::driver::Driver;
 use crate::program::{Program, RunError, Started};
 use crate::timeline::Timeline;
@@ -17,6 +18,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 use tui::{Left, WindowOptions};
+
+/// Exit code when nobody reads the output any more: that of a program which SIGPIPE ends.
+const UNHEARD: u8 = 141;
 
 /// Runs an application from the command line; the exit code.
 pub(crate) fn run(
@@ -37,7 +41,7 @@ pub(crate) fn run(
         app: name.into(),
         arguments: line,
         kernel_arguments: started.packed.clone(),
-        launch: launch_options(&config),
+        launch: options.nodes.launch(&config)?,
         config: config.clone(),
         always_pup: options.always_pup,
         timeout: options.time_limit()?,
@@ -45,64 +49,69 @@ pub(crate) fn run(
     if let Some(report) = &options.report {
         check_writable(report)?;
     }
-    let job = Job::start(plan).map_err(|e| Ended::new(UNAVAILABLE, e))?;
+    runtime::job::before_exit_at_once(tui::restore_terminal);
+    let job = Job::start(plan).map_err(|e| Ended::new(e.exit_code(), e))?;
     let arguments = started.arguments.clone();
-    let done = drive_and_show(job, started, &config, &options, command_started);
-    let error = done.error.as_ref().map(|(sentence, _)| sentence.clone());
-    let exit_code = done.error.as_ref().map_or(0, |(_, code)| *code);
-    let sources = Sources { info: &done.info, version, arguments, exit_code, error };
-    let report = Report::new(sources, &done.timeline);
+    let mut done = drive_and_show(job, started, config, &options, command_started);
+    let sources = |error: &Option<Ended>| Sources {
+        info: &done.info,
+        version,
+        arguments: arguments.clone(),
+        exit_code: error.as_ref().map_or(0, |e| e.code),
+        error: error.as_ref().map(|e| e.sentence.clone()),
+    };
+    let mut error = done.error.take();
+    let report = Report::new(sources(&error), &done.timeline);
     if !options.quiet && done.timeline.driven.is_some() {
-        say(&report.table());
+        error = error.or(say(&report.table()).err());
     }
     if let Some(path) = &options.report {
-        write_report(path, &report)?;
+        let written = write_report(path, &Report::new(sources(&error), &done.timeline));
+        error = error.or(written.err());
     }
-    if let Some((sentence, _)) = done.error {
-        complain(&sentence);
+    match error {
+        None => Ok(0),
+        // Whoever has closed the output wants to hear nothing.
+        Some(error) if error.code == UNHEARD => Ok(UNHEARD),
+        Some(error) => Err(error),
     }
-    Ok(exit_code)
 }
 
 /// How a run ended.
 struct Done {
     info: RunInfo,
     timeline: Timeline,
-    error: Option<(String, u8)>,
+    error: Option<Ended>,
 }
 
 fn drive_and_show(
     mut job: Job,
     started: Started,
-    config: &ClusterConfig,
+    config: ClusterConfig,
     options: &RunOptions,
     command_started: Instant,
 ) -> Done {
     let hub = Arc::clone(job.hub());
     let socket =
         MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
-    let (events, interrupter) = (hub.subscribe(), job.interrupter());
-    let shown = options.clone();
-    let screen = std::thread::spawn(move || show(events, &shown, &interrupter));
-    let mut timeline = Timeline::new(command_started);
-    let mut result = Err(RunError::Failed("the run has no driver".into()));
-    if let Some(driver_events) = job.take_events() {
-        let mut main = Driver::new(job.node(), driver_events, timeline);
-        result = drive(&mut main, started, config, options, &hub);
-        timeline = main.into_timeline();
-    } else {
-        timeline.finished = Some(Instant::now());
-    }
-    let failure = job.finish();
-    let error = explain(result, failure);
+    let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
+    let events = hub.subscribe();
+    let screen = std::thread::spawn(move || show(events, &viewed, &shown, &interrupter));
+    let (speed, described) = (options.speed, Arc::clone(&hub));
+    let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
+        drive(main, started, &config, speed, &described)
+    });
+    let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
+    timeline.finished.get_or_insert_with(Instant::now);
+    let error = explain(driven, job.finish());
     let (code, summary) = match &error {
-        Some((sentence, code)) => (i32::from(*code), sentence.clone()),
+        Some(error) => (i32::from(error.code), error.sentence.clone()),
         None => (0, "finished".to_string()),
     };
     hub.publish(MonitorEvent::Ended { code, summary });
-    let _ = screen.join();
+    let shown = screen.join().unwrap_or_else(|_| Err(Ended::new(70, "the window panicked")));
     drop(socket);
-    Done { info: hub.info(), timeline, error }
+    Done { info: hub.info(), timeline, error: error.or(shown.err()) }
 }
 
 /// Measures speeds, then runs the application's driver.
@@ -110,7 +119,7 @@ fn drive(
     main: &mut Driver,
     started: Started,
     config: &ClusterConfig,
-    options: &RunOptions,
+    speed: SpeedSource,
     hub: &Arc<Hub>,
 ) -> Result<(), RunError> {
     let info = hub.info();
@@ -122,7 +131,7 @@ fn drive(
         arguments: &started.packed,
         program_hash: &hash,
     };
-    let (rates, relative) = speeds::find(main, options.speed, &subject)?;
+    let (rates, relative) = speeds::find(main, speed, &subject)?;
     main.set_speeds(rates, relative.clone());
     hub.describe(|info| {
         for node in &mut info.nodes {
@@ -146,16 +155,23 @@ fn drive(
 }
 
 /// The failure of the run explains the driver's error better than the driver can.
-fn explain(result: Result<(), RunError>, failure: Option<Failure>) -> Option<(String, u8)> {
-    match (result, failure) {
-        (Ok(()), None) => None,
-        (_, Some(failure)) => Some((failure.sentence, failure.exit_code)),
-        (Err(error), None) => Some((error.to_string(), error.exit_code())),
+fn explain(driven: Driven, failure: Option<Failure>) -> Option<Ended> {
+    match (driven, failure) {
+        (Driven::Returned(Ok(())), None) => None,
+        (_, Some(failure)) => Some(Ended::new(failure.exit_code, failure)),
+        (Driven::Returned(Err(error)), None) => Some(Ended::new(error.exit_code(), error)),
+        (Driven::Unheard, None) => Some(Ended::new(UNHEARD, "standard output was closed")),
+        (Driven::Overdue, None) => Some(Ended::new(70, "the run ended before its driver")),
     }
 }
 
 /// Shows a run in the window or on the console, until it ends.
-fn show(events: Receiver<MonitorEvent>, options: &RunOptions, interrupter: &Interrupter) {
+fn show(
+    events: Receiver<MonitorEvent>,
+    hub: &Hub,
+    options: &RunOptions,
+    interrupter: &Interrupter,
+) -> Result<(), Ended> {
     if !options.shows_window() {
         return console::show(&events, options);
     }
@@ -167,10 +183,13 @@ fn show(events: Receiver<MonitorEvent>, options: &RunOptions, interrupter: &Inte
         super::options::ColorChoice::Never => false,
     };
     match tui::run(events, &window) {
+        Ok(Left::Ended) => return Ok(()),
+        Ok(Left::Detached) => {}
         Ok(Left::Interrupted) => interrupter.interrupt(),
-        Ok(Left::Ended | Left::Detached) => {}
         Err(error) => complain(&format!("the window cannot be shown: {error}")),
     }
+    // The run goes on without the window.
+    console::show(&hub.subscribe(), options)
 }
 
 fn check_writable(path: &Path) -> Result<(), Ended> {

@@ -21,7 +21,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Ended> {
     if matches.get_flag("list") {
         let jobs = socket::jobs().map_err(|e| Ended::new(UNAVAILABLE, e))?;
-        say(&jobs.iter().map(|job| format!("{job}\n")).collect::<String>());
+        say(&jobs.iter().map(|job| format!("{job}\n")).collect::<String>())?;
         return Ok(0);
     }
     let name = matches.get_one::<String>("job").map(String::as_str);
@@ -36,7 +36,7 @@ pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Ended> {
                 break;
             }
         }
-        say(&tui::render_text(&gathered, 100, 30, &options));
+        say(&tui::render_text(&gathered, 100, 30, &options))?;
         return Ok(0);
     }
     tui::run(events, &options).map_err(|e| Ended::new(UNAVAILABLE, e))?;

@@ -1,6 +1,7 @@
 //! The launcher: starts the nodes of a run, connects them, and hands the run to the driver.
 
 use super::bootstrap::Bootstrap;
+use super::signals;
 use super::supervise::{Failure, Supervisor};
 use crate::codec::{Control, WIRE_VERSION};
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
@@ -68,12 +69,32 @@ pub enum StartError {
         /// What failed.
         reason: String,
     },
+    /// A node was lost before the run began.
+    #[error("node {name:?} was lost while it joined: {reason}")]
+    Lost {
+        /// Its name.
+        name: String,
+        /// What happened.
+        reason: String,
+    },
     /// This machine does not permit what a launcher needs.
     #[error("{0}")]
     Local(String),
     /// The run was ended while it started.
     #[error("{0}")]
     Ended(Failure),
+}
+
+impl StartError {
+    /// The exit code of a program that ends with this error.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Launch(_) | Self::Join(_) | Self::Unreachable { .. } | Self::Lost { .. } => 69,
+            Self::Local(_) => 70,
+            Self::Ended(failure) => failure.exit_code,
+        }
+    }
 }
 
 /// A run that has started. Dropping it ends the nodes at once; [`finish`](Self::finish) ends them in order.
@@ -91,8 +112,8 @@ pub struct Job {
 pub(super) enum Order {
     /// End the nodes in good order.
     Finish,
-    /// The user wants the end.
-    Interrupt,
+    /// The user wants the end; the exit code says how that was said.
+    Interrupt(u8),
     /// End at once.
     Abandon,
 }
@@ -104,7 +125,8 @@ impl Job {
     /// # Errors
     /// Which node failed at which step, and how to mend it.
     pub fn start(plan: JobPlan) -> Result<Self, StartError> {
-        let (orders, inbox) = unbounded_channel();
+        let (orders, mut inbox) = unbounded_channel();
+        signals::send_to(orders.clone()).map_err(|e| local("signals cannot be heard", &e))?;
         let (started, outcome) = mpsc::channel();
         let thread = std::thread::Builder::new().name("network".into()).spawn(move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -115,10 +137,15 @@ impl Job {
                 }
             };
             runtime.block_on(async move {
-                match start(plan, inbox).await {
+                // What was started is killed when the start is dropped half-way.
+                let outcome = tokio::select! {
+                    outcome = start(plan) => outcome,
+                    code = interrupted(&mut inbox) => Err(StartError::Ended(Failure::interrupted(code))),
+                };
+                match outcome {
                     Ok((supervisor, ready)) => {
                         let _ = started.send(Ok(ready));
-                        supervisor.supervise().await
+                        supervisor.supervise(inbox).await
                     }
                     Err(error) => {
                         let _ = started.send(Err(error));
@@ -128,9 +155,17 @@ impl Job {
             })
         });
         let thread = thread.map_err(|e| local("the network thread cannot start", &e))?;
-        let ready = outcome.recv().map_err(|e| local("the network thread ended early", &e))??;
-        let Ready { node, hub, events } = ready;
-        Ok(Self { node, hub, events: Some(events), orders, thread: Some(thread) })
+        match outcome.recv() {
+            Ok(Ok(Ready { node, hub, events })) => {
+                Ok(Self { node, hub, events: Some(events), orders, thread: Some(thread) })
+            }
+            Ok(Err(error)) => {
+                // With the thread everything ends that was started; a panic in it has been printed.
+                let _ = thread.join();
+                Err(error)
+            }
+            Err(error) => Err(local("the network thread ended early", &error)),
+        }
     }
 
     /// The launcher's node: what the driver sends through.
@@ -154,6 +189,12 @@ impl Job {
     #[must_use]
     pub fn interrupter(&self) -> Interrupter {
         Interrupter(self.orders.clone())
+    }
+
+    /// Whether all nodes have ended, which before [`finish`](Self::finish) means that the run has failed.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Ends all nodes in good order and says what went wrong, if anything did before or now.
@@ -181,7 +222,15 @@ pub struct Interrupter(UnboundedSender<Order>);
 impl Interrupter {
     /// Ends the run; the driver's waits fail with "interrupted".
     pub fn interrupt(&self) {
-        let _ = self.0.send(Order::Interrupt);
+        let _ = self.0.send(Order::Interrupt(130));
+    }
+}
+
+/// The exit code, when the user wants the end while the run starts.
+async fn interrupted(orders: &mut UnboundedReceiver<Order>) -> u8 {
+    match orders.recv().await {
+        Some(Order::Interrupt(code)) => code,
+        Some(Order::Finish | Order::Abandon) | None => 130,
     }
 }
 
@@ -192,7 +241,7 @@ struct Ready {
     events: Events<DriverEvent>,
 }
 
-async fn start(plan: JobPlan, orders: UnboundedReceiver<Order>) -> Result<(Supervisor, Ready), StartError> {
+async fn start(plan: JobPlan) -> Result<(Supervisor, Ready), StartError> {
     let run_id = format!("{}-{}", plan.app, unique());
     let authority =
         RunAuthority::new(&run_id).map_err(|e| local("the run's certificates cannot be made", &e))?;
@@ -217,7 +266,7 @@ async fn start(plan: JobPlan, orders: UnboundedReceiver<Order>) -> Result<(Super
     join_all(&plan, &node, &table, &mut heard, &mut launched).await?;
     let hub = Arc::new(Hub::new(info_of(&plan, &run_id, &launched, &node)));
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
-    let supervisor = Supervisor::new(node, fabric, hub, launched, orders, heard, lines, plan.timeout);
+    let supervisor = Supervisor::new(node, fabric, hub, launched, heard, lines, plan.timeout);
     Ok((supervisor, ready))
 }
 
@@ -345,8 +394,8 @@ async fn join_all(
                 }
             }
             Ok(Some(LauncherEvent::LinkLost { peer, reason, .. })) => {
-                let name = table.nodes.get(peer.as_usize()).map_or("?", |n| &n.name);
-                return Err(StartError::Local(format!("node {name:?} was lost while it joined: {reason}")));
+                let name = table.nodes.get(peer.as_usize()).map_or("?", |n| &n.name).to_string();
+                return Err(StartError::Lost { name, reason });
             }
             Ok(Some(_)) | Err(_) => {}
             Ok(None) => return Err(StartError::Local("the launcher hears nothing any more".into())),

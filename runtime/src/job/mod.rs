@@ -4,8 +4,10 @@
 mod bootstrap;
 pub mod launcher;
 pub mod node_process;
+mod signals;
 mod supervise;
 
 pub use launcher::{Interrupter, Job, JobPlan, StartError};
 pub use node_process::node_process;
+pub use signals::before_exit_at_once;
 pub use supervise::Failure;

@@ -2,6 +2,7 @@
 //! everything.
 
 use super::launcher::Order;
+use super::signals;
 use crate::ids::NodeId;
 use crate::launch::LaunchedNode;
 use crate::monitor::hub::Hub;
@@ -11,10 +12,9 @@ use crate::transport::quic::QuicFabric;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 /// After the first sign of trouble: how long to wait for a better explanation of it.
 const EXPLANATION: Duration = Duration::from_millis(300);
@@ -22,6 +22,9 @@ const EXPLANATION: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_secs(3);
 /// How long nodes may take to end when the run has failed.
 const GRACE_FAILED: Duration = Duration::from_millis(100);
+/// How often the launcher looks whether it was itself stopped, and for how long that is worth a word.
+const PULSE: Duration = Duration::from_millis(250);
+const STANDSTILL: Duration = Duration::from_secs(3);
 
 /// Why a run ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,11 @@ pub struct Failure {
 impl Failure {
     fn new(rank: u8, exit_code: u8, sentence: String) -> Self {
         Self { sentence, exit_code, rank }
+    }
+
+    /// The user wanted the end.
+    pub(super) fn interrupted(exit_code: u8) -> Self {
+        Self::new(9, exit_code, signals::sentence(exit_code).into())
     }
 
     /// A fault of our own.
@@ -56,7 +64,6 @@ pub(super) struct Supervisor {
     node: Arc<Node>,
     fabric: Arc<QuicFabric>,
     hub: Arc<Hub>,
-    orders: UnboundedReceiver<Order>,
     heard: UnboundedReceiver<LauncherEvent>,
     lines: UnboundedReceiver<OutputLine>,
     exits: UnboundedReceiver<(NodeId, String)>,
@@ -68,7 +75,7 @@ pub(super) struct Supervisor {
     timeout: Option<Duration>,
     failure: Option<Failure>,
     verdict_at: Option<Instant>,
-    is_finishing: bool,
+    stood_still: Option<(Duration, Instant)>,
 }
 
 impl Supervisor {
@@ -78,7 +85,6 @@ impl Supervisor {
         fabric: Arc<QuicFabric>,
         hub: Arc<Hub>,
         launched: Vec<LaunchedNode>,
-        orders: UnboundedReceiver<Order>,
         heard: UnboundedReceiver<LauncherEvent>,
         lines: UnboundedReceiver<OutputLine>,
         timeout: Option<Duration>,
@@ -97,7 +103,6 @@ impl Supervisor {
             node,
             fabric,
             hub,
-            orders,
             heard,
             lines,
             exits,
@@ -109,21 +114,29 @@ impl Supervisor {
             timeout,
             failure: None,
             verdict_at: None,
-            is_finishing: false,
+            stood_still: None,
         }
     }
 
     /// Runs until all nodes have ended; says what went wrong, if anything did.
-    pub(super) async fn supervise(mut self) -> Option<Failure> {
-        let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
-            .map(|kind| (kind, signal(kind).ok()));
+    pub(super) async fn supervise(mut self, mut orders: UnboundedReceiver<Order>) -> Option<Failure> {
+        let mut pulse = tokio::time::interval(PULSE);
+        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut awake_at = Instant::now();
         loop {
             let verdict = self.verdict_at.or(self.deadline);
             tokio::select! {
-                order = self.orders.recv() => match order {
+                // In this order: after a standstill everything is due at once, and it explains the rest.
+                biased;
+                _ = pulse.tick() => {
+                    let now = Instant::now();
+                    self.notice(now - awake_at, now);
+                    awake_at = now;
+                }
+                order = orders.recv() => match order {
                     Some(Order::Finish) => break,
-                    Some(Order::Interrupt) => self.blame(Failure::new(9, 130, "interrupted".into())),
-                    Some(Order::Abandon) | None => return self.end_nodes(Duration::ZERO).await,
+                    Some(Order::Interrupt(code)) => self.blame(Failure::interrupted(code)),
+                    Some(Order::Abandon) | None => return self.end_nodes(Duration::ZERO, orders).await,
                 },
                 Some(event) = self.heard.recv() => self.take(event),
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
@@ -131,10 +144,6 @@ impl Supervisor {
                     let sentence = format!("node {:?} {reason}", self.name(node));
                     self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason });
                     self.blame(Failure::new(5, 69, sentence));
-                }
-                code = any_signal(&mut signals) => {
-                    let word = if code == 130 { "interrupted" } else { "ended by a signal" };
-                    self.blame(Failure::new(9, code, word.into()));
                 }
                 () = until(verdict) => {
                     if self.verdict_at.is_none() {
@@ -145,15 +154,14 @@ impl Supervisor {
                 }
             }
         }
-        self.is_finishing = self.failure.is_none();
-        let grace = if self.is_finishing { GRACE } else { GRACE_FAILED };
+        let grace = if self.failure.is_none() { GRACE } else { GRACE_FAILED };
         if let Some(failure) = &self.failure {
             self.node.tell_failed(failure.sentence.clone());
         }
-        self.end_nodes(grace).await
+        self.end_nodes(grace, orders).await
     }
 
-    async fn end_nodes(mut self, grace: Duration) -> Option<Failure> {
+    async fn end_nodes(mut self, grace: Duration, mut orders: UnboundedReceiver<Order>) -> Option<Failure> {
         self.node.stop_pes();
         self.node.end_all();
         let _ = self.end.send(Some(grace));
@@ -162,6 +170,15 @@ impl Supervisor {
             tokio::select! {
                 Some(()) = self.ended.recv() => self.running -= 1,
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
+                Some(order) = orders.recv() => match order {
+                    // Whoever asks during the end is in a hurry; dropping the nodes kills them.
+                    Order::Interrupt(code) => {
+                        self.blame(Failure::interrupted(code));
+                        return self.failure;
+                    }
+                    Order::Abandon => return self.failure,
+                    Order::Finish => {}
+                },
                 () = until(Some(limit)) => break,
             }
         }
@@ -170,6 +187,15 @@ impl Supervisor {
         }
         self.fabric.close(Duration::from_millis(100)).await;
         self.failure
+    }
+
+    /// Whether the launcher itself stood still, as after ctrl-Z, SIGSTOP or with a suspended machine: its nodes
+    /// may have given it up meanwhile.
+    fn notice(&mut self, gap: Duration, now: Instant) {
+        if gap >= STANDSTILL {
+            tracing::warn!("the launcher stood still for {:.1} s", gap.as_secs_f64());
+            self.stood_still = Some((gap, now));
+        }
     }
 
     fn take(&mut self, event: LauncherEvent) {
@@ -197,7 +223,15 @@ impl Supervisor {
         }
     }
 
-    fn blame(&mut self, failure: Failure) {
+    fn blame(&mut self, mut failure: Failure) {
+        if failure.exit_code == 69
+            && let Some((gap, at)) = self.stood_still
+            && at.elapsed() < STANDSTILL
+        {
+            let seconds = gap.as_secs();
+            let sentence = format!("the launcher was stopped for {seconds} s, so that its nodes gave it up");
+            failure = Failure::new(6, 69, sentence);
+        }
         let is_better = self.failure.as_ref().is_none_or(|known| failure.rank > known.rank);
         let is_final = failure.rank >= 9;
         if is_better {
@@ -234,25 +268,6 @@ async fn attend(
         }
     }
     let _ = gone.send(());
-}
-
-/// The exit code for the first signal that arrives.
-async fn any_signal(signals: &mut [(SignalKind, Option<Signal>); 3]) -> u8 {
-    let [(_, interrupt), (_, terminate), (_, hangup)] = signals;
-    tokio::select! {
-        () = next(interrupt) => 130,
-        () = next(terminate) => 143,
-        () = next(hangup) => 129,
-    }
-}
-
-async fn next(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => {
-            signal.recv().await;
-        }
-        None => std::future::pending().await,
-    }
 }
 
 async fn until(at: Option<Instant>) {

@@ -39,6 +39,8 @@ pub struct Ready {
     pub arch: String,
     /// Memory of the host.
     pub memory_bytes: u64,
+    /// Its clock, seconds since 1970.
+    pub clock_s: u64,
 }
 
 impl Ready {
@@ -54,6 +56,7 @@ impl Ready {
             cpu_model: from_proc("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into()),
             arch: std::env::consts::ARCH.into(),
             memory_bytes: memory_bytes(),
+            clock_s: super::clock_s(),
         }
     }
 

@@ -1,25 +1,31 @@
-//! A tiny UDP echo for `nodes check`: is the path between two hosts open for datagrams?
+//! The answer to `nodes check`: what the program says of its host, and a tiny UDP echo. Is the path between two
+//! hosts open for datagrams?
 
-use super::bootstrap::listen_ip;
-use std::io::{BufRead as _, Write as _};
-use std::net::{SocketAddr, UdpSocket};
+use super::bootstrap::{Ready, announce_ready, listen_ip};
+use std::io::BufRead as _;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// How long an echo waits for its datagrams.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The hidden command `__udp-echo`: reads a token from standard input, prints the address that it listens
-/// on, and for five seconds sends back whatever holds exactly that token.
-pub fn udp_echo() {
-    let mut token = String::new();
-    if std::io::stdin().lock().read_line(&mut token).is_err() {
+/// The hidden command `__check`: reads a token and perhaps an address to listen on from standard input, answers
+/// like a node, and for five seconds sends back whatever holds exactly that token.
+pub fn answer_check() {
+    let mut line = String::new();
+    if std::io::stdin().lock().read_line(&mut line).is_err() {
         return;
     }
-    let token = token.trim().as_bytes();
-    let Ok(socket) = UdpSocket::bind((listen_ip(None, false), 0)) else { return };
+    let mut words = line.split_whitespace();
+    let token = words.next().unwrap_or_default().as_bytes();
+    let wanted: Option<IpAddr> = words.next().and_then(|ip| ip.parse().ok());
+    let ip = listen_ip(wanted, false);
+    let socket = match UdpSocket::bind((ip, 0)) {
+        Ok(socket) => socket,
+        Err(error) => return eprintln!("cannot listen on {ip}: {error}"),
+    };
     let Ok(address) = socket.local_addr() else { return };
-    let mut out = std::io::stdout().lock();
-    if writeln!(out, "metachare-echo {address}").and_then(|()| out.flush()).is_err() {
+    if announce_ready(&Ready::here(address)).is_err() {
         return;
     }
     let until = Instant::now() + PATIENCE;
@@ -33,11 +39,6 @@ pub fn udp_echo() {
             let _ = socket.send_to(token, from);
         }
     }
-}
-
-/// The address in the line that an echo prints.
-pub(super) fn address_in(line: &str) -> Option<SocketAddr> {
-    line.trim().strip_prefix("metachare-echo ")?.parse().ok()
 }
 
 /// Sends the token to an echo a few times; whether it came back.

@@ -2,18 +2,22 @@
 
 mod bootstrap;
 mod check;
+mod child;
+mod diagnose;
 mod echo;
 mod process;
 mod ssh;
+mod stage;
 
 pub use bootstrap::{
     BootstrapError, Ready, announce_ready, listen_ip, local_ip_toward, read_bootstrap, watch_lifeline,
 };
 pub use check::{CheckResult, Problem, check_nodes};
-pub use echo::udp_echo;
+pub use echo::answer_check;
 pub use process::{ExitReason, LaunchError, LaunchOptions, LaunchedNode, launch_all};
 
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 /// SHA-256 of this executable as hexadecimal text; empty if it cannot be read.
 #[must_use]
@@ -25,7 +29,7 @@ pub fn own_hash() -> &'static str {
     })
 }
 
-/// What the hidden command `__hello` prints: that this program runs here, and which build of it.
+/// This program and which build of it.
 #[must_use]
 pub fn hello_line() -> String {
     format!("metachare-hello {} {}", crate::codec::WIRE_VERSION, own_hash())
@@ -37,4 +41,8 @@ fn hash_of(bytes: &[u8]) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn clock_s() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -1,35 +1,37 @@
-//! Node processes as the launcher sees them.
+//! Node processes as the launcher sees them: started here or over ssh, answering, ended.
 
 use super::bootstrap::Ready;
-use super::{hash_of, own_hash, ssh};
+use super::child::{Group, Lines, Tail, pass_errors_on, pass_on};
+use super::diagnose::{self, Diagnosis, Step};
+use super::ssh;
+use super::stage::{self, Build};
 use crate::config::{LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
 use crate::monitor::wire::OutputLine;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::Future;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
 
-/// The longest line that is passed on whole.
-const LINE_MAX_BYTES: usize = 64 << 10;
 /// How often a start is tried when sshd is busy.
 const TRIES: u32 = 4;
+/// Bytes of the executable that are handed to ssh at once.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// How nodes are started.
 #[derive(Clone, Debug)]
 pub struct LaunchOptions {
     /// The ssh program and its first arguments.
     pub ssh: Vec<String>,
-    /// How long one node may take to answer.
+    /// How long one node may be silent while it starts.
     pub start_deadline: Duration,
     /// How many are started at once.
     pub parallel: usize,
@@ -58,7 +60,7 @@ pub struct LaunchError {
     pub host: String,
     /// How far it came.
     pub phase: &'static str,
-    /// What happened, with the command and the last line it said.
+    /// What happened, with the last line it said.
     pub reason: String,
     /// What to do about it.
     pub mend: String,
@@ -74,7 +76,7 @@ impl fmt::Display for ExitReason {
     }
 }
 
-/// A node process that has answered.
+/// A node process that has answered. Dropping it kills it.
 #[derive(Debug)]
 pub struct LaunchedNode {
     /// Its number.
@@ -83,22 +85,17 @@ pub struct LaunchedNode {
     pub name: String,
     /// What it said of itself.
     pub ready: Ready,
-    child: Child,
+    child: Group,
     lifeline: Option<ChildStdin>,
     is_ssh: bool,
-    last_error: LastLine,
+    tail: Tail,
 }
-
-/// The last line of a process's standard error.
-type LastLine = Arc<Mutex<String>>;
 
 impl LaunchedNode {
     /// Waits until the process ends by itself. May be called again after being dropped half-way.
     pub async fn exited(&mut self) -> ExitReason {
-        let status = self.child.wait().await;
-        let last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ExitReason(match status {
-            Ok(status) => explain(status, self.is_ssh, &last),
+        ExitReason(match self.child.wait().await {
+            Ok(status) => diagnose::of_end(status, self.is_ssh, &self.tail.text()),
             Err(error) => format!("cannot be watched: {error}"),
         })
     }
@@ -115,18 +112,27 @@ impl LaunchedNode {
         }
         self.release();
         if tokio::time::timeout(Duration::from_millis(400), self.child.wait()).await.is_err() {
-            let _ = self.child.kill().await;
+            self.child.kill();
+            // It cannot refuse; only a broken kernel makes us wait.
+            let _ = tokio::time::timeout(Duration::from_millis(400), self.child.wait()).await;
         }
     }
 }
 
-fn explain(status: ExitStatus, is_ssh: bool, last: &str) -> String {
-    let said = if last.is_empty() { String::new() } else { format!(": {last}") };
-    match (status.code(), status.signal()) {
-        (_, Some(signal)) => format!("was killed by signal {signal}{said}"),
-        (Some(255), _) if is_ssh => format!("lost its ssh connection{said}"),
-        (Some(code), _) if is_ssh && code > 128 => format!("was killed by signal {}{said}", code - 128),
-        (code, _) => format!("ended with exit code {}{said}", code.unwrap_or(-1)),
+/// What is the same for all nodes that are started or checked together.
+#[derive(Clone, Debug)]
+pub(super) struct Starting {
+    pub(super) options: Arc<LaunchOptions>,
+    builds: Arc<Vec<Build>>,
+    output: UnboundedSender<OutputLine>,
+    slots: Arc<Semaphore>,
+}
+
+impl Starting {
+    pub(super) fn new(options: &LaunchOptions, output: UnboundedSender<OutputLine>, needs_ssh: bool) -> Self {
+        let builds = if needs_ssh { stage::builds(options) } else { Vec::new() };
+        let slots = Arc::new(Semaphore::new(options.parallel.max(1)));
+        Self { options: Arc::new(options.clone()), builds: Arc::new(builds), output, slots }
     }
 }
 
@@ -141,260 +147,228 @@ pub async fn launch_all(
     output: UnboundedSender<OutputLine>,
     options: &LaunchOptions,
 ) -> Result<Vec<LaunchedNode>, LaunchError> {
-    let slots = Arc::new(Semaphore::new(options.parallel.max(1)));
-    let starting: Vec<_> = nodes
-        .iter()
-        .map(|(id, config)| {
-            let (id, config, blob) = (*id, config.clone(), blob(*id));
-            let (output, options, slots) = (output.clone(), options.clone(), Arc::clone(&slots));
-            tokio::spawn(async move {
-                let _slot = slots.acquire().await;
-                launch(id, &config, &blob, &output, &options).await
-            })
-        })
-        .collect();
-    let (mut started, mut failed) = (Vec::new(), None);
-    for attempt in starting {
-        match attempt.await {
+    let needs_ssh = nodes.iter().any(|(_, node)| node.launch == LaunchMethod::Ssh);
+    let starting = Starting::new(options, output, needs_ssh);
+    let mut attempts = JoinSet::new();
+    for (id, config) in nodes {
+        let (id, config, starting, blob) = (*id, config.clone(), starting.clone(), blob(*id));
+        let length = u32::try_from(blob.len()).unwrap_or(u32::MAX).to_le_bytes();
+        let words = [&length[..], &blob].concat();
+        attempts.spawn(async move { launch(id, &config, "__node", &words, &starting).await });
+    }
+    let mut started: Vec<LaunchedNode> = Vec::new();
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt {
             Ok(Ok(node)) => started.push(node),
-            Ok(Err(error)) => failed = failed.or(Some(error)),
+            Ok(Err(error)) => {
+                // Nobody waits for the others: dropping their tasks kills what they have started.
+                attempts.shutdown().await;
+                let mut ending: JoinSet<()> =
+                    started.into_iter().map(|node| node.end(Duration::ZERO)).collect();
+                while ending.join_next().await.is_some() {}
+                return Err(error);
+            }
             Err(error) => tracing::error!("a start was lost: {error}"),
         }
     }
-    match failed {
-        None => Ok(started),
-        Some(error) => {
-            let ending: Vec<_> = started.into_iter().map(|n| tokio::spawn(n.end(Duration::ZERO))).collect();
-            for end in ending {
-                let _ = end.await;
+    started.sort_by_key(|node| node.node);
+    Ok(started)
+}
+
+/// Starts the program with `argument` where the node lives, tells it `words` and waits for its answer; tries
+/// again where sshd was only busy.
+pub(super) async fn launch(
+    id: NodeId,
+    config: &NodeConfig,
+    argument: &str,
+    words: &[u8],
+    starting: &Starting,
+) -> Result<LaunchedNode, LaunchError> {
+    let _slot = starting.slots.acquire().await;
+    let mut pause = Duration::from_millis(300);
+    let mut tries = 1;
+    loop {
+        let began = std::time::Instant::now();
+        let failed = match launch_once(id, config, argument, words, starting).await {
+            Ok(node) => {
+                tracing::info!("node {:?} has answered after {:?}", config.name, began.elapsed());
+                return Ok(node);
             }
-            Err(error)
+            Err(failed) => failed,
+        };
+        let may_retry = tries < TRIES && config.launch == LaunchMethod::Ssh && failed.0 == Step::Connect;
+        if !may_retry || !diagnose::is_transient(&failed.1.reason) {
+            let (step, Diagnosis { reason, mend }) = failed;
+            let (name, host) = (config.name.clone(), config.host.clone());
+            return Err(LaunchError { name, host, phase: step.name(), reason, mend });
         }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+        tries += 1;
     }
 }
 
-async fn launch(
-    id: NodeId,
-    config: &NodeConfig,
-    blob: &[u8],
-    output: &UnboundedSender<OutputLine>,
-    options: &LaunchOptions,
-) -> Result<LaunchedNode, LaunchError> {
-    let fail = |phase, reason: String, mend: String| LaunchError {
-        name: config.name.clone(),
-        host: config.host.clone(),
-        phase,
-        reason,
-        mend,
-    };
-    let slow = || {
-        let seconds = options.start_deadline.as_secs();
-        let mend = format!("see what `ssh {} true` does, and how long it takes", config.host);
-        fail("start", format!("no answer for {seconds} s"), mend)
-    };
-    let mut pause = Duration::from_millis(300);
-    for attempt in 1.. {
-        let once = launch_once(id, config, blob, output, options);
-        let outcome = tokio::time::timeout(options.start_deadline, once).await.map_err(|_| slow())?;
-        match outcome {
-            Ok(node) => return Ok(node),
-            Err(error)
-                if attempt < TRIES
-                    && config.launch == LaunchMethod::Ssh
-                    && ssh::is_transient(&error.reason) =>
-            {
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Err(slow())
-}
+/// How far a start came, and why not farther.
+type Failed = (Step, Diagnosis);
 
 async fn launch_once(
     id: NodeId,
     config: &NodeConfig,
-    blob: &[u8],
-    output: &UnboundedSender<OutputLine>,
-    options: &LaunchOptions,
-) -> Result<LaunchedNode, LaunchError> {
+    argument: &str,
+    words: &[u8],
+    starting: &Starting,
+) -> Result<LaunchedNode, Failed> {
+    let mut talk = Talk::begin(id, config, argument, starting)?;
     let is_ssh = config.launch == LaunchMethod::Ssh;
-    let fail = |phase, reason: String, mend: String| LaunchError {
-        name: config.name.clone(),
-        host: config.host.clone(),
-        phase,
-        reason,
-        mend,
-    };
-    let mut command = if is_ssh {
-        let path = stage(config, options).await?;
-        ssh::command(config, options, &ssh::start_script(config, &path, "__node"))
-    } else {
-        local_command(config)
-            .map_err(|e| fail("start", e.to_string(), "check `binary` and `workdir`".into()))?
-    };
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    // The terminal's ctrl-C is for the launcher alone, which then ends the nodes in order.
-    command.process_group(0);
-    let mut child = command.spawn().map_err(|e| fail("start", e.to_string(), mend_spawn(is_ssh)))?;
-    let (Some(mut stdin), Some(stdout), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(fail("start", "its pipes are missing".into(), mend_spawn(is_ssh)));
-    };
-    let last_error = LastLine::default();
-    let errors = pass_on(stderr, id, true, output.clone(), Some(Arc::clone(&last_error)), None);
-    let errors = tokio::spawn(errors);
-    let (answer, answered) = oneshot::channel();
-    tokio::spawn(pass_on(stdout, id, false, output.clone(), None, Some(answer)));
-    let length = u32::try_from(blob.len()).unwrap_or(u32::MAX).to_le_bytes();
+    if is_ssh {
+        talk.until(Step::Connect, |line| (line == ssh::SHELL).then_some(())).await?;
+        if config.binary.is_none() {
+            talk.stage().await?;
+        }
+    }
     // A process that ended already says so below.
-    let _ = stdin.write_all(&[&length[..], blob].concat()).await;
-    let _ = stdin.flush().await;
-    if let Ok(ready) = answered.await {
-        let name = config.name.clone();
-        return Ok(LaunchedNode { node: id, name, ready, child, lifeline: Some(stdin), is_ssh, last_error });
-    }
-    let _ = tokio::time::timeout(Duration::from_secs(1), errors).await;
-    let status = tokio::time::timeout(Duration::from_secs(2), child.wait()).await;
-    let last = last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let how = match status {
-        Ok(Ok(status)) => explain(status, is_ssh, &last),
-        _ => format!("closed its output without an answer: {last}"),
-    };
-    if is_ssh {
-        let (phase, mend) = ssh::mend(config, &last);
-        return Err(fail(phase, format!("`{}` {how}", ssh::spelled(config, options)), mend));
-    }
-    Err(fail("ready", format!("it {how}"), "run the same command in its `workdir` by hand".into()))
+    let _ = talk.stdin.write_all(words).await;
+    let _ = talk.stdin.flush().await;
+    let ready = talk.until(Step::Start, Ready::from_line).await?;
+    tokio::spawn(pass_on(talk.lines, id, starting.output.clone()));
+    let (name, lifeline) = (config.name.clone(), Some(talk.stdin));
+    Ok(LaunchedNode { node: id, name, ready, child: talk.child, lifeline, is_ssh, tail: talk.tail })
 }
 
-fn mend_spawn(is_ssh: bool) -> String {
-    if is_ssh {
-        "install an ssh client".into()
-    } else {
-        "check `binary` and `workdir` in the nodes file".into()
+/// A process that has been started and not answered.
+struct Talk<'a> {
+    config: &'a NodeConfig,
+    starting: &'a Starting,
+    child: Group,
+    stdin: ChildStdin,
+    lines: Lines<ChildStdout>,
+    tail: Tail,
+    errors: JoinHandle<()>,
+}
+
+impl<'a> Talk<'a> {
+    fn begin(
+        id: NodeId,
+        config: &'a NodeConfig,
+        argument: &str,
+        starting: &'a Starting,
+    ) -> Result<Self, Failed> {
+        let is_ssh = config.launch == LaunchMethod::Ssh;
+        let no_start = |error: io::Error| (Step::Start, diagnose::of_spawn(config, &error));
+        let mut command = if is_ssh {
+            let script = ssh::script(config, &starting.builds, &stage::program_name(), argument);
+            ssh::command(config, &starting.options, &script)
+        } else {
+            local_command(config, argument).map_err(no_start)?
+        };
+        let (child, pipes) = Group::spawn(&mut command).map_err(no_start)?;
+        let tail = Tail::default();
+        let noise_until = is_ssh.then_some(ssh::SHELL);
+        let errors = pass_errors_on(pipes.stderr, id, starting.output.clone(), tail.clone(), noise_until);
+        let (stdin, lines, errors) = (pipes.stdin, Lines::new(pipes.stdout), tokio::spawn(errors));
+        Ok(Self { config, starting, child, stdin, lines, tail, errors })
+    }
+
+    /// Reads lines until `wanted` makes something of one; the others are noise.
+    async fn until<T>(&mut self, step: Step, wanted: impl Fn(&str) -> Option<T>) -> Result<T, Failed> {
+        let lines = &mut self.lines;
+        let find = async {
+            while let Some(line) = lines.next().await {
+                if let Some(found) = wanted(&line) {
+                    return Some(found);
+                }
+                tracing::info!("before the start: {line}");
+            }
+            None
+        };
+        match within(self.starting, find).await {
+            Some(Some(found)) => Ok(found),
+            Some(None) => Err(self.ended(step).await),
+            None => Err(self.silent(step)),
+        }
+    }
+
+    /// Sees to it that the executable is on the host.
+    async fn stage(&mut self) -> Result<(), Failed> {
+        enum Said {
+            There,
+            Wants(String),
+            Foreign(String),
+        }
+        let said = self
+            .until(Step::Stage, |line| {
+                let wants = line.strip_prefix(ssh::WANTS).map(|arch| Said::Wants(arch.into()));
+                let foreign = line.strip_prefix(ssh::FOREIGN).map(|arch| Said::Foreign(arch.into()));
+                wants.or(foreign).or_else(|| (line == ssh::STAGED).then_some(Said::There))
+            })
+            .await?;
+        match said {
+            Said::There => Ok(()),
+            Said::Foreign(arch) => {
+                let is_named = self.starting.options.binaries.contains_key(&arch);
+                Err((Step::Stage, diagnose::of_architecture(&arch, &stage::here(), is_named)))
+            }
+            Said::Wants(arch) => {
+                self.copy(&arch).await?;
+                self.until(Step::Stage, |line| (line == ssh::STAGED).then_some(())).await
+            }
+        }
+    }
+
+    /// Hands the executable to ssh. Each piece may take as long as any answer, so a slow line is no failure.
+    async fn copy(&mut self, arch: &str) -> Result<(), Failed> {
+        let build = self.starting.builds.iter().find(|build| build.arch == arch);
+        let Some(build) = build else {
+            return Err((Step::Stage, diagnose::of_architecture(arch, &stage::here(), false)));
+        };
+        let unread = |e: io::Error| {
+            let reason = format!("{:?} cannot be read: {e}", build.file);
+            (Step::Stage, Diagnosis { reason, mend: "build it again".into() })
+        };
+        let file = tokio::fs::File::open(&build.file).await.map_err(unread)?;
+        let mut file = file.take(build.bytes);
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            let count = file.read(&mut piece).await.map_err(unread)?;
+            if count == 0 {
+                return Ok(());
+            }
+            match within(self.starting, self.stdin.write_all(&piece[..count])).await {
+                Some(Ok(())) => {}
+                Some(Err(_)) => return Err(self.ended(Step::Stage).await),
+                None => return Err(self.silent(Step::Stage)),
+            }
+        }
+    }
+
+    /// The process has ended or wants to hear nothing more: why?
+    async fn ended(&mut self, step: Step) -> Failed {
+        let status = tokio::time::timeout(Duration::from_secs(2), self.child.wait()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), &mut self.errors).await;
+        let status = status.ok().and_then(Result::ok);
+        (step, diagnose::of_exit(self.config, step, status, &self.tail.text()))
+    }
+
+    fn silent(&self, step: Step) -> Failed {
+        let seconds = self.starting.options.start_deadline.as_secs();
+        (step, diagnose::of_silence(self.config, step, seconds))
     }
 }
 
-fn local_command(config: &NodeConfig) -> io::Result<Command> {
+/// What comes of `future`, unless it takes longer than a node may be silent.
+async fn within<T>(starting: &Starting, future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(starting.options.start_deadline, future).await.ok()
+}
+
+fn local_command(config: &NodeConfig, argument: &str) -> io::Result<Command> {
     let exe = match &config.binary {
         Some(path) => path.clone(),
         None => std::env::current_exe()?,
     };
     let mut command = Command::new(exe);
-    command.arg("__node").envs(&config.env);
+    command.arg(argument).envs(&config.env);
     if let Some(workdir) = &config.workdir {
         command.current_dir(workdir);
     }
     Ok(command)
-}
-
-/// Sees to it that the executable is on the node's host; its path there, for a shell.
-pub(super) async fn stage(config: &NodeConfig, options: &LaunchOptions) -> Result<String, LaunchError> {
-    if let Some(path) = &config.binary {
-        return Ok(ssh::quoted(&path.display().to_string()));
-    }
-    let fail = |reason: String, mend: &str| LaunchError {
-        name: config.name.clone(),
-        host: config.host.clone(),
-        phase: "stage",
-        reason,
-        mend: mend.into(),
-    };
-    let exe = std::env::current_exe().map_err(|e| fail(e.to_string(), "start the program by its path"))?;
-    let program = exe.file_name().map_or_else(|| "program".into(), |n| n.to_string_lossy().into_owned());
-    let probe = run(config, options, &ssh::probe_script(&program, own_hash()), Vec::new()).await?;
-    let arch = probe.lines().find_map(|line| line.strip_prefix("metachare-arch ")).unwrap_or_default();
-    let here = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
-    let (hash, file) = if arch == here {
-        if probe.lines().any(|line| line == "metachare-staged") {
-            return Ok(ssh::staged_path(&program, own_hash()));
-        }
-        (own_hash().to_string(), exe)
-    } else {
-        let file = options.binaries.get(arch).cloned().ok_or_else(|| {
-            let reason = format!("its architecture is {arch:?}, this executable is for {here}");
-            fail(reason, "build the program for it and name the file under [binaries] in the nodes file")
-        })?;
-        (read_hash(&file).map_err(|e| fail(format!("{file:?}: {e}"), "correct [binaries]"))?, file)
-    };
-    let bytes = tokio::fs::read(&file).await.map_err(|e| fail(format!("{file:?}: {e}"), "build it again"))?;
-    run(config, options, &ssh::stage_script(&program, &hash), bytes).await?;
-    Ok(ssh::staged_path(&program, &hash))
-}
-
-fn read_hash(file: &Path) -> io::Result<String> {
-    Ok(hash_of(&std::fs::read(file)?))
-}
-
-/// Runs a script on the node's host with `input`; its output.
-pub(super) async fn run(
-    config: &NodeConfig,
-    options: &LaunchOptions,
-    script: &str,
-    input: Vec<u8>,
-) -> Result<String, LaunchError> {
-    let fail = |phase, reason: String, mend: String| LaunchError {
-        name: config.name.clone(),
-        host: config.host.clone(),
-        phase,
-        reason: format!("`{}` {reason}", ssh::spelled(config, options)),
-        mend,
-    };
-    let mut command = ssh::command(config, options, script);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    command.process_group(0);
-    let mut child = command.spawn().map_err(|e| fail("connect", e.to_string(), mend_spawn(true)))?;
-    let stdin = child.stdin.take();
-    let feed = tokio::spawn(async move {
-        if let Some(mut stdin) = stdin {
-            let _ = stdin.write_all(&input).await;
-        }
-    });
-    let done =
-        child.wait_with_output().await.map_err(|e| fail("connect", e.to_string(), mend_spawn(true)))?;
-    feed.abort();
-    if done.status.success() {
-        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
-    }
-    let stderr = String::from_utf8_lossy(&done.stderr);
-    let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-    let (phase, mend) = ssh::mend(config, &stderr);
-    Err(fail(phase, explain(done.status, true, last), mend))
-}
-
-/// Passes on the lines of a node's output. Lines before the answer are a shell's noise, not the program's.
-async fn pass_on(
-    from: impl AsyncRead + Unpin,
-    node: NodeId,
-    is_error: bool,
-    output: UnboundedSender<OutputLine>,
-    last: Option<LastLine>,
-    mut answer: Option<oneshot::Sender<Ready>>,
-) {
-    let mut from = BufReader::new(from);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let read = (&mut from).take(LINE_MAX_BYTES as u64).read_until(b'\n', &mut line).await;
-        if !matches!(read, Ok(count) if count > 0) {
-            return;
-        }
-        let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_string();
-        if let Some(last) = &last
-            && !text.trim().is_empty()
-        {
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = text.clone();
-        }
-        if let Some(waiting) = answer.take() {
-            match Ready::from_line(&text) {
-                Some(ready) => drop(waiting.send(ready)),
-                None => answer = Some(waiting),
-            }
-            continue;
-        }
-        let _ = output.send(OutputLine { node: node.0, is_error, text });
-    }
 }

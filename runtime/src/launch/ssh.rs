@@ -1,26 +1,34 @@
 //! Commands over the system's `ssh`: the user's own configuration, agents, keys and jump hosts just work,
 //! and host keys are checked as the user has it.
+//!
+//! One connection does everything for a node. The script at its other end says so when it begins (what a login
+//! prints before that is noise), asks for the executable if it is not there, and then runs it. It stays the
+//! program's parent and ends with its exit code: ssh would report a program that a signal killed, if that had
+//! replaced the shell, as a lost connection.
 
 use super::process::LaunchOptions;
+use super::stage::Build;
 use crate::config::NodeConfig;
+use std::fmt::Write as _;
 use tokio::process::Command;
+
+/// The line, on both outputs, that ends a login's noise.
+pub(super) const SHELL: &str = "metachare-shell";
+/// The line that asks for the executable, followed by the architecture.
+pub(super) const WANTS: &str = "metachare-wants ";
+/// The line that says that the executable is there.
+pub(super) const STAGED: &str = "metachare-staged";
+/// The line that says that no executable fits, followed by the architecture.
+pub(super) const FOREIGN: &str = "metachare-foreign ";
+
+/// Exit codes of the script, beside those of the program.
+pub(super) const NO_BUILD: i32 = 65;
+pub(super) const NO_FOLDER: i32 = 66;
+pub(super) const NOT_STORED: i32 = 73;
+pub(super) const NOT_WHOLE: i32 = 74;
 
 /// An `ssh` command to the node's host that runs `script` in its `sh`.
 pub(super) fn command(node: &NodeConfig, options: &LaunchOptions, script: &str) -> Command {
-    let words = words(node, options, script);
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]);
-    command
-}
-
-/// The command as a person would type it, without the script.
-pub(super) fn spelled(node: &NodeConfig, options: &LaunchOptions) -> String {
-    let mut words = words(node, options, "");
-    words.pop();
-    words.join(" ")
-}
-
-fn words(node: &NodeConfig, options: &LaunchOptions, script: &str) -> Vec<String> {
     let mut words = options.ssh.clone();
     if words.is_empty() {
         words.push("ssh".into());
@@ -36,6 +44,22 @@ fn words(node: &NodeConfig, options: &LaunchOptions, script: &str) -> Vec<String
         words.extend(["-o".into(), option.into()]);
     }
     words.push("-T".into());
+    words.extend(way(node));
+    words.extend(["--".into(), node.host.clone(), format!("exec sh -c {}", quoted(script))]);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+/// The command as a person would type it to try the connection.
+pub(super) fn by_hand(node: &NodeConfig) -> String {
+    let words: Vec<String> = way(node).into_iter().chain([node.host.clone()]).collect();
+    format!("ssh {}", words.join(" "))
+}
+
+/// What the nodes file says about the way to the host.
+fn way(node: &NodeConfig) -> Vec<String> {
+    let mut words = Vec::new();
     if let Some(user) = &node.user {
         words.extend(["-l".into(), user.clone()]);
     }
@@ -45,101 +69,168 @@ fn words(node: &NodeConfig, options: &LaunchOptions, script: &str) -> Vec<String
     if let Some(key) = &node.key {
         words.extend(["-i".into(), key.display().to_string()]);
     }
-    words.extend(["--".into(), node.host.clone(), format!("exec sh -c {}", quoted(script))]);
     words
 }
 
 /// A word that a shell takes as it is.
-pub(super) fn quoted(word: &str) -> String {
+fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A script that becomes `path arguments` in the node's directory and environment.
-pub(super) fn start_script(node: &NodeConfig, path: &str, arguments: &str) -> String {
-    let mut script = String::new();
+/// A script that runs the program with `argument` in the node's folder and environment: its `binary`, or the
+/// one of `builds` that fits, staged first if it is missing.
+pub(super) fn script(node: &NodeConfig, builds: &[Build], program: &str, argument: &str) -> String {
+    let mut script = format!("echo; echo {SHELL}; echo {SHELL} >&2; ");
+    match &node.binary {
+        Some(binary) => {
+            let _ = write!(script, "p={}; ", quoted(&binary.display().to_string()));
+        }
+        None => {
+            if let Some(cache) = node.env.get("XDG_CACHE_HOME") {
+                let _ = write!(script, "XDG_CACHE_HOME={}; ", quoted(cache));
+            }
+            script += &staging(builds, program);
+        }
+    }
     if let Some(workdir) = &node.workdir {
-        script += &format!("cd {} || exit 66; ", quoted(&workdir.display().to_string()));
+        let folder = quoted(&workdir.display().to_string());
+        let _ = write!(
+            script,
+            "cd {folder} 2>/dev/null || {{ printf 'it has no folder %s\\n' {folder} >&2; exit {NO_FOLDER}; }}; "
+        );
     }
-    script += "exec env ";
+    // The shell itself has nothing more to say: it would announce how the program was killed.
+    script += "exec 3>&2 2>/dev/null; (exec env ";
     for (name, value) in &node.env {
-        script += &format!("{name}={} ", quoted(value));
+        let _ = write!(script, "{name}={} ", quoted(value));
     }
-    script + path + " " + arguments
+    let _ = write!(script, "\"$p\" {argument} 2>&3 3>&-); exit $?");
+    script
 }
 
-/// Prints the architecture, and whether the staged executable is there and whole.
-pub(super) fn probe_script(program: &str, hash: &str) -> String {
-    let path = staged_path(program, hash);
-    format!(
-        "printf 'metachare-arch %s-%s\\n' \"$(uname -m)\" \"$(uname -s | tr A-Z a-z)\"; \
-         if [ \"$(sha256sum < {path} 2>/dev/null | cut -d' ' -f1)\" = {hash} ]; \
-         then echo metachare-staged; fi"
-    )
-}
-
-/// Stores standard input as the staged executable, if it arrives whole; keeps the newest five builds.
-pub(super) fn stage_script(program: &str, hash: &str) -> String {
-    let path = staged_path(program, hash);
-    let folder = staged_folder(hash);
-    format!(
-        "umask 077; mkdir -p {folder} && t={folder}/.new.$$ && cat > \"$t\" && \
-         if [ \"$(sha256sum < \"$t\" | cut -d' ' -f1)\" = {hash} ]; \
-         then chmod 700 \"$t\" && mv -f \"$t\" {path}; \
-         else rm -f \"$t\"; echo 'the copy did not arrive whole' >&2; exit 74; fi && \
-         ls -1td {folder}/../*/ | tail -n +6 | while read d; do rm -rf \"$d\"; done"
-    )
-}
-
-pub(super) fn staged_path(program: &str, hash: &str) -> String {
-    format!("{}/{}", staged_folder(hash), quoted(program))
-}
-
-fn staged_folder(hash: &str) -> String {
-    format!("\"${{XDG_CACHE_HOME:-$HOME/.cache}}\"/metachare/bin/{hash}")
-}
-
-/// What a failed ssh most likely means, and what to do.
-pub(super) fn mend(node: &NodeConfig, stderr: &str) -> (&'static str, String) {
-    let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
-    let host = &node.host;
-    if says(&["Permission denied", "Too many authentication failures"]) {
-        ("authenticate", format!("make `ssh {host} true` work without a password: ssh-copy-id {host}"))
-    } else if says(&["Host key verification failed", "REMOTE HOST IDENTIFICATION"]) {
-        ("authenticate", format!("connect once by hand to accept its key: ssh {host} true"))
-    } else if says(&["Could not resolve", "Name or service not known", "nodename nor servname"]) {
-        ("resolve", format!("correct `host` in the nodes file, or add {host} to ~/.ssh/config"))
-    } else if says(&["Connection refused", "Connection timed out", "No route to host", "Connection reset"]) {
-        ("connect", format!("see that {host} is up and runs sshd, and that `port` is right"))
-    } else {
-        ("start", format!("try by hand: ssh {host} true"))
+/// Sets `$p` to the staged executable. The folder is named by the content's hash. A copy is hashed when it is
+/// stored, and again if it was changed after that.
+fn staging(builds: &[Build], program: &str) -> String {
+    let mut cases = String::new();
+    for Build { arch, hash, bytes, .. } in builds {
+        let _ = write!(cases, "{}) h={hash} n={bytes};; ", quoted(arch));
     }
-}
-
-/// Whether another try a little later may well succeed: sshd limits how many connect at once.
-pub(super) fn is_transient(stderr: &str) -> bool {
-    ["Connection refused", "Connection reset", "kex_exchange_identification", "Connection closed by"]
-        .iter()
-        .any(|word| stderr.contains(word))
+    format!(
+        "a=$(uname -m)-$(uname -s | tr A-Z a-z); \
+         case $a in {cases}*) echo {FOREIGN}$a; exit {NO_BUILD};; esac; \
+         d=\"${{XDG_CACHE_HOME:-$HOME/.cache}}\"/metachare/bin/$h; p=\"$d\"/{}; \
+         whole() {{ [ \"$(sha256sum < \"$1\" | cut -d' ' -f1)\" = $h ]; }}; \
+         there() {{ [ \"$(wc -c < \"$p\")\" -eq $n ] && [ -x \"$p\" ] && \
+           {{ {{ [ -e \"$p.whole\" ] && ! [ \"$p\" -nt \"$p.whole\" ]; }} || whole \"$p\"; }}; }}; \
+         if ! there 2>/dev/null; then echo {WANTS}$a; \
+           umask 077; mkdir -p \"$d\" || exit {NOT_STORED}; t=\"$d\"/.new.$$; trap 'rm -f \"$t\"' EXIT; \
+           head -c $n > \"$t\" || exit {NOT_STORED}; \
+           whole \"$t\" || {{ echo 'the copy did not arrive whole' >&2; exit {NOT_WHOLE}; }}; \
+           chmod 700 \"$t\" && mv -f \"$t\" \"$p\" && : > \"$p.whole\" || exit {NOT_STORED}; trap - EXIT; \
+           ls -1td \"$d\"/../*/ | tail -n +6 | while read -r old; do rm -rf \"$old\"; done; \
+         fi; echo {STAGED}; ",
+        quoted(program)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::path::Path;
+    use std::process::{Output, Stdio};
+
+    /// Runs a script here with its home in `home` and `input` as standard input.
+    fn shell(script: &str, home: &Path, input: &[u8]) -> Output {
+        use std::io::Write as _;
+        let mut command = std::process::Command::new("sh");
+        command.arg("-c").arg(script).env("HOME", home).env_remove("XDG_CACHE_HOME");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap()
+    }
+
+    fn said(out: &Output) -> Vec<String> {
+        String::from_utf8_lossy(&out.stdout).lines().map(ToString::to_string).collect()
+    }
+
+    fn build(bytes: &[u8]) -> Build {
+        Build::of(&format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS), "here".into(), bytes)
+    }
 
     #[test]
     fn words_reach_the_other_shell_unchanged() {
+        let home = tempfile::tempdir().unwrap();
         let mut node = NodeConfig::local("a", 1);
-        node.host = "h".into();
-        node.workdir = Some("/tmp/it's here".into());
+        let odd = home.path().join("it's here $HOME");
+        std::fs::create_dir(&odd).unwrap();
+        node.workdir = Some(odd.clone());
+        node.binary = Some("/bin/sh".into());
         node.env.insert("A".into(), "x $HOME 'y'".into());
-        let script = start_script(&node, "/bin/echo", "__node");
-        let shell = |script: &str| {
-            let out = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
-            String::from_utf8(out.stdout).unwrap()
-        };
-        assert_eq!(shell(&format!("printf %s {}", quoted(&script))), script);
-        node.workdir = None;
-        let printing = start_script(&node, "sh", "-c 'printf %s \"$A\"'");
-        assert_eq!(shell(&printing), "x $HOME 'y'");
+        let script = script(&node, &[], "p", "-c 'pwd; echo \"$A\"'");
+        let twice = format!("sh -c {}", quoted(&script));
+        let lines = said(&shell(&twice, home.path(), b""));
+        assert_eq!(lines, ["", SHELL, &odd.display().to_string(), "x $HOME 'y'"]);
+    }
+
+    #[test]
+    fn the_executable_is_asked_for_once_and_again_when_it_was_changed() {
+        let home = tempfile::tempdir().unwrap();
+        let program = b"#!/bin/sh\necho it runs with $1\n";
+        let builds = [build(program)];
+        let node = NodeConfig::local("a", 1);
+        let run = |input: &[u8]| shell(&script(&node, &builds, "p q", "__it"), home.path(), input);
+        let wants = format!("{WANTS}{}", builds[0].arch);
+        let (asked, unasked) = (
+            vec!["", SHELL, &wants, STAGED, "it runs with __it"],
+            vec!["", SHELL, STAGED, "it runs with __it"],
+        );
+        assert_eq!(said(&run(program)), asked);
+        assert_eq!(said(&run(b"")), unasked);
+        let staged = home.path().join(".cache/metachare/bin").join(&builds[0].hash).join("p q");
+        let changed = [&program[..program.len() - 2], b"!\n"].concat();
+        std::fs::write(&staged, changed).unwrap();
+        assert_eq!(said(&run(program)), asked, "as long as before, but different");
+        std::fs::write(&staged, "").unwrap();
+        assert_eq!(said(&run(program)), asked);
+        std::fs::remove_file(staged.with_extension("whole")).unwrap();
+        assert_eq!(said(&run(b"")), unasked, "hashed again, because nothing says that it is whole");
+    }
+
+    #[test]
+    fn a_copy_that_ends_early_is_neither_kept_nor_run() {
+        let home = tempfile::tempdir().unwrap();
+        let program = b"#!/bin/sh\necho it runs\n";
+        let builds = [build(program)];
+        let out = shell(&script(&NodeConfig::local("a", 1), &builds, "p", "x"), home.path(), &program[..9]);
+        assert_eq!(out.status.code(), Some(NOT_WHOLE), "{out:?}");
+        let folder = home.path().join(".cache/metachare/bin").join(&builds[0].hash);
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn another_architecture_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let builds = [Build::of("vax-vms", "there".into(), b"")];
+        let out = shell(&script(&NodeConfig::local("a", 1), &builds, "p", "x"), home.path(), b"");
+        assert!(said(&out).iter().any(|line| line.starts_with(FOREIGN)), "{out:?}");
+        assert_eq!(out.status.code(), Some(NO_BUILD));
+    }
+
+    #[test]
+    fn the_script_ends_with_the_programs_code_also_if_a_signal_killed_it() {
+        let home = tempfile::tempdir().unwrap();
+        let mut node = NodeConfig::local("a", 1);
+        node.binary = Some("/bin/sh".into());
+        for (program, code) in [("-c 'exit 7'", 7), ("-c 'kill -9 $$'", 137)] {
+            let out = shell(&script(&node, &[], "p", program), home.path(), b"");
+            assert_eq!((out.status.code(), out.status.signal()), (Some(code), None));
+            assert_eq!(String::from_utf8_lossy(&out.stderr), format!("{SHELL}\n"), "the shell says nothing");
+        }
+        node.workdir = Some("/no/such folder".into());
+        let out = shell(&script(&node, &[], "p", "x"), home.path(), b"");
+        assert_eq!(out.status.code(), Some(NO_FOLDER));
+        assert!(String::from_utf8_lossy(&out.stderr).contains("it has no folder /no/such folder"));
     }
 }

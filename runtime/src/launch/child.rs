@@ -1,0 +1,146 @@
+//! A child process with all that it starts, and the lines that it prints.
+
+use crate::ids::NodeId;
+use crate::monitor::wire::OutputLine;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::collections::VecDeque;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The longest line that is passed on whole.
+const LINE_MAX_BYTES: u64 = 64 << 10;
+/// Lines of standard error that are remembered to explain an end.
+const TAIL_LINES: usize = 24;
+
+/// A child process in a process group of its own, which is killed with all its members when this is dropped.
+#[derive(Debug)]
+pub(super) struct Group {
+    child: Child,
+}
+
+/// Its three pipes.
+pub(super) struct Pipes {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+impl Group {
+    /// Starts a command. The terminal's ctrl-C does not reach it: that is for the launcher alone, which then
+    /// ends the nodes in order.
+    pub(super) fn spawn(command: &mut Command) -> io::Result<(Self, Pipes)> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(io::Error::other("its pipes are missing"));
+        };
+        Ok((Self { child }, Pipes { stdin, stdout, stderr }))
+    }
+
+    /// Waits for the end of the child itself. May be called again after being dropped half-way.
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Ends the whole group at once.
+    pub(super) fn kill(&self) {
+        // Its number is gone when it has been waited for, and then it may be another group's.
+        let number = self.child.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(number) = number {
+            // A group that has ended by itself meanwhile is what we want.
+            let _ = killpg(Pid::from_raw(number), Signal::SIGKILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Lines of a pipe.
+pub(super) struct Lines<R> {
+    from: BufReader<R>,
+    bytes: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(from: R) -> Self {
+        Self { from: BufReader::new(from), bytes: Vec::new() }
+    }
+
+    /// The next line, without its end; one that is too long comes in pieces. `None` at the end.
+    pub(super) async fn next(&mut self) -> Option<String> {
+        self.bytes.clear();
+        let read = (&mut self.from).take(LINE_MAX_BYTES).read_until(b'\n', &mut self.bytes).await;
+        let is_line = matches!(read, Ok(count) if count > 0);
+        is_line.then(|| String::from_utf8_lossy(&self.bytes).trim_end_matches(['\n', '\r']).to_string())
+    }
+}
+
+/// The last lines of a process's standard error.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tail(Arc<Mutex<VecDeque<String>>>);
+
+impl Tail {
+    pub(super) fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn push(&self, line: &str) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == TAIL_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_string());
+    }
+
+    fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Passes on the lines of a node's standard error and remembers the last ones. With `noise_until` the lines up
+/// to that one are a login's, and only remembered.
+pub(super) async fn pass_errors_on(
+    from: ChildStderr,
+    node: NodeId,
+    output: UnboundedSender<OutputLine>,
+    tail: Tail,
+    noise_until: Option<&'static str>,
+) {
+    let (mut lines, mut noise_until) = (Lines::new(from), noise_until);
+    while let Some(text) = lines.next().await {
+        if noise_until == Some(text.as_str()) {
+            noise_until = None;
+            tail.clear();
+            continue;
+        }
+        tail.push(&text);
+        if noise_until.is_none() {
+            // Without a listener nobody wants it.
+            let _ = output.send(OutputLine { node: node.0, is_error: true, text });
+        }
+    }
+}
+
+/// Passes on the lines of a node's standard output.
+pub(super) async fn pass_on(
+    mut lines: Lines<ChildStdout>,
+    node: NodeId,
+    output: UnboundedSender<OutputLine>,
+) {
+    while let Some(text) = lines.next().await {
+        // Without a listener nobody wants it; the pipe must not fill all the same.
+        let _ = output.send(OutputLine { node: node.0, is_error: false, text });
+    }
+}

@@ -1,0 +1,327 @@
+//! What went wrong with a node, in words: what happened, and what mends it.
+
+use super::ssh;
+use crate::config::{LaunchMethod, NodeConfig};
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+/// Exit code of ssh when the connection failed.
+const SSH_FAILED: i32 = 255;
+/// Exit codes of a shell and of `env` for a program that cannot be run, and for one that is not there.
+const NOT_RUNNABLE: i32 = 126;
+const NOT_FOUND: i32 = 127;
+
+/// How far a start came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing has run on the host yet.
+    Connect,
+    /// The executable is being looked for or copied.
+    Stage,
+    /// The program was started and has not answered.
+    Start,
+}
+
+impl Step {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Stage => "stage",
+            Self::Start => "start",
+        }
+    }
+}
+
+/// What went wrong, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Diagnosis {
+    pub(super) reason: String,
+    pub(super) mend: String,
+}
+
+fn diagnosis(reason: impl Into<String>, mend: impl Into<String>) -> Diagnosis {
+    Diagnosis { reason: reason.into(), mend: mend.into() }
+}
+
+/// Why a process that was to become a node has ended: `status` if it is known, `tail` the last lines of its
+/// standard error.
+pub(super) fn of_exit(config: &NodeConfig, step: Step, status: Option<ExitStatus>, tail: &str) -> Diagnosis {
+    let is_ssh = config.launch == LaunchMethod::Ssh;
+    let code = status.and_then(|status| status.code());
+    if is_ssh && (code == Some(SSH_FAILED) || code.is_none()) {
+        return match step {
+            Step::Connect => of_ssh(config, status, tail),
+            Step::Stage => diagnosis(
+                format!("the connection was lost while the program was copied{}", last_of(tail)),
+                "try again, or copy the program there by hand and name it as `binary`",
+            ),
+            Step::Start => diagnosis(
+                format!("the connection was lost before the program answered{}", last_of(tail)),
+                format!("see that `{}` stays up", ssh::by_hand(config)),
+            ),
+        };
+    }
+    match step {
+        Step::Connect if is_ssh => diagnosis(
+            format!("{} before any command ran{}", ended(status), last_of(tail)),
+            format!("make `{} true` work: the account must be allowed to run commands", ssh::by_hand(config)),
+        ),
+        Step::Stage => of_staging(code, tail),
+        Step::Connect | Step::Start => of_program(config, status, tail),
+    }
+}
+
+/// Failures of ssh itself, most telling words first: a changed host key also fails verification.
+fn of_ssh(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Diagnosis {
+    let (host, by_hand) = (&config.host, ssh::by_hand(config));
+    let table: [(&[&str], String); 6] = [
+        (
+            &["IDENTIFICATION HAS CHANGED"],
+            format!(
+                "ask whether {host} was installed anew; if so `ssh-keygen -R {host}` and `{by_hand} true`, if not \
+                 somebody is in between"
+            ),
+        ),
+        (
+            &["Host key verification failed"],
+            format!("connect once by hand to accept its key: {by_hand} true"),
+        ),
+        (
+            &["Permission denied", "Too many authentication failures"],
+            format!("make `{by_hand} true` work without a password: ssh-copy-id {host}"),
+        ),
+        (
+            &["Could not resolve", "Name or service not known", "nodename nor servname"],
+            format!("correct `host` in the nodes file, or add {host} to ~/.ssh/config"),
+        ),
+        (
+            &["Connection refused", "timed out", "No route to host", "Network is unreachable"],
+            format!("see that {host} is up and runs sshd, and that `port` is right"),
+        ),
+        (
+            &["Connection reset", "Connection closed", "kex_exchange_identification"],
+            format!("see that sshd on {host} lets you in: {by_hand} true"),
+        ),
+    ];
+    for (words, mend) in table {
+        let telling = tail.lines().find(|line| words.iter().any(|word| line.contains(word)));
+        if let Some(line) = telling {
+            return diagnosis(format!("ssh said: {}", line.trim().trim_matches('@').trim()), mend);
+        }
+    }
+    diagnosis(format!("ssh {}{}", ended(status), last_of(tail)), format!("try by hand: {by_hand} true"))
+}
+
+fn of_staging(code: Option<i32>, tail: &str) -> Diagnosis {
+    let is_full =
+        ["No space left", "quota exceeded", "File too large"].iter().any(|word| tail.contains(word));
+    let elsewhere = "set env = { XDG_CACHE_HOME = \"…\" } of the node to a folder";
+    if is_full {
+        return diagnosis(
+            format!("there is no room for the program{}", last_of(tail)),
+            format!("free some there, or {elsewhere} with room"),
+        );
+    }
+    match code {
+        Some(ssh::NOT_STORED) => diagnosis(
+            format!("the program cannot be stored there{}", last_of(tail)),
+            format!("{elsewhere} that can be written, or name a `binary` that is there"),
+        ),
+        Some(ssh::NOT_WHOLE) => diagnosis(
+            format!("the program arrived damaged{}", last_of(tail)),
+            "try again, or copy the program there by hand and name it as `binary`",
+        ),
+        code => diagnosis(
+            format!("copying ended with exit code {}{}", code.unwrap_or(-1), last_of(tail)),
+            "copy the program there by hand and name it as `binary`",
+        ),
+    }
+}
+
+fn of_program(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Diagnosis {
+    let code = status.and_then(|status| status.code());
+    if config.launch == LaunchMethod::Ssh && code == Some(ssh::NO_FOLDER) && tail.contains("no folder") {
+        return no_folder(last_line(tail));
+    }
+    if tail.contains("Exec format error") {
+        return foreign(config);
+    }
+    if tail.contains("GLIBC") || tail.contains("libc.so") {
+        return diagnosis(
+            format!("the program does not fit its system{}", last_of(tail)),
+            "build it there and name it as `binary`, or build it for musl, which needs no libc",
+        );
+    }
+    match code {
+        Some(NOT_RUNNABLE) => not_executable(config, &last_of(tail)),
+        Some(NOT_FOUND) => not_there(config, &last_of(tail)),
+        _ => diagnosis(
+            format!("it {} before it answered{}", ended(status), last_of(tail)),
+            "see its last line; `binary` must be this very program",
+        ),
+    }
+}
+
+/// Why a local program was not even started.
+pub(super) fn of_spawn(config: &NodeConfig, error: &io::Error) -> Diagnosis {
+    if config.launch == LaunchMethod::Ssh {
+        return diagnosis(format!("ssh cannot be run: {error}"), "install an ssh client");
+    }
+    let said = format!(": {error}");
+    match &config.workdir {
+        Some(folder) if !folder.is_dir() => no_folder(format!("it has no folder {}", folder.display())),
+        _ if error.raw_os_error() == Some(nix::errno::Errno::ENOEXEC as i32) => foreign(config),
+        _ if error.kind() == io::ErrorKind::PermissionDenied => not_executable(config, &said),
+        _ if error.kind() == io::ErrorKind::NotFound => not_there(config, &said),
+        _ => diagnosis(error.to_string(), "check `binary` and `workdir`"),
+    }
+}
+
+/// No executable for the node's architecture.
+pub(super) fn of_architecture(arch: &str, here: &str, is_named: bool) -> Diagnosis {
+    if is_named {
+        return diagnosis(
+            format!("the executable for {arch} cannot be read"),
+            "correct its path under [binaries] in the nodes file",
+        );
+    }
+    diagnosis(
+        format!("its architecture is {arch}, this executable is for {here}"),
+        "build the program for it and name the file under [binaries] in the nodes file",
+    )
+}
+
+/// Nothing was heard for too long.
+pub(super) fn of_silence(config: &NodeConfig, step: Step, seconds: u64) -> Diagnosis {
+    let what = match step {
+        Step::Connect => "connecting",
+        Step::Stage => "the program was copied",
+        Step::Start => "the program started",
+    };
+    let mend = match config.launch {
+        LaunchMethod::Ssh => {
+            format!("see how long `{} true` takes; --start-timeout gives it more time", ssh::by_hand(config))
+        }
+        LaunchMethod::Local => {
+            "`binary` must be this very program; --start-timeout gives it more time".into()
+        }
+    };
+    diagnosis(format!("no answer for {seconds} s while {what}"), mend)
+}
+
+/// Whether another try a little later may well succeed: sshd limits how many connect at once.
+pub(super) fn is_transient(reason: &str) -> bool {
+    ["Connection refused", "Connection reset", "kex_exchange_identification", "Connection closed by"]
+        .iter()
+        .any(|word| reason.contains(word))
+}
+
+/// How a node's process ended while it should have worked.
+pub(super) fn of_end(status: ExitStatus, is_ssh: bool, tail: &str) -> String {
+    let said = last_of(tail);
+    match status.code() {
+        Some(SSH_FAILED) if is_ssh => format!("lost its ssh connection{said}"),
+        None if is_ssh => format!("lost its ssh connection: ssh {}{said}", ended(Some(status))),
+        Some(code) if is_ssh && code > 128 => format!("was killed by signal {}{said}", code - 128),
+        _ => format!("{}{said}", ended(Some(status))),
+    }
+}
+
+fn ended(status: Option<ExitStatus>) -> String {
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((_, Some(signal))) => format!("was killed by signal {signal}"),
+        Some((Some(code), _)) => format!("ended with exit code {code}"),
+        _ => "closed its output".into(),
+    }
+}
+
+fn no_folder(reason: String) -> Diagnosis {
+    diagnosis(reason, "correct `workdir` in the nodes file, or make that folder")
+}
+
+fn foreign(config: &NodeConfig) -> Diagnosis {
+    let what = program_of(config);
+    diagnosis(
+        format!("{what} is for another architecture, or no program at all"),
+        "build the program for that host and name it as `binary`",
+    )
+}
+
+fn not_executable(config: &NodeConfig, said: &str) -> Diagnosis {
+    let mend = match &config.binary {
+        Some(path) => format!("chmod +x {} there, or correct `binary`", path.display()),
+        None => "set env = { XDG_CACHE_HOME = \"…\" } of the node to a folder whose programs may run \
+                 (not mounted noexec), or name a `binary`"
+            .into(),
+    };
+    diagnosis(format!("{} cannot be executed{said}", program_of(config)), mend)
+}
+
+fn not_there(config: &NodeConfig, said: &str) -> Diagnosis {
+    diagnosis(
+        format!("{} is not there, or what it needs to run is not{said}", program_of(config)),
+        "correct `binary` in the nodes file, or leave it out: then the program is copied",
+    )
+}
+
+fn program_of(config: &NodeConfig) -> String {
+    config.binary.as_ref().map_or_else(|| "the program".into(), |path| path.display().to_string())
+}
+
+fn last_line(tail: &str) -> String {
+    tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_string()
+}
+
+fn last_of(tail: &str) -> String {
+    let last = last_line(tail);
+    if last.is_empty() { last } else { format!(": {last}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote() -> NodeConfig {
+        NodeConfig { host: "h".into(), launch: LaunchMethod::Ssh, ..NodeConfig::local("a", 1) }
+    }
+
+    fn exited(code: i32) -> Option<ExitStatus> {
+        Some(ExitStatus::from_raw(code << 8))
+    }
+
+    #[test]
+    fn a_changed_host_key_is_not_mistaken_for_an_unknown_one() {
+        let tail = "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n@@@\nHost key verification failed.";
+        let changed = of_exit(&remote(), Step::Connect, exited(255), tail);
+        assert!(changed.mend.contains("ssh-keygen -R h"), "{changed:?}");
+        assert!(changed.reason.ends_with("REMOTE HOST IDENTIFICATION HAS CHANGED!"), "{changed:?}");
+        let unknown = of_exit(&remote(), Step::Connect, exited(255), "Host key verification failed.");
+        assert!(unknown.mend.contains("accept its key: ssh h true"), "{unknown:?}");
+    }
+
+    #[test]
+    fn words_of_ssh_mean_nothing_once_the_program_runs() {
+        let tail = "Permission denied";
+        assert!(of_exit(&remote(), Step::Connect, exited(255), tail).mend.contains("ssh-copy-id"));
+        assert!(of_exit(&remote(), Step::Stage, exited(73), tail).mend.contains("XDG_CACHE_HOME"));
+        assert!(of_exit(&remote(), Step::Start, exited(126), tail).reason.contains("cannot be executed"));
+    }
+
+    #[test]
+    fn the_way_to_try_by_hand_is_the_configured_one() {
+        let node = NodeConfig { port: Some(22), user: Some("ann".into()), ..remote() };
+        let said = of_exit(&node, Step::Connect, exited(255), "who knows");
+        assert_eq!(said.mend, "try by hand: ssh -l ann -p 22 h true");
+    }
+
+    #[test]
+    fn a_signal_is_told_from_a_lost_connection() {
+        let killed = |code| of_end(ExitStatus::from_raw(code), true, "");
+        assert_eq!(killed(137 << 8), "was killed by signal 9");
+        assert_eq!(killed(255 << 8), "lost its ssh connection");
+        assert_eq!(killed(9), "lost its ssh connection: ssh was killed by signal 9");
+        assert_eq!(killed(70 << 8), "ended with exit code 70");
+        assert_eq!(of_end(ExitStatus::from_raw(9), false, "oh"), "was killed by signal 9: oh");
+    }
+}
