@@ -253,7 +253,8 @@ impl Node {
     /// Some things only the launcher may say, and some only the launcher may be told.
     fn check_roles(&self, from: NodeId, control: &Control) -> Checked {
         match control {
-            Control::Membership(MembershipMessage::Welcome { .. }) => only_launcher(from, "a welcome"),
+            // There is no node before its welcome, and no launcher that gets one.
+            Control::Membership(MembershipMessage::Welcome { .. }) => impossible("a second welcome"),
             Control::Ask(_) => only_launcher(from, "a request for counters"),
             Control::Speeds(_) => only_launcher(from, "a list of speeds"),
             Control::Collect(_) => only_launcher(from, "a request for sums"),
