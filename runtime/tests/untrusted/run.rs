@@ -33,12 +33,17 @@ pub(crate) struct Sent {
 struct Tap {
     me: NodeId,
     inner: Arc<dyn Fabric>,
-    heard: Arc<Mutex<Vec<Sent>>>,
+    heard: Heard,
 }
+
+/// What has been sent, if somebody listens.
+type Heard = Arc<Mutex<Option<Vec<Sent>>>>;
 
 impl Fabric for Tap {
     fn send(&self, to: NodeId, class: Class, frame: Frame) {
-        self.heard.lock().unwrap().push(Sent { from: self.me, to, class, frame: frame.clone() });
+        if let Some(heard) = self.heard.lock().unwrap().as_mut() {
+            heard.push(Sent { from: self.me, to, class, frame: frame.clone() });
+        }
         self.inner.send(to, class, frame);
     }
 }
@@ -50,7 +55,7 @@ pub(crate) struct Run {
     pub(crate) launcher: UnboundedReceiver<LauncherEvent>,
     events: Events<DriverEvent>,
     threads: Vec<JoinHandle<()>>,
-    heard: Arc<Mutex<Vec<Sent>>>,
+    heard: Heard,
 }
 
 impl Run {
@@ -58,7 +63,7 @@ impl Run {
     pub(crate) fn new() -> Self {
         let (topology, table, net) = (Topology::new(&PES), Arc::new(program::table()), LoopbackNet::new());
         let settings = NodeSettings { always_pup: true, ..NodeSettings::default() };
-        let heard = Arc::default();
+        let heard = Heard::default();
         let nodes: Vec<Arc<Node>> = (0..topology.node_count())
             .map(|id| Node::new(NodeId(id), topology.clone(), Arc::clone(&table), settings.clone()))
             .collect();
@@ -79,9 +84,14 @@ impl Run {
         program::begin(&mut self.main, hops)
     }
 
-    /// Everything that nodes have said to each other so far.
+    /// From here on all that nodes say to each other is kept.
+    pub(crate) fn listen(&self) {
+        *self.heard.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// All that nodes have said to each other since [`listen`](Self::listen).
     pub(crate) fn heard(&self) -> Vec<Sent> {
-        self.heard.lock().unwrap().clone()
+        self.heard.lock().unwrap().take().unwrap_or_default()
     }
 
     /// Waits until no message is anywhere; the result of each slot.
