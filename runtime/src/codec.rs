@@ -1,14 +1,14 @@
-//! Headers of frames to and from bytes. What comes in is checked here against the run; nothing is trusted.
+//! Headers of frames to and from bytes. What comes out of bytes is well-formed and no more: the node checks it
+//! against the run before anything acts on it.
 
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementIndex, Packed, Target};
 use crate::frame::Frame;
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
-use crate::object::ProgramTable;
+use crate::proto::ProtocolError;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::QuiescenceMessage;
-use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
@@ -117,16 +117,22 @@ pub enum Control {
     End,
 }
 
-/// Why a frame is refused; the link that brought it is closed.
+/// Why a frame is refused. That ends the run with a sentence that names the sender.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum DecodeError {
+pub enum Refusal {
     /// The header is not one.
-    #[error("the header of a message does not decode: {0}")]
+    #[error("its header does not decode: {0}")]
     Header(postcard::Error),
     /// It names something that this run does not have.
-    #[error("a message names {0}, which this run does not have")]
+    #[error("it names {0}, which this run does not have")]
     Unknown(String),
+    /// Nobody may say that, or not this node, or not now.
+    #[error("it is {0}")]
+    Impossible(String),
+    /// It does not fit what was said before.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
 }
 
 /// Header and payload as one frame.
@@ -138,61 +144,13 @@ pub fn encode(header: &Header, payload: Packed) -> Frame {
     Frame { body: body.into(), attachments: payload.attachments }
 }
 
-/// A frame taken apart; ids and indices are not checked yet.
+/// A frame taken apart; ids and indices are not checked yet. It takes no more memory than a small multiple of
+/// the body, whatever lengths that announces.
 ///
 /// # Errors
 /// If the body does not begin with a header.
-pub fn decode(frame: Frame) -> Result<(Header, Packed), DecodeError> {
-    let (header, rest) = postcard::take_from_bytes::<Header>(&frame.body).map_err(DecodeError::Header)?;
+pub fn decode(frame: Frame) -> Result<(Header, Packed), Refusal> {
+    let (header, rest) = postcard::take_from_bytes::<Header>(&frame.body).map_err(Refusal::Header)?;
     let start = frame.body.len() - rest.len();
     Ok((header, Packed { body: frame.body.slice(start..), attachments: frame.attachments }))
-}
-
-/// Checks that a PE that came by a link is one of this run.
-///
-/// # Errors
-/// If it is not.
-pub fn check_pe(pe: PeId, topology: &Topology) -> Result<(), DecodeError> {
-    let is_known = pe == PeId::DRIVER || pe.0 < topology.pe_count();
-    if is_known { Ok(()) } else { Err(DecodeError::Unknown(format!("{pe:?}"))) }
-}
-
-/// Checks entry numbers and indices of a target that came by a link, as far as `collection_of` knows them.
-///
-/// # Errors
-/// If an entry or index lies outside what its collection has.
-pub fn check_target(
-    target: &Target,
-    program: &ProgramTable,
-    collection_of: impl Fn(crate::envelope::CollectionId) -> Option<std::sync::Arc<Collection>>,
-) -> Result<(), DecodeError> {
-    let unknown = |what: String| Err(DecodeError::Unknown(what));
-    let (id, entry, members): (_, _, &[ElementIndex]) = match target {
-        Target::Element { collection, index, entry } => {
-            (collection, Some(*entry), std::slice::from_ref(index))
-        }
-        Target::Insert { collection, index } => (collection, None, std::slice::from_ref(index)),
-        Target::Section { collection, members, entry } => (collection, Some(*entry), members),
-        Target::All { collection, entry } => (collection, Some(*entry), &[]),
-        Target::Measure { kernel, .. } if usize::from(*kernel) >= program.kernels.len() => {
-            return unknown(format!("kernel {kernel}"));
-        }
-        Target::Stop => return unknown("an end from outside".into()),
-        _ => return Ok(()),
-    };
-    let (chare_type, shape) = match (id.as_singles(), collection_of(*id)) {
-        (Some(chare_type), _) => (chare_type, None),
-        (None, Some(collection)) => (collection.chare_type, Some(collection)),
-        (None, None) => return Ok(()),
-    };
-    let Some(known) = program.chare_types.get(usize::from(chare_type)) else {
-        return unknown(format!("chare type {chare_type}"));
-    };
-    if entry.is_some_and(|e| usize::from(e) >= known.entries.len()) {
-        return unknown(format!("entry method {} of {}", entry.unwrap_or_default(), known.name));
-    }
-    match shape.and_then(|c| members.iter().find(|m| c.linear(**m).is_none()).copied()) {
-        Some(index) => unknown(format!("element {index:?} of {}", known.name)),
-        None => Ok(()),
-    }
 }

@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 /// The most elements that a collection may have.
 pub const ELEMENTS_MAX: u64 = 1 << 40;
 
+/// The most elements of a collection that are constructed together on one PE. More can only be inserted.
+pub const MADE_TOGETHER_MAX: u64 = 1 << 24;
+
 /// Where the elements of a collection are created, by linear index. Grows with the PEs, not the elements,
 /// except where the program lists a PE for each element.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -54,6 +57,9 @@ pub enum CollectionError {
         /// PEs of the run.
         pe_count: u32,
     },
+    /// One PE would have to construct too many.
+    #[error("{0} elements are too many to be constructed together on one PE; make fewer and larger ones")]
+    Crowded(u64),
 }
 
 impl Collection {
@@ -92,7 +98,14 @@ impl Collection {
             Placement::Cyclic { pe_count: p } => *p == pe_count && pe_count > 0,
             Placement::Explicit(pes) => pes.len() as u64 == count && pes.iter().all(|pe| pe.0 < pe_count),
         };
-        if fits { Ok(()) } else { Err(CollectionError::Placement { pe_count }) }
+        if !fits {
+            return Err(CollectionError::Placement { pe_count });
+        }
+        let most = self.counts(pe_count).iter().copied().max().unwrap_or_default();
+        if most > MADE_TOGETHER_MAX && !self.is_deferred {
+            return Err(CollectionError::Crowded(most));
+        }
+        Ok(())
     }
 
     /// Count of elements.

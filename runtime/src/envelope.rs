@@ -25,6 +25,13 @@ impl CollectionId {
         Self(1 << 63 | u64::from(creator.0) << 31 | u64::from(serial & 0x7fff_ffff))
     }
 
+    /// Who made it; `None` if this stands for the single chares of a type, or for nothing.
+    #[must_use]
+    pub fn creator(self) -> Option<PeId> {
+        let is_made = self.0 >> 63 == 1;
+        is_made.then(|| u32::try_from(self.0 >> 31 & u64::from(u32::MAX)).ok().map(PeId)).flatten()
+    }
+
     /// The chare type, if this stands for the single chares of a type.
     #[must_use]
     pub fn as_singles(self) -> Option<u16> {

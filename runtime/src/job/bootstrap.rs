@@ -32,3 +32,73 @@ pub(super) struct Bootstrap {
     /// The application's arguments, for its kernel.
     pub(super) kernel_arguments: Vec<u8>,
 }
+
+impl Bootstrap {
+    /// What the launcher said, if it can be meant.
+    pub(super) fn decode(blob: &[u8]) -> Result<Self, String> {
+        let said: Self = postcard::from_bytes(blob)
+            .map_err(|e| format!("the launcher's first words are not understood: {e}"))?;
+        let wrong = |what: &str| Err(format!("the launcher's first words hold {what}"));
+        if said.node == NodeId::LAUNCHER || said.node.0 >= said.node_count {
+            return wrong("a node that is none of the run's");
+        }
+        if !(said.cpu_share > 0.0 && said.cpu_share <= 1.0) {
+            return wrong("a share of the CPU that is not above 0 and at most 1");
+        }
+        Ok(said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::sim::Random;
+    use crate::transport::tls::RunAuthority;
+
+    fn said() -> Bootstrap {
+        let authority = RunAuthority::new("test-1").unwrap();
+        Bootstrap {
+            node: NodeId(2),
+            node_count: 4,
+            identity: authority.issue(NodeId(2)).unwrap(),
+            listen: Some(IpAddr::from([127, 0, 0, 1])),
+            is_all_local: true,
+            first_core: Some(3),
+            threads_on_host: 7,
+            cpu_share: 0.5,
+            memory_bytes: Some(1 << 30),
+            always_pup: false,
+            kernel_arguments: vec![1, 2, 3],
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let refused = |change: fn(&mut Bootstrap)| {
+            let mut said = said();
+            change(&mut said);
+            Bootstrap::decode(&postcard::to_stdvec(&said).unwrap()).err().unwrap_or_default()
+        };
+        assert_eq!(refused(|_| {}), "");
+        assert!(refused(|said| said.node = NodeId::LAUNCHER).contains("none of the run's"));
+        assert!(refused(|said| said.node = NodeId(4)).contains("none of the run's"));
+        for share in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
+            let said = Bootstrap { cpu_share: share, ..said() };
+            assert!(Bootstrap::decode(&postcard::to_stdvec(&said).unwrap()).is_err(), "{share}");
+        }
+    }
+
+    /// What does decode is as a launcher can have meant it.
+    #[test]
+    fn mutated_first_words_are_refused_or_sane() {
+        let (mut random, good) = (Random::new(11), postcard::to_stdvec(&said()).unwrap());
+        let mut decoded = 0;
+        for number in 0..10_000 {
+            let bytes = if number % 4 == 0 { random.bytes(512) } else { random.mutated(&good) };
+            let Ok(said) = Bootstrap::decode(&bytes) else { continue };
+            decoded += 1;
+            assert!(said.node.0 > 0 && said.node.0 < said.node_count && said.cpu_share <= 1.0);
+        }
+        assert!(decoded > 1000, "{decoded} decoded");
+    }
+}

@@ -397,6 +397,10 @@ async fn join_all(
                 let name = table.nodes.get(peer.as_usize()).map_or("?", |n| &n.name).to_string();
                 return Err(StartError::Lost { name, reason });
             }
+            Ok(Some(LauncherEvent::Fault(from, sentence))) => {
+                let name = table.nodes.get(from.as_usize()).map_or("?", |n| &n.name);
+                return Err(StartError::Local(format!("node {name:?} did not join: {sentence}")));
+            }
             Ok(Some(_)) | Err(_) => {}
             Ok(None) => return Err(StartError::Local("the launcher hears nothing any more".into())),
         }

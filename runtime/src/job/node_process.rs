@@ -9,7 +9,7 @@ use crate::launch::{self, Ready};
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::start_pes;
-use crate::proto::membership::{self, ClusterTable, MembershipMessage};
+use crate::proto::membership::{ClusterTable, Member, MembershipMessage};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -43,8 +43,7 @@ pub fn node_process(program: ProgramTable) -> ExitCode {
 
 fn run(program: Arc<ProgramTable>) -> Result<(), String> {
     let blob = launch::read_bootstrap(&mut std::io::stdin().lock()).map_err(|e| e.to_string())?;
-    let bootstrap: Bootstrap = postcard::from_bytes(&blob)
-        .map_err(|e| format!("the launcher's first words are not understood: {e}"))?;
+    let bootstrap = Bootstrap::decode(&blob)?;
     launch::watch_lifeline(|| std::process::exit(ORPHANED));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("the network thread cannot start: {e}"))?;
@@ -54,17 +53,7 @@ fn run(program: Arc<ProgramTable>) -> Result<(), String> {
 async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), String> {
     let (me, identity) = (bootstrap.node, bootstrap.identity.clone());
     let ip = launch::listen_ip(bootstrap.listen, bootstrap.is_all_local);
-    let gate = Arc::new(Gate {
-        me,
-        program,
-        bootstrap,
-        node: OnceLock::new(),
-        fabric: OnceLock::new(),
-        threads: Mutex::default(),
-        joined: Notify::new(),
-        ended: Arc::new(Notify::new()),
-        refusal: Mutex::default(),
-    });
+    let gate = Arc::new(Gate::new(program, bootstrap));
     let settings = LinkSettings::default();
     let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
     let fabric = QuicFabric::bind(SocketAddr::new(ip, 0), &identity, me, receiver, settings)
@@ -74,8 +63,7 @@ async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), S
     let address = fabric.local_addr();
     launch::announce_ready(&Ready::here(address)).map_err(|e| format!("cannot answer the launcher: {e}"))?;
     gate.joined.notified().await;
-    let refusal = gate.refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(sentence) = refusal {
+    if let Some(sentence) = gate.refusal.get().cloned() {
         fabric.close(FLUSH).await;
         return Err(sentence);
     }
@@ -109,12 +97,14 @@ struct Gate {
     me: NodeId,
     program: Arc<ProgramTable>,
     bootstrap: Bootstrap,
+    member: Mutex<Member>,
     node: OnceLock<Arc<Node>>,
     fabric: OnceLock<Arc<QuicFabric>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     joined: Notify,
     ended: Arc<Notify>,
-    refusal: Mutex<Option<String>>,
+    /// Why this process ends without having joined.
+    refusal: OnceLock<String>,
 }
 
 impl Receiver for Gate {
@@ -122,14 +112,23 @@ impl Receiver for Gate {
         if let Some(node) = self.node.get() {
             return node.receive(from, class, frame);
         }
-        let Ok((Header::Control(Control::Membership(message)), _)) = decode(frame) else {
-            tracing::warn!("{from:?} sent work before the start");
+        if self.refusal.get().is_some() {
             return;
-        };
-        if let MembershipMessage::Welcome { wire_version, fingerprint, table } = message
-            && from == NodeId::LAUNCHER
-        {
-            self.welcome(wire_version, fingerprint, &table);
+        }
+        match self.receive_first(from, frame) {
+            Ok(answer) => {
+                let has_joined = answer == MembershipMessage::Joined;
+                self.tell_launcher(Control::Membership(answer));
+                if has_joined {
+                    self.joined.notify_one();
+                }
+            }
+            Err(sentence) => {
+                self.tell_launcher(Control::Fault(sentence.clone()));
+                // Looked at above: this is the first.
+                let _ = self.refusal.set(sentence);
+                self.joined.notify_one();
+            }
         }
     }
 
@@ -152,27 +151,48 @@ impl Receiver for Gate {
 }
 
 impl Gate {
-    fn welcome(&self, wire_version: u16, fingerprint: u64, table: &ClusterTable) {
-        let answer = membership::answer(wire_version, fingerprint, &self.program.lines());
-        let is_welcome = answer == MembershipMessage::Joined;
-        if is_welcome && let Err(sentence) = self.join(table) {
-            *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(sentence);
-            return self.joined.notify_one();
+    fn new(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Self {
+        let me = bootstrap.node;
+        Self {
+            me,
+            member: Mutex::new(Member::new(me, bootstrap.node_count, program.lines())),
+            program,
+            bootstrap,
+            node: OnceLock::new(),
+            fabric: OnceLock::new(),
+            threads: Mutex::default(),
+            joined: Notify::new(),
+            ended: Arc::new(Notify::new()),
+            refusal: OnceLock::new(),
         }
+    }
+
+    /// Takes what arrives before there is a node: a welcome. Work cannot come before it, because nobody works
+    /// before all have joined.
+    fn receive_first(&self, from: NodeId, frame: Frame) -> Result<MembershipMessage, String> {
+        let me = self.me;
+        let refused = |why: String| format!("{from:?} sent {me:?} a message that it refuses: {why}");
+        let (header, _) = decode(frame).map_err(|e| refused(e.to_string()))?;
+        let Header::Control(Control::Membership(message)) = header else {
+            return Err(refused("it is work before the launcher's welcome".into()));
+        };
+        let mut member = self.member.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = member.handle(from, message).map_err(|e| refused(e.to_string()))?;
+        if let Some(table) = member.table() {
+            self.join(table)?;
+        }
+        Ok(answer)
+    }
+
+    fn tell_launcher(&self, control: Control) {
         if let Some(fabric) = self.fabric.get() {
-            let header = Header::Control(Control::Membership(answer));
-            fabric.send(NodeId::LAUNCHER, Class::Control, encode(&header, Default::default()));
-        }
-        if is_welcome {
-            self.joined.notify_one();
+            let frame = encode(&Header::Control(control), Default::default());
+            fabric.send(NodeId::LAUNCHER, Class::Control, frame);
         }
     }
 
     fn join(&self, table: &ClusterTable) -> Result<(), String> {
         let topology = table.topology()?;
-        if topology.node_count() != self.bootstrap.node_count || self.me.0 >= topology.node_count() {
-            return Err("the launcher's table does not fit what it said before".into());
-        }
         let pes = topology.pes(self.me).len();
         let node = Node::new(self.me, topology, Arc::clone(&self.program), self.settings(pes));
         let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
@@ -183,7 +203,9 @@ impl Gate {
         node.on_end(move || ended.notify_one());
         let threads = start_pes(&node).map_err(|e| format!("a PE's thread cannot be started: {e}"))?;
         *self.threads.lock().unwrap_or_else(PoisonError::into_inner) = threads;
-        self.node.set(node).map_err(|_| "the launcher welcomed this node twice".to_string())
+        // A member joins once, so this is the first node.
+        let _ = self.node.set(node);
+        Ok(())
     }
 
     fn settings(&self, pes: usize) -> NodeSettings {
@@ -221,3 +243,6 @@ fn allowed_cores() -> Vec<usize> {
     let is_in = |core: &usize| set.as_ref().is_ok_and(|set| set.is_set(*core).unwrap_or(false));
     (0..nix::sched::CpuSet::count()).filter(is_in).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! A node: what the PEs of one process share, and how envelopes leave and enter it.
 
+mod arrivals;
 mod multicast;
 mod router;
 pub mod variables;
@@ -19,6 +20,7 @@ use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::{Counts, Quiescence};
 use crate::topology::Topology;
 use dashmap::DashMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -120,6 +122,14 @@ struct Traffic {
     snapshots: AtomicU64,
 }
 
+/// A write-once variable on its way.
+#[derive(Debug)]
+struct Unacknowledged {
+    missing: BTreeSet<NodeId>,
+    callback: CallbackTarget,
+    ready: Packed,
+}
+
 /// One process of the run.
 pub struct Node {
     id: NodeId,
@@ -134,8 +144,8 @@ pub struct Node {
     ears: OnceLock<Ears>,
     collections: DashMap<CollectionId, Arc<Collection>>,
     variables: Variables,
-    /// Write-once variables set here that some nodes have not acknowledged: how many, and who waits.
-    unacknowledged: DashMap<u64, (u16, CallbackTarget, Packed)>,
+    /// Write-once variables set here that some nodes have not acknowledged.
+    unacknowledged: DashMap<u64, Unacknowledged>,
     speeds: RwLock<Arc<Vec<f64>>>,
     quiescence: Mutex<Quiescence>,
     is_init: AtomicBool,
@@ -367,17 +377,20 @@ impl Node {
 
     /// Relays `ready` to `callback` when every node has acknowledged the variable.
     pub(crate) fn expect_everywhere(&self, id: u64, callback: CallbackTarget, ready: Packed) {
-        self.unacknowledged.insert(id, (self.topology.node_count(), callback, ready));
+        let missing = (0..self.topology.node_count()).map(NodeId).collect();
+        self.unacknowledged.insert(id, Unacknowledged { missing, callback, ready });
     }
 
-    fn acknowledged(&self, id: u64) {
+    fn acknowledged(&self, by: NodeId, id: u64) {
         let Some(mut waiting) = self.unacknowledged.get_mut(&id) else { return };
-        waiting.0 -= 1;
-        if waiting.0 > 0 {
+        waiting.missing.remove(&by);
+        if !waiting.missing.is_empty() {
             return;
         }
         drop(waiting);
-        let Some((_, (_, callback, ready))) = self.unacknowledged.remove(&id) else { return };
+        let Some((_, Unacknowledged { callback, ready, .. })) = self.unacknowledged.remove(&id) else {
+            return;
+        };
         let Some(node) = self.topology.compute_nodes().find(|n| self.inboxes.is_empty() || *n == self.id)
         else {
             return;

@@ -5,7 +5,7 @@
 //! most [`ARITY`] runs; the first node of a run gets the message for all of it.
 
 use super::{Node, class_of};
-use crate::codec::{DecodeError, Header, check_target, encode};
+use crate::codec::{Header, encode};
 use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::proto::tree::ARITY;
@@ -38,23 +38,6 @@ impl Node {
             let class = class_of(payload.len_bytes());
             self.send_frame(node_of(&run[0][0]), class, encode(&header, payload.clone()));
         }
-    }
-
-    /// Checks a message to a section that came by a link.
-    pub(super) fn check_multicast(
-        &self,
-        collection: CollectionId,
-        entry: u16,
-        members: &MembersByPe,
-    ) -> Result<(), DecodeError> {
-        for (pe, members) in members {
-            if pe.0 >= self.topology.pe_count() {
-                return Err(DecodeError::Unknown(format!("{pe:?}")));
-            }
-            let target = Target::Section { collection, members: members.clone(), entry };
-            check_target(&target, &self.program, |id| self.collection(id))?;
-        }
-        Ok(())
     }
 }
 
@@ -182,9 +165,11 @@ mod tests {
         let (net, id) = nodes();
         let node = &net.nodes.get().unwrap()[3];
         let check = |pe, index, entry| {
-            node.check_multicast(id, entry, &vec![(PeId(pe), vec![ElementIndex([index, 0, 0])])]).is_ok()
+            let members = vec![(PeId(pe), vec![ElementIndex([index, 0, 0])])];
+            let header = Header::Multicast { collection: id, entry, priority: 0, members };
+            node.check(NodeId(1), Class::Small, &header).is_ok()
         };
-        assert!(check(1, 199, 0));
-        assert!(!check(60, 199, 0) && !check(1, 200, 0) && !check(1, 199, 1));
+        assert!(check(19, 199, 0) && !check(1, 199, 0));
+        assert!(!check(60, 199, 0) && !check(20, 200, 0) && !check(19, 199, 1));
     }
 }

@@ -1,7 +1,8 @@
 //! What a node does with what links bring, and how things reach all nodes.
 
+use super::arrivals::plain;
 use super::{DriverEvent, LauncherEvent, Node, class_of};
-use crate::codec::{Control, DecodeError, Header, Spread, check_pe, check_target, decode, encode};
+use crate::codec::{Control, Header, Refusal, Spread, decode, encode};
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
@@ -17,8 +18,8 @@ impl Receiver for Node {
             self.traffic.received_messages.fetch_add(1, Ordering::Relaxed);
             self.traffic.received_bytes.fetch_add(len_bytes, Ordering::Relaxed);
         }
-        if let Err(error) = self.accept(from, frame, len_bytes) {
-            self.fail(format!("{:?} sent {:?} something that it cannot take: {error}", from, self.id));
+        if let Err(refusal) = self.accept(from, class, frame, len_bytes) {
+            self.refuse(from, &refusal);
         }
     }
 
@@ -35,31 +36,28 @@ impl Receiver for Node {
 }
 
 impl Node {
-    fn accept(&self, from: NodeId, frame: Frame, len_bytes: u64) -> Result<(), DecodeError> {
+    fn accept(&self, from: NodeId, class: Class, frame: Frame, len_bytes: u64) -> Result<(), Refusal> {
         let (header, payload) = decode(frame)?;
+        self.check(from, class, &header)?;
         match header {
             Header::ToPe { pe, priority, target } => {
-                check_pe(pe, &self.topology)?;
-                check_target(&target, &self.program, |id| self.collection(id))?;
-                if self.topology.node_of(pe) != self.id {
-                    return Err(DecodeError::Unknown(format!("{pe:?} here")));
-                }
                 self.push_arrived(pe, Envelope::new(target, priority, Payload::Packed(payload)), len_bytes);
             }
             Header::Spread { root, what } => {
-                if root.0 >= self.topology.node_count() {
-                    return Err(DecodeError::Unknown(format!("{root:?}")));
-                }
                 self.pass_on(root, &what, &payload);
-                self.take_spread(what, payload)?;
+                self.take_spread(what, payload);
             }
             Header::Multicast { collection, entry, priority, members } => {
-                self.check_multicast(collection, entry, &members)?;
                 self.multicast(collection, entry, priority, members, &payload);
             }
             Header::Control(control) => self.handle_control(from, control, payload),
         }
         Ok(())
+    }
+
+    /// Ends the run because of what `from` sent.
+    fn refuse(&self, from: NodeId, why: &Refusal) {
+        self.fail(format!("{from:?} sent {:?} a message that it refuses: {why}", self.id));
     }
 
     pub(super) fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
@@ -87,9 +85,7 @@ impl Node {
             let header = Header::Spread { root, what: what.clone() };
             self.send_frame(root, class, encode(&header, payload.clone()));
         }
-        if let Err(error) = self.take_spread(what, payload) {
-            self.fail(format!("{:?} spread something wrong: {error}", self.id));
-        }
+        self.take_spread(what, payload);
     }
 
     fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) {
@@ -105,26 +101,17 @@ impl Node {
         }
     }
 
-    fn take_spread(&self, what: Spread, payload: Packed) -> Result<(), DecodeError> {
+    fn take_spread(&self, what: Spread, payload: Packed) {
         match what {
-            Spread::Envelope { priority, target } => {
-                check_target(&target, &self.program, |id| self.collection(id))?;
-                self.push_to_all(&target, priority, &payload);
-            }
+            Spread::Envelope { priority, target } => self.push_to_all(&target, priority, &payload),
             Spread::Collection(collection) => {
-                collection
-                    .check(self.topology.pe_count())
-                    .map_err(|error| DecodeError::Unknown(error.to_string()))?;
-                if usize::from(collection.chare_type) >= self.program.chare_types.len() {
-                    return Err(DecodeError::Unknown(format!("chare type {}", collection.chare_type)));
-                }
                 let id = collection.id;
                 self.collections.insert(id, Arc::new(collection));
                 self.push_to_all(&Target::Create(id), 0, &payload);
             }
             Spread::Variable { id, kind, origin, acknowledge } => {
                 self.variables.arrive(id, kind, origin, payload);
-                if let Some(node) = acknowledge.filter(|n| n.0 < self.topology.node_count()) {
+                if let Some(node) = acknowledge {
                     self.control(node, Control::VariableSet(id));
                 }
             }
@@ -133,7 +120,6 @@ impl Node {
                 self.control(NodeId::LAUNCHER, Control::VariableSet(INIT_OVER));
             }
         }
-        Ok(())
     }
 
     fn push_to_all(&self, target: &Target, priority: i32, payload: &Packed) {
@@ -153,7 +139,7 @@ impl Node {
                     Ok(()) => {
                         self.pump_quiescence();
                     }
-                    Err(error) => tracing::warn!("{from:?}: {error}"),
+                    Err(error) => self.refuse(from, &error.into()),
                 }
             }
             Control::Snapshot(snapshot) => self.tell_launcher(LauncherEvent::Snapshot(snapshot)),
@@ -161,6 +147,7 @@ impl Node {
             Control::Answer(mark, snapshot) => self.tell_driver(DriverEvent::Answer(mark, snapshot)),
             Control::Fault(sentence) => {
                 // A supervising launcher adds the node's name before it tells the driver.
+                let sentence = plain(&sentence);
                 let is_supervised = self.ears.get().is_some_and(|ears| ears.launcher.is_some());
                 if is_supervised {
                     self.tell_launcher(LauncherEvent::Fault(from, sentence));
@@ -169,21 +156,14 @@ impl Node {
                 }
             }
             Control::LinkLost(peer, reason) => {
-                self.tell_launcher(LauncherEvent::LinkLost { by: from, peer, reason });
+                self.tell_launcher(LauncherEvent::LinkLost { by: from, peer, reason: plain(&reason) });
             }
             Control::VariableSet(id) => {
-                self.acknowledged(id);
+                self.acknowledged(from, id);
                 self.tell_driver(DriverEvent::VariableSet(from, id));
             }
             Control::Speed(pe, rate) => self.tell_driver(DriverEvent::Speed(pe, rate)),
-            Control::Speeds(speeds) => {
-                let is_sane = |s: &f64| s.is_finite() && *s > 0.0;
-                if speeds.len() == self.topology.pe_count() as usize && speeds.iter().all(is_sane) {
-                    self.store_speeds(speeds);
-                } else {
-                    tracing::warn!("{from:?} sent speeds that are none");
-                }
-            }
+            Control::Speeds(speeds) => self.store_speeds(speeds),
             Control::Collect(id) => {
                 let sum = self.variables.collect(id);
                 let payload = sum.unwrap_or_default();
@@ -195,9 +175,7 @@ impl Node {
             }
             Control::Phase(phase) => self.tell_launcher(LauncherEvent::Phase(phase)),
             Control::End => {
-                if from == NodeId::LAUNCHER
-                    && let Some(action) = self.on_end.get()
-                {
+                if let Some(action) = self.on_end.get() {
                     action();
                 }
             }

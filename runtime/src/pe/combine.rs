@@ -104,6 +104,11 @@ impl Pe {
         let known = self.collection(header.collection);
         let known = known.ok_or_else(|| wrong(format!("{:?} is not known", header.collection)))?;
         let Some(table) = self.reducer(&known, header.reducer) else { return Ok(()) };
+        let of_section = header.then.last().map_or(header.expected, |(_, total)| *total);
+        let size = if header.section == 0 { known.len() } else { of_section };
+        if let Some((linear, ..)) = header.parts.iter().find(|(linear, ..)| *linear >= size) {
+            return Err(wrong(format!("element {linear} of {size} is in it")));
+        }
         let values = match payload {
             Payload::Value(values) => *values
                 .downcast::<Vec<(u64, Value)>>()

@@ -7,7 +7,7 @@ pub mod queue;
 pub mod scheduler;
 pub mod section;
 
-use crate::codec::{Header, Spread, VariableKind, encode};
+use crate::codec::{Header, Refusal, Spread, VariableKind, encode};
 use crate::collection::{Collection, CollectionError, Placement};
 use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, Envelope, Packed, Payload, Target, Value};
 use crate::ids::{NodeId, PeId};
@@ -141,6 +141,9 @@ impl Pe {
             Some(Some(pe)) => self.send_to(pe, target, priority, payload),
             Some(None) => self.outside(collection, index),
             None => {
+                if let Err(refusal) = self.node.check_id(collection) {
+                    return self.misdirected(&refusal);
+                }
                 self.account().created(1);
                 self.parked.entry(collection).or_default().push((target, priority, payload(false)));
             }
@@ -154,6 +157,10 @@ impl Pe {
             return Some(known.pe_of(index));
         }
         self.collection(collection).map(|c| c.pe_of(index))
+    }
+
+    fn misdirected(&self, why: &Refusal) {
+        self.node.fail(format!("{:?} would have sent a message to nobody: {why}", self.id));
     }
 
     fn outside(&self, collection: CollectionId, index: ElementIndex) {
@@ -245,8 +252,12 @@ impl Pe {
         self.node.set_variable(id, VariableKind::Once, self.id, value, true);
     }
 
-    /// Sends a result to whoever wants it.
+    /// Sends a result to whoever wants it. A callback that no run of this program can have made ends the run,
+    /// named: it came inside a message.
     pub fn reply(&mut self, to: CallbackTarget, payload: impl FnOnce(bool) -> Payload) {
+        if let Err(refusal) = self.node.check_callback(&to) {
+            return self.misdirected(&refusal);
+        }
         match to {
             CallbackTarget::Ignore => {}
             CallbackTarget::Slot(slot) => self.send_to(PeId::DRIVER, Target::Slot(slot), 0, payload),
@@ -306,7 +317,12 @@ impl Pe {
             self.queue.push(envelope);
             return;
         }
-        let node = self.node.topology().node_of(pe);
+        let topology = self.node.topology();
+        if pe != PeId::DRIVER && pe.0 >= topology.pe_count() {
+            // Only an address that came inside a message can say so.
+            return self.misdirected(&Refusal::Unknown(format!("{pe:?}")));
+        }
+        let node = topology.node_of(pe);
         if node == self.node.id() {
             self.node.push(pe, envelope);
             return;

@@ -1,7 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 use super::Pe;
-use crate::codec::Control;
+use crate::codec::{Control, Refusal};
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
 use crate::ids::{NodeId, PeId};
@@ -160,8 +160,12 @@ impl Scheduler {
             Target::Create(collection) => self.create(collection, payload)?,
             Target::Insert { collection, index } => self.insert(collection, index, priority, payload)?,
             Target::Partial(header) => {
-                let known = self.pe.collection(header.collection).map_or(0, |c| c.chare_type);
-                self.enter(known, REDUCTION);
+                let id = header.collection;
+                let Some(known) = self.pe.collection(id) else {
+                    // Reductions climb another tree than the one by which collections become known.
+                    return self.keep_early(id, Envelope::new(Target::Partial(header), priority, payload));
+                };
+                self.enter(known.chare_type, REDUCTION);
                 self.pe.take_partial(*header, payload)?;
             }
             Target::Relay(callback) => self.pe.reply(callback, |_| payload),
@@ -182,14 +186,14 @@ impl Scheduler {
     ) -> Result<(), PupError> {
         let target = Target::Element { collection, index, entry };
         if !self.has_shelf(collection) {
-            self.keep_early(collection, Envelope::new(target, priority, payload));
-            return Ok(());
+            return self.keep_early(collection, Envelope::new(target, priority, payload));
         }
         let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(()) };
         begin(&self.pe, shelf.chare_type, entry);
         match shelf.store.deliver(index, entry, payload, &mut self.pe) {
             Ok(()) | Err(Undelivered::Gone) => Ok(()),
             Err(Undelivered::Missing(payload)) => {
+                check_home(&mut self.pe, collection, index)?;
                 self.pe.account().held();
                 shelf.early.entry(index).or_default().push(Envelope::new(target, priority, payload));
                 Ok(())
@@ -206,8 +210,8 @@ impl Scheduler {
         payload: Payload,
     ) -> Result<(), PupError> {
         if !self.has_shelf(collection) || self.lacks_elements(collection) {
-            self.keep_early(collection, Envelope::new(Target::All { collection, entry }, priority, payload));
-            return Ok(());
+            let target = Target::All { collection, entry };
+            return self.keep_early(collection, Envelope::new(target, priority, payload));
         }
         let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(()) };
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
@@ -256,10 +260,11 @@ impl Scheduler {
         payload: Payload,
     ) -> Result<(), PupError> {
         if !self.has_shelf(id) {
-            self.keep_early(id, Envelope::new(Target::Insert { collection: id, index }, priority, payload));
-            return Ok(());
+            let target = Target::Insert { collection: id, index };
+            return self.keep_early(id, Envelope::new(target, priority, payload));
         }
         let Some(shelf) = self.shelves.get_mut(&id) else { return Ok(()) };
+        check_home(&mut self.pe, id, index)?;
         begin(&self.pe, shelf.chare_type, CONSTRUCTOR);
         shelf.store.insert(index, payload, &mut self.pe)?;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
@@ -308,9 +313,14 @@ impl Scheduler {
         true
     }
 
-    fn keep_early(&mut self, id: CollectionId, envelope: Envelope) {
+    /// Keeps a message for a collection that is not known here yet, or not complete.
+    fn keep_early(&mut self, id: CollectionId, envelope: Envelope) -> Result<(), PupError> {
+        // One that nobody can have made would wait for ever.
+        let wrong = |refusal: Refusal| PupError { expected: "for a chare", reason: refusal.to_string() };
+        self.pe.node.check_id(id).map_err(wrong)?;
         self.pe.account().held();
         self.early.entry(id).or_default().push(envelope);
+        Ok(())
     }
 
     fn release_early(&mut self, id: CollectionId) {
@@ -438,6 +448,16 @@ fn begin(pe: &Pe, chare_type: u16, entry: u16) {
     let account = pe.account();
     account.switch(state, pe.node.now_ns());
     account.entered(chare_type, entry);
+}
+
+/// Whether an element that is not here (yet) belongs here; one that does not would be waited for in vain.
+fn check_home(pe: &mut Pe, id: CollectionId, index: ElementIndex) -> Result<(), PupError> {
+    let Some(collection) = pe.collection(id) else { return Ok(()) };
+    if collection.pe_of(index) == Some(pe.id) {
+        return Ok(());
+    }
+    let reason = format!("element {index:?} does not live on {:?}", pe.id);
+    Err(PupError { expected: "for a chare", reason })
 }
 
 fn moved_broadcast() -> PupError {

@@ -100,16 +100,6 @@ pub fn fingerprint(lines: &[String]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A node's answer to a welcome.
-#[must_use]
-pub fn answer(wire_version: u16, theirs: u64, lines: &[String]) -> MembershipMessage {
-    if wire_version == WIRE_VERSION && theirs == fingerprint(lines) {
-        MembershipMessage::Joined
-    } else {
-        MembershipMessage::Differs { wire_version: WIRE_VERSION, lines: lines.to_vec() }
-    }
-}
-
 /// The launcher's side: who has not joined yet.
 #[derive(Debug)]
 pub struct Joining {
@@ -250,25 +240,24 @@ impl Joining {
 #[derive(Debug)]
 pub struct Member {
     me: NodeId,
+    node_count: u16,
     lines: Vec<String>,
     table: Option<ClusterTable>,
-    deadline: Duration,
-    limit: Duration,
 }
 
 impl Member {
-    /// Node `me`, whose program has these lines, waits for a welcome until `now + limit`.
+    /// Node `me` of `node_count`, launcher included, whose program has these lines.
     #[must_use]
-    pub fn new(me: NodeId, lines: Vec<String>, now: Duration, limit: Duration) -> Self {
-        Self { me, lines, table: None, deadline: now + limit, limit }
+    pub fn new(me: NodeId, node_count: u16, lines: Vec<String>) -> Self {
+        Self { me, node_count, lines, table: None }
     }
 
     /// Takes a message and gives the answer for the launcher. After `Joined` the table is there; after
     /// `Differs` this node should end, as the launcher will name the difference.
     ///
     /// # Errors
-    /// If it is not a welcome from the launcher, the table is impossible, does not hold this node, or is not
-    /// the one that this node has joined.
+    /// If it is not a welcome from the launcher, the table is impossible, is not of as many nodes as this node
+    /// was told before, or this node has joined already.
     pub fn handle(
         &mut self,
         from: NodeId,
@@ -280,14 +269,17 @@ impl Member {
         if from != NodeId::LAUNCHER {
             return Err(ProtocolError(format!("{from:?} speaks as if it were the launcher")));
         }
+        if self.table.is_some() {
+            return Err(ProtocolError(format!("{:?} was welcomed a second time", self.me)));
+        }
         let answer = answer(wire_version, fingerprint, &self.lines);
         if answer == MembershipMessage::Joined {
-            let topology = table.topology().map_err(ProtocolError)?;
-            if self.me == NodeId::LAUNCHER || self.me.0 >= topology.node_count() {
-                return Err(ProtocolError(format!("the table of nodes does not hold {:?}", self.me)));
-            }
-            if self.table.as_ref().is_some_and(|joined| *joined != table) {
-                return Err(ProtocolError("a second welcome holds another table of nodes".into()));
+            let count = table.topology().map_err(ProtocolError)?.node_count();
+            if count != self.node_count || self.me == NodeId::LAUNCHER || self.me.0 >= count {
+                return Err(ProtocolError(format!(
+                    "the table of {count} nodes does not fit what {:?} was told before",
+                    self.me
+                )));
             }
             self.table = Some(table);
         }
@@ -299,22 +291,14 @@ impl Member {
     pub fn table(&self) -> Option<&ClusterTable> {
         self.table.as_ref()
     }
+}
 
-    /// Looks at the clock.
-    ///
-    /// # Errors
-    /// When the time is over and no launcher has said anything.
-    pub fn check(&self, now: Duration) -> Result<(), JoinError> {
-        if now < self.deadline || self.table.is_some() {
-            return Ok(());
-        }
-        Err(JoinError::Silent { names: "the launcher".into(), seconds: self.limit.as_secs() })
-    }
-
-    /// When [`check`](Self::check) should be called; `None` once joined.
-    #[must_use]
-    pub fn timeout(&self) -> Option<Duration> {
-        self.table.is_none().then_some(self.deadline)
+/// A node's answer to a welcome.
+fn answer(wire_version: u16, theirs: u64, lines: &[String]) -> MembershipMessage {
+    if wire_version == WIRE_VERSION && theirs == fingerprint(lines) {
+        MembershipMessage::Joined
+    } else {
+        MembershipMessage::Differs { wire_version: WIRE_VERSION, lines: lines.to_vec() }
     }
 }
 
@@ -339,8 +323,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn member(id: u16, texts: &[&str]) -> Member {
-        Member::new(NodeId(id), lines(texts), Duration::ZERO, 10 * SECOND)
+    fn member(id: u16, node_count: u16, texts: &[&str]) -> Member {
+        Member::new(NodeId(id), node_count, lines(texts))
     }
 
     fn table(pes: &[u32]) -> ClusterTable {
@@ -395,11 +379,11 @@ mod tests {
             assert!(member.table().is_none());
             joining.handle(NodeId(1), no).unwrap_err().to_string()
         };
-        let error = refused(member(1, &["p 1", "Block: Tick Tock", "Other: X"]));
+        let error = refused(member(1, 2, &["p 1", "Block: Tick Tock", "Other: X"]));
         assert!(error.contains("here \"Block: Tick\", there \"Block: Tick Tock\""), "{error}");
-        let error = refused(member(1, &["p 1"]));
+        let error = refused(member(1, 2, &["p 1"]));
         assert!(error.contains("here \"Block: Tick\", there \"nothing more\""), "{error}");
-        let error = refused(member(1, &["p 1", &"é".repeat(5000)]));
+        let error = refused(member(1, 2, &["p 1", &"é".repeat(5000)]));
         assert!(error.chars().count() < 500, "a long line is cut");
         let old = MembershipMessage::Differs { wire_version: 0, lines: lines(&here) };
         let error = joining(&[0, 1], &here).handle(NodeId(1), old).unwrap_err();
@@ -413,7 +397,7 @@ mod tests {
             fingerprint: fingerprint(&[]),
             table: table(&[0, 1]),
         };
-        let answer = member(1, &[]).handle(NodeId::LAUNCHER, welcome).unwrap();
+        let answer = member(1, 2, &[]).handle(NodeId::LAUNCHER, welcome).unwrap();
         assert_eq!(answer, MembershipMessage::Differs { wire_version: WIRE_VERSION, lines: vec![] });
     }
 
@@ -429,17 +413,17 @@ mod tests {
     #[test]
     fn a_member_joins_one_table_of_its_launcher_only() {
         let welcome = |pes: &[u32]| joining(pes, &["a"]).welcome(table(pes));
-        let mut one = member(1, &["a"]);
-        assert!(one.handle(NodeId(2), welcome(&[0, 1, 1])).is_err(), "not from the launcher");
+        let mut one = member(1, 2, &["a"]);
+        assert!(one.handle(NodeId(2), welcome(&[0, 1])).is_err(), "not from the launcher");
         assert!(one.handle(NodeId::LAUNCHER, MembershipMessage::Joined).is_err());
         assert!(one.handle(NodeId::LAUNCHER, welcome(&[0, u32::MAX])).is_err(), "impossible");
-        assert!(member(2, &["a"]).handle(NodeId::LAUNCHER, welcome(&[0, 1])).is_err(), "not in the table");
-        assert!(one.check(10 * SECOND).unwrap_err().to_string().starts_with("the launcher said nothing"));
-        for _ in 0..2 {
-            assert_eq!(one.handle(NodeId::LAUNCHER, welcome(&[0, 1])), Ok(MembershipMessage::Joined));
-        }
-        assert!(one.handle(NodeId::LAUNCHER, welcome(&[0, 2])).is_err(), "another table");
-        assert_eq!((one.table(), one.timeout()), (Some(&table(&[0, 1])), None));
+        assert!(one.handle(NodeId::LAUNCHER, welcome(&[0, 1, 1])).is_err(), "of more nodes than said before");
+        assert!(member(2, 2, &["a"]).handle(NodeId::LAUNCHER, welcome(&[0, 1])).is_err(), "not in the table");
+        assert_eq!(one.table(), None);
+        assert_eq!(one.handle(NodeId::LAUNCHER, welcome(&[0, 1])), Ok(MembershipMessage::Joined));
+        assert_eq!(one.table(), Some(&table(&[0, 1])));
+        let again = one.handle(NodeId::LAUNCHER, welcome(&[0, 1])).unwrap_err();
+        assert_eq!(again.0, "node 1 was welcomed a second time");
     }
 
     #[test]
@@ -490,7 +474,7 @@ mod tests {
             decoded += 1;
             let from = random.node(4);
             let _refused = joining(&[0, 2, 1], &here).handle(from, message.clone());
-            let mut one = member(1, &here);
+            let mut one = member(1, 3, &here);
             let _refused = one.handle(from, message);
             if let Some(table) = one.table() {
                 joined += 1;

@@ -374,6 +374,35 @@ impl Random {
         self.bits().checked_rem(end).unwrap_or_default()
     }
 
+    /// Bytes of any value, fewer than `end`.
+    pub fn bytes(&mut self, end: u64) -> Vec<u8> {
+        (0..self.below(end)).map(|_| self.byte()).collect()
+    }
+
+    /// `bytes` with up to seven of them changed, inserted or left out, or the end cut off: what a broken or
+    /// hostile sender makes of something sound.
+    pub fn mutated(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut mutated = bytes.to_vec();
+        for _ in 0..self.below(8) {
+            let at = usize::try_from(self.below(mutated.len() as u64)).unwrap_or_default();
+            match self.below(8) {
+                _ if mutated.is_empty() => mutated.push(self.byte()),
+                0 => mutated.insert(at, self.byte()),
+                1 => drop(mutated.remove(at)),
+                2 => mutated.truncate(at),
+                3 => mutated[at] = mutated[at].wrapping_add(1),
+                // Long numbers begin with these.
+                4 => mutated[at] |= 0x80,
+                _ => mutated[at] = self.byte(),
+            }
+        }
+        mutated
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.bits().to_le_bytes()[0]
+    }
+
     /// One of `count` nodes.
     pub fn node(&mut self, count: u16) -> NodeId {
         NodeId(u16::try_from(self.below(u64::from(count))).unwrap_or_default())

@@ -71,8 +71,8 @@ pub(super) fn start(
     let launcher = Joining::new(&table, lines(false), Duration::ZERO, LIMIT);
     let welcome = launcher.welcome(table);
     let node = |n: u16| {
-        let (id, never) = (NodeId(n), Duration::from_secs(1 << 20));
-        Process::Node(Member::new(id, lines(misbuilt == Some(id)), Duration::ZERO, never))
+        let id = NodeId(n);
+        Process::Node(Member::new(id, count, lines(misbuilt == Some(id))))
     };
     let machines = std::iter::once(Process::Launcher(launcher, None)).chain((1..count).map(node));
     let mut sim = Simulation::new(seed, network, machines);

@@ -1,0 +1,98 @@
+//! What a node does with what comes before, with and after its welcome.
+
+use super::*;
+use crate::codec::{Spread, WIRE_VERSION};
+use crate::object::ProgramTable;
+use crate::proto::membership::{NodeEntry, fingerprint};
+use crate::transport::tls::RunAuthority;
+
+/// Node 1 of two, with its network up on loopback.
+fn gate() -> Arc<Gate> {
+    let identity = RunAuthority::new("test-2").unwrap().issue(NodeId(1)).unwrap();
+    let bootstrap = Bootstrap {
+        node: NodeId(1),
+        node_count: 3,
+        identity: identity.clone(),
+        listen: None,
+        is_all_local: true,
+        first_core: None,
+        threads_on_host: 1000,
+        cpu_share: 1.0,
+        memory_bytes: None,
+        always_pup: false,
+        kernel_arguments: Vec::new(),
+    };
+    let gate = Arc::new(Gate::new(Arc::new(ProgramTable::default()), bootstrap));
+    let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
+    let here = SocketAddr::from(([127, 0, 0, 1], 0));
+    let fabric = QuicFabric::bind(here, &identity, NodeId(1), receiver, LinkSettings::default()).unwrap();
+    assert!(gate.fabric.set(fabric).is_ok());
+    gate
+}
+
+fn welcome() -> Control {
+    let entry =
+        |(name, pe_count): (&str, u32)| NodeEntry { name: name.into(), address: String::new(), pe_count };
+    let nodes = [("launcher", 0), ("a", 2), ("b", 1)].map(entry).to_vec();
+    let table = ClusterTable { run_id: "test-2".into(), nodes };
+    let fingerprint = fingerprint(&ProgramTable::default().lines());
+    Control::Membership(MembershipMessage::Welcome { wire_version: WIRE_VERSION, fingerprint, table })
+}
+
+fn give(gate: &Gate, from: u16, header: &Header) {
+    gate.receive(NodeId(from), Class::Control, encode(header, Default::default()));
+}
+
+fn with_network(test: impl FnOnce()) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { test() });
+}
+
+fn refusal(gate: &Gate) -> &str {
+    assert!(gate.node.get().is_none());
+    gate.refusal.get().map_or("", String::as_str)
+}
+
+#[test]
+fn work_before_the_welcome_ends_the_node_and_names_the_sender() {
+    with_network(|| {
+        let gate = gate();
+        give(&gate, 2, &Header::Spread { root: NodeId(2), what: Spread::InitOver(true) });
+        assert_eq!(
+            refusal(&gate),
+            "node 2 sent node 1 a message that it refuses: it is work before the launcher's welcome"
+        );
+        give(&gate, 0, &Header::Control(welcome()));
+        assert!(gate.node.get().is_none(), "it is ending");
+    });
+}
+
+#[test]
+fn garbage_and_a_welcome_from_another_node_are_refused() {
+    with_network(|| {
+        let pretended = gate();
+        give(&pretended, 2, &Header::Control(welcome()));
+        assert!(refusal(&pretended).contains("node 2 speaks as if it were the launcher"));
+        let garbled = gate();
+        let garbage = Frame { body: vec![0xff; 9].into(), attachments: Vec::new() };
+        garbled.receive(NodeId::LAUNCHER, Class::Control, garbage);
+        assert!(refusal(&garbled).contains("node 0 sent node 1 a message that it refuses: its header"));
+    });
+}
+
+#[test]
+fn a_second_welcome_starts_nothing_again() {
+    with_network(|| {
+        let gate = gate();
+        give(&gate, 0, &Header::Control(welcome()));
+        assert!(gate.refusal.get().is_none());
+        let node = Arc::clone(gate.node.get().unwrap());
+        give(&gate, 0, &Header::Control(welcome()));
+        assert!(Arc::ptr_eq(&node, gate.node.get().unwrap()));
+        assert_eq!(gate.threads.lock().unwrap().len(), 2, "a thread for each PE");
+        node.stop_pes();
+        for thread in std::mem::take(&mut *gate.threads.lock().unwrap()) {
+            thread.join().unwrap();
+        }
+    });
+}

@@ -1,0 +1,359 @@
+//! What a link may bring: every sender, id, count and number is checked here before anything acts on it.
+//!
+//! A node of the run has proven who it is, not that it is sound: it may be broken, or taken over. What is refused
+//! ends the run with a sentence that names the sender. What a collection must say is checked as far as it
+//! is known here; a message that arrives before its collection is checked again by the PE that runs it.
+
+use super::multicast::MembersByPe;
+use super::{INIT_OVER, Node};
+use crate::codec::{Control, Header, Refusal, Spread, VariableKind};
+use crate::collection::Collection;
+use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader, Target};
+use crate::frame::Class;
+use crate::ids::{NodeId, PeId};
+use crate::monitor::wire::NodeSnapshot;
+use crate::object::ChareType;
+use crate::proto::membership::MembershipMessage;
+use crate::proto::tree::TreeOver;
+use std::sync::Arc;
+
+/// The longest time for which PEs can be told to measure their speed.
+const MEASURE_MAX_MS: u32 = 60_000;
+/// The longest name of an entry method or phase, bytes.
+const NAME_MAX_BYTES: usize = 1024;
+/// The longest sentence about a failure that is shown, in characters.
+const SENTENCE_MAX: usize = 2000;
+
+type Checked<T = ()> = Result<T, Refusal>;
+
+fn unknown<T>(what: impl Into<String>) -> Checked<T> {
+    Err(Refusal::Unknown(what.into()))
+}
+
+fn impossible<T>(what: impl Into<String>) -> Checked<T> {
+    Err(Refusal::Impossible(what.into()))
+}
+
+impl Node {
+    /// Checks what `from` sent in `class`.
+    pub(super) fn check(&self, from: NodeId, class: Class, header: &Header) -> Checked {
+        if from == self.id || from.0 >= self.topology.node_count() {
+            return unknown(format!("{from:?} as its sender"));
+        }
+        let is_control = match header {
+            Header::Control(_) | Header::Spread { what: Spread::InitOver(_), .. } => true,
+            Header::ToPe { .. } | Header::Spread { .. } | Header::Multicast { .. } => false,
+        };
+        // Control is read without back-pressure, so nothing else may come that way.
+        if is_control != (class == Class::Control) {
+            return impossible(format!("a message that does not belong on the {class:?} stream"));
+        }
+        match header {
+            Header::ToPe { pe, target, .. } => self.check_to_pe(from, *pe, target),
+            Header::Spread { root, what } => self.check_spread(from, *root, what),
+            Header::Multicast { collection, entry, members, .. } => {
+                self.check_multicast(*collection, *entry, members)
+            }
+            Header::Control(control) => self.check_control(from, control),
+        }
+    }
+
+    /// Checks a message to a section: what is for this node, and what it is to pass on.
+    fn check_multicast(&self, id: CollectionId, entry: u16, members: &MembersByPe) -> Checked {
+        for (pe, members) in members {
+            if !self.is_pe(*pe) || *pe == PeId::DRIVER {
+                return unknown(format!("{pe:?}"));
+            }
+            self.check_members(*pe, id, members, Some(entry))?;
+        }
+        Ok(())
+    }
+
+    fn check_to_pe(&self, from: NodeId, pe: PeId, target: &Target) -> Checked {
+        if !self.is_pe(pe) || self.topology.node_of(pe) != self.id {
+            return unknown(format!("{pe:?} on {:?}", self.id));
+        }
+        let is_slot = matches!(target, Target::Slot(_));
+        if is_slot != (pe == PeId::DRIVER) {
+            return impossible(format!("for {pe:?}, which takes no such message"));
+        }
+        match target {
+            Target::Element { collection, index, entry } => {
+                self.check_members(pe, *collection, std::slice::from_ref(index), Some(*entry)).map(|_| ())
+            }
+            Target::Section { collection, members, entry } => {
+                self.check_members(pe, *collection, members, Some(*entry)).map(|_| ())
+            }
+            // That the element is there already is said by the PE, in the user's terms.
+            Target::Insert { collection, index } => {
+                self.check_members(pe, *collection, std::slice::from_ref(index), None).map(|_| ())
+            }
+            Target::Partial(header) => self.check_partial(from, header),
+            Target::Relay(callback) => self.check_callback(callback),
+            Target::Measure { kernel, budget_ms } => {
+                only_launcher(from, "an order to measure speeds")?;
+                if usize::from(*kernel) >= self.program.kernels.len() {
+                    return unknown(format!("kernel {kernel}"));
+                }
+                let is_short = *budget_ms <= MEASURE_MAX_MS;
+                if is_short { Ok(()) } else { impossible(format!("an order to measure for {budget_ms} ms")) }
+            }
+            Target::NameHeld => only_launcher(from, "a question for messages that wait"),
+            Target::Slot(_) => Ok(()),
+            Target::All { .. } | Target::Create(_) | Target::Stop => {
+                impossible("an order that a node gives its own PEs only")
+            }
+        }
+    }
+
+    /// Checks that the elements live on `pe` and have that entry method; the collection, if it is known here.
+    fn check_members(
+        &self,
+        pe: PeId,
+        id: CollectionId,
+        members: &[ElementIndex],
+        entry: Option<u16>,
+    ) -> Checked<Option<Arc<Collection>>> {
+        let (chare_type, collection) = self.kind_of(id)?;
+        check_entry(chare_type, entry)?;
+        let is_home = |index: &ElementIndex| match &collection {
+            Some(known) => known.pe_of(*index) == Some(pe),
+            // A single chare's index begins with the PE that made it.
+            None => id.as_singles().is_none() || self.is_pe(PeId(index.0[0])),
+        };
+        match members.iter().find(|index| !is_home(index)) {
+            Some(index) => {
+                unknown(format!("element {index:?} of {} on {pe:?}", chare_type.map_or("?", |t| t.name)))
+            }
+            None => Ok(collection),
+        }
+    }
+
+    /// Checks the parts of a reduction: they come up the tree, or from a node with members of the section.
+    fn check_partial(&self, from: NodeId, header: &PartialHeader) -> Checked {
+        let (chare_type, collection) = self.array(header.collection)?;
+        if let Some(known) = chare_type
+            && usize::from(header.reducer) >= known.reducers.len()
+        {
+            return unknown(format!("reduction {} of {}", header.reducer, known.name));
+        }
+        let values = header.parts.len() as u64;
+        let is_whole = if header.ordered { values == header.count } else { values == 1 };
+        if header.count == 0 || !is_whole {
+            return impossible(format!("{values} values of a reduction for {} elements", header.count));
+        }
+        if let Some((pe, _)) = header.then.iter().find(|(pe, _)| !self.is_pe(*pe) || *pe == PeId::DRIVER) {
+            return unknown(format!("{pe:?} on the way of a reduction"));
+        }
+        if header.then.len() > self.topology.node_count() as usize {
+            return impossible("a part of a reduction that goes in a circle");
+        }
+        if header.section == 0 {
+            let members: Vec<NodeId> = self.topology.compute_nodes().collect();
+            let above = members.first().and_then(|root| TreeOver::new(&members, *root)?.parent(from));
+            if above != Some(self.id) {
+                return impossible("a part of a reduction that is not for this node");
+            }
+            if let Some(known) = collection.filter(|c| header.count > c.len()) {
+                return impossible(format!("{} of {} elements in a reduction", header.count, known.len()));
+            }
+        } else {
+            self.check_id(CollectionId(header.section))?;
+        }
+        self.check_callback(&header.callback)
+    }
+
+    /// Checks a callback that came by a link, or inside a message.
+    pub(crate) fn check_callback(&self, callback: &CallbackTarget) -> Checked {
+        match *callback {
+            CallbackTarget::Ignore | CallbackTarget::Slot(_) => Ok(()),
+            CallbackTarget::Element { collection, index, entry, home } => {
+                let (chare_type, known) = self.kind_of(collection)?;
+                check_entry(chare_type, Some(entry))?;
+                let has_place = match (home, known) {
+                    (Some(home), _) => home != PeId::DRIVER && self.is_pe(home),
+                    (None, Some(known)) => known.linear(index).is_some(),
+                    (None, None) => collection.as_singles().is_none(),
+                };
+                if has_place { Ok(()) } else { unknown(format!("element {index:?} for a callback")) }
+            }
+            CallbackTarget::All { collection, entry } => check_entry(self.array(collection)?.0, Some(entry)),
+        }
+    }
+
+    fn check_spread(&self, from: NodeId, root: NodeId, what: &Spread) -> Checked {
+        let members: Vec<NodeId> = self.topology.compute_nodes().collect();
+        let Some(tree) = TreeOver::new(&members, root) else {
+            return unknown(format!("{root:?} as the root of a tree"));
+        };
+        let is_first = members.first() == Some(&root);
+        let above = match self.id {
+            // It is no part of the tree; the root itself tells it what its driver may be handed.
+            NodeId::LAUNCHER => {
+                matches!(what, Spread::Collection(_) | Spread::Variable { .. }).then_some(root)
+            }
+            // What the launcher spreads begins at the first node.
+            me if me == root => is_first.then_some(NodeId::LAUNCHER),
+            me => tree.parent(me),
+        };
+        if above != Some(from) {
+            return impossible(format!("a broadcast that begins at {root:?} and comes from {from:?}"));
+        }
+        let begins_at_root = |origin: PeId| {
+            let is_ours = if origin == PeId::DRIVER { is_first } else { self.is_node_of(root, origin) };
+            if is_ours { Ok(()) } else { impossible(format!("in the name of {origin:?}")) }
+        };
+        match what {
+            Spread::Envelope { target: Target::All { collection, entry }, .. } => {
+                check_entry(self.array(*collection)?.0, Some(*entry))
+            }
+            Spread::Envelope { .. } => impossible("a broadcast that is not for all elements"),
+            Spread::Collection(collection) => {
+                begins_at_root(self.check_id(collection.id)?)?;
+                self.check_collection(collection)
+            }
+            Spread::Variable { id, kind, origin, acknowledge } => {
+                let creator = self.check_id(CollectionId(*id))?;
+                begins_at_root(*origin)?;
+                if *kind == VariableKind::Once && creator != *origin {
+                    return impossible(format!("{origin:?} sets a variable that {creator:?} made"));
+                }
+                match acknowledge {
+                    Some(node) if *node != self.topology.node_of(*origin) => unknown(format!("{node:?}")),
+                    _ => Ok(()),
+                }
+            }
+            Spread::InitOver(_) if is_first => Ok(()),
+            Spread::InitOver(_) => impossible("the end of initialisation, which the launcher alone says"),
+        }
+    }
+
+    fn check_collection(&self, collection: &Collection) -> Checked {
+        if usize::from(collection.chare_type) >= self.program.chare_types.len() {
+            return unknown(format!("chare type {}", collection.chare_type));
+        }
+        if self.collections.contains_key(&collection.id) {
+            return impossible(format!("{:?} a second time", collection.id));
+        }
+        collection.check(self.topology.pe_count()).map_err(|error| Refusal::Impossible(error.to_string()))
+    }
+
+    fn check_control(&self, from: NodeId, control: &Control) -> Checked {
+        self.check_roles(from, control)?;
+        match control {
+            Control::Snapshot(snapshot) | Control::Answer(_, snapshot) => self.check_snapshot(from, snapshot),
+            Control::LinkLost(peer, _) if peer.0 >= self.topology.node_count() => {
+                unknown(format!("{peer:?}"))
+            }
+            Control::VariableSet(INIT_OVER) => Ok(()),
+            Control::VariableSet(id) | Control::Collect(id) | Control::Collected(id) => {
+                self.check_id(CollectionId(*id)).map(|_| ())
+            }
+            Control::Speed(pe, rate) => {
+                let is_sane = rate.is_finite() && *rate >= 0.0 && self.is_node_of(from, *pe);
+                if is_sane { Ok(()) } else { impossible(format!("a speed of {rate} of {pe:?}")) }
+            }
+            Control::Speeds(speeds) => {
+                let are_sane = speeds.iter().all(|speed| speed.is_finite() && *speed > 0.0);
+                let is_complete = speeds.len() == self.topology.pe_count() as usize;
+                if are_sane && is_complete { Ok(()) } else { impossible("not a speed above 0 for each PE") }
+            }
+            Control::Phase(phase) if phase.name.len() > NAME_MAX_BYTES => {
+                impossible(format!("a name of {} bytes", phase.name.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Some things only the launcher may say, and some only the launcher may be told.
+    fn check_roles(&self, from: NodeId, control: &Control) -> Checked {
+        match control {
+            // There is no node before its welcome, and no launcher that gets one.
+            Control::Membership(MembershipMessage::Welcome { .. }) => impossible("a second welcome"),
+            Control::Ask(_) => only_launcher(from, "a request for counters"),
+            Control::Speeds(_) => only_launcher(from, "a list of speeds"),
+            Control::Collect(_) => only_launcher(from, "a request for sums"),
+            Control::End => only_launcher(from, "the end of the run"),
+            Control::Quiescence(_) | Control::VariableSet(_) => Ok(()),
+            Control::Membership(_)
+            | Control::Snapshot(_)
+            | Control::Answer(..)
+            | Control::Fault(_)
+            | Control::LinkLost(..)
+            | Control::Speed(..)
+            | Control::Collected(_)
+            | Control::Phase(_) => {
+                let is_launcher = self.id == NodeId::LAUNCHER;
+                if is_launcher { Ok(()) } else { impossible("for the launcher") }
+            }
+        }
+    }
+
+    fn check_snapshot(&self, from: NodeId, snapshot: &NodeSnapshot) -> Checked {
+        let numbers = snapshot.pes.iter().map(|pe| pe.pe);
+        let is_whole = snapshot.node == from.0 && numbers.eq(self.topology.pes(from));
+        if !is_whole || snapshot.pes.iter().any(|pe| pe.entry.len() > NAME_MAX_BYTES) {
+            return impossible("counters that are not those of its PEs");
+        }
+        Ok(())
+    }
+
+    /// Checks the identity of a collection, section or variable; who made it.
+    pub(crate) fn check_id(&self, id: CollectionId) -> Checked<PeId> {
+        match id.creator().filter(|creator| self.is_pe(*creator)) {
+            Some(creator) => Ok(creator),
+            None => unknown(format!("{id:?}")),
+        }
+    }
+
+    /// The chare type of a collection and its description, as far as they are known here.
+    fn kind_of(&self, id: CollectionId) -> Checked<(Option<&ChareType>, Option<Arc<Collection>>)> {
+        let collection = self.collection(id);
+        let Some(chare_type) = id.as_singles().or(collection.as_ref().map(|c| c.chare_type)) else {
+            self.check_id(id)?;
+            return Ok((None, None));
+        };
+        match self.program.chare_types.get(usize::from(chare_type)) {
+            Some(known) => Ok((Some(known), collection)),
+            None => unknown(format!("chare type {chare_type}")),
+        }
+    }
+
+    /// The same for a collection that is not the single chares of a type.
+    fn array(&self, id: CollectionId) -> Checked<(Option<&ChareType>, Option<Arc<Collection>>)> {
+        match id.as_singles() {
+            Some(_) => impossible("for single chares, where only an array or group can be"),
+            None => self.kind_of(id),
+        }
+    }
+
+    fn is_pe(&self, pe: PeId) -> bool {
+        pe == PeId::DRIVER || pe.0 < self.topology.pe_count()
+    }
+
+    fn is_node_of(&self, node: NodeId, pe: PeId) -> bool {
+        self.topology.pes(node).contains(&pe.0)
+    }
+}
+
+fn only_launcher(from: NodeId, what: &str) -> Checked {
+    if from == NodeId::LAUNCHER {
+        Ok(())
+    } else {
+        impossible(format!("{what}, which only the launcher sends"))
+    }
+}
+
+fn check_entry(chare_type: Option<&ChareType>, entry: Option<u16>) -> Checked {
+    match (chare_type, entry) {
+        (Some(known), Some(entry)) if usize::from(entry) >= known.entries.len() => {
+            unknown(format!("entry method {entry} of {}", known.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A sentence of another node as it can be shown: not endless, and without what would move a terminal's cursor.
+pub(super) fn plain(sentence: &str) -> String {
+    sentence.chars().take(SENTENCE_MAX).map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+}

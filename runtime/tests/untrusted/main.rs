@@ -1,0 +1,204 @@
+//! Nothing that comes by a link is trusted: random and mutated frames against the codec and against nodes at
+//! work, and each refusal by name. No input makes anything panic, hang or take a lot of memory.
+
+mod program;
+mod refusals;
+mod run;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use program::pack;
+use run::{Run, Sent};
+use runtime::codec::{Control, Header, Spread, decode, encode};
+use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, Target};
+use runtime::frame::{Class, Frame, Receiver as _};
+use runtime::ids::{NodeId, PeId};
+use runtime::proto::sim::Random;
+use std::sync::{Mutex, Once};
+
+/// Frames thrown at each thing under test.
+const INPUTS: u64 = 10_000;
+/// How much memory this process may take above what it has at the start of a test.
+const ROOM_BYTES: u64 = 256 << 20;
+
+/// Where something panicked that must not.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// From here on a huge allocation aborts the test, and panics are written down, also those that a PE catches.
+fn watch_over_memory_and_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let used = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
+        let used_kib: u64 = used.split_whitespace().next().unwrap().parse().unwrap();
+        let (_, hard) = getrlimit(Resource::RLIMIT_DATA).unwrap();
+        setrlimit(Resource::RLIMIT_DATA, (used_kib << 10) + ROOM_BYTES, hard).unwrap();
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICS.lock().unwrap_or_else(|e| e.into_inner()).push(info.to_string());
+            usual(info);
+        }));
+    });
+}
+
+fn assert_no_panics() {
+    let panics = PANICS.lock().unwrap_or_else(|e| e.into_inner());
+    assert!(panics.is_empty(), "{panics:#?}");
+}
+
+/// Frames that a sound run sends, and some of the kinds that it had no reason for.
+fn sound_frames() -> Vec<Sent> {
+    let mut run = Run::new();
+    run.listen();
+    let made = run.begin(30);
+    let slots = run.calm();
+    assert_eq!(slots.len() as u64, made.slots, "{slots:?}");
+    assert_eq!((slots[&1], slots[&3]), (20 * 3, 20 * 3), "a sum over all elements");
+    run.nodes[1].publish();
+    let mut frames = run.heard();
+    run.end();
+    // Most are words of the search for rest, all alike; a few suffice.
+    let is_probe =
+        |sent: &Sent| matches!(decode(sent.frame.clone()), Ok((Header::Control(Control::Quiescence(_)), _)));
+    let (probes, others): (Vec<Sent>, Vec<Sent>) = frames.drain(..).partition(is_probe);
+    frames.extend(others.into_iter().chain(probes.into_iter().take(12)));
+    let element = CallbackTarget::Element {
+        collection: made.cells,
+        index: ElementIndex([1, 1, 0]),
+        entry: program::ADD,
+        home: None,
+    };
+    let rare = [
+        (Class::Control, Header::Control(Control::Fault("a sentence".into()))),
+        (Class::Control, Header::Control(Control::LinkLost(NodeId(2), "why".into()))),
+        (Class::Control, Header::Control(Control::Speed(PeId(1), 2.5))),
+        (Class::Control, Header::Control(Control::End)),
+        (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Relay(element) }),
+        (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Stop }),
+        (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Create(made.cells) }),
+        (Class::Control, Header::Spread { root: NodeId(1), what: Spread::InitOver(false) }),
+    ];
+    frames.extend(rare.into_iter().flat_map(|(class, header)| {
+        let frame = encode(&header, pack(&1u64));
+        [0, 1, 2].map(|to| Sent { from: NodeId((to + 1) % 3), to: NodeId(to), class, frame: frame.clone() })
+    }));
+    frames
+}
+
+/// A frame that is random, or made from a sound one.
+fn hostile(random: &mut Random, sound: &[Sent]) -> Sent {
+    let pick = usize::try_from(random.below(sound.len() as u64)).unwrap();
+    let mut sent = sound[pick].clone();
+    let body = if random.below(8) == 0 { random.bytes(200) } else { random.mutated(&sent.frame.body) };
+    sent.frame = Frame { body: body.into(), attachments: sent.frame.attachments };
+    if random.below(4) == 0 {
+        sent.from = random.node(6);
+    }
+    if random.below(8) == 0 {
+        sent.class = random.class();
+    }
+    if random.below(8) == 0 {
+        sent.to = random.node(4);
+    }
+    sent
+}
+
+#[test]
+fn frames_of_any_content_decode_or_are_refused() {
+    watch_over_memory_and_panics();
+    let (mut random, sound) = (Random::new(21), sound_frames());
+    let mut decoded = 0;
+    for _ in 0..INPUTS {
+        let frame = hostile(&mut random, &sound).frame;
+        let whole = frame.body.clone();
+        let Ok((header, payload)) = decode(frame) else { continue };
+        decoded += 1;
+        assert!(whole.ends_with(&payload.body), "what is left over is the payload");
+        let again = encode(&header, Packed::default()).body;
+        let (same, _) =
+            decode(Frame { body: again, attachments: Vec::new() }).expect("what was decoded encodes");
+        assert_eq!(format!("{header:?}"), format!("{same:?}"));
+    }
+    assert!(decoded > INPUTS / 10, "{decoded} decoded");
+}
+
+/// Announced lengths are believed only as far as there are bytes.
+#[test]
+fn announced_lengths_cost_nothing() {
+    watch_over_memory_and_panics();
+    let header = Header::Control(Control::Speeds(Vec::new()));
+    let mut body = encode(&header, Packed::default()).body.to_vec();
+    let length_at = body.len() - 1;
+    for length in
+        [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0xff; 9], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01]]
+    {
+        body.truncate(length_at);
+        body.extend_from_slice(length);
+        assert!(decode(Frame { body: body.clone().into(), attachments: Vec::new() }).is_err());
+    }
+}
+
+/// Nodes with a program under way take hostile frames, in bursts; then their PEs must still end.
+#[test]
+fn nodes_at_work_survive_what_they_are_sent() {
+    watch_over_memory_and_panics();
+    const BURST: u64 = 100;
+    let (mut random, sound) = (Random::new(22), sound_frames());
+    let (mut failed, mut sentences) = (0, std::collections::BTreeSet::new());
+    for _ in 0..INPUTS / BURST {
+        let mut run = Run::new();
+        run.begin(u32::MAX);
+        for _ in 0..BURST {
+            let Sent { from, to, class, frame } = hostile(&mut random, &sound);
+            run.nodes[to.as_usize()].receive(from, class, frame);
+        }
+        let mut has_failed = false;
+        while let Ok(event) = run.launcher.try_recv() {
+            if let runtime::node::LauncherEvent::Fault(_, sentence) = event {
+                has_failed = true;
+                sentences.insert(sentence.split(':').next().unwrap_or_default().to_string());
+            }
+        }
+        failed += u64::from(has_failed);
+        run.end();
+        assert_no_panics();
+    }
+    assert_eq!(failed, INPUTS / BURST, "each burst holds frames that must be refused");
+    assert!(
+        sentences.iter().any(|s| s.starts_with("node 3 sent node 1 a message that it refuses")),
+        "{sentences:#?}"
+    );
+}
+
+/// Messages whose target is right and whose content is not, for entry methods, constructors and reductions.
+#[test]
+fn payloads_of_any_content_end_as_errors() {
+    watch_over_memory_and_panics();
+    let (mut random, sound) = (Random::new(23), sound_frames());
+    let work: Vec<&Sent> = sound.iter().filter(|sent| sent.class != Class::Control).collect();
+    let mut run = Run::new();
+    run.begin(0);
+    for number in 0..INPUTS {
+        let sent = work[usize::try_from(random.below(work.len() as u64)).unwrap()];
+        let Ok((header, payload)) = decode(sent.frame.clone()) else { panic!("a sound frame") };
+        if matches!(header, Header::Spread { what: Spread::Collection(_), .. }) {
+            continue;
+        }
+        let body = if number % 4 == 0 { random.bytes(64) } else { random.mutated(&payload.body) };
+        let frame = encode(&header, Packed { body: body.into(), attachments: Vec::new() });
+        run.nodes[sent.to.as_usize()].receive(sent.from, sent.class, frame);
+    }
+    let sentence = (0..INPUTS).find_map(|_| run.next_result().err()).expect("the first garbage ends the run");
+    assert!(sentence.contains("failed: ") || sentence.contains("went wrong"), "{sentence}");
+    run.end();
+    assert_no_panics();
+}
+
+#[test]
+fn collection_ids_name_their_maker() {
+    let mut random = Random::new(24);
+    for _ in 0..INPUTS {
+        let (creator, serial) = (PeId((random.bits() >> 32) as u32), (random.bits() >> 33) as u32);
+        assert_eq!(CollectionId::made_by(creator, serial).creator(), Some(creator));
+        assert_eq!(CollectionId(random.below(1 << 63)).creator(), None);
+    }
+}

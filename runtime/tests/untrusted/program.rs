@@ -1,0 +1,278 @@
+//! A small program on the runtime alone, with all that can be under way between nodes: arrays, a deferred
+//! array, a group, single chares, sections, reductions of both kinds, and every kind of shared variable.
+
+use runtime::codec::VariableKind;
+use runtime::collection::Placement;
+use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, Payload, Target, Value};
+use runtime::ids::PeId;
+use runtime::monitor::wire::Phase;
+use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, Undelivered};
+use runtime::pe::Pe;
+use runtime::pe::combine::Contribution;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Entry methods of a cell, in their order.
+pub(crate) const ADD: u16 = 0;
+pub(crate) const PASS: u16 = 1;
+pub(crate) const ASK: u16 = 2;
+pub(crate) const MEET: u16 = 3;
+pub(crate) const SHARE: u16 = 4;
+const ENTRIES: &[&str] = &["Add", "Pass", "Ask", "Meet", "Share"];
+
+/// Goes from element to element.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Pass {
+    pub(crate) hops: u32,
+    pub(crate) done: CallbackTarget,
+}
+
+/// Makes all elements contribute what they hold.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Ask {
+    pub(crate) is_ordered: bool,
+    pub(crate) done: CallbackTarget,
+}
+
+/// Makes the members of a section contribute.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Meet {
+    pub(crate) section: u64,
+    pub(crate) members: Vec<ElementIndex>,
+    pub(crate) done: CallbackTarget,
+}
+
+/// Reads and changes variables.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Share {
+    pub(crate) readonly: u64,
+    pub(crate) monotonic: u64,
+    pub(crate) sum: u64,
+    pub(crate) done: CallbackTarget,
+}
+
+pub(crate) fn table() -> ProgramTable {
+    let cell = |name| ChareType { name, entries: ENTRIES, dimensions: 1, reducers: vec![SUM], new_store };
+    ProgramTable {
+        name: "cells".into(),
+        version: "1".into(),
+        chare_types: vec![cell("Cell"), cell("Office")],
+        kernels: Vec::new(),
+    }
+}
+
+const SUM: Reducer = Reducer { name: "Sum", combine: add, pack: pack_sum, unpack: unpack_sum };
+
+fn add(into: &mut Value, other: Value) {
+    if let (Some(into), Ok(other)) = (into.downcast_mut::<u64>(), other.downcast::<u64>()) {
+        *into = into.wrapping_add(*other);
+    }
+}
+
+fn pack_sum(value: &Value) -> Packed {
+    value.downcast_ref::<u64>().map(pack).unwrap_or_default()
+}
+
+fn unpack_sum(packed: &Packed) -> Result<Value, PupError> {
+    Ok(Box::new(unpack::<u64>(packed)?))
+}
+
+pub(crate) fn pack<T: Serialize>(value: &T) -> Packed {
+    Packed { body: postcard::to_stdvec(value).unwrap().into(), attachments: Vec::new() }
+}
+
+pub(crate) fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
+    let wrong = |e: postcard::Error| PupError { expected: std::any::type_name::<T>(), reason: e.to_string() };
+    postcard::from_bytes(&packed.body).map_err(wrong)
+}
+
+fn open<T: DeserializeOwned>(payload: &Payload) -> Result<T, PupError> {
+    match payload {
+        Payload::Packed(packed) => unpack(packed),
+        Payload::Value(_) => Err(PupError { expected: "bytes", reason: "a value was moved".into() }),
+    }
+}
+
+/// Elements of one collection on one PE: each holds a number.
+struct Cells {
+    id: CollectionId,
+    cells: BTreeMap<ElementIndex, Cell>,
+}
+
+#[derive(Default)]
+struct Cell {
+    number: u64,
+    sequence: u32,
+    meetings: BTreeMap<u64, u32>,
+}
+
+fn new_store(id: CollectionId) -> Box<dyn Store> {
+    Box::new(Cells { id, cells: BTreeMap::new() })
+}
+
+impl Store for Cells {
+    fn deliver(
+        &mut self,
+        index: ElementIndex,
+        entry: u16,
+        payload: Payload,
+        pe: &mut Pe,
+    ) -> Result<(), Undelivered> {
+        let id = self.id;
+        let Some(cell) = self.cells.get_mut(&index) else { return Err(Undelivered::Missing(payload)) };
+        cell.run(id, index, entry, &payload, pe).map_err(Undelivered::Bad)
+    }
+
+    fn deliver_all(&mut self, entry: u16, packed: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
+        for (&index, cell) in &mut self.cells {
+            cell.run(self.id, index, entry, &Payload::Packed(packed.clone()), pe)?;
+        }
+        Ok(self.cells.len() as u64)
+    }
+
+    fn insert(&mut self, index: ElementIndex, init: Payload, _: &mut Pe) -> Result<(), PupError> {
+        let cell = Cell { number: open(&init)?, ..Cell::default() };
+        match self.cells.insert(index, cell) {
+            None => Ok(()),
+            Some(_) => Err(PupError { expected: "a new element", reason: "it was inserted twice".into() }),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.cells.len()
+    }
+}
+
+impl Cell {
+    fn run(
+        &mut self,
+        id: CollectionId,
+        index: ElementIndex,
+        entry: u16,
+        payload: &Payload,
+        pe: &mut Pe,
+    ) -> Result<(), PupError> {
+        match entry {
+            ADD => self.number = self.number.wrapping_add(open(payload)?),
+            PASS => pass(id, index, open(payload)?, pe),
+            ASK => self.ask(id, index, &open(payload)?, pe),
+            MEET => self.meet(id, index, &open(payload)?, pe),
+            SHARE => share(&open(payload)?, pe)?,
+            other => return Err(PupError { expected: "an entry method", reason: format!("not {other}") }),
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, id: CollectionId, index: ElementIndex, ask: &Ask, pe: &mut Pe) {
+        let Some(linear) = pe.collection(id).and_then(|c| c.linear(index)) else { return };
+        self.sequence = self.sequence.wrapping_add(1);
+        pe.contribute(Contribution {
+            collection: id,
+            section: None,
+            sequence: self.sequence - 1,
+            reducer: 0,
+            callback: ask.done,
+            is_ordered: ask.is_ordered,
+            linear,
+            value: Box::new(self.number),
+        });
+    }
+
+    fn meet(&mut self, id: CollectionId, index: ElementIndex, meet: &Meet, pe: &mut Pe) {
+        let Some(linear) = meet.members.iter().position(|member| *member == index) else { return };
+        let Some(plan) = pe.section_plan(meet.section, id, &meet.members) else { return };
+        let sequence = self.meetings.entry(meet.section).or_default();
+        *sequence = sequence.wrapping_add(1);
+        pe.contribute(Contribution {
+            collection: id,
+            section: Some(plan),
+            sequence: *sequence - 1,
+            reducer: 0,
+            callback: meet.done,
+            is_ordered: true,
+            linear: linear as u64,
+            value: Box::new(self.number),
+        });
+    }
+}
+
+fn pass(id: CollectionId, index: ElementIndex, message: Pass, pe: &mut Pe) {
+    if message.hops == 0 {
+        return pe.reply(message.done, |_| Payload::Packed(pack(&u64::from(index.0[0]))));
+    }
+    let Some(known) = pe.collection(id) else { return };
+    let next = known.index_at((known.linear(index).unwrap_or_default() + 1) % known.len());
+    let message = Pass { hops: message.hops - 1, ..message };
+    pe.send_element(id, next, PASS, 0, |_| Payload::Packed(pack(&message)));
+}
+
+fn share(message: &Share, pe: &mut Pe) -> Result<(), PupError> {
+    let node = std::sync::Arc::clone(pe.node());
+    let less = |a: &u64, b: &u64| a < b;
+    let read = node.variables().read(message.readonly, unpack::<u64>, |_, _| false)?;
+    if node.variables().improve(message.monotonic, u64::from(100 - pe.id().0 % 100), unpack, less)? {
+        let best = pack(&u64::from(100 - pe.id().0 % 100));
+        node.set_variable(message.monotonic, VariableKind::Monotonic, pe.id(), best, false);
+    }
+    node.variables().add(message.sum, Box::new(1u64), add, pack_sum);
+    node.phase(Phase { name: "sharing".into(), done: 1, total: 2 });
+    let once = pe.fresh_id().0;
+    pe.set_write_once(once, pack(&7u64), message.done, || Payload::Packed(pack(&read.map_or(0, |v| *v))));
+    Ok(())
+}
+
+/// What the driver has made.
+pub(crate) struct Made {
+    pub(crate) cells: CollectionId,
+    pub(crate) slots: u64,
+}
+
+/// Sets everything going: after it has calmed down, `slots` results have come, one for each slot from 1.
+pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
+    let node = std::sync::Arc::clone(main.node());
+    let pes = node.topology().pe_count();
+    let cyclic = Placement::Cyclic { pe_count: pes };
+    let bounds: Vec<u64> = (0..=u64::from(pes)).collect();
+    let cells = main.create(0, [4, 5, 1], cyclic.clone(), Some(pack(&3u64))).unwrap();
+    let office = main.create(1, [pes, 1, 1], Placement::Bounds(bounds), Some(pack(&1u64))).unwrap();
+    let explicit = Placement::Explicit((0..6).map(|i| PeId(i % pes)).collect());
+    let late = main.create(0, [6, 1, 1], explicit, None).unwrap();
+    let mut slots = 0..;
+    let mut done = || CallbackTarget::Slot(slots.next().unwrap_or_default() + 1);
+    for is_ordered in [false, true, false] {
+        main.broadcast(cells, ASK, 0, pack(&Ask { is_ordered, done: done() }));
+        main.broadcast(office, ASK, -3, pack(&Ask { is_ordered, done: done() }));
+    }
+    main.broadcast(late, ASK, 0, pack(&Ask { is_ordered: true, done: done() }));
+    for i in 0..6 {
+        main.insert(late, ElementIndex([i, 0, 0]), |_| Payload::Packed(pack(&u64::from(i))));
+    }
+    for i in 0..4 {
+        let index = ElementIndex([i, i, 0]);
+        let callback = CallbackTarget::Element { collection: cells, index, entry: ADD, home: None };
+        let pass = |hops, done| Payload::Packed(pack(&Pass { hops, done }));
+        main.send_element(cells, index, PASS, 0, |_| pass(hops, callback));
+        let place = CallbackTarget::All { collection: late, entry: ADD };
+        main.send_element(cells, index, PASS, 1, |_| pass(3, place));
+        main.send_element(cells, index, ADD, 7, |_| Payload::Packed(pack(&9u64)));
+    }
+    let members: Vec<ElementIndex> = [[0, 1, 0], [1, 4, 0], [3, 2, 0], [3, 3, 0]].map(ElementIndex).to_vec();
+    let meet = Meet { section: main.fresh_id().0, members: members.clone(), done: done() };
+    main.multicast(cells, &members, MEET, 0, &pack(&meet)).unwrap();
+    let single = main.fresh_single();
+    let singles = CollectionId::singles(1);
+    let insert = Target::Insert { collection: singles, index: single };
+    main.send_to(PeId(pes - 1), insert, 0, |_| Payload::Packed(pack(&5u64)));
+    let [readonly, monotonic, sum] = [main.fresh_id().0, main.fresh_id().0, main.fresh_id().0];
+    node.set_variable(readonly, VariableKind::Once, PeId::DRIVER, pack(&11u64), true);
+    main.broadcast(office, SHARE, 0, pack(&Share { readonly, monotonic, sum, done: CallbackTarget::Ignore }));
+    let share = Share { readonly, monotonic, sum, done: done() };
+    let target = Target::Element { collection: singles, index: single, entry: SHARE };
+    main.send_to(PeId(pes - 1), target, 0, |_| Payload::Packed(pack(&share)));
+    node.ask_all(1);
+    node.collect_all(sum);
+    node.set_speeds((1..=pes).map(|pe| 1.0 / f64::from(pe)).collect());
+    node.set_init_over(true);
+    Made { cells, slots: 9 }
+}
