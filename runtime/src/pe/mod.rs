@@ -6,6 +6,7 @@ pub mod inbox;
 pub mod queue;
 pub mod scheduler;
 pub mod section;
+mod share;
 
 use crate::codec::{Header, Refusal, Spread, VariableKind, encode};
 use crate::collection::{Collection, CollectionError, Placement};

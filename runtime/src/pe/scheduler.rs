@@ -1,6 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 use super::Pe;
+use super::share::Share;
 use crate::codec::{Control, Refusal};
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
@@ -22,8 +23,6 @@ use std::time::Duration;
 const SLEEP: Duration = Duration::from_millis(100);
 /// A speed is the median over so many stretches of time: a hiccup of the machine spoils one, not the result.
 const WINDOWS: u32 = 7;
-/// A PE with a share of its core pays back in pieces of at least this long.
-const DEBT_MIN_NS: u64 = 2_000_000;
 
 /// Starts a thread for each PE of `node`, pinned to its core where the settings name enough cores.
 ///
@@ -63,7 +62,7 @@ pub struct Scheduler {
     shelves: FxHashMap<CollectionId, Shelf>,
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
-    debt_ns: u64,
+    share: Share,
 }
 
 struct Shelf {
@@ -80,7 +79,8 @@ impl Scheduler {
         let first = node.topology().pes(node.id()).start;
         let id = PeId(first + u32::try_from(rank).expect("a node has fewer than 2^32 PEs"));
         let pe = Pe::new(id, Arc::clone(node));
-        Self { pe, rank, shelves: FxHashMap::default(), early: FxHashMap::default(), debt_ns: 0 }
+        let share = Share::new(node.settings().cpu_share);
+        Self { pe, rank, shelves: FxHashMap::default(), early: FxHashMap::default(), share }
     }
 
     /// Runs until the node ends. To be called on the PE's own thread.
@@ -137,9 +137,9 @@ impl Scheduler {
             let name = &self.pe.node.program().name;
             self.pe.fail(format!("{what} on {:?} of {name} failed: {failure}", self.pe.id));
         }
-        if self.pe.node.settings().cpu_share < 1.0 {
-            self.debt_ns += self.owed_ns(self.pe.node.now_ns() - before_ns);
-            self.pay_back();
+        if !self.share.is_whole() {
+            self.share.worked(before_ns, self.pe.node.now_ns());
+            self.pay_back(Share::PIECE);
         }
         ControlFlow::Continue(())
     }
@@ -349,9 +349,15 @@ impl Scheduler {
         let node = Arc::clone(&self.pe.node);
         let Some(kernel) = node.program().kernels.get(usize::from(kernel)) else { return Ok(()) };
         let Payload::Packed(arguments) = arguments else { return Err(moved_broadcast()) };
+        let before_ns = node.now_ns();
+        self.switch(PeState::Init);
         let mut call = (kernel.prepare)(&arguments.body)?;
         call(); // first touch of memory and caches
+        self.share.worked(before_ns, node.now_ns());
+        self.pay_back(Duration::ZERO);
+        self.switch(PeState::Idle);
         node.measuring().wait();
+        self.share.rested(node.now_ns());
         self.switch(PeState::Init);
         let window = Duration::from_millis(u64::from(budget_ms)) / WINDOWS;
         let mut rates: Vec<f64> = (0..WINDOWS).map(|_| self.rate_over(window, &mut call)).collect();
@@ -364,31 +370,25 @@ impl Scheduler {
     fn rate_over(&mut self, window: Duration, call: &mut KernelCall) -> f64 {
         let node = Arc::clone(&self.pe.node);
         let (start, mut units) = (node.now(), 0.0);
-        loop {
+        while node.now().saturating_sub(start) < window {
             let before_ns = node.now_ns();
             units += call();
-            self.debt_ns += self.owed_ns(node.now_ns() - before_ns);
-            self.pay_back();
-            let elapsed = node.now().saturating_sub(start);
-            if elapsed >= window {
-                return units / elapsed.as_secs_f64();
-            }
+            self.share.worked(before_ns, node.now_ns());
+            self.pay_back(Share::PIECE);
         }
+        // A rest that is paid later would belong to this stretch all the same.
+        self.pay_back(Duration::ZERO);
+        units / node.now().saturating_sub(start).as_secs_f64()
     }
 
-    fn owed_ns(&self, worked_ns: u64) -> u64 {
-        let share = self.pe.node.settings().cpu_share;
-        if share >= 1.0 { 0 } else { (worked_ns as f64 * (1.0 / share - 1.0)) as u64 }
-    }
-
-    /// Sleeps for what is owed to the owner of the core.
-    fn pay_back(&mut self) {
-        if self.debt_ns < DEBT_MIN_NS {
-            return;
-        }
+    /// Sleeps for what is owed to the owner of the core, if that is at least `piece`.
+    fn pay_back(&mut self, piece: Duration) {
+        let Some(due) = self.share.due(piece) else { return };
+        let state = self.pe.account().state();
         self.switch(PeState::Idle);
-        std::thread::sleep(Duration::from_nanos(std::mem::take(&mut self.debt_ns)));
-        self.switch(PeState::Overhead);
+        std::thread::sleep(due);
+        self.share.rested(self.pe.node.now_ns());
+        self.switch(state);
     }
 
     fn enter(&self, chare_type: u16, entry: u16) {
@@ -468,3 +468,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
 }
+
+#[cfg(test)]
+mod tests;

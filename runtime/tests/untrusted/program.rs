@@ -53,7 +53,7 @@ pub(crate) struct Share {
 }
 
 pub(crate) fn table() -> ProgramTable {
-    let cell = |name| ChareType { name, entries: ENTRIES, dimensions: 1, reducers: vec![SUM], new_store };
+    let cell = |name| ChareType { name, entries: ENTRIES, dimensions: 2, reducers: vec![SUM], new_store };
     ProgramTable {
         name: "cells".into(),
         version: "1".into(),

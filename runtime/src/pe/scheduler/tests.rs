@@ -1,0 +1,36 @@
+//! One PE on the test's own thread.
+
+use super::*;
+use crate::envelope::Packed;
+use crate::node::NodeSettings;
+use crate::object::{Kernel, ProgramTable};
+use crate::topology::Topology;
+
+/// A node with one PE, which holds these envelopes and an order to stop.
+fn node_with(program: ProgramTable, settings: NodeSettings, targets: &[Target]) -> Arc<Node> {
+    let node = Node::new(NodeId(1), Topology::new(&[0, 1]), Arc::new(program), settings);
+    for target in targets.iter().chain([&Target::Stop]) {
+        let nothing = Payload::Packed(Packed::default());
+        node.push(PeId(0), Envelope::new(target.clone(), 0, nothing));
+    }
+    node
+}
+
+#[test]
+fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialising() {
+    let spin = || {
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_millis(1) {}
+        1.0
+    };
+    let kernel = Kernel { name: "spin".into(), prepare: Arc::new(move |_| Ok(Box::new(spin))) };
+    let program = ProgramTable { kernels: vec![kernel], ..ProgramTable::default() };
+    let settings = NodeSettings { cpu_share: 0.2, ..NodeSettings::default() };
+    let node = node_with(program, settings, &[Target::Measure { kernel: 0, budget_ms: 70 }]);
+    Scheduler::new(&node, 0).run();
+    let pe = &node.snapshot().pes[0];
+    assert!(pe.init_ns >= 8_000_000, "the warm-up and one call in each of seven windows: {pe:?}");
+    // Asleep for four times as long as it worked, and a little longer each time than asked for.
+    assert!(pe.idle_ns >= 4 * pe.init_ns - pe.init_ns / 4, "{pe:?}");
+    assert!(pe.idle_ns < 12 * pe.init_ns, "{pe:?}");
+}
