@@ -37,6 +37,9 @@ struct Arguments {
     /// Stretches of each operation, after the one that finds its length
     #[arg(long, default_value_t = 9)]
     repeats: usize,
+    /// Only operations with this in their name
+    #[arg(long, default_value = "")]
+    operation: String,
     /// Only go through every operation once
     #[arg(long)]
     brief: bool,
@@ -271,28 +274,47 @@ struct Meter<'a> {
     arguments: Arguments,
 }
 
+/// Something to measure.
+struct Operation {
+    name: &'static str,
+    /// Operations that one of `count` stands for.
+    each: u64,
+    /// Largest count that memory allows.
+    cap: u64,
+    /// How many tell their time; it is the mean that counts.
+    answers: u32,
+}
+
+impl Operation {
+    fn new(name: &'static str) -> Self {
+        Self { name, each: 1, cap: MANY, answers: 1 }
+    }
+}
+
 impl Meter<'_> {
-    /// Nanoseconds per operation of `run`, which is given how often (an even number of times) to do something
-    /// that counts as `each` operations, but never more often than `cap`.
+    /// Prints nanoseconds per operation of `run`, which is given how often to do it (an even number).
     fn line(
         &mut self,
-        name: &str,
-        each: u64,
-        cap: u64,
+        operation: Operation,
         run: impl Fn(&mut Driver, u64, Callback<f64>),
     ) -> Result<(), RunError> {
+        let Operation { name, each, cap, answers } = operation;
+        if !name.contains(&self.arguments.operation) {
+            return Ok(());
+        }
         let mut stretch = |count: u64| -> Result<f64, RunError> {
             let (done, ns) = self.main.pending();
             run(self.main, count, done);
-            ns.wait(self.main)
+            let all: Result<Vec<f64>, RunError> = (0..answers).map(|_| ns.wait(self.main)).collect();
+            Ok(all?.iter().sum::<f64>() / f64::from(answers))
         };
-        let mut count = 2;
+        let (mut count, mut repeats) = (2, 1);
         if !self.arguments.brief {
+            repeats = self.arguments.repeats.max(1);
             while stretch(count)? < STRETCH_NS && count < cap {
                 count *= 2;
             }
         }
-        let repeats = if self.arguments.brief { 1 } else { self.arguments.repeats.max(1) };
         let each = (count * each) as f64;
         let mut ns =
             (0..repeats).map(|_| Ok(stretch(count)? / each)).collect::<Result<Vec<_>, RunError>>()?;
@@ -304,11 +326,13 @@ impl Meter<'_> {
 }
 
 fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunError> {
-    let last = main.pe_count() - 1;
-    let single = (main.chare::<Player>((), On::Pe(0)), main.chare::<Player>((), On::Pe(last)));
-    let pair: Array<Player> = main.array_placed(2, (), Placement::on_pes([0, last]));
-    let pair = (pair.at(0), pair.at(1));
-    for (one, other) in [single, pair] {
+    let pes = main.pe_count();
+    let single = (main.chare::<Player>((), On::Pe(0)), main.chare::<Player>((), On::Pe(pes - 1)));
+    let array: Array<Player> = main.array_placed(2, (), Placement::on_pes([0, pes - 1]));
+    let pair = (array.at(0), array.at(1));
+    let neighbours: Array<Player> = main.array(2 * pes, ());
+    let on_every_pe = (0..pes).map(|pe| (neighbours.at(2 * pe), neighbours.at(2 * pe + 1)));
+    for (one, other) in on_every_pe.chain([single, pair]) {
         one.send(main, Meet(other));
         other.send(main, Meet(one));
     }
@@ -319,23 +343,29 @@ fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunError> {
     let play = |(server, _): (Element<Player>, _), throw| {
         move |main: &mut Driver, count, done| server.send(main, Play(throw, count, done))
     };
-    meter.line("64 B to a single chare, a hop", 1, MANY, play(single, Throw::Ball))?;
-    meter.line("64 B to an array element, a hop", 1, MANY, play(pair, Throw::Ball))?;
-    meter.line("64 B to an array element, there and back", 1, MANY, {
-        let twice = play(pair, Throw::Ball);
-        move |main: &mut Driver, count, done| twice(main, 2 * count, done)
+    let named = Operation::new;
+    meter.line(named("64 B to a single chare, a hop"), play(single, Throw::Ball))?;
+    meter.line(named("64 B to an array element, a hop"), play(pair, Throw::Ball))?;
+    meter.line(named("64 B to an array element, there and back"), |main, count, done| {
+        play(pair, Throw::Ball)(main, 2 * count, done);
     })?;
-    meter.line("64 B to an array element, one of a stream", 1, 1 << 17, play(pair, Throw::Stream))?;
-    meter.line("64 KiB of bulk data, a hop", 1, MANY, play(pair, Throw::Bulk(64 << 10)))?;
-    meter.line("16 MiB of bulk data, a hop", 1, MANY, play(pair, Throw::Bulk(16 << 20)))?;
-    meter.line("broadcast and reduction, an element", u64::from(ELEMENTS), MANY, |main, rounds, done| {
-        conductor.send(main, Rounds(everybody, rounds, done));
+    let stream = Operation { cap: 1 << 17, ..named("64 B to an array element, one of a stream") };
+    meter.line(stream, play(pair, Throw::Stream))?;
+    let at_once = Operation { answers: pes, ..named("64 B to a neighbour on all PEs at once, a hop") };
+    meter.line(at_once, |main, count, done| {
+        for pe in 0..pes {
+            neighbours.at(2 * pe).send(main, Play(Throw::Ball, count, done));
+        }
     })?;
+    meter.line(named("64 KiB of bulk data, a hop"), play(pair, Throw::Bulk(64 << 10)))?;
+    meter.line(named("16 MiB of bulk data, a hop"), play(pair, Throw::Bulk(16 << 20)))?;
+    let rounds = Operation { each: u64::from(ELEMENTS), ..named("broadcast and reduction, an element") };
+    meter.line(rounds, |main, count, done| conductor.send(main, Rounds(everybody, count, done)))?;
+    let created = |name| Operation { cap: 1 << 15, ..named(name) };
     for (name, as_array) in
         [("creation of an array, an element", true), ("creation of a single chare", false)]
     {
-        meter
-            .line(name, 1, 1 << 15, |main, count, done| conductor.send(main, Make(as_array, count, done)))?;
+        meter.line(created(name), |main, count, done| conductor.send(main, Make(as_array, count, done)))?;
     }
     main.timed_over()
 }
