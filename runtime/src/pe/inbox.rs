@@ -7,8 +7,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Many producers, one consumer. A lock held for a push or a swap is cheaper here than it looks: the
-/// consumer takes everything at once, so that under load one lock serves many messages.
+/// consumer takes everything at once, so that under load one lock serves many messages. Its own cache lines keep
+/// it apart from the inbox of the next PE.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub struct Inbox {
     waiting: AtomicUsize,
     state: Mutex<State>,

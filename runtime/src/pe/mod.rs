@@ -77,7 +77,7 @@ impl Pe {
     /// Whether a value for `pe` may be moved instead of packed.
     #[must_use]
     pub fn moves_to(&self, pe: PeId) -> bool {
-        !self.always_pup() && self.node.topology().node_of(pe) == self.node.id()
+        !self.always_pup() && (pe == self.id || self.node.topology().node_of(pe) == self.node.id())
     }
 
     /// A collection, if its description has arrived at this node.

@@ -12,6 +12,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -113,11 +114,13 @@ impl Scheduler {
         let Envelope { target, priority, payload, backlog_bytes } = envelope;
         let waiting = self.pe.queue.len() + self.pe.node.inbox(self.rank).len();
         self.pe.account().queued(waiting, self.pe.node.backlog());
-        if target == Target::Stop {
+        if matches!(target, Target::Stop) {
             return ControlFlow::Break(());
         }
         let brief = Brief::of(&target);
-        let before_ns = self.pe.node.now_ns();
+        // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
+        let has_share = self.pe.node.settings().cpu_share < 1.0;
+        let before_ns = if has_share { self.pe.node.now_ns() } else { 0 };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.act(target, priority, payload)));
         if backlog_bytes > 0 {
             self.pe.node.backlog_fell(backlog_bytes);
@@ -137,7 +140,7 @@ impl Scheduler {
             let name = &self.pe.node.program().name;
             self.pe.fail(format!("{what} on {:?} of {name} failed: {failure}", self.pe.id));
         }
-        if self.pe.node.settings().cpu_share < 1.0 {
+        if has_share {
             self.debt_ns += self.owed_ns(self.pe.node.now_ns() - before_ns);
             self.pay_back();
         }
@@ -183,13 +186,11 @@ impl Scheduler {
         payload: Payload,
     ) -> Result<bool, PupError> {
         let target = Target::Element { collection, index, entry };
-        if !self.has_shelf(collection) {
+        let Some(shelf) = shelf(&mut self.shelves, &mut self.pe, collection) else {
             self.keep_early(collection, Envelope::new(target, priority, payload));
             return Ok(false);
-        }
-        let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(false) };
-        let chare_type = shelf.chare_type;
-        begin(&self.pe, chare_type, entry);
+        };
+        begin(&self.pe, shelf.chare_type, entry);
         match shelf.store.deliver(index, entry, payload, &mut self.pe) {
             Ok(()) | Err(Undelivered::Gone) => Ok(true),
             Err(Undelivered::Missing(payload)) => {
@@ -286,11 +287,10 @@ impl Scheduler {
         priority: i32,
         payload: Payload,
     ) -> Result<bool, PupError> {
-        if !self.has_shelf(id) {
+        let Some(shelf) = shelf(&mut self.shelves, &mut self.pe, id) else {
             self.keep_early(id, Envelope::new(Target::Insert { collection: id, index }, priority, payload));
             return Ok(false);
-        }
-        let Some(shelf) = self.shelves.get_mut(&id) else { return Ok(false) };
+        };
         begin(&self.pe, shelf.chare_type, CONSTRUCTOR);
         shelf.store.insert(index, payload, &mut self.pe)?;
         self.pe.account().chares(1);
@@ -317,20 +317,7 @@ impl Scheduler {
 
     /// Makes sure of the shelf of a collection that is known here.
     fn has_shelf(&mut self, id: CollectionId) -> bool {
-        if self.shelves.contains_key(&id) {
-            return true;
-        }
-        let chare_type = match id.as_singles() {
-            Some(chare_type) => Some(chare_type),
-            None => self.pe.collection(id).map(|c| c.chare_type),
-        };
-        let Some(chare_type) = chare_type else { return false };
-        let Some(known) = self.pe.node.program().chare_types.get(usize::from(chare_type)) else {
-            return false;
-        };
-        let shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
-        self.shelves.insert(id, shelf);
-        true
+        shelf(&mut self.shelves, &mut self.pe, id).is_some()
     }
 
     fn keep_early(&mut self, id: CollectionId, envelope: Envelope) {
@@ -430,6 +417,23 @@ impl Brief {
             Target::Relay(_) | Target::Measure { .. } | Target::Slot(_) | Target::Stop => (None, None, 0),
         };
         Self { collection, index, entry }
+    }
+}
+
+/// The shelf of a collection, put up if it is not there; `None` if the collection is not known here.
+fn shelf<'a>(
+    shelves: &'a mut FxHashMap<CollectionId, Shelf>,
+    pe: &mut Pe,
+    id: CollectionId,
+) -> Option<&'a mut Shelf> {
+    match shelves.entry(id) {
+        Entry::Occupied(shelf) => Some(shelf.into_mut()),
+        Entry::Vacant(place) => {
+            let chare_type = id.as_singles().or_else(|| pe.collection(id).map(|c| c.chare_type))?;
+            let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
+            let store = (known.new_store)(id);
+            Some(place.insert(Shelf { chare_type, store, early: FxHashMap::default() }))
+        }
     }
 }
 
