@@ -12,7 +12,7 @@ use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, Envelope, Pack
 use crate::ids::{NodeId, PeId};
 use crate::node::{Node, class_of};
 use crate::proto::reduction::Reductions;
-use account::Account;
+use account::{Account, Way};
 use queue::Queue;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -31,6 +31,8 @@ pub struct Pe {
     /// Next PE for placement by speed: credit of each PE (smooth weighted round robin).
     credits: Vec<f64>,
     reductions: combine::Places,
+    /// From one entry method to the next.
+    way: Way,
 }
 
 impl fmt::Debug for Pe {
@@ -53,6 +55,7 @@ impl Pe {
             single_serial: 0,
             credits: Vec::new(),
             reductions: combine::Places::default(),
+            way: Way::default(),
         }
     }
 

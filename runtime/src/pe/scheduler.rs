@@ -23,6 +23,8 @@ use std::time::Duration;
 const SLEEP: Duration = Duration::from_millis(100);
 /// A speed is the median over so many stretches of time: a hiccup of the machine spoils one, not the result.
 const WINDOWS: u32 = 7;
+/// More envelopes than this, taken from the inbox at once, make the way to the next entry method long.
+const BATCH: usize = 16;
 /// A PE with a share of its core pays back in pieces of at least this long.
 const DEBT_MIN_NS: u64 = 2_000_000;
 
@@ -90,6 +92,9 @@ impl Scheduler {
         let mut arrived = VecDeque::new();
         loop {
             if node.inbox(self.rank).take(&mut arrived) {
+                if arrived.len() > BATCH {
+                    self.pe.way.is_long();
+                }
                 arrived.drain(..).for_each(|envelope| self.pe.queue.push(envelope));
             }
             match self.pe.queue.pop() {
@@ -190,7 +195,7 @@ impl Scheduler {
             self.keep_early(collection, Envelope::new(target, priority, payload));
             return Ok(false);
         };
-        begin(&self.pe, shelf.chare_type, entry);
+        begin(&mut self.pe, shelf.chare_type, entry);
         match shelf.store.deliver(index, entry, payload, &mut self.pe) {
             Ok(()) | Err(Undelivered::Gone) => Ok(true),
             Err(Undelivered::Missing(payload)) => {
@@ -216,7 +221,7 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(false) };
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         if !shelf.store.is_empty() {
-            begin(&self.pe, shelf.chare_type, entry);
+            begin(&mut self.pe, shelf.chare_type, entry);
             let count = shelf.store.deliver_all(entry, &packed, &mut self.pe)?;
             self.pe.account().entered_more(count.saturating_sub(1));
         }
@@ -258,7 +263,7 @@ impl Scheduler {
         }
         if !collection.is_deferred {
             let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
-            begin(&self.pe, collection.chare_type, CONSTRUCTOR);
+            begin(&mut self.pe, collection.chare_type, CONSTRUCTOR);
             self.construct_all(&collection, &packed)?;
         }
         self.pe.unpark(id);
@@ -291,7 +296,7 @@ impl Scheduler {
             self.keep_early(id, Envelope::new(Target::Insert { collection: id, index }, priority, payload));
             return Ok(false);
         };
-        begin(&self.pe, shelf.chare_type, CONSTRUCTOR);
+        begin(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
         shelf.store.insert(index, payload, &mut self.pe)?;
         self.pe.account().chares(1);
         for envelope in shelf.early.remove(&index).unwrap_or_default() {
@@ -377,8 +382,8 @@ impl Scheduler {
         self.switch(PeState::Overhead);
     }
 
-    fn enter(&self, chare_type: u16, entry: u16) {
-        begin(&self.pe, chare_type, entry);
+    fn enter(&mut self, chare_type: u16, entry: u16) {
+        begin(&mut self.pe, chare_type, entry);
     }
 
     fn switch(&self, state: PeState) {
@@ -437,10 +442,10 @@ fn shelf<'a>(
     }
 }
 
-fn begin(pe: &Pe, chare_type: u16, entry: u16) {
+fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
-    let account = pe.account();
-    account.switch(state, pe.node.now_ns());
+    let account = pe.node.account(pe.id);
+    account.switch(state, pe.way.end_ns(account.since_ns(), || pe.node.now_ns()));
     account.entered(chare_type, entry);
 }
 
