@@ -6,9 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How often a spinning PE looks for envelopes between two looks at the clock, which take longer.
+const LOOKS: u32 = 16;
+
 /// Many producers, one consumer. A lock held for a push or a swap is cheaper here than it looks: the
-/// consumer takes everything at once, so that under load one lock serves many messages.
+/// consumer takes everything at once, so that under load one lock serves many messages. Its own cache lines keep
+/// it apart from the inbox of the next PE.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub struct Inbox {
     waiting: AtomicUsize,
     state: Mutex<State>,
@@ -60,8 +65,13 @@ impl Inbox {
     pub fn wait(&self, spin: Duration, sleep: Duration) {
         if !spin.is_zero() {
             let start = Instant::now();
-            while self.is_empty() && start.elapsed() < spin {
-                std::hint::spin_loop();
+            while start.elapsed() < spin {
+                for _ in 0..LOOKS {
+                    if !self.is_empty() {
+                        return;
+                    }
+                    std::hint::spin_loop();
+                }
             }
         }
         let mut state = self.lock();

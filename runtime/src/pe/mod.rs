@@ -14,7 +14,7 @@ use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, Envelope, Pack
 use crate::ids::{NodeId, PeId};
 use crate::node::{Node, class_of};
 use crate::proto::reduction::Reductions;
-use account::Account;
+use account::{Account, Way};
 use queue::Queue;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -37,6 +37,8 @@ pub struct Pe {
     plans: FxHashMap<u64, Arc<section::SectionPlan>>,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
+    /// From one entry method to the next.
+    way: Way,
 }
 
 impl fmt::Debug for Pe {
@@ -61,6 +63,7 @@ impl Pe {
             reductions: combine::Places::default(),
             plans: FxHashMap::default(),
             running: None,
+            way: Way::default(),
         }
     }
 
@@ -90,7 +93,7 @@ impl Pe {
     /// Whether a value for `pe` may be moved instead of packed.
     #[must_use]
     pub fn moves_to(&self, pe: PeId) -> bool {
-        !self.always_pup() && self.node.topology().node_of(pe) == self.node.id()
+        !self.always_pup() && (pe == self.id || self.node.topology().node_of(pe) == self.node.id())
     }
 
     /// A collection, if its description has arrived at this node.

@@ -13,6 +13,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use std::time::Duration;
 const SLEEP: Duration = Duration::from_millis(100);
 /// A speed is the median over so many stretches of time: a hiccup of the machine spoils one, not the result.
 const WINDOWS: u32 = 7;
+/// More envelopes than this, taken from the inbox at once, make the way to the next entry method long.
+const BATCH: usize = 16;
 
 /// Starts a thread for each PE of `node`, pinned to its core where the settings name enough cores.
 ///
@@ -89,6 +92,9 @@ impl Scheduler {
         let mut arrived = VecDeque::new();
         loop {
             if node.inbox(self.rank).take(&mut arrived) {
+                if arrived.len() > BATCH {
+                    self.pe.way.is_long();
+                }
                 arrived.drain(..).for_each(|envelope| self.pe.queue.push(envelope));
             }
             match self.pe.queue.pop() {
@@ -113,12 +119,13 @@ impl Scheduler {
         let Envelope { target, priority, payload, backlog_bytes } = envelope;
         let waiting = self.pe.queue.len() + self.pe.node.inbox(self.rank).len();
         self.pe.account().queued(waiting, self.pe.node.backlog());
-        if target == Target::Stop {
+        if matches!(target, Target::Stop) {
             return ControlFlow::Break(());
         }
         let brief = Brief::of(&target);
         self.pe.running = None;
-        let before_ns = self.pe.node.now_ns();
+        // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
+        let before_ns = if self.share.is_whole() { 0 } else { self.pe.node.now_ns() };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.act(target, priority, payload)));
         if backlog_bytes > 0 {
             self.pe.node.backlog_fell(backlog_bytes);
@@ -185,11 +192,10 @@ impl Scheduler {
         payload: Payload,
     ) -> Result<(), PupError> {
         let target = Target::Element { collection, index, entry };
-        if !self.has_shelf(collection) {
+        let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, collection) else {
             return self.keep_early(collection, Envelope::new(target, priority, payload));
-        }
-        let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(()) };
-        begin(&self.pe, shelf.chare_type, entry);
+        };
+        begin(&mut self.pe, shelf.chare_type, entry);
         match shelf.store.deliver(index, entry, payload, &mut self.pe) {
             Ok(()) | Err(Undelivered::Gone) => Ok(()),
             Err(Undelivered::Missing(payload)) => {
@@ -216,7 +222,7 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(()) };
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         if !shelf.store.is_empty() {
-            begin(&self.pe, shelf.chare_type, entry);
+            begin(&mut self.pe, shelf.chare_type, entry);
             let count = shelf.store.deliver_all(entry, &packed, &mut self.pe)?;
             self.pe.account().entered_more(count.saturating_sub(1));
         }
@@ -230,7 +236,7 @@ impl Scheduler {
         }
         if !collection.is_deferred {
             let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
-            begin(&self.pe, collection.chare_type, CONSTRUCTOR);
+            begin(&mut self.pe, collection.chare_type, CONSTRUCTOR);
             self.construct_all(&collection, &packed)?;
         }
         self.pe.unpark(id);
@@ -259,13 +265,12 @@ impl Scheduler {
         priority: i32,
         payload: Payload,
     ) -> Result<(), PupError> {
-        if !self.has_shelf(id) {
+        let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, id) else {
             let target = Target::Insert { collection: id, index };
             return self.keep_early(id, Envelope::new(target, priority, payload));
-        }
-        let Some(shelf) = self.shelves.get_mut(&id) else { return Ok(()) };
+        };
         check_home(&mut self.pe, id, index)?;
-        begin(&self.pe, shelf.chare_type, CONSTRUCTOR);
+        begin(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
         shelf.store.insert(index, payload, &mut self.pe)?;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
@@ -290,27 +295,7 @@ impl Scheduler {
 
     /// Makes sure of the shelf of a collection that is known here.
     fn has_shelf(&mut self, id: CollectionId) -> bool {
-        if self.shelves.contains_key(&id) {
-            return true;
-        }
-        let chare_type = match id.as_singles() {
-            Some(chare_type) => Some(chare_type),
-            None => self.pe.collection(id).map(|c| c.chare_type),
-        };
-        let Some(chare_type) = chare_type else { return false };
-        let Some(known) = self.pe.node.program().chare_types.get(usize::from(chare_type)) else {
-            return false;
-        };
-        let mut shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
-        // What came before the description waits where what comes after it will wait, and before that.
-        for envelope in self.early.remove(&id).unwrap_or_default() {
-            match envelope.target {
-                Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
-                _ => self.early.entry(id).or_default().push(envelope),
-            }
-        }
-        self.shelves.insert(id, shelf);
-        true
+        shelf(&mut self.shelves, &mut self.early, &mut self.pe, id).is_some()
     }
 
     /// Keeps a message for a collection that is not known here yet, or not complete.
@@ -391,8 +376,8 @@ impl Scheduler {
         self.switch(state);
     }
 
-    fn enter(&self, chare_type: u16, entry: u16) {
-        begin(&self.pe, chare_type, entry);
+    fn enter(&mut self, chare_type: u16, entry: u16) {
+        begin(&mut self.pe, chare_type, entry);
     }
 
     fn switch(&self, state: PeState) {
@@ -443,10 +428,35 @@ impl Brief {
     }
 }
 
-fn begin(pe: &Pe, chare_type: u16, entry: u16) {
+/// The shelf of a collection, put up if it is not there; `None` if the collection is not known here.
+fn shelf<'a>(
+    shelves: &'a mut FxHashMap<CollectionId, Shelf>,
+    early: &mut FxHashMap<CollectionId, Vec<Envelope>>,
+    pe: &mut Pe,
+    id: CollectionId,
+) -> Option<&'a mut Shelf> {
+    match shelves.entry(id) {
+        Entry::Occupied(shelf) => Some(shelf.into_mut()),
+        Entry::Vacant(place) => {
+            let chare_type = id.as_singles().or_else(|| pe.collection(id).map(|c| c.chare_type))?;
+            let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
+            let mut shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
+            // What came before the description waits where what comes after it will wait, and before that.
+            for envelope in early.remove(&id).unwrap_or_default() {
+                match envelope.target {
+                    Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
+                    _ => early.entry(id).or_default().push(envelope),
+                }
+            }
+            Some(place.insert(shelf))
+        }
+    }
+}
+
+fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
-    let account = pe.account();
-    account.switch(state, pe.node.now_ns());
+    let account = pe.node.account(pe.id);
+    account.switch(state, pe.way.end_ns(account.since_ns(), || pe.node.now_ns()));
     account.entered(chare_type, entry);
 }
 
