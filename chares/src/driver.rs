@@ -11,13 +11,14 @@ use crate::reduce::{Better, Reduce};
 use crate::shared::{Accumulator, Monotonic, Readonly};
 use crate::timeline::Timeline;
 use runtime::envelope::{Packed, Payload, Target};
-use runtime::ids::PeId;
+use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{DriverEvent, INIT_OVER, Node};
 use runtime::pe::Pe;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -46,6 +47,7 @@ pub struct Driver {
     /// Why the run cannot go on; every wait says it.
     failed: Option<String>,
     rates: HashMap<PeId, f64>,
+    nodes: Vec<NodeShape>,
     pub(crate) timeline: Timeline,
     /// Told the shares of the PEs when initialisation is over, for viewers.
     pub(crate) on_shares: Option<OnShares>,
@@ -65,8 +67,15 @@ impl HasPe for Driver {
 
 impl Driver {
     pub(crate) fn new(node: &Arc<Node>, events: Receiver<DriverEvent>, timeline: Timeline) -> Self {
+        let topology = node.topology();
+        let shape = |id: NodeId| NodeShape {
+            name: format!("node {}", id.0),
+            pes: topology.pes(id),
+            memory_limit_bytes: None,
+        };
         Self {
             pe: Pe::new(PeId::DRIVER, Arc::clone(node)),
+            nodes: topology.compute_nodes().map(shape).collect(),
             events,
             slots: HashMap::new(),
             next_slot: 0,
@@ -192,6 +201,17 @@ impl Driver {
         self.timeline.rates.clone()
     }
 
+    /// The nodes that have PEs, in the order of their PEs: their names, which PEs are theirs, and how much
+    /// memory each may use.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeShape] {
+        &self.nodes
+    }
+
+    pub(crate) fn set_nodes(&mut self, nodes: Vec<NodeShape>) {
+        self.nodes = nodes;
+    }
+
     /// Takes over what was measured, and tells all nodes the relative speeds.
     pub(crate) fn set_speeds(&mut self, rates: Vec<f64>, relative: Vec<f64>) {
         self.timeline.rates = rates;
@@ -224,7 +244,7 @@ impl Driver {
         })
     }
 
-    /// Counters of all nodes, now.
+    /// Counters of all nodes, now; those of the launcher first.
     pub(crate) fn snapshots(&mut self) -> Result<Vec<NodeSnapshot>, RunError> {
         self.next_mark += 1;
         let mark = self.next_mark;
@@ -234,6 +254,7 @@ impl Driver {
             let is_complete = main.answers.get(&mark).is_some_and(|all| all.len() == nodes);
             is_complete.then(|| {
                 let mut all = main.answers.remove(&mark).unwrap_or_default();
+                all.push(main.pe.node().snapshot());
                 all.sort_by_key(|snapshot| snapshot.node);
                 all
             })
@@ -279,6 +300,9 @@ impl Driver {
             if let Some(value) = ready(self) {
                 return Ok(value);
             }
+            if let Some(sentence) = &self.failed {
+                return Err(RunError::Failed(sentence.clone()));
+            }
             self.pe.unpark_known();
             let timeout = node.pump_quiescence().map_or(TICK, |due| due.min(TICK));
             match self.events.recv_timeout(timeout) {
@@ -314,6 +338,17 @@ impl Driver {
             }
         }
     }
+}
+
+/// A node of the run, as far as a program plans with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeShape {
+    /// Its name in the nodes file.
+    pub name: String,
+    /// Its PEs.
+    pub pes: Range<u32>,
+    /// The run ends when its process needs more memory than this; `None` is no limit.
+    pub memory_limit_bytes: Option<u64>,
 }
 
 /// A place where the driver waits for results of type `M`.

@@ -73,7 +73,7 @@ pub use bulk::{Bulk, Number};
 pub use callback::Callback;
 pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, Reduces};
 pub use ctx::{Ctx, Cx};
-pub use driver::{Driver, Pending};
+pub use driver::{Driver, NodeShape, Pending};
 /// The README's program is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -13,8 +13,14 @@ pub struct Timeline {
     pub(crate) finished: Option<Instant>,
     pub(crate) init_over: Option<Instant>,
     pub(crate) timed_over: Option<Instant>,
+    /// Counters when the driver began.
+    pub(crate) start: Vec<NodeSnapshot>,
     pub(crate) before: Vec<NodeSnapshot>,
     pub(crate) after: Vec<NodeSnapshot>,
+    /// Counters when the driver has ended; empty if the run failed.
+    pub(crate) end: Vec<NodeSnapshot>,
+    /// How long finding the speeds took.
+    pub(crate) speeds: Duration,
     pub(crate) rates: Vec<f64>,
     pub(crate) work: Option<f64>,
     pub(crate) shares: Vec<f64>,
@@ -33,8 +39,11 @@ impl Timeline {
             finished: None,
             init_over: None,
             timed_over: None,
+            start: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
+            end: Vec::new(),
+            speeds: Duration::ZERO,
             rates: Vec::new(),
             work: None,
             shares: Vec::new(),

@@ -12,7 +12,7 @@ use crate::proto::quiescence::QuiescenceMessage;
 use serde::{Deserialize, Serialize};
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 1;
+pub const WIRE_VERSION: u16 = 2;
 
 /// First part of every frame's body; the rest of the body and the attachments are the payload.
 #[derive(Debug, Serialize, Deserialize)]

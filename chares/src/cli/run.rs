@@ -4,7 +4,7 @@ use super::driving::{self, Driven};
 use super::options::{RunOptions, SpeedSource};
 use super::report::{Report, Sources};
 use super::{Ended, NO_OUTPUT, complain, console, say, speeds};
-use crate::driver::Driver;
+use crate::driver::{Driver, NodeShape};
 use crate::program::{Program, RunError, Started};
 use crate::timeline::Timeline;
 use clap::{ArgMatches, FromArgMatches};
@@ -12,7 +12,7 @@ use runtime::config::ClusterConfig;
 use runtime::job::{Failure, Interrupter, Job, JobPlan};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
-use runtime::monitor::wire::{MonitorEvent, RunInfo};
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, RunInfo};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -57,6 +57,7 @@ pub(crate) fn run(
         info: &done.info,
         version,
         arguments: arguments.clone(),
+        speed_source: options.speed,
         exit_code: error.as_ref().map_or(0, |e| e.code),
         error: error.as_ref().map(|e| e.sentence.clone()),
     };
@@ -131,7 +132,10 @@ fn drive(
         arguments: &started.packed,
         program_hash: &hash,
     };
+    let asked = Instant::now();
     let (rates, relative) = speeds::find(main, speed, &subject)?;
+    main.timeline.speeds = asked.elapsed();
+    main.set_nodes(info.nodes.iter().map(shape).collect());
     main.set_speeds(rates, relative.clone());
     hub.describe(|info| {
         for node in &mut info.nodes {
@@ -148,10 +152,21 @@ fn drive(
             }
         });
     }));
+    main.timeline.start = main.snapshots()?;
     main.timeline.driven = Some(Instant::now());
     let result = (started.drive)(main);
     main.timeline.finished = Some(Instant::now());
+    // A run that has failed has no last counters; why it failed is in the result, or its job knows.
+    main.timeline.end = main.snapshots().unwrap_or_default();
     result
+}
+
+fn shape(node: &NodeInfo) -> NodeShape {
+    NodeShape {
+        name: node.name.clone(),
+        pes: node.first_pe..node.first_pe + node.pe_count,
+        memory_limit_bytes: node.memory_limit_bytes,
+    }
 }
 
 /// The failure of the run explains the driver's error better than the driver can.

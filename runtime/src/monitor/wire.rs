@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 1;
+pub const MONITOR_VERSION: u16 = 2;
 
 /// One thing that happened in the watched job, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,6 +135,8 @@ pub struct PeSnapshot {
     pub chares: u64,
     /// Messages sent by its chares, to anywhere.
     pub sent_messages: u64,
+    /// Bytes of those that left for other nodes; a broadcast counts for each node it leaves to from here.
+    pub sent_bytes: u64,
     /// Messages waiting in its queue.
     pub queue_messages: u64,
     /// Bytes waiting in its queue (bulk data only; small messages count their header).

@@ -404,9 +404,10 @@ impl Node {
         }
     }
 
-    /// Makes a collection known here and on all nodes, whose PEs then construct its elements.
-    pub fn create(&self, collection: Collection, init: Packed) {
-        self.spread(Spread::Collection(collection), init);
+    /// Makes a collection known here and on all nodes, whose PEs then construct its elements. Bytes that left
+    /// from here for that.
+    pub fn create(&self, collection: Collection, init: Packed) -> u64 {
+        self.spread(Spread::Collection(collection), init)
     }
 
     /// Ends all nodes in good order.
@@ -524,17 +525,19 @@ impl Node {
         sum
     }
 
-    /// Hands a frame to the fabric and counts it.
-    pub(crate) fn send_frame(&self, to: NodeId, class: Class, frame: Frame) {
+    /// Hands a frame to the fabric and counts it; its bytes.
+    pub(crate) fn send_frame(&self, to: NodeId, class: Class, frame: Frame) -> u64 {
         let Some(fabric) = self.fabric.get() else {
             tracing::error!("{:?} sends to {to:?} before it is connected", self.id);
-            return;
+            return 0;
         };
+        let bytes = frame.len_bytes() as u64;
         if class != Class::Control {
             self.traffic.sent_messages.fetch_add(1, Ordering::Relaxed);
-            self.traffic.sent_bytes.fetch_add(frame.len_bytes() as u64, Ordering::Relaxed);
+            self.traffic.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         fabric.send(to, class, frame);
+        bytes
     }
 }
 

@@ -14,7 +14,7 @@ use crate::proto::tree::ARITY;
 pub(crate) type MembersByPe = Vec<(PeId, Vec<ElementIndex>)>;
 
 impl Node {
-    /// Sends a message to members of a section.
+    /// Sends a message to members of a section; gives the bytes that leave this node.
     pub(crate) fn multicast(
         &self,
         collection: CollectionId,
@@ -22,7 +22,8 @@ impl Node {
         priority: i32,
         members: MembersByPe,
         payload: &Packed,
-    ) {
+    ) -> u64 {
+        let mut bytes = 0;
         let (here, elsewhere): (MembersByPe, MembersByPe) =
             members.into_iter().partition(|(pe, _)| self.topology.node_of(*pe) == self.id);
         for (pe, members) in here {
@@ -36,8 +37,9 @@ impl Node {
         for run in by_node.chunks(nodes_each) {
             let header = Header::Multicast { collection, entry, priority, members: run.concat() };
             let class = class_of(payload.len_bytes());
-            self.send_frame(node_of(&run[0][0]), class, encode(&header, payload.clone()));
+            bytes += self.send_frame(node_of(&run[0][0]), class, encode(&header, payload.clone()));
         }
+        bytes
     }
 }
 

@@ -68,37 +68,42 @@ impl Node {
         self.push(pe, envelope);
     }
 
-    /// Makes something reach every node that has PEs, this one included if it has.
-    pub(crate) fn spread(&self, what: Spread, payload: Packed) {
+    /// Makes something reach every node that has PEs, this one included if it has. Bytes that left from here
+    /// for that.
+    pub(crate) fn spread(&self, what: Spread, payload: Packed) -> u64 {
         let has_pes = !self.inboxes.is_empty();
+        let mut bytes = 0;
         if has_pes {
-            self.pass_on(self.id, &what, &payload);
+            bytes += self.pass_on(self.id, &what, &payload);
             if matches!(what, Spread::Collection(_) | Spread::Variable { .. }) {
                 // The driver may be handed a proxy of it, so the launcher has to know it too.
                 let header = Header::Spread { root: self.id, what: what.clone() };
                 let class = spread_class(&what, &payload);
-                self.send_frame(NodeId::LAUNCHER, class, encode(&header, payload.clone()));
+                bytes += self.send_frame(NodeId::LAUNCHER, class, encode(&header, payload.clone()));
             }
         } else if let Some(root) = self.topology.compute_nodes().next() {
             // The launcher is not part of the tree: whatever it spreads begins at the first node.
             let class = spread_class(&what, &payload);
             let header = Header::Spread { root, what: what.clone() };
-            self.send_frame(root, class, encode(&header, payload.clone()));
+            bytes += self.send_frame(root, class, encode(&header, payload.clone()));
         }
         self.take_spread(what, payload);
+        bytes
     }
 
-    fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) {
+    fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) -> u64 {
         let members: Vec<NodeId> = self.topology.compute_nodes().collect();
         let (Ok(me), Ok(root_at)) = (members.binary_search(&self.id), members.binary_search(&root)) else {
-            return;
+            return 0;
         };
+        let mut bytes = 0;
         let place = |at: usize| u32::try_from(at).expect("a run has fewer than 65,536 nodes");
         for child in tree::children(place(root_at), place(me), place(members.len())) {
             let header = Header::Spread { root, what: what.clone() };
             let class = spread_class(what, payload);
-            self.send_frame(members[child as usize], class, encode(&header, payload.clone()));
+            bytes += self.send_frame(members[child as usize], class, encode(&header, payload.clone()));
         }
+        bytes
     }
 
     fn take_spread(&self, what: Spread, payload: Packed) {

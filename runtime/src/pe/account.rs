@@ -16,6 +16,7 @@ pub struct Account {
     entries: AtomicU64,
     chares: AtomicU64,
     sent: AtomicU64,
+    sent_bytes: AtomicU64,
     created: AtomicU64,
     processed: AtomicU64,
     held: AtomicU64,
@@ -65,6 +66,11 @@ impl Account {
     pub fn created(&self, receivers: u64) {
         bump(&self.sent, 1);
         bump(&self.created, receivers);
+    }
+
+    /// Bytes of what a chare sent left for other nodes.
+    pub fn left(&self, bytes: u64) {
+        bump(&self.sent_bytes, bytes);
     }
 
     /// A message has been processed; what it caused has been counted as created before.
@@ -117,6 +123,7 @@ impl Account {
             entries: read(&self.entries),
             chares: read(&self.chares),
             sent_messages: read(&self.sent),
+            sent_bytes: read(&self.sent_bytes),
             queue_messages: read(&self.queued),
             queue_bytes: read(&self.queued_bytes),
             entry: if read(&self.entries) == 0 {

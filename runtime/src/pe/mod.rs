@@ -192,7 +192,9 @@ impl Pe {
     /// Sends to every element of a collection, over the tree of nodes.
     pub fn broadcast(&mut self, collection: CollectionId, entry: u16, priority: i32, packed: Packed) {
         self.account().created(u64::from(self.node.topology().pe_count()));
-        self.node.spread(Spread::Envelope { priority, target: Target::All { collection, entry } }, packed);
+        let what = Spread::Envelope { priority, target: Target::All { collection, entry } };
+        let bytes = self.node.spread(what, packed);
+        self.account().left(bytes);
     }
 
     /// Makes a new collection; its elements are constructed from `init` unless it is deferred.
@@ -210,7 +212,8 @@ impl Pe {
         let pe_count = self.node.topology().pe_count();
         let made = Collection::new(id, chare_type, shape, placement, init.is_none(), pe_count)?;
         self.account().created(u64::from(pe_count));
-        self.node.create(made, init.unwrap_or_default());
+        let bytes = self.node.create(made, init.unwrap_or_default());
+        self.account().left(bytes);
         Ok(id)
     }
 
@@ -341,7 +344,8 @@ impl Pe {
         };
         let class = class_of(packed.len_bytes());
         let header = Header::ToPe { pe, priority: envelope.priority, target: envelope.target };
-        self.node.send_frame(node, class, encode(&header, packed));
+        let bytes = self.node.send_frame(node, class, encode(&header, packed));
+        self.account().left(bytes);
     }
 }
 

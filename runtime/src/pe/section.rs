@@ -46,7 +46,8 @@ impl Pe {
             by_pe.entry(known.pe_of(member).ok_or(Some(member))?).or_default().push(member);
         }
         self.account().created(by_pe.len() as u64);
-        self.node.multicast(collection, entry, priority, by_pe.into_iter().collect(), packed);
+        let bytes = self.node.multicast(collection, entry, priority, by_pe.into_iter().collect(), packed);
+        self.account().left(bytes);
         Ok(())
     }
 

@@ -53,6 +53,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
             entries: rest * 10 / (u64::from(place) + 1) + u64::from(number),
             chares: 12,
             sent_messages: rest * 3,
+            sent_bytes: rest * 9000,
             queue_messages: u64::from(number) % 5,
             queue_bytes: 4096,
             entry: "Block: Shift".into(),

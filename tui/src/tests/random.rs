@@ -14,7 +14,7 @@ fn number() -> impl Strategy<Value = u64> {
 }
 
 fn pe() -> impl Strategy<Value = PeSnapshot> {
-    (prop_oneof![0..8u32, any::<u32>()], proptest::array::uniform9(number()), any::<String>()).prop_map(
+    (prop_oneof![0..8u32, any::<u32>()], proptest::array::uniform10(number()), any::<String>()).prop_map(
         |(pe, n, entry)| PeSnapshot {
             pe,
             compute_ns: n[0],
@@ -26,6 +26,7 @@ fn pe() -> impl Strategy<Value = PeSnapshot> {
             sent_messages: n[6],
             queue_messages: n[7],
             queue_bytes: n[8],
+            sent_bytes: n[9],
             entry,
             ..PeSnapshot::default()
         },

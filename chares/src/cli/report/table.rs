@@ -1,0 +1,60 @@
+//! The table that ends every run, for people.
+
+use super::{PeReport, Report};
+use std::fmt::Write as _;
+
+impl Report {
+    /// The table that ends every run.
+    pub(crate) fn table(&self) -> String {
+        let mut out = String::new();
+        let seconds = |s: Option<f64>| s.map_or_else(|| "-".into(), |s| format!("{s:.3}"));
+        let percent = |p: Option<f64>| p.map_or_else(|| "-".into(), |p| format!("{:.1}%", 100.0 * p));
+        let _ = writeln!(
+            out,
+            "{:<10} {:>4} {:>5} {:>6} {:>9} {:>7} {:>7} {:>7} {:>8} {:>8}",
+            "node", "PEs", "speed", "share", "compute s", "idle s", "init s", "over. s", "entries", "MB sent"
+        );
+        for node in &self.nodes {
+            let sum = |of: fn(&PeReport) -> f64| {
+                node.pes.iter().map(of).sum::<f64>() / node.pes.len().max(1) as f64
+            };
+            let _ = writeln!(
+                out,
+                "{:<10} {:>4} {:>5.2} {:>6} {:>9.2} {:>7.2} {:>7.2} {:>7.2} {:>8} {:>8.1}",
+                node.name,
+                node.pes.len(),
+                node.speed,
+                percent(node.share),
+                sum(|p| p.compute_s),
+                sum(|p| p.idle_s),
+                sum(|p| p.init_s),
+                sum(|p| p.overhead_s),
+                node.entries,
+                node.traffic.sent_bytes as f64 / 1e6,
+            );
+        }
+        let _ = writeln!(
+            out,
+            "start-up {:.3} s, distribution {} s, timed {} s, collection {} s, total {:.3} s",
+            self.startup_s,
+            seconds(self.distribution_s),
+            seconds(self.timed_s),
+            seconds(self.collection_s),
+            self.total_s
+        );
+        let _ = writeln!(
+            out,
+            "equivalents {:.2}, ideal {} s, mixed-node efficiency {}",
+            self.equivalents,
+            seconds(self.ideal_s),
+            percent(self.efficiency)
+        );
+        let error = self.max_error.map_or_else(String::new, |e| format!(" (largest relative error {e:.2e})"));
+        let _ = match self.verified {
+            Some(true) => writeln!(out, "result verified{error}"),
+            Some(false) => writeln!(out, "RESULT IS WRONG{error}"),
+            None => writeln!(out, "result not checked"),
+        };
+        out
+    }
+}

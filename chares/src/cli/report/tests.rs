@@ -1,0 +1,67 @@
+//! Reports of runs that did not get far, and the calendar.
+
+use super::*;
+
+fn report(timeline: &Timeline) -> Report {
+    let node = |node, first_pe, pe_count| NodeInfo {
+        node,
+        first_pe,
+        pe_count,
+        pe_speeds: vec![0.5; pe_count as usize],
+        ..NodeInfo::default()
+    };
+    let info = RunInfo { nodes: vec![node(1, 0, 2), node(2, 2, 1)], ..RunInfo::default() };
+    let sources = Sources {
+        info: &info,
+        version: "1",
+        arguments: Value::Null,
+        speed_source: SpeedSource::File,
+        exit_code: 70,
+        error: None,
+    };
+    Report::new(sources, timeline)
+}
+
+#[test]
+fn a_run_that_was_lost_at_once_still_lists_its_pes_and_every_number_is_one() {
+    let mut timeline = Timeline::new(Instant::now());
+    timeline.finished = Some(Instant::now());
+    let report = report(&timeline);
+    assert_eq!(report.nodes.iter().map(|n| n.pes.len()).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!((report.equivalents, report.nodes[1].speed), (1.5, 0.5));
+    assert!(!report.table().contains("NaN"), "{}", report.table());
+    assert_eq!(report.timed_s, None);
+}
+
+#[test]
+fn the_timed_part_is_what_happened_between_its_two_snapshots() {
+    let pe =
+        |n: u64| PeSnapshot { pe: 2, compute_ns: n * 1_000_000_000, entries: n, ..PeSnapshot::default() };
+    let snapshot =
+        |n: u64| NodeSnapshot { node: 2, sent_bytes: 10 * n, pes: vec![pe(n)], ..NodeSnapshot::default() };
+    let mut timeline = Timeline::new(Instant::now());
+    timeline.begin_timed(vec![snapshot(1)]);
+    timeline.end_timed();
+    timeline.set_after(vec![snapshot(4)]);
+    timeline.end = vec![snapshot(9)];
+    let report = report(&timeline);
+    let node = &report.nodes[1];
+    assert_eq!((node.compute_s, node.entries, node.traffic.sent_bytes), (3.0, 3, 30));
+    assert_eq!((node.pes[0].whole.compute_s, node.whole.sent_bytes), (9.0, 90));
+    assert_eq!(report.nodes[0].compute_s, 0.0);
+}
+
+#[test]
+fn days_are_those_of_the_calendar() {
+    let days = [
+        (0, "1970-01-01T00:00:00Z"),
+        (951_782_400, "2000-02-29T00:00:00Z"),
+        (951_868_799, "2000-02-29T23:59:59Z"),
+        (4_107_542_400, "2100-03-01T00:00:00Z"),
+        (1_798_761_599, "2026-12-31T23:59:59Z"),
+        (1_798_761_600, "2027-01-01T00:00:00Z"),
+    ];
+    for (unix_s, text) in days {
+        assert_eq!(utc(unix_s), text);
+    }
+}
