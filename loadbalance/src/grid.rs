@@ -252,6 +252,32 @@ mod tests {
         assert_eq!(hops(&ring, 2, 2), Vec::<usize>::new());
     }
 
+    #[test]
+    fn hops_cross_no_more_than_the_blocks_needed() {
+        let owner = rectangles(16, 16, &one_each(&UNLIKE)).unwrap();
+        let needed = crossings(&owner, 16, 16, |part| part);
+        let count = |ring: &[u32], start: usize| {
+            let (mut crossed, mut under_way) = (0, vec![(start, 0)]);
+            while let Some((here, travelled)) = under_way.pop() {
+                for distance in hops(ring, here, travelled) {
+                    let there = (here + 32 - distance) % 16;
+                    crossed += u64::from(ring[there] != ring[here]);
+                    under_way.push((there, travelled + distance));
+                }
+            }
+            crossed
+        };
+        let row = |i: usize| owner[i * 16..][..16].to_vec();
+        let column = |j: usize| (0..16).map(|i| owner[i * 16 + j]).collect::<Vec<_>>();
+        let a: u64 =
+            (0..16).flat_map(|i| (0..16).map(move |start| (i, start))).map(|(i, s)| count(&row(i), s)).sum();
+        let b: u64 = (0..16)
+            .flat_map(|j| (0..16).map(move |start| (j, start)))
+            .map(|(j, s)| count(&column(j), s))
+            .sum();
+        assert_eq!((a, b), (needed.a, needed.b));
+    }
+
     proptest! {
         #[test]
         fn every_place_gets_each_block_once_and_every_node_at_most_once(
