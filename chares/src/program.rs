@@ -62,7 +62,9 @@ pub struct App<A> {
     about: &'static str,
     drive: fn(&mut Driver, A) -> Result<(), RunError>,
     kernel: Option<fn(&A) -> KernelCall>,
+    kernel_key: Option<fn(&A) -> String>,
     check: Option<Check<A>>,
+    complete: Option<fn(A) -> A>,
 }
 
 impl<A> App<A> {
@@ -73,7 +75,7 @@ impl<A> App<A> {
         about: &'static str,
         drive: fn(&mut Driver, A) -> Result<(), RunError>,
     ) -> Self {
-        Self { name, about, drive, kernel: None, check: None }
+        Self { name, about, drive, kernel: None, kernel_key: None, check: None, complete: None }
     }
 
     /// How the speed of a PE is measured for this application: `kernel` makes a function whose every call
@@ -85,10 +87,27 @@ impl<A> App<A> {
         self
     }
 
+    /// Names what of the arguments the kernel depends on: with equal keys it is the same, and a speed that was
+    /// measured with one holds for the other (`--speed cached`). Without this, any other argument may make
+    /// another kernel.
+    #[must_use]
+    pub fn kernel_key(mut self, key: fn(&A) -> String) -> Self {
+        self.kernel_key = Some(key);
+        self
+    }
+
     /// Checks the arguments before any node is started.
     #[must_use]
     pub fn check(mut self, check: Check<A>) -> Self {
         self.check = Some(check);
+        self
+    }
+
+    /// Fills in what the arguments leave to files of this machine, after they have been checked: nodes, which
+    /// make the kernel from the arguments, do not have these files.
+    #[must_use]
+    pub fn complete(mut self, complete: fn(A) -> A) -> Self {
+        self.complete = Some(complete);
         self
     }
 }
@@ -111,6 +130,8 @@ pub(crate) struct Started {
     pub(crate) arguments: serde_json::Value,
     /// Number of its kernel.
     pub(crate) kernel: Option<u16>,
+    /// Names the kernel with what it depends on, among those of all programs.
+    pub(crate) kernel_key: String,
 }
 
 /// Makes an application ready from its part of the command line.
@@ -186,7 +207,7 @@ impl Program {
     where
         A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
     {
-        let App { name, about, drive, kernel, check } = app;
+        let App { name, about, drive, kernel, kernel_key, check, complete } = app;
         let number = kernel.map(|kernel| {
             let prepare = move |packed: &[u8]| {
                 let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
@@ -196,14 +217,24 @@ impl Program {
             u16::try_from(self.table.kernels.len() - 1).expect("a program has few applications")
         });
         let start = move |matches: &ArgMatches| {
-            let arguments = A::from_arg_matches(matches).map_err(|e| RunError::Input(e.to_string()))?;
+            let mut arguments = A::from_arg_matches(matches).map_err(|e| RunError::Input(e.to_string()))?;
             if let Some(check) = check {
                 check(&arguments)?;
             }
+            if let Some(complete) = complete {
+                arguments = complete(arguments);
+            }
             let as_json = serde_json::to_value(&arguments).unwrap_or_default();
             let packed = pup::pack(&arguments).body.to_vec();
+            let key = kernel_key.map_or_else(|| as_json.to_string(), |key| key(&arguments));
             let drive: Drive = Box::new(move |main| drive(main, arguments));
-            Ok(Started { drive, packed, arguments: as_json, kernel: number })
+            Ok(Started {
+                drive,
+                packed,
+                arguments: as_json,
+                kernel: number,
+                kernel_key: format!("{name}: {key}"),
+            })
         };
         let command = A::augment_args(Command::new(name).about(about));
         self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number });

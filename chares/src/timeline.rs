@@ -21,6 +21,8 @@ pub struct Timeline {
     pub(crate) end: Vec<NodeSnapshot>,
     /// How long finding the speeds took.
     pub(crate) speeds: Duration,
+    /// Where they came from.
+    pub(crate) speed_source: Option<&'static str>,
     pub(crate) rates: Vec<f64>,
     pub(crate) work: Option<f64>,
     pub(crate) shares: Vec<f64>,
@@ -44,6 +46,7 @@ impl Timeline {
             after: Vec::new(),
             end: Vec::new(),
             speeds: Duration::ZERO,
+            speed_source: None,
             rates: Vec::new(),
             work: None,
             shares: Vec::new(),

@@ -84,15 +84,36 @@ pub enum NumberType {
 }
 
 impl Matmul {
-    /// Type of the numbers: of the files, as asked for, or f64.
+    /// Type of the numbers: as asked for, or f64. Of files, after [`completed`](Self::completed).
     #[must_use]
     pub fn dtype_or_default(&self) -> Dtype {
-        let of_file = self.a.as_deref().and_then(|path| NpyReader::open(path).ok()).map(|file| file.dtype());
-        match (of_file, self.dtype) {
-            (Some(dtype), _) => dtype,
-            (None, Some(NumberType::F32)) => Dtype::F32,
-            (None, Some(NumberType::F64) | None) => Dtype::F64,
+        match self.dtype {
+            Some(NumberType::F32) => Dtype::F32,
+            Some(NumberType::F64) | None => Dtype::F64,
         }
+    }
+
+    /// The same with the type and the sides that the files have: nodes, which measure with the kernel for
+    /// them, do not see the files. f32 if all files are; MatrixMarket files are f64, and keep their sides to
+    /// themselves until they are read.
+    #[must_use]
+    pub fn completed(mut self) -> Self {
+        let (Some(a), Some(b)) = (&self.a, &self.b) else { return self };
+        let file = |path: &Path| NpyReader::open(path).ok().filter(|_| is_npy(path));
+        let (a, b) = (file(a), file(b));
+        let is_single = |file: &Option<NpyReader>| file.as_ref().is_some_and(|f| f.dtype() == Dtype::F32);
+        let of_files = if is_single(&a) && is_single(&b) { NumberType::F32 } else { NumberType::F64 };
+        self.dtype.get_or_insert(of_files);
+        if let (Some(a), Some(b)) = (a, b) {
+            (self.rows, self.inner, self.n) = (Some(a.rows()), Some(a.cols()), b.cols());
+        }
+        self
+    }
+
+    /// What the kernel depends on.
+    #[must_use]
+    pub fn kernel_key(&self) -> String {
+        format!("{:?} {} blocks of {}", self.dtype_or_default(), self.kernel(), self.typical_side())
     }
 
     /// The kernel that blocks are multiplied with.
@@ -169,4 +190,45 @@ pub(super) fn read(path: &Path) -> Result<AnyMatrix, RunError> {
     // What the text says may need more memory than the text: a coordinate file of few entries can be huge.
     let limit = 64 << 30;
     crate::matrix::market::read(path, limit).map(AnyMatrix::F64).map_err(|e| RunError::Input(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::{Matrix, npy};
+    use clap::{Command, FromArgMatches as _};
+
+    fn of(words: &[&str]) -> Matmul {
+        let matches =
+            Matmul::augment_args(Command::new("matmul")).get_matches_from([&["matmul"], words].concat());
+        Matmul::from_arg_matches(&matches).unwrap()
+    }
+
+    #[test]
+    fn nodes_are_told_type_and_sides_of_the_launchers_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        npy::write(path("a.npy"), &Matrix::<f32>::zeros(30, 7).unwrap()).unwrap();
+        npy::write(path("b.npy"), &Matrix::<f32>::zeros(7, 50).unwrap()).unwrap();
+        npy::write(path("wide.npy"), &Matrix::<f64>::zeros(7, 50).unwrap()).unwrap();
+        let completed = |b: &str, more: &[&str]| {
+            of(&[&["--a", &path("a.npy"), "--b", &path(b)], more].concat()).completed()
+        };
+        let single = completed("b.npy", &[]);
+        assert_eq!((single.dtype_or_default(), single.sides()), (Dtype::F32, (30, 7, 50)));
+        assert_eq!(completed("wide.npy", &[]).dtype_or_default(), Dtype::F64);
+        assert_eq!(completed("wide.npy", &["--dtype", "f32"]).dtype_or_default(), Dtype::F32);
+        assert_ne!(single.kernel_key(), completed("wide.npy", &[]).kernel_key());
+        std::fs::write(path("b.mtx"), "%%MatrixMarket matrix array real general\n1 1\n1\n").unwrap();
+        assert_eq!(completed("b.mtx", &[]).dtype_or_default(), Dtype::F64);
+    }
+
+    #[test]
+    fn speeds_are_kept_for_all_products_of_one_kernel() {
+        let key = |words: &[&str]| of(words).completed().kernel_key();
+        assert_eq!(key(&["--n", "512"]), key(&["--n", "512", "--out", "c.npy", "--verify", "--seed", "5"]));
+        let others = [["--n", "768"], ["--dtype", "f32"], ["--q", "3"], ["--kernel", "plain"]];
+        assert!(others.iter().all(|words| key(words) != key(&[])), "{:?}", others.map(|words| key(&words)));
+        assert_ne!(key(&["--deterministic"]), key(&[]));
+    }
 }

@@ -32,7 +32,13 @@ pub fn add_to(program: Program) -> Program {
         .chare::<tile::Office<f64>>()
         .chare::<panel::Panel<f32>>()
         .chare::<panel::Panel<f64>>()
-        .app(App::new("matmul", "Multiply two matrices", drive::drive).kernel(kernel).check(arguments::check))
+        .app(
+            App::new("matmul", "Multiply two matrices", drive::drive)
+                .kernel(kernel)
+                .kernel_key(Matmul::kernel_key)
+                .check(arguments::check)
+                .complete(Matmul::completed),
+        )
 }
 
 /// The block product that the application spends its time in; units are floating-point operations.

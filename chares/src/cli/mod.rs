@@ -6,6 +6,7 @@ mod nodes;
 mod options;
 mod report;
 mod run;
+mod speed;
 mod speeds;
 mod watch;
 

@@ -70,6 +70,18 @@ pub(crate) enum SpeedSource {
     File,
 }
 
+impl SpeedSource {
+    /// Its name, as in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Cached => "cached",
+            Self::Equal => "equal",
+            Self::File => "file",
+        }
+    }
+}
+
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {

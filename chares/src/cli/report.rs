@@ -3,7 +3,6 @@
 
 mod table;
 
-use super::options::SpeedSource;
 use crate::timeline::Timeline;
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
 use serde::Serialize;
@@ -35,7 +34,7 @@ pub(crate) struct Report {
     collection_s: Option<f64>,
     ending_s: f64,
     total_s: f64,
-    speed_source: String,
+    speed_source: Option<&'static str>,
     equivalents: f64,
     work: Option<f64>,
     ideal_s: Option<f64>,
@@ -121,14 +120,13 @@ pub(crate) struct Sources<'a> {
     pub(crate) info: &'a RunInfo,
     pub(crate) version: &'a str,
     pub(crate) arguments: Value,
-    pub(crate) speed_source: SpeedSource,
     pub(crate) exit_code: u8,
     pub(crate) error: Option<String>,
 }
 
 impl Report {
     pub(crate) fn new(sources: Sources<'_>, timeline: &Timeline) -> Self {
-        let Sources { info, version, arguments, speed_source, exit_code, error } = sources;
+        let Sources { info, version, arguments, exit_code, error } = sources;
         let now = Instant::now();
         let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
         let between = |from: Option<Instant>, to: Option<Instant>| Some(seconds(from?, to?));
@@ -160,7 +158,7 @@ impl Report {
             collection_s: between(timeline.timed_over, Some(finished)),
             ending_s: seconds(finished, now),
             total_s: seconds(timeline.command, now),
-            speed_source: format!("{speed_source:?}").to_lowercase(),
+            speed_source: timeline.speed_source,
             equivalents: info.nodes.iter().map(|n| relative(node_speed(n))).sum(),
             work: timeline.work,
             ideal_s: timeline.ideal_seconds(),
@@ -257,7 +255,6 @@ impl PeReport {
         };
         let [start, before, after, end] = [moments.start, moments.before, moments.after, moments.end].map(at);
         let timed = |of: fn(&PeSnapshot) -> u64| of(&after).saturating_sub(of(&before));
-        let whole_ns = end.compute_ns + end.idle_ns + end.init_ns + end.overhead_ns;
         Self {
             pe,
             speed: 0.0,
@@ -275,7 +272,7 @@ impl PeReport {
                 idle_s: seconds(end.idle_ns),
                 init_s: seconds(end.init_ns),
                 overhead_s: seconds(end.overhead_ns),
-                total_s: seconds(whole_ns),
+                total_s: seconds(of_node(moments.end, node).uptime_ns),
                 entries: end.entries,
                 messages: end.sent_messages,
                 bytes: end.sent_bytes,

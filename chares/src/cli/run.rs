@@ -57,7 +57,6 @@ pub(crate) fn run(
         info: &done.info,
         version,
         arguments: arguments.clone(),
-        speed_source: options.speed,
         exit_code: error.as_ref().map_or(0, |e| e.code),
         error: error.as_ref().map(|e| e.sentence.clone()),
     };
@@ -130,11 +129,13 @@ fn drive(
         config,
         kernel: started.kernel,
         arguments: &started.packed,
+        kernel_key: &started.kernel_key,
         program_hash: &hash,
     };
     let asked = Instant::now();
-    let (rates, relative) = speeds::find(main, speed, &subject)?;
+    let speeds::Found { source, rates, relative } = speeds::find(main, speed, &subject)?;
     main.timeline.speeds = asked.elapsed();
+    main.timeline.speed_source = Some(source.name());
     main.set_nodes(info.nodes.iter().map(shape).collect());
     main.set_speeds(rates, relative.clone());
     hub.describe(|info| {

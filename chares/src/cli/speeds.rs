@@ -1,7 +1,7 @@
 //! Measured speeds, and those of earlier runs.
 //!
-//! They are kept by host, CPU, PEs, program and application kernel with its arguments, for a week, because
-//! any of these changes what a PE reaches.
+//! They are kept by host, CPU, PEs, executable and application kernel with what it depends on, for a week,
+//! because any of these changes what a PE reaches.
 
 use super::options::SpeedSource;
 use crate::driver::Driver;
@@ -25,6 +25,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) config: &'a ClusterConfig,
     pub(crate) kernel: Option<u16>,
     pub(crate) arguments: &'a [u8],
+    pub(crate) kernel_key: &'a str,
     pub(crate) program_hash: &'a str,
 }
 
@@ -39,36 +40,38 @@ struct Kept {
     unix_s: u64,
 }
 
-/// Rates in units of work per second of all PEs; empty if the source knows only relative speeds.
-/// Second, speeds relative to the fastest PE.
-pub(crate) fn find(
-    main: &mut Driver,
-    source: SpeedSource,
-    subject: &Subject<'_>,
-) -> Result<(Vec<f64>, Vec<f64>), RunError> {
+/// Speeds of all PEs.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Where they really came from.
+    pub(crate) source: SpeedSource,
+    /// Units of work per second of each PE; empty if the source knows only relative speeds.
+    pub(crate) rates: Vec<f64>,
+    /// Relative to the fastest PE.
+    pub(crate) relative: Vec<f64>,
+}
+
+/// The speeds from `source`; measured ones where the cache does not have them.
+pub(crate) fn find(main: &mut Driver, source: SpeedSource, subject: &Subject<'_>) -> Result<Found, RunError> {
     let pes = subject.info.nodes.iter().map(|n| n.pe_count as usize).sum();
-    match (source, subject.kernel) {
-        (SpeedSource::Equal, _) | (SpeedSource::Measured | SpeedSource::Cached, None) => {
-            Ok((Vec::new(), vec![1.0; pes]))
+    let kernel = match (source, subject.kernel) {
+        (SpeedSource::File, _) => {
+            let relative = relative(&from_file(subject));
+            return Ok(Found { source, rates: Vec::new(), relative });
         }
-        (SpeedSource::File, _) => Ok((Vec::new(), relative(&from_file(subject)))),
-        (SpeedSource::Measured, Some(kernel)) => {
-            let rates = main.measure(kernel, subject.arguments, BUDGET)?;
-            store(subject, &rates);
-            Ok((rates.clone(), relative(&rates)))
+        (SpeedSource::Equal, _) | (_, None) => {
+            return Ok(Found { source: SpeedSource::Equal, rates: Vec::new(), relative: vec![1.0; pes] });
         }
-        (SpeedSource::Cached, Some(kernel)) => {
-            let rates = match recall(subject) {
-                Some(rates) => rates,
-                None => {
-                    let rates = main.measure(kernel, subject.arguments, BUDGET)?;
-                    store(subject, &rates);
-                    rates
-                }
-            };
-            Ok((rates.clone(), relative(&rates)))
-        }
+        (_, Some(kernel)) => kernel,
+    };
+    if source == SpeedSource::Cached
+        && let Some(rates) = recall(subject)
+    {
+        return Ok(Found { source, relative: relative(&rates), rates });
     }
+    let rates = main.measure(kernel, subject.arguments, BUDGET)?;
+    store(subject, &rates);
+    Ok(Found { source: SpeedSource::Measured, relative: relative(&rates), rates })
 }
 
 fn relative(rates: &[f64]) -> Vec<f64> {
@@ -91,7 +94,7 @@ fn recall(subject: &Subject<'_>) -> Option<Vec<f64>> {
     let mut rates: Vec<f64> = Vec::new();
     for node in &subject.info.nodes {
         let kept = cache.speeds.get(&key(subject, node))?;
-        if now.saturating_sub(kept.unix_s) > KEPT.as_secs() || kept.rates.len() != node.pe_count as usize {
+        if !is_fresh(kept, now) || kept.rates.len() != node.pe_count as usize {
             return None;
         }
         rates.extend(&kept.rates);
@@ -100,12 +103,17 @@ fn recall(subject: &Subject<'_>) -> Option<Vec<f64>> {
     is_sane.then_some(rates)
 }
 
+/// Whether it is not too old; of a time that is still to come nobody knows how old it is.
+fn is_fresh(kept: &Kept, now: u64) -> bool {
+    now.checked_sub(kept.unix_s).is_some_and(|age_s| age_s <= KEPT.as_secs())
+}
+
 /// Keeps what was measured. A cache that cannot be written is only a cache.
 fn store(subject: &Subject<'_>, rates: &[f64]) {
     let Some(path) = path() else { return };
     let mut cache = load().unwrap_or_default();
     let now = now_s();
-    cache.speeds.retain(|_, kept| now.saturating_sub(kept.unix_s) <= KEPT.as_secs());
+    cache.speeds.retain(|_, kept| is_fresh(kept, now));
     for node in &subject.info.nodes {
         let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
         let Some(rates) = rates.get(range) else { return };
@@ -125,12 +133,9 @@ fn store(subject: &Subject<'_>, rates: &[f64]) {
 fn key(subject: &Subject<'_>, node: &NodeInfo) -> String {
     let config = subject.config.nodes.iter().find(|n| n.name == node.name);
     let share = config.and_then(|n| n.cpu_share).unwrap_or(1.0);
-    let arguments = subject.arguments.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
     format!(
-        "{}|{}|{}|{} PEs|{share}|{}|{:?}|{arguments:016x}",
-        node.host, node.name, node.cpu, node.pe_count, subject.program_hash, subject.kernel
+        "{}|{}|{}|{} PEs|{share}|{}|{}",
+        node.host, node.name, node.cpu, node.pe_count, subject.program_hash, subject.kernel_key
     )
 }
 

@@ -11,14 +11,7 @@ fn report(timeline: &Timeline) -> Report {
         ..NodeInfo::default()
     };
     let info = RunInfo { nodes: vec![node(1, 0, 2), node(2, 2, 1)], ..RunInfo::default() };
-    let sources = Sources {
-        info: &info,
-        version: "1",
-        arguments: Value::Null,
-        speed_source: SpeedSource::File,
-        exit_code: 70,
-        error: None,
-    };
+    let sources = Sources { info: &info, version: "1", arguments: Value::Null, exit_code: 70, error: None };
     Report::new(sources, timeline)
 }
 
