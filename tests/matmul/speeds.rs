@@ -94,7 +94,7 @@ fn measured_speeds_are_kept_and_used_again_for_the_same_kernel_only() {
     assert!(kept(path).values().all(|kept| now_s() - kept["unix_s"].as_u64().unwrap() < 120));
 
     doctor(path, now_s(), made_up());
-    let again = product(path, "cached", &["--out", "c.npy", "--verify"]);
+    let again = product(path, "cached", &["--out", "c.npy", "--verify", "--rows", "440", "--inner", "1000"]);
     assert_eq!((rates(&again), &again["speed_source"]), (Some(MADE_UP), &"cached".into()));
     assert_eq!(shares(&again), [0.75, 0.25]);
 
@@ -187,8 +187,8 @@ fn nodes_speed_shows_a_column_for_each_application_and_keeps_what_it_finds() {
     let fastest = number(lines[1][4]).max(number(lines[2][4]));
     assert!((fastest - 1.0).abs() < 1e-9, "{done:?}");
 
-    // The application's defaults were measured: a run with them finds their speeds.
-    let report = report(path, &["--speed", "cached"]);
+    // The application's defaults were measured: a run with blocks of that kind finds their speeds.
+    let report = report(path, &["--speed", "cached", "--n", "1200"]);
     assert_eq!(report["speed_source"], "cached");
     let one = run(path, &["nodes", "speed", "--only", "n1"]);
     assert!(one.code == 0 && after(&one.stdout, "n1").is_some() && !one.stdout.contains("n0"), "{one:?}");

@@ -2,7 +2,7 @@
 
 use super::tile::Scheme;
 use crate::kernels::gemm::Kernel;
-use crate::matrix::{AnyMatrix, Dtype, npy::NpyReader};
+use crate::matrix::{AnyMatrix, Dtype, market, npy::NpyReader};
 use chares::RunError;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -93,27 +93,33 @@ impl Matmul {
         }
     }
 
-    /// The same with the type and the sides that the files have: nodes, which measure with the kernel for
-    /// them, do not see the files. f32 if all files are; MatrixMarket files are f64, and keep their sides to
-    /// themselves until they are read.
+    /// The same with the type and the sides settled, which files have the last word on: nodes, which measure
+    /// with the kernel for them, do not see the files. f32 if all files are, f64 by default.
     #[must_use]
     pub fn completed(mut self) -> Self {
-        let (Some(a), Some(b)) = (&self.a, &self.b) else { return self };
-        let file = |path: &Path| NpyReader::open(path).ok().filter(|_| is_npy(path));
-        let (a, b) = (file(a), file(b));
-        let is_single = |file: &Option<NpyReader>| file.as_ref().is_some_and(|f| f.dtype() == Dtype::F32);
-        let of_files = if is_single(&a) && is_single(&b) { NumberType::F32 } else { NumberType::F64 };
-        self.dtype.get_or_insert(of_files);
-        if let (Some(a), Some(b)) = (a, b) {
-            (self.rows, self.inner, self.n) = (Some(a.rows()), Some(a.cols()), b.cols());
+        let mut settled = NumberType::F64;
+        if let (Some(a), Some(b)) = (&self.a, &self.b)
+            && let (Ok(a), Ok(b)) = (Filed::of(a), Filed::of(b))
+        {
+            if a.dtype == Dtype::F32 && b.dtype == Dtype::F32 {
+                settled = NumberType::F32;
+            }
+            (self.rows, self.inner, self.n) = (Some(a.rows), Some(a.cols), b.cols);
         }
+        self.dtype.get_or_insert(settled);
         self
     }
 
-    /// What the kernel depends on.
+    /// What the kernel's speed depends on: speeds measured with one product hold for all others of this key.
     #[must_use]
     pub fn kernel_key(&self) -> String {
-        format!("{:?} {} blocks of {}", self.dtype_or_default(), self.kernel(), self.typical_side())
+        // Above a side of 128 the kernels' speed hardly changes.
+        let class = self.typical_block().map(|side| match side {
+            0..32 => "tiny",
+            32..128 => "small",
+            128.. => "full",
+        });
+        format!("{} {}, blocks {}", self.dtype_or_default(), self.kernel(), class.join(" x "))
     }
 
     /// The kernel that blocks are multiplied with.
@@ -134,12 +140,15 @@ impl Matmul {
         (self.rows.unwrap_or(self.n), self.inner.unwrap_or(self.n), self.n)
     }
 
-    /// About how long the sides of blocks are that chares multiply.
+    /// About the sides of the products of blocks that chares compute: rows, inner side, columns.
     #[must_use]
-    pub fn typical_side(&self) -> usize {
+    pub fn typical_block(&self) -> [usize; 3] {
+        let (m, k, n) = self.sides();
+        let q = self.q.max(1) as usize;
         match self.algorithm {
-            Algorithm::Cannon | Algorithm::FoxHeyOtto => self.n / self.q.max(1) as usize,
-            Algorithm::Conventional | Algorithm::Fox => self.n / 4,
+            Algorithm::Cannon | Algorithm::FoxHeyOtto => [m / q, k / q, n / q],
+            Algorithm::Conventional => [self.grain.unwrap_or(m / 4).min(m), k, n],
+            Algorithm::Fox => [self.grain.unwrap_or(m / 4).min(m), k, n / 4],
         }
     }
 }
@@ -157,8 +166,14 @@ pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
     if matmul.a.is_none() && [m, k, n].iter().any(|&side| side == 0 || side > SIDE_MAX) {
         return wrong(format!("a {m} x {k} times {k} x {n} product: sides must be 1 to {SIDE_MAX}"));
     }
-    for path in [&matmul.a, &matmul.b].into_iter().flatten() {
-        check_readable(path)?;
+    if let (Some(a), Some(b)) = (&matmul.a, &matmul.b) {
+        let (left, right) = (Filed::of(a)?, Filed::of(b)?);
+        if left.cols != right.rows {
+            return wrong(format!(
+                "{a:?} is {} x {} and {b:?} is {} x {}: columns of A must be rows of B",
+                left.rows, left.cols, right.rows, right.cols
+            ));
+        }
     }
     let Some(out) = &matmul.out else { return Ok(()) };
     let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -169,13 +184,24 @@ pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
     }
 }
 
-fn check_readable(path: &Path) -> Result<(), RunError> {
-    if is_npy(path) {
-        let opened = NpyReader::open(path);
-        return opened.map(|_| ()).map_err(|e| RunError::Input(e.to_string()));
+/// What the beginning of a file says of its matrix.
+struct Filed {
+    dtype: Dtype,
+    rows: usize,
+    cols: usize,
+}
+
+impl Filed {
+    fn of(path: &Path) -> Result<Self, RunError> {
+        let refused = |e: &dyn std::error::Error| RunError::Input(e.to_string());
+        if is_npy(path) {
+            let file = NpyReader::open(path).map_err(|e| refused(&e))?;
+            return Ok(Self { dtype: file.dtype(), rows: file.rows(), cols: file.cols() });
+        }
+        let sides = market::sides(path).map_err(|e| refused(&e))?;
+        let side = |side: u64| usize::try_from(side).map_err(|e| refused(&e));
+        Ok(Self { dtype: Dtype::F64, rows: side(sides[0])?, cols: side(sides[1])? })
     }
-    let opened = std::fs::File::open(path);
-    opened.map(|_| ()).map_err(|e| RunError::Input(format!("{path:?} cannot be read: {e}")))
 }
 
 fn is_npy(path: &Path) -> bool {
@@ -189,7 +215,7 @@ pub(super) fn read(path: &Path) -> Result<AnyMatrix, RunError> {
     }
     // What the text says may need more memory than the text: a coordinate file of few entries can be huge.
     let limit = 64 << 30;
-    crate::matrix::market::read(path, limit).map(AnyMatrix::F64).map_err(|e| RunError::Input(e.to_string()))
+    market::read(path, limit).map(AnyMatrix::F64).map_err(|e| RunError::Input(e.to_string()))
 }
 
 #[cfg(test)]
@@ -219,16 +245,33 @@ mod tests {
         assert_eq!(completed("wide.npy", &[]).dtype_or_default(), Dtype::F64);
         assert_eq!(completed("wide.npy", &["--dtype", "f32"]).dtype_or_default(), Dtype::F32);
         assert_ne!(single.kernel_key(), completed("wide.npy", &[]).kernel_key());
-        std::fs::write(path("b.mtx"), "%%MatrixMarket matrix array real general\n1 1\n1\n").unwrap();
-        assert_eq!(completed("b.mtx", &[]).dtype_or_default(), Dtype::F64);
+        let text = "%%MatrixMarket matrix coordinate real general\n7 9 1\n1 1 1\n";
+        std::fs::write(path("b.mtx"), text).unwrap();
+        let mixed = completed("b.mtx", &[]);
+        assert_eq!((mixed.dtype_or_default(), mixed.sides()), (Dtype::F64, (30, 7, 9)));
+        check(&mixed).unwrap();
+        std::fs::write(path("b.mtx"), text.replace("7 9", "8 9")).unwrap();
+        let sentence = check(&mixed).unwrap_err().to_string();
+        assert!(sentence.contains("b.mtx\" is 8 x 9: columns of A must be rows of B"), "{sentence}");
     }
 
     #[test]
     fn speeds_are_kept_for_all_products_of_one_kernel() {
         let key = |words: &[&str]| of(words).completed().kernel_key();
-        assert_eq!(key(&["--n", "512"]), key(&["--n", "512", "--out", "c.npy", "--verify", "--seed", "5"]));
-        let others = [["--n", "768"], ["--dtype", "f32"], ["--q", "3"], ["--kernel", "plain"]];
-        assert!(others.iter().all(|words| key(words) != key(&[])), "{:?}", others.map(|words| key(&words)));
-        assert_ne!(key(&["--deterministic"]), key(&[]));
+        let like: [&[&str]; 4] = [
+            &["--n", "8000"],
+            &["--q", "3"],
+            &["--seed", "5", "--verify"],
+            &["--out", "c.npy", "--dtype", "f64"],
+        ];
+        assert!(like.iter().all(|words| key(words) == key(&[])), "{:?}", like.map(key));
+        let others: [&[&str]; 5] = [
+            &["--n", "200"],
+            &["--inner", "800"],
+            &["--dtype", "f32"],
+            &["--kernel", "plain"],
+            &["--deterministic"],
+        ];
+        assert!(others.iter().all(|words| key(words) != key(&[])), "{:?}", others.map(key));
     }
 }

@@ -12,13 +12,15 @@ pub mod tile;
 
 pub use arguments::{Algorithm, Matmul};
 
-use crate::kernels::gemm::gemm;
+use crate::kernels::gemm::{Kernel, gemm};
 use crate::matrix::{Dtype, generate};
 use chares::{App, KernelCall, Program};
 
 /// Sides of the blocks by which a PE's speed is measured: as large as the work's blocks, but not so large
 /// that one product takes longer than some tens of milliseconds on a slow PE.
 const KERNEL_SIDE_MAX: usize = 1280;
+/// The same for the plain loops, which are twenty times as slow.
+const PLAIN_SIDE_MAX: usize = 512;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
@@ -50,17 +52,19 @@ fn kernel(matmul: &Matmul) -> KernelCall {
 }
 
 fn kernel_of<T: problem::Real>(matmul: &Matmul) -> KernelCall {
-    let side = matmul.typical_side().clamp(1, KERNEL_SIDE_MAX);
-    let a = generate::block::<T>(1, 0..side, 0..side);
-    let b = generate::block::<T>(2, 0..side, 0..side);
-    let mut c = vec![T::zeroed(); side * side];
     let kernel = matmul.kernel();
+    let most = if kernel == Kernel::Plain { PLAIN_SIDE_MAX } else { KERNEL_SIDE_MAX };
+    let [m, k, n] = matmul.typical_block().map(|side| side.clamp(1, most));
+    let a = generate::block::<T>(1, 0..m, 0..k);
+    let b = generate::block::<T>(2, 0..k, 0..n);
+    let mut c = vec![T::zeroed(); m * n];
+    let work = 2.0 * m as f64 * k as f64 * n as f64;
     // Tiny blocks are repeated, so that reading the clock is not what is measured.
-    let repeats = (1 << 22) / (side * side * side) + 1;
+    let repeats = (1 << 22) / (m * k * n) + 1;
     Box::new(move || {
         for _ in 0..repeats {
-            gemm(kernel, side, side, side, &a, &b, &mut c);
+            gemm(kernel, m, k, n, &a, &b, &mut c);
         }
-        2.0 * (side as f64).powi(3) * repeats as f64
+        work * repeats as f64
     })
 }

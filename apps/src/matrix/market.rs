@@ -47,11 +47,27 @@ pub enum MarketReadError {
 /// If the file cannot be read, is no MatrixMarket file of the kinds above, or the matrix would be bigger than
 /// the limit; with the number of the line.
 pub fn read(path: impl AsRef<Path>, max_bytes: u64) -> Result<Matrix<f64>, MarketReadError> {
-    let path = path.as_ref();
+    open(path.as_ref(), |file, file_bytes| parse::matrix(file, file_bytes, max_bytes))
+}
+
+/// Rows and columns of the matrix in a file, of which only the beginning is read.
+///
+/// # Errors
+/// If the file cannot be read or does not begin as a MatrixMarket file of the kinds above; with the number of
+/// the line.
+pub fn sides(path: impl AsRef<Path>) -> Result<[u64; 2], MarketReadError> {
+    open(path.as_ref(), parse::sides)
+}
+
+/// Reads a file of so many bytes with `read`.
+fn open<T>(
+    path: &Path,
+    read: impl FnOnce(BufReader<File>, u64) -> Result<T, parse::Wrong>,
+) -> Result<T, MarketReadError> {
     let io = |source| MarketReadError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
     let file_bytes = file.metadata().map_err(io)?.len();
-    parse::matrix(BufReader::with_capacity(256 * 1024, file), file_bytes, max_bytes).map_err(|wrong| {
+    read(BufReader::with_capacity(256 * 1024, file), file_bytes).map_err(|wrong| {
         let path = path.to_owned();
         match wrong {
             parse::Wrong::Io(source) => MarketReadError::Io { path, source },

@@ -157,9 +157,18 @@ struct Banner {
     symmetry: Symmetry,
 }
 
-/// Reads a whole file; `file_bytes` bounds what it can announce, `max_bytes` what is allocated.
-pub(super) fn matrix(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> Result<Matrix<f64>, Wrong> {
+/// Reads no further than to the sides, rows and columns; `file_bytes` bounds what the file can announce.
+pub(super) fn sides(source: impl BufRead, file_bytes: u64) -> Result<[u64; 2], Wrong> {
     let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    Ok(head(&mut lines, file_bytes, u64::MAX)?.1)
+}
+
+/// The banner, the sides and how many lines of entries follow.
+fn head(
+    lines: &mut Lines<impl BufRead>,
+    file_bytes: u64,
+    max_bytes: u64,
+) -> Result<(Banner, [u64; 2], u64), Wrong> {
     let banner = match lines.next_any()? {
         Some(text) => Banner::parse(text),
         None => Err(Bad::Banner),
@@ -170,6 +179,13 @@ pub(super) fn matrix(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> R
         return Err(lines.wrong(Bad::Words { expected, got: 0 }));
     };
     let (sides, count) = size_line(text, &banner, file_bytes, max_bytes).map_err(|bad| lines.wrong(bad))?;
+    Ok((banner, sides, count))
+}
+
+/// Reads a whole file; `file_bytes` bounds what it can announce, `max_bytes` what is allocated.
+pub(super) fn matrix(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> Result<Matrix<f64>, Wrong> {
+    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let (banner, sides, count) = head(&mut lines, file_bytes, max_bytes)?;
     let [rows, cols] = sides;
     let too_big = Bad::TooBig { rows, cols, max_bytes };
     let dense = usize::try_from(rows).ok().zip(usize::try_from(cols).ok());
