@@ -48,6 +48,7 @@ pub struct Driver {
     failed: Option<String>,
     rates: HashMap<PeId, f64>,
     nodes: Vec<NodeShape>,
+    launcher: NodeShape,
     pub(crate) timeline: Timeline,
     /// Told the shares of the PEs when initialisation is over, for viewers.
     pub(crate) on_shares: Option<OnShares>,
@@ -71,11 +72,12 @@ impl Driver {
         let shape = |id: NodeId| NodeShape {
             name: format!("node {}", id.0),
             pes: topology.pes(id),
-            memory_limit_bytes: None,
+            ..NodeShape::default()
         };
         Self {
             pe: Pe::new(PeId::DRIVER, Arc::clone(node)),
             nodes: topology.compute_nodes().map(shape).collect(),
+            launcher: NodeShape { name: "launcher".into(), ..NodeShape::default() },
             events,
             slots: HashMap::new(),
             next_slot: 0,
@@ -208,8 +210,26 @@ impl Driver {
         &self.nodes
     }
 
-    pub(crate) fn set_nodes(&mut self, nodes: Vec<NodeShape>) {
-        self.nodes = nodes;
+    /// The process that the driver runs in; it has no PEs.
+    #[must_use]
+    pub fn launcher(&self) -> &NodeShape {
+        &self.launcher
+    }
+
+    pub(crate) fn set_nodes(&mut self, launcher: NodeShape, nodes: Vec<NodeShape>) {
+        (self.launcher, self.nodes) = (launcher, nodes);
+    }
+
+    /// From now on these are the [`speeds`](Cx::speeds) of the PEs on all nodes: for a program whose shares
+    /// follow something besides speed, such as what fits into memory. Reports keep to what was measured.
+    ///
+    /// # Panics
+    /// If there is not one positive, finite speed for each PE.
+    pub fn plan_with(&mut self, speeds: Vec<f64>) {
+        let is_sane =
+            speeds.len() == self.pe_count() as usize && speeds.iter().all(|s| s.is_finite() && *s > 0.0);
+        assert!(is_sane, "{} PEs cannot have the speeds {speeds:?}", self.pe_count());
+        self.pe.node().set_speeds(speeds);
     }
 
     /// Takes over what was measured, and tells all nodes the relative speeds.
@@ -341,14 +361,21 @@ impl Driver {
 }
 
 /// A node of the run, as far as a program plans with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeShape {
     /// Its name in the nodes file.
     pub name: String,
+    /// Its host in the nodes file: nodes with the same one share its memory. `localhost` is where the launcher
+    /// runs.
+    pub host: String,
     /// Its PEs.
     pub pes: Range<u32>,
     /// The run ends when its process needs more memory than this; `None` is no limit.
     pub memory_limit_bytes: Option<u64>,
+    /// Memory that its process had when the driver began.
+    pub memory_bytes: u64,
+    /// Memory that its host could still give at that time; `None` if it does not tell.
+    pub host_memory_bytes: Option<u64>,
 }
 
 /// A place where the driver waits for results of type `M`.

@@ -6,6 +6,7 @@
 pub mod arguments;
 pub mod conventional;
 mod drive;
+mod memory;
 pub mod panel;
 pub mod problem;
 pub mod tile;

@@ -12,7 +12,7 @@ use runtime::config::ClusterConfig;
 use runtime::job::{Failure, Interrupter, Job, JobPlan};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
-use runtime::monitor::wire::{MonitorEvent, NodeInfo, RunInfo};
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -136,7 +136,6 @@ fn drive(
     let speeds::Found { source, rates, relative } = speeds::find(main, speed, &subject)?;
     main.timeline.speeds = asked.elapsed();
     main.timeline.speed_source = Some(source.name());
-    main.set_nodes(info.nodes.iter().map(shape).collect());
     main.set_speeds(rates, relative.clone());
     hub.describe(|info| {
         for node in &mut info.nodes {
@@ -153,7 +152,10 @@ fn drive(
             }
         });
     }));
-    main.timeline.start = main.snapshots()?;
+    let start = main.snapshots()?;
+    let launcher = NodeInfo { name: "launcher".into(), host: "localhost".into(), ..NodeInfo::default() };
+    main.set_nodes(shape(&launcher, &start), info.nodes.iter().map(|node| shape(node, &start)).collect());
+    main.timeline.start = start;
     main.timeline.driven = Some(Instant::now());
     let result = (started.drive)(main);
     main.timeline.finished = Some(Instant::now());
@@ -162,11 +164,15 @@ fn drive(
     result
 }
 
-fn shape(node: &NodeInfo) -> NodeShape {
+fn shape(node: &NodeInfo, now: &[NodeSnapshot]) -> NodeShape {
+    let now = now.iter().find(|snapshot| snapshot.node == node.node);
     NodeShape {
         name: node.name.clone(),
+        host: node.host.clone(),
         pes: node.first_pe..node.first_pe + node.pe_count,
         memory_limit_bytes: node.memory_limit_bytes,
+        memory_bytes: now.map_or(0, |now| now.memory_bytes),
+        host_memory_bytes: now.map(|now| now.host_memory_bytes).filter(|&bytes| bytes > 0),
     }
 }
 

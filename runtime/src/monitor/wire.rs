@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 2;
+pub const MONITOR_VERSION: u16 = 3;
 
 /// One thing that happened in the watched job, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,6 +88,8 @@ pub struct NodeSnapshot {
     pub uptime_ns: u64,
     /// Resident memory of the process.
     pub memory_bytes: u64,
+    /// Memory that the node's host could still give to processes; 0 where the system does not tell.
+    pub host_memory_bytes: u64,
     /// Messages that left for other nodes.
     pub sent_messages: u64,
     /// Bytes of messages that left for other nodes.

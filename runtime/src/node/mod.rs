@@ -1,6 +1,7 @@
 //! A node: what the PEs of one process share, and how envelopes leave and enter it.
 
 mod arrivals;
+mod memory;
 mod multicast;
 mod router;
 pub mod variables;
@@ -299,7 +300,8 @@ impl Node {
             node: self.id.0,
             sequence: self.traffic.snapshots.fetch_add(1, Ordering::Relaxed),
             uptime_ns: now_ns,
-            memory_bytes: resident_bytes(),
+            memory_bytes: memory::resident_bytes(),
+            host_memory_bytes: memory::available_bytes(),
             sent_messages: read(&self.traffic.sent_messages),
             sent_bytes: read(&self.traffic.sent_bytes),
             received_messages: read(&self.traffic.received_messages),
@@ -311,7 +313,7 @@ impl Node {
     /// Resident memory of this process, bytes.
     #[must_use]
     pub fn snapshot_memory(&self) -> u64 {
-        resident_bytes()
+        memory::resident_bytes()
     }
 
     /// Sends the counters to the launcher.
@@ -544,12 +546,4 @@ impl Node {
 /// Class in which a message of that many bytes travels.
 pub(crate) fn class_of(len_bytes: usize) -> Class {
     if len_bytes < BULK_BYTES { Class::Small } else { Class::Bulk }
-}
-
-/// Resident memory of this process; 0 where the system does not tell.
-fn resident_bytes() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm")
-        .ok()
-        .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
-    pages.unwrap_or(0) * 4096
 }

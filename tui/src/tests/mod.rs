@@ -64,6 +64,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
         sequence: tenths,
         uptime_ns: tenths * 100_000_000,
         memory_bytes: 300 << 20,
+        host_memory_bytes: 8 << 30,
         sent_messages: tenths * 50,
         sent_bytes: tenths * 1_000_000,
         received_messages: tenths * 40,

@@ -35,17 +35,18 @@ fn pe() -> impl Strategy<Value = PeSnapshot> {
 
 fn monitor() -> impl Strategy<Value = MonitorEvent> {
     let node = || prop_oneof![4 => 0..4u16, 1 => any::<u16>()];
-    let snapshot = (node(), proptest::array::uniform7(number()), proptest::collection::vec(pe(), 0..5));
+    let snapshot = (node(), proptest::array::uniform8(number()), proptest::collection::vec(pe(), 0..5));
     prop_oneof![
         5 => snapshot.prop_map(|(node, n, pes)| MonitorEvent::Snapshot(NodeSnapshot {
             node,
             sequence: n[0],
             uptime_ns: n[1],
             memory_bytes: n[2],
-            sent_messages: n[3],
-            sent_bytes: n[4],
-            received_messages: n[5],
-            received_bytes: n[6],
+            host_memory_bytes: n[3],
+            sent_messages: n[4],
+            sent_bytes: n[5],
+            received_messages: n[6],
+            received_bytes: n[7],
             pes,
         })),
         1 => (any::<String>(), number(), number())

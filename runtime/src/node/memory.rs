@@ -1,0 +1,72 @@
+//! How much memory this process has taken, and how much the host would still give it.
+
+use std::fs;
+use std::path::Path;
+
+/// Where control groups of version 2 are mounted.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// Resident memory of this process; 0 where the system does not tell.
+pub(super) fn resident_bytes() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split_whitespace().nth(1)?.parse().ok());
+    pages.unwrap_or(0_u64) * 4096
+}
+
+/// What processes of this host can still take without swapping, within the limits of the control groups that
+/// this one is in; 0 where the system does not tell.
+pub(super) fn available_bytes() -> u64 {
+    let host = fs::read_to_string("/proc/meminfo").ok().and_then(|text| figure(&text, "MemAvailable:"));
+    let of_host = host.unwrap_or(0) << 10;
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::/")) else { return of_host };
+    let inmost = Path::new(GROUPS).join(path);
+    let groups = inmost.ancestors().take_while(|group| group.starts_with(GROUPS));
+    groups.filter_map(left_in_group).fold(of_host, u64::min)
+}
+
+/// What a control group may still take; `None` without a limit. Files that it has read and could forget do not
+/// count.
+fn left_in_group(group: &Path) -> Option<u64> {
+    let number = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+    let (most, taken) = (number("memory.max")?, number("memory.current")?);
+    let files =
+        fs::read_to_string(group.join("memory.stat")).ok().and_then(|text| figure(&text, "inactive_file"));
+    Some(most.saturating_sub(taken.saturating_sub(files.unwrap_or(0))))
+}
+
+/// The number after a word at the beginning of a line.
+fn figure(text: &str, word: &str) -> Option<u64> {
+    let mut lines = text.lines().map(str::split_whitespace);
+    lines.find_map(|mut words| if words.next() == Some(word) { words.next()?.parse().ok() } else { None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_taken_less_than_its_host_has() {
+        let whole = fs::read_to_string("/proc/meminfo").ok().and_then(|text| figure(&text, "MemTotal:"));
+        let whole = whole.unwrap() << 10;
+        assert!((1..whole).contains(&resident_bytes()), "{} of {whole}", resident_bytes());
+        assert!((1..=whole).contains(&available_bytes()), "{} of {whole}", available_bytes());
+    }
+
+    #[test]
+    fn a_control_group_leaves_what_it_may_take_and_has_not() {
+        let group = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| fs::write(group.path().join(name), text).unwrap();
+        assert_eq!(left_in_group(group.path()), None);
+        file("memory.current", "700\n");
+        file("memory.max", "max\n");
+        assert_eq!(left_in_group(group.path()), None);
+        file("memory.max", "1000\n");
+        assert_eq!(left_in_group(group.path()), Some(300));
+        file("memory.stat", "anon 500\ninactive_file 150\nactive_file 9\n");
+        assert_eq!(left_in_group(group.path()), Some(450));
+        file("memory.max", "400\n");
+        assert_eq!(left_in_group(group.path()), Some(0));
+    }
+}
