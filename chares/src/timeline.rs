@@ -13,6 +13,7 @@ pub struct Timeline {
     pub(crate) finished: Option<Instant>,
     pub(crate) init_over: Option<Instant>,
     pub(crate) timed_over: Option<Instant>,
+    pub(crate) checked_from: Option<Instant>,
     /// Counters when the driver began.
     pub(crate) start: Vec<NodeSnapshot>,
     pub(crate) before: Vec<NodeSnapshot>,
@@ -41,6 +42,7 @@ impl Timeline {
             finished: None,
             init_over: None,
             timed_over: None,
+            checked_from: None,
             start: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
@@ -65,6 +67,11 @@ impl Timeline {
     /// States which share of the data each PE got, 0 to 1 each.
     pub fn shares(&mut self, shares: Vec<f64>) {
         self.shares = shares;
+    }
+
+    /// States that the result has been collected and written, and that only its check follows.
+    pub fn collected(&mut self) {
+        self.checked_from = Some(Instant::now());
     }
 
     /// States whether the result was checked and found right, and its largest relative error.

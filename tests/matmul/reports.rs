@@ -73,14 +73,17 @@ fn every_documented_key_is_there_and_the_sums_hold() {
             list(&report["nodes"]).iter().map(|n| list(&n["pes"]).len()).collect::<Vec<_>>(),
             [2, 1, 1]
         );
-        assert_eq!(report["facts"]["algorithm"], algorithm);
+        assert_eq!(
+            (&report["facts"]["algorithm"], &report["arguments"]["dtype"]),
+            (&algorithm.into(), &"f64".into())
+        );
         assert_eq!(number(&report["arguments"]["n"]), 300.0);
     }
 }
 
 /// The parts of the run add up to the whole, the times of a PE to the parts, and the figures follow.
 fn parts_add_up(report: &Value) {
-    let parts = ["startup_s", "distribution_s", "timed_s", "collection_s", "ending_s"];
+    let parts = ["startup_s", "distribution_s", "timed_s", "collection_s", "check_s", "ending_s"];
     let total = number(&report["total_s"]);
     assert_near(parts.iter().map(|part| number(&report[part])).sum(), total, 1e-6, "parts and total");
     assert!(number(&report["speeds_s"]) <= number(&report["startup_s"]));

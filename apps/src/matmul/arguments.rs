@@ -76,6 +76,7 @@ pub enum Algorithm {
 
 /// Type of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum NumberType {
     /// 32 bits
     F32,

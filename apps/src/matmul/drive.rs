@@ -340,6 +340,7 @@ fn finish<T: Real>(
         return Ok(());
     }
     main.phase("verifying", 0, 0);
+    main.outcome().collected();
     let wrong_shape = |e: ShapeError| RunError::Failed(e.to_string());
     let verdict = match (given, problem.seeds) {
         (Some((a, b)), _) => verify::product(a, b, c, 7),

@@ -20,26 +20,27 @@ impl Report {
             };
             let _ = writeln!(
                 out,
-                "{:<10} {:>4} {:>5.2} {:>6} {:>9.2} {:>7.2} {:>7.2} {:>7.2} {:>8} {:>8.1}",
+                "{:<10.10} {:>4} {:>5} {:>6} {:>9} {:>7} {:>7} {:>7} {:>8} {:>8}",
                 node.name,
                 node.pes.len(),
-                node.speed,
+                fitting(node.speed, 2, 5),
                 percent(node.share),
-                sum(|p| p.compute_s),
-                sum(|p| p.idle_s),
-                sum(|p| p.init_s),
-                sum(|p| p.overhead_s),
-                node.entries,
-                node.traffic.sent_bytes as f64 / 1e6,
+                fitting(sum(|p| p.compute_s), 2, 9),
+                fitting(sum(|p| p.idle_s), 2, 7),
+                fitting(sum(|p| p.init_s), 2, 7),
+                fitting(sum(|p| p.overhead_s), 2, 7),
+                fitting(node.entries as f64, 0, 8),
+                fitting(node.traffic.sent_bytes as f64 / 1e6, 1, 8),
             );
         }
         let _ = writeln!(
             out,
-            "start-up {:.3} s, distribution {} s, timed {} s, collection {} s, total {:.3} s",
+            "start-up {:.3} s, distribution {} s, timed {} s\ncollection {} s, check {} s, total {:.3} s",
             self.startup_s,
             seconds(self.distribution_s),
             seconds(self.timed_s),
             seconds(self.collection_s),
+            seconds(self.check_s),
             self.total_s
         );
         let _ = writeln!(
@@ -57,4 +58,10 @@ impl Report {
         };
         out
     }
+}
+
+/// A number in at most `width` characters, with as many of its decimals as there is room for.
+pub(super) fn fitting(value: f64, decimals: usize, width: usize) -> String {
+    let texts = (0..=decimals).rev().map(|decimals| format!("{value:.decimals$}"));
+    texts.into_iter().find(|text| text.len() <= width).unwrap_or_else(|| format!("{value:.0e}"))
 }

@@ -1,5 +1,6 @@
 //! Reports of runs that did not get far, and the calendar.
 
+use super::table::fitting;
 use super::*;
 
 fn report(timeline: &Timeline) -> Report {
@@ -24,6 +25,30 @@ fn a_run_that_was_lost_at_once_still_lists_its_pes_and_every_number_is_one() {
     assert_eq!((report.equivalents, report.nodes[1].speed), (1.5, 0.5));
     assert!(!report.table().contains("NaN"), "{}", report.table());
     assert_eq!(report.timed_s, None);
+}
+
+#[test]
+fn the_table_fits_a_terminal_whatever_the_numbers_are() {
+    let mut report = report(&Timeline::new(Instant::now()));
+    let long = Some(1_234_567.890_1);
+    (report.distribution_s, report.timed_s, report.collection_s, report.check_s) = (long, long, long, long);
+    (report.startup_s, report.total_s, report.ideal_s, report.efficiency) = (9e5, 9e6, long, Some(0.987_65));
+    (report.verified, report.max_error, report.equivalents) = (Some(true), Some(1e-15), 1234.5);
+    for node in &mut report.nodes {
+        node.name = "a-name-as-long-as-they-may-be-and-then-some".into();
+        (node.speed, node.share, node.entries) = (1000.0, Some(1.0), 12_345_678_901);
+        node.traffic.sent_bytes = u64::MAX;
+        for pe in &mut node.pes {
+            (pe.compute_s, pe.idle_s, pe.init_s, pe.overhead_s) = (1.5e8, 123_456.7, 99_999.994, 1e9);
+        }
+    }
+    let table = report.table();
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert!(table.contains("a-name-as-"), "{table}");
+    assert_eq!(
+        ["1.25", "123456", "1e9"],
+        [fitting(1.25, 2, 5), fitting(123_456.04, 2, 6), fitting(1_234_567_890.0, 0, 8)]
+    );
 }
 
 #[test]
