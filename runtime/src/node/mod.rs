@@ -61,6 +61,8 @@ impl Default for NodeSettings {
 pub enum DriverEvent {
     /// A result for one of its waiting places.
     Slot(u64, Payload),
+    /// The search for quiescence waits for a moment that [`Node::pump_quiescence`] tells.
+    QuiescenceDue,
     /// No message was anywhere at a moment since that search began, except those held for elements that
     /// have not been made.
     Quiescent {
@@ -553,3 +555,6 @@ fn resident_bytes() -> u64 {
         .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
     pages.unwrap_or(0) * 4096
 }
+
+#[cfg(test)]
+mod tests;
