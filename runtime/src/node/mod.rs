@@ -19,6 +19,7 @@ use crate::pe::inbox::Inbox;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::{Counts, Quiescence};
 use crate::topology::Topology;
+use crate::transport::framing::FrameLimits;
 use dashmap::DashMap;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -527,12 +528,17 @@ impl Node {
         sum
     }
 
-    /// Hands a frame to the fabric and counts it; its bytes.
+    /// Hands a frame to the fabric and counts it; its bytes. One that breaks a limit ends the run in the name of
+    /// this node: neither the link nor the receiver is to blame.
     pub(crate) fn send_frame(&self, to: NodeId, class: Class, frame: Frame) -> u64 {
         let Some(fabric) = self.fabric.get() else {
             tracing::error!("{:?} sends to {to:?} before it is connected", self.id);
             return 0;
         };
+        if let Err(error) = FrameLimits::default().check_frame(&frame) {
+            self.fail(format!("{:?} cannot send to {to:?}: {error}", self.id));
+            return 0;
+        }
         let bytes = frame.len_bytes() as u64;
         if class != Class::Control {
             self.traffic.sent_messages.fetch_add(1, Ordering::Relaxed);
