@@ -214,7 +214,8 @@ fn accounting(pes: u32, is_measuring: bool) {
     let entry = time(&mut || {
         // As a PE does on fifteen ways of sixteen.
         account.switch(PeState::Compute, account.since_ns() + 40);
-        account.entered(1, 1);
+        account.begins(1, 1);
+        account.ran(1);
         account.switch(PeState::Overhead, node.now_ns());
     });
     println!("always on");

@@ -34,7 +34,7 @@ pub trait Cx: private::HasPe {
             }
             On::Here | On::BySpeed => pe.next_by_speed(),
         };
-        let (collection, index) = (CollectionId::singles(chare_type), pe.fresh_single());
+        let (collection, index) = (CollectionId::singles(chare_type), pe.fresh_single(chare_type, home));
         pe.send_to(home, Target::Insert { collection, index }, 0, |may_move| payload(init, may_move));
         Element::new(collection, index, Some(home))
     }
@@ -302,8 +302,8 @@ impl<'a, C: Chare> Ctx<'a, C> {
         });
     }
 
-    /// Ends this chare when the entry method returns. Messages that still come for it are dropped; to know
-    /// them, the PE keeps 12 bytes. For single chares; elements of arrays stay until the end.
+    /// Ends this chare when the entry method or constructor returns. Nothing of it is kept; messages that still
+    /// come for it are dropped. For single chares; elements of arrays stay until the end.
     pub fn destroy(&mut self) {
         if self.site.collection.as_singles().is_some() {
             self.site.is_leaving = true;

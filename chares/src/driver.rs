@@ -344,6 +344,8 @@ impl Driver {
                 self.pe.node().driver_processed();
                 self.slots.entry(slot).or_default().push_back(payload);
             }
+            // `wait_until` asks for the moment after every event.
+            DriverEvent::QuiescenceDue => {}
             DriverEvent::Quiescent { search, held } => self.quiescent = (search, held),
             DriverEvent::VariableSet(_, id) => *self.acknowledged.entry(id).or_default() += 1,
             DriverEvent::Collected(_, id, part) => self.collected.entry(id).or_default().push(part),

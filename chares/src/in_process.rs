@@ -86,3 +86,74 @@ impl Program {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Array, Callback, Chare, Ctx, Cx, Element, Entry, On, Placement, Sum};
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    struct Bee;
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Hum(Callback<Sum<u64>>);
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Leave;
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Buzz;
+    crate::entries!(Bee: Hum, Leave, Buzz; reduces Sum<u64> as "Sum");
+    impl Chare for Bee {
+        type Index = u32;
+        type Init = bool;
+        fn new(leaves_at_once: bool, ctx: &mut Ctx<'_, Self>) -> Self {
+            if leaves_at_once {
+                ctx.destroy();
+            }
+            Self
+        }
+    }
+    impl Entry<Hum> for Bee {
+        fn receive(&mut self, Hum(to): Hum, ctx: &mut Ctx<'_, Self>) {
+            ctx.contribute(Sum(1), to);
+        }
+    }
+    impl Entry<Leave> for Bee {
+        fn receive(&mut self, _: Leave, ctx: &mut Ctx<'_, Self>) {
+            ctx.destroy();
+        }
+    }
+
+    impl Entry<Buzz> for Bee {
+        fn receive(&mut self, _: Buzz, _: &mut Ctx<'_, Self>) {}
+    }
+
+    /// Neither constructors nor reductions, nor what waits or is dropped.
+    #[test]
+    fn entry_methods_are_counted_when_they_have_run() {
+        for pes in [&[1][..], &[2, 1], &[1, 1, 2]] {
+            let program = Program::new("count", "1").chare::<Bee>();
+            let counted = program.run_in_process(&InProcess::new(pes), |main| {
+                let hive: Array<Bee> = main.array_deferred(7, Placement::Block);
+                let (to, sum) = main.pending();
+                hive.broadcast(main, Hum(to));
+                (0..7).for_each(|at| hive.at(at).send(main, Buzz));
+                (0..7).for_each(|at| main.insert(&hive, at, false));
+                sum.wait(main)?;
+                let ready: Array<Bee> = main.array(20, false);
+                ready.broadcast(main, Hum(Callback::ignore()));
+                for leaves_at_once in [false, true] {
+                    let solo: Element<Bee> = main.chare(leaves_at_once, On::BySpeed);
+                    (0..3).for_each(|_| solo.send(main, Leave));
+                }
+                main.quiescence()?;
+                let snapshots = main.snapshots()?;
+                let pes: Vec<_> = snapshots.iter().flat_map(|node| &node.pes).collect();
+                Ok((
+                    pes.iter().map(|pe| pe.entries).sum::<u64>(),
+                    pes.iter().map(|pe| pe.chares).sum::<u64>(),
+                ))
+            });
+            assert_eq!(counted.unwrap(), (7 + 7 + 20 + 1, 7 + 20), "entry methods and chares on {pes:?}");
+        }
+    }
+}

@@ -44,6 +44,22 @@ impl CollectionId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ElementIndex(pub [u32; 3]);
 
+impl ElementIndex {
+    /// The single chare that `creator` made as number `serial` of its type on its PE, counted from 0.
+    #[must_use]
+    pub fn of_single(creator: PeId, serial: u64) -> Self {
+        let high = u32::try_from(serial >> 32).unwrap_or(u32::MAX);
+        Self([creator.0, high, (serial & 0xffff_ffff) as u32])
+    }
+
+    /// Creator and number of a single chare.
+    #[must_use]
+    pub fn as_single(self) -> (PeId, u64) {
+        let [creator, high, low] = self.0;
+        (PeId(creator), u64::from(high) << 32 | u64::from(low))
+    }
+}
+
 impl fmt::Debug for ElementIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -138,7 +154,7 @@ pub struct PartialHeader {
     /// Who gets the result.
     pub callback: CallbackTarget,
     /// Linear index, body length and number of attachments of each value; several only when ordered.
-    pub parts: Vec<(u64, u32, u16)>,
+    pub parts: Vec<(u64, u32, u32)>,
     /// Values are kept apart and combined in index order at the root.
     pub ordered: bool,
 }

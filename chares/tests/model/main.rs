@@ -4,6 +4,7 @@ mod basics;
 mod failures;
 mod order;
 mod places;
+mod reductions;
 mod sections;
 mod variables;
 

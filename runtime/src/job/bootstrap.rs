@@ -19,7 +19,7 @@ pub(super) struct Bootstrap {
     pub(super) listen: Option<IpAddr>,
     /// All nodes are on this machine.
     pub(super) is_all_local: bool,
-    /// The first of the cores that its PEs are pinned to; `None` leaves them to the system.
+    /// Where the search for cores begins that its PEs are pinned to; `None` leaves them to the system.
     pub(super) first_core: Option<u32>,
     /// PEs and network threads of this run on its host, as far as the launcher knows.
     pub(super) threads_on_host: u32,

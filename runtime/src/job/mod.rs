@@ -2,6 +2,7 @@
 //! process that it starts.
 
 mod bootstrap;
+mod cores;
 pub mod launcher;
 pub mod node_process;
 mod signals;

@@ -2,6 +2,7 @@
 //! the launcher says so or is gone.
 
 use super::bootstrap::Bootstrap;
+use super::cores::{self, Cores};
 use crate::codec::{Control, Header, decode, encode};
 use crate::frame::{Class, Fabric, Frame, Receiver};
 use crate::ids::NodeId;
@@ -101,6 +102,8 @@ struct Gate {
     node: OnceLock<Arc<Node>>,
     fabric: OnceLock<Arc<QuicFabric>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// What its PEs are pinned to.
+    cores: OnceLock<Cores>,
     joined: Notify,
     ended: Arc<Notify>,
     /// Why this process ends without having joined.
@@ -161,6 +164,7 @@ impl Gate {
             node: OnceLock::new(),
             fabric: OnceLock::new(),
             threads: Mutex::default(),
+            cores: OnceLock::new(),
             joined: Notify::new(),
             ended: Arc::new(Notify::new()),
             refusal: OnceLock::new(),
@@ -210,15 +214,17 @@ impl Gate {
 
     fn settings(&self, pes: usize) -> NodeSettings {
         let allowed = allowed_cores();
-        let cores = self
-            .bootstrap
-            .first_core
-            .map_or_else(Vec::new, |first| allowed.iter().skip(first as usize).take(pes).copied().collect());
-        let has_room = self.bootstrap.threads_on_host as usize <= allowed.len();
+        let first = self.bootstrap.first_core.map(|first| first as usize);
+        let cores = first.and_then(|first| cores::take(&allowed, first, pes));
+        // Who wanted cores of its own and got none shares them with another run.
+        let is_alone = first.is_none() || cores.is_some();
+        let has_room = is_alone && self.bootstrap.threads_on_host as usize <= allowed.len();
+        // A member joins once, so these are the first.
+        let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {
             always_pup: self.bootstrap.always_pup,
             spin: if has_room && self.bootstrap.cpu_share >= 1.0 { SPIN } else { Duration::ZERO },
-            cores,
+            cores: cores.numbers.clone(),
             cpu_share: self.bootstrap.cpu_share,
             kernel_arguments: self.bootstrap.kernel_arguments.clone(),
         }

@@ -189,8 +189,8 @@ fn receive(stream: &mut impl Read) -> io::Result<MonitorEvent> {
     postcard::from_bytes(&bytes).map_err(io::Error::other)
 }
 
-/// The directory of this user's sockets: made if missing, refused if others may enter it.
-fn directory() -> Result<PathBuf, WatchError> {
+/// The directory of this user's sockets and locks: made if missing, refused if others may enter it.
+pub(crate) fn directory() -> Result<PathBuf, WatchError> {
     let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_dir());
     let user = nix::unistd::getuid();
     let path = base.map_or_else(

@@ -131,7 +131,7 @@ pub struct PeSnapshot {
     pub init_ns: u64,
     /// Time in the runtime itself.
     pub overhead_ns: u64,
-    /// Entry methods run since the start ("chares processed" in 1995).
+    /// Entry methods run since the start ("chares processed" in 1995); constructors and reductions do not count.
     pub entries: u64,
     /// Chares that live here now.
     pub chares: u64,

@@ -20,6 +20,7 @@ use crate::pe::inbox::Inbox;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::{Counts, Quiescence};
 use crate::topology::Topology;
+use crate::transport::framing::FrameLimits;
 use dashmap::DashMap;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -62,6 +63,8 @@ impl Default for NodeSettings {
 pub enum DriverEvent {
     /// A result for one of its waiting places.
     Slot(u64, Payload),
+    /// The search for quiescence waits for a moment that [`Node::pump_quiescence`] tells.
+    QuiescenceDue,
     /// No message was anywhere at a moment since that search began, except those held for elements that
     /// have not been made.
     Quiescent {
@@ -527,12 +530,17 @@ impl Node {
         sum
     }
 
-    /// Hands a frame to the fabric and counts it; its bytes.
+    /// Hands a frame to the fabric and counts it; its bytes. One that breaks a limit ends the run in the name of
+    /// this node: neither the link nor the receiver is to blame.
     pub(crate) fn send_frame(&self, to: NodeId, class: Class, frame: Frame) -> u64 {
         let Some(fabric) = self.fabric.get() else {
             tracing::error!("{:?} sends to {to:?} before it is connected", self.id);
             return 0;
         };
+        if let Err(error) = FrameLimits::default().check_frame(&frame) {
+            self.fail(format!("{:?} cannot send to {to:?}: {error}", self.id));
+            return 0;
+        }
         let bytes = frame.len_bytes() as u64;
         if class != Class::Control {
             self.traffic.sent_messages.fetch_add(1, Ordering::Relaxed);
@@ -547,3 +555,6 @@ impl Node {
 pub(crate) fn class_of(len_bytes: usize) -> Class {
     if len_bytes < BULK_BYTES { Class::Small } else { Class::Bulk }
 }
+
+#[cfg(test)]
+mod tests;

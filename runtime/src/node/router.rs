@@ -142,7 +142,10 @@ impl Node {
                 let result = self.quiescence().handle(from, message, now, counts);
                 match result {
                     Ok(()) => {
-                        self.pump_quiescence();
+                        if self.pump_quiescence().is_some() {
+                            // This thread does not wait for moments; the driver does, and must not oversleep.
+                            self.tell_driver(DriverEvent::QuiescenceDue);
+                        }
                     }
                     Err(error) => self.refuse(from, &error.into()),
                 }

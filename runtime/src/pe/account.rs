@@ -2,7 +2,10 @@
 
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// In `running`: something has run.
+const ANY: u64 = 1 << 32;
 
 /// Counters of one PE. Only the PE itself writes them, so plain load-and-store increments are exact.
 ///
@@ -22,7 +25,8 @@ pub struct Account {
     held: AtomicU64,
     queued: AtomicU64,
     queued_bytes: AtomicU64,
-    running: AtomicU32,
+    /// Chare type and entry method that runs or ran last, and a bit that says that there is one.
+    running: AtomicU64,
 }
 
 impl Account {
@@ -46,15 +50,16 @@ impl Account {
         unpack(self.current.load(Ordering::Relaxed)).1
     }
 
-    /// An entry method of `chare_type` begins or has begun.
-    pub fn entered(&self, chare_type: u16, entry: u16) {
-        bump(&self.entries, 1);
-        self.running.store(u32::from(chare_type) << 16 | u32::from(entry), Ordering::Relaxed);
+    /// An entry method of `chare_type`, a constructor or a reduction begins.
+    pub fn begins(&self, chare_type: u16, entry: u16) {
+        let running = ANY | u64::from(chare_type) << 16 | u64::from(entry);
+        self.running.store(running, Ordering::Relaxed);
     }
 
-    /// Further entry methods of the same broadcast ran.
-    pub fn entered_more(&self, count: u64) {
-        bump(&self.entries, count);
+    /// So many entry methods have run: neither constructors nor reductions, and not those whose element was not
+    /// there.
+    pub fn ran(&self, entries: u64) {
+        bump(&self.entries, entries);
     }
 
     /// Chares came to live here, or left.
@@ -126,10 +131,10 @@ impl Account {
             sent_bytes: read(&self.sent_bytes),
             queue_messages: read(&self.queued),
             queue_bytes: read(&self.queued_bytes),
-            entry: if read(&self.entries) == 0 {
+            entry: if running & ANY == 0 {
                 String::new()
             } else {
-                entry_name((running >> 16) as u16, (running & 0xffff) as u16)
+                entry_name((running >> 16 & 0xffff) as u16, (running & 0xffff) as u16)
             },
         }
     }
@@ -210,7 +215,9 @@ mod tests {
         account.switch(PeState::Init, 100);
         account.switch(PeState::Overhead, 350);
         account.switch(PeState::Compute, 400);
-        account.entered(2, 7);
+        account.begins(2, 7);
+        assert_eq!(account.snapshot(3, 1000, |_, _| String::new()).entries, 0, "it has not run yet");
+        account.ran(1);
         let snapshot = account.snapshot(3, 1000, |t, e| format!("{t}:{e}"));
         assert_eq!((snapshot.idle_ns, snapshot.init_ns), (100, 250));
         assert_eq!((snapshot.overhead_ns, snapshot.compute_ns), (50, 600));

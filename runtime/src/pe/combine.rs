@@ -13,7 +13,14 @@ use crate::proto::reduction::{Partial, PartialValue};
 use crate::proto::{ProtocolError, tree};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash as _, Hasher as _};
+use std::mem::take;
 use std::sync::Arc;
+
+/// Ordered values travel in messages of so many values, attachments and bytes at most: small enough for the limits
+/// of a frame, and for a receiver that takes them while the next are under way.
+const MESSAGE_VALUES: usize = 1 << 20;
+const MESSAGE_ATTACHMENTS: usize = 1024;
+const MESSAGE_BYTES: usize = 32 << 20;
 
 /// What one element adds to a reduction.
 pub struct Contribution {
@@ -169,20 +176,23 @@ impl Pe {
         if to == self.id {
             return self.merge_partial(header, partial, table);
         }
-        header.count = partial.count;
         let values = match partial.value {
             PartialValue::Combined(value) => vec![(0, value)],
             PartialValue::Ordered(values) => values,
         };
-        let payload = if self.moves_to(to) {
+        if self.moves_to(to) {
+            header.count = partial.count;
             header.parts.clear();
-            Payload::Value(Box::new(values))
-        } else {
-            let (parts, packed) = pack_parts(&values, table);
-            header.parts = parts;
-            Payload::Packed(packed)
-        };
-        self.send_to(to, Target::Partial(Box::new(header)), i32::MIN, |_| payload);
+            let payload = Payload::Value(Box::new(values));
+            return self.send_to(to, Target::Partial(Box::new(header)), i32::MIN, |_| payload);
+        }
+        // The receiver counts elements, so that it does not matter in how many messages they come.
+        for (parts, packed) in pack_parts(&values, table) {
+            let count = if header.ordered { parts.len() as u64 } else { partial.count };
+            let header = PartialHeader { count, parts, ..header.clone() };
+            let payload = Payload::Packed(packed);
+            self.send_to(to, Target::Partial(Box::new(header)), i32::MIN, |_| payload);
+        }
     }
 
     fn finish(&mut self, header: &PartialHeader, partial: Partial<Value>, table: Reducer) {
@@ -249,17 +259,33 @@ fn terms(header: &PartialHeader) -> u64 {
     hasher.finish()
 }
 
-fn pack_parts(values: &[(u64, Value)], table: Reducer) -> (Vec<(u64, u32, u16)>, Packed) {
-    let (mut parts, mut body, mut attachments) = (Vec::new(), Vec::new(), Vec::new());
+/// Where each value of a message stands: position of the element, length of the body, count of attachments.
+type Parts = Vec<(u64, u32, u32)>;
+
+/// Packs values into messages that stay far below the limits of a frame, unless one value alone breaks them.
+fn pack_parts(values: &[(u64, Value)], table: Reducer) -> Vec<(Parts, Packed)> {
+    let (mut messages, mut parts, mut body, mut attachments) =
+        (Vec::new(), Parts::new(), Vec::new(), Vec::new());
+    let mut len_bytes = 0;
     for (linear, value) in values {
         let packed = (table.pack)(value);
-        let length = u32::try_from(packed.body.len()).expect("bulk data is not in the body");
-        let count = u16::try_from(packed.attachments.len()).expect("a value has few attachments");
+        let is_full = parts.len() == MESSAGE_VALUES
+            || attachments.len() + packed.attachments.len() > MESSAGE_ATTACHMENTS
+            || len_bytes + packed.len_bytes() > MESSAGE_BYTES;
+        if is_full && !parts.is_empty() {
+            let packed = Packed { body: take(&mut body).into(), attachments: take(&mut attachments) };
+            messages.push((take(&mut parts), packed));
+            len_bytes = 0;
+        }
+        let length = u32::try_from(packed.body.len()).unwrap_or(u32::MAX);
+        let count = u32::try_from(packed.attachments.len()).unwrap_or(u32::MAX);
         parts.push((*linear, length, count));
+        len_bytes += packed.len_bytes();
         body.extend_from_slice(&packed.body);
         attachments.extend(packed.attachments);
     }
-    (parts, Packed { body: body.into(), attachments })
+    messages.push((parts, Packed { body: body.into(), attachments }));
+    messages
 }
 
 fn unpack_parts(
@@ -274,12 +300,12 @@ fn unpack_parts(
     let (mut body, mut attachments) = (packed.body.clone(), packed.attachments.iter());
     let mut values = Vec::new();
     for &(linear, length, count) in &header.parts {
-        if body.len() < length as usize || attachments.len() < usize::from(count) {
+        if body.len() < length as usize || attachments.len() < count as usize {
             return Err(wrong());
         }
         let part = Packed {
             body: body.split_to(length as usize),
-            attachments: attachments.by_ref().take(usize::from(count)).cloned().collect(),
+            attachments: attachments.by_ref().take(count as usize).cloned().collect(),
         };
         values.push((linear, (table.unpack)(&part)?));
     }

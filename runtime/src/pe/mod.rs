@@ -29,7 +29,8 @@ pub struct Pe {
     /// Messages to collections whose description has not arrived here; kept in order.
     parked: FxHashMap<CollectionId, Vec<(Target, i32, Payload)>>,
     serial: u32,
-    single_serial: u64,
+    /// Single chares that were made from here, for each type and PE: the number of the next.
+    singles: FxHashMap<(u16, PeId), u64>,
     /// Next PE for placement by speed: credit of each PE (smooth weighted round robin).
     credits: Vec<f64>,
     reductions: combine::Places,
@@ -58,7 +59,7 @@ impl Pe {
             known: FxHashMap::default(),
             parked: FxHashMap::default(),
             serial: 0,
-            single_serial: 0,
+            singles: FxHashMap::default(),
             credits: Vec::new(),
             reductions: combine::Places::default(),
             plans: FxHashMap::default(),
@@ -223,11 +224,13 @@ impl Pe {
         CollectionId::made_by(self.id, self.serial)
     }
 
-    /// An index that no other single chare of any type has.
-    pub fn fresh_single(&mut self) -> ElementIndex {
-        self.single_serial += 1;
-        let high = u32::try_from(self.single_serial >> 32).unwrap_or(u32::MAX);
-        ElementIndex([self.id.0, high, (self.single_serial & 0xffff_ffff) as u32])
+    /// An index that no other single chare of that type on the PE `home` has: who makes it, and how many it has
+    /// made there before. So the PE knows which have been there without a list of all.
+    pub fn fresh_single(&mut self, chare_type: u16, home: PeId) -> ElementIndex {
+        let next = self.singles.entry((chare_type, home)).or_default();
+        let index = ElementIndex::of_single(self.id, *next);
+        *next += 1;
+        index
     }
 
     /// The next PE when single chares are handed out in proportion to speed.

@@ -197,7 +197,11 @@ impl Scheduler {
         };
         begin(&mut self.pe, shelf.chare_type, entry);
         match shelf.store.deliver(index, entry, payload, &mut self.pe) {
-            Ok(()) | Err(Undelivered::Gone) => Ok(()),
+            Ok(()) => {
+                self.pe.account().ran(1);
+                Ok(())
+            }
+            Err(Undelivered::Gone) => Ok(()),
             Err(Undelivered::Missing(payload)) => {
                 check_home(&mut self.pe, collection, index)?;
                 self.pe.account().held();
@@ -224,7 +228,7 @@ impl Scheduler {
         if !shelf.store.is_empty() {
             begin(&mut self.pe, shelf.chare_type, entry);
             let count = shelf.store.deliver_all(entry, &packed, &mut self.pe)?;
-            self.pe.account().entered_more(count.saturating_sub(1));
+            self.pe.account().ran(count);
         }
         Ok(())
     }
@@ -457,7 +461,7 @@ fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
     let account = pe.node.account(pe.id);
     account.switch(state, pe.way.end_ns(account.since_ns(), || pe.node.now_ns()));
-    account.entered(chare_type, entry);
+    account.begins(chare_type, entry);
 }
 
 /// Whether an element that is not here (yet) belongs here; one that does not would be waited for in vain.

@@ -6,6 +6,7 @@
 
 pub mod liveness;
 pub mod membership;
+pub mod past;
 pub mod quiescence;
 pub mod reduction;
 pub mod sim;

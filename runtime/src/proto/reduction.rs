@@ -9,8 +9,8 @@
 //! refused instead of opening it again.
 
 use super::ProtocolError;
+use super::past::Past;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 
 /// Some elements' contributions to one reduction.
@@ -38,29 +38,7 @@ pub enum PartialValue<V> {
 #[derive(Debug)]
 pub struct Reductions<V> {
     open: FxHashMap<(u64, u32), Partial<V>>,
-    finished: FxHashMap<u64, Finished>,
-}
-
-/// Sequence numbers of a collection's finished reductions: they finish nearly in order.
-#[derive(Debug, Default)]
-struct Finished {
-    /// All below this are finished.
-    below: u32,
-    /// Finished ones from there on.
-    beyond: BTreeSet<u32>,
-}
-
-impl Finished {
-    fn contains(&self, sequence: u32) -> bool {
-        sequence < self.below || self.beyond.contains(&sequence)
-    }
-
-    fn insert(&mut self, sequence: u32) {
-        self.beyond.insert(sequence);
-        while self.beyond.remove(&self.below) {
-            self.below = self.below.saturating_add(1);
-        }
-    }
+    finished: FxHashMap<u64, Past>,
 }
 
 impl<V> Default for Reductions<V> {
@@ -90,7 +68,7 @@ impl<V> Reductions<V> {
         check(&partial).map_err(wrong)?;
         let too_many = |count: u64| wrong(format!("{count} elements contributed where {expected} exist"));
         let mut merged = match self.open.entry((key, sequence)) {
-            Entry::Vacant(_) if self.finished.get(&key).is_some_and(|f| f.contains(sequence)) => {
+            Entry::Vacant(_) if self.finished.get(&key).is_some_and(|f| f.contains(u64::from(sequence))) => {
                 return Err(wrong("an element contributed after all had".into()));
             }
             Entry::Vacant(_) if partial.count > expected => return Err(too_many(partial.count)),
@@ -131,7 +109,7 @@ impl<V> Reductions<V> {
                 return Err(wrong(format!("element {} contributed twice", twice[0].0)));
             }
         }
-        self.finished.entry(key).or_default().insert(sequence);
+        self.finished.entry(key).or_default().insert(u64::from(sequence));
         Ok(Some(merged))
     }
 
@@ -170,6 +148,7 @@ fn check<V>(partial: &Partial<V>) -> Result<(), String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     type Lists = Reductions<Vec<u64>>;
 
@@ -291,7 +270,6 @@ mod tests {
             assert!(late.0.contains("after all had"), "{late}");
         }
         assert!(place.is_empty());
-        assert!(place.finished[&1].beyond.is_empty(), "what finished in the end in order takes no room");
         assert!(place.contribute(1, u32::MAX, 1, one(0, false), &mut join).unwrap().is_some());
     }
 

@@ -19,9 +19,9 @@ pub struct FrameLimits {
 }
 
 impl Default for FrameLimits {
-    /// Bodies of 64 MiB, frames of 4 GiB, 1024 attachments.
+    /// Bodies of 64 MiB, frames of 4 GiB, and as many attachments as two bytes count.
     fn default() -> Self {
-        Self { body_bytes: 64 << 20, frame_bytes: 4 << 30, attachments: 1024 }
+        Self { body_bytes: 64 << 20, frame_bytes: 4 << 30, attachments: u16::MAX }
     }
 }
 
@@ -114,9 +114,12 @@ struct Open {
     body_len: usize,
     body: BytesMut,
     whole_body: Option<Bytes>,
+    /// Lengths of all attachments.
+    sizes: Vec<usize>,
+    /// Those that have arrived, and the one that is being filled: what is only announced takes no memory.
     attachments: Vec<Buffer>,
-    /// The attachment that is being filled and how far.
-    at: usize,
+    /// Count of those that have arrived, and how far the next is filled.
+    full: usize,
     filled: usize,
 }
 
@@ -172,8 +175,9 @@ impl Decoder {
             body_len: body_len as usize,
             body: BytesMut::new(),
             whole_body: None,
-            attachments: sizes.into_iter().map(Buffer::zeroed).collect(),
-            at: 0,
+            sizes,
+            attachments: Vec::new(),
+            full: 0,
             filled: 0,
         });
         Ok(true)
@@ -201,14 +205,18 @@ impl Open {
                 }
             }
         }
-        while let Some(buffer) = self.attachments.get_mut(self.at) {
+        while let Some(&size) = self.sizes.get(self.full) {
+            if self.attachments.len() == self.full {
+                self.attachments.push(Buffer::zeroed(size));
+            }
+            let buffer = &mut self.attachments[self.full];
             let missing = (buffer.len() - self.filled).min(chunk.len());
             buffer.bytes_mut()[self.filled..self.filled + missing].copy_from_slice(&chunk.split_to(missing));
             self.filled += missing;
             if self.filled < buffer.len() {
                 return false;
             }
-            (self.at, self.filled) = (self.at + 1, 0);
+            (self.full, self.filled) = (self.full + 1, 0);
         }
         true
     }
@@ -295,6 +303,17 @@ mod tests {
             }
         }
         assert!((100..9_900).contains(&refused), "the damage is neither always nor never found: {refused}");
+    }
+
+    #[test]
+    fn announced_buffers_take_no_memory_before_their_bytes_come() {
+        let mut prefix = vec![0, 0, 0, 0, 0xff, 0xff];
+        (0..u16::MAX).for_each(|_| prefix.extend_from_slice(&60_000u64.to_le_bytes()));
+        let mut decoder = Decoder::default();
+        decoder.take(prefix.into(), |_| {}).unwrap();
+        decoder.take(vec![1; 60_001].into(), |_| {}).unwrap();
+        let open = decoder.open.expect("the frame is not complete");
+        assert_eq!((open.attachments.len(), open.filled), (2, 1));
     }
 
     #[test]

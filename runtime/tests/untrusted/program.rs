@@ -260,7 +260,7 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
     let members: Vec<ElementIndex> = [[0, 1, 0], [1, 4, 0], [3, 2, 0], [3, 3, 0]].map(ElementIndex).to_vec();
     let meet = Meet { section: main.fresh_id().0, members: members.clone(), done: done() };
     main.multicast(cells, &members, MEET, 0, &pack(&meet)).unwrap();
-    let single = main.fresh_single();
+    let single = main.fresh_single(1, PeId(pes - 1));
     let singles = CollectionId::singles(1);
     let insert = Target::Insert { collection: singles, index: single };
     main.send_to(PeId(pes - 1), insert, 0, |_| Payload::Packed(pack(&5u64)));

@@ -8,6 +8,10 @@ use crate::transport::tls::RunAuthority;
 
 /// Node 1 of two, with its network up on loopback.
 fn gate() -> Arc<Gate> {
+    gate_with(None)
+}
+
+fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
     let identity = RunAuthority::new("test-2").unwrap().issue(NodeId(1)).unwrap();
     let bootstrap = Bootstrap {
         node: NodeId(1),
@@ -15,7 +19,7 @@ fn gate() -> Arc<Gate> {
         identity: identity.clone(),
         listen: None,
         is_all_local: true,
-        first_core: None,
+        first_core,
         threads_on_host: 1000,
         cpu_share: 1.0,
         memory_bytes: None,
@@ -94,5 +98,15 @@ fn a_second_welcome_starts_nothing_again() {
         for thread in std::mem::take(&mut *gate.threads.lock().unwrap()) {
             thread.join().unwrap();
         }
+    });
+}
+
+#[test]
+fn nodes_of_two_runs_pin_their_pes_to_different_cores() {
+    with_network(|| {
+        let (one, other) = (gate_with(Some(0)), gate_with(Some(0)));
+        let (of_one, of_other) = (one.settings(1).cores, other.settings(1).cores);
+        assert!(of_one.iter().all(|core| !of_other.contains(core)), "{of_one:?} and {of_other:?}");
+        assert!(gate().settings(1).cores.is_empty(), "who is not to pin takes no core");
     });
 }

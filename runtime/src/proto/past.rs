@@ -1,0 +1,67 @@
+//! Which of the numbers 0, 1, 2 … have been there, in a few bytes as long as they come nearly in order.
+
+use std::collections::BTreeSet;
+
+/// A set of numbers that fills up from below.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// All below this have been there.
+    below: u64,
+    /// Those that have been there from that number on.
+    beyond: BTreeSet<u64>,
+}
+
+impl Past {
+    /// Whether `number` has been there.
+    #[must_use]
+    pub fn contains(&self, number: u64) -> bool {
+        number < self.below || self.beyond.contains(&number)
+    }
+
+    /// Remembers that `number` has been there.
+    pub fn insert(&mut self, number: u64) {
+        if number < self.below {
+            return;
+        }
+        self.beyond.insert(number);
+        while self.beyond.remove(&self.below) {
+            self.below = self.below.saturating_add(1);
+        }
+    }
+
+    /// Count of numbers that are remembered one by one: those that came before a smaller one.
+    #[must_use]
+    pub fn early(&self) -> usize {
+        self.beyond.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn holds_what_was_inserted_and_no_more(numbers in prop::collection::vec(0u64..40, 0..60)) {
+            let (mut past, mut all) = (Past::default(), BTreeSet::new());
+            for number in numbers {
+                past.insert(number);
+                all.insert(number);
+                prop_assert!((0..45).all(|n| past.contains(n) == all.contains(&n)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_in_order_in_the_end_takes_no_room() {
+        let mut past = Past::default();
+        for at in (0..100_000).step_by(4) {
+            [at + 2, at, at + 3, at + 1].into_iter().for_each(|number| past.insert(number));
+        }
+        assert_eq!((past.early(), past.contains(99_999), past.contains(100_000)), (0, true, false));
+        past.insert(u64::MAX);
+        past.insert(7);
+        assert_eq!(past.early(), 1);
+    }
+}
