@@ -20,6 +20,7 @@ use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::{Counts, Quiescence};
 use crate::topology::Topology;
 use dashmap::DashMap;
+use nix::unistd::{SysconfVar, sysconf};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -551,5 +552,7 @@ fn resident_bytes() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm")
         .ok()
         .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
-    pages.unwrap_or(0) * 4096
+    let page_bytes =
+        sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| u64::try_from(bytes).ok());
+    pages.unwrap_or(0).saturating_mul(page_bytes.unwrap_or(0))
 }

@@ -4,11 +4,11 @@
 //! process, and in virtual time under a seeded simulator. Times are durations since any fixed moment.
 #![deny(clippy::disallowed_methods)]
 
-pub mod liveness;
 pub mod membership;
 pub mod quiescence;
 pub mod reduction;
 pub mod sim;
+pub mod standstill;
 pub mod tree;
 
 /// A message that does not fit the protocol's state; its sender is broken or of another build.
