@@ -265,6 +265,13 @@ impl QuicFabric {
         })
     }
 
+    /// Whether a node of the run is known to be at `address`, however that is written.
+    fn is_address_of_node(&self, address: SocketAddr) -> bool {
+        let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
+        let addresses = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
+        addresses.iter().flatten().any(|known| canonical(*known) == canonical(address))
+    }
+
     fn address(&self, id: NodeId) -> Option<SocketAddr> {
         let addresses = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
         addresses.get(id.as_usize()).copied().flatten()

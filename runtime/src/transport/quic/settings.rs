@@ -35,9 +35,10 @@ pub struct LinkSettings {
     pub is_wide_area: bool,
     /// Limits on frames.
     pub frames: FrameLimits,
-    /// Handshakes with strangers under way at once before new ones must prove their address.
+    /// Handshakes with strangers under way at once before new ones must prove their address; past four times as
+    /// many, strangers are ignored. Default 64. Dials from the addresses of the run's nodes do not count.
     pub handshakes: usize,
-    /// A handshake may take so long.
+    /// A handshake may take so long. Default 5 s.
     pub handshake_limit: Duration,
 }
 

@@ -1,6 +1,7 @@
 //! What only links over real sockets do. Every wait has a deadline.
 
 use super::*;
+use crate::proto::sim::Random;
 use crate::transport::framing::FrameLimits;
 use crate::transport::tests::{End, Event, LIMIT, bulk, ends, number, small, until};
 use crate::transport::tls::RunAuthority;
@@ -256,4 +257,73 @@ fn a_thousand_handshakes_of_strangers_disturb_no_traffic() {
     }
     assert_eq!(flood.join().unwrap(), 0);
     assert!(ends[0].is_quiet(Duration::from_millis(10)) && ends[1].is_quiet(Duration::from_millis(10)));
+}
+
+#[test]
+fn nodes_of_the_run_are_heard_when_strangers_have_taken_all_room() {
+    // Nobody is let in without being known: as under a flood that never ends.
+    let settings =
+        LinkSettings { handshakes: 0, idle_timeout: Duration::from_secs(1), ..LinkSettings::default() };
+    let authority = RunAuthority::new("test").unwrap();
+    let end = |n| End::new(&authority.issue(NodeId(n)).unwrap(), n, settings.clone());
+    let (node, target, hidden) = (end(0), end(1), end(2));
+    let at = Some(target.fabric.local_addr());
+    // Written in another way, as by a socket for both kinds of addresses.
+    let mapped = format!("[::ffff:127.0.0.1]:{}", node.fabric.local_addr().port()).parse().unwrap();
+    target.fabric.set_addresses(vec![Some(mapped), at, None]);
+    for dialling in [&node, &hidden] {
+        dialling.fabric.set_addresses(vec![None, at, None]);
+        dialling.fabric.send(NodeId(1), Class::Small, small(7));
+    }
+    let (from, _, frame) = target.frame();
+    assert_eq!((from, number(&frame)), (NodeId(0), 7));
+    let reason = hidden.lost(NodeId(1));
+    assert!(reason.contains("nobody answered"), "{reason}");
+    assert!(target.is_quiet(Duration::from_millis(10)));
+}
+
+/// Sound first datagrams, again and again, and damaged ones.
+#[test]
+fn first_datagrams_of_any_content_disturb_nothing() {
+    let ends = ends(2, &LinkSettings::default());
+    let target = ends[1].fabric.local_addr();
+    let heard = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    heard.set_read_timeout(Some(LIMIT)).unwrap();
+    let foreign = RunAuthority::new("test").unwrap().issue(NodeId(0)).unwrap();
+    let stranger = End::new(&foreign, 0, LinkSettings::default());
+    stranger.fabric.set_addresses(vec![None, Some(heard.local_addr().unwrap())]);
+    stranger.fabric.send(NodeId(1), Class::Small, small(666));
+    let mut first = [0; 2048];
+    let length = heard.recv(&mut first).unwrap();
+    let (mut random, socket) = (Random::new(51), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    for n in 0..10_000 {
+        socket.send_to(&random.mutated(&first[..length]), target).unwrap();
+        if n % 100 == 0 {
+            ends[0].fabric.send(NodeId(1), Class::Small, small(n));
+            assert_eq!(number(&ends[1].frame().2), n, "only the run's own frames arrive");
+        }
+    }
+}
+
+#[test]
+fn a_node_that_opens_a_stream_wrongly_is_named() {
+    let authority = RunAuthority::new("test").unwrap();
+    for (said, sentence) in [(&[9][..], "opened a stream of unknown class 9"), (&[], "and said nothing")] {
+        let identity = authority.issue(NodeId(0)).unwrap();
+        let target = End::new(&authority.issue(NodeId(1)).unwrap(), 1, LinkSettings::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+            let config = ClientConfig::new(Arc::new(identity.configs().unwrap().0));
+            let name = identity.name_of(NodeId(1));
+            let connection =
+                endpoint.connect_with(config, target.fabric.local_addr(), &name).unwrap().await.unwrap();
+            let mut stream = connection.open_uni().await.unwrap();
+            stream.write_all(said).await.unwrap();
+            stream.finish().unwrap();
+            connection.closed().await;
+        });
+        let reason = target.lost(NodeId(0));
+        assert!(reason.contains("node 0") && reason.contains(sentence), "{reason}");
+    }
 }
