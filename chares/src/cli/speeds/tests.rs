@@ -51,14 +51,10 @@ fn files_of_any_content_are_read_or_refused_with_a_reason() {
     let (info, config) = (info(), ClusterConfig::embedded(3));
     let subject = subject_of(&info, &config);
     let good = serde_json::to_vec_pretty(&cache_of(&subject, |_| {})).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("speeds.json");
-    assert!(read(&path).unwrap().speeds.is_empty(), "no file is an empty cache");
     let (mut random, mut recalled) = (Random::new(41), 0);
     for number in 0..10_000 {
         let bytes = if number % 8 == 0 { random.bytes(400) } else { random.mutated(&good) };
-        std::fs::write(&path, bytes).unwrap();
-        match read(&path) {
+        match parse(&bytes[..]) {
             Ok(cache) => {
                 if let Some(rates) = recall_from(&cache, &subject, NOW) {
                     recalled += 1;
@@ -72,12 +68,18 @@ fn files_of_any_content_are_read_or_refused_with_a_reason() {
 }
 
 #[test]
-fn what_is_no_file_of_ours_is_refused() {
+fn a_file_is_read_and_what_is_no_file_of_ours_is_refused() {
+    let (info, config) = (info(), ClusterConfig::embedded(3));
+    let subject = subject_of(&info, &config);
+    let good = serde_json::to_vec_pretty(&cache_of(&subject, |_| {})).unwrap();
     let folder = tempfile::tempdir().unwrap();
     assert!(read(folder.path()).is_err(), "a folder");
+    assert!(read(&folder.path().join("none")).unwrap().speeds.is_empty(), "no file is an empty cache");
     let path = folder.path().join("long");
     std::fs::write(&path, vec![b' '; usize::try_from(CACHE_MAX_BYTES).unwrap() + 1]).unwrap();
     assert!(read(&path).unwrap_err().contains("more than"));
-    std::fs::write(&path, format!("{{\"other\":{}", "[".repeat(100_000))).unwrap();
-    assert!(read(&path).is_err(), "deep nesting must not use up the stack");
+    std::fs::write(&path, &good).unwrap();
+    assert_eq!(recall_from(&read(&path).unwrap(), &subject, NOW), Some(vec![3.0, 4.0, 5.0]));
+    let deep = format!("{{\"other\":{}", "[".repeat(100_000));
+    assert!(parse(deep.as_bytes()).is_err(), "deep nesting must not use up the stack");
 }
