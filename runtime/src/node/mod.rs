@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod multicast;
+pub(crate) mod naming;
 mod router;
 pub mod variables;
 
@@ -10,7 +11,7 @@ pub use router::INIT_OVER;
 use crate::codec::{Control, Header, Spread, VariableKind};
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, Target};
-use crate::frame::{BULK_BYTES, Class, Fabric, Frame};
+use crate::frame::{BULK_BYTES, Class, Fabric};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
@@ -401,7 +402,7 @@ impl Node {
             self.push(pe, Envelope::new(target, 0, Payload::Packed(ready)));
         } else {
             let header = Header::ToPe { pe, priority: 0, target };
-            self.send_frame(node, Class::Small, crate::codec::encode(&header, ready));
+            self.send_frame(node, Class::Small, &header, ready);
         }
     }
 
@@ -491,7 +492,7 @@ impl Node {
         if to == self.id {
             self.handle_control(self.id, control, payload);
         } else {
-            self.send_frame(to, Class::Control, crate::codec::encode(&Header::Control(control), payload));
+            self.send_frame(to, Class::Control, &Header::Control(control), payload);
         }
     }
 
@@ -526,18 +527,21 @@ impl Node {
         sum
     }
 
-    /// Hands a frame to the fabric and counts it; its bytes.
-    pub(crate) fn send_frame(&self, to: NodeId, class: Class, frame: Frame) -> u64 {
+    /// Hands a message to the fabric and counts it; its bytes. One that the fabric refuses ends the run, named.
+    pub(crate) fn send_frame(&self, to: NodeId, class: Class, header: &Header, payload: Packed) -> u64 {
         let Some(fabric) = self.fabric.get() else {
             tracing::error!("{:?} sends to {to:?} before it is connected", self.id);
             return 0;
         };
+        let frame = crate::codec::encode(header, payload);
         let bytes = frame.len_bytes() as u64;
         if class != Class::Control {
             self.traffic.sent_messages.fetch_add(1, Ordering::Relaxed);
             self.traffic.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
-        fabric.send(to, class, frame);
+        if let Err(error) = fabric.send(to, class, frame) {
+            self.fail(format!("{} cannot be sent to {to:?}: {error}", self.name_of(header)));
+        }
         bytes
     }
 }

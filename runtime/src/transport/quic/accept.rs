@@ -147,7 +147,7 @@ async fn read(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, mut stream: RecvStream
             Ok(Some(count)) => {
                 for chunk in chunks.iter_mut().take(count) {
                     let taken = decoder.take(std::mem::take(chunk), deliver);
-                    taken.map_err(|e| format!("{:?} sent what it must not: {e}", peer.id))?;
+                    taken.map_err(|e| format!("{:?} sent a message that is too long: {e}", peer.id))?;
                 }
             }
             Ok(None) => return Ok(()),
