@@ -25,6 +25,9 @@ numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 /// node as raw bytes that are received into their final place.
 ///
 /// It reads like a slice. [`as_mut_slice`](Self::as_mut_slice) copies the numbers first if they are shared.
+///
+/// A message to another node holds at most 65,535 such arrays and 4 GiB, 64 MiB of it beside the arrays; inside a
+/// node there is no limit. A longer one ends the run with a sentence that names its entry method and the limit.
 #[derive(Clone, PartialEq)]
 pub struct Bulk<T> {
     buffer: Buffer,

@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
-/// Anything that can be sent: serde's two traits, and no borrowed data.
+/// Anything that can be sent: serde's two traits, and no borrowed data. How long it may be: see the
+/// [limits](crate#limits).
 ///
 /// # Examples
 /// A message moves to other threads, so that nothing in it may be bound to one.

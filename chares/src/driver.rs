@@ -15,7 +15,7 @@ use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{DriverEvent, INIT_OVER, Node};
 use runtime::pe::Pe;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -38,9 +38,10 @@ pub struct Driver {
     events: Receiver<DriverEvent>,
     slots: HashMap<u64, VecDeque<Payload>>,
     next_slot: u64,
-    acknowledged: HashMap<u64, usize>,
-    collected: HashMap<u64, Vec<Option<Packed>>>,
-    answers: HashMap<u32, Vec<NodeSnapshot>>,
+    acknowledged: HashMap<u64, BTreeSet<NodeId>>,
+    collected: HashMap<u64, BTreeMap<NodeId, Option<Packed>>>,
+    /// Counters asked for, by the mark of the question and the node.
+    answers: HashMap<u32, BTreeMap<u16, NodeSnapshot>>,
     next_mark: u32,
     /// The latest search for quiescence that has ended, and how many messages were held then.
     quiescent: (u64, u64),
@@ -148,7 +149,7 @@ impl Driver {
         })?;
         let mut sum: Option<T> =
             self.pe.node().variables().collect(id).map(|p| pup::unpack(&p)).transpose()?;
-        for part in parts.into_iter().flatten() {
+        for part in parts.into_values().flatten() {
             let part: T = pup::unpack(&part)?;
             match &mut sum {
                 Some(sum) => sum.combine(part),
@@ -273,17 +274,15 @@ impl Driver {
         self.wait_until(|main| {
             let is_complete = main.answers.get(&mark).is_some_and(|all| all.len() == nodes);
             is_complete.then(|| {
-                let mut all = main.answers.remove(&mark).unwrap_or_default();
-                all.push(main.pe.node().snapshot());
-                all.sort_by_key(|snapshot| snapshot.node);
-                all
+                let others = main.answers.remove(&mark).unwrap_or_default();
+                std::iter::once(main.pe.node().snapshot()).chain(others.into_values()).collect()
             })
         })
     }
 
     pub(crate) fn wait_for_variable(&mut self, id: u64) -> Result<(), RunError> {
         let nodes = usize::from(self.pe.node().topology().node_count());
-        self.wait_until(|main| (main.acknowledged.get(&id) == Some(&nodes)).then_some(()))?;
+        self.wait_until(|main| main.acknowledged.get(&id).filter(|by| by.len() == nodes).map(|_| ()))?;
         self.acknowledged.remove(&id);
         Ok(())
     }
@@ -347,13 +346,18 @@ impl Driver {
             // `wait_until` asks for the moment after every event.
             DriverEvent::QuiescenceDue => {}
             DriverEvent::Quiescent { search, held } => self.quiescent = (search, held),
-            DriverEvent::VariableSet(_, id) => *self.acknowledged.entry(id).or_default() += 1,
-            DriverEvent::Collected(_, id, part) => self.collected.entry(id).or_default().push(part),
+            // By node: one that repeats itself must not stand for another.
+            DriverEvent::VariableSet(by, id) => {
+                self.acknowledged.entry(id).or_default().insert(by);
+            }
+            DriverEvent::Collected(by, id, part) => {
+                self.collected.entry(id).or_default().insert(by, part);
+            }
             DriverEvent::Speed(pe, rate) => {
                 self.rates.insert(pe, rate);
             }
             DriverEvent::Answer(mark, snapshot) => {
-                self.answers.entry(mark).or_default().push(*snapshot);
+                self.answers.entry(mark).or_default().insert(snapshot.node, *snapshot);
             }
             DriverEvent::Failed(sentence) => {
                 self.failed.get_or_insert(sentence);

@@ -40,8 +40,18 @@
 //! The compiler refuses messages that a chare does not take, wrong indices and constructor arguments, and
 //! reductions that are not listed. What it cannot see ends the run on all nodes with one sentence and a
 //! non-zero exit code: a panic in an entry method (with the chare type, entry method, element and node), what
-//! [`Cx::fail`] says, elements made twice, places outside an array, reductions that do not match. Every wait
-//! of the driver then returns that sentence as an error; an error that the driver returns itself does the same.
+//! [`Cx::fail`] says, elements made twice, places outside an array, reductions that do not match, a message over
+//! a limit. Every wait of the driver then returns that sentence as an error; an error that the driver returns
+//! itself does the same.
+//!
+//! # Limits
+//!
+//! Only what goes to another node is limited:
+//!
+//! - A message has at most 4 GiB: up to 65,535 [`Bulk`] arrays, and 64 MiB beside them. The same holds for
+//!   constructor arguments, values of variables, and the parts of reductions that are combined on the way.
+//! - 8 GiB may wait for one other node. Nobody waits while sending, so a chare that sends without end to a node
+//!   that takes more slowly comes to that limit, or to the memory of its machine.
 
 mod bulk;
 mod callback;

@@ -24,7 +24,7 @@ struct Ear {
 impl Receiver for Ear {
     fn receive(&self, from: NodeId, class: Class, frame: Frame) {
         match self.echo.get() {
-            Some(fabric) => fabric.send(from, class, frame),
+            Some(fabric) => fabric.send(from, class, frame).expect("within the limits"),
             None => drop(self.heard.send(frame.len_bytes())),
         }
     }
@@ -89,7 +89,7 @@ fn round_trip(ends: &[End; 2], len: usize, count: usize) -> Duration {
     let (class, frame) = frame(len);
     let trip = || {
         let start = Instant::now();
-        ends[0].fabric.send(NodeId(1), class, frame.clone());
+        ends[0].fabric.send(NodeId(1), class, frame.clone()).expect("within the limits");
         wait(&ends[0]);
         start.elapsed()
     };
@@ -103,7 +103,7 @@ fn one_way(ends: &[End; 2], len: usize, count: usize) -> f64 {
     let (class, frame) = frame(len);
     let start = Instant::now();
     for _ in 0..count {
-        ends[0].fabric.send(NodeId(1), class, frame.clone());
+        ends[0].fabric.send(NodeId(1), class, frame.clone()).expect("within the limits");
     }
     (0..count).for_each(|_| wait(&ends[1]));
     start.elapsed().as_secs_f64()

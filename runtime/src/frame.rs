@@ -1,8 +1,9 @@
-//! The unit that links carry between nodes, and the two sides of a link.
+//! The unit that links carry between nodes, its limits, and the two sides of a link.
 
 use crate::buffer::Buffer;
 use crate::ids::NodeId;
 use bytes::Bytes;
+use std::fmt;
 
 /// Class of traffic. Order holds inside a class between two nodes, never across classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,12 +36,140 @@ impl Frame {
     }
 }
 
+/// How long one message to another node may be, by default 4 GiB in up to 65,535 buffers and 64 MiB beside them.
+/// Nothing limits messages inside a node.
+///
+/// Both ends hold to it: a message that is over a limit ends the run, which names it, its receiver and the limit;
+/// a stream that announces one cannot be read any further, and its link is given up.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameLimits {
+    /// Longest body: everything but buffers, and what the runtime adds. Default 64 MiB, at most 4 GiB.
+    pub body_bytes: u64,
+    /// Longest sum of body and attachments. Default 4 GiB.
+    pub frame_bytes: u64,
+    /// Most attachments. Default 65,535: as many as two bytes count.
+    pub attachments: u16,
+}
+
+impl Default for FrameLimits {
+    fn default() -> Self {
+        Self { body_bytes: 64 << 20, frame_bytes: 4 << 30, attachments: u16::MAX }
+    }
+}
+
+impl FrameLimits {
+    /// Whether a frame with these lengths is within the limits.
+    ///
+    /// # Errors
+    /// The limit that it breaks.
+    pub(crate) fn check(
+        &self,
+        body: u64,
+        attachments: impl ExactSizeIterator<Item = u64>,
+    ) -> Result<(), FramingError> {
+        // Its length travels in 4 bytes.
+        let limit = self.body_bytes.min(u64::from(u32::MAX));
+        if body > limit {
+            return Err(FramingError::Body { bytes: body, limit });
+        }
+        let (count, limit) = (attachments.len(), self.attachments);
+        if count > usize::from(limit) {
+            return Err(FramingError::Attachments { count, limit });
+        }
+        let bytes = attachments.fold(body, u64::saturating_add);
+        if bytes > self.frame_bytes {
+            return Err(FramingError::Frame { bytes, limit: self.frame_bytes });
+        }
+        Ok(())
+    }
+
+    /// Whether `frame` is within the limits.
+    ///
+    /// # Errors
+    /// The limit that it breaks.
+    pub fn check_frame(&self, frame: &Frame) -> Result<(), FramingError> {
+        self.check(frame.body.len() as u64, frame.attachments.iter().map(|a| a.len() as u64))
+    }
+}
+
+/// Which limit a frame breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FramingError {
+    /// Its body is too long.
+    #[error(
+        "it has {} beside its buffers, over the limit of {}; put numbers into bulk arrays, or send \
+         it in parts",
+        Size(*bytes), Size(*limit)
+    )]
+    Body {
+        /// What it has or announces.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// It has too many attachments.
+    #[error("it has {count} buffers, over the limit of {limit}; send it in parts")]
+    Attachments {
+        /// What it has or announces.
+        count: usize,
+        /// What is allowed.
+        limit: u16,
+    },
+    /// All of it is too long.
+    #[error("it has {}, over the limit of {}; send it in parts", Size(*bytes), Size(*limit))]
+    Frame {
+        /// What it has or announces; `u64::MAX` for all that is longer still.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+}
+
+/// Why a frame was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// No link takes it.
+    #[error(transparent)]
+    Limit(#[from] FramingError),
+    /// The other node is too far behind.
+    #[error(
+        "{} would wait for it then, over the limit of {}; it takes more slowly than this node produces, so send less \
+         at a time, or wait for answers",
+        Size(*queued_bytes), Size(*limit_bytes)
+    )]
+    Behind {
+        /// Bytes that wait for the other node, this frame included.
+        queued_bytes: u64,
+        /// The limit of a link.
+        limit_bytes: u64,
+    },
+}
+
+/// A number of bytes, for people.
+pub(crate) struct Size(pub(crate) u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_units = |unit: u64| self.0 as f64 / unit as f64;
+        match self.0 {
+            0..0x10_0000 => write!(f, "{} bytes", self.0),
+            0x10_0000..0x4000_0000 => write!(f, "{:.1} MiB", in_units(1 << 20)),
+            _ => write!(f, "{:.1} GiB", in_units(1 << 30)),
+        }
+    }
+}
+
 /// The sending side: what connects this node with all others.
 pub trait Fabric: Send + Sync {
     /// Queues `frame` for `to` and returns at once; opens the connection if there is none yet.
     ///
     /// Frames of one class to one node arrive in the order of these calls, or the link is reported lost.
-    fn send(&self, to: NodeId, class: Class, frame: Frame);
+    ///
+    /// # Errors
+    /// If the frame is over a limit; it is dropped, and nothing after it can be relied upon.
+    fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError>;
 }
 
 /// The receiving side: what a node does with what links bring. Called on the network thread; must not block.

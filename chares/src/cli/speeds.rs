@@ -10,11 +10,15 @@ use runtime::config::ClusterConfig;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel runs on every PE.
 const BUDGET: Duration = Duration::from_millis(1400);
+/// The longest file that is taken for one.
+const CACHE_MAX_BYTES: u64 = 4 << 20;
 /// How long measured speeds are believed.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -38,6 +42,13 @@ struct Cache {
 struct Kept {
     rates: Vec<f64>,
     unix_s: u64,
+}
+
+impl Kept {
+    /// What claims to be of the future is not believed: it would never expire.
+    fn is_recent(&self, now: u64) -> bool {
+        now.checked_sub(self.unix_s).is_some_and(|age| age <= KEPT.as_secs())
+    }
 }
 
 /// Speeds of all PEs.
@@ -89,12 +100,15 @@ fn from_file(subject: &Subject<'_>) -> Vec<f64> {
 }
 
 fn recall(subject: &Subject<'_>) -> Option<Vec<f64>> {
-    let cache = load()?;
-    let now = now_s();
+    recall_from(&load(), subject, now_s())
+}
+
+/// What the cache knows of all PEs of the run, if all of it is there, recent and possible.
+fn recall_from(cache: &Cache, subject: &Subject<'_>, now: u64) -> Option<Vec<f64>> {
     let mut rates: Vec<f64> = Vec::new();
     for node in &subject.info.nodes {
         let kept = cache.speeds.get(&key(subject, node))?;
-        if !is_fresh(kept, now) || kept.rates.len() != node.pe_count as usize {
+        if !kept.is_recent(now) || kept.rates.len() != node.pe_count as usize {
             return None;
         }
         rates.extend(&kept.rates);
@@ -103,17 +117,12 @@ fn recall(subject: &Subject<'_>) -> Option<Vec<f64>> {
     is_sane.then_some(rates)
 }
 
-/// Whether it is not too old; of a time that is still to come nobody knows how old it is.
-fn is_fresh(kept: &Kept, now: u64) -> bool {
-    now.checked_sub(kept.unix_s).is_some_and(|age_s| age_s <= KEPT.as_secs())
-}
-
 /// Keeps what was measured. A cache that cannot be written is only a cache.
 fn store(subject: &Subject<'_>, rates: &[f64]) {
     let Some(path) = path() else { return };
-    let mut cache = load().unwrap_or_default();
+    let mut cache = load();
     let now = now_s();
-    cache.speeds.retain(|_, kept| is_fresh(kept, now));
+    cache.speeds.retain(|_, kept| kept.is_recent(now));
     for node in &subject.info.nodes {
         let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
         let Some(rates) = rates.get(range) else { return };
@@ -139,8 +148,30 @@ fn key(subject: &Subject<'_>, node: &NodeInfo) -> String {
     )
 }
 
-fn load() -> Option<Cache> {
-    serde_json::from_slice(&std::fs::read(path()?).ok()?).ok()
+/// The cache of earlier runs; empty if there is none, or none that can be used.
+fn load() -> Cache {
+    let Some(path) = path() else { return Cache::default() };
+    read(&path).unwrap_or_else(|reason| {
+        tracing::warn!("the measured speeds in {path:?} are not used: {reason}");
+        Cache::default()
+    })
+}
+
+/// The cache in that file; an empty one if there is no file.
+fn read(path: &Path) -> Result<Cache, String> {
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Cache::default()),
+        opened => parse(opened.map_err(|e| e.to_string())?),
+    }
+}
+
+fn parse(file: impl Read) -> Result<Cache, String> {
+    let mut bytes = Vec::new();
+    file.take(CACHE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    if bytes.len() as u64 > CACHE_MAX_BYTES {
+        return Err(format!("the file has more than {CACHE_MAX_BYTES} bytes"));
+    }
+    serde_json::from_slice(&bytes).map_err(|e| e.to_string())
 }
 
 fn path() -> Option<PathBuf> {
@@ -152,3 +183,6 @@ fn path() -> Option<PathBuf> {
 fn now_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What goes wrong ends the run with a sentence that says what and where.
 
 use chares::{
-    Callback, Chare, Ctx, Cx, Driver, Element, Entry, InProcess, On, Placement, Program, RunError, Sum,
+    Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, InProcess, On, Placement, Program, RunError, Sum,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,11 @@ struct Give(Callback<Sum<u32>>);
 #[derive(Clone, Serialize, Deserialize)]
 struct GiveAway;
 
-chares::entries!(Victim: Do, Give, GiveAway, Sum<u32> as "Result"; reduces Sum<u32> as "Sum");
+/// More than may go to another node.
+#[derive(Clone, Serialize, Deserialize)]
+struct Load(String, Vec<Bulk<u8>>);
+
+chares::entries!(Victim: Do, Give, GiveAway, Load, Sum<u32> as "Result"; reduces Sum<u32> as "Sum");
 
 impl Chare for Victim {
     type Index = [u32; 2];
@@ -57,6 +61,9 @@ impl Entry<GiveAway> for Victim {
         let own = Callback::element(&ctx.this());
         ctx.contribute(Sum(1), if ctx.index() == [0, 0] { own } else { Callback::ignore() });
     }
+}
+impl Entry<Load> for Victim {
+    fn receive(&mut self, _: Load, _: &mut Ctx<'_, Self>) {}
 }
 chares::entries!(Solo: Do);
 impl Entry<Sum<u32>> for Victim {
@@ -98,6 +105,28 @@ fn fails(drive: fn(&mut Driver) -> Result<(), RunError>) -> String {
 
 fn victims(main: &mut Driver) -> chares::Array<Victim> {
     main.array_placed([2, 3], None, Placement::on_pes([0, 1, 2, 0, 1, 2]))
+}
+
+#[test]
+fn a_message_that_is_too_long_for_a_link_is_named_with_the_limit() {
+    let too_long = fails(|main| {
+        victims(main).at([1, 2]).send(main, Load("x".repeat(65 << 20), Vec::new()));
+        main.quiescence()
+    });
+    assert_eq!(
+        too_long,
+        "the message for Victim: Load of element [1, 2] cannot be sent to node 2: it has 65.0 MiB beside its \
+         buffers, over the limit of 64.0 MiB; put numbers into bulk arrays, or send it in parts"
+    );
+    let too_many = fails(|main| {
+        victims(main).broadcast(main, Load(String::new(), vec![Bulk::zeros(0); 65_536]));
+        main.quiescence()
+    });
+    assert_eq!(
+        too_many,
+        "the message for Victim: Load cannot be sent to node 1: it has 65536 buffers, over the limit of 65535; send \
+         it in parts"
+    );
 }
 
 #[test]

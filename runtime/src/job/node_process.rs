@@ -191,7 +191,8 @@ impl Gate {
     fn tell_launcher(&self, control: Control) {
         if let Some(fabric) = self.fabric.get() {
             let frame = encode(&Header::Control(control), Default::default());
-            fabric.send(NodeId::LAUNCHER, Class::Control, frame);
+            // Such words are short, and a link that is lost ends this process.
+            let _ = fabric.send(NodeId::LAUNCHER, Class::Control, frame);
         }
     }
 

@@ -8,7 +8,9 @@ use crate::launch::LaunchedNode;
 use crate::monitor::hub::Hub;
 use crate::monitor::wire::{MonitorEvent, OutputLine};
 use crate::node::{LauncherEvent, Node};
+use crate::proto::standstill::{LOOK_PERIOD, Standstill};
 use crate::transport::quic::QuicFabric;
+use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +20,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 /// After the first sign of trouble: how long to wait for a better explanation of it.
 const EXPLANATION: Duration = Duration::from_millis(300);
+/// Exit code when a node was lost.
+const LOST: u8 = 69;
 /// How long nodes may take to end in good order.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long nodes may take to end when the run has failed.
 const GRACE_FAILED: Duration = Duration::from_millis(100);
-/// How often the launcher looks whether it was itself stopped, and for how long that is worth a word.
-const PULSE: Duration = Duration::from_millis(250);
-const STANDSTILL: Duration = Duration::from_secs(3);
 
 /// Why a run ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub(super) struct Supervisor {
     timeout: Option<Duration>,
     failure: Option<Failure>,
     verdict_at: Option<Instant>,
-    stood_still: Option<(Duration, Instant)>,
+    own: Standstill,
 }
 
 impl Supervisor {
@@ -114,25 +115,20 @@ impl Supervisor {
             timeout,
             failure: None,
             verdict_at: None,
-            stood_still: None,
+            own: Standstill::new(clock()),
         }
     }
 
     /// Runs until all nodes have ended; says what went wrong, if anything did.
     pub(super) async fn supervise(mut self, mut orders: UnboundedReceiver<Order>) -> Option<Failure> {
-        let mut pulse = tokio::time::interval(PULSE);
-        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut awake_at = Instant::now();
+        let mut look = tokio::time::interval(LOOK_PERIOD);
+        look.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             let verdict = self.verdict_at.or(self.deadline);
             tokio::select! {
                 // In this order: after a standstill everything is due at once, and it explains the rest.
                 biased;
-                _ = pulse.tick() => {
-                    let now = Instant::now();
-                    self.notice(now - awake_at, now);
-                    awake_at = now;
-                }
+                _ = look.tick() => self.own.look(clock()),
                 order = orders.recv() => match order {
                     Some(Order::Finish) => break,
                     Some(Order::Interrupt(code)) => self.blame(Failure::interrupted(code)),
@@ -143,7 +139,7 @@ impl Supervisor {
                 Some((node, reason)) = self.exits.recv() => {
                     let sentence = format!("node {:?} {reason}", self.name(node));
                     self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason });
-                    self.blame(Failure::new(5, 69, sentence));
+                    self.blame(Failure::new(5, LOST, sentence));
                 }
                 () = until(verdict) => {
                     if self.verdict_at.is_none() {
@@ -189,15 +185,6 @@ impl Supervisor {
         self.failure
     }
 
-    /// Whether the launcher itself stood still, as after ctrl-Z, SIGSTOP or with a suspended machine: its nodes
-    /// may have given it up meanwhile.
-    fn notice(&mut self, gap: Duration, now: Instant) {
-        if gap >= STANDSTILL {
-            tracing::warn!("the launcher stood still for {:.1} s", gap.as_secs_f64());
-            self.stood_still = Some((gap, now));
-        }
-    }
-
     fn take(&mut self, event: LauncherEvent) {
         match event {
             LauncherEvent::Snapshot(snapshot) => self.hub.publish(MonitorEvent::Snapshot(*snapshot)),
@@ -218,20 +205,13 @@ impl Supervisor {
                 } else {
                     (3, format!("node {lost:?} was lost by node {:?}: {reason}", self.name(by)))
                 };
-                self.blame(Failure::new(rank, 69, sentence));
+                self.blame(Failure::new(rank, LOST, sentence));
             }
         }
     }
 
-    fn blame(&mut self, mut failure: Failure) {
-        if failure.exit_code == 69
-            && let Some((gap, at)) = self.stood_still
-            && at.elapsed() < STANDSTILL
-        {
-            let seconds = gap.as_secs();
-            let sentence = format!("the launcher was stopped for {seconds} s, so that its nodes gave it up");
-            failure = Failure::new(6, 69, sentence);
-        }
+    fn blame(&mut self, failure: Failure) {
+        let failure = self.own_part_in(failure);
         let is_better = self.failure.as_ref().is_none_or(|known| failure.rank > known.rank);
         let is_final = failure.rank >= 9;
         if is_better {
@@ -241,9 +221,32 @@ impl Supervisor {
         self.verdict_at = Some(self.verdict_at.map_or(at, |before| before.min(at)));
     }
 
+    /// A launcher that stood still has lost its nodes, not they it.
+    fn own_part_in(&mut self, failure: Failure) -> Failure {
+        let now = clock();
+        self.own.look(now);
+        match self.own.explains(now) {
+            Some(length) if failure.exit_code == LOST => {
+                let sentence = format!(
+                    "the launcher itself stood still for {:.1} s, longer than its nodes wait for it; a run cannot \
+                     be stopped or suspended",
+                    length.as_secs_f64()
+                );
+                Failure::new(6, LOST, sentence)
+            }
+            _ => failure,
+        }
+    }
+
     fn name(&self, node: NodeId) -> &str {
         self.names.get(node.as_usize()).map_or("?", String::as_str)
     }
+}
+
+/// A clock that nobody sets and that, unlike `Instant`, goes on while the machine is suspended.
+fn clock() -> Duration {
+    // Without one, everything seems to happen at once, and no standstill is ever found.
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Waits for a node's process to end by itself, or ends it when told.

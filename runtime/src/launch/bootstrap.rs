@@ -163,6 +163,7 @@ fn from_proc(path: &str, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::sim::Random;
 
     #[test]
     fn an_answer_survives_its_line_and_noise_is_not_one() {
@@ -182,5 +183,35 @@ mod tests {
         assert_eq!(read_bootstrap(&mut &good[..]).unwrap(), [7, 8, 9]);
         assert!(matches!(read_bootstrap(&mut &good[..5]), Err(BootstrapError::Short(_))));
         assert!(matches!(read_bootstrap(&mut &[0xff; 9][..]), Err(BootstrapError::Long(_))));
+    }
+
+    #[test]
+    fn first_words_of_any_content_are_read_or_refused() {
+        let (mut random, mut read) = (Random::new(31), 0);
+        for number in 0..10_000 {
+            let mut said = random.bytes(64);
+            if number % 2 == 0 {
+                said.splice(..0, [u8::try_from(number % 50).unwrap(), 0, 0, 0]);
+            }
+            let Ok(blob) = read_bootstrap(&mut &said[..]) else { continue };
+            read += 1;
+            assert!(said[4..].starts_with(&blob) && blob.len() <= 64);
+        }
+        assert!(read > 500, "{read} read");
+    }
+
+    #[test]
+    fn answers_of_any_content_are_read_or_ignored() {
+        let good = Ready::here("[::1]:4242".parse().unwrap()).to_line().unwrap();
+        let (mut random, mut read) = (Random::new(32), 0);
+        for number in 0..10_000 {
+            let line = if number % 4 == 0 { random.bytes(300) } else { random.mutated(good.as_bytes()) };
+            let line = String::from_utf8_lossy(&line);
+            if let Some(ready) = Ready::from_line(&line) {
+                read += 1;
+                assert!(ready.cpu_model.len() < line.len() && ready.arch.len() < line.len());
+            }
+        }
+        assert!(read > 500, "{read} read");
     }
 }

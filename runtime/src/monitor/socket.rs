@@ -1,11 +1,12 @@
 //! Viewers from other terminals: a private unix socket beside the launcher.
 //!
-//! The socket lies in a directory that only its owner may enter; events are postcard behind a length.
+//! The socket lies in a directory that only its owner may enter. A viewer only listens: the job reads nothing
+//! from it, so there is nothing that it could say.
 
 use super::hub::Hub;
 use super::wire::{MONITOR_VERSION, MonitorEvent};
 use std::fs;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -13,8 +14,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-/// The longest event that a viewer accepts.
-const EVENT_MAX_BYTES: u32 = 16 << 20;
+/// Viewers at a time; each costs the launcher a thread.
+const VIEWERS_MAX: usize = 64;
 /// A viewer that takes nothing for so long is let go.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
@@ -77,11 +78,17 @@ impl MonitorSocket {
         std::thread::Builder::new()
             .name("monitor".into())
             .spawn(move || {
+                let open = Arc::new(());
                 for viewer in listener.incoming().flatten() {
-                    let events = hub.subscribe();
+                    // Dropping the connection tells a viewer too many that there is nothing to see.
+                    if Arc::strong_count(&open) > VIEWERS_MAX {
+                        continue;
+                    }
+                    let (events, open) = (hub.subscribe(), Arc::clone(&open));
                     let serve = move || {
                         // A viewer may leave at any moment; that ends its thread and nothing else.
                         let _ = send_all(viewer, &events);
+                        drop(open);
                     };
                     if std::thread::Builder::new().name("viewer".into()).spawn(serve).is_err() {
                         tracing::warn!("no thread for another viewer");
@@ -114,9 +121,11 @@ pub fn jobs() -> Result<Vec<String>, WatchError> {
         }
         match UnixStream::connect(&file) {
             Ok(_) => names.extend(file.file_stem().map(|name| name.to_string_lossy().into_owned())),
-            Err(_) => {
+            // Nobody listens there any more; another error is no proof of that.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 let _ = fs::remove_file(&file);
             }
+            Err(_) => {}
         }
     }
     names.sort();
@@ -143,11 +152,11 @@ pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
     let stream = stream.map_err(|_| WatchError::Unknown(name.clone()))?;
     let mut stream = BufReader::new(stream);
     let failed = |source| WatchError::Socket { name: name.clone(), source };
-    let first = receive(&mut stream).map_err(failed)?;
-    if let MonitorEvent::Run(info) = &first
-        && info.version != MONITOR_VERSION
-    {
-        return Err(WatchError::Version { theirs: info.version });
+    let first = MonitorEvent::read_from(&mut stream).map_err(failed)?;
+    match &first {
+        MonitorEvent::Run(info) if info.version == MONITOR_VERSION => {}
+        MonitorEvent::Run(info) => return Err(WatchError::Version { theirs: info.version }),
+        _ => return Err(failed(io::Error::other("it does not begin as a job does"))),
     }
     let (events, receiver) = sync_channel(4096);
     let forward = move || {
@@ -156,7 +165,7 @@ pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
             if events.send(event).is_err() {
                 return;
             }
-            next = receive(&mut stream);
+            next = MonitorEvent::read_from(&mut stream);
         }
     };
     std::thread::Builder::new().name("feed".into()).spawn(forward).map_err(failed)?;
@@ -166,27 +175,12 @@ pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
 fn send_all(mut viewer: UnixStream, events: &Receiver<MonitorEvent>) -> io::Result<()> {
     viewer.set_write_timeout(Some(STALL_MAX))?;
     for event in events {
-        let bytes = postcard::to_stdvec(&event).map_err(io::Error::other)?;
-        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-        viewer.write_all(&length.to_le_bytes())?;
-        viewer.write_all(&bytes)?;
+        event.write_to(&mut viewer)?;
         if matches!(event, MonitorEvent::Ended { .. }) {
             break;
         }
     }
     Ok(())
-}
-
-fn receive(stream: &mut impl Read) -> io::Result<MonitorEvent> {
-    let mut length = [0; 4];
-    stream.read_exact(&mut length)?;
-    let length = u32::from_le_bytes(length);
-    if length > EVENT_MAX_BYTES {
-        return Err(io::Error::other("an event is longer than any can be"));
-    }
-    let mut bytes = vec![0; length as usize];
-    stream.read_exact(&mut bytes)?;
-    postcard::from_bytes(&bytes).map_err(io::Error::other)
 }
 
 /// The directory of this user's sockets and locks: made if missing, refused if others may enter it.
@@ -218,6 +212,7 @@ fn check_private(path: &Path, user: u32) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::monitor::wire::RunInfo;
+    use std::io::Write as _;
 
     #[test]
     fn several_viewers_see_a_job_from_the_start_to_the_end() {
@@ -239,10 +234,38 @@ mod tests {
         assert!(matches!(watch(Some(&run_id)), Err(WatchError::Unknown(_))));
     }
 
+    /// One that talks, one that leaves at once and more than are served.
     #[test]
-    fn garbage_is_an_error_without_a_huge_allocation() {
-        assert!(receive(&mut &[0xff; 64][..]).is_err());
-        assert!(receive(&mut &[3, 0, 0, 0, 0xff, 0xff, 0xff][..]).is_err());
-        assert!(receive(&mut &[3, 0][..]).is_err());
+    fn viewers_that_misbehave_disturb_no_other() {
+        let run_id = format!("test-rude-{}", std::process::id());
+        let info = RunInfo { version: MONITOR_VERSION, run_id: run_id.clone(), ..RunInfo::default() };
+        let hub = Arc::new(Hub::new(info));
+        let _socket = MonitorSocket::serve(&hub).unwrap();
+        let good = watch(Some(&run_id)).unwrap();
+        let path = directory().unwrap().join(format!("{run_id}.sock"));
+        let mut rude: Vec<UnixStream> =
+            (1..VIEWERS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        // Whoever lists the jobs of this machine meanwhile takes a place for a moment, so one may not be served.
+        rude.iter_mut().for_each(|viewer| drop(viewer.write_all(&[0xff; 4096])));
+        let more: Vec<_> = (0..2 * VIEWERS_MAX).map_while(|_| watch(Some(&run_id)).ok()).collect();
+        assert!(more.len() < VIEWERS_MAX, "{} too many", more.len());
+        let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
+        hub.publish(ended.clone());
+        assert_eq!(good.iter().last(), Some(ended));
+    }
+
+    #[test]
+    fn what_does_not_begin_as_a_job_does_is_not_watched() {
+        let name = format!("test-strange-{}", std::process::id());
+        let path = directory().unwrap().join(format!("{name}.sock"));
+        let listener = UnixListener::bind(&path).unwrap();
+        std::thread::spawn(move || {
+            for mut viewer in listener.incoming().flatten() {
+                // Whoever only lists the jobs of this machine has left already.
+                let _ = MonitorEvent::Dropped(1).write_to(&mut viewer);
+            }
+        });
+        assert!(matches!(watch(Some(&name)), Err(WatchError::Socket { .. })));
+        fs::remove_file(path).unwrap();
     }
 }

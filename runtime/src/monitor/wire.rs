@@ -2,6 +2,10 @@
 //! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
 
 use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+
+/// The longest event that a viewer accepts, bytes.
+const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a job that speaks another one.
 pub const MONITOR_VERSION: u16 = 3;
@@ -33,6 +37,38 @@ pub enum MonitorEvent {
         /// The last line that the launcher prints.
         summary: String,
     },
+}
+
+impl MonitorEvent {
+    /// Writes the event to a feed: its length and itself as postcard.
+    ///
+    /// # Errors
+    /// If `feed` takes no more.
+    pub fn write_to(&self, feed: &mut impl Write) -> io::Result<()> {
+        let bytes = postcard::to_stdvec(self).map_err(io::Error::other)?;
+        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        feed.write_all(&length.to_le_bytes())?;
+        feed.write_all(&bytes)
+    }
+
+    /// Reads the next event of a feed. Takes memory only for what has come, whatever length is announced.
+    ///
+    /// # Errors
+    /// If `feed` ends or fails, or what comes is not an event.
+    pub fn read_from(feed: &mut impl Read) -> io::Result<Self> {
+        let mut length = [0; 4];
+        feed.read_exact(&mut length)?;
+        let length = u32::from_le_bytes(length);
+        if length > EVENT_MAX_BYTES {
+            return Err(io::Error::other(format!("an event of {length} bytes is longer than any can be")));
+        }
+        let mut bytes = Vec::new();
+        feed.take(u64::from(length)).read_to_end(&mut bytes)?;
+        if bytes.len() < length as usize {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        postcard::from_bytes(&bytes).map_err(io::Error::other)
+    }
 }
 
 /// What a run is and where it runs.

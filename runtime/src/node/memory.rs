@@ -1,5 +1,6 @@
 //! How much memory this process has taken, and how much the host would still give it.
 
+use nix::unistd::{SysconfVar, sysconf};
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +12,9 @@ pub(super) fn resident_bytes() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm")
         .ok()
         .and_then(|text| text.split_whitespace().nth(1)?.parse().ok());
-    pages.unwrap_or(0_u64) * 4096
+    let page_bytes =
+        sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| u64::try_from(bytes).ok());
+    pages.unwrap_or(0_u64).saturating_mul(page_bytes.unwrap_or(0))
 }
 
 /// What processes of this host can still take without swapping, within the limits of the control groups that

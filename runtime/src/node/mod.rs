@@ -3,6 +3,7 @@
 mod arrivals;
 mod memory;
 mod multicast;
+pub(crate) mod naming;
 mod router;
 pub mod variables;
 
@@ -11,7 +12,7 @@ pub use router::INIT_OVER;
 use crate::codec::{Control, Header, Spread, VariableKind};
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, Target};
-use crate::frame::{BULK_BYTES, Class, Fabric, Frame};
+use crate::frame::{BULK_BYTES, Class, Fabric};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
@@ -20,7 +21,6 @@ use crate::pe::inbox::Inbox;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::{Counts, Quiescence};
 use crate::topology::Topology;
-use crate::transport::framing::FrameLimits;
 use dashmap::DashMap;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -405,7 +405,7 @@ impl Node {
             self.push(pe, Envelope::new(target, 0, Payload::Packed(ready)));
         } else {
             let header = Header::ToPe { pe, priority: 0, target };
-            self.send_frame(node, Class::Small, crate::codec::encode(&header, ready));
+            self.send_frame(node, Class::Small, &header, ready);
         }
     }
 
@@ -495,7 +495,7 @@ impl Node {
         if to == self.id {
             self.handle_control(self.id, control, payload);
         } else {
-            self.send_frame(to, Class::Control, crate::codec::encode(&Header::Control(control), payload));
+            self.send_frame(to, Class::Control, &Header::Control(control), payload);
         }
     }
 
@@ -530,23 +530,21 @@ impl Node {
         sum
     }
 
-    /// Hands a frame to the fabric and counts it; its bytes. One that breaks a limit ends the run in the name of
-    /// this node: neither the link nor the receiver is to blame.
-    pub(crate) fn send_frame(&self, to: NodeId, class: Class, frame: Frame) -> u64 {
+    /// Hands a message to the fabric and counts it; its bytes. One that the fabric refuses ends the run, named.
+    pub(crate) fn send_frame(&self, to: NodeId, class: Class, header: &Header, payload: Packed) -> u64 {
         let Some(fabric) = self.fabric.get() else {
             tracing::error!("{:?} sends to {to:?} before it is connected", self.id);
             return 0;
         };
-        if let Err(error) = FrameLimits::default().check_frame(&frame) {
-            self.fail(format!("{:?} cannot send to {to:?}: {error}", self.id));
-            return 0;
-        }
+        let frame = crate::codec::encode(header, payload);
         let bytes = frame.len_bytes() as u64;
         if class != Class::Control {
             self.traffic.sent_messages.fetch_add(1, Ordering::Relaxed);
             self.traffic.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
-        fabric.send(to, class, frame);
+        if let Err(error) = fabric.send(to, class, frame) {
+            self.fail(format!("{} cannot be sent to {to:?}: {error}", self.name_of(header)));
+        }
         bytes
     }
 }

@@ -5,7 +5,7 @@
 //! most [`ARITY`] runs; the first node of a run gets the message for all of it.
 
 use super::{Node, class_of};
-use crate::codec::{Header, encode};
+use crate::codec::Header;
 use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::proto::tree::ARITY;
@@ -37,7 +37,7 @@ impl Node {
         for run in by_node.chunks(nodes_each) {
             let header = Header::Multicast { collection, entry, priority, members: run.concat() };
             let class = class_of(payload.len_bytes());
-            bytes += self.send_frame(node_of(&run[0][0]), class, encode(&header, payload.clone()));
+            bytes += self.send_frame(node_of(&run[0][0]), class, &header, payload.clone());
         }
         bytes
     }
@@ -47,7 +47,7 @@ impl Node {
 mod tests {
     use super::*;
     use crate::collection::{Collection, Placement};
-    use crate::frame::{Class, Fabric, Frame, Receiver as _};
+    use crate::frame::{Class, Fabric, Frame, Receiver as _, SendError};
     use crate::ids::NodeId;
     use crate::node::NodeSettings;
     use crate::object::{ChareType, ProgramTable};
@@ -66,9 +66,10 @@ mod tests {
     struct Sender(NodeId, Arc<Net>);
 
     impl Fabric for Sender {
-        fn send(&self, to: NodeId, class: Class, frame: Frame) {
+        fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError> {
             *self.1.sent.lock().unwrap().entry(self.0).or_default() += 1;
             self.1.nodes.get().unwrap()[to.as_usize()].receive(self.0, class, frame);
+            Ok(())
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::arrivals::plain;
 use super::{DriverEvent, LauncherEvent, Node, class_of};
-use crate::codec::{Control, Header, Refusal, Spread, decode, encode};
+use crate::codec::{Control, Header, Refusal, Spread, decode};
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
@@ -79,13 +79,13 @@ impl Node {
                 // The driver may be handed a proxy of it, so the launcher has to know it too.
                 let header = Header::Spread { root: self.id, what: what.clone() };
                 let class = spread_class(&what, &payload);
-                bytes += self.send_frame(NodeId::LAUNCHER, class, encode(&header, payload.clone()));
+                bytes += self.send_frame(NodeId::LAUNCHER, class, &header, payload.clone());
             }
         } else if let Some(root) = self.topology.compute_nodes().next() {
             // The launcher is not part of the tree: whatever it spreads begins at the first node.
             let class = spread_class(&what, &payload);
             let header = Header::Spread { root, what: what.clone() };
-            bytes += self.send_frame(root, class, encode(&header, payload.clone()));
+            bytes += self.send_frame(root, class, &header, payload.clone());
         }
         self.take_spread(what, payload);
         bytes
@@ -101,7 +101,7 @@ impl Node {
         for child in tree::children(place(root_at), place(me), place(members.len())) {
             let header = Header::Spread { root, what: what.clone() };
             let class = spread_class(what, payload);
-            bytes += self.send_frame(members[child as usize], class, encode(&header, payload.clone()));
+            bytes += self.send_frame(members[child as usize], class, &header, payload.clone());
         }
         bytes
     }

@@ -8,7 +8,7 @@ pub mod scheduler;
 pub mod section;
 mod share;
 
-use crate::codec::{Header, Refusal, Spread, VariableKind, encode};
+use crate::codec::{Header, Refusal, Spread, VariableKind};
 use crate::collection::{Collection, CollectionError, Placement};
 use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, Envelope, Packed, Payload, Target, Value};
 use crate::ids::{NodeId, PeId};
@@ -347,7 +347,7 @@ impl Pe {
         };
         let class = class_of(packed.len_bytes());
         let header = Header::ToPe { pe, priority: envelope.priority, target: envelope.target };
-        let bytes = self.node.send_frame(node, class, encode(&header, packed));
+        let bytes = self.node.send_frame(node, class, &header, packed);
         self.account().left(bytes);
     }
 }

@@ -8,6 +8,7 @@ use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Tar
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::node::Node;
+use crate::node::naming::Brief;
 use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, Undelivered};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
@@ -140,7 +141,7 @@ impl Scheduler {
         };
         self.switch(PeState::Overhead);
         if let Some(failure) = failure {
-            let what = self.describe(&Brief { index: brief.index.or(self.pe.running), ..brief });
+            let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..brief });
             let name = &self.pe.node.program().name;
             self.pe.fail(format!("{what} on {:?} of {name} failed: {failure}", self.pe.id));
         }
@@ -327,7 +328,7 @@ impl Scheduler {
         let in_shelves = self.shelves.values().flat_map(|shelf| shelf.early.values());
         let briefs = in_shelves.chain(self.early.values()).flatten().map(|held| Brief::of(&held.target));
         if let Some(brief) = briefs.min_by_key(|brief| (brief.collection, brief.index)) {
-            let (what, pe) = (self.describe(&brief), self.pe.id);
+            let (what, pe) = (self.pe.node.describe(&brief), self.pe.id);
             let waits_for = if brief.index.is_some() { "an element" } else { "elements" };
             self.pe.fail(format!("{what} waits on {pe:?} for {waits_for} that nobody has made"));
         }
@@ -386,49 +387,6 @@ impl Scheduler {
 
     fn switch(&self, state: PeState) {
         self.pe.account().switch(state, self.pe.node.now_ns());
-    }
-
-    fn describe(&self, brief: &Brief) -> String {
-        let Some(id) = brief.collection else { return "a message".into() };
-        let chare_type = match id.as_singles() {
-            Some(chare_type) => Some(chare_type),
-            None => self.pe.known.get(&id).map(|c| c.chare_type),
-        };
-        let Some(chare_type) = chare_type else { return "a message".into() };
-        let program = self.pe.node.program();
-        let name = program.entry_name(chare_type, brief.entry);
-        match brief.index {
-            None => name,
-            Some(ElementIndex([pe, ..])) if id.as_singles().is_some() => {
-                format!("{name} of a single chare that {:?} made", PeId(pe))
-            }
-            Some(index) => format!("{name} of element {}", program.index_name(chare_type, index)),
-        }
-    }
-}
-
-/// What is kept of a target to name it if its entry method fails.
-struct Brief {
-    collection: Option<CollectionId>,
-    index: Option<ElementIndex>,
-    entry: u16,
-}
-
-impl Brief {
-    fn of(target: &Target) -> Self {
-        let (collection, index, entry) = match target {
-            Target::Element { collection, index, entry } => (Some(*collection), Some(*index), *entry),
-            Target::All { collection, entry } | Target::Section { collection, entry, .. } => {
-                (Some(*collection), None, *entry)
-            }
-            Target::Create(collection) => (Some(*collection), None, CONSTRUCTOR),
-            Target::Insert { collection, index } => (Some(*collection), Some(*index), CONSTRUCTOR),
-            Target::Partial(header) => (Some(header.collection), None, REDUCTION),
-            Target::Relay(_) | Target::Measure { .. } | Target::Slot(_) | Target::NameHeld | Target::Stop => {
-                (None, None, 0)
-            }
-        };
-        Self { collection, index, entry }
     }
 }
 

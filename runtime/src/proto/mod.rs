@@ -4,12 +4,12 @@
 //! process, and in virtual time under a seeded simulator. Times are durations since any fixed moment.
 #![deny(clippy::disallowed_methods)]
 
-pub mod liveness;
 pub mod membership;
 pub mod past;
 pub mod quiescence;
 pub mod reduction;
 pub mod sim;
+pub mod standstill;
 pub mod tree;
 
 /// A message that does not fit the protocol's state; its sender is broken or of another build.

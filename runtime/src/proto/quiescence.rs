@@ -155,8 +155,8 @@ impl Quiescence {
     /// Repeated and stale messages change nothing.
     ///
     /// # Errors
-    /// If the message comes from a node that is not next to this one in the tree, or answers a wave that has
-    /// not begun.
+    /// If the message comes from a node that is not next to this one in the tree, answers a wave that has not
+    /// begun, or begins one before its turn.
     pub fn handle(
         &mut self,
         from: NodeId,
@@ -170,6 +170,13 @@ impl Quiescence {
                 if tree::parent(0, self.me, self.count) != Some(sender) {
                     return Err(ProtocolError(format!(
                         "a quiescence probe came from {from:?}, not from above"
+                    )));
+                }
+                // A wave begins after the one before has ended, which every node takes part in.
+                if wave > self.wave.saturating_add(1) {
+                    return Err(ProtocolError(format!(
+                        "quiescence wave {wave} came where {} is the latest",
+                        self.wave
                     )));
                 }
                 if wave > self.wave {
@@ -314,7 +321,9 @@ mod tests {
         assert!(refused(1, QuiescenceMessage::Probe { wave: 1 }));
         assert!(refused(5, sum(1, Counts::default())), "wave 1 has not reached this node");
         assert!(refused(0, sum(0, Counts::default())) && refused(4000, sum(0, Counts::default())));
+        assert!(refused(0, QuiescenceMessage::Probe { wave: 2 }), "wave 1 comes first");
         assert!(!refused(0, QuiescenceMessage::Probe { wave: 1 }));
+        assert!(refused(0, QuiescenceMessage::Probe { wave: u64::MAX }), "it would hide all real ones");
         assert!(!refused(5, sum(1, Counts::default())));
     }
 

@@ -423,7 +423,6 @@ impl Random {
 #[cfg(test)]
 mod tests {
     mod collective;
-    mod fault;
     mod membership;
     mod quiescence;
     mod scale;

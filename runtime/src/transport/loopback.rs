@@ -1,6 +1,6 @@
 //! Links inside one process: a frame is delivered by a call.
 
-use crate::frame::{Class, Fabric, Frame, Receiver};
+use crate::frame::{Class, Fabric, Frame, FrameLimits, Receiver, SendError};
 use crate::ids::NodeId;
 use dashmap::DashMap;
 use std::fmt;
@@ -43,11 +43,14 @@ struct Loopback {
 }
 
 impl Fabric for Loopback {
-    fn send(&self, to: NodeId, class: Class, frame: Frame) {
+    /// With the limits of real links, so that a program does not meet them only there.
+    fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError> {
+        FrameLimits::default().check_frame(&frame)?;
         let receiver = self.net.receivers.get(&to).and_then(|r| r.upgrade());
         match receiver {
             Some(receiver) => receiver.receive(self.me, class, frame),
             None => tracing::debug!("{:?} sent to {to:?}, which is not there", self.me),
         }
+        Ok(())
     }
 }

@@ -184,7 +184,7 @@ fn frames_of_a_class_arrive_in_order_from_every_thread() {
                 let fabric = Arc::clone(&nodes[1].fabric);
                 std::thread::spawn(move || {
                     for n in 0..5_000 {
-                        fabric.send(NodeId(2), class_of(n), small(thread << 32 | n));
+                        fabric.send(NodeId(2), class_of(n), small(thread << 32 | n)).unwrap();
                     }
                 })
             })
@@ -206,7 +206,7 @@ fn frames_of_a_class_arrive_in_order_from_every_thread() {
 #[test]
 fn a_hundred_thousand_small_frames_arrive_once_and_in_order() {
     for nodes in nodes_on_each_fabric(2) {
-        (0..100_000).for_each(|n| nodes[0].fabric.send(NodeId(1), Class::Small, small(n)));
+        (0..100_000).for_each(|n| nodes[0].fabric.send(NodeId(1), Class::Small, small(n)).unwrap());
         for n in 0..100_000 {
             assert_eq!(number(&nodes[1].hears.frame().2), n);
         }
@@ -224,7 +224,7 @@ fn attachments_of_any_length_arrive_intact_and_aligned() {
     let frame = Frame { body: vec![9; 300].into(), attachments };
     for nodes in nodes_on_each_fabric(2) {
         for class in [Class::Bulk, Class::Small, Class::Control] {
-            nodes[0].fabric.send(NodeId(1), class, frame.clone());
+            nodes[0].fabric.send(NodeId(1), class, frame.clone()).unwrap();
             let (from, got_class, got) = nodes[1].hears.frame();
             assert_eq!((from, got_class), (NodeId(0), class));
             assert!(got == frame, "a frame changed on its way");
@@ -240,8 +240,8 @@ fn everybody_may_talk_to_everybody_at_once() {
         for n in 0..100 {
             for (me, node) in nodes.iter().enumerate() {
                 for to in ids().filter(|to| to.as_usize() != me) {
-                    node.fabric.send(to, Class::Small, small(n));
-                    node.fabric.send(to, Class::Bulk, bulk(20_000));
+                    node.fabric.send(to, Class::Small, small(n)).unwrap();
+                    node.fabric.send(to, Class::Bulk, bulk(20_000)).unwrap();
                 }
             }
         }

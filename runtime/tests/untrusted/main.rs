@@ -12,6 +12,7 @@ use runtime::codec::{Control, Header, Spread, decode, encode};
 use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, Target};
 use runtime::frame::{Class, Frame, Receiver as _};
 use runtime::ids::{NodeId, PeId};
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, RunInfo};
 use runtime::proto::sim::Random;
 use std::sync::{Mutex, Once};
 
@@ -41,7 +42,8 @@ fn watch_over_memory_and_panics() {
 }
 
 fn assert_no_panics() {
-    let panics = PANICS.lock().unwrap_or_else(|e| e.into_inner());
+    // A copy: this panic too is written down, which waits for the original.
+    let panics = PANICS.lock().unwrap_or_else(|e| e.into_inner()).clone();
     assert!(panics.is_empty(), "{panics:#?}");
 }
 
@@ -180,7 +182,13 @@ fn payloads_of_any_content_end_as_errors() {
     for number in 0..INPUTS {
         let sent = work[usize::try_from(random.below(work.len() as u64)).unwrap()];
         let Ok((header, payload)) = decode(sent.frame.clone()) else { panic!("a sound frame") };
-        if matches!(header, Header::Spread { what: Spread::Collection(_), .. }) {
+        let is_refused_unread = match &header {
+            Header::ToPe { target: Target::Stop | Target::Create(_), .. } => true,
+            Header::ToPe { pe, .. } => run.nodes[0].topology().node_of(*pe) != sent.to,
+            Header::Spread { what, .. } => matches!(what, Spread::Collection(_)),
+            _ => false,
+        };
+        if is_refused_unread {
             continue;
         }
         let body = if number % 4 == 0 { random.bytes(64) } else { random.mutated(&payload.body) };
@@ -191,6 +199,47 @@ fn payloads_of_any_content_end_as_errors() {
     assert!(sentence.contains("failed: ") || sentence.contains("went wrong"), "{sentence}");
     run.end();
     assert_no_panics();
+}
+
+/// What a viewer reads from a socket of which it knows only that it belongs to the same user.
+#[test]
+fn feeds_of_any_content_are_read_or_end() {
+    watch_over_memory_and_panics();
+    let sound = [
+        MonitorEvent::Run(RunInfo {
+            arguments: vec!["run".into(), "matmul".into()],
+            nodes: vec![NodeInfo {
+                name: "a".into(),
+                pe_count: 2,
+                pe_speeds: vec![1.0, 0.5],
+                ..NodeInfo::default()
+            }],
+            ..RunInfo::default()
+        }),
+        MonitorEvent::Snapshot(NodeSnapshot {
+            pes: vec![PeSnapshot::default(); 2],
+            ..NodeSnapshot::default()
+        }),
+        MonitorEvent::Output(OutputLine { text: "a line".into(), ..OutputLine::default() }),
+        MonitorEvent::Ended { code: 0, summary: "finished".into() },
+    ];
+    let mut whole = Vec::new();
+    sound.iter().for_each(|event| event.write_to(&mut whole).unwrap());
+    let (mut random, mut read) = (Random::new(25), 0);
+    for number in 0..INPUTS {
+        let feed = if number % 4 == 0 { random.bytes(100) } else { random.mutated(&whole) };
+        let mut rest = &feed[..];
+        while let Ok(event) = MonitorEvent::read_from(&mut rest) {
+            read += 1;
+            assert!(!format!("{event:?}").is_empty());
+        }
+    }
+    assert!(read > INPUTS / 2, "{read} events read");
+    // A length up to the limit is announced, and nothing comes.
+    for _ in 0..100 {
+        assert!(MonitorEvent::read_from(&mut &[0, 0, 0, 1, 7][..]).is_err());
+        assert!(MonitorEvent::read_from(&mut &[0xff; 64][..]).is_err());
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::run::Run;
 use runtime::codec::{Control, Header, Spread, VariableKind, decode, encode};
 use runtime::collection::{Collection, Placement};
 use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PartialHeader, Target};
-use runtime::frame::{Class, Fabric, Frame, Receiver as _};
+use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{Node, NodeSettings};
@@ -22,10 +22,11 @@ const ELSEWHERE: CollectionId = CollectionId(1 << 63 | 77 << 31 | 1);
 struct Faults(Mutex<Vec<String>>);
 
 impl Fabric for Faults {
-    fn send(&self, _: NodeId, _: Class, frame: Frame) {
+    fn send(&self, _: NodeId, _: Class, frame: Frame) -> Result<(), SendError> {
         if let Ok((Header::Control(Control::Fault(sentence)), _)) = decode(frame) {
             self.0.lock().unwrap().push(sentence);
         }
+        Ok(())
     }
 }
 

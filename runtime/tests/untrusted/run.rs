@@ -2,7 +2,7 @@
 
 use crate::program::{self, Made};
 use runtime::envelope::Payload;
-use runtime::frame::{Class, Fabric, Frame, Receiver};
+use runtime::frame::{Class, Fabric, Frame, Receiver, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::node::{DriverEvent, Ears, LauncherEvent, Node, NodeSettings};
 use runtime::pe::Pe;
@@ -40,11 +40,11 @@ struct Tap {
 type Heard = Arc<Mutex<Option<Vec<Sent>>>>;
 
 impl Fabric for Tap {
-    fn send(&self, to: NodeId, class: Class, frame: Frame) {
+    fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError> {
         if let Some(heard) = self.heard.lock().unwrap().as_mut() {
             heard.push(Sent { from: self.me, to, class, frame: frame.clone() });
         }
-        self.inner.send(to, class, frame);
+        self.inner.send(to, class, frame)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who is let in, and reading what they bring.
 
 use super::peer::Peer;
-use super::{ENDED, QuicFabric, UNWANTED, end};
+use super::{ENDED, LinkSettings, QuicFabric, UNWANTED, end};
 use crate::frame::{Class, Frame};
 use crate::ids::NodeId;
 use crate::transport::framing::Decoder;
@@ -18,29 +18,58 @@ const HOLD: Duration = Duration::from_millis(1);
 const CHUNKS: usize = 64;
 
 /// Accepts connections until the endpoint closes. Strangers cost a handshake each at most: many at once
-/// must first prove their address, which costs the node nothing.
+/// must first prove their address, which costs the node nothing, and too many are not heard. The run's own
+/// nodes are not among them: whoever dials from the address of one is counted apart.
 pub(super) async fn accept_all(fabric: Arc<QuicFabric>) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let (strangers, nodes) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     while let Some(incoming) = fabric.endpoint.accept().await {
-        let count = open.load(Ordering::Relaxed);
-        if count >= 4 * fabric.settings.handshakes {
-            incoming.ignore();
-            continue;
-        }
-        if count >= fabric.settings.handshakes && !incoming.remote_address_validated() {
-            // Fails only for addresses that have proven themselves already.
-            let _ = incoming.retry();
-            continue;
-        }
-        open.fetch_add(1, Ordering::Relaxed);
-        let (fabric, open) = (Arc::clone(&fabric), Arc::clone(&open));
-        tokio::spawn(async move {
-            if let Err(reason) = admit(&fabric, incoming).await {
-                fabric.strangers.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!("a connection was turned away: {reason}");
+        let is_node = fabric.is_address_of_node(incoming.remote_address());
+        let open = if is_node { &nodes } else { &strangers };
+        match judge(
+            &fabric.settings,
+            is_node,
+            incoming.remote_address_validated(),
+            open.load(Ordering::Relaxed),
+        ) {
+            Verdict::Ignore => incoming.ignore(),
+            Verdict::Prove => {
+                // Fails only for addresses that have proven themselves already.
+                let _ = incoming.retry();
             }
-            open.fetch_sub(1, Ordering::Relaxed);
-        });
+            Verdict::Admit => {
+                open.fetch_add(1, Ordering::Relaxed);
+                let (fabric, open) = (Arc::clone(&fabric), Arc::clone(open));
+                tokio::spawn(async move {
+                    if let Err(reason) = admit(&fabric, incoming).await {
+                        fabric.strangers.fetch_add(1, Ordering::Relaxed);
+                        tracing::debug!("a connection was turned away: {reason}");
+                    }
+                    open.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+        }
+    }
+}
+
+/// What becomes of a dial.
+enum Verdict {
+    Admit,
+    /// It must show first that it comes from where it says.
+    Prove,
+    Ignore,
+}
+
+/// `open` is how many of its kind have a handshake under way.
+fn judge(settings: &LinkSettings, is_node: bool, is_proven: bool, open: usize) -> Verdict {
+    if is_node && is_proven {
+        // Nobody else can say so, and a node does not dial without end.
+        Verdict::Admit
+    } else if !is_node && open >= 4 * settings.handshakes {
+        Verdict::Ignore
+    } else if !is_proven && open >= settings.handshakes {
+        Verdict::Prove
+    } else {
+        Verdict::Admit
     }
 }
 
@@ -118,7 +147,7 @@ async fn read(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, mut stream: RecvStream
             Ok(Some(count)) => {
                 for chunk in chunks.iter_mut().take(count) {
                     let taken = decoder.take(std::mem::take(chunk), deliver);
-                    taken.map_err(|e| format!("{:?} sent what it must not: {e}", peer.id))?;
+                    taken.map_err(|e| format!("{:?} sent a message that is too long: {e}", peer.id))?;
                 }
             }
             Ok(None) => return Ok(()),

@@ -51,8 +51,8 @@ impl Queue {
 }
 
 impl Lane {
-    /// Adds a frame, and its bytes to the count `queued`; says how many these are now.
-    pub(super) fn push(&self, frame: Frame, queued: &AtomicU64) -> u64 {
+    /// Adds a frame, and its bytes to the count `queued`.
+    pub(super) fn push(&self, frame: Frame, queued: &AtomicU64) {
         let mut queue = self.lock();
         let before = queue.len_bytes();
         put_prefix(&frame, &mut queue.tail);
@@ -67,13 +67,12 @@ impl Lane {
         }
         let added = queue.len_bytes() - before;
         // While the queue is locked, so that nobody subtracts before this is added.
-        let total = queued.fetch_add(added, Ordering::Relaxed) + added;
+        queued.fetch_add(added, Ordering::Relaxed);
         drop(queue);
         if before == 0 {
             // Waking a sleeping thread is dear: once per batch, not once per frame.
             self.filled.notify_one();
         }
-        total
     }
 
     fn take<'a>(&self, queued: &'a AtomicU64) -> Batch<'a> {

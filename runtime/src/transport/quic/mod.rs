@@ -3,7 +3,7 @@
 //!
 //! Back-pressure: a receiver stops reading `Small` and `Bulk` while its backlog is over a limit; QUIC's
 //! windows then stop the sender's stream, and what the sender's chares go on producing waits in its memory,
-//! up to a limit past which the run ends with a sentence. No PE ever waits for a link, so backlogs always
+//! up to a limit (8 GiB a link by default) past which the run ends with a sentence. No PE ever waits for a link, so backlogs always
 //! fall again and there is nothing to deadlock.
 //!
 //! Nothing here blocks or waits by itself: the tasks run on whatever current-thread runtime called
@@ -15,7 +15,7 @@ mod peer;
 mod settings;
 
 use super::tls::{NodeIdentity, TlsError};
-use crate::frame::{Class, Fabric, Frame, Receiver};
+use crate::frame::{Class, Fabric, Frame, Receiver, SendError, Size};
 use crate::ids::NodeId;
 use dashmap::DashMap;
 use peer::Peer;
@@ -82,28 +82,23 @@ impl fmt::Debug for QuicFabric {
 
 impl Fabric for QuicFabric {
     /// Drops the frame if the link is lost, which was reported, or the fabric is closing.
-    fn send(&self, to: NodeId, class: Class, frame: Frame) {
+    fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError> {
         let peer = self.peer(to);
         if peer.is_lost() || self.is_closing.load(Ordering::Relaxed) {
-            return;
+            return Ok(());
         }
-        if let Err(error) = self.settings.frames.check_frame(&frame) {
-            return self.lost(&peer, format!("{:?} cannot send to {to:?}: {error}", self.me));
+        self.settings.frames.check_frame(&frame)?;
+        let len_bytes = frame.len_bytes();
+        let queued_bytes = peer.queued_bytes.load(Ordering::Relaxed).saturating_add(len_bytes as u64);
+        let limit_bytes = self.settings.send_limit_bytes;
+        // What nodes say to each other is short, and may be just about this.
+        if queued_bytes > limit_bytes && class != Class::Control {
+            return Err(SendError::Behind { queued_bytes, limit_bytes });
         }
-        peer.sent.add(frame.len_bytes());
-        let queued = peer.lanes[class as usize].push(frame, &peer.queued_bytes);
+        peer.sent.add(len_bytes);
+        peer.lanes[class as usize].push(frame, &peer.queued_bytes);
         self.serve(&peer);
-        let limit = self.settings.send_limit_bytes;
-        if queued > limit {
-            let reason = format!(
-                "{:?} produces faster than {to:?} takes: {} wait on the link, over its limit of {}; send less at \
-                 a time, or wait for answers",
-                self.me,
-                Size(queued),
-                Size(limit)
-            );
-            self.lost(&peer, reason);
-        }
+        Ok(())
     }
 }
 
@@ -265,6 +260,13 @@ impl QuicFabric {
         })
     }
 
+    /// Whether a node of the run is known to be at `address`, however that is written.
+    fn is_address_of_node(&self, address: SocketAddr) -> bool {
+        let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
+        let addresses = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
+        addresses.iter().flatten().any(|known| canonical(*known) == canonical(address))
+    }
+
     fn address(&self, id: NodeId) -> Option<SocketAddr> {
         let addresses = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
         addresses.get(id.as_usize()).copied().flatten()
@@ -301,16 +303,6 @@ fn end(error: &ConnectionError, settings: &LinkSettings) -> String {
         ConnectionError::Reset => "its process is another one than before".into(),
         ConnectionError::LocallyClosed => "the link was closed here".into(),
         other => other.to_string(),
-    }
-}
-
-/// A number of bytes, for people.
-struct Size(u64);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, name) = if self.0 >= 1 << 30 { (1u64 << 30, "GiB") } else { (1 << 20, "MiB") };
-        write!(f, "{:.1} {name}", self.0 as f64 / unit as f64)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The knobs of a link, with defaults that were measured to be right on a LAN and on loopback.
 
-use crate::transport::framing::FrameLimits;
+use crate::frame::FrameLimits;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn::congestion::{BbrConfig, CubicConfig};
 use quinn::crypto::rustls::QuicServerConfig;
@@ -26,18 +26,20 @@ pub struct LinkSettings {
     pub stream_window_bytes: u32,
     /// Bytes that wait for this node's PEs before it stops reading. Default 1 GiB.
     pub backlog_limit_bytes: u64,
-    /// Bytes that may wait for one peer; past it the link is given up, which ends the run. Default 8 GiB.
+    /// Bytes that may wait for one peer. What is sent past it is refused, which ends the run: it names the message,
+    /// its receiver and this limit. Default 8 GiB.
     pub send_limit_bytes: u64,
     /// Largest datagram that MTU discovery tries, 1,200 to 6,500 bytes. Default 6,500: good for jumbo frames
     /// and loopback.
     pub datagram_max_bytes: u16,
     /// BBR instead of Cubic, for wide-area links with loss.
     pub is_wide_area: bool,
-    /// Limits on frames.
+    /// How long messages may be. Default: 4 GiB, 64 MiB of it beside buffers, in up to 1,024 buffers.
     pub frames: FrameLimits,
-    /// Handshakes with strangers under way at once before new ones must prove their address.
+    /// Handshakes with strangers under way at once before new ones must prove their address; past four times as
+    /// many, strangers are ignored. Default 64. Dials from the addresses of the run's nodes do not count.
     pub handshakes: usize,
-    /// A handshake may take so long.
+    /// A handshake may take so long. Default 5 s.
     pub handshake_limit: Duration,
 }
 
