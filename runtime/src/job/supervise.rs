@@ -59,6 +59,28 @@ impl fmt::Display for Failure {
     }
 }
 
+/// When a run is to be over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeLimit {
+    length: Duration,
+    /// None if that is beyond what a clock counts.
+    at: Option<Instant>,
+}
+
+impl TimeLimit {
+    /// So long from now.
+    pub(super) fn new(length: Duration) -> Self {
+        Self { length, at: Instant::now().checked_add(length) }
+    }
+}
+
+/// Waits until a run has lasted too long, if there is a limit.
+pub(super) async fn over(limit: Option<TimeLimit>) -> Failure {
+    until(limit.and_then(|limit| limit.at)).await;
+    let seconds = limit.map_or(0.0, |limit| limit.length.as_secs_f64());
+    Failure::new(9, 110, format!("the time limit of {seconds} s is over"))
+}
+
 /// The launcher's network thread, once the run has started.
 pub(super) struct Supervisor {
     node: Arc<Node>,
@@ -71,8 +93,7 @@ pub(super) struct Supervisor {
     ended: UnboundedReceiver<()>,
     running: usize,
     names: Vec<String>,
-    deadline: Option<Instant>,
-    timeout: Option<Duration>,
+    limit: Option<TimeLimit>,
     failure: Option<Failure>,
     verdict_at: Option<Instant>,
     stood_still: Option<(Duration, Instant)>,
@@ -87,7 +108,7 @@ impl Supervisor {
         launched: Vec<LaunchedNode>,
         heard: UnboundedReceiver<LauncherEvent>,
         lines: UnboundedReceiver<OutputLine>,
-        timeout: Option<Duration>,
+        limit: Option<TimeLimit>,
     ) -> Self {
         let (end, told) = watch::channel(None);
         let (exit, exits) = unbounded_channel();
@@ -98,7 +119,6 @@ impl Supervisor {
         for started in launched {
             tokio::spawn(attend(started, told.clone(), exit.clone(), gone.clone()));
         }
-        let deadline = timeout.map(|limit| Instant::now() + limit);
         Self {
             node,
             fabric,
@@ -110,8 +130,7 @@ impl Supervisor {
             ended,
             running,
             names,
-            deadline,
-            timeout,
+            limit,
             failure: None,
             verdict_at: None,
             stood_still: None,
@@ -124,7 +143,7 @@ impl Supervisor {
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut awake_at = Instant::now();
         loop {
-            let verdict = self.verdict_at.or(self.deadline);
+            let limit = self.limit.filter(|_| self.verdict_at.is_none());
             tokio::select! {
                 // In this order: after a standstill everything is due at once, and it explains the rest.
                 biased;
@@ -145,13 +164,8 @@ impl Supervisor {
                     self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason });
                     self.blame(Failure::new(5, 69, sentence));
                 }
-                () = until(verdict) => {
-                    if self.verdict_at.is_none() {
-                        let limit = self.timeout.unwrap_or_default().as_secs_f64();
-                        self.blame(Failure::new(9, 110, format!("the time limit of {limit} s is over")));
-                    }
-                    break;
-                }
+                () = until(self.verdict_at) => break,
+                failure = over(limit) => self.blame(failure),
             }
         }
         let grace = if self.failure.is_none() { GRACE } else { GRACE_FAILED };

@@ -27,6 +27,11 @@ pub(super) const NO_FOLDER: i32 = 66;
 pub(super) const NOT_STORED: i32 = 73;
 pub(super) const NOT_WHOLE: i32 = 74;
 
+/// Refuses an ELF file for another machine: a shell would take it for a script and stumble over its bytes.
+const NATIVE: &str = "part() { od -An -tx1 -j \"$2\" -N \"$3\" \"$1\" 2>/dev/null; }; \
+    if [ \"$(part \"$p\" 0 4)\" = ' 7f 45 4c 46' ] && [ \"$(part \"$p\" 18 2)\" != \"$(part /proc/self/exe 18 2)\" ]; \
+    then echo 'Exec format error' >&2; exit 126; fi; ";
+
 /// An `ssh` command to the node's host that runs `script` in its `sh`.
 pub(super) fn command(node: &NodeConfig, options: &LaunchOptions, script: &str) -> Command {
     let mut words = options.ssh.clone();
@@ -83,7 +88,7 @@ pub(super) fn script(node: &NodeConfig, builds: &[Build], program: &str, argumen
     let mut script = format!("echo; echo {SHELL}; echo {SHELL} >&2; ");
     match &node.binary {
         Some(binary) => {
-            let _ = write!(script, "p={}; ", quoted(&binary.display().to_string()));
+            let _ = write!(script, "p={}; {NATIVE}", quoted(&binary.display().to_string()));
         }
         None => {
             if let Some(cache) = node.env.get("XDG_CACHE_HOME") {
