@@ -167,6 +167,9 @@ fn a_running_job_is_watched_from_outside_without_harm() {
     assert!(screen.code == 0 && screen.stdout.contains("stencil2d"), "{screen:?}");
     let none = watch(&["watch", "--once", "no-such-job"]);
     assert_eq!(none.code, 66, "{none:?}");
+    let sentence =
+        "error: no running job is called \"no-such-job\"; the only one that is running is stencil2d-";
+    assert!(none.last_error().starts_with(sentence), "{none:?}");
     assert!(is_alive(running.pid()));
     signal(running.pid(), "TERM");
     assert_eq!(running.done().code, 143);
