@@ -4,6 +4,7 @@ pub mod terminal;
 pub mod testbed;
 
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -135,6 +136,26 @@ pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
         assert!(started.elapsed() < LIMIT, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Waits until a run whose `XDG_RUNTIME_DIR` is `folder` has all its nodes and can be watched.
+///
+/// # Panics
+/// If that takes longer than [`LIMIT`].
+pub fn wait_for_work(folder: &Path) {
+    wait_for("the run to begin", || {
+        let mut sockets = fs::read_dir(folder.join("metachare")).ok()?.flatten().map(|file| file.path());
+        // That of a launcher which was killed is there, but nobody answers.
+        sockets.find(|path| {
+            path.extension().is_some_and(|end| end == "sock") && UnixStream::connect(path).is_ok()
+        })
+    });
+}
+
+/// Lets a disturbance last: how long it does is what is tested. What can be waited for is waited for with
+/// [`wait_for`].
+pub fn let_pass(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Sends a signal, such as `KILL`.

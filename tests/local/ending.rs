@@ -1,8 +1,11 @@
 //! Ends that users bring about: signals at any moment, closed and full outputs, a launcher that is stopped.
 
 use crate::remote::Bed;
-use crate::{END, LONG, METACHARE, MISBEHAVING, STENCIL, command, run, wait_for_work};
-use harness::{Done, Running, after, is_alive, local_nodes, signal, start, start_into, wait_for, write};
+use crate::{END, LONG, METACHARE, MISBEHAVING, STENCIL, command, run};
+use harness::{
+    Done, Running, after, is_alive, let_pass, local_nodes, signal, start, start_into, wait_for,
+    wait_for_work, write,
+};
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -106,6 +109,27 @@ fn a_signal_while_inputs_are_read_ends_the_program() {
 }
 
 #[test]
+fn a_shortage_of_files_is_named_with_its_mend() {
+    let bed = Bed::new();
+    let node = |n: u32| format!("[[node]]\nname = \"n{n}\"\npes = 1\n");
+    let local: String = (0..9).map(node).collect();
+    let remote: String =
+        (0..9).map(|n| bed.node("good", "").replacen("\"good\"", &format!("\"n{n}\""), 1)).collect();
+    let shell = format!("ulimit -n 32; exec {STENCIL} run --steps 3 --quiet");
+    for nodes in [local, remote] {
+        write(bed.path(), "nodes.toml", &nodes);
+        let done = start(&mut bed.command("sh", &["-c", &shell])).done();
+        assert_eq!((done.code, done.stderr.lines().count()), (69, 1), "{done:?}");
+        assert!(
+            done.stderr.contains("mend: raise the limit") && done.stderr.contains("ulimit -n"),
+            "{done:?}"
+        );
+        assert!(!done.stderr.contains("sh -c"), "our script is nobody's business: {done:?}");
+        bed.assert_nothing_left();
+    }
+}
+
+#[test]
 fn a_signal_that_was_ignored_before_stays_so() {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), &[1]);
@@ -193,7 +217,7 @@ fn a_launcher_that_is_stopped_for_a_moment_goes_on() {
     let running = start(&mut command(STENCIL, folder.path(), &words));
     wait_for_work(folder.path());
     signal(running.pid(), "STOP");
-    std::thread::sleep(Duration::from_secs(2));
+    let_pass(Duration::from_secs(2));
     signal(running.pid(), "CONT");
     let done = running.done();
     assert_eq!((done.code, done.stdout), (0, undisturbed.stdout), "{}", done.stderr);

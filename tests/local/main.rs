@@ -22,14 +22,6 @@ fn command(program: &str, folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Waits until a run that was started in `folder` has all its nodes and can be watched.
-fn wait_for_work(folder: &Path) {
-    wait_for("the run to begin", || {
-        let mut sockets = std::fs::read_dir(folder.join("metachare")).ok()?.flatten();
-        sockets.find(|file| file.path().extension().is_some_and(|end| end == "sock")).map(drop)
-    });
-}
-
 fn run(program: &str, folder: &Path, words: &[&str]) -> Done {
     start(&mut command(program, folder, words)).done()
 }

@@ -1,8 +1,10 @@
 //! Nodes on other hosts, with a program in ssh's place that plays the host: what is wrong with it is told in one
 //! sentence, by a run and by a check, and nothing is left running.
 
-use crate::{END, LONG, METACHARE, STENCIL, command, wait_for_work};
-use harness::{Done, is_alive, nodes_at, parent, processes_with, signal, start, wait_for, write};
+use crate::{END, LONG, METACHARE, STENCIL, command};
+use harness::{
+    Done, is_alive, nodes_at, parent, processes_with, signal, start, wait_for, wait_for_work, write,
+};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The load window in a real terminal: it comes, it goes, and the terminal is as it was on every way out.
 
-use crate::{END, LONG, MISBEHAVING, STENCIL, command, run, wait_for_work};
+use crate::{END, LONG, MISBEHAVING, STENCIL, command, run};
 use harness::terminal::Terminal;
-use harness::{Running, is_alive, local_nodes, signal, start, wait_for};
+use harness::{Running, is_alive, local_nodes, signal, start, wait_for, wait_for_work};
 use std::path::Path;
 use std::time::Instant;
 

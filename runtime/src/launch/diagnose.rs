@@ -190,7 +190,7 @@ pub(super) fn of_shortage(error: &io::Error) -> Option<Diagnosis> {
     let (what, mend) = match Errno::from_raw(error.raw_os_error()?) {
         Errno::EMFILE => (
             "the launcher has as many files open as it may",
-            "raise the limit in the shell that starts it: ulimit -n 4096 (each node needs 6)",
+            "raise the limit in the shell that starts it: ulimit -n 4096 (each node needs 4)",
         ),
         Errno::ENFILE => (
             "this machine has as many files open as it can",

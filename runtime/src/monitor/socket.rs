@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// The longest event that a viewer accepts.
 const EVENT_MAX_BYTES: u32 = 16 << 20;
+/// How long to wait when a viewer could not be let in.
+const BREATH: Duration = Duration::from_millis(200);
 /// A viewer that takes nothing for so long is let go.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
@@ -94,7 +96,12 @@ impl MonitorSocket {
         std::thread::Builder::new()
             .name("monitor".into())
             .spawn(move || {
-                for viewer in listener.incoming().flatten() {
+                for viewer in listener.incoming() {
+                    let Ok(viewer) = viewer else {
+                        // Most likely too many files are open, and the next try would fail as fast.
+                        std::thread::sleep(BREATH);
+                        continue;
+                    };
                     let events = hub.subscribe();
                     let serve = move || {
                         // A viewer may leave at any moment; that ends its thread and nothing else.
