@@ -109,16 +109,21 @@ fn a_signal_while_inputs_are_read_ends_the_program() {
 }
 
 #[test]
-fn a_shortage_of_files_is_named_with_its_mend() {
+fn a_shortage_of_files_is_mended_or_named_with_its_mend() {
     let bed = Bed::new();
     let node = |n: u32| format!("[[node]]\nname = \"n{n}\"\npes = 1\n");
     let local: String = (0..9).map(node).collect();
     let remote: String =
         (0..9).map(|n| bed.node("good", "").replacen("\"good\"", &format!("\"n{n}\""), 1)).collect();
-    let shell = format!("ulimit -n 32; exec {STENCIL} run --steps 3 --quiet");
+    let limited = |limit: &str| {
+        let shell = format!("ulimit {limit}; exec {STENCIL} run --steps 3 --quiet");
+        start(&mut bed.command("sh", &["-c", &shell])).done()
+    };
     for nodes in [local, remote] {
         write(bed.path(), "nodes.toml", &nodes);
-        let done = start(&mut bed.command("sh", &["-c", &shell])).done();
+        let raised = limited("-S -n 32");
+        assert_eq!((raised.code, raised.stderr.as_str()), (0, ""), "a limit that may be raised is raised");
+        let done = limited("-n 32");
         assert_eq!((done.code, done.stderr.lines().count()), (69, 1), "{done:?}");
         assert!(
             done.stderr.contains("mend: raise the limit") && done.stderr.contains("ulimit -n"),

@@ -15,6 +15,7 @@ use crate::object::ProgramTable;
 use crate::proto::membership::{ClusterTable, JoinError, Joining, MembershipMessage, NodeEntry, fingerprint};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,6 +26,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long a started node may take to be connected and to join.
 const JOIN_LIMIT: Duration = Duration::from_secs(15);
+
+/// Open files that are enough for any run.
+const FILES: u64 = 1 << 18;
 
 /// What is to be run, and where.
 #[derive(Debug)]
@@ -125,6 +129,7 @@ impl Job {
     /// # Errors
     /// Which node failed at which step, and how to mend it.
     pub fn start(plan: JobPlan) -> Result<Self, StartError> {
+        permit_files();
         let (orders, mut inbox) = unbounded_channel();
         signals::send_to(orders.clone()).map_err(|e| local("signals cannot be heard", &e))?;
         let (started, outcome) = mpsc::channel();
@@ -230,6 +235,14 @@ impl Interrupter {
     /// Ends the run; the driver's waits fail with "interrupted".
     pub fn interrupt(&self) {
         let _ = self.0.send(Order::Interrupt(130));
+    }
+}
+
+/// Raises the limit of open files as far as the system permits: the usual one is a thousand, and a node needs four.
+fn permit_files() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Should it not be raised after all, it is named when it is reached.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(FILES)), hard);
     }
 }
 
