@@ -1,8 +1,10 @@
 //! Starts programs, nodes, hosts and networks for the tests, and sees to it that nothing is left of them.
 
+pub mod terminal;
 pub mod testbed;
 
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -44,16 +46,29 @@ pub struct Running {
 /// If it cannot be started.
 #[must_use]
 pub fn start(command: &mut Command) -> Running {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let stdout = drain(child.stdout.take().expect("it is piped"));
-    let stderr = drain(child.stderr.take().expect("it is piped"));
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    start_into(command, Stdio::piped())
+}
+
+/// Starts a program whose standard output goes somewhere, and whose other streams are set.
+///
+/// # Panics
+/// If it cannot be started.
+#[must_use]
+pub fn start_into(command: &mut Command, stdout: impl Into<Stdio>) -> Running {
+    let mut child = command.stdout(stdout).spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    // Else the command would hold the other end of a pipe.
+    command.stdout(Stdio::null());
+    let stdout = drain(child.stdout.take());
+    let stderr = drain(child.stderr.take());
     Running { child, stdout, stderr }
 }
 
 /// Reads everything on a thread of its own, so that a full pipe never stops a program.
-fn drain(mut from: impl std::io::Read + Send + 'static) -> Receiver<String> {
+fn drain(from: Option<impl std::io::Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
+    // What is not piped is not read; its text is empty.
+    let Some(mut from) = from else { return receiver };
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let _ = from.read_to_end(&mut bytes);
@@ -123,6 +138,26 @@ pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Waits until a run whose `XDG_RUNTIME_DIR` is `folder` has all its nodes and can be watched.
+///
+/// # Panics
+/// If that takes longer than [`LIMIT`].
+pub fn wait_for_work(folder: &Path) {
+    wait_for("the run to begin", || {
+        let mut sockets = fs::read_dir(folder.join("metachare")).ok()?.flatten().map(|file| file.path());
+        // That of a launcher which was killed is there, but nobody answers.
+        sockets.find(|path| {
+            path.extension().is_some_and(|end| end == "sock") && UnixStream::connect(path).is_ok()
+        })
+    });
+}
+
+/// Lets a disturbance last: how long it does is what is tested. What can be waited for is waited for with
+/// [`wait_for`].
+pub fn let_pass(time: Duration) {
+    std::thread::sleep(time);
+}
+
 /// Sends a signal, such as `KILL`.
 ///
 /// # Panics
@@ -141,18 +176,28 @@ pub fn is_alive(pid: i32) -> bool {
 
 /// Node processes whose parent is `parent`.
 fn children(parent: i32) -> Vec<i32> {
-    with_command_line(|pid, words| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-        let is_child = rest.split(' ').nth(1) == Some(parent.to_string().as_str());
-        is_child && words.iter().any(|word| word == "__node")
-    })
+    with_command_line(|pid, words| self::parent(pid) == parent && words.iter().any(|word| word == "__node"))
+}
+
+/// The parent of a process; 0 if there is no such process.
+#[must_use]
+pub fn parent(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    rest.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// Node processes, of any host of this machine, whose executable's path contains `part`.
 #[must_use]
 pub fn nodes_at(part: &str) -> Vec<i32> {
     with_command_line(|_, words| words.len() == 2 && words[0].contains(part) && words[1] == "__node")
+}
+
+/// Processes of any kind whose command line contains `part`, this one excluded.
+#[must_use]
+pub fn processes_with(part: &str) -> Vec<i32> {
+    let own = i32::try_from(std::process::id()).expect("process numbers are small");
+    with_command_line(|pid, words| pid != own && words.iter().any(|word| word.contains(part)))
 }
 
 fn with_command_line(wanted: impl Fn(i32, &[String]) -> bool) -> Vec<i32> {

@@ -1,7 +1,7 @@
 //! Runs over several hosts, by ssh, with the network and the hosts disturbed.
 
 use harness::testbed::Testbed;
-use harness::{Done, Running, after, nodes_at, start, wait_for, write};
+use harness::{Done, Running, after, is_alive, let_pass, nodes_at, start, wait_for, write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,8 @@ impl Bed {
 
     fn start(&self, words: &[&str]) -> Running {
         let mut command = self.bed.on_launcher(&self.program.to_string_lossy());
-        start(command.args(words).current_dir(self.folder.path()))
+        command.args(words).current_dir(self.folder.path()).env("XDG_RUNTIME_DIR", self.folder.path());
+        start(&mut command)
     }
 
     fn run(&self, words: &[&str]) -> Done {
@@ -59,10 +60,9 @@ impl Bed {
         self.folder.path().to_string_lossy().into_owned()
     }
 
-    fn wait_for_nodes(&self) {
+    fn wait_for_work(&self) {
         wait_for("three nodes", || (nodes_at(&self.part()).len() == 3).then_some(()));
-        // The run must have begun, not only its nodes.
-        std::thread::sleep(Duration::from_secs(3));
+        harness::wait_for_work(self.folder.path());
     }
 
     fn assert_nothing_left(&self) {
@@ -90,9 +90,10 @@ fn a_run_over_ssh_gives_the_same_on_a_bad_network_and_with_a_frozen_node() {
         bed.bed.act(&["netem", host, "none"]);
     }
     let running = bed.start(&SHORT);
-    wait_for("three nodes", || (nodes_at(&bed.part()).len() == 3).then_some(()));
+    bed.wait_for_work();
     bed.bed.act(&["freeze", "mid"]);
-    std::thread::sleep(Duration::from_secs(3));
+    let_pass(Duration::from_secs(3));
+    assert!(is_alive(running.pid()), "it was over before the node was frozen");
     bed.bed.act(&["thaw", "mid"]);
     assert_eq!(result(&running.done()), calm);
     bed.assert_nothing_left();
@@ -103,7 +104,7 @@ fn a_host_that_dies_is_named_and_ends_the_run() {
     let Some(bed) = Bed::new("d") else { return };
     for blow in ["kill", "crash"] {
         let running = bed.start(&LONG);
-        bed.wait_for_nodes();
+        bed.wait_for_work();
         bed.bed.act(&[blow, "slow"]);
         let struck = Instant::now();
         let done = running.done();
@@ -119,13 +120,13 @@ fn a_host_that_dies_is_named_and_ends_the_run() {
 fn no_node_outlives_its_launcher_or_its_network() {
     let Some(bed) = Bed::new("o") else { return };
     let running = bed.start(&LONG);
-    bed.wait_for_nodes();
+    bed.wait_for_work();
     harness::signal(running.pid(), "KILL");
     let killed = Instant::now();
     bed.assert_nothing_left();
     assert!(killed.elapsed() < END, "{:?}", killed.elapsed());
     let running = bed.start(&LONG);
-    bed.wait_for_nodes();
+    bed.wait_for_work();
     bed.bed.act(&["cut", "mid"]);
     let done = running.done();
     assert_eq!(done.code, 69, "{done:?}");

@@ -1,18 +1,24 @@
 //! Runs over several processes of this machine: results, reports, failures, and that nothing is left.
 
+mod ending;
+mod remote;
+mod window;
+
 use harness::{Done, after, is_alive, local_nodes, signal, start, wait_for, write};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
+const MISBEHAVING: &str = env!("CARGO_BIN_EXE_misbehaving");
 const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
 /// A run whose node is lost, or that is told to end, has ended within this.
 const END: Duration = Duration::from_secs(5);
 
 fn command(program: &str, folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.args(words).current_dir(folder).env("XDG_CACHE_HOME", folder).env_remove("METACHARE_NODES");
+    command.args(words).current_dir(folder).env_remove("METACHARE_NODES");
+    command.env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
     command
 }
 
@@ -117,22 +123,6 @@ fn a_killed_node_ends_the_run_by_name_and_nothing_is_left() {
 }
 
 #[test]
-fn ctrl_c_ends_everything() {
-    let folder = tempfile::tempdir().unwrap();
-    local_nodes(folder.path(), &[1, 1]);
-    let running = start(&mut command(STENCIL, folder.path(), &LONG));
-    let nodes = running.nodes(2);
-    // The launcher answers signals from the moment its nodes have joined.
-    std::thread::sleep(Duration::from_secs(1));
-    signal(running.pid(), "INT");
-    let told = Instant::now();
-    let done = running.done();
-    assert!(told.elapsed() < END && done.code == 130, "{done:?}");
-    assert!(done.last_error().contains("interrupted"), "{done:?}");
-    assert!(nodes.iter().all(|&node| !is_alive(node)));
-}
-
-#[test]
 fn nodes_end_when_their_launcher_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), &[1, 1]);
@@ -176,10 +166,8 @@ fn a_time_limit_ends_the_run() {
 fn a_running_job_is_watched_from_outside_without_harm() {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), &[2, 1]);
-    let running = start(command(STENCIL, folder.path(), &LONG).env("XDG_RUNTIME_DIR", folder.path()));
-    let watch = |words: &[&str]| {
-        start(command(STENCIL, folder.path(), words).env("XDG_RUNTIME_DIR", folder.path())).done()
-    };
+    let running = start(&mut command(STENCIL, folder.path(), &LONG));
+    let watch = |words: &[&str]| run(STENCIL, folder.path(), words);
     let jobs = wait_for("the job to be listed", || {
         let listed = watch(&["watch", "--list"]).stdout;
         (!listed.is_empty()).then_some(listed)
@@ -189,6 +177,9 @@ fn a_running_job_is_watched_from_outside_without_harm() {
     assert!(screen.code == 0 && screen.stdout.contains("stencil2d"), "{screen:?}");
     let none = watch(&["watch", "--once", "no-such-job"]);
     assert_eq!(none.code, 66, "{none:?}");
+    let sentence =
+        "error: no running job is called \"no-such-job\"; the only one that is running is stencil2d-";
+    assert!(none.last_error().starts_with(sentence), "{none:?}");
     assert!(is_alive(running.pid()));
     signal(running.pid(), "TERM");
     assert_eq!(running.done().code, 143);

@@ -75,6 +75,10 @@ impl Program {
                 };
             }
         };
+        runtime::job::before_exit_at_once(tui::restore_terminal);
+        if let Err(error) = runtime::job::hear_signals() {
+            return complain_of(&Ended::new(UNAVAILABLE, format!("signals cannot be heard: {error}")));
+        }
         let line: Vec<String> = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
         match dispatch(self, &matches, line, command_started) {
             Ok(code) => ExitCode::from(code),

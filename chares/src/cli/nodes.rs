@@ -45,8 +45,8 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
 
 fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
-    let results = runtime::launch::check_nodes(&config.nodes, &options.launch(&config)?)
-        .map_err(|e| Ended::new(UNAVAILABLE, e))?;
+    let results = runtime::job::check_nodes(&config.nodes, &options.launch(&config)?)
+        .map_err(|e| Ended::new(e.exit_code(), e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();
     if is_json {
         let text = serde_json::to_string_pretty(&results).map_err(|e| Ended::new(70, e))?;

@@ -49,7 +49,6 @@ pub(crate) fn run(
     if let Some(report) = &options.report {
         check_writable(report)?;
     }
-    runtime::job::before_exit_at_once(tui::restore_terminal);
     let job = Job::start(plan).map_err(|e| Ended::new(e.exit_code(), e))?;
     let arguments = started.arguments.clone();
     let mut done = drive_and_show(job, started, config, &options, command_started);

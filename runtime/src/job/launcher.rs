@@ -2,7 +2,7 @@
 
 use super::bootstrap::Bootstrap;
 use super::signals;
-use super::supervise::{Failure, Supervisor};
+use super::supervise::{Failure, Supervisor, TimeLimit, over};
 use crate::codec::{Control, WIRE_VERSION};
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::frame::{Fabric, Receiver};
@@ -15,6 +15,7 @@ use crate::object::ProgramTable;
 use crate::proto::membership::{ClusterTable, JoinError, Joining, MembershipMessage, NodeEntry, fingerprint};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,6 +26,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long a started node may take to be connected and to join.
 const JOIN_LIMIT: Duration = Duration::from_secs(15);
+
+/// Open files that are enough for any run.
+const FILES: u64 = 1 << 18;
 
 /// What is to be run, and where.
 #[derive(Debug)]
@@ -43,7 +47,7 @@ pub struct JobPlan {
     pub launch: LaunchOptions,
     /// Pack every message (for tests).
     pub always_pup: bool,
-    /// The run is ended after so long.
+    /// The run is ended after so long, counted from the start of its nodes.
     pub timeout: Option<Duration>,
 }
 
@@ -125,6 +129,7 @@ impl Job {
     /// # Errors
     /// Which node failed at which step, and how to mend it.
     pub fn start(plan: JobPlan) -> Result<Self, StartError> {
+        permit_files();
         let (orders, mut inbox) = unbounded_channel();
         signals::send_to(orders.clone()).map_err(|e| local("signals cannot be heard", &e))?;
         let (started, outcome) = mpsc::channel();
@@ -137,10 +142,17 @@ impl Job {
                 }
             };
             runtime.block_on(async move {
+                let limit = plan.timeout.map(TimeLimit::new);
                 // What was started is killed when the start is dropped half-way.
                 let outcome = tokio::select! {
-                    outcome = start(plan) => outcome,
-                    code = interrupted(&mut inbox) => Err(StartError::Ended(Failure::interrupted(code))),
+                    outcome = start(plan, limit) => outcome,
+                    code = signals::interrupted(&mut inbox) => {
+                        Err(StartError::Ended(Failure::interrupted(code)))
+                    }
+                    mut failure = over(limit) => {
+                        failure.sentence += ", and not all nodes have started";
+                        Err(StartError::Ended(failure))
+                    }
                 };
                 match outcome {
                     Ok((supervisor, ready)) => {
@@ -226,11 +238,11 @@ impl Interrupter {
     }
 }
 
-/// The exit code, when the user wants the end while the run starts.
-async fn interrupted(orders: &mut UnboundedReceiver<Order>) -> u8 {
-    match orders.recv().await {
-        Some(Order::Interrupt(code)) => code,
-        Some(Order::Finish | Order::Abandon) | None => 130,
+/// Raises the limit of open files as far as the system permits: the usual one is a thousand, and a node needs four.
+fn permit_files() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Should it not be raised after all, it is named when it is reached.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(FILES)), hard);
     }
 }
 
@@ -241,7 +253,7 @@ struct Ready {
     events: Events<DriverEvent>,
 }
 
-async fn start(plan: JobPlan) -> Result<(Supervisor, Ready), StartError> {
+async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, Ready), StartError> {
     let run_id = format!("{}-{}", plan.app, unique());
     let authority =
         RunAuthority::new(&run_id).map_err(|e| local("the run's certificates cannot be made", &e))?;
@@ -266,7 +278,7 @@ async fn start(plan: JobPlan) -> Result<(Supervisor, Ready), StartError> {
     join_all(&plan, &node, &table, &mut heard, &mut launched).await?;
     let hub = Arc::new(Hub::new(info_of(&plan, &run_id, &launched, &node)));
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
-    let supervisor = Supervisor::new(node, fabric, hub, launched, heard, lines, plan.timeout);
+    let supervisor = Supervisor::new(node, fabric, hub, launched, heard, lines, limit);
     Ok((supervisor, ready))
 }
 
@@ -279,7 +291,10 @@ async fn launch_nodes(
         (1u16..).map(NodeId).zip(plan.config.nodes.iter().cloned()).collect();
     let is_all_local = plan.config.is_all_local();
     let first_remote = plan.config.nodes.iter().find(|n| n.launch == LaunchMethod::Ssh);
-    let toward_others = first_remote.and_then(|n| launch::local_ip_toward(&n.host));
+    let toward_others = match first_remote {
+        Some(node) => local_ip_toward(node.host.clone()).await,
+        None => None,
+    };
     let node_count =
         u16::try_from(numbered.len() + 1).map_err(|_| StartError::Local("too many nodes".into()))?;
     let (first_cores, threads) = shared_hosts(&plan.config);
@@ -306,6 +321,16 @@ async fn launch_nodes(
     }
     let blob = |id: NodeId| blobs.get(&id).cloned().unwrap_or_default();
     Ok(launch::launch_all(&numbered, blob, output, &plan.launch).await?)
+}
+
+/// The address of this machine toward a host. A name server may be slow, and nobody waits for the thread of a run
+/// that was ended meanwhile.
+async fn local_ip_toward(host: String) -> Option<IpAddr> {
+    let (found, ip) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("resolver".into());
+    // Without an answer the nodes on this machine listen on all addresses, as without a route.
+    thread.spawn(move || found.send(launch::local_ip_toward(&host))).ok()?;
+    ip.await.ok()?
 }
 
 /// For each node the first of the cores for its PEs (none if its host has too few), and how many threads of
@@ -454,6 +479,6 @@ fn unique() -> String {
     format!("{:06x}", mixed >> 40)
 }
 
-fn local(what: &str, error: &dyn std::fmt::Display) -> StartError {
+pub(super) fn local(what: &str, error: &dyn std::fmt::Display) -> StartError {
     StartError::Local(format!("{what}: {error}"))
 }

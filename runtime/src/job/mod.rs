@@ -2,13 +2,15 @@
 //! process that it starts.
 
 mod bootstrap;
+mod check;
 mod cores;
 pub mod launcher;
 pub mod node_process;
 mod signals;
 mod supervise;
 
+pub use check::check_nodes;
 pub use launcher::{Interrupter, Job, JobPlan, StartError};
 pub use node_process::node_process;
-pub use signals::before_exit_at_once;
+pub use signals::{before_exit_at_once, hear_signals};
 pub use supervise::Failure;

@@ -1,12 +1,12 @@
 //! Signals to the launcher: the first ends the run in good order, the second at once. A signal when no run is on,
-//! such as while a blocked terminal keeps the report from being written, ends the process.
+//! such as while inputs are read or a blocked terminal keeps the report from being written, ends the process.
 
 use super::launcher::Order;
 use std::io::{self, Write as _};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// How long an end at once may take.
 const AT_ONCE: Duration = Duration::from_millis(1500);
@@ -24,29 +24,61 @@ pub fn before_exit_at_once(restore: fn()) {
     let _ = BEFORE_EXIT.set(restore);
 }
 
-/// From now on signals are orders to this run.
-pub(super) fn send_to(orders: UnboundedSender<Order>) -> io::Result<()> {
-    *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(orders);
+/// From now on signals end this process with a sentence and an exit code, or are orders to its run. Those that it
+/// was started to ignore, as by `nohup` or in the background of a script, stay ignored.
+///
+/// # Errors
+/// If the system has no thread or no descriptors for that.
+pub fn hear_signals() -> io::Result<()> {
     let mut outcome = Ok(());
     LISTENING.call_once(|| outcome = listen());
     outcome
 }
 
+/// From now on signals are orders to this run.
+pub(super) fn send_to(orders: UnboundedSender<Order>) -> io::Result<()> {
+    *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(orders);
+    hear_signals()
+}
+
 fn listen() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ignored = ignored();
     let signals = {
         let _inside = runtime.enter();
+        let hear = |kind: SignalKind| {
+            let is_ignored = ignored >> (kind.as_raw_value() - 1) & 1 == 1;
+            if is_ignored { Ok(None) } else { signal(kind).map(Some) }
+        };
         [
-            (130, signal(SignalKind::interrupt())?),
-            (143, signal(SignalKind::terminate())?),
-            (129, signal(SignalKind::hangup())?),
+            (130, hear(SignalKind::interrupt())?),
+            (143, hear(SignalKind::terminate())?),
+            (129, hear(SignalKind::hangup())?),
         ]
     };
     let thread = std::thread::Builder::new().name("signals".into());
     thread.spawn(move || runtime.block_on(obey(signals))).map(drop)
 }
 
-async fn obey(mut signals: [(u8, Signal); 3]) {
+/// Signals that this process ignores, as a mask; none where the system does not say.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// The exit code, when the user wants the end.
+pub(super) async fn interrupted(orders: &mut UnboundedReceiver<Order>) -> u8 {
+    match orders.recv().await {
+        Some(Order::Interrupt(code)) => code,
+        Some(Order::Finish | Order::Abandon) | None => 130,
+    }
+}
+
+/// The three signals, each with its exit code; none where it is ignored.
+type Heard = [(u8, Option<Signal>); 3];
+
+async fn obey(mut signals: Heard) {
     loop {
         let code = next(&mut signals).await;
         let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -65,12 +97,21 @@ async fn obey(mut signals: [(u8, Signal); 3]) {
 }
 
 /// The exit code for the next signal.
-async fn next(signals: &mut [(u8, Signal); 3]) -> u8 {
+async fn next(signals: &mut Heard) -> u8 {
     let [(interrupt, a), (terminate, b), (hangup, c)] = signals;
     tokio::select! {
-        _ = a.recv() => *interrupt,
-        _ = b.recv() => *terminate,
-        _ = c.recv() => *hangup,
+        () = arrival(a) => *interrupt,
+        () = arrival(b) => *terminate,
+        () = arrival(c) => *hangup,
+    }
+}
+
+async fn arrival(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -60,6 +60,28 @@ impl fmt::Display for Failure {
     }
 }
 
+/// When a run is to be over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeLimit {
+    length: Duration,
+    /// None if that is beyond what a clock counts.
+    at: Option<Instant>,
+}
+
+impl TimeLimit {
+    /// So long from now.
+    pub(super) fn new(length: Duration) -> Self {
+        Self { length, at: Instant::now().checked_add(length) }
+    }
+}
+
+/// Waits until a run has lasted too long, if there is a limit.
+pub(super) async fn over(limit: Option<TimeLimit>) -> Failure {
+    until(limit.and_then(|limit| limit.at)).await;
+    let seconds = limit.map_or(0.0, |limit| limit.length.as_secs_f64());
+    Failure::new(9, 110, format!("the time limit of {seconds} s is over"))
+}
+
 /// The launcher's network thread, once the run has started.
 pub(super) struct Supervisor {
     node: Arc<Node>,
@@ -72,8 +94,7 @@ pub(super) struct Supervisor {
     ended: UnboundedReceiver<()>,
     running: usize,
     names: Vec<String>,
-    deadline: Option<Instant>,
-    timeout: Option<Duration>,
+    limit: Option<TimeLimit>,
     failure: Option<Failure>,
     verdict_at: Option<Instant>,
     own: Standstill,
@@ -88,7 +109,7 @@ impl Supervisor {
         launched: Vec<LaunchedNode>,
         heard: UnboundedReceiver<LauncherEvent>,
         lines: UnboundedReceiver<OutputLine>,
-        timeout: Option<Duration>,
+        limit: Option<TimeLimit>,
     ) -> Self {
         let (end, told) = watch::channel(None);
         let (exit, exits) = unbounded_channel();
@@ -99,7 +120,6 @@ impl Supervisor {
         for started in launched {
             tokio::spawn(attend(started, told.clone(), exit.clone(), gone.clone()));
         }
-        let deadline = timeout.map(|limit| Instant::now() + limit);
         Self {
             node,
             fabric,
@@ -111,8 +131,7 @@ impl Supervisor {
             ended,
             running,
             names,
-            deadline,
-            timeout,
+            limit,
             failure: None,
             verdict_at: None,
             own: Standstill::new(clock()),
@@ -124,30 +143,27 @@ impl Supervisor {
         let mut look = tokio::time::interval(LOOK_PERIOD);
         look.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
-            let verdict = self.verdict_at.or(self.deadline);
+            let limit = self.limit.filter(|_| self.verdict_at.is_none());
             tokio::select! {
                 // In this order: after a standstill everything is due at once, and it explains the rest.
                 biased;
                 _ = look.tick() => self.own.look(clock()),
                 order = orders.recv() => match order {
-                    Some(Order::Finish) => break,
+                    Some(Order::Finish) => {
+                        // A driver may give up because of what has been heard here and not been looked at.
+                        self.take_all();
+                        if self.verdict_at.is_none() {
+                            break;
+                        }
+                    }
                     Some(Order::Interrupt(code)) => self.blame(Failure::interrupted(code)),
                     Some(Order::Abandon) | None => return self.end_nodes(Duration::ZERO, orders).await,
                 },
                 Some(event) = self.heard.recv() => self.take(event),
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
-                Some((node, reason)) = self.exits.recv() => {
-                    let sentence = format!("node {:?} {reason}", self.name(node));
-                    self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason });
-                    self.blame(Failure::new(5, LOST, sentence));
-                }
-                () = until(verdict) => {
-                    if self.verdict_at.is_none() {
-                        let limit = self.timeout.unwrap_or_default().as_secs_f64();
-                        self.blame(Failure::new(9, 110, format!("the time limit of {limit} s is over")));
-                    }
-                    break;
-                }
+                Some((node, reason)) = self.exits.recv() => self.take_exit(node, reason),
+                () = until(self.verdict_at) => break,
+                failure = over(limit) => self.blame(failure),
             }
         }
         let grace = if self.failure.is_none() { GRACE } else { GRACE_FAILED };
@@ -183,6 +199,21 @@ impl Supervisor {
         }
         self.fabric.close(Duration::from_millis(100)).await;
         self.failure
+    }
+
+    fn take_all(&mut self) {
+        while let Ok(event) = self.heard.try_recv() {
+            self.take(event);
+        }
+        while let Ok((node, reason)) = self.exits.try_recv() {
+            self.take_exit(node, reason);
+        }
+    }
+
+    fn take_exit(&mut self, node: NodeId, reason: String) {
+        let sentence = format!("node {:?} {reason}", self.name(node));
+        self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason });
+        self.blame(Failure::new(5, LOST, sentence));
     }
 
     fn take(&mut self, event: LauncherEvent) {
@@ -277,5 +308,87 @@ async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::wire::RunInfo;
+    use crate::node::{Ears, NodeSettings};
+    use crate::object::ProgramTable;
+    use crate::topology::Topology;
+    use crate::transport::quic::LinkSettings;
+    use crate::transport::tls::RunAuthority;
+    use tokio::sync::mpsc::UnboundedSender;
+
+    /// A supervisor of no processes, with nodes "launcher" and "b", and what it hears.
+    fn supervisor(limit: Option<TimeLimit>) -> (Supervisor, UnboundedSender<LauncherEvent>) {
+        let program = Arc::new(ProgramTable { name: "test".into(), ..ProgramTable::default() });
+        let node = Node::new(NodeId::LAUNCHER, Topology::new(&[0]), program, NodeSettings::default());
+        let (driver, _) = std::sync::mpsc::channel();
+        node.listen(Ears { driver, launcher: None });
+        let identity = RunAuthority::new("test-1").unwrap().issue(NodeId::LAUNCHER).unwrap();
+        let receiver = Arc::clone(&node) as Arc<dyn crate::frame::Receiver>;
+        let here = "127.0.0.1:0".parse().unwrap();
+        let settings = LinkSettings::default();
+        let fabric = QuicFabric::bind(here, &identity, NodeId::LAUNCHER, receiver, settings).unwrap();
+        node.connect(Arc::clone(&fabric) as Arc<dyn crate::frame::Fabric>);
+        let (hear, heard) = unbounded_channel();
+        let (_, lines) = unbounded_channel();
+        let hub = Arc::new(Hub::new(RunInfo::default()));
+        let mut supervisor = Supervisor::new(node, fabric, hub, Vec::new(), heard, lines, limit);
+        supervisor.names.push("b".into());
+        (supervisor, hear)
+    }
+
+    fn fault() -> LauncherEvent {
+        LauncherEvent::Fault(NodeId(1), "Cell: Break on PE 3 of test failed".into())
+    }
+
+    fn lost() -> LauncherEvent {
+        let (by, peer) = (NodeId::LAUNCHER, NodeId(1));
+        LauncherEvent::LinkLost { by, peer, reason: "nothing was heard".into() }
+    }
+
+    #[tokio::test]
+    async fn what_was_heard_before_the_driver_gave_up_explains_the_end() {
+        let (orders, inbox) = unbounded_channel();
+        let (supervisor, hear) = supervisor(None);
+        for event in [lost(), fault()] {
+            assert!(hear.send(event).is_ok());
+        }
+        orders.send(Order::Finish).unwrap();
+        let failure = supervisor.supervise(inbox).await.unwrap();
+        assert_eq!(failure.sentence, "node \"b\": Cell: Break on PE 3 of test failed");
+        assert_eq!(failure.exit_code, 70);
+    }
+
+    #[tokio::test]
+    async fn a_better_explanation_may_come_after_the_driver_gave_up() {
+        let (orders, inbox) = unbounded_channel();
+        let (supervisor, hear) = supervisor(None);
+        assert!(hear.send(lost()).is_ok());
+        orders.send(Order::Finish).unwrap();
+        let run = tokio::spawn(supervisor.supervise(inbox));
+        tokio::task::yield_now().await;
+        assert!(hear.send(fault()).is_ok());
+        assert_eq!(run.await.unwrap().unwrap().exit_code, 70);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_ends_well_before_its_limit_has_no_failure() {
+        let (orders, inbox) = unbounded_channel();
+        let (supervisor, _hear) = supervisor(Some(TimeLimit::new(Duration::MAX)));
+        orders.send(Order::Finish).unwrap();
+        assert_eq!(supervisor.supervise(inbox).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_lasts_too_long_is_ended() {
+        let (_orders, inbox) = unbounded_channel();
+        let (supervisor, _hear) = supervisor(Some(TimeLimit::new(Duration::from_millis(30))));
+        let failure = supervisor.supervise(inbox).await.unwrap();
+        assert_eq!((failure.sentence.as_str(), failure.exit_code), ("the time limit of 0.03 s is over", 110));
     }
 }

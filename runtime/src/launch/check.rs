@@ -7,9 +7,9 @@ use crate::codec::WIRE_VERSION;
 use crate::config::{LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
 use serde::Serialize;
-use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinSet;
 
 /// One node, checked.
 #[derive(Clone, Debug, Serialize)]
@@ -43,32 +43,23 @@ impl From<LaunchError> for Problem {
     }
 }
 
-/// Checks all nodes, several at a time. Blocks; no node may be silent for longer than the start deadline.
-///
-/// # Errors
-/// If this machine has no resources for the checks.
-pub fn check_nodes(nodes: &[NodeConfig], options: &LaunchOptions) -> io::Result<Vec<CheckResult>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// Checks all nodes, several at a time. No node may be silent for longer than the start deadline. Dropped
+/// half-way it ends what it has started.
+pub(crate) async fn check_nodes(nodes: &[NodeConfig], options: &LaunchOptions) -> Vec<CheckResult> {
     let (output, _unheard) = unbounded_channel();
     let needs_ssh = nodes.iter().any(|node| node.launch == LaunchMethod::Ssh);
     let starting = Starting::new(options, output, needs_ssh);
-    runtime.block_on(async {
-        let checks: Vec<_> = nodes
-            .iter()
-            .map(|node| {
-                let (node, starting) = (node.clone(), starting.clone());
-                tokio::spawn(async move {
-                    let outcome = check(&node, &starting).await;
-                    CheckResult { name: node.name, host: node.host, outcome }
-                })
-            })
-            .collect();
-        let mut results = Vec::new();
-        for check in checks {
-            results.extend(check.await.ok());
-        }
-        Ok(results)
-    })
+    let mut checks = JoinSet::new();
+    for (at, node) in nodes.iter().cloned().enumerate() {
+        let starting = starting.clone();
+        checks.spawn(async move {
+            let outcome = check(&node, &starting).await;
+            (at, CheckResult { name: node.name, host: node.host, outcome })
+        });
+    }
+    let mut results = checks.join_all().await;
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 async fn check(node: &NodeConfig, starting: &Starting) -> Result<String, Problem> {

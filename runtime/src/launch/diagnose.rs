@@ -2,6 +2,7 @@
 
 use super::ssh;
 use crate::config::{LaunchMethod, NodeConfig};
+use nix::errno::Errno;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -11,6 +12,9 @@ const SSH_FAILED: i32 = 255;
 /// Exit codes of a shell and of `env` for a program that cannot be run, and for one that is not there.
 const NOT_RUNNABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
+
+/// So much of what a host said is repeated.
+const SAID_MAX_CHARS: usize = 240;
 
 /// How far a start came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +111,7 @@ fn of_ssh(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Diagno
     for (words, mend) in table {
         let telling = tail.lines().find(|line| words.iter().any(|word| line.contains(word)));
         if let Some(line) = telling {
-            return diagnosis(format!("ssh said: {}", line.trim().trim_matches('@').trim()), mend);
+            return diagnosis(format!("ssh said: {}", last_line(line.trim().trim_matches('@'))), mend);
         }
     }
     diagnosis(format!("ssh {}{}", ended(status), last_of(tail)), format!("try by hand: {by_hand} true"))
@@ -163,19 +167,43 @@ fn of_program(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Di
     }
 }
 
-/// Why a local program was not even started.
+/// Why a local program or an ssh was not even started.
 pub(super) fn of_spawn(config: &NodeConfig, error: &io::Error) -> Diagnosis {
+    if let Some(diagnosis) = of_shortage(error) {
+        return diagnosis;
+    }
     if config.launch == LaunchMethod::Ssh {
         return diagnosis(format!("ssh cannot be run: {error}"), "install an ssh client");
     }
     let said = format!(": {error}");
     match &config.workdir {
         Some(folder) if !folder.is_dir() => no_folder(format!("it has no folder {}", folder.display())),
-        _ if error.raw_os_error() == Some(nix::errno::Errno::ENOEXEC as i32) => foreign(config),
+        _ if error.raw_os_error() == Some(Errno::ENOEXEC as i32) => foreign(config),
         _ if error.kind() == io::ErrorKind::PermissionDenied => not_executable(config, &said),
         _ if error.kind() == io::ErrorKind::NotFound => not_there(config, &said),
         _ => diagnosis(error.to_string(), "check `binary` and `workdir`"),
     }
+}
+
+/// Whether this machine has no room for one more process or pipe, and how to make some.
+pub(super) fn of_shortage(error: &io::Error) -> Option<Diagnosis> {
+    let (what, mend) = match Errno::from_raw(error.raw_os_error()?) {
+        Errno::EMFILE => (
+            "the launcher has as many files open as it may",
+            "raise the limit in the shell that starts it: ulimit -n 4096 (each node needs 4)",
+        ),
+        Errno::ENFILE => (
+            "this machine has as many files open as it can",
+            "end other programs, or raise the limit: sysctl fs.file-max",
+        ),
+        Errno::EAGAIN => (
+            "this machine has as many processes as it may",
+            "end some, or raise the limit in the shell that starts the launcher: ulimit -u",
+        ),
+        Errno::ENOMEM => ("this machine has no memory for another process", "end other programs"),
+        _ => return None,
+    };
+    Some(diagnosis(format!("{what} ({error})"), mend))
 }
 
 /// No executable for the node's architecture.
@@ -269,8 +297,16 @@ fn program_of(config: &NodeConfig) -> String {
     config.binary.as_ref().map_or_else(|| "the program".into(), |path| path.display().to_string())
 }
 
+/// The last line that says something. A shell that refuses the command may quote all of it, which is our script and
+/// helps nobody.
 fn last_line(tail: &str) -> String {
-    tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_string()
+    let line = tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    let said = line.split_once(ssh::SCRIPT).map_or(line, |(before, _)| before);
+    let mut words: String = said.chars().take(SAID_MAX_CHARS).collect();
+    if words.len() < line.len() {
+        words.push('…');
+    }
+    words
 }
 
 fn last_of(tail: &str) -> String {
@@ -313,6 +349,27 @@ mod tests {
         let node = NodeConfig { port: Some(22), user: Some("ann".into()), ..remote() };
         let said = of_exit(&node, Step::Connect, exited(255), "who knows");
         assert_eq!(said.mend, "try by hand: ssh -l ann -p 22 h true");
+    }
+
+    #[test]
+    fn our_own_script_and_endless_lines_are_not_repeated() {
+        let tail = "fatal: unrecognized command 'exec sh -c 'echo; exec env \"$p\" __node''";
+        let said = of_exit(&remote(), Step::Connect, exited(128), tail);
+        let reason = "ended with exit code 128 before any command ran: fatal: unrecognized command '…";
+        assert_eq!(said.reason, reason);
+        let said = of_exit(&remote(), Step::Start, exited(1), &"é".repeat(9_000));
+        assert!(said.reason.ends_with("éé…") && said.reason.chars().count() < 300, "{said:?}");
+    }
+
+    #[test]
+    fn a_shortage_here_is_not_blamed_on_the_node_or_on_ssh() {
+        let error = io::Error::from_raw_os_error(Errno::EMFILE as i32);
+        for config in [remote(), NodeConfig::local("a", 1)] {
+            let said = of_spawn(&config, &error);
+            assert!(said.mend.contains("ulimit -n") && said.reason.contains("files open"), "{said:?}");
+        }
+        let absent = io::Error::from_raw_os_error(Errno::ENOENT as i32);
+        assert_eq!(of_spawn(&remote(), &absent).mend, "install an ssh client");
     }
 
     #[test]

@@ -12,7 +12,8 @@ mod stage;
 pub use bootstrap::{
     BootstrapError, Ready, announce_ready, listen_ip, local_ip_toward, read_bootstrap, watch_lifeline,
 };
-pub use check::{CheckResult, Problem, check_nodes};
+pub(crate) use check::check_nodes;
+pub use check::{CheckResult, Problem};
 pub use echo::answer_check;
 pub use process::{ExitReason, LaunchError, LaunchOptions, LaunchedNode, launch_all};
 

@@ -21,11 +21,19 @@ pub(super) const STAGED: &str = "metachare-staged";
 /// The line that says that no executable fits, followed by the architecture.
 pub(super) const FOREIGN: &str = "metachare-foreign ";
 
+/// How the command for a host's shell begins.
+pub(super) const SCRIPT: &str = "exec sh -c ";
+
 /// Exit codes of the script, beside those of the program.
 pub(super) const NO_BUILD: i32 = 65;
 pub(super) const NO_FOLDER: i32 = 66;
 pub(super) const NOT_STORED: i32 = 73;
 pub(super) const NOT_WHOLE: i32 = 74;
+
+/// Refuses an ELF file for another machine: a shell would take it for a script and stumble over its bytes.
+const NATIVE: &str = "part() { od -An -tx1 -j \"$2\" -N \"$3\" \"$1\" 2>/dev/null; }; \
+    if [ \"$(part \"$p\" 0 4)\" = ' 7f 45 4c 46' ] && [ \"$(part \"$p\" 18 2)\" != \"$(part /proc/self/exe 18 2)\" ]; \
+    then echo 'Exec format error' >&2; exit 126; fi; ";
 
 /// An `ssh` command to the node's host that runs `script` in its `sh`.
 pub(super) fn command(node: &NodeConfig, options: &LaunchOptions, script: &str) -> Command {
@@ -45,7 +53,7 @@ pub(super) fn command(node: &NodeConfig, options: &LaunchOptions, script: &str) 
     }
     words.push("-T".into());
     words.extend(way(node));
-    words.extend(["--".into(), node.host.clone(), format!("exec sh -c {}", quoted(script))]);
+    words.extend(["--".into(), node.host.clone(), format!("{SCRIPT}{}", quoted(script))]);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     command
@@ -83,7 +91,7 @@ pub(super) fn script(node: &NodeConfig, builds: &[Build], program: &str, argumen
     let mut script = format!("echo; echo {SHELL}; echo {SHELL} >&2; ");
     match &node.binary {
         Some(binary) => {
-            let _ = write!(script, "p={}; ", quoted(&binary.display().to_string()));
+            let _ = write!(script, "p={}; {NATIVE}", quoted(&binary.display().to_string()));
         }
         None => {
             if let Some(cache) = node.env.get("XDG_CACHE_HOME") {
@@ -109,7 +117,8 @@ pub(super) fn script(node: &NodeConfig, builds: &[Build], program: &str, argumen
 }
 
 /// Sets `$p` to the staged executable. The folder is named by the content's hash. A copy is hashed when it is
-/// stored, and again if it was changed after that.
+/// stored, and again if it was changed after that. The folder's time says when it was last asked for: others stage
+/// and clean at the same time, so only what nobody has asked for since a day is cleaned, the newest five excepted.
 fn staging(builds: &[Build], program: &str) -> String {
     let mut cases = String::new();
     for Build { arch, hash, bytes, .. } in builds {
@@ -122,12 +131,15 @@ fn staging(builds: &[Build], program: &str) -> String {
          whole() {{ [ \"$(sha256sum < \"$1\" | cut -d' ' -f1)\" = $h ]; }}; \
          there() {{ [ \"$(wc -c < \"$p\")\" -eq $n ] && [ -x \"$p\" ] && \
            {{ {{ [ -e \"$p.whole\" ] && ! [ \"$p\" -nt \"$p.whole\" ]; }} || whole \"$p\"; }}; }}; \
+         touch -c \"$d\" 2>/dev/null; \
          if ! there 2>/dev/null; then echo {WANTS}$a; \
-           umask 077; mkdir -p \"$d\" || exit {NOT_STORED}; t=\"$d\"/.new.$$; trap 'rm -f \"$t\"' EXIT; \
+           umask 077; mkdir -p \"$d\" || exit {NOT_STORED}; t=\"$d\"/.new.$(uname -n).$$; trap 'rm -f \"$t\"' EXIT; \
            head -c $n > \"$t\" || exit {NOT_STORED}; \
            whole \"$t\" || {{ echo 'the copy did not arrive whole' >&2; exit {NOT_WHOLE}; }}; \
            chmod 700 \"$t\" && mv -f \"$t\" \"$p\" && : > \"$p.whole\" || exit {NOT_STORED}; trap - EXIT; \
-           ls -1td \"$d\"/../*/ | tail -n +6 | while read -r old; do rm -rf \"$old\"; done; \
+           old() {{ find \"$@\" -mtime +0 2>/dev/null; }}; \
+           ls -1td \"$d\"/../*/ | tail -n +6 | while read -r o; do [ -z \"$(old \"$o\" -prune)\" ] || rm -rf \"$o\"; done; \
+           old \"$d\" -name '.new.*' -type f | while read -r o; do rm -f \"$o\"; done; \
          fi; echo {STAGED}; ",
         quoted(program)
     )
@@ -139,6 +151,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt as _;
     use std::path::Path;
     use std::process::{Output, Stdio};
+    use std::time::{Duration, SystemTime};
 
     /// Runs a script here with its home in `home` and `input` as standard input.
     fn shell(script: &str, home: &Path, input: &[u8]) -> Output {
@@ -207,6 +220,36 @@ mod tests {
         assert_eq!(out.status.code(), Some(NOT_WHOLE), "{out:?}");
         let folder = home.path().join(".cache/metachare/bin").join(&builds[0].hash);
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_builds_that_nobody_has_asked_for_since_a_day_are_cleaned() {
+        let home = tempfile::tempdir().unwrap();
+        let bin = home.path().join(".cache/metachare/bin");
+        let programs: Vec<Vec<u8>> = (0..12).map(|n| format!("#!/bin/sh\necho {n}\n").into_bytes()).collect();
+        let run = |n: usize, input: &[u8]| {
+            let node = NodeConfig::local("a", 1);
+            let out = shell(&script(&node, &[build(&programs[n])], "p", "x"), home.path(), input);
+            assert_eq!(said(&out).last().map(String::as_str), Some(n.to_string().as_str()), "{out:?}");
+        };
+        let are_there =
+            || (0..12).filter(|&n| bin.join(build(&programs[n]).hash).exists()).collect::<Vec<_>>();
+        let age = |n: usize, hours: u64| {
+            let folder = std::fs::File::open(bin.join(build(&programs[n]).hash)).unwrap();
+            folder.set_modified(SystemTime::now() - Duration::from_secs(3600 * hours)).unwrap();
+        };
+        for n in 0..10 {
+            run(n, &programs[n]);
+        }
+        assert_eq!(are_there(), (0..10).collect::<Vec<_>>(), "all were used today");
+        (0..8).for_each(|n| age(n, 23 + n as u64));
+        // Another launcher has found this one there and is about to start it.
+        run(7, b"");
+        run(10, &programs[10]);
+        // The newest five are 10, 7, 9, 8 and 0; of the others 1 is 24 hours old and a little.
+        assert_eq!(are_there(), [0, 7, 8, 9, 10]);
+        run(11, &programs[11]);
+        assert_eq!(are_there(), [0, 7, 8, 9, 10, 11], "one more than five, but used within a day");
     }
 
     #[test]

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// Viewers at a time; each costs the launcher a thread.
 const VIEWERS_MAX: usize = 64;
+/// How long to wait when a viewer could not be let in.
+const BREATH: Duration = Duration::from_millis(200);
 /// A viewer that takes nothing for so long is let go.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
@@ -32,8 +34,13 @@ pub enum WatchError {
         source: io::Error,
     },
     /// No such job.
-    #[error("no running job is called {0:?}; `watch` without a name lists them")]
-    Unknown(String),
+    #[error("no running job is called {name:?}; {}", there_are(jobs))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The jobs that are running.
+        jobs: Vec<String>,
+    },
     /// Nothing to watch.
     #[error("no job is running here; start one with `run`")]
     None,
@@ -58,6 +65,14 @@ pub enum WatchError {
     },
 }
 
+fn there_are(jobs: &[String]) -> String {
+    match jobs {
+        [] => "no job is running here; start one with `run`".into(),
+        [only] => format!("the only one that is running is {only}"),
+        several => format!("running are {}", several.join(", ")),
+    }
+}
+
 /// A job's socket; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct MonitorSocket {
@@ -73,13 +88,22 @@ impl MonitorSocket {
         let name = hub.info().run_id;
         let path = directory()?.join(format!("{name}.sock"));
         let failed = |source| WatchError::Socket { name: name.clone(), source };
-        let listener = UnixListener::bind(&path).map_err(failed)?;
+        // Between being bound and being listened to it looks like the socket of a dead job: so it comes under another
+        // name, and gets its own when it answers.
+        let unborn = path.with_extension("new");
+        let listener = UnixListener::bind(&unborn).map_err(failed)?;
+        fs::rename(&unborn, &path).map_err(failed)?;
         let hub = Arc::clone(hub);
         std::thread::Builder::new()
             .name("monitor".into())
             .spawn(move || {
                 let open = Arc::new(());
-                for viewer in listener.incoming().flatten() {
+                for viewer in listener.incoming() {
+                    let Ok(viewer) = viewer else {
+                        // Most likely too many files are open, and the next try would fail as fast.
+                        std::thread::sleep(BREATH);
+                        continue;
+                    };
                     // Dropping the connection tells a viewer too many that there is nothing to see.
                     if Arc::strong_count(&open) > VIEWERS_MAX {
                         continue;
@@ -106,7 +130,8 @@ impl Drop for MonitorSocket {
     }
 }
 
-/// Names of the jobs of this user on this machine. Sockets of jobs that died are removed.
+/// Names of the jobs of this user on this machine. Sockets of jobs that died are removed; a job that cannot be
+/// reached just now is listed.
 ///
 /// # Errors
 /// If the directory cannot be read.
@@ -120,16 +145,19 @@ pub fn jobs() -> Result<Vec<String>, WatchError> {
             continue;
         }
         match UnixStream::connect(&file) {
-            Ok(_) => names.extend(file.file_stem().map(|name| name.to_string_lossy().into_owned())),
-            // Nobody listens there any more; another error is no proof of that.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Err(error) if is_dead(&error) => {
                 let _ = fs::remove_file(&file);
             }
-            Err(_) => {}
+            _ => names.extend(file.file_stem().map(|name| name.to_string_lossy().into_owned())),
         }
     }
     names.sort();
     Ok(names)
+}
+
+/// Whether nobody will ever answer there again; any other error says more about us than about the job.
+fn is_dead(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }
 
 /// The events of a running job; of the only one, if no name is given. The channel closes with the job.
@@ -146,12 +174,14 @@ pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
         },
     };
     if name.contains('/') {
-        return Err(WatchError::Unknown(name));
+        return Err(WatchError::Unknown { name, jobs: jobs()? });
     }
-    let stream = UnixStream::connect(directory()?.join(format!("{name}.sock")));
-    let stream = stream.map_err(|_| WatchError::Unknown(name.clone()))?;
-    let mut stream = BufReader::new(stream);
     let failed = |source| WatchError::Socket { name: name.clone(), source };
+    let stream = match UnixStream::connect(directory()?.join(format!("{name}.sock"))) {
+        Err(error) if is_dead(&error) => return Err(WatchError::Unknown { name, jobs: jobs()? }),
+        stream => stream.map_err(failed)?,
+    };
+    let mut stream = BufReader::new(stream);
     let first = MonitorEvent::read_from(&mut stream).map_err(failed)?;
     match &first {
         MonitorEvent::Run(info) if info.version == MONITOR_VERSION => {}
@@ -231,7 +261,33 @@ mod tests {
             assert_eq!(all.last(), Some(&ended));
         }
         drop(socket);
-        assert!(matches!(watch(Some(&run_id)), Err(WatchError::Unknown(_))));
+        assert!(matches!(watch(Some(&run_id)), Err(WatchError::Unknown { .. })));
+    }
+
+    #[test]
+    fn only_a_dead_jobs_socket_is_removed() {
+        let folder = directory().unwrap();
+        let name = |what: &str| format!("test-{what}-{}", std::process::id());
+        let file = |what: &str| folder.join(format!("{}.sock", name(what)));
+        drop(UnixListener::bind(file("dead")).unwrap());
+        // Connecting fails for another reason: nothing is known about the job.
+        std::os::unix::fs::symlink(file("strange"), file("strange")).unwrap();
+        let listed = jobs().unwrap();
+        let strange = fs::remove_file(file("strange"));
+        assert!(!listed.contains(&name("dead")) && !file("dead").exists());
+        assert!(listed.contains(&name("strange")) && strange.is_ok());
+    }
+
+    #[test]
+    fn who_asks_for_a_job_that_is_not_there_learns_which_are() {
+        let unknown = |jobs: &[&str]| {
+            let jobs = jobs.iter().map(ToString::to_string).collect();
+            WatchError::Unknown { name: "x".into(), jobs }.to_string()
+        };
+        let none = "no running job is called \"x\"; no job is running here; start one with `run`";
+        assert_eq!(unknown(&[]), none);
+        assert!(unknown(&["a-1"]).ends_with("; the only one that is running is a-1"));
+        assert!(unknown(&["a-1", "b-2"]).ends_with("; running are a-1, b-2"));
     }
 
     /// One that talks, one that leaves at once and more than are served.

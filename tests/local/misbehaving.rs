@@ -1,0 +1,76 @@
+//! A program that does what programs should not do, for tests of how runs end.
+
+use chares::prelude::*;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+struct Lines {
+    #[arg(long, default_value_t = 3, help = "Lines to print")]
+    lines: u32,
+}
+
+/// Prints on its node.
+#[derive(Serialize, Deserialize)]
+struct Talker;
+
+/// Print so many lines, then say so.
+#[derive(Clone, Serialize, Deserialize)]
+struct Talk(u32, Callback<chares::Sum<u64>>);
+
+chares::entries!(Talker: Talk; reduces chares::Sum<u64> as "Said");
+
+impl Chare for Talker {
+    type Index = u32;
+    type Init = ();
+    fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
+        Self
+    }
+}
+
+impl Entry<Talk> for Talker {
+    fn receive(&mut self, Talk(lines, done): Talk, ctx: &mut Ctx<'_, Self>) {
+        for n in 0..lines {
+            println!("line {n}");
+        }
+        ctx.contribute(chares::Sum(u64::from(lines)), done);
+    }
+}
+
+/// Never looks at its run again.
+fn stubborn(main: &mut Driver, _: Lines) -> Result<(), RunError> {
+    main.init_over()?;
+    loop {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn panicking(main: &mut Driver, _: Lines) -> Result<(), RunError> {
+    main.init_over()?;
+    panic!("a driver's mistake");
+}
+
+fn printing(main: &mut Driver, lines: Lines) -> Result<(), RunError> {
+    main.init_over()?;
+    (0..lines.lines).for_each(|n| println!("line {n}"));
+    Ok(())
+}
+
+fn talking(main: &mut Driver, lines: Lines) -> Result<(), RunError> {
+    let talkers = main.array::<Talker>(2, ());
+    main.init_over()?;
+    let (callback, said) = main.pending();
+    talkers.broadcast(main, Talk(lines.lines, callback));
+    said.wait(main).map(drop)
+}
+
+fn main() -> std::process::ExitCode {
+    let program = Program::new("misbehaving", "1.0").chare::<Talker>();
+    program
+        .app(App::new("stubborn", "Does not wait for its run", stubborn))
+        .app(App::new("panicking", "Panics", panicking))
+        .app(App::new("printing", "Prints", printing))
+        .app(App::new("talking", "Prints on the nodes", talking))
+        .main()
+}
