@@ -158,6 +158,11 @@ pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Ended> {
     }
 }
 
+/// Writes one line to standard error about something that the run goes on without.
+pub(crate) fn warn(sentence: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "warning: {sentence}");
+}
+
 /// Writes one line to standard error.
 pub(crate) fn complain(sentence: &str) {
     let _ = writeln!(std::io::stderr().lock(), "error: {sentence}");

@@ -3,7 +3,7 @@
 use super::driving::{self, Driven};
 use super::options::{RunOptions, SpeedSource};
 use super::report::{Report, Sources};
-use super::{Ended, NO_OUTPUT, complain, console, say, speeds};
+use super::{Ended, NO_OUTPUT, console, say, speeds, warn};
 use crate::driver::{Driver, NodeShape};
 use crate::program::{Program, RunError, Started};
 use crate::timeline::Timeline;
@@ -16,11 +16,15 @@ use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tui::{Left, WindowOptions};
 
 /// Exit code when nobody reads the output any more: that of a program which SIGPIPE ends.
 const UNHEARD: u8 = 141;
+
+/// How long the window may take to leave when its run is over.
+const LAST_PICTURE: Duration = Duration::from_secs(2);
 
 /// Runs an application from the command line; the exit code.
 pub(crate) fn run(
@@ -109,7 +113,7 @@ fn drive_and_show(
         None => (0, "finished".to_string()),
     };
     hub.publish(MonitorEvent::Ended { code, summary });
-    let shown = screen.join().unwrap_or_else(|_| Err(Ended::new(70, "the window panicked")));
+    let shown = end_show(screen, options);
     drop(socket);
     Done { info: hub.info(), timeline, error: error.or(shown.err()) }
 }
@@ -187,6 +191,19 @@ fn explain(driven: Driven, failure: Option<Failure>) -> Option<Ended> {
     }
 }
 
+/// Waits until all is shown. A window may be held up by its terminal for ever; it gets `LAST_PICTURE`.
+fn end_show(screen: JoinHandle<Result<(), Ended>>, options: &RunOptions) -> Result<(), Ended> {
+    let limit = options.shows_window().then(|| Instant::now() + LAST_PICTURE);
+    while limit.is_some() && !screen.is_finished() {
+        if limit.is_some_and(|limit| Instant::now() > limit) {
+            tui::restore_terminal();
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    screen.join().unwrap_or_else(|_| Err(Ended::new(70, "the window panicked")))
+}
+
 /// Shows a run in the window or on the console, until it ends.
 fn show(
     events: Receiver<MonitorEvent>,
@@ -204,11 +221,15 @@ fn show(
         super::options::ColorChoice::Always => true,
         super::options::ColorChoice::Never => false,
     };
-    match tui::run(events, &window) {
+    match tui::run(&events, &window) {
         Ok(Left::Ended) => return Ok(()),
         Ok(Left::Detached) => {}
         Ok(Left::Interrupted) => interrupter.interrupt(),
-        Err(error) => complain(&format!("the window cannot be shown: {error}")),
+        Ok(Left::HungUp) => {
+            interrupter.hang_up();
+            return Ok(());
+        }
+        Err(error) => warn(&format!("{error}; the run goes on without it")),
     }
     // The run goes on without the window.
     console::show(&hub.subscribe(), options)

@@ -224,6 +224,11 @@ impl Interrupter {
     pub fn interrupt(&self) {
         let _ = self.0.send(Order::Interrupt(130));
     }
+
+    /// Ends the run because its terminal was closed, as SIGHUP does; for a terminal that sends none.
+    pub fn hang_up(&self) {
+        let _ = self.0.send(Order::Interrupt(129));
+    }
 }
 
 /// The exit code, when the user wants the end while the run starts.

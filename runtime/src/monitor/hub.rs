@@ -60,6 +60,10 @@ impl Hub {
             _ => {}
         }
         state.distribute(&event);
+        if state.ended.is_some() {
+            // Nothing follows: a viewer that has no room for the last event learns it from its channel's end.
+            state.viewers.clear();
+        }
     }
 
     /// A new viewer's events: first what is known, then what happens.
@@ -73,8 +77,9 @@ impl Hub {
         }
         if let Some(ended) = &state.ended {
             viewer.tell(ended);
+        } else {
+            state.viewers.push(viewer);
         }
-        state.viewers.push(viewer);
         receiver
     }
 
@@ -142,6 +147,19 @@ mod tests {
         assert_eq!(slow.try_iter().count(), BEHIND_MAX);
         hub.publish(phase(0));
         assert_eq!(slow.try_iter().next(), Some(MonitorEvent::Dropped(10)));
+    }
+
+    #[test]
+    fn the_end_closes_every_feed_even_of_a_viewer_too_slow_to_hear_of_it() {
+        let hub = Hub::new(RunInfo::default());
+        let slow = hub.subscribe();
+        for n in 0..BEHIND_MAX as u64 + 9 {
+            hub.publish(phase(n));
+        }
+        let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
+        hub.publish(ended.clone());
+        assert_eq!(slow.iter().count(), BEHIND_MAX);
+        assert_eq!(hub.subscribe().iter().last(), Some(ended));
     }
 
     #[test]

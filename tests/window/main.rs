@@ -1,0 +1,59 @@
+//! The load window of a run in a terminal, and what becomes of the run when there is none.
+
+mod terminal;
+
+use harness::{is_alive, local_nodes, start};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use terminal::InTerminal;
+
+const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
+/// A run whose terminal is closed has ended within this.
+const END: Duration = Duration::from_secs(5);
+
+/// A run with the window that goes on until it is ended.
+const LONG: [&str; 8] = ["run", "--nodes", "nodes.toml", "--steps", "10000000", "--cells", "32", "--watch"];
+
+fn inside(folder: &Path, command: &mut Command) {
+    command.current_dir(folder).env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
+}
+
+fn sockets(folder: &Path) -> usize {
+    std::fs::read_dir(folder.join("metachare")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn closing_the_terminal_ends_the_run_and_leaves_nothing() {
+    // With `setsid --ctty` the kernel sends SIGHUP; without, the window must notice by itself.
+    for words in [&[STENCIL][..], &["setsid", "--ctty", STENCIL]] {
+        let folder = tempfile::tempdir().unwrap();
+        local_nodes(folder.path(), &[1, 1]);
+        let mut command = Command::new(words[0]);
+        inside(folder.path(), command.args(&words[1..]).args(LONG));
+        let mut running = InTerminal::start(&mut command);
+        let nodes = running.nodes(2);
+        running.until("computing");
+        assert_eq!(sockets(folder.path()), 1);
+        let closed = Instant::now();
+        running.close();
+        assert_eq!(running.end(), 129, "{words:?}");
+        assert!(closed.elapsed() < END, "{words:?}: {:?}", closed.elapsed());
+        assert!(nodes.iter().all(|&node| !is_alive(node)), "{words:?}");
+        assert_eq!(sockets(folder.path()), 0, "{words:?}");
+    }
+}
+
+#[test]
+fn without_a_terminal_the_run_goes_on_without_the_window() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1]);
+    let mut command = Command::new("setsid");
+    let words = ["--wait", STENCIL, "run", "--steps", "5", "--cells", "16", "--watch"];
+    inside(folder.path(), command.args(words));
+    let done = start(&mut command).done();
+    assert_eq!(done.code, 0, "{done:?}");
+    let warning = "warning: the load window cannot be shown: there is no terminal";
+    assert!(done.stderr.starts_with(warning) && done.stderr.lines().count() == 1, "{done:?}");
+    assert!(done.stdout.contains("step 5: ") && !done.stdout.contains('\x1b'), "{done:?}");
+}
