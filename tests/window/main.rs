@@ -1,8 +1,8 @@
-//! The load window of a run in a terminal, and what becomes of the run when there is none.
+//! What a user sees of a run: the load window in a terminal, and what is left when the run is over.
 
 mod terminal;
 
-use harness::{is_alive, local_nodes, start};
+use harness::{is_alive, local_nodes, signal, start};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -41,6 +41,27 @@ fn closing_the_terminal_ends_the_run_and_leaves_nothing() {
         assert!(closed.elapsed() < END, "{words:?}: {:?}", closed.elapsed());
         assert!(nodes.iter().all(|&node| !is_alive(node)), "{words:?}");
         assert_eq!(sockets(folder.path()), 0, "{words:?}");
+    }
+}
+
+#[test]
+fn signals_end_a_run_with_its_window_and_leave_nothing() {
+    for (signals, codes) in [(&["TERM"][..], &[143][..]), (&["INT", "TERM"], &[130, 143])] {
+        let folder = tempfile::tempdir().unwrap();
+        local_nodes(folder.path(), &[1, 1]);
+        let mut command = Command::new(STENCIL);
+        inside(folder.path(), command.args(LONG));
+        let mut running = InTerminal::start(&mut command);
+        let nodes = running.nodes(2);
+        running.until("computing");
+        signals.iter().for_each(|name| signal(running.pid(), name));
+        let code = running.end();
+        assert!(codes.contains(&code), "{signals:?}: {code}");
+        assert!(nodes.iter().all(|&node| !is_alive(node)), "{signals:?}");
+        assert_eq!(sockets(folder.path()), 0, "{signals:?}");
+        // The alternate screen has been left before the last words.
+        let (_, after) = running.seen.rsplit_once("\x1b[?1049l").unwrap();
+        assert!(after.contains("error: "), "{signals:?}: {after}");
     }
 }
 

@@ -46,6 +46,10 @@ impl InTerminal {
         Self { child, screen: Some(master.into()), seen: String::new() }
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
     /// Its node processes, once there are so many.
     pub(crate) fn nodes(&self, count: usize) -> Vec<i32> {
         wait_for("nodes to start", || {

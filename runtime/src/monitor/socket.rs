@@ -9,14 +9,17 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The longest event that a viewer accepts.
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 /// A viewer that takes nothing for so long is let go.
 const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// Sockets of this process that are there now.
+static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Why a job cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -89,13 +92,22 @@ impl MonitorSocket {
                 }
             })
             .map_err(failed)?;
+        OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
         Ok(Self { path })
     }
 }
 
 impl Drop for MonitorSocket {
     fn drop(&mut self) {
+        OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|open| *open != self.path);
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes the sockets of a process that is about to end without dropping them.
+pub(crate) fn remove_all() {
+    for path in OPEN.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let _ = fs::remove_file(path);
     }
 }
 
