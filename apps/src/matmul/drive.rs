@@ -354,11 +354,24 @@ fn finish<T: Real>(
     let verdict = verdict.map_err(wrong_shape)?;
     main.outcome().verified(verdict.holds(), verdict.max_error);
     main.outcome().fact("verified_by", serde_json::to_value(verdict.method).unwrap_or_default());
+    let row = verdict.row;
     if verdict.holds() {
+        if verdict.not_finite > 0 {
+            main.outcome().remark(&format!(
+                "{} of {} elements of the product are NaN or infinite, as the factors make them",
+                verdict.not_finite,
+                problem.m * problem.n
+            ));
+        }
         return Ok(());
     }
+    if verdict.max_error.is_infinite() {
+        return Err(RunError::Wrong(format!(
+            "the product is wrong: row {row} is finite where the factors make it NaN or infinite, or the reverse"
+        )));
+    }
     Err(RunError::Wrong(format!(
-        "the product is wrong: row {} is off by {:.2e} relative, where {:.2e} is allowed",
-        verdict.row, verdict.max_error, verdict.tolerance
+        "the product is wrong: row {row} is off by {:.2e} relative, where {:.2e} is allowed",
+        verdict.max_error, verdict.tolerance
     )))
 }
