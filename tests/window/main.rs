@@ -1,5 +1,6 @@
 //! What a user sees of a run: the load window in a terminal, and what is left when the run is over.
 
+mod results;
 mod terminal;
 
 use harness::{is_alive, local_nodes, signal, start};

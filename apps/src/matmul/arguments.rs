@@ -177,12 +177,8 @@ pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
         }
     }
     let Some(out) = &matmul.out else { return Ok(()) };
-    let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.is_dir() {
-        Ok(())
-    } else {
-        Err(RunError::Output(format!("--out {out:?}: there is no folder {folder:?}")))
-    }
+    chares::can_be_written(out)
+        .map_err(|e| RunError::Output(format!("--out {}: it cannot be written there: {e}", out.display())))
 }
 
 /// What the beginning of a file says of its matrix.

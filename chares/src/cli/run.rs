@@ -6,6 +6,7 @@ use super::report::{Report, Sources};
 use super::{Ended, NO_OUTPUT, console, say, speeds, warn};
 use crate::driver::{Driver, NodeShape};
 use crate::program::{Program, RunError, Started};
+use crate::replacement::{Replacement, can_be_written};
 use crate::timeline::Timeline;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
@@ -13,11 +14,13 @@ use runtime::job::{Failure, Interrupter, Job, JobPlan};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tui::{Left, WindowOptions};
 
 /// Exit code when nobody reads the output any more: that of a program which SIGPIPE ends.
@@ -54,9 +57,16 @@ pub(crate) fn run(
         check_writable(report)?;
     }
     runtime::job::before_exit_at_once(tui::restore_terminal);
-    let job = Job::start(plan).map_err(|e| Ended::new(e.exit_code(), e))?;
+    let unstarted = described(&plan);
     let arguments = started.arguments.clone();
-    let mut done = drive_and_show(job, started, config, &options, command_started);
+    let mut done = match Job::start(plan) {
+        Ok(job) => drive_and_show(job, started, config, &options, command_started),
+        Err(error) => Done {
+            info: unstarted,
+            timeline: Timeline::new(command_started),
+            error: Some(Ended::new(error.exit_code(), error)),
+        },
+    };
     let sources = |error: &Option<Ended>| Sources {
         info: &done.info,
         version,
@@ -65,19 +75,38 @@ pub(crate) fn run(
         error: error.as_ref().map(|e| e.sentence.clone()),
     };
     let mut error = done.error.take();
-    let report = Report::new(sources(&error), &done.timeline);
-    if !options.quiet && done.timeline.driven.is_some() {
-        error = error.or(say(&report.table()).err());
+    // A run that failed on its way has measured nothing that a table could show.
+    if !options.quiet && (error.is_none() || done.timeline.timed().is_some()) {
+        let table = Report::new(sources(&error), &done.timeline).table();
+        error = error.or(say(&table).err());
     }
     if let Some(path) = &options.report {
         let written = write_report(path, &Report::new(sources(&error), &done.timeline));
-        error = error.or(written.err());
+        error = match (error, written) {
+            (Some(error), Err(unwritten)) => {
+                warn(&unwritten.sentence);
+                Some(error)
+            }
+            (error, written) => error.or(written.err()),
+        };
     }
     match error {
         None => Ok(0),
         // Whoever has closed the output wants to hear nothing.
         Some(error) if error.code == UNHEARD => Ok(UNHEARD),
         Some(error) => Err(error),
+    }
+}
+
+/// What is known of a run whose nodes did not start.
+fn described(plan: &JobPlan) -> RunInfo {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    RunInfo {
+        program: plan.program.name.clone(),
+        app: plan.app.clone(),
+        arguments: plan.arguments.clone(),
+        started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        ..RunInfo::default()
     }
 }
 
@@ -236,12 +265,33 @@ fn show(
 }
 
 fn check_writable(path: &Path) -> Result<(), Ended> {
-    let made = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    made.map(|_| ()).map_err(|e| Ended::new(NO_OUTPUT, format!("the report {path:?} cannot be written: {e}")))
+    let could = if is_stream(path) { open_stream(path).map(drop) } else { can_be_written(path) };
+    could.map_err(|e| unwritable(path, &e))
 }
 
+/// Writes the report beside `path` first: what is there is an old report or a whole new one.
 fn write_report(path: &Path, report: &Report) -> Result<(), Ended> {
-    let text = serde_json::to_string_pretty(report).map_err(|e| Ended::new(70, e))?;
-    let written = std::fs::write(path, text + "\n");
-    written.map_err(|e| Ended::new(NO_OUTPUT, format!("the report {path:?} cannot be written: {e}")))
+    let text = serde_json::to_string_pretty(report).map_err(|e| Ended::new(70, e))? + "\n";
+    let written = if is_stream(path) {
+        open_stream(path).and_then(|mut stream| stream.write_all(text.as_bytes()))
+    } else {
+        Replacement::create(path).and_then(|new| {
+            new.file().write_all(text.as_bytes())?;
+            new.commit()
+        })
+    };
+    written.map_err(|e| unwritable(path, &e))
+}
+
+/// Whether it is something like /dev/stdout, which nothing can be put in the place of.
+fn is_stream(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|old| !old.is_file() && !old.is_dir())
+}
+
+fn open_stream(path: &Path) -> std::io::Result<File> {
+    File::options().append(true).open(path)
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Ended {
+    Ended::new(NO_OUTPUT, format!("the report {} cannot be written: {error}", path.display()))
 }
