@@ -46,6 +46,22 @@ fn closing_the_terminal_ends_the_run_and_leaves_nothing() {
 }
 
 #[test]
+fn the_progress_bar_shows_what_all_nodes_have_done() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1, 1]);
+    let words = ["run", "--steps", "100", "--cells", "400", "--blocks", "5"];
+    for window in [true, false] {
+        let mut command = Command::new(STENCIL);
+        inside(folder.path(), command.args(words).args(window.then_some("--watch")));
+        let mut running = InTerminal::start(&mut command);
+        // 25 blocks, 100 steps.
+        running.until(if window { "2500" } else { "/2500" });
+        assert_eq!(running.end(), 0, "{}", running.seen);
+        assert!(running.seen.contains("stepping"), "{}", running.seen);
+    }
+}
+
+#[test]
 fn signals_end_a_run_with_its_window_and_leave_nothing() {
     for (signals, codes) in [(&["TERM"][..], &[143][..]), (&["INT", "TERM"], &[130, 143])] {
         let folder = tempfile::tempdir().unwrap();

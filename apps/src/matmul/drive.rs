@@ -135,11 +135,11 @@ macro_rules! multiplies {
                     }
                 }
                 main.init_over()?;
+                main.expect_progress("multiplying", count as u64)?;
                 let (done, finished) = main.pending();
                 rows.broadcast(main, Multiply(done));
-                for done in 1..=count {
+                for _ in 0..count {
                     finished.wait(main)?;
-                    main.phase("multiplying", done as u64, count as u64);
                 }
                 Ok(Holders::Rows(rows, count))
             }
@@ -175,6 +175,7 @@ macro_rules! multiplies {
                     Algorithm::FoxHeyOtto => (0..q).map(|i| tiles.section(main, row(i))).collect(),
                     _ => Vec::new(),
                 };
+                main.expect_progress("multiplying", u64::from(q).pow(3))?;
                 let (done, finished) = main.pending();
                 tiles.broadcast(main, Go { done, rows });
                 finished.wait(main)?;
@@ -208,6 +209,7 @@ macro_rules! multiplies {
                     }
                 }
                 main.init_over()?;
+                main.expect_progress("multiplying", u64::from(setup.group_count()) * u64::from(pes))?;
                 let (done, finished) = main.pending();
                 panels.broadcast(main, GoPanel { panels, done });
                 finished.wait(main)?;
