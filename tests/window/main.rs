@@ -1,5 +1,6 @@
 //! What a user sees of a run: the load window in a terminal, and what is left when the run is over.
 
+mod help;
 mod results;
 mod terminal;
 
@@ -17,7 +18,11 @@ const END: Duration = Duration::from_secs(5);
 const LONG: [&str; 8] = ["run", "--nodes", "nodes.toml", "--steps", "10000000", "--cells", "32", "--watch"];
 
 fn inside(folder: &Path, command: &mut Command) {
-    command.current_dir(folder).env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
+    command
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder)
+        .env("XDG_RUNTIME_DIR", folder)
+        .env_remove("METACHARE_NODES");
 }
 
 fn sockets(folder: &Path) -> usize {

@@ -28,13 +28,13 @@ pub struct Matmul {
     /// Write the product as .npy
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Side of generated square matrices
+    /// Side of generated matrices
     #[arg(long, default_value_t = 1024)]
     pub n: usize,
-    /// Rows of a generated left factor, if not N
+    /// Rows of the generated left factor, if not N
     #[arg(long)]
     pub rows: Option<usize>,
-    /// Columns of the left factor and rows of the right one, if not N
+    /// Columns of the generated left factor and rows of the right one, if not N
     #[arg(long)]
     pub inner: Option<usize>,
     /// Seed of generated matrices
