@@ -26,7 +26,8 @@ fn inside(folder: &Path, command: &mut Command) {
 }
 
 fn sockets(folder: &Path) -> usize {
-    std::fs::read_dir(folder.join("metachare")).map_or(0, Iterator::count)
+    let entries = std::fs::read_dir(folder.join("metachare")).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.path().extension().is_some_and(|ending| ending == "sock")).count()
 }
 
 #[test]

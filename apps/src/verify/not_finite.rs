@@ -26,10 +26,10 @@ pub(super) fn product<T: Element>(
     let is_special = |i: usize, j: usize| !of_rows[i].is_empty() || !of_cols[j].is_empty();
     let mut wrong = None;
     let mut overflowed = Vec::new();
-    for i in 0..m {
+    for (i, of_row) in of_rows.iter().enumerate() {
         let row = c.row_slice(i..i + 1);
         for j in (0..n).filter(|&j| is_special(i, j)) {
-            let terms = of_rows[i].iter().chain(&of_cols[j]);
+            let terms = of_row.iter().chain(&of_cols[j]);
             let due = sum(terms.map(|&p| a.values()[i * k + p].to_f64() * b.values()[p * n + j].to_f64()));
             let is_due = if due.is_nan() { row[j].to_f64().is_nan() } else { row[j].to_f64() == due };
             wrong = if is_due { wrong } else { wrong.or(Some(i)) };
