@@ -40,8 +40,7 @@ impl Chare for Block {
     type Init = Plate;
     fn new(plate: Plate, ctx: &mut Ctx<'_, Self>) -> Self {
         let (width, is_hot) = (plate.cells + 2, ctx.index()[0] == 0);
-        let mut cells = vec![0.0; width * width];
-        cells[..width].fill(if is_hot { 100.0 } else { 0.0 });
+        let cells = (0..width * width).map(|at| if is_hot && at < width { 100.0 } else { 0.0 }).collect();
         Self { plate, cells, step: 0, last: 0, done: Callback::ignore(), edges: Inbox::default() }
     }
 }
@@ -95,6 +94,7 @@ impl Block {
                 change = change.max((self.cells[at] - old[at]).abs());
             }
             self.step += 1;
+            ctx.progress(1);
             match self.step == self.last {
                 true => ctx.contribute(Max(change), self.done),
                 false => self.send_edges(ctx),
@@ -107,10 +107,10 @@ fn drive(main: &mut Driver, plate: Plate) -> Result<(), RunError> {
     let (side, steps) = (plate.blocks, plate.steps);
     let blocks: Array<Block> = main.array_placed([side, side], plate, Placement::BySpeed);
     main.init_over()?;
+    main.expect_progress("stepping", u64::from(side) * u64::from(side) * u64::from(steps))?;
     let (done, change) = main.pending();
     blocks.broadcast(main, Advance(steps, done));
-    let change = change.wait(main)?.0;
-    println!("largest change in step {steps}: {change:e}");
+    println!("largest change in step {steps}: {:e}", change.wait(main)?.0);
     main.timed_over()
 }
 

@@ -192,6 +192,19 @@ impl Driver {
         Ok(())
     }
 
+    /// Announces work of `total` units, whose progress the window and the progress bar show from now on: chares say
+    /// what they have done with [`Ctx::progress`](crate::Ctx::progress). Takes a message to all nodes and back.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn expect_progress(&mut self, name: &str, total: u64) -> Result<(), RunError> {
+        let now = self.snapshots()?;
+        let before =
+            now.iter().flat_map(|node| &node.pes).fold(0, |sum: u64, pe| sum.wrapping_add(pe.progress));
+        self.pe.node().count_progress(name.into(), total, before);
+        Ok(())
+    }
+
     /// States what the run computed and how well, for the report.
     pub fn outcome(&mut self) -> &mut Timeline {
         &mut self.timeline

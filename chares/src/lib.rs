@@ -67,6 +67,7 @@ mod program;
 mod proxy;
 pub mod pup;
 mod reduce;
+mod replacement;
 mod shared;
 mod store;
 mod timeline;
@@ -98,6 +99,7 @@ pub use placement::{On, Placement};
 pub use program::{App, Program, RunError};
 pub use proxy::{Array, Element, Group, NodeGroup, Section};
 pub use reduce::{Barrier, Better, Gather, Max, Min, Reduce, Sum};
+pub use replacement::{Replacement, can_be_written};
 pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;

@@ -153,7 +153,14 @@ pub struct Program {
     pub(crate) table: ProgramTable,
     pub(crate) apps: Vec<AppEntry>,
     pub(crate) about: &'static str,
-    pub(crate) demo: Option<&'static [&'static str]>,
+    pub(crate) demo: Option<Demo>,
+}
+
+/// An application with other defaults.
+#[derive(Clone, Copy)]
+pub(crate) struct Demo {
+    pub(crate) app: &'static str,
+    pub(crate) arguments: &'static [&'static str],
 }
 
 impl fmt::Debug for Program {
@@ -177,10 +184,11 @@ impl Program {
         self
     }
 
-    /// What the command `demo` stands for, as arguments.
+    /// Adds the command `demo`, for a first look: the application `app` with other defaults for its options and
+    /// those of `run`, written as on a command line. An option that there is not is left out.
     #[must_use]
-    pub fn demo(mut self, arguments: &'static [&'static str]) -> Self {
-        self.demo = Some(arguments);
+    pub fn demo(mut self, app: &'static str, arguments: &'static [&'static str]) -> Self {
+        self.demo = Some(Demo { app, arguments });
         self
     }
 
@@ -236,7 +244,8 @@ impl Program {
                 kernel_key: format!("{name}: {key}"),
             })
         };
-        let command = A::augment_args(Command::new(name).about(about));
+        // The arguments' own documentation would take the place of what the application is for.
+        let command = A::augment_args(Command::new(name)).about(about).long_about(None);
         self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number });
         self
     }

@@ -30,6 +30,7 @@ pub struct Timeline {
     pub(crate) verified: Option<bool>,
     pub(crate) max_error: Option<f64>,
     pub(crate) facts: Map<String, Value>,
+    pub(crate) remarks: Vec<String>,
 }
 
 impl Timeline {
@@ -55,6 +56,7 @@ impl Timeline {
             verified: None,
             max_error: None,
             facts: Map::new(),
+            remarks: Vec::new(),
         }
     }
 
@@ -83,6 +85,11 @@ impl Timeline {
     /// Adds a fact to the report, e.g. the algorithm and its parameters.
     pub fn fact(&mut self, key: &str, value: impl Into<Value>) {
         self.facts.insert(key.into(), value.into());
+    }
+
+    /// Adds a sentence that whoever reads the table or the report should know.
+    pub fn remark(&mut self, sentence: &str) {
+        self.remarks.push(sentence.into());
     }
 
     /// Seconds of the timed part, once it is over.

@@ -20,7 +20,7 @@ fn main() -> Result<(), tui::TuiError> {
     let seconds = arguments.next().unwrap_or(60);
     let (sender, receiver) = channel();
     std::thread::spawn(move || feed(&sender, pes, u64::from(seconds) * 10));
-    let left = tui::run(receiver, &tui::WindowOptions::from_env())?;
+    let left = tui::run(&receiver, &tui::WindowOptions::from_env())?;
     println!("left the window: {left:?}");
     Ok(())
 }

@@ -20,9 +20,13 @@ use ratatui::backend::TestBackend;
 use runtime::monitor::wire::MonitorEvent;
 
 use crate::app::{App, Event};
+use crate::term::{Input, Ready};
 
 /// Events taken in before keys are looked at again, so that a flood cannot lock the user out.
 const EVENTS_AT_ONCE: usize = 4096;
+
+/// How long to wait for the rest of a key.
+const HALF_A_KEY: Duration = Duration::from_millis(20);
 
 /// How the window looks and behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +79,8 @@ pub enum Left {
     Detached,
     /// The user pressed ctrl-C while the run goes on; the caller decides whether to end it.
     Interrupted,
+    /// The terminal was closed; nothing can be shown any more, and nobody is there to see it.
+    HungUp,
 }
 
 /// Why the window could not be shown.
@@ -82,9 +88,7 @@ pub enum Left {
 #[non_exhaustive]
 pub enum TuiError {
     /// The terminal refused; the run itself is not affected.
-    #[error(
-        "cannot use the terminal for the load window: {0}; run without the window, or in another terminal"
-    )]
+    #[error("the load window cannot be shown: {0}")]
     Terminal(#[from] std::io::Error),
 }
 
@@ -95,8 +99,21 @@ pub enum TuiError {
 ///
 /// # Errors
 /// [`TuiError::Terminal`] if standard output is no terminal or fails.
-pub fn run(events: Receiver<MonitorEvent>, options: &WindowOptions) -> Result<Left, TuiError> {
+pub fn run(events: &Receiver<MonitorEvent>, options: &WindowOptions) -> Result<Left, TuiError> {
+    let input = Input::open()?;
     let mut guard = term::Guard::enter()?;
+    let shown = show(&mut guard, &input, events, options);
+    // A closed terminal fails in many ways before it is asked whether it is still there.
+    let is_gone = shown.is_err() && matches!(input.wait(Duration::ZERO), Ok(Ready::HungUp));
+    if is_gone { Ok(Left::HungUp) } else { shown }
+}
+
+fn show(
+    guard: &mut term::Guard,
+    input: &Input,
+    events: &Receiver<MonitorEvent>,
+    options: &WindowOptions,
+) -> Result<Left, TuiError> {
     let mut app = App::new(options);
     let begin = Instant::now();
     let refresh = options.refresh.max(Duration::from_millis(10));
@@ -137,7 +154,11 @@ pub fn run(events: Receiver<MonitorEvent>, options: &WindowOptions) -> Result<Le
         }
         let wait = drawn.map_or(refresh, |at| refresh.saturating_sub(at.elapsed()));
         let wait = if wait.is_zero() { refresh } else { wait };
-        if let Some(left) = keys(&mut app, wait, begin)? {
+        let ready = input.wait(wait)?;
+        if ready == Ready::HungUp {
+            return Ok(Left::HungUp);
+        }
+        if let Some(left) = keys(&mut app, ready, begin)? {
             return Ok(left);
         }
     }
@@ -149,11 +170,11 @@ pub fn restore_terminal() {
     term::restore();
 }
 
-/// Waits up to `wait` for keys and takes in all that are there.
-fn keys(app: &mut App, wait: Duration, begin: Instant) -> Result<Option<Left>, TuiError> {
-    let mut wait = wait;
-    while crossterm::event::poll(wait)? {
-        wait = Duration::ZERO;
+/// Takes in all keys that are there; crossterm is never made to wait, for it does not notice the terminal's end.
+fn keys(app: &mut App, ready: Ready, begin: Instant) -> Result<Option<Left>, TuiError> {
+    let mut came = false;
+    while crossterm::event::poll(Duration::ZERO)? {
+        came = true;
         let event = match crossterm::event::read()? {
             crossterm::event::Event::Key(key) => Event::Key(key),
             crossterm::event::Event::Resize(width, height) => Event::Resize(width, height),
@@ -162,6 +183,10 @@ fn keys(app: &mut App, wait: Duration, begin: Instant) -> Result<Option<Left>, T
         if let Some(left) = app.update(event, begin.elapsed()) {
             return Ok(Some(left));
         }
+    }
+    if ready == Ready::Keys && !came {
+        // Half a key, or bytes that crossterm takes only with the next ones: they are ready all the time.
+        std::thread::sleep(HALF_A_KEY);
     }
     Ok(None)
 }

@@ -16,7 +16,7 @@ pub enum Kernel {
     /// As fast as this machine can; the bits may differ between machine types and ways to cut the blocks.
     #[default]
     Fast,
-    /// The three plain loops, the "scalar" kernel of the 1995 report; the same bits as `Deterministic`.
+    /// The three plain loops, the "scalar" kernel of the 1995 report; the same bits as `deterministic`.
     Plain,
     /// The same bits on any machine and for any cut of rows and columns.
     ///

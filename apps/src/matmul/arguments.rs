@@ -28,13 +28,13 @@ pub struct Matmul {
     /// Write the product as .npy
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Side of generated square matrices
+    /// Side of generated matrices
     #[arg(long, default_value_t = 1024)]
     pub n: usize,
-    /// Rows of a generated left factor, if not N
+    /// Rows of the generated left factor, if not N
     #[arg(long)]
     pub rows: Option<usize>,
-    /// Columns of the left factor and rows of the right one, if not N
+    /// Columns of the generated left factor and rows of the right one, if not N
     #[arg(long)]
     pub inner: Option<usize>,
     /// Seed of generated matrices
@@ -177,12 +177,8 @@ pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
         }
     }
     let Some(out) = &matmul.out else { return Ok(()) };
-    let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.is_dir() {
-        Ok(())
-    } else {
-        Err(RunError::Output(format!("--out {out:?}: there is no folder {folder:?}")))
-    }
+    chares::can_be_written(out)
+        .map_err(|e| RunError::Output(format!("--out {}: it cannot be written there: {e}", out.display())))
 }
 
 /// What the beginning of a file says of its matrix.

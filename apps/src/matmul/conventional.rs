@@ -66,6 +66,7 @@ macro_rules! rows_of {
             fn receive(&mut self, Multiply(done): Multiply, ctx: &mut Ctx<'_, Self>) {
                 let b = self.setup.b.read(ctx);
                 self.multiply(&b);
+                ctx.progress(1);
                 let index = ctx.index();
                 done.send(ctx, index);
             }

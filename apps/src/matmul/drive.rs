@@ -135,11 +135,11 @@ macro_rules! multiplies {
                     }
                 }
                 main.init_over()?;
+                main.expect_progress("multiplying", count as u64)?;
                 let (done, finished) = main.pending();
                 rows.broadcast(main, Multiply(done));
-                for done in 1..=count {
+                for _ in 0..count {
                     finished.wait(main)?;
-                    main.phase("multiplying", done as u64, count as u64);
                 }
                 Ok(Holders::Rows(rows, count))
             }
@@ -175,6 +175,7 @@ macro_rules! multiplies {
                     Algorithm::FoxHeyOtto => (0..q).map(|i| tiles.section(main, row(i))).collect(),
                     _ => Vec::new(),
                 };
+                main.expect_progress("multiplying", u64::from(q).pow(3))?;
                 let (done, finished) = main.pending();
                 tiles.broadcast(main, Go { done, rows });
                 finished.wait(main)?;
@@ -208,6 +209,7 @@ macro_rules! multiplies {
                     }
                 }
                 main.init_over()?;
+                main.expect_progress("multiplying", u64::from(setup.group_count()) * u64::from(pes))?;
                 let (done, finished) = main.pending();
                 panels.broadcast(main, GoPanel { panels, done });
                 finished.wait(main)?;
@@ -354,11 +356,24 @@ fn finish<T: Real>(
     let verdict = verdict.map_err(wrong_shape)?;
     main.outcome().verified(verdict.holds(), verdict.max_error);
     main.outcome().fact("verified_by", serde_json::to_value(verdict.method).unwrap_or_default());
+    let row = verdict.row;
     if verdict.holds() {
+        if verdict.not_finite > 0 {
+            main.outcome().remark(&format!(
+                "{} of {} elements of the product are NaN or infinite, as the factors make them",
+                verdict.not_finite,
+                problem.m * problem.n
+            ));
+        }
         return Ok(());
     }
+    if verdict.max_error.is_infinite() {
+        return Err(RunError::Wrong(format!(
+            "the product is wrong: row {row} is finite where the factors make it NaN or infinite, or the reverse"
+        )));
+    }
     Err(RunError::Wrong(format!(
-        "the product is wrong: row {} is off by {:.2e} relative, where {:.2e} is allowed",
-        verdict.row, verdict.max_error, verdict.tolerance
+        "the product is wrong: row {row} is off by {:.2e} relative, where {:.2e} is allowed",
+        verdict.max_error, verdict.tolerance
     )))
 }

@@ -172,9 +172,7 @@ macro_rules! panels_of {
                 self.multiplied += 1;
                 let count = self.setup.group_count();
                 ctx.array().at(0).send_with(ctx, -1, Finished(rows.group));
-                if self.pe == 0 {
-                    ctx.phase("multiplying", u64::from(self.multiplied), u64::from(count));
-                }
+                ctx.progress(1);
                 if self.multiplied == count {
                     self.rest(ctx);
                 }

@@ -176,12 +176,9 @@ macro_rules! tiles_of {
                 self.is_computing = false;
                 self.multiply();
                 self.step += 1;
-                let Setup { q, .. } = self.setup;
-                if self.at == [0, 0] {
-                    ctx.phase("multiplying", u64::from(self.step), u64::from(q));
-                }
+                ctx.progress(1);
                 self.advance(ctx);
-                if let Some(go) = self.go.take_if(|_| self.step == q) {
+                if let Some(go) = self.go.take_if(|_| self.step == self.setup.q) {
                     ctx.contribute(Barrier, go.done);
                 }
             }

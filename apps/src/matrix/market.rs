@@ -8,7 +8,7 @@ mod parse;
 
 use super::dense::Matrix;
 use super::element::Element;
-use super::replacement::Replacement;
+use chares::Replacement;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};

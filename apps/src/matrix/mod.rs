@@ -8,7 +8,6 @@ mod file;
 pub mod generate;
 pub mod market;
 pub mod npy;
-mod replacement;
 
 pub use dense::{AnyMatrix, Matrix, ShapeError, bounds};
 pub use element::{Dtype, Element, UnknownDtype};

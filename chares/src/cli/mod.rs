@@ -1,6 +1,7 @@
 //! The command line that every program on chares has: `run`, `nodes`, `watch`.
 
 mod console;
+mod demo;
 mod driving;
 mod nodes;
 mod options;
@@ -47,17 +48,12 @@ impl Program {
     pub fn main(self) -> ExitCode {
         let command_started = Instant::now();
         log_to_stderr();
-        let mut arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+        let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
         match arguments.get(1).and_then(|a| a.to_str()) {
             Some("__node") => return runtime::job::node_process(self.table),
             Some("__check") => {
                 runtime::launch::answer_check();
                 return ExitCode::SUCCESS;
-            }
-            Some("demo") => {
-                if let Some(demo) = self.demo {
-                    arguments.splice(1..2, demo.iter().map(Into::into));
-                }
             }
             _ => {}
         }
@@ -107,6 +103,10 @@ fn dispatch(
             let name = name.to_string();
             run::run(program, &name, matches, line, command_started)
         }
+        Some(("demo", matches)) => {
+            let name = program.demo.map_or(program.name, |demo| demo.app);
+            run::run(program, name, matches, line, command_started)
+        }
         Some(("nodes", matches)) => nodes::nodes(program, matches, command_started),
         Some(("watch", matches)) => watch::watch(matches),
         _ => Err(Ended::new(USAGE, "a command is missing; `--help` lists them")),
@@ -124,7 +124,7 @@ fn command(program: &Program) -> Command {
             })
         }
     };
-    let mut all = Command::new(program.name)
+    let all = Command::new(program.name)
         .version(program.version)
         .about(program.about)
         .subcommand_required(true)
@@ -132,11 +132,7 @@ fn command(program: &Program) -> Command {
         .subcommand(run)
         .subcommand(nodes::command(program))
         .subcommand(watch::command());
-    if let Some(demo) = program.demo {
-        let about = format!("A first look: the same as `{} {}`", program.name, demo.join(" "));
-        all = all.subcommand(Command::new("demo").about(about));
-    }
-    all
+    all.subcommands(demo::command(program))
 }
 
 /// Warnings and errors of the runtime go to standard error; `RUST_LOG` asks for more.
@@ -160,6 +156,11 @@ pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Ended> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes one line to standard error about something that the run goes on without.
+pub(crate) fn warn(sentence: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "warning: {sentence}");
 }
 
 /// Writes one line to standard error.

@@ -5,10 +5,10 @@ use clap::{Args, ValueEnum};
 use runtime::config::ClusterConfig;
 use runtime::launch::LaunchOptions;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where and how an application runs.
+// Where and how an application runs. Documentation here would become that of the commands that have these options.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Run options")]
 pub(crate) struct RunOptions {
@@ -40,13 +40,13 @@ pub(crate) struct RunOptions {
     pub(crate) always_pup: bool,
 }
 
-/// Which nodes.
+// Which nodes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct NodesOptions {
-    /// The nodes file; without one ./nodes.toml, and if there is none, several local nodes
-    #[arg(long, value_name = "FILE", env = "METACHARE_NODES")]
+    /// The nodes file; if not given that of METACHARE_NODES, else ./nodes.toml, else several local nodes
+    #[arg(long, value_name = "FILE")]
     pub(crate) nodes: Option<PathBuf>,
-    /// Ignore ./nodes.toml and use the built-in local nodes
+    /// Use the built-in local nodes, whatever nodes files there are
     #[arg(long, conflicts_with = "nodes")]
     pub(crate) built_in_nodes: bool,
     /// Use only these nodes of the file
@@ -95,10 +95,13 @@ pub(crate) enum ColorChoice {
 
 impl NodesOptions {
     pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
-        let config = if self.built_in_nodes {
-            ClusterConfig::embedded(cores())
-        } else {
-            ClusterConfig::load(self.nodes.as_deref()).map_err(|e| Ended::new(CONFIG, e))?
+        let config = match &self.nodes {
+            None if self.built_in_nodes => ClusterConfig::embedded(cores()),
+            None => {
+                let named = std::env::var_os("METACHARE_NODES").filter(|name| !name.is_empty());
+                ClusterConfig::load(named.as_deref().map(Path::new)).map_err(|e| Ended::new(CONFIG, e))?
+            }
+            Some(path) => ClusterConfig::load(Some(path)).map_err(|e| Ended::new(CONFIG, e))?,
         };
         if self.only.is_empty() {
             return Ok(config);

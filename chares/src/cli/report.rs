@@ -41,6 +41,7 @@ pub(crate) struct Report {
     ideal_s: Option<f64>,
     efficiency: Option<f64>,
     facts: Map<String, Value>,
+    remarks: Vec<String>,
     launcher: LauncherReport,
     nodes: Vec<NodeReport>,
 }
@@ -166,6 +167,7 @@ impl Report {
             ideal_s: timeline.ideal_seconds(),
             efficiency: timeline.efficiency(),
             facts: timeline.facts.clone(),
+            remarks: timeline.remarks.clone(),
             launcher: LauncherReport { host: host_name(), traffic: moments.whole_traffic(0) },
             nodes: info
                 .nodes

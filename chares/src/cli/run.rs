@@ -3,9 +3,10 @@
 use super::driving::{self, Driven};
 use super::options::{RunOptions, SpeedSource};
 use super::report::{Report, Sources};
-use super::{Ended, NO_OUTPUT, complain, console, say, speeds};
+use super::{Ended, NO_OUTPUT, console, say, speeds, warn};
 use crate::driver::{Driver, NodeShape};
 use crate::program::{Program, RunError, Started};
+use crate::replacement::{Replacement, can_be_written};
 use crate::timeline::Timeline;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
@@ -13,14 +14,20 @@ use runtime::job::{Failure, Interrupter, Job, JobPlan};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
 use tui::{Left, WindowOptions};
 
 /// Exit code when nobody reads the output any more: that of a program which SIGPIPE ends.
 const UNHEARD: u8 = 141;
+
+/// How long the window may take to leave when its run is over.
+const LAST_PICTURE: Duration = Duration::from_secs(2);
 
 /// Runs an application from the command line; the exit code.
 pub(crate) fn run(
@@ -49,9 +56,16 @@ pub(crate) fn run(
     if let Some(report) = &options.report {
         check_writable(report)?;
     }
-    let job = Job::start(plan).map_err(|e| Ended::new(e.exit_code(), e))?;
+    let unstarted = described(&plan);
     let arguments = started.arguments.clone();
-    let mut done = drive_and_show(job, started, config, &options, command_started);
+    let mut done = match Job::start(plan) {
+        Ok(job) => drive_and_show(job, started, config, &options, command_started),
+        Err(error) => Done {
+            info: unstarted,
+            timeline: Timeline::new(command_started),
+            error: Some(Ended::new(error.exit_code(), error)),
+        },
+    };
     let sources = |error: &Option<Ended>| Sources {
         info: &done.info,
         version,
@@ -60,19 +74,38 @@ pub(crate) fn run(
         error: error.as_ref().map(|e| e.sentence.clone()),
     };
     let mut error = done.error.take();
-    let report = Report::new(sources(&error), &done.timeline);
-    if !options.quiet && done.timeline.driven.is_some() {
-        error = error.or(say(&report.table()).err());
+    // A run that failed on its way has measured nothing that a table could show.
+    if !options.quiet && (error.is_none() || done.timeline.timed().is_some()) {
+        let table = Report::new(sources(&error), &done.timeline).table();
+        error = error.or(say(&table).err());
     }
     if let Some(path) = &options.report {
         let written = write_report(path, &Report::new(sources(&error), &done.timeline));
-        error = error.or(written.err());
+        error = match (error, written) {
+            (Some(error), Err(unwritten)) => {
+                warn(&unwritten.sentence);
+                Some(error)
+            }
+            (error, written) => error.or(written.err()),
+        };
     }
     match error {
         None => Ok(0),
         // Whoever has closed the output wants to hear nothing.
         Some(error) if error.code == UNHEARD => Ok(UNHEARD),
         Some(error) => Err(error),
+    }
+}
+
+/// What is known of a run whose nodes did not start.
+fn described(plan: &JobPlan) -> RunInfo {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    RunInfo {
+        program: plan.program.name.clone(),
+        app: plan.app.clone(),
+        arguments: plan.arguments.clone(),
+        started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        ..RunInfo::default()
     }
 }
 
@@ -108,7 +141,7 @@ fn drive_and_show(
         None => (0, "finished".to_string()),
     };
     hub.publish(MonitorEvent::Ended { code, summary });
-    let shown = screen.join().unwrap_or_else(|_| Err(Ended::new(70, "the window panicked")));
+    let shown = end_show(screen, options);
     drop(socket);
     Done { info: hub.info(), timeline, error: error.or(shown.err()) }
 }
@@ -186,6 +219,19 @@ fn explain(driven: Driven, failure: Option<Failure>) -> Option<Ended> {
     }
 }
 
+/// Waits until all is shown. A window may be held up by its terminal for ever; it gets `LAST_PICTURE`.
+fn end_show(screen: JoinHandle<Result<(), Ended>>, options: &RunOptions) -> Result<(), Ended> {
+    let limit = options.shows_window().then(|| Instant::now() + LAST_PICTURE);
+    while limit.is_some() && !screen.is_finished() {
+        if limit.is_some_and(|limit| Instant::now() > limit) {
+            tui::restore_terminal();
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    screen.join().unwrap_or_else(|_| Err(Ended::new(70, "the window panicked")))
+}
+
 /// Shows a run in the window or on the console, until it ends.
 fn show(
     events: Receiver<MonitorEvent>,
@@ -203,23 +249,48 @@ fn show(
         super::options::ColorChoice::Always => true,
         super::options::ColorChoice::Never => false,
     };
-    match tui::run(events, &window) {
+    match tui::run(&events, &window) {
         Ok(Left::Ended) => return Ok(()),
         Ok(Left::Detached) => {}
         Ok(Left::Interrupted) => interrupter.interrupt(),
-        Err(error) => complain(&format!("the window cannot be shown: {error}")),
+        Ok(Left::HungUp) => {
+            interrupter.hang_up();
+            return Ok(());
+        }
+        Err(error) => warn(&format!("{error}; the run goes on without it")),
     }
     // The run goes on without the window.
     console::show(&hub.subscribe(), options)
 }
 
 fn check_writable(path: &Path) -> Result<(), Ended> {
-    let made = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    made.map(|_| ()).map_err(|e| Ended::new(NO_OUTPUT, format!("the report {path:?} cannot be written: {e}")))
+    let could = if is_stream(path) { open_stream(path).map(drop) } else { can_be_written(path) };
+    could.map_err(|e| unwritable(path, &e))
 }
 
+/// Writes the report beside `path` first: what is there is an old report or a whole new one.
 fn write_report(path: &Path, report: &Report) -> Result<(), Ended> {
-    let text = serde_json::to_string_pretty(report).map_err(|e| Ended::new(70, e))?;
-    let written = std::fs::write(path, text + "\n");
-    written.map_err(|e| Ended::new(NO_OUTPUT, format!("the report {path:?} cannot be written: {e}")))
+    let text = serde_json::to_string_pretty(report).map_err(|e| Ended::new(70, e))? + "\n";
+    let written = if is_stream(path) {
+        open_stream(path).and_then(|mut stream| stream.write_all(text.as_bytes()))
+    } else {
+        Replacement::create(path).and_then(|new| {
+            new.file().write_all(text.as_bytes())?;
+            new.commit()
+        })
+    };
+    written.map_err(|e| unwritable(path, &e))
+}
+
+/// Whether it is something like /dev/stdout, which nothing can be put in the place of.
+fn is_stream(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|old| !old.is_file() && !old.is_dir())
+}
+
+fn open_stream(path: &Path) -> std::io::Result<File> {
+    File::options().append(true).open(path)
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Ended {
+    Ended::new(NO_OUTPUT, format!("the report {} cannot be written: {error}", path.display()))
 }

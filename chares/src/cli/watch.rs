@@ -5,15 +5,17 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use runtime::monitor::socket;
 use runtime::monitor::wire::MonitorEvent;
 use std::time::{Duration, Instant};
-use tui::WindowOptions;
+use tui::{Left, WindowOptions};
 
+/// Exit code when the terminal was closed: that of a program which SIGHUP ends.
+const HUNG_UP: u8 = 129;
 /// How long `--once` gathers before it draws.
 const GATHER: Duration = Duration::from_millis(1200);
 
 pub(crate) fn command() -> Command {
     Command::new("watch")
         .about("Watch a running job; leaving does it no harm")
-        .arg(Arg::new("job").help("The job's name; not needed if only one runs"))
+        .arg(Arg::new("job").value_name("JOB").help("The job's name; not needed if only one runs"))
         .arg(Arg::new("list").long("list").action(ArgAction::SetTrue).help("List the running jobs"))
         .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
 }
@@ -39,6 +41,12 @@ pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Ended> {
         say(&tui::render_text(&gathered, 100, 30, &options))?;
         return Ok(0);
     }
-    tui::run(events, &options).map_err(|e| Ended::new(UNAVAILABLE, e))?;
-    Ok(0)
+    match tui::run(&events, &options).map_err(unshown)? {
+        Left::HungUp => Ok(HUNG_UP),
+        Left::Ended | Left::Detached | Left::Interrupted => Ok(0),
+    }
+}
+
+fn unshown(error: tui::TuiError) -> Ended {
+    Ended::new(UNAVAILABLE, format!("{error}; `--once` prints it as text"))
 }

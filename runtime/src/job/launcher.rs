@@ -236,6 +236,11 @@ impl Interrupter {
     pub fn interrupt(&self) {
         let _ = self.0.send(Order::Interrupt(130));
     }
+
+    /// Ends the run because its terminal was closed, as SIGHUP does; for a terminal that sends none.
+    pub fn hang_up(&self) {
+        let _ = self.0.send(Order::Interrupt(129));
+    }
 }
 
 /// Raises the limit of open files as far as the system permits: the usual one is a thousand, and a node needs four.

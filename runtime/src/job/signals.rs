@@ -2,6 +2,7 @@
 //! such as while inputs are read or a blocked terminal keeps the report from being written, ends the process.
 
 use super::launcher::Order;
+use crate::monitor::socket;
 use std::io::{self, Write as _};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
@@ -117,6 +118,7 @@ async fn arrival(signal: &mut Option<Signal>) {
 
 /// Ends the process, whatever its other threads wait for.
 fn exit(code: u8) -> ! {
+    socket::remove_all();
     let last_words = std::thread::Builder::new().spawn(move || {
         if let Some(restore) = BEFORE_EXIT.get() {
             restore();

@@ -1,6 +1,6 @@
 //! Where a launcher's events meet its viewers. A viewer that is too slow loses events and is told how many.
 
-use super::wire::{MonitorEvent, NodeSnapshot, RunInfo};
+use super::wire::{MonitorEvent, NodeSnapshot, Phase, RunInfo};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,11 @@ pub struct Hub {
 struct State {
     info: RunInfo,
     latest: BTreeMap<u16, NodeSnapshot>,
+    phase: Option<Phase>,
+    /// Progress of all PEs when the phase began, if snapshots say how far it is.
+    counted_from: Option<u64>,
+    /// The same now.
+    progress: u64,
     ended: Option<MonitorEvent>,
     viewers: Vec<Viewer>,
 }
@@ -54,12 +59,30 @@ impl Hub {
         let mut state = self.lock();
         match &event {
             MonitorEvent::Snapshot(snapshot) => {
-                state.latest.insert(snapshot.node, snapshot.clone());
+                let before = state.latest.insert(snapshot.node, snapshot.clone());
+                let before = before.as_ref().map_or(0, progress);
+                // Counters of a node that is wrong may do anything, but not end the launcher.
+                state.progress = state.progress.wrapping_sub(before).wrapping_add(progress(snapshot));
+            }
+            MonitorEvent::Phase(phase) => {
+                (state.phase, state.counted_from) = (Some(phase.clone()), None);
             }
             MonitorEvent::Ended { .. } => state.ended = Some(event.clone()),
             _ => {}
         }
         state.distribute(&event);
+        state.advance();
+        if state.ended.is_some() {
+            // Nothing follows: a viewer that has no room for the last event learns it from its channel's end.
+            state.viewers.clear();
+        }
+    }
+
+    /// Begins a phase of `total` units. How many are done is what snapshots say from now on of the progress of all
+    /// PEs, which was `before` when it began.
+    pub fn count(&self, name: String, total: u64, before: u64) {
+        self.publish(MonitorEvent::Phase(Phase { name, done: 0, total }));
+        self.lock().counted_from = Some(before);
     }
 
     /// A new viewer's events: first what is known, then what happens.
@@ -71,10 +94,14 @@ impl Hub {
         for snapshot in state.latest.values() {
             viewer.tell(&MonitorEvent::Snapshot(snapshot.clone()));
         }
+        if let Some(phase) = &state.phase {
+            viewer.tell(&MonitorEvent::Phase(phase.clone()));
+        }
         if let Some(ended) = &state.ended {
             viewer.tell(ended);
+        } else {
+            state.viewers.push(viewer);
         }
-        state.viewers.push(viewer);
         receiver
     }
 
@@ -83,7 +110,23 @@ impl Hub {
     }
 }
 
+/// The progress of the PEs of a node.
+fn progress(snapshot: &NodeSnapshot) -> u64 {
+    snapshot.pes.iter().fold(0, |sum: u64, pe| sum.wrapping_add(pe.progress))
+}
+
 impl State {
+    /// Tells the viewers how far a phase is, if that is counted and has changed.
+    fn advance(&mut self) {
+        let (Some(phase), Some(before)) = (&mut self.phase, self.counted_from) else { return };
+        let done = self.progress.saturating_sub(before).min(phase.total);
+        if done != phase.done {
+            phase.done = done;
+            let event = MonitorEvent::Phase(phase.clone());
+            self.distribute(&event);
+        }
+    }
+
     fn distribute(&mut self, event: &MonitorEvent) {
         self.viewers.retain_mut(|viewer| viewer.tell(event));
     }
@@ -113,7 +156,7 @@ impl Viewer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::wire::Phase;
+    use crate::monitor::wire::PeSnapshot;
 
     fn phase(done: u64) -> MonitorEvent {
         MonitorEvent::Phase(Phase { name: String::new(), done, total: 0 })
@@ -130,6 +173,33 @@ mod tests {
         let got: Vec<_> = events.try_iter().collect();
         assert!(matches!(&got[0], MonitorEvent::Run(info) if info.run_id == "r"));
         assert_eq!(got[1..], [MonitorEvent::Snapshot(snapshot(2)), phase(9)]);
+        assert_eq!(hub.subscribe().try_iter().last(), Some(phase(9)));
+    }
+
+    #[test]
+    fn progress_is_that_of_all_nodes_since_the_phase_began() {
+        let hub = Hub::new(RunInfo::default());
+        let snapshot = |node, progress: [u64; 2]| {
+            let pe = |progress| PeSnapshot { progress, ..PeSnapshot::default() };
+            let snapshot = NodeSnapshot { node, pes: progress.map(pe).into(), ..NodeSnapshot::default() };
+            MonitorEvent::Snapshot(snapshot)
+        };
+        hub.publish(snapshot(1, [5, 5]));
+        let events = hub.subscribe();
+        hub.count("multiplying".into(), 20, 13);
+        // The last three of the phase before had not been heard of yet.
+        hub.publish(snapshot(2, [3, 0]));
+        hub.publish(snapshot(1, [9, 5]));
+        hub.publish(snapshot(2, [3, 2]));
+        hub.publish(snapshot(2, [3, 2]));
+        hub.publish(snapshot(2, [u64::MAX, 2]));
+        hub.publish(MonitorEvent::Phase(Phase::default()));
+        hub.publish(snapshot(1, [12, 5]));
+        let phases = events.try_iter().filter_map(|event| match event {
+            MonitorEvent::Phase(phase) => Some(phase.done),
+            _ => None,
+        });
+        assert_eq!(phases.collect::<Vec<_>>(), [0, 4, 6, 2, 0]);
     }
 
     #[test]
@@ -142,6 +212,19 @@ mod tests {
         assert_eq!(slow.try_iter().count(), BEHIND_MAX);
         hub.publish(phase(0));
         assert_eq!(slow.try_iter().next(), Some(MonitorEvent::Dropped(10)));
+    }
+
+    #[test]
+    fn the_end_closes_every_feed_even_of_a_viewer_too_slow_to_hear_of_it() {
+        let hub = Hub::new(RunInfo::default());
+        let slow = hub.subscribe();
+        for n in 0..BEHIND_MAX as u64 + 9 {
+            hub.publish(phase(n));
+        }
+        let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
+        hub.publish(ended.clone());
+        assert_eq!(slow.iter().count(), BEHIND_MAX);
+        assert_eq!(hub.subscribe().iter().last(), Some(ended));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::io::{self, BufReader};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Viewers at a time; each costs the launcher a thread.
@@ -20,6 +20,9 @@ const VIEWERS_MAX: usize = 64;
 const BREATH: Duration = Duration::from_millis(200);
 /// A viewer that takes nothing for so long is let go.
 const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// Sockets of this process that are there now.
+static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Why a job cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -120,13 +123,22 @@ impl MonitorSocket {
                 }
             })
             .map_err(failed)?;
+        OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
         Ok(Self { path })
     }
 }
 
 impl Drop for MonitorSocket {
     fn drop(&mut self) {
+        OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|open| *open != self.path);
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes the sockets of a process that is about to end without dropping them.
+pub(crate) fn remove_all() {
+    for path in OPEN.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let _ = fs::remove_file(path);
     }
 }
 

@@ -179,6 +179,8 @@ pub struct PeSnapshot {
     pub queue_messages: u64,
     /// Bytes waiting in its queue (bulk data only; small messages count their header).
     pub queue_bytes: u64,
+    /// Units of work that its chares said they have done; the driver says how many there are, see [`Phase`].
+    pub progress: u64,
     /// Chare type and entry of the message that runs now or ran last, e.g. `Block: Shift`.
     pub entry: String,
 }

@@ -94,6 +94,15 @@ pub enum LauncherEvent {
     Snapshot(Box<NodeSnapshot>),
     /// What the application is doing.
     Phase(Phase),
+    /// The application begins work of so many units, of which its chares will say how many they have done.
+    Counted {
+        /// What it is doing.
+        name: String,
+        /// All units.
+        total: u64,
+        /// What the progress of all PEs adds up to before.
+        before: u64,
+    },
     /// The run cannot go on: who says so, and why.
     Fault(NodeId, String),
     /// A node lost its link to another.
@@ -334,6 +343,11 @@ impl Node {
     /// Tells the launcher what the application is doing.
     pub fn phase(&self, phase: Phase) {
         self.control(NodeId::LAUNCHER, Control::Phase(phase));
+    }
+
+    /// Has the progress of all PEs shown, out of `total` units; it adds up to `before` now. Only on the launcher.
+    pub fn count_progress(&self, name: String, total: u64, before: u64) {
+        self.tell_launcher(LauncherEvent::Counted { name, total, before });
     }
 
     /// Says on every node that initialisation is over; the driver hears `VariableSet` of [`INIT_OVER`] from each.

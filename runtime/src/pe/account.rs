@@ -25,6 +25,7 @@ pub struct Account {
     held: AtomicU64,
     queued: AtomicU64,
     queued_bytes: AtomicU64,
+    progress: AtomicU64,
     /// Chare type and entry method that runs or ran last, and a bit that says that there is one.
     running: AtomicU64,
 }
@@ -76,6 +77,11 @@ impl Account {
     /// Bytes of what a chare sent left for other nodes.
     pub fn left(&self, bytes: u64) {
         bump(&self.sent_bytes, bytes);
+    }
+
+    /// A chare has done so many units of what the driver counts.
+    pub fn progressed(&self, units: u64) {
+        bump(&self.progress, units);
     }
 
     /// A message has been processed; what it caused has been counted as created before.
@@ -131,6 +137,7 @@ impl Account {
             sent_bytes: read(&self.sent_bytes),
             queue_messages: read(&self.queued),
             queue_bytes: read(&self.queued_bytes),
+            progress: read(&self.progress),
             entry: if running & ANY == 0 {
                 String::new()
             } else {

@@ -289,6 +289,11 @@ impl Pe {
         self.node.fail(sentence);
     }
 
+    /// A chare has done so many units of what the driver counts.
+    pub fn progressed(&self, units: u64) {
+        self.account().progressed(units);
+    }
+
     /// A chare that lived here is gone.
     pub fn chare_left(&self) {
         self.account().chares(-1);

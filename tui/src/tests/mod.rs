@@ -56,6 +56,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
             sent_bytes: rest * 9000,
             queue_messages: u64::from(number) % 5,
             queue_bytes: 4096,
+            progress: rest,
             entry: "Block: Shift".into(),
         }
     };

@@ -61,7 +61,11 @@ fn progress(model: &Model, look: Look, width: u16) -> Line<'static> {
     };
     let name = Span::styled(format!(" {} ", phase.name), look.strong());
     if phase.total == 0 {
-        return Line::from(vec![name, Span::raw(format!(" {} done", figures::count(phase.done as f64)))]);
+        let done = match phase.done {
+            0 => String::new(),
+            done => format!(" {} done", figures::count(done as f64)),
+        };
+        return Line::from(vec![name, Span::raw(done)]);
     }
     let share = (phase.done as f64 / phase.total as f64).min(1.0);
     let text = format!(

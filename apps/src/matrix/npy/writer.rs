@@ -3,7 +3,7 @@
 use super::header::Header;
 use crate::matrix::dense::Matrix;
 use crate::matrix::element::Element;
-use crate::matrix::replacement::Replacement;
+use chares::Replacement;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Range;

@@ -56,6 +56,9 @@ impl Report {
             Some(false) => writeln!(out, "RESULT IS WRONG{error}"),
             None => writeln!(out, "result not checked"),
         };
+        for remark in &self.remarks {
+            let _ = writeln!(out, "{remark}");
+        }
         out
     }
 }

@@ -1,0 +1,67 @@
+//! What the command line says of itself.
+
+use crate::{STENCIL, inside};
+use harness::{Done, start};
+use std::path::Path;
+use std::process::Command;
+
+const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
+
+fn run(program: &str, words: &[&str]) -> Done {
+    let mut command = Command::new(program);
+    inside(Path::new("."), command.args(words));
+    start(&mut command).done()
+}
+
+/// The lines of a page between the words `Commands:` and the next empty line: names and what they are for.
+fn commands(page: &str) -> Vec<(String, String)> {
+    let lines = page.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let lines = lines.take_while(|line| !line.is_empty());
+    let pairs = lines.filter_map(|line| line.trim().split_once(' '));
+    pairs.map(|(name, about)| (name.to_string(), about.trim().to_string())).collect()
+}
+
+/// Checks a page and those of its subcommands; how many there were.
+fn check(program: &str, words: &[&str], about: Option<&str>) -> usize {
+    let page = run(program, &[words, &["--help"]].concat());
+    assert_eq!(page.code, 0, "{page:?}");
+    let first = page.stdout.lines().next().unwrap();
+    assert!(about.is_none_or(|about| about == first), "{words:?}: {about:?} is {first:?}");
+    let found = commands(&page.stdout).into_iter().filter(|(name, _)| name != "help");
+    1 + found.map(|(name, about)| check(program, &[words, &[&name]].concat(), Some(&about))).sum::<usize>()
+}
+
+#[test]
+fn every_help_page_says_what_its_command_is_for() {
+    // run, run matmul, nodes, nodes list, nodes check, nodes speed, nodes speed matmul, watch, demo
+    assert_eq!(check(METACHARE, &[], None), 10);
+    assert_eq!(check(STENCIL, &[], None), 7);
+    let page = run(METACHARE, &["run", "matmul", "--help"]).stdout;
+    assert!(page.starts_with("Multiply two matrices\n"), "{page}");
+}
+
+#[test]
+fn the_demo_can_be_changed_by_any_of_its_options() {
+    let page = run(METACHARE, &["demo", "--help"]).stdout;
+    assert!(page.starts_with("A first look: `metachare run matmul --n 10240 "), "{page}");
+    assert!(page.contains(" demo [OPTIONS]") && page.contains("[default: 10240]"), "{page}");
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = harness::local_nodes(folder.path(), &[1]);
+    let nodes = nodes.to_str().unwrap();
+    for (words, count) in [(&[][..], 3), (&["--nodes", nodes], 1)] {
+        let all = [&["demo", "--n", "64", "--speed", "equal", "--report", "run.json"], words].concat();
+        let mut command = Command::new(METACHARE);
+        // A first look does not depend on what the user has set up.
+        inside(folder.path(), command.args(all));
+        command.env("METACHARE_NODES", "/no/such/file");
+        let done = start(&mut command).done();
+        assert!(done.code == 0 && done.stdout.contains("result verified"), "{done:?}");
+        let report = std::fs::read(folder.path().join("run.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["nodes"].as_array().unwrap().len(), count, "{report}");
+        let arguments = &report["arguments"];
+        assert_eq!((&arguments["n"], &arguments["q"]), (&64.into(), &12.into()), "{report}");
+    }
+    let both = run(METACHARE, &["run", "matmul", "--built-in-nodes", "--nodes", nodes]);
+    assert_eq!(both.code, 64, "{both:?}");
+}

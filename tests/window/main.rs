@@ -1,0 +1,103 @@
+//! What a user sees of a run: the load window in a terminal, and what is left when the run is over.
+
+mod help;
+mod results;
+mod terminal;
+
+use harness::{is_alive, local_nodes, signal, start};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use terminal::InTerminal;
+
+const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
+/// A run whose terminal is closed has ended within this.
+const END: Duration = Duration::from_secs(5);
+
+/// A run with the window that goes on until it is ended.
+const LONG: [&str; 8] = ["run", "--nodes", "nodes.toml", "--steps", "10000000", "--cells", "32", "--watch"];
+
+fn inside(folder: &Path, command: &mut Command) {
+    command
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder)
+        .env("XDG_RUNTIME_DIR", folder)
+        .env_remove("METACHARE_NODES");
+}
+
+fn sockets(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder.join("metachare")).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.path().extension().is_some_and(|ending| ending == "sock")).count()
+}
+
+#[test]
+fn closing_the_terminal_ends_the_run_and_leaves_nothing() {
+    // With `setsid --ctty` the kernel sends SIGHUP; without, the window must notice by itself.
+    for words in [&[STENCIL][..], &["setsid", "--ctty", STENCIL]] {
+        let folder = tempfile::tempdir().unwrap();
+        local_nodes(folder.path(), &[1, 1]);
+        let mut command = Command::new(words[0]);
+        inside(folder.path(), command.args(&words[1..]).args(LONG));
+        let mut running = InTerminal::start(&mut command);
+        let nodes = running.nodes(2);
+        running.until("computing");
+        assert_eq!(sockets(folder.path()), 1);
+        let closed = Instant::now();
+        running.close();
+        assert_eq!(running.end(), 129, "{words:?}");
+        assert!(closed.elapsed() < END, "{words:?}: {:?}", closed.elapsed());
+        assert!(nodes.iter().all(|&node| !is_alive(node)), "{words:?}");
+        assert_eq!(sockets(folder.path()), 0, "{words:?}");
+    }
+}
+
+#[test]
+fn the_progress_bar_shows_what_all_nodes_have_done() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1, 1]);
+    let words = ["run", "--steps", "100", "--cells", "400", "--blocks", "5"];
+    for window in [true, false] {
+        let mut command = Command::new(STENCIL);
+        inside(folder.path(), command.args(words).args(window.then_some("--watch")));
+        let mut running = InTerminal::start(&mut command);
+        // 25 blocks, 100 steps.
+        running.until(if window { "2500" } else { "/2500" });
+        assert_eq!(running.end(), 0, "{}", running.seen);
+        assert!(running.seen.contains("stepping"), "{}", running.seen);
+    }
+}
+
+#[test]
+fn signals_end_a_run_with_its_window_and_leave_nothing() {
+    for (signals, codes) in [(&["TERM"][..], &[143][..]), (&["INT", "TERM"], &[130, 143])] {
+        let folder = tempfile::tempdir().unwrap();
+        local_nodes(folder.path(), &[1, 1]);
+        let mut command = Command::new(STENCIL);
+        inside(folder.path(), command.args(LONG));
+        let mut running = InTerminal::start(&mut command);
+        let nodes = running.nodes(2);
+        running.until("computing");
+        signals.iter().for_each(|name| signal(running.pid(), name));
+        let code = running.end();
+        assert!(codes.contains(&code), "{signals:?}: {code}");
+        assert!(nodes.iter().all(|&node| !is_alive(node)), "{signals:?}");
+        assert_eq!(sockets(folder.path()), 0, "{signals:?}");
+        // The alternate screen has been left before the last words.
+        let (_, after) = running.seen.rsplit_once("\x1b[?1049l").unwrap();
+        assert!(after.contains("error: "), "{signals:?}: {after}");
+    }
+}
+
+#[test]
+fn without_a_terminal_the_run_goes_on_without_the_window() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1]);
+    let mut command = Command::new("setsid");
+    let words = ["--wait", STENCIL, "run", "--steps", "5", "--cells", "16", "--watch"];
+    inside(folder.path(), command.args(words));
+    let done = start(&mut command).done();
+    assert_eq!(done.code, 0, "{done:?}");
+    let warning = "warning: the load window cannot be shown: there is no terminal";
+    assert!(done.stderr.starts_with(warning) && done.stderr.lines().count() == 1, "{done:?}");
+    assert!(done.stdout.contains("step 5: ") && !done.stdout.contains('\x1b'), "{done:?}");
+}

@@ -1,0 +1,107 @@
+//! What a run leaves behind: its table, its report and its result, also when it fails.
+
+use crate::inside;
+use apps::matrix::{Matrix, npy};
+use harness::{Done, local_nodes, start, write};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
+
+/// A product that takes longer than it may.
+const LONG: [&str; 6] = ["--n", "2000", "--kernel", "plain", "--timeout", "2"];
+
+fn matmul(folder: &Path, words: &[&str]) -> Done {
+    let mut command = Command::new(METACHARE);
+    inside(folder, command.args(["run", "matmul", "--speed", "equal"]).args(words));
+    start(&mut command).done()
+}
+
+fn report(folder: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(folder.join("run.json")).unwrap()).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    let mut names: Vec<String> = entries.map(|e| e.file_name().into_string().unwrap()).collect();
+    // Sockets and speeds are kept in a folder of their own.
+    names.retain(|name| name != "metachare");
+    names.sort();
+    names
+}
+
+#[test]
+fn a_nan_in_a_factor_is_in_the_product_and_the_run_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1, 1]);
+    let mut a = Matrix::from_vec(6, 5, (0..30).map(f64::from).collect()).unwrap();
+    let b = Matrix::from_vec(5, 4, (0..20).map(f64::from).collect()).unwrap();
+    a.values_mut()[2 * 5 + 1] = f64::NAN;
+    npy::write(folder.path().join("a.npy"), &a).unwrap();
+    npy::write(folder.path().join("b.npy"), &b).unwrap();
+    for algorithm in ["conventional", "cannon", "fox", "fox-hey-otto"] {
+        let files = ["--a", "a.npy", "--b", "b.npy", "--out", "c.npy", "--verify", "--report", "run.json"];
+        let done = matmul(folder.path(), &[&files[..], &["--q", "2", "--algorithm", algorithm]].concat());
+        assert_eq!(done.code, 0, "{algorithm}: {done:?}");
+        let sentence = "4 of 24 elements of the product are NaN or infinite, as the factors make them";
+        assert!(done.stdout.contains("result verified") && done.stdout.contains(sentence), "{done:?}");
+        assert_eq!(report(folder.path())["remarks"][0], sentence);
+        let c: Matrix<f64> = npy::read(folder.path().join("c.npy")).unwrap().into_typed().unwrap();
+        let nan: Vec<usize> = (0..24).filter(|&at| c.values()[at].is_nan()).collect();
+        assert_eq!(nan, [8, 9, 10, 11], "{algorithm}");
+    }
+}
+
+#[test]
+fn a_run_that_fails_shows_no_table_and_reports_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    local_nodes(path, &[1, 1]);
+    write(path, "gone.toml", "[[node]]\nname = \"a\"\nbinary = \"/no/such/program\"\n");
+    let cases: [(&[&str], i32, &str); 2] =
+        [(&LONG, 110, "time limit"), (&["--nodes", "gone.toml"], 69, "was not started")];
+    for (words, code, sentence) in cases {
+        write(path, "run.json", "an old report");
+        let done = matmul(path, &[words, &["--report", "run.json"]].concat());
+        assert!(done.code == code && done.last_error().contains(sentence), "{done:?}");
+        assert_eq!(done.stdout, "");
+        let report = report(path);
+        assert_eq!((&report["exit_code"], &report["app"]), (&code.into(), &"matmul".into()));
+        assert!(report["error"].as_str().unwrap().contains(sentence), "{report}");
+        assert_eq!(names(path), ["gone.toml", "nodes.toml", "run.json"]);
+    }
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_refused_before_any_node_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // A node that started would be the complaint.
+    write(path, "nodes.toml", "[[node]]\nname = \"a\"\nbinary = \"/no/such/program\"\n");
+    fs::create_dir(path.join("folder")).unwrap();
+    for option in ["--out", "--report"] {
+        for target in ["no/such/folder/file", "folder", "nodes.toml/file"] {
+            let done = matmul(path, &["--n", "16", option, target]);
+            assert!(done.code == 73 && done.last_error().contains(target), "{option}: {done:?}");
+        }
+    }
+    assert_eq!(names(path), ["folder", "nodes.toml"]);
+}
+
+#[test]
+fn a_report_that_can_no_longer_be_written_does_not_hide_why_the_run_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    local_nodes(path, &[1]);
+    fs::create_dir(path.join("into")).unwrap();
+    let mut command = Command::new(METACHARE);
+    let words = [&["run", "matmul", "--report", "into/run.json"], &LONG[..]].concat();
+    inside(path, command.args(words));
+    let running = start(&mut command);
+    let _ = running.nodes(1);
+    fs::remove_dir(path.join("into")).unwrap();
+    let done = running.done();
+    assert!(done.code == 110 && done.last_error().contains("time limit"), "{done:?}");
+    assert!(done.stderr.contains("warning: the report into/run.json cannot be written"), "{done:?}");
+}
