@@ -145,42 +145,63 @@ pub fn hops(ring: &[u32], here: usize, travelled: usize) -> Vec<usize> {
     (!was_there).then_some(1).into_iter().chain(home).collect()
 }
 
-/// Blocks that cross between nodes.
+/// Blocks that a node receives from others and sends to others, in a whole product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Crossings {
-    /// Blocks of A, which are needed all along their grid row.
-    pub a: u64,
-    /// Blocks of B, which are needed all along their grid column.
-    pub b: u64,
+pub struct Traffic {
+    /// Blocks of A received.
+    pub a_in: u64,
+    /// Blocks of A sent.
+    pub a_out: u64,
+    /// Blocks of B received.
+    pub b_in: u64,
+    /// Blocks of B sent.
+    pub b_out: u64,
 }
 
-impl Crossings {
-    /// Bytes on the wire, given the size of one block of A and one of B.
-    #[must_use]
-    pub const fn bytes(self, a_block_bytes: u64, b_block_bytes: u64) -> u64 {
-        self.a * a_block_bytes + self.b * b_block_bytes
-    }
-}
-
-/// Counts the blocks that cross between nodes in a whole product if each comes to every node that needs it once.
+/// Counts the blocks that each of `nodes` nodes receives and sends if each block travels its ring by [`hops`]:
+/// exact where a node's places in a row or column lie side by side.
 ///
-/// `owner` is the part of each place, row-major, and `node_of` names the node on which a part lives.
+/// `node` names the node of each place, row-major.
 ///
 /// # Panics
 ///
-/// If `owner` does not hold `rows * cols` entries.
+/// If `node` does not hold `rows * cols` entries, or one is not below `nodes`.
 #[must_use]
-pub fn crossings(owner: &[u32], rows: usize, cols: usize, node_of: impl Fn(u32) -> u32) -> Crossings {
-    assert_eq!(owner.len(), rows * cols, "a grid of {rows} x {cols} places needs as many owners");
-    let node: Vec<u32> = owner.iter().map(|&part| node_of(part)).collect();
-    let others = |mut line: Vec<u32>| {
-        line.sort_unstable();
-        line.dedup();
-        line.len().saturating_sub(1) as u64
+pub fn traffic(node: &[usize], rows: usize, cols: usize, nodes: usize) -> Vec<Traffic> {
+    assert_eq!(node.len(), rows * cols, "a grid of {rows} x {cols} places needs as many nodes");
+    let mut all = vec![Traffic::default(); nodes];
+    for line in node.chunks(cols.max(1)) {
+        for (node, received, sent) in along(line) {
+            all[node].a_in += received;
+            all[node].a_out += sent;
+        }
+    }
+    for j in 0..cols {
+        let line: Vec<usize> = node.iter().skip(j).step_by(cols).copied().collect();
+        for (node, received, sent) in along(&line) {
+            all[node].b_in += received;
+            all[node].b_out += sent;
+        }
+    }
+    all
+}
+
+/// The nodes of a ring, and how many blocks each receives and sends.
+fn along(ring: &[usize]) -> Vec<(usize, u64, u64)> {
+    let mut nodes: Vec<(usize, u64)> = Vec::new();
+    for &place in ring {
+        match nodes.iter_mut().find(|(node, _)| *node == place) {
+            Some((_, places)) => *places += 1,
+            None => nodes.push((place, 1)),
+        }
+    }
+    let all = ring.len() as u64;
+    let sent = |at: usize| {
+        // A block moves to lower places; the last of its nodes is the one after that which it began with.
+        let (_, from_before) = nodes[(at + nodes.len() - 1) % nodes.len()];
+        if nodes.len() > 1 { all - from_before } else { 0 }
     };
-    let a = (0..rows).map(|i| others(node[i * cols..(i + 1) * cols].to_vec()) * cols as u64).sum();
-    let b = (0..cols).map(|j| others((0..rows).map(|i| node[i * cols + j]).collect()) * rows as u64).sum();
-    Crossings { a, b }
+    nodes.iter().enumerate().map(|(at, &(node, places))| (node, all - places, sent(at))).collect()
 }
 
 #[cfg(test)]
@@ -195,6 +216,12 @@ mod tests {
         speeds.iter().map(|&speed| vec![speed]).collect()
     }
 
+    /// Blocks that cross the wire.
+    fn crossing(owner: &[u32], side: usize) -> u64 {
+        let node: Vec<usize> = owner.iter().map(|&pe| pe as usize).collect();
+        traffic(&node, side, side, 6).iter().map(|t| t.a_in + t.b_in).sum()
+    }
+
     fn strips(rows: u32, cols: u32, speeds: &[f64]) -> Vec<u32> {
         let bounds = weighted_bounds(u64::from(rows * cols), speeds).unwrap();
         (0..u64::from(rows * cols)).map(|p| crate::placement::owner(&bounds, p).unwrap() as u32).collect()
@@ -202,10 +229,7 @@ mod tests {
 
     #[test]
     fn rectangles_cross_less_than_strips_and_far_less_than_dealt_out_ones() {
-        let total = |owner: &[u32]| {
-            let crossings = crossings(owner, 16, 16, |part| part);
-            crossings.a + crossings.b
-        };
+        let total = |owner: &[u32]| crossing(owner, 16);
         let areas = total(&rectangles(16, 16, &one_each(&UNLIKE)).unwrap());
         let strips = total(&strips(16, 16, &UNLIKE));
         let dealt: Vec<u32> = (0..256).map(|index| index % 3).collect();
@@ -217,17 +241,18 @@ mod tests {
 
     #[test]
     fn like_nodes_get_like_squares() {
-        let owner = rectangles(4, 4, &one_each(&[1.0; 4])).unwrap();
+        let owner: [u32; 16] = rectangles(4, 4, &one_each(&[1.0; 4])).unwrap().try_into().unwrap();
         assert_eq!(owner, [0, 0, 2, 2, 0, 0, 2, 2, 1, 1, 3, 3, 1, 1, 3, 3]);
-        assert_eq!(crossings(&owner, 4, 4, |part| part), Crossings { a: 16, b: 16 });
-        assert_eq!(crossings(&owner, 4, 4, |_| 0).bytes(100, 10), 0);
+        let each = Traffic { a_in: 4, a_out: 4, b_in: 4, b_out: 4 };
+        assert_eq!(traffic(&owner.map(|pe| pe as usize), 4, 4, 4), [each; 4]);
+        assert_eq!(traffic(&[0; 16], 4, 4, 1), [Traffic::default()]);
     }
 
     #[test]
     fn a_single_place_and_an_empty_grid_ship_nothing() {
         assert_eq!(rectangles(1, 1, &one_each(&UNLIKE)).unwrap(), [0]);
         assert_eq!(rectangles(0, 5, &one_each(&UNLIKE)).unwrap(), Vec::<u32>::new());
-        assert_eq!(crossings(&[0], 1, 1, |part| part), Crossings::default());
+        assert_eq!(traffic(&[0], 1, 1, 1), [Traffic::default()]);
         assert_eq!(hops(&[0], 0, 0), Vec::<usize>::new());
     }
 
@@ -253,29 +278,35 @@ mod tests {
     }
 
     #[test]
-    fn hops_cross_no_more_than_the_blocks_needed() {
+    fn hops_send_and_receive_what_traffic_counts() {
         let owner = rectangles(16, 16, &one_each(&UNLIKE)).unwrap();
-        let needed = crossings(&owner, 16, 16, |part| part);
-        let count = |ring: &[u32], start: usize| {
-            let (mut crossed, mut under_way) = (0, vec![(start, 0)]);
-            while let Some((here, travelled)) = under_way.pop() {
-                for distance in hops(ring, here, travelled) {
-                    let there = (here + 32 - distance) % 16;
-                    crossed += u64::from(ring[there] != ring[here]);
-                    under_way.push((there, travelled + distance));
+        let node: Vec<usize> = owner.iter().map(|&pe| pe as usize).collect();
+        let mut counted = [Traffic::default(); 3];
+        let mut tour = |ring: &[u32], is_a: bool| {
+            for start in 0..16 {
+                let mut under_way = vec![(start, 0)];
+                while let Some((here, travelled)) = under_way.pop() {
+                    for distance in hops(ring, here, travelled) {
+                        let there = (here + 32 - distance) % 16;
+                        under_way.push((there, travelled + distance));
+                        let (from, to) = (ring[here] as usize, ring[there] as usize);
+                        let crosses = u64::from(from != to);
+                        if is_a {
+                            counted[from].a_out += crosses;
+                            counted[to].a_in += crosses;
+                        } else {
+                            counted[from].b_out += crosses;
+                            counted[to].b_in += crosses;
+                        }
+                    }
                 }
             }
-            crossed
         };
-        let row = |i: usize| owner[i * 16..][..16].to_vec();
-        let column = |j: usize| (0..16).map(|i| owner[i * 16 + j]).collect::<Vec<_>>();
-        let a: u64 =
-            (0..16).flat_map(|i| (0..16).map(move |start| (i, start))).map(|(i, s)| count(&row(i), s)).sum();
-        let b: u64 = (0..16)
-            .flat_map(|j| (0..16).map(move |start| (j, start)))
-            .map(|(j, s)| count(&column(j), s))
-            .sum();
-        assert_eq!((a, b), (needed.a, needed.b));
+        for at in 0..16 {
+            tour(&owner[at * 16..][..16], true);
+            tour(&(0..16).map(|i| owner[i * 16 + at]).collect::<Vec<_>>(), false);
+        }
+        assert_eq!(traffic(&node, 16, 16, 3), counted);
     }
 
     proptest! {
@@ -335,10 +366,7 @@ mod tests {
             side in 6u32..30,
             speeds in prop::collection::vec(0.2f64..1.0, 2..6),
         ) {
-            let total = |owner: &[u32]| {
-                let crossings = crossings(owner, side as usize, side as usize, |part| part);
-                crossings.a + crossings.b
-            };
+            let total = |owner: &[u32]| crossing(owner, side as usize);
             let areas = total(&rectangles(side, side, &one_each(&speeds)).unwrap());
             // A step in a boundary may cost a line of blocks for each node.
             let steps = u64::from(2 * side) * speeds.len() as u64;

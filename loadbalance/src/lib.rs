@@ -4,6 +4,7 @@
 //!    measured speeds ──┐                       ┌── data_partition ─► how many rows each part gets
 //!    memory limits ────┼──► this crate (pure) ─┼── placement ──────► which part owns element i
 //!    grid of blocks ───┤                       ├── grid ───────────► blocks to parts, what crosses the wire
+//!    seconds predicted ┤                       ├── overhead ───────► shares that leave time for messages
 //!    seconds, rates ───┘                       └── efficiency ─────► the figures of the report
 //! ```
 //!
@@ -39,6 +40,7 @@
 
 pub mod efficiency;
 pub mod grid;
+pub mod overhead;
 pub mod partition;
 pub mod placement;
 

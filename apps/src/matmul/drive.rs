@@ -20,6 +20,7 @@ const GROUPS: usize = 48;
 
 /// Runs a product as the command line asks.
 pub(super) fn drive(main: &mut Driver, matmul: Matmul) -> Result<(), RunError> {
+    super::traffic::plan(main, &matmul)?;
     super::memory::check(main, &matmul)?;
     main.phase("reading the factors", 0, 0);
     match factors(&matmul)? {

@@ -10,16 +10,22 @@ mod memory;
 pub mod panel;
 pub mod problem;
 pub mod tile;
+mod traffic;
 
 pub use arguments::{Algorithm, Matmul};
 
 use crate::kernels::gemm::{Kernel, gemm};
-use crate::matrix::{Dtype, generate};
+use crate::matrix::Dtype;
 use chares::{App, KernelCall, Program};
+use problem::{generated, zeros};
 
 /// Sides of the blocks by which a PE's speed is measured: as large as the work's blocks, but not so large
 /// that one product takes longer than some tens of milliseconds on a slow PE.
 const KERNEL_SIDE_MAX: usize = 1280;
+/// Bytes of the blocks by which a speed is measured: more than the caches hold.
+const OPERAND_BYTES: usize = 48 << 20;
+/// So many sets of blocks make even small ones unlike those that stay in the nearest cache.
+const SETS_MAX: usize = 64;
 /// The same for the plain loops, which are twenty times as slow.
 const PLAIN_SIDE_MAX: usize = 512;
 
@@ -56,15 +62,21 @@ fn kernel_of<T: problem::Real>(matmul: &Matmul) -> KernelCall {
     let kernel = matmul.kernel();
     let most = if kernel == Kernel::Plain { PLAIN_SIDE_MAX } else { KERNEL_SIDE_MAX };
     let [m, k, n] = matmul.typical_block().map(|side| side.clamp(1, most));
-    let a = generate::block::<T>(1, 0..m, 0..k);
-    let b = generate::block::<T>(2, 0..k, 0..n);
-    let mut c = vec![T::zeroed(); m * n];
+    // Each product of a run meets other blocks, so blocks that stay in the caches would promise too much.
+    let block_bytes = (m * k + k * n + m * n) * size_of::<T>();
+    let sets = (OPERAND_BYTES / block_bytes).clamp(1, SETS_MAX);
+    let mut operands: Vec<_> = (0..sets as u64)
+        .map(|set| (generated(2 * set, 0..m, 0..k), generated(2 * set + 1, 0..k, 0..n), zeros::<T>(m * n)))
+        .collect();
     let work = 2.0 * m as f64 * k as f64 * n as f64;
     // Tiny blocks are repeated, so that reading the clock is not what is measured.
     let repeats = (1 << 22) / (m * k * n) + 1;
+    let mut next = 0;
     Box::new(move || {
         for _ in 0..repeats {
-            gemm(kernel, m, k, n, &a, &b, &mut c);
+            let (a, b, c) = &mut operands[next];
+            gemm(kernel, m, k, n, a, b, c.as_mut_slice());
+            next = (next + 1) % sets;
         }
         work * repeats as f64
     })

@@ -3,9 +3,12 @@
 use nix::unistd::{SysconfVar, sysconf};
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where control groups of version 2 are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
+/// How long an answer about the host is believed.
+const FRESH_NS: u64 = 5_000_000_000;
 
 /// Resident memory of this process; 0 where the system does not tell.
 pub(super) fn resident_bytes() -> u64 {
@@ -15,6 +18,24 @@ pub(super) fn resident_bytes() -> u64 {
     let page_bytes =
         sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| u64::try_from(bytes).ok());
     pages.unwrap_or(0_u64).saturating_mul(page_bytes.unwrap_or(0))
+}
+
+/// What the host would still give, read seldom: snapshots are many, and the answer is in half a dozen files.
+#[derive(Debug, Default)]
+pub(super) struct HostMemory {
+    bytes: AtomicU64,
+    fresh_until_ns: AtomicU64,
+}
+
+impl HostMemory {
+    /// See [`available_bytes`]; as it was at most some seconds before `now_ns`.
+    pub(super) fn available_bytes(&self, now_ns: u64) -> u64 {
+        if now_ns >= self.fresh_until_ns.load(Ordering::Relaxed) {
+            self.fresh_until_ns.store(now_ns.saturating_add(FRESH_NS), Ordering::Relaxed);
+            self.bytes.store(available_bytes(), Ordering::Relaxed);
+        }
+        self.bytes.load(Ordering::Relaxed)
+    }
 }
 
 /// What processes of this host can still take without swapping, within the limits of the control groups that

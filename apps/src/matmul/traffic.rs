@@ -1,0 +1,164 @@
+//! Shares of a product that leave the nodes time for the blocks that come and go.
+//!
+//! A node without a spare core pays for its messages with the time of its PEs, and a slow one pays more for each
+//! byte. By speed alone its share would be too big: see [`loadbalance::overhead`].
+
+use super::arguments::{Algorithm, Matmul};
+use chares::loadbalance::{PartitionError, grid, overhead, placement};
+use chares::{Cx, Driver, NodeShape, RunError};
+
+/// Processor time that a byte costs its sender, and its receiver, between hosts: measured at 1.5 to 2.5 ns over a
+/// link of 1 Gbit/s in frames of 1,500 bytes, encryption included.
+const SECONDS_PER_BYTE: f64 = 2.0e-9;
+/// The same inside one host, where datagrams may be long.
+const SECONDS_PER_BYTE_INSIDE: f64 = 0.5e-9;
+
+/// Makes the shares such that all nodes end together, as far as that can be told beforehand. Without measured speeds
+/// they stay in proportion to the speeds that are given.
+///
+/// # Errors
+/// If the work cannot be divided by the speeds at all.
+pub(super) fn plan(main: &mut Driver, matmul: &Matmul) -> Result<(), RunError> {
+    let (rates, speeds) = (main.rates(), main.speeds());
+    if matmul.algorithm == Algorithm::Conventional || rates.len() != speeds.len() {
+        return Ok(());
+    }
+    let wire = Wire::of(main.nodes());
+    let weights = overhead::balanced(&speeds, |weights| seconds(matmul, &wire, &rates, weights));
+    let weights =
+        weights.map_err(|e| RunError::Failed(format!("the work cannot be divided by speed: {e}")))?;
+    if weights != speeds {
+        main.plan_with(weights);
+    }
+    Ok(())
+}
+
+/// The node of each PE, and what a byte costs there.
+struct Wire {
+    nodes: Vec<std::ops::Range<u32>>,
+    seconds_per_byte: Vec<f64>,
+}
+
+impl Wire {
+    fn of(nodes: &[NodeShape]) -> Self {
+        let cost = |node: &NodeShape| {
+            let is_inside = nodes.iter().all(|other| other.host == node.host);
+            if is_inside { SECONDS_PER_BYTE_INSIDE } else { SECONDS_PER_BYTE }
+        };
+        Self {
+            nodes: nodes.iter().map(|node| node.pes.clone()).collect(),
+            seconds_per_byte: nodes.iter().map(cost).collect(),
+        }
+    }
+}
+
+/// How long each PE will take if the work is divided by these weights.
+fn seconds(matmul: &Matmul, wire: &Wire, rates: &[f64], weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
+    let (m, k, n) = matmul.sides();
+    let (shares, bytes) = match matmul.algorithm {
+        Algorithm::Cannon | Algorithm::FoxHeyOtto => tiles(matmul, wire, weights)?,
+        Algorithm::Fox | Algorithm::Conventional => panels(matmul, wire, weights)?,
+    };
+    let work = 2.0 * m as f64 * k as f64 * n as f64;
+    // A byte takes a slow processor as much longer as a product does.
+    let fastest = rates.iter().copied().fold(0.0, f64::max);
+    let mut seconds = Vec::with_capacity(rates.len());
+    for (pes, (bytes, cost)) in wire.nodes.iter().zip(bytes.iter().zip(&wire.seconds_per_byte)) {
+        let on_wire = bytes * cost * fastest / f64::from(pes.end - pes.start);
+        seconds.extend(pes.clone().map(|pe| (work * shares[pe as usize] + on_wire) / rates[pe as usize]));
+    }
+    Ok(seconds)
+}
+
+fn number_bytes(matmul: &Matmul) -> f64 {
+    matmul.dtype_or_default().size_bytes() as f64
+}
+
+/// The share of each PE, and the bytes that each node receives and sends, of a product in tiles.
+fn tiles(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Vec<f64>), PartitionError> {
+    let q = matmul.q;
+    let of_nodes: Vec<Vec<f64>> =
+        wire.nodes.iter().map(|pes| pes.clone().map(|pe| weights[pe as usize]).collect()).collect();
+    let owners = grid::rectangles(q, q, &of_nodes)?;
+    let mut shares = vec![0.0; weights.len()];
+    owners.iter().for_each(|&pe| shares[pe as usize] += 1.0 / owners.len() as f64);
+    let node_of = |pe: u32| wire.nodes.iter().position(|pes| pes.contains(&pe)).unwrap_or(0);
+    let nodes: Vec<usize> = owners.iter().map(|&pe| node_of(pe)).collect();
+    let (m, k, n) = matmul.sides();
+    let blocks = f64::from(q) * f64::from(q);
+    let (a_bytes, b_bytes) = ((m * k) as f64 / blocks, (k * n) as f64 / blocks);
+    let traffic = grid::traffic(&nodes, q as usize, q as usize, wire.nodes.len());
+    let bytes = traffic.iter().map(|t| {
+        let (a, b) = ((t.a_in + t.a_out) as f64, (t.b_in + t.b_out) as f64);
+        number_bytes(matmul) * (a * a_bytes + b * b_bytes)
+    });
+    Ok((shares, bytes.collect()))
+}
+
+/// The same for panels: each node gets all of A but its own part, and sends its own part to all others.
+fn panels(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Vec<f64>), PartitionError> {
+    let (m, k, n) = matmul.sides();
+    let bounds = placement::weighted_bounds(n as u64, weights)?;
+    let shares: Vec<f64> = bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / n.max(1) as f64).collect();
+    let others = wire.nodes.len().saturating_sub(1) as f64;
+    let all = number_bytes(matmul) * m as f64 * k as f64;
+    let bytes = wire.nodes.iter().map(|pes| {
+        let own: f64 = pes.clone().map(|pe| shares[pe as usize]).sum();
+        all * ((1.0 - own) + own * others)
+    });
+    Ok((shares.clone(), bytes.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        matmul: Matmul,
+    }
+
+    const RATES: [f64; 3] = [200e9, 110e9, 50e9];
+
+    fn wire(hosts: [&str; 3]) -> Wire {
+        let shape = |(pe, host): (u32, &str)| NodeShape {
+            host: host.into(),
+            pes: pe..pe + 1,
+            ..NodeShape::default()
+        };
+        Wire::of(&(0..).zip(hosts).map(shape).collect::<Vec<_>>())
+    }
+
+    fn share_of_slowest(algorithm: &str, n: &str, wire: &Wire) -> f64 {
+        let matmul = Line::parse_from(["x", "--algorithm", algorithm, "--n", n, "--q", "32"]).matmul;
+        let speeds = RATES.map(|rate| rate / RATES[0]);
+        let seconds_of = |weights: &[f64]| seconds(&matmul, wire, &RATES, weights);
+        let weights = overhead::balanced(&speeds, seconds_of).unwrap();
+        let longest = |weights: &[f64]| seconds_of(weights).unwrap().into_iter().fold(0.0, f64::max);
+        assert!(longest(&weights) <= longest(&speeds));
+        weights[2] / weights.iter().sum::<f64>()
+    }
+
+    #[test]
+    fn a_slow_node_gets_less_than_its_speed_says_and_the_less_the_smaller_the_product() {
+        let by_speed = RATES[2] / RATES.iter().sum::<f64>();
+        let apart = wire(["a", "b", "c"]);
+        for algorithm in ["cannon", "fox-hey-otto", "fox"] {
+            let (small, big) =
+                (share_of_slowest(algorithm, "4000", &apart), share_of_slowest(algorithm, "30000", &apart));
+            assert!(small < big && big < by_speed, "{algorithm}: {small} {big} {by_speed}");
+            let inside = share_of_slowest(algorithm, "4000", &wire(["a"; 3]));
+            assert!(small < inside && inside < by_speed, "{algorithm}: {small} {inside} {by_speed}");
+        }
+    }
+
+    #[test]
+    fn one_node_ships_nothing() {
+        let matmul = Line::parse_from(["x", "--n", "1000"]).matmul;
+        let alone = Wire::of(&[NodeShape { pes: 0..2, ..NodeShape::default() }]);
+        let seconds = seconds(&matmul, &alone, &[1e9, 1e9], &[1.0, 1.0]).unwrap();
+        assert_eq!(seconds, [1.0, 1.0]);
+    }
+}
