@@ -4,8 +4,9 @@ use super::{CONFIG, Ended};
 use clap::{Args, ValueEnum};
 use runtime::config::ClusterConfig;
 use runtime::launch::LaunchOptions;
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 // Where and how an application runs. Documentation here would become that of the commands that have these options.
@@ -95,18 +96,21 @@ pub(crate) enum ColorChoice {
 
 impl NodesOptions {
     pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
-        let config = match &self.nodes {
-            None if self.built_in_nodes => ClusterConfig::embedded(cores()),
-            None => {
-                let named = std::env::var_os("METACHARE_NODES").filter(|name| !name.is_empty());
-                ClusterConfig::load(named.as_deref().map(Path::new)).map_err(|e| Ended::new(CONFIG, e))?
-            }
-            Some(path) => ClusterConfig::load(Some(path)).map_err(|e| Ended::new(CONFIG, e))?,
+        let config = if self.built_in_nodes {
+            ClusterConfig::embedded(cores())
+        } else {
+            ClusterConfig::load(self.file(std::env::var_os("METACHARE_NODES")).as_deref())
+                .map_err(|e| Ended::new(CONFIG, e))?
         };
         if self.only.is_empty() {
             return Ok(config);
         }
         config.select(&self.only).map_err(|e| Ended::new(CONFIG, e))
+    }
+
+    /// The nodes file that was named, on the command line or by the environment, where an empty name is none.
+    fn file(&self, environment: Option<OsString>) -> Option<PathBuf> {
+        self.nodes.clone().or(environment.filter(|name| !name.is_empty()).map(PathBuf::from))
     }
 
     /// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
@@ -141,4 +145,25 @@ fn seconds(option: &str, value: f64) -> Result<Duration, Ended> {
 
 fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(nodes: Option<&str>) -> NodesOptions {
+        let nodes = nodes.map(PathBuf::from);
+        NodesOptions { nodes, built_in_nodes: false, only: Vec::new(), start_timeout: 30.0 }
+    }
+
+    #[test]
+    fn the_command_line_names_the_nodes_file_before_the_environment_and_an_empty_name_is_none() {
+        let file = |named: Option<&str>, environment: Option<&str>| {
+            options(named).file(environment.map(OsString::from)).map(|path| path.display().to_string())
+        };
+        assert_eq!(file(None, None), None);
+        assert_eq!(file(None, Some("")), None);
+        assert_eq!(file(None, Some("b")).as_deref(), Some("b"));
+        assert_eq!(file(Some("a"), Some("b")).as_deref(), Some("a"));
+    }
 }

@@ -192,6 +192,7 @@ impl ClusterConfig {
             "name", "host", "launch", "PEs", "speed", "cpu share", "memory", "binary"
         );
         for node in &self.nodes {
+            let automatic = if node.launch == LaunchMethod::Local { "this one" } else { "staged" };
             let or = |text: Option<String>, otherwise: &str| text.unwrap_or_else(|| otherwise.into());
             let _ = writeln!(
                 out,
@@ -203,7 +204,7 @@ impl ClusterConfig {
                 or(node.speed.map(|s| s.to_string()), "-"),
                 or(node.cpu_share.map(|s| s.to_string()), "1"),
                 or(node.memory_bytes.map(|m| format!("{} MiB", m >> 20)), "-"),
-                or(node.binary.as_ref().map(|b| b.display().to_string()), "staged"),
+                or(node.binary.as_ref().map(|b| b.display().to_string()), automatic),
                 or(node.address.map(|a| a.to_string()), "automatic"),
             );
         }
