@@ -3,7 +3,7 @@
 use super::hex;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::SocketAddr;
 
 /// First words of the line that a node answers with.
 pub(super) const READY: &str = "metachare-node-ready 1 ";
@@ -121,32 +121,6 @@ pub fn watch_lifeline(on_lost: impl FnOnce() + Send + 'static) {
         tracing::error!("no thread for the lifeline");
         std::process::exit(70);
     }
-}
-
-/// The address to listen on: the configured one; loopback if all nodes are on this machine; else the one
-/// that ssh arrived at.
-#[must_use]
-pub fn listen_ip(configured: Option<IpAddr>, is_all_local: bool) -> IpAddr {
-    if let Some(ip) = configured {
-        return ip;
-    }
-    if is_all_local {
-        return IpAddr::V4(Ipv4Addr::LOCALHOST);
-    }
-    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
-    let server = connection.split_whitespace().nth(2).and_then(|ip| ip.parse().ok());
-    server.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
-}
-
-/// The address of this machine that packets to `host` leave from.
-#[must_use]
-pub fn local_ip_toward(host: &str) -> Option<IpAddr> {
-    let remote = (host, 9).to_socket_addrs().ok()?.next()?;
-    let any: SocketAddr = if remote.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-    let socket = UdpSocket::bind(any).ok()?;
-    // Connecting a UDP socket only looks up the route; nothing is sent.
-    socket.connect(remote).ok()?;
-    Some(socket.local_addr().ok()?.ip())
 }
 
 fn memory_bytes() -> u64 {

@@ -1,7 +1,8 @@
 //! The answer to `nodes check`: what the program says of its host, and a tiny UDP echo. Is the path between two
 //! hosts open for datagrams?
 
-use super::bootstrap::{Ready, announce_ready, listen_ip};
+use super::bootstrap::{Ready, announce_ready};
+use super::reach::listen_ip;
 use std::io::BufRead as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -19,7 +20,10 @@ pub fn answer_check() {
     let mut words = line.split_whitespace();
     let token = words.next().unwrap_or_default().as_bytes();
     let wanted: Option<IpAddr> = words.next().and_then(|ip| ip.parse().ok());
-    let ip = listen_ip(wanted, false);
+    let ip = match listen_ip(wanted) {
+        Ok(ip) => ip,
+        Err(error) => return eprintln!("{error}"),
+    };
     let socket = match UdpSocket::bind((ip, 0)) {
         Ok(socket) => socket,
         Err(error) => return eprintln!("cannot listen on {ip}: {error}"),

@@ -3,6 +3,7 @@
 use super::bootstrap::Ready;
 use super::child::{Group, Lines, Tail, pass_errors_on, pass_on};
 use super::diagnose::{self, Diagnosis, Step};
+use super::reach;
 use super::ssh;
 use super::stage::{self, Build};
 use crate::config::{LaunchMethod, NodeConfig};
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,27 +138,43 @@ impl Starting {
     }
 }
 
-/// Starts all nodes, several at a time, and waits for their answers. `blob` is what each is told first.
-/// If one fails the others are ended.
+/// Starts all nodes, several at a time, and waits for their answers: first those of other hosts, then those of
+/// this machine. If one fails the others are ended. `first_words` is what each is told first, given the address of
+/// this machine for it to listen on if it runs here.
 ///
 /// # Errors
 /// Which node failed where, and how to mend it.
 pub async fn launch_all(
     nodes: &[(NodeId, NodeConfig)],
-    blob: impl Fn(NodeId) -> Vec<u8>,
+    mut first_words: impl FnMut(NodeId, Option<IpAddr>) -> Option<Vec<u8>>,
     output: UnboundedSender<OutputLine>,
     options: &LaunchOptions,
 ) -> Result<Vec<LaunchedNode>, LaunchError> {
     let needs_ssh = nodes.iter().any(|(_, node)| node.launch == LaunchMethod::Ssh);
     let starting = Starting::new(options, output, needs_ssh);
-    let mut attempts = JoinSet::new();
-    for (id, config) in nodes {
-        let (id, config, starting, blob) = (*id, config.clone(), starting.clone(), blob(*id));
-        let length = u32::try_from(blob.len()).unwrap_or(u32::MAX).to_le_bytes();
-        let words = [&length[..], &blob].concat();
-        attempts.spawn(async move { launch(id, &config, "__node", &words, &starting).await });
-    }
     let mut started: Vec<LaunchedNode> = Vec::new();
+    for method in [LaunchMethod::Ssh, LaunchMethod::Local] {
+        let is_local = method == LaunchMethod::Local;
+        let ip = is_local.then(|| reach::local_listen_ip(started.iter().map(|n| n.ready.addr.ip())));
+        let mut attempts = JoinSet::new();
+        for (id, config) in nodes.iter().filter(|(_, config)| config.launch == method) {
+            let blob = first_words(*id, ip).unwrap_or_default();
+            let length = u32::try_from(blob.len()).unwrap_or(u32::MAX).to_le_bytes();
+            let words = [&length[..], &blob].concat();
+            let (id, config, starting) = (*id, config.clone(), starting.clone());
+            attempts.spawn(async move { launch(id, &config, "__node", &words, &starting).await });
+        }
+        started = gather(attempts, started).await?;
+    }
+    started.sort_by_key(|node| node.node);
+    Ok(started)
+}
+
+/// Waits for all attempts, and ends what has `started` if one fails.
+async fn gather(
+    mut attempts: JoinSet<Result<LaunchedNode, LaunchError>>,
+    mut started: Vec<LaunchedNode>,
+) -> Result<Vec<LaunchedNode>, LaunchError> {
     while let Some(attempt) = attempts.join_next().await {
         match attempt {
             Ok(Ok(node)) => started.push(node),
@@ -171,7 +189,6 @@ pub async fn launch_all(
             Err(error) => tracing::error!("a start was lost: {error}"),
         }
     }
-    started.sort_by_key(|node| node.node);
     Ok(started)
 }
 

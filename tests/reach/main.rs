@@ -1,0 +1,109 @@
+//! How nodes are named, reached and checked, with a program in ssh's place: what it cannot do without a second
+//! machine is tested with `hosts`.
+
+use harness::{Done, Running, nodes_at, start, wait_for, write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Plays ssh: each host has a home of its own, and its shell sees the connection that a real one would. Host names
+/// mean nothing to the resolver of this machine, like an alias of ~/.ssh/config.
+const SSH: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+while [ "$1" != -- ]; do shift; done
+export HOME="$here/home-$2" SSH_CONNECTION='127.0.0.1 4242 127.0.0.1 22'
+unset XDG_CACHE_HOME
+mkdir -p "$HOME"
+exec sh -c "$3"
+"#;
+
+/// A folder with the program, whose path is this test's own, and the ssh.
+struct Bed {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Bed {
+    fn new(program: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join(Path::new(program).file_name().unwrap());
+        std::fs::copy(program, &copy).unwrap();
+        let ssh = write(folder.path(), "ssh", SSH);
+        std::fs::set_permissions(ssh, std::fs::Permissions::from_mode(0o700)).unwrap();
+        Self { folder, program: copy }
+    }
+
+    fn stencil() -> Self {
+        Self::new(env!("CARGO_BIN_EXE_stencil2d"))
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        write(self.folder.path(), name, text)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let folder = self.folder.path();
+        let mut command = Command::new(&self.program);
+        command.args(words).current_dir(folder).env_remove("METACHARE_NODES").env_remove("SSH_CONNECTION");
+        command.env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
+        command.env("METACHARE_SSH", folder.join("ssh"));
+        command
+    }
+
+    fn start(&self, words: &[&str]) -> Running {
+        start(&mut self.command(words))
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        self.start(words).done()
+    }
+}
+
+/// Addresses of the UDP sockets of a process, by their inodes.
+fn udp_addresses(pid: i32) -> Vec<String> {
+    let folder = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let links = folder.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+    let links: Vec<String> = links.map(|link| link.to_string_lossy().into_owned()).collect();
+    let tables = ["udp", "udp6"].map(|name| std::fs::read_to_string(format!("/proc/{pid}/net/{name}")));
+    let mut found = Vec::new();
+    for line in tables.iter().flatten().flat_map(|table| table.lines().skip(1)) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if links.contains(&format!("socket:[{}]", words[9])) {
+            found.push(words[1].split_once(':').unwrap().0.to_string());
+        }
+    }
+    found
+}
+
+const ALIAS: &str =
+    "[[node]]\nname = \"there\"\nhost = \"an-alias-of-ssh\"\npes = 1\n[[node]]\nname = \"here\"\npes = 1\n";
+
+#[test]
+fn nodes_behind_an_alias_and_on_this_machine_reach_each_other_and_listen_on_no_other_address() {
+    const LOOPBACK: &str = "0100007F";
+    let bed = Bed::stencil();
+    bed.write("nodes.toml", ALIAS);
+    let running = bed.start(&["run", "--steps", "10000000", "--cells", "24", "--quiet"]);
+    let part = bed.folder.path().to_string_lossy().into_owned();
+    let nodes = wait_for("two nodes", || <[i32; 2]>::try_from(nodes_at(&part)).ok());
+    for pid in [running.pid(), nodes[0], nodes[1]] {
+        let addresses = wait_for("its port", || Some(udp_addresses(pid)).filter(|found| !found.is_empty()));
+        assert_eq!(addresses, [LOOPBACK], "of process {pid} of {} and {nodes:?}", running.pid());
+    }
+    harness::signal(running.pid(), "INT");
+    assert_eq!(running.done().code, 130);
+    let done = bed.run(&["run", "--steps", "30", "--quiet"]);
+    assert_eq!(done.code, 0, "{done:?}");
+}
+
+#[test]
+fn a_node_that_cannot_know_its_address_asks_for_one() {
+    let bed = Bed::stencil();
+    bed.write("ssh", &SSH.replace("SSH_CONNECTION='127.0.0.1 4242 127.0.0.1 22'", "SSH_CONNECTION="));
+    bed.write("nodes.toml", ALIAS);
+    let done = bed.run(&["run", "--steps", "3"]);
+    assert!(done.code == 69 && done.last_error().contains("set `address` of this node"), "{done:?}");
+    bed.write("nodes.toml", &ALIAS.replacen("pes", "address = \"127.0.0.1\"\npes", 1));
+    let done = bed.run(&["run", "--steps", "3", "--quiet"]);
+    assert_eq!(done.code, 0, "{done:?}");
+}
