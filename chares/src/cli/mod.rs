@@ -1,6 +1,7 @@
 //! The command line that every program on chares has: `run`, `nodes`, `watch`.
 
 mod console;
+mod copies;
 mod demo;
 mod driving;
 mod nodes;

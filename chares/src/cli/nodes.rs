@@ -1,9 +1,10 @@
 //! `nodes`: list and check the nodes.
 
 use super::options::NodesOptions;
-use super::{Ended, UNAVAILABLE, say, speed};
+use super::{Ended, UNAVAILABLE, copies, say, speed};
 use crate::program::Program;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use runtime::launch::LaunchOptions;
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -45,8 +46,10 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
 
 fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
-    let results = runtime::job::check_nodes(&config.nodes, &options.launch(&config)?)
-        .map_err(|e| Ended::new(e.exit_code(), e))?;
+    let copies = if is_json { None } else { copies::show() };
+    let launch = LaunchOptions { copies, ..options.launch(&config)? };
+    let results =
+        runtime::job::check_nodes(&config.nodes, &launch).map_err(|e| Ended::new(e.exit_code(), e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();
     if is_json {
         let text = serde_json::to_string_pretty(&results).map_err(|e| Ended::new(70, e))?;

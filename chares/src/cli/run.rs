@@ -3,7 +3,7 @@
 use super::driving::{self, Driven};
 use super::options::{RunOptions, SpeedSource};
 use super::report::{Report, Sources};
-use super::{Ended, NO_OUTPUT, console, say, speeds, warn};
+use super::{Ended, NO_OUTPUT, console, copies, say, speeds, warn};
 use crate::driver::{Driver, NodeShape};
 use crate::program::{Program, RunError, Started};
 use crate::replacement::{Replacement, can_be_written};
@@ -11,6 +11,7 @@ use crate::timeline::Timeline;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
 use runtime::job::{Failure, Interrupter, Job, JobPlan};
+use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
@@ -43,12 +44,13 @@ pub(crate) fn run(
     let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
     let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
     let version = program.version;
+    let copies = if options.quiet { None } else { copies::show() };
     let plan = JobPlan {
         program: Arc::new(program.table),
         app: name.into(),
         arguments: line,
         kernel_arguments: started.packed.clone(),
-        launch: options.nodes.launch(&config)?,
+        launch: LaunchOptions { copies, ..options.nodes.launch(&config)? },
         config: config.clone(),
         always_pup: options.always_pup,
         timeout: options.time_limit()?,

@@ -3,6 +3,7 @@
 mod bootstrap;
 mod check;
 mod child;
+mod copy;
 mod diagnose;
 mod echo;
 mod process;
@@ -13,6 +14,7 @@ mod stage;
 pub use bootstrap::{BootstrapError, Ready, announce_ready, read_bootstrap, watch_lifeline};
 pub(crate) use check::check_nodes;
 pub use check::{CheckResult, Problem};
+pub use copy::Copying;
 pub use echo::answer_check;
 pub use process::{ExitReason, LaunchError, LaunchOptions, LaunchedNode, launch_all};
 pub(crate) use reach::dialling_ip;

@@ -2,6 +2,7 @@
 
 use super::bootstrap::Ready;
 use super::child::{Group, Lines, Tail, pass_errors_on, pass_on};
+use super::copy::{self, Copying, NotCopied, Told};
 use super::diagnose::{self, Diagnosis, Step};
 use super::reach;
 use super::ssh;
@@ -16,8 +17,9 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
@@ -25,20 +27,20 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// How often a start is tried when sshd is busy.
 const TRIES: u32 = 4;
-/// Bytes of the executable that are handed to ssh at once.
-const PIECE_BYTES: usize = 256 << 10;
 
 /// How nodes are started.
 #[derive(Clone, Debug)]
 pub struct LaunchOptions {
     /// The ssh program and its first arguments.
     pub ssh: Vec<String>,
-    /// How long one node may be silent while it starts.
+    /// How long one node may be silent while it starts; while the executable is copied, how long nothing may arrive.
     pub start_deadline: Duration,
     /// How many are started at once.
     pub parallel: usize,
     /// Executables for other architectures, e.g. `aarch64-linux`.
     pub binaries: BTreeMap<String, PathBuf>,
+    /// Who is told how far copies of the executable are.
+    pub copies: Option<Sender<Copying>>,
 }
 
 impl Default for LaunchOptions {
@@ -48,6 +50,7 @@ impl Default for LaunchOptions {
             start_deadline: Duration::from_secs(30),
             parallel: 8,
             binaries: BTreeMap::new(),
+            copies: None,
         }
     }
 }
@@ -309,12 +312,13 @@ impl<'a> Talk<'a> {
     async fn stage(&mut self) -> Result<(), Failed> {
         enum Said {
             There,
-            Wants(String),
+            Wants(String, bool),
             Foreign(String),
         }
         let said = self
             .until(Step::Stage, |line| {
-                let wants = line.strip_prefix(ssh::WANTS).map(|arch| Said::Wants(arch.into()));
+                let wants = line.strip_prefix(ssh::WANTS).and_then(|words| words.split_once(' '));
+                let wants = wants.map(|(arch, how)| Said::Wants(arch.into(), how == ssh::PACKED));
                 let foreign = line.strip_prefix(ssh::FOREIGN).map(|arch| Said::Foreign(arch.into()));
                 wants.or(foreign).or_else(|| (line == ssh::STAGED).then_some(Said::There))
             })
@@ -325,36 +329,27 @@ impl<'a> Talk<'a> {
                 let is_named = self.starting.options.binaries.contains_key(&arch);
                 Err((Step::Stage, diagnose::of_architecture(&arch, &stage::here(), is_named)))
             }
-            Said::Wants(arch) => {
-                self.copy(&arch).await?;
-                self.until(Step::Stage, |line| (line == ssh::STAGED).then_some(())).await
-            }
+            Said::Wants(arch, can_unpack) => self.copy(&arch, can_unpack).await,
         }
     }
 
-    /// Hands the executable to ssh. Each piece may take as long as any answer, so a slow line is no failure.
-    async fn copy(&mut self, arch: &str) -> Result<(), Failed> {
+    /// Copies the executable there.
+    async fn copy(&mut self, arch: &str, can_unpack: bool) -> Result<(), Failed> {
         let build = self.starting.builds.iter().find(|build| build.arch == arch);
         let Some(build) = build else {
             return Err((Step::Stage, diagnose::of_architecture(arch, &stage::here(), false)));
         };
-        let unread = |e: io::Error| {
+        let parcel = build.parcel(can_unpack).await.map_err(|e| {
             let reason = format!("{:?} cannot be read: {e}", build.file);
             (Step::Stage, Diagnosis { reason, mend: "build it again".into() })
-        };
-        let file = tokio::fs::File::open(&build.file).await.map_err(unread)?;
-        let mut file = file.take(build.bytes);
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            let count = file.read(&mut piece).await.map_err(unread)?;
-            if count == 0 {
-                return Ok(());
-            }
-            match within(self.starting, self.stdin.write_all(&piece[..count])).await {
-                Some(Ok(())) => {}
-                Some(Err(_)) => return Err(self.ended(Step::Stage).await),
-                None => return Err(self.silent(Step::Stage)),
-            }
+        })?;
+        let (options, node) = (&self.starting.options, self.config.name.as_str());
+        let told = Told { node, total_bytes: build.bytes, by: options.copies.as_ref() };
+        let limit = options.start_deadline;
+        match copy::copy(&parcel, &mut self.stdin, &mut self.lines, limit, told).await {
+            Ok(()) => Ok(()),
+            Err(NotCopied::Ended) => Err(self.ended(Step::Stage).await),
+            Err(NotCopied::Stalled) => Err(self.silent(Step::Stage)),
         }
     }
 
