@@ -107,3 +107,99 @@ fn a_node_that_cannot_know_its_address_asks_for_one() {
     let done = bed.run(&["run", "--steps", "3", "--quiet"]);
     assert_eq!(done.code, 0, "{done:?}");
 }
+
+/// The lines of a check that are about a node: from its name to the next one's.
+fn about<'a>(done: &'a Done, name: &str) -> Vec<&'a str> {
+    let mut lines = done.stdout.lines().skip_while(|line| !line.starts_with(&format!("{name} ")));
+    let first = lines.next().unwrap_or_default();
+    std::iter::once(first).chain(lines.take_while(|line| line.starts_with(' '))).collect()
+}
+
+/// A node over ssh on a host of its own.
+fn remote(name: &str, keys: &str) -> String {
+    format!("[[node]]\nname = {name:?}\nhost = \"host-of-{name}\"\npes = 1\n{keys}\n")
+}
+
+#[test]
+fn a_check_finds_what_a_run_would_find() {
+    let bed = Bed::new(env!("CARGO_BIN_EXE_metachare-under-test"));
+    let stencil = env!("CARGO_BIN_EXE_stencil2d");
+    let nodes = [
+        remote("good", ""),
+        remote("own", &format!("binary = {:?}\nworkdir = {:?}", bed.program, bed.folder.path())),
+        remote("other", &format!("binary = {stencil:?}")),
+        remote("closed", "workdir = \"/proc\""),
+        remote("nowhere", "workdir = \"/no/such/folder\""),
+        remote("absent", "binary = \"/no/such/program\""),
+        remote("huge", "memory = \"1000TiB\""),
+        "[[node]]\nname = \"here\"\npes = 1\n".into(),
+    ];
+    bed.write("nodes.toml", &nodes.concat());
+    let done = bed.run(&["nodes", "check"]);
+    assert_eq!(done.code, 69, "{done:?}");
+    assert_eq!(done.last_error(), "error: 5 of 8 nodes cannot be used");
+    for name in ["good", "own", "here"] {
+        let lines = about(&done, name);
+        assert!(lines.len() == 1 && lines[0].contains(" ok "), "{lines:?}: {done:?}");
+    }
+    let wrong = [
+        ("other", "other chares or entry methods", "put the same build there"),
+        ("closed", "/proc cannot be written", "`workdir`"),
+        ("nowhere", "no folder /no/such/folder", "`workdir`"),
+        ("absent", "/no/such/program is not there", "`binary`"),
+        ("huge", "`memory` is 1048576000 MiB", "set `memory`"),
+    ];
+    for (name, reason, mend) in wrong {
+        let lines = about(&done, name);
+        assert_eq!(lines.len(), 2, "{lines:?}: {done:?}");
+        assert!(lines[0].contains(" FAIL ") && lines[0].contains(reason), "{lines:?}");
+        assert!(lines[1].contains("mend: ") && lines[1].contains(mend), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_check_warns_of_what_a_run_puts_up_with() {
+    let bed = Bed::new(env!("CARGO_BIN_EXE_metachare-under-test"));
+    let mut build = std::fs::read(&bed.program).unwrap();
+    build.extend(b"of another day");
+    let another = bed.folder.path().join("another");
+    std::fs::write(&another, build).unwrap();
+    std::fs::set_permissions(&another, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let nodes = [
+        remote("another", &format!("binary = {another:?}")),
+        remote("crowded", "").replace("pes = 1", "pes = 4096"),
+    ];
+    bed.write("nodes.toml", &nodes.concat());
+    let done = bed.run(&["nodes", "check"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    for (name, reason, mend) in [
+        ("another", "another build of this program", "put the same build there"),
+        ("crowded", "`pes` asks for 4096", "set pes = "),
+    ] {
+        let lines = about(&done, name);
+        assert!(lines.len() == 3 && lines[0].contains(" ok "), "{lines:?}: {done:?}");
+        assert!(lines[1].contains(" warn ") && lines[1].contains(reason), "{lines:?}");
+        assert!(lines[2].contains("mend: ") && lines[2].contains(mend), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_check_tries_the_way_between_all_nodes() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        return println!("skipped: this machine has no IPv6, which keeps nodes apart here");
+    }
+    let bed = Bed::new(env!("CARGO_BIN_EXE_metachare-under-test"));
+    let nodes = [remote("old", ""), remote("new", "address = \"::1\""), remote("too", "")];
+    bed.write("nodes.toml", &nodes.concat());
+    let done = bed.run(&["nodes", "check"]);
+    assert_eq!(done.code, 69, "{done:?}");
+    let lines = |name| about(&done, name).join(" ");
+    assert!(
+        lines("old").contains("datagrams from it (127.0.0.1) to \"new\" (::1) do not come back"),
+        "{done:?}"
+    );
+    assert!(lines("too").contains("to \"new\" (::1) do not"), "{done:?}");
+    assert!(lines("new").contains("to \"old\" (127.0.0.1), \"too\" (127.0.0.1) do not"), "{done:?}");
+    let done = bed.run(&["nodes", "check", "--only", "old,too"]);
+    assert_eq!((done.code, done.stdout.matches(" ok ").count()), (0, 2), "{done:?}");
+}

@@ -4,7 +4,7 @@ use super::options::NodesOptions;
 use super::{Ended, UNAVAILABLE, copies, say, speed};
 use crate::program::Program;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use runtime::launch::LaunchOptions;
+use runtime::launch::{LaunchOptions, Problem};
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -38,18 +38,18 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
             }
             Ok(0)
         }
-        Some(("check", matches)) => check(&options(matches)?, matches.get_flag("json")),
+        Some(("check", matches)) => check(&program, &options(matches)?, matches.get_flag("json")),
         Some(("speed", matches)) => speed::speed(program, matches, started),
         _ => Err(Ended::new(64, "say `list`, `check` or `speed`")),
     }
 }
 
-fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
+fn check(program: &Program, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
     let copies = if is_json { None } else { copies::show() };
     let launch = LaunchOptions { copies, ..options.launch(&config)? };
-    let results =
-        runtime::job::check_nodes(&config.nodes, &launch).map_err(|e| Ended::new(e.exit_code(), e))?;
+    let results = runtime::job::check_nodes(&program.table, &config.nodes, &launch)
+        .map_err(|e| Ended::new(e.exit_code(), e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();
     if is_json {
         let text = serde_json::to_string_pretty(&results).map_err(|e| Ended::new(70, e))?;
@@ -60,13 +60,13 @@ fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
             let _ = match &result.outcome {
                 Ok(facts) => writeln!(text, "{:<12} ok    {facts}", result.name),
                 Err(problem) => {
-                    writeln!(
-                        text,
-                        "{:<12} FAIL  {}\n{:18} mend: {}",
-                        result.name, problem.reason, "", problem.mend
-                    )
+                    let (name, reason, mend) = (&result.name, &problem.reason, &problem.mend);
+                    writeln!(text, "{name:<12} FAIL  {reason}\n{:18} mend: {mend}", "")
                 }
             };
+            for Problem { reason, mend } in &result.warnings {
+                let _ = writeln!(text, "{:12} warn  {reason}\n{:18} mend: {mend}", "", "");
+            }
         }
         say(&text)?;
     }

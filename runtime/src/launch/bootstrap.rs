@@ -1,6 +1,7 @@
 //! The first words between a launcher and a node process, over the process's standard input and output.
 
 use super::hex;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -61,20 +62,30 @@ impl Ready {
     }
 
     pub(super) fn to_line(&self) -> io::Result<String> {
-        let bytes = postcard::to_stdvec(self).map_err(io::Error::other)?;
-        Ok(format!("{READY}{}\n", hex(&bytes)))
+        to_line(READY, self)
     }
 
     /// The answer in a line, if it is one.
     pub(super) fn from_line(line: &str) -> Option<Self> {
-        let text = line.trim_end().strip_prefix(READY)?;
-        let digits: Option<Vec<u8>> = text
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-            .collect();
-        postcard::from_bytes(&digits?).ok()
+        from_line(READY, line)
     }
+}
+
+/// A value as a line of text between a launcher and a node.
+pub(super) fn to_line(first_words: &str, value: &impl Serialize) -> io::Result<String> {
+    let bytes = postcard::to_stdvec(value).map_err(io::Error::other)?;
+    Ok(format!("{first_words}{}\n", hex(&bytes)))
+}
+
+/// The value in a line, if it is one of these.
+pub(super) fn from_line<T: DeserializeOwned>(first_words: &str, line: &str) -> Option<T> {
+    let text = line.trim_end().strip_prefix(first_words)?;
+    let digits: Option<Vec<u8>> = text
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect();
+    postcard::from_bytes(&digits?).ok()
 }
 
 /// Reads what the launcher says first.

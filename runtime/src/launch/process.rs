@@ -105,6 +105,17 @@ impl LaunchedNode {
         })
     }
 
+    /// Says more to the process.
+    pub(super) async fn tell(&mut self, words: &[u8]) -> io::Result<()> {
+        match &mut self.lifeline {
+            Some(stdin) => {
+                stdin.write_all(words).await?;
+                stdin.flush().await
+            }
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
     /// Lets go of the process: it ends by itself when it notices.
     pub fn release(&mut self) {
         self.lifeline = None;
@@ -128,7 +139,7 @@ impl LaunchedNode {
 #[derive(Clone, Debug)]
 pub(super) struct Starting {
     pub(super) options: Arc<LaunchOptions>,
-    builds: Arc<Vec<Build>>,
+    pub(super) builds: Arc<Vec<Build>>,
     output: UnboundedSender<OutputLine>,
     slots: Arc<Semaphore>,
 }
