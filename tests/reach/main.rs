@@ -203,3 +203,48 @@ fn a_check_tries_the_way_between_all_nodes() {
     let done = bed.run(&["nodes", "check", "--only", "old,too"]);
     assert_eq!((done.code, done.stdout.matches(" ok ").count()), (0, 2), "{done:?}");
 }
+
+#[test]
+fn the_environment_names_a_nodes_file_unless_it_is_empty_or_the_built_in_nodes_are_wanted() {
+    let bed = Bed::stencil();
+    bed.write("named.toml", "[[node]]\nname = \"named\"\npes = 1\n");
+    let listed = |environment: &str, words: &[&str]| {
+        let mut command = bed.command(&[&["nodes", "list"], words].concat());
+        start(command.env("METACHARE_NODES", environment)).done()
+    };
+    assert!(listed("named.toml", &[]).stdout.contains("\nnamed "));
+    for (environment, words) in
+        [("", &[][..]), ("named.toml", &["--built-in-nodes"]), ("none", &["--built-in-nodes"])]
+    {
+        let done = listed(environment, words);
+        assert!(done.code == 0 && done.stdout.starts_with("nodes of built-in default\n"), "{done:?}");
+    }
+    let gone = listed("none.toml", &[]);
+    assert!(gone.code == 78 && gone.stderr.contains("none.toml"), "{gone:?}");
+}
+
+#[test]
+fn options_without_sense_are_refused_before_anything_starts() {
+    let bed = Bed::new(env!("CARGO_BIN_EXE_metachare-under-test"));
+    let stencil = Bed::stencil();
+    bed.write("nodes.toml", "[[node]]\nname = \"a\"\nspeed = 2\n[[node]]\nname = \"b\"\n");
+    let seconds = "give seconds, more than 0 and at most";
+    let cases: [(&Bed, &[&str], &str); 10] = [
+        (&bed, &["run", "matmul", "--timeout", "0"], seconds),
+        (&bed, &["run", "matmul", "--timeout", "-1"], seconds),
+        (&bed, &["run", "matmul", "--timeout", "1e300"], seconds),
+        (&bed, &["run", "matmul", "--start-timeout", "-0.5"], seconds),
+        (&bed, &["nodes", "check", "--start-timeout", "nan"], seconds),
+        (&bed, &["demo", "--speed", "file"], "no node of built-in default has a `speed`"),
+        (&bed, &["run", "matmul", "--speed", "file"], "node \"b\" of nodes.toml has no `speed`"),
+        (&bed, &["run", "matmul", "--nodes", "nodes.toml", "--built-in-nodes"], "cannot be used with"),
+        (&bed, &["watch", "--list", "--once"], "cannot be used with"),
+        (&stencil, &["run", "--speed", "measured"], "no kernel to measure"),
+    ];
+    for (bed, words, sentence) in cases {
+        let done = bed.run(words);
+        assert_eq!(done.code, 64, "{words:?}: {done:?}");
+        assert!(done.stderr.starts_with("error: ") && done.stderr.contains(sentence), "{words:?}: {done:?}");
+        assert_eq!(done.stdout, "", "{words:?}");
+    }
+}

@@ -47,7 +47,7 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
 fn check(program: &Program, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
     let copies = if is_json { None } else { copies::show() };
-    let launch = LaunchOptions { copies, ..options.launch(&config)? };
+    let launch = LaunchOptions { copies, ..options.launch(&config) };
     let results = runtime::job::check_nodes(&program.table, &config.nodes, &launch)
         .map_err(|e| Ended::new(e.exit_code(), e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();

@@ -1,6 +1,6 @@
 //! Options that every run has.
 
-use super::{CONFIG, Ended};
+use super::{CONFIG, Ended, USAGE};
 use clap::{Args, ValueEnum};
 use runtime::config::ClusterConfig;
 use runtime::launch::LaunchOptions;
@@ -8,6 +8,9 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The longest time that can be asked for: three years, which every clock can add.
+const TIME_MAX: Duration = Duration::from_secs(100_000_000);
 
 // Where and how an application runs. Documentation here would become that of the commands that have these options.
 #[derive(Args, Clone, Debug)]
@@ -28,8 +31,8 @@ pub(crate) struct RunOptions {
     #[arg(long, value_enum, default_value = "measured")]
     pub(crate) speed: SpeedSource,
     /// End the run after so many seconds
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) timeout: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    pub(crate) timeout: Option<Duration>,
     /// Print neither progress nor the table at the end
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -54,8 +57,8 @@ pub(crate) struct NodesOptions {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     /// Give up when a node is silent for so many seconds while it starts
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
-    pub(crate) start_timeout: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true)]
+    pub(crate) start_timeout: Duration,
 }
 
 /// Where speeds come from.
@@ -96,7 +99,8 @@ pub(crate) enum ColorChoice {
 
 impl NodesOptions {
     pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
-        let config = if self.built_in_nodes {
+        // A demo takes the built-in nodes unless it is given others.
+        let config = if self.built_in_nodes && self.nodes.is_none() {
             ClusterConfig::embedded(cores())
         } else {
             ClusterConfig::load(self.file(std::env::var_os("METACHARE_NODES")).as_deref())
@@ -114,16 +118,16 @@ impl NodesOptions {
     }
 
     /// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
-    pub(crate) fn launch(&self, config: &ClusterConfig) -> Result<LaunchOptions, Ended> {
+    pub(crate) fn launch(&self, config: &ClusterConfig) -> LaunchOptions {
         let mut options = LaunchOptions {
             binaries: config.binaries.clone(),
-            start_deadline: seconds("--start-timeout", self.start_timeout)?,
+            start_deadline: self.start_timeout,
             ..LaunchOptions::default()
         };
         if let Ok(ssh) = std::env::var("METACHARE_SSH") {
             options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
         }
-        Ok(options)
+        options
     }
 }
 
@@ -133,14 +137,36 @@ impl RunOptions {
         self.watch || (self.watch_if_terminal && is_terminal)
     }
 
-    pub(crate) fn time_limit(&self) -> Result<Option<Duration>, Ended> {
-        self.timeout.map(|limit| seconds("--timeout", limit)).transpose()
+    /// Whether the speeds that were asked for are to be had: otherwise all nodes would count the same, and nobody
+    /// would be told.
+    pub(crate) fn check_speed(
+        &self,
+        is_asked_for: bool,
+        has_kernel: bool,
+        config: &ClusterConfig,
+    ) -> Result<(), Ended> {
+        let wrong = |sentence: String| Err(Ended::new(USAGE, sentence));
+        let without = config.nodes.iter().find(|node| node.speed.is_none());
+        match (self.speed, without) {
+            (SpeedSource::File, Some(node)) => wrong(format!(
+                "--speed file: node {:?} of {} has no `speed`; give it one, or leave --speed out",
+                node.name, config.source
+            )),
+            (SpeedSource::Measured | SpeedSource::Cached, _) if is_asked_for && !has_kernel => wrong(
+                "--speed: this application has no kernel to measure; leave it out, or give the speeds in the nodes \
+                 file and say `--speed file`"
+                    .into(),
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
-fn seconds(option: &str, value: f64) -> Result<Duration, Ended> {
-    let limit = Duration::try_from_secs_f64(value).ok().filter(|limit| !limit.is_zero());
-    limit.ok_or_else(|| Ended::new(64, format!("{option} {value}: give seconds, more than 0")))
+/// A time in seconds from the command line.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let limit = text.trim().parse().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());
+    let limit = limit.filter(|limit| !limit.is_zero() && *limit <= TIME_MAX);
+    limit.ok_or_else(|| format!("give seconds, more than 0 and at most {}", TIME_MAX.as_secs()))
 }
 
 fn cores() -> u32 {
@@ -153,7 +179,12 @@ mod tests {
 
     fn options(nodes: Option<&str>) -> NodesOptions {
         let nodes = nodes.map(PathBuf::from);
-        NodesOptions { nodes, built_in_nodes: false, only: Vec::new(), start_timeout: 30.0 }
+        NodesOptions {
+            nodes,
+            built_in_nodes: false,
+            only: Vec::new(),
+            start_timeout: Duration::from_secs(30),
+        }
     }
 
     #[test]
@@ -165,5 +196,15 @@ mod tests {
         assert_eq!(file(None, Some("")), None);
         assert_eq!(file(None, Some("b")).as_deref(), Some("b"));
         assert_eq!(file(Some("a"), Some("b")).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn times_are_seconds_that_a_clock_can_add() {
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(seconds("1e8"), Ok(TIME_MAX));
+        for text in ["0", "-0", "-1", "1e300", "1e9", "1e-12", "nan", "inf", "", "5s", "--quiet"] {
+            let sentence = seconds(text).unwrap_err();
+            assert_eq!(sentence, "give seconds, more than 0 and at most 100000000", "{text}");
+        }
     }
 }

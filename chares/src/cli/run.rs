@@ -8,6 +8,7 @@ use crate::driver::{Driver, NodeShape};
 use crate::program::{Program, RunError, Started};
 use crate::replacement::{Replacement, can_be_written};
 use crate::timeline::Timeline;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
 use runtime::job::{Failure, Interrupter, Job, JobPlan};
@@ -43,6 +44,8 @@ pub(crate) fn run(
     let app = program.apps.iter().find(|app| app.name == name);
     let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
     let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
+    let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
+    options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
     let version = program.version;
     let copies = if options.quiet { None } else { copies::show() };
     let plan = JobPlan {
@@ -50,10 +53,10 @@ pub(crate) fn run(
         app: name.into(),
         arguments: line,
         kernel_arguments: started.packed.clone(),
-        launch: LaunchOptions { copies, ..options.nodes.launch(&config)? },
+        launch: LaunchOptions { copies, ..options.nodes.launch(&config) },
         config: config.clone(),
         always_pup: options.always_pup,
-        timeout: options.time_limit()?,
+        timeout: options.timeout,
     };
     if let Some(report) = &options.report {
         check_writable(report)?;
