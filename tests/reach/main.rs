@@ -229,7 +229,7 @@ fn options_without_sense_are_refused_before_anything_starts() {
     let stencil = Bed::stencil();
     bed.write("nodes.toml", "[[node]]\nname = \"a\"\nspeed = 2\n[[node]]\nname = \"b\"\n");
     let seconds = "give seconds, more than 0 and at most";
-    let cases: [(&Bed, &[&str], &str); 10] = [
+    let cases: [(&Bed, &[&str], &str); 11] = [
         (&bed, &["run", "matmul", "--timeout", "0"], seconds),
         (&bed, &["run", "matmul", "--timeout", "-1"], seconds),
         (&bed, &["run", "matmul", "--timeout", "1e300"], seconds),
@@ -239,6 +239,7 @@ fn options_without_sense_are_refused_before_anything_starts() {
         (&bed, &["run", "matmul", "--speed", "file"], "node \"b\" of nodes.toml has no `speed`"),
         (&bed, &["run", "matmul", "--nodes", "nodes.toml", "--built-in-nodes"], "cannot be used with"),
         (&bed, &["watch", "--list", "--once"], "cannot be used with"),
+        (&bed, &["nodes", "list", "--start-timeout", "5"], "unexpected argument '--start-timeout'"),
         (&stencil, &["run", "--speed", "measured"], "no kernel to measure"),
     ];
     for (bed, words, sentence) in cases {

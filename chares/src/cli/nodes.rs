@@ -1,6 +1,6 @@
 //! `nodes`: list and check the nodes.
 
-use super::options::NodesOptions;
+use super::options::{NodesChoice, NodesOptions};
 use super::{Ended, UNAVAILABLE, copies, say, speed};
 use crate::program::Program;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 pub(crate) fn command(program: &Program) -> Command {
     let list =
-        NodesOptions::augment_args(Command::new("list").about("Show which nodes would be used, and how"));
+        NodesChoice::augment_args(Command::new("list").about("Show which nodes would be used, and how"));
     let check = NodesOptions::augment_args(
         Command::new("check").about("Go through all nodes and say what is wrong and how to mend it"),
     );
@@ -29,7 +29,8 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
         |matches: &ArgMatches| NodesOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e));
     match matches.subcommand() {
         Some(("list", matches)) => {
-            let config = options(matches)?.load()?;
+            let choice = NodesChoice::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
+            let config = choice.load()?;
             if matches.get_flag("json") {
                 let text = serde_json::to_string_pretty(&config).map_err(|e| Ended::new(70, e))?;
                 say(&(text + "\n"))?;
@@ -47,7 +48,7 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
 fn check(program: &Program, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
     let copies = if is_json { None } else { copies::show() };
-    let launch = LaunchOptions { copies, ..options.launch(&config) };
+    let launch = LaunchOptions { copies, ..options.launch(&config)? };
     let results = runtime::job::check_nodes(&program.table, &config.nodes, &launch)
         .map_err(|e| Ended::new(e.exit_code(), e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();

@@ -46,7 +46,7 @@ pub(crate) struct RunOptions {
 
 // Which nodes.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct NodesOptions {
+pub(crate) struct NodesChoice {
     /// The nodes file; if not given that of METACHARE_NODES, else ./nodes.toml, else several local nodes
     #[arg(long, value_name = "FILE")]
     pub(crate) nodes: Option<PathBuf>,
@@ -56,6 +56,13 @@ pub(crate) struct NodesOptions {
     /// Use only these nodes of the file
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
+}
+
+// Which nodes, and how they are started.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NodesOptions {
+    #[command(flatten)]
+    choice: NodesChoice,
     /// Give up when a node is silent for so many seconds while it starts
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) start_timeout: Duration,
@@ -97,7 +104,7 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-impl NodesOptions {
+impl NodesChoice {
     pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
         // A demo takes the built-in nodes unless it is given others.
         let config = if self.built_in_nodes && self.nodes.is_none() {
@@ -116,18 +123,26 @@ impl NodesOptions {
     fn file(&self, environment: Option<OsString>) -> Option<PathBuf> {
         self.nodes.clone().or(environment.filter(|name| !name.is_empty()).map(PathBuf::from))
     }
+}
+
+impl NodesOptions {
+    pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
+        self.choice.load()
+    }
 
     /// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
-    pub(crate) fn launch(&self, config: &ClusterConfig) -> LaunchOptions {
+    pub(crate) fn launch(&self, config: &ClusterConfig) -> Result<LaunchOptions, Ended> {
         let mut options = LaunchOptions {
             binaries: config.binaries.clone(),
             start_deadline: self.start_timeout,
             ..LaunchOptions::default()
         };
-        if let Ok(ssh) = std::env::var("METACHARE_SSH") {
+        if let Some(ssh) = std::env::var_os("METACHARE_SSH") {
+            let ssh =
+                ssh.into_string().map_err(|_| Ended::new(USAGE, "METACHARE_SSH is no text; unset it"))?;
             options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
         }
-        options
+        Ok(options)
     }
 }
 
@@ -177,14 +192,8 @@ fn cores() -> u32 {
 mod tests {
     use super::*;
 
-    fn options(nodes: Option<&str>) -> NodesOptions {
-        let nodes = nodes.map(PathBuf::from);
-        NodesOptions {
-            nodes,
-            built_in_nodes: false,
-            only: Vec::new(),
-            start_timeout: Duration::from_secs(30),
-        }
+    fn options(nodes: Option<&str>) -> NodesChoice {
+        NodesChoice { nodes: nodes.map(PathBuf::from), built_in_nodes: false, only: Vec::new() }
     }
 
     #[test]

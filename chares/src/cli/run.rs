@@ -53,7 +53,7 @@ pub(crate) fn run(
         app: name.into(),
         arguments: line,
         kernel_arguments: started.packed.clone(),
-        launch: LaunchOptions { copies, ..options.nodes.launch(&config) },
+        launch: LaunchOptions { copies, ..options.nodes.launch(&config)? },
         config: config.clone(),
         always_pup: options.always_pup,
         timeout: options.timeout,

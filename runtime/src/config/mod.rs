@@ -50,7 +50,8 @@ pub struct NodeConfig {
     pub port: Option<u16>,
     /// Key file for ssh.
     pub key: Option<PathBuf>,
-    /// Where it listens and is reached by other nodes; the address that ssh arrived at, if absent.
+    /// Where it listens and is reached by other nodes; if absent, the address that ssh arrived at, or of a local
+    /// node the one that packets to the nodes of other hosts leave from.
     pub address: Option<IpAddr>,
     /// Directory to work in.
     pub workdir: Option<PathBuf>,

@@ -212,7 +212,9 @@ fn set(
         "binary" => node.binary = Some(text()?.into()),
         "address" => {
             let address =
-                text()?.parse().map_err(|_| wrong("must be an IP address, such as \"10.0.0.5\""))?;
+                text()?.parse().ok().filter(|ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast());
+            let address =
+                address.ok_or_else(|| wrong("must be an IP address of the node, such as \"10.0.0.5\""))?;
             node.address = Some(address);
         }
         "memory" => {

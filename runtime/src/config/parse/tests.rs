@@ -50,6 +50,12 @@ fn every_mistake_has_its_line_and_a_mend() {
         ("[[node]]\nname = \"a\"\npes = \"4\"", "3: node \"a\": `pes` must be"),
         ("[[node]]\nname = \"a\"\nspeed = nan", "3: node \"a\": `speed` must be a number over 0"),
         ("[[node]]\nname = \"a\"\nspeed = -1", "`speed` must be"),
+        ("[[node]]\nname = \"a\"\nspeed = 0", "`speed` must be"),
+        (
+            "[[node]]\nname = \"a\"\naddress = \"0.0.0.0\"",
+            "3: node \"a\": `address` must be an IP address of the node",
+        ),
+        ("[[node]]\nname = \"a\"\naddress = \"::\"", "`address` must be"),
         ("[[node]]\nname = \"a\"\nspeed = 1e308", "`speed` must be a number over 0, at most 1000000"),
         (
             "[[node]]\nname = \"a\"\nhost = \"b\"\nlaunch = \"local\"",
