@@ -2,7 +2,6 @@
 //! machine is tested with `hosts`.
 
 use harness::{Done, Running, nodes_at, start, wait_for, write};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,12 +24,12 @@ struct Bed {
 
 impl Bed {
     fn new(program: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let copy = folder.path().join(Path::new(program).file_name().unwrap());
-        std::fs::copy(program, &copy).unwrap();
-        let ssh = write(folder.path(), "ssh", SSH);
-        std::fs::set_permissions(ssh, std::fs::Permissions::from_mode(0o700)).unwrap();
-        Self { folder, program: copy }
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        write(folder.path(), "ssh", SSH);
+        let name = Path::new(program).file_name().expect("a program has a name");
+        let bed = Self { program: folder.path().join(name), folder };
+        bed.make(&format!("cp {program:?} {:?}", bed.program));
+        bed
     }
 
     fn stencil() -> Self {
@@ -41,12 +40,19 @@ impl Bed {
         write(self.folder.path(), name, text)
     }
 
+    /// Makes a program by a command: what this process itself has open for writing, a child of another test's could
+    /// hold open, and then it cannot be run.
+    fn make(&self, command: &str) {
+        let done = start(Command::new("sh").args(["-c", command]).current_dir(self.folder.path())).done();
+        assert_eq!(done.code, 0, "{command}: {done:?}");
+    }
+
     fn command(&self, words: &[&str]) -> Command {
         let folder = self.folder.path();
         let mut command = Command::new(&self.program);
         command.args(words).current_dir(folder).env_remove("METACHARE_NODES").env_remove("SSH_CONNECTION");
         command.env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
-        command.env("METACHARE_SSH", folder.join("ssh"));
+        command.env("METACHARE_SSH", format!("sh {}", folder.join("ssh").display()));
         command
     }
 
@@ -69,7 +75,7 @@ fn udp_addresses(pid: i32) -> Vec<String> {
     for line in tables.iter().flatten().flat_map(|table| table.lines().skip(1)) {
         let words: Vec<&str> = line.split_whitespace().collect();
         if links.contains(&format!("socket:[{}]", words[9])) {
-            found.push(words[1].split_once(':').unwrap().0.to_string());
+            found.extend(words[1].split_once(':').map(|(address, _)| address.to_string()));
         }
     }
     found
@@ -160,11 +166,8 @@ fn a_check_finds_what_a_run_would_find() {
 #[test]
 fn a_check_warns_of_what_a_run_puts_up_with() {
     let bed = Bed::new(env!("CARGO_BIN_EXE_metachare-under-test"));
-    let mut build = std::fs::read(&bed.program).unwrap();
-    build.extend(b"of another day");
     let another = bed.folder.path().join("another");
-    std::fs::write(&another, build).unwrap();
-    std::fs::set_permissions(&another, std::fs::Permissions::from_mode(0o700)).unwrap();
+    bed.make(&format!("cp {:?} another; echo of another day >> another", bed.program));
     let nodes = [
         remote("another", &format!("binary = {another:?}")),
         remote("crowded", "").replace("pes = 1", "pes = 4096"),

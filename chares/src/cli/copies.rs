@@ -10,18 +10,27 @@ use std::time::{Duration, Instant};
 
 /// A copy that is done sooner is not worth a word.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the terminal may take to be clear again.
+const CLEARED: Duration = Duration::from_millis(300);
 
-/// Shows copies on standard error if that is a terminal: to whom they are told.
-pub(crate) fn show() -> Option<Sender<Copying>> {
-    if !std::io::stderr().is_terminal() {
-        return None;
+/// Does `work`, which is given whom to tell of copies: they are shown on standard error, if that is a terminal and
+/// they are wanted. When the work is done its result is all that is left on the terminal.
+pub(crate) fn shown<T>(is_wanted: bool, work: impl FnOnce(Option<Sender<Copying>>) -> T) -> T {
+    if !is_wanted || !std::io::stderr().is_terminal() {
+        return work(None);
     }
     let (sender, told) = channel::<Copying>();
-    let shown = std::thread::Builder::new().name("copies".into()).spawn(move || {
+    let (cleared, is_clear) = channel::<()>();
+    let thread = std::thread::Builder::new().name("copies".into()).spawn(move || {
         let mut copies = Copies::new(ProgressDrawTarget::stderr());
         told.iter().for_each(|copying| copies.tell(&copying, Instant::now()));
+        drop(copies);
+        drop(cleared);
     });
-    shown.is_ok().then_some(sender)
+    let done = work(thread.is_ok().then_some(sender));
+    // Ends when the last who could tell is gone, which is now or very soon.
+    let _ = is_clear.recv_timeout(CLEARED);
+    done
 }
 
 /// The copies under way, each with a bar once it has taken long enough.

@@ -4,7 +4,7 @@ use super::options::{NodesChoice, NodesOptions};
 use super::{Ended, UNAVAILABLE, copies, say, speed};
 use crate::program::Program;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use runtime::launch::{LaunchOptions, Problem};
+use runtime::launch::Problem;
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -47,10 +47,12 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
 
 fn check(program: &Program, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
-    let copies = if is_json { None } else { copies::show() };
-    let launch = LaunchOptions { copies, ..options.launch(&config)? };
-    let results = runtime::job::check_nodes(&program.table, &config.nodes, &launch)
-        .map_err(|e| Ended::new(e.exit_code(), e))?;
+    let mut launch = options.launch(&config)?;
+    let results = copies::shown(!is_json, |copies| {
+        launch.copies = copies;
+        runtime::job::check_nodes(&program.table, &config.nodes, launch)
+    });
+    let results = results.map_err(|e| Ended::new(e.exit_code(), e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();
     if is_json {
         let text = serde_json::to_string_pretty(&results).map_err(|e| Ended::new(70, e))?;

@@ -12,7 +12,6 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
 use runtime::job::{Failure, Interrupter, Job, JobPlan};
-use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
@@ -47,13 +46,12 @@ pub(crate) fn run(
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
     options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
     let version = program.version;
-    let copies = if options.quiet { None } else { copies::show() };
-    let plan = JobPlan {
+    let mut plan = JobPlan {
         program: Arc::new(program.table),
         app: name.into(),
         arguments: line,
         kernel_arguments: started.packed.clone(),
-        launch: LaunchOptions { copies, ..options.nodes.launch(&config)? },
+        launch: options.nodes.launch(&config)?,
         config: config.clone(),
         always_pup: options.always_pup,
         timeout: options.timeout,
@@ -62,8 +60,12 @@ pub(crate) fn run(
         check_writable(report)?;
     }
     let unstarted = described(&plan);
+    let job = copies::shown(!options.quiet, |copies| {
+        plan.launch.copies = copies;
+        Job::start(plan)
+    });
     let arguments = started.arguments.clone();
-    let mut done = match Job::start(plan) {
+    let mut done = match job {
         Ok(job) => drive_and_show(job, started, config, &options, command_started),
         Err(error) => Done {
             info: unstarted,

@@ -9,15 +9,15 @@ use crate::object::ProgramTable;
 use crate::proto::membership::fingerprint;
 use tokio::sync::mpsc::unbounded_channel;
 
-/// Checks all nodes side by side for a run of `program`, and gives their results in the same order. Blocks; no node may be silent
-/// for longer than the start deadline.
+/// Checks all nodes side by side for a run of `program`, and gives their results in the same order. Blocks; no node
+/// may be silent for longer than the start deadline.
 ///
 /// # Errors
 /// If this machine has no resources for the checks, or the user ended them.
 pub fn check_nodes(
     program: &ProgramTable,
     nodes: &[NodeConfig],
-    options: &LaunchOptions,
+    options: LaunchOptions,
 ) -> Result<Vec<CheckResult>, StartError> {
     let (orders, mut inbox) = unbounded_channel();
     signals::send_to(orders).map_err(|e| local("signals cannot be heard", &e))?;

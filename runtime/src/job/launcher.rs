@@ -321,7 +321,7 @@ async fn launch_nodes(
         bootstrap.listen = bootstrap.listen.or(local_ip);
         postcard::to_stdvec(&bootstrap).ok()
     };
-    Ok(launch::launch_all(&numbered, first_words, output, &plan.launch).await?)
+    Ok(launch::launch_all(&numbered, first_words, output, plan.launch.clone()).await?)
 }
 
 /// For each node the first of the cores for its PEs (none if its host has too few), and how many threads of

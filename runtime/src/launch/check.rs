@@ -83,14 +83,15 @@ impl Probe {
 pub(crate) async fn check_nodes(
     nodes: &[NodeConfig],
     fingerprint: u64,
-    options: &LaunchOptions,
+    options: LaunchOptions,
 ) -> Vec<CheckResult> {
     let (output, mut lines) = unbounded_channel();
     let needs_ssh = nodes.iter().any(|node| node.launch == LaunchMethod::Ssh);
+    let limit = options.start_deadline;
     let starting = Starting::new(options, output, needs_ssh);
     let token = format!("metachare-{:x}", token());
     let (mut probes, mut failed) = start(nodes, &token, &starting).await;
-    hear_found(&mut probes, &mut lines, options.start_deadline).await;
+    hear_found(&mut probes, &mut lines, limit).await;
     ask_each_other(&mut probes, &mut lines, &token).await;
     let mut result = |(at, node): (usize, &NodeConfig)| {
         let lost = || Problem::new("its check was lost", "try again");

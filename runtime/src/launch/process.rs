@@ -145,10 +145,10 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    pub(super) fn new(options: &LaunchOptions, output: UnboundedSender<OutputLine>, needs_ssh: bool) -> Self {
-        let builds = if needs_ssh { stage::builds(options) } else { Vec::new() };
+    pub(super) fn new(options: LaunchOptions, output: UnboundedSender<OutputLine>, needs_ssh: bool) -> Self {
+        let builds = if needs_ssh { stage::builds(&options) } else { Vec::new() };
         let slots = Arc::new(Semaphore::new(options.parallel.max(1)));
-        Self { options: Arc::new(options.clone()), builds: Arc::new(builds), output, slots }
+        Self { options: Arc::new(options), builds: Arc::new(builds), output, slots }
     }
 }
 
@@ -162,7 +162,7 @@ pub async fn launch_all(
     nodes: &[(NodeId, NodeConfig)],
     mut first_words: impl FnMut(NodeId, Option<IpAddr>) -> Option<Vec<u8>>,
     output: UnboundedSender<OutputLine>,
-    options: &LaunchOptions,
+    options: LaunchOptions,
 ) -> Result<Vec<LaunchedNode>, LaunchError> {
     let needs_ssh = nodes.iter().any(|(_, node)| node.launch == LaunchMethod::Ssh);
     let starting = Starting::new(options, output, needs_ssh);
