@@ -77,7 +77,7 @@ pub(crate) enum SpeedSource {
     Cached,
     /// All PEs count the same
     Equal,
-    /// The `speed` of each node in the nodes file
+    /// The `speed` of each node in the nodes file, 1 where it has none
     File,
 }
 
@@ -161,13 +161,13 @@ impl RunOptions {
         config: &ClusterConfig,
     ) -> Result<(), Ended> {
         let wrong = |sentence: String| Err(Ended::new(USAGE, sentence));
-        let without = config.nodes.iter().find(|node| node.speed.is_none());
-        match (self.speed, without) {
-            (SpeedSource::File, Some(node)) => wrong(format!(
-                "--speed file: node {:?} of {} has no `speed`; give it one, or leave --speed out",
-                node.name, config.source
+        let has_speeds = config.nodes.iter().any(|node| node.speed.is_some());
+        match self.speed {
+            SpeedSource::File if !has_speeds => wrong(format!(
+                "--speed file: no node of {} has a `speed`; set it there, or leave --speed out",
+                config.source
             )),
-            (SpeedSource::Measured | SpeedSource::Cached, _) if is_asked_for && !has_kernel => wrong(
+            SpeedSource::Measured | SpeedSource::Cached if is_asked_for && !has_kernel => wrong(
                 "--speed: this application has no kernel to measure; leave it out, or give the speeds in the nodes \
                  file and say `--speed file`"
                     .into(),
