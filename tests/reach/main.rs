@@ -1,6 +1,7 @@
 //! How nodes are named, reached and checked, with a program in ssh's place: what it cannot do without a second
 //! machine is tested with `hosts`.
 
+use harness::terminal::Terminal;
 use harness::{Done, Running, nodes_at, start, wait_for, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -251,4 +252,20 @@ fn options_without_sense_are_refused_before_anything_starts() {
         assert!(done.stderr.starts_with("error: ") && done.stderr.contains(sentence), "{words:?}: {done:?}");
         assert_eq!(done.stdout, "", "{words:?}");
     }
+}
+
+#[test]
+fn a_copy_over_a_slow_line_may_last_longer_than_silence_and_is_shown() {
+    let bed = Bed::stencil();
+    // So much a second, for longer than a node may be silent.
+    let slow = "{ for n in 1 2 3 4 5; do head -c 200000; sleep 1; done; cat; } | sh -c \"$3\"";
+    bed.write("ssh", &SSH.replace("exec sh -c \"$3\"", slow));
+    bed.write("nodes.toml", &remote("far", ""));
+    let terminal = Terminal::new();
+    let done = terminal.start(&bed.command(&["nodes", "check", "--start-timeout", "3"])).done();
+    let shown = terminal.shown();
+    assert_eq!(done.code, 0, "{shown}");
+    assert!(shown.contains("copying the program to far ["), "{shown}");
+    let last = shown.rsplit(['\r', '\n']).find(|line| line.contains("copying") || line.contains("far   "));
+    assert!(last.is_some_and(|line| line.contains(" ok ")), "the bar is gone: {shown}");
 }

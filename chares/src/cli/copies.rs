@@ -67,7 +67,7 @@ impl Drop for Copies {
 
 fn bar_for(copying: &Copying) -> ProgressBar {
     let bar = ProgressBar::new(copying.total_bytes).with_prefix(copying.node.clone());
-    let template = "copying the program to {prefix} [{bar:30}] {bytes}/{total_bytes} {eta}";
+    let template = "copying the program to {prefix} [{wide_bar}] {bytes}/{total_bytes} {eta}";
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style.progress_chars("=> ")),
         Err(_) => bar,

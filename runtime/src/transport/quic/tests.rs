@@ -101,12 +101,12 @@ fn who_only_dials_gives_no_answer_to_anybody() {
     };
     let (dialler, member, friend) = (end(0, false), end(1, true), end(2, true));
     dialler.fabric.set_addresses(vec![None, Some(member.fabric.local_addr())]);
-    dialler.fabric.send(NodeId(1), Class::Small, small(1));
+    dialler.fabric.send(NodeId(1), Class::Small, small(1)).unwrap();
     assert_eq!(number(&member.frame().2), 1);
-    member.fabric.send(NodeId(0), Class::Small, small(2));
+    member.fabric.send(NodeId(0), Class::Small, small(2)).unwrap();
     assert_eq!(number(&dialler.frame().2), 2, "over the link that it has dialled");
     friend.fabric.set_addresses(vec![Some(dialler.fabric.local_addr())]);
-    friend.fabric.send(NodeId(0), Class::Small, small(3));
+    friend.fabric.send(NodeId(0), Class::Small, small(3)).unwrap();
     let reason = friend.lost(NodeId(0));
     assert!(reason.contains("nobody answered"), "{reason}");
 }
