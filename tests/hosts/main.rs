@@ -100,6 +100,22 @@ fn a_run_over_ssh_gives_the_same_on_a_bad_network_and_with_a_frozen_node() {
 }
 
 #[test]
+fn a_host_that_only_ssh_knows_by_name_works_with_a_local_node() {
+    let Some(bed) = Bed::new("a") else { return };
+    let known = start(bed.bed.on_launcher("getent").args(["hosts", "mid"])).done();
+    let address = known.stdout.split_whitespace().next().expect("the bed's hosts know each other");
+    let config = format!("Host far\n  HostName {address}\nInclude /etc/ssh/ssh_config\n");
+    let config = write(bed.folder.path(), "config", &config);
+    let far = format!("[[node]]\nname = \"far\"\nhost = \"far\"\npes = 1\nbinary = {:?}\n", bed.program);
+    write(bed.folder.path(), "nodes.toml", &(far + "[[node]]\nname = \"here\"\npes = 1\n"));
+    let mut command = bed.bed.on_launcher(&bed.program.to_string_lossy());
+    command.args(SHORT).current_dir(bed.folder.path());
+    let done = start(command.env("METACHARE_SSH", format!("ssh -F {}", config.display()))).done();
+    result(&done);
+    bed.assert_nothing_left();
+}
+
+#[test]
 fn a_host_that_dies_is_named_and_ends_the_run() {
     let Some(bed) = Bed::new("d") else { return };
     for blow in ["kill", "crash"] {

@@ -3,7 +3,7 @@
 use crate::remote::Bed;
 use crate::{END, LONG, METACHARE, MISBEHAVING, STENCIL, command, run};
 use harness::{
-    Done, Running, after, is_alive, let_pass, local_nodes, signal, start, start_into, wait_for,
+    Done, Running, after, is_alive, let_pass, local_nodes, nodes_at, signal, start, start_into, wait_for,
     wait_for_work, write,
 };
 use std::fs::File;
@@ -48,10 +48,11 @@ fn a_signal_ends_a_run_that_works() {
 fn a_signal_ends_a_run_whose_nodes_are_still_starting() {
     for (name, code, words) in SIGNALS {
         let bed = Bed::new();
-        let local = "[[node]]\nname = \"here\"\npes = 1\n";
-        write(bed.path(), "nodes.toml", &[local, &bed.node("hangs", ""), &bed.node("stalls", "")].concat());
+        let hosts = ["good", "hangs", "stalls"].map(|host| bed.node(host, ""));
+        write(bed.path(), "nodes.toml", &hosts.concat());
         let running = start(&mut bed.command(STENCIL, &LONG));
-        let nodes = running.nodes(1);
+        let part = bed.path().to_string_lossy().into_owned();
+        let nodes = wait_for("a node", || Some(nodes_at(&part)).filter(|nodes| nodes.len() == 1));
         let done = ended_by(running, name);
         assert_eq!((done.code, done.stderr.trim()), (code, words), "{done:?}");
         wait_until_gone(&nodes);

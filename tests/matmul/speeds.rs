@@ -76,12 +76,9 @@ fn speeds_of_the_nodes_file_are_taken_as_they_stand() {
     assert_eq!(shares(&report), [0.8, 0.2]);
     assert_eq!((&report["speed_source"], report["nodes"][1]["speed"].as_f64()), (&"file".into(), Some(0.25)));
     assert!(!cache(folder.path()).exists());
-    write(
-        folder.path(),
-        "nodes.toml",
-        "[[node]]\nname = \"n0\"\npes = 2\n\n[[node]]\nname = \"n1\"\npes = 2\n",
-    );
-    assert_eq!(shares(&product(folder.path(), "file", &[])), [0.5, 0.5]);
+    let one_has_none = "[[node]]\nname = \"n0\"\npes = 1\n\n[[node]]\nname = \"n1\"\npes = 1\nspeed = 0.25\n";
+    write(folder.path(), "nodes.toml", one_has_none);
+    assert_eq!(shares(&product(folder.path(), "file", &[])), [0.8, 0.2]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The command line that every program on chares has: `run`, `nodes`, `watch`.
 
 mod console;
+mod copies;
 mod demo;
 mod driving;
 mod nodes;
@@ -52,7 +53,7 @@ impl Program {
         match arguments.get(1).and_then(|a| a.to_str()) {
             Some("__node") => return runtime::job::node_process(self.table),
             Some("__check") => {
-                runtime::launch::answer_check();
+                runtime::launch::answer_check(&self.table);
                 return ExitCode::SUCCESS;
             }
             _ => {}

@@ -1,15 +1,16 @@
 //! `nodes`: list and check the nodes.
 
-use super::options::NodesOptions;
-use super::{Ended, UNAVAILABLE, say, speed};
+use super::options::{NodesChoice, NodesOptions};
+use super::{Ended, UNAVAILABLE, copies, say, speed};
 use crate::program::Program;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use runtime::launch::Problem;
 use std::fmt::Write as _;
 use std::time::Instant;
 
 pub(crate) fn command(program: &Program) -> Command {
     let list =
-        NodesOptions::augment_args(Command::new("list").about("Show which nodes would be used, and how"));
+        NodesChoice::augment_args(Command::new("list").about("Show which nodes would be used, and how"));
     let check = NodesOptions::augment_args(
         Command::new("check").about("Go through all nodes and say what is wrong and how to mend it"),
     );
@@ -28,7 +29,8 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
         |matches: &ArgMatches| NodesOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e));
     match matches.subcommand() {
         Some(("list", matches)) => {
-            let config = options(matches)?.load()?;
+            let choice = NodesChoice::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
+            let config = choice.load()?;
             if matches.get_flag("json") {
                 let text = serde_json::to_string_pretty(&config).map_err(|e| Ended::new(70, e))?;
                 say(&(text + "\n"))?;
@@ -37,16 +39,20 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
             }
             Ok(0)
         }
-        Some(("check", matches)) => check(&options(matches)?, matches.get_flag("json")),
+        Some(("check", matches)) => check(&program, &options(matches)?, matches.get_flag("json")),
         Some(("speed", matches)) => speed::speed(program, matches, started),
         _ => Err(Ended::new(64, "say `list`, `check` or `speed`")),
     }
 }
 
-fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
+fn check(program: &Program, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
-    let results = runtime::job::check_nodes(&config.nodes, &options.launch(&config)?)
-        .map_err(|e| Ended::new(e.exit_code(), e))?;
+    let mut launch = options.launch(&config)?;
+    let results = copies::shown(!is_json, |copies| {
+        launch.copies = copies;
+        runtime::job::check_nodes(&program.table, &config.nodes, launch)
+    });
+    let results = results.map_err(|e| Ended::new(e.exit_code(), e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();
     if is_json {
         let text = serde_json::to_string_pretty(&results).map_err(|e| Ended::new(70, e))?;
@@ -57,13 +63,13 @@ fn check(options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
             let _ = match &result.outcome {
                 Ok(facts) => writeln!(text, "{:<12} ok    {facts}", result.name),
                 Err(problem) => {
-                    writeln!(
-                        text,
-                        "{:<12} FAIL  {}\n{:18} mend: {}",
-                        result.name, problem.reason, "", problem.mend
-                    )
+                    let (name, reason, mend) = (&result.name, &problem.reason, &problem.mend);
+                    writeln!(text, "{name:<12} FAIL  {reason}\n{:18} mend: {mend}", "")
                 }
             };
+            for Problem { reason, mend } in &result.warnings {
+                let _ = writeln!(text, "{:12} warn  {reason}\n{:18} mend: {mend}", "", "");
+            }
         }
         say(&text)?;
     }

@@ -1,12 +1,16 @@
 //! Options that every run has.
 
-use super::{CONFIG, Ended};
+use super::{CONFIG, Ended, USAGE};
 use clap::{Args, ValueEnum};
 use runtime::config::ClusterConfig;
 use runtime::launch::LaunchOptions;
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// The longest time that can be asked for: three years, which every clock can add.
+const TIME_MAX: Duration = Duration::from_secs(100_000_000);
 
 // Where and how an application runs. Documentation here would become that of the commands that have these options.
 #[derive(Args, Clone, Debug)]
@@ -27,8 +31,8 @@ pub(crate) struct RunOptions {
     #[arg(long, value_enum, default_value = "measured")]
     pub(crate) speed: SpeedSource,
     /// End the run after so many seconds
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) timeout: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    pub(crate) timeout: Option<Duration>,
     /// Print neither progress nor the table at the end
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -42,7 +46,7 @@ pub(crate) struct RunOptions {
 
 // Which nodes.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct NodesOptions {
+pub(crate) struct NodesChoice {
     /// The nodes file; if not given that of METACHARE_NODES, else ./nodes.toml, else several local nodes
     #[arg(long, value_name = "FILE")]
     pub(crate) nodes: Option<PathBuf>,
@@ -52,9 +56,16 @@ pub(crate) struct NodesOptions {
     /// Use only these nodes of the file
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
+}
+
+// Which nodes, and how they are started.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NodesOptions {
+    #[command(flatten)]
+    choice: NodesChoice,
     /// Give up when a node is silent for so many seconds while it starts
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
-    pub(crate) start_timeout: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true)]
+    pub(crate) start_timeout: Duration,
 }
 
 /// Where speeds come from.
@@ -66,7 +77,7 @@ pub(crate) enum SpeedSource {
     Cached,
     /// All PEs count the same
     Equal,
-    /// The `speed` of each node in the nodes file
+    /// The `speed` of each node in the nodes file, 1 where it has none
     File,
 }
 
@@ -93,15 +104,14 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-impl NodesOptions {
+impl NodesChoice {
     pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
-        let config = match &self.nodes {
-            None if self.built_in_nodes => ClusterConfig::embedded(cores()),
-            None => {
-                let named = std::env::var_os("METACHARE_NODES").filter(|name| !name.is_empty());
-                ClusterConfig::load(named.as_deref().map(Path::new)).map_err(|e| Ended::new(CONFIG, e))?
-            }
-            Some(path) => ClusterConfig::load(Some(path)).map_err(|e| Ended::new(CONFIG, e))?,
+        // A demo takes the built-in nodes unless it is given others.
+        let config = if self.built_in_nodes && self.nodes.is_none() {
+            ClusterConfig::embedded(cores())
+        } else {
+            ClusterConfig::load(self.file(std::env::var_os("METACHARE_NODES")).as_deref())
+                .map_err(|e| Ended::new(CONFIG, e))?
         };
         if self.only.is_empty() {
             return Ok(config);
@@ -109,14 +119,27 @@ impl NodesOptions {
         config.select(&self.only).map_err(|e| Ended::new(CONFIG, e))
     }
 
+    /// The nodes file that was named, on the command line or by the environment, where an empty name is none.
+    fn file(&self, environment: Option<OsString>) -> Option<PathBuf> {
+        self.nodes.clone().or(environment.filter(|name| !name.is_empty()).map(PathBuf::from))
+    }
+}
+
+impl NodesOptions {
+    pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
+        self.choice.load()
+    }
+
     /// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
     pub(crate) fn launch(&self, config: &ClusterConfig) -> Result<LaunchOptions, Ended> {
         let mut options = LaunchOptions {
             binaries: config.binaries.clone(),
-            start_deadline: seconds("--start-timeout", self.start_timeout)?,
+            start_deadline: self.start_timeout,
             ..LaunchOptions::default()
         };
-        if let Ok(ssh) = std::env::var("METACHARE_SSH") {
+        if let Some(ssh) = std::env::var_os("METACHARE_SSH") {
+            let ssh =
+                ssh.into_string().map_err(|_| Ended::new(USAGE, "METACHARE_SSH is no text; unset it"))?;
             options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
         }
         Ok(options)
@@ -129,16 +152,68 @@ impl RunOptions {
         self.watch || (self.watch_if_terminal && is_terminal)
     }
 
-    pub(crate) fn time_limit(&self) -> Result<Option<Duration>, Ended> {
-        self.timeout.map(|limit| seconds("--timeout", limit)).transpose()
+    /// Whether the speeds that were asked for are to be had: otherwise all nodes would count the same, and nobody
+    /// would be told.
+    pub(crate) fn check_speed(
+        &self,
+        is_asked_for: bool,
+        has_kernel: bool,
+        config: &ClusterConfig,
+    ) -> Result<(), Ended> {
+        let wrong = |sentence: String| Err(Ended::new(USAGE, sentence));
+        let has_speeds = config.nodes.iter().any(|node| node.speed.is_some());
+        match self.speed {
+            SpeedSource::File if !has_speeds => wrong(format!(
+                "--speed file: no node of {} has a `speed`; set it there, or leave --speed out",
+                config.source
+            )),
+            SpeedSource::Measured | SpeedSource::Cached if is_asked_for && !has_kernel => wrong(
+                "--speed: this application has no kernel to measure; leave it out, or give the speeds in the nodes \
+                 file and say `--speed file`"
+                    .into(),
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
-fn seconds(option: &str, value: f64) -> Result<Duration, Ended> {
-    let limit = Duration::try_from_secs_f64(value).ok().filter(|limit| !limit.is_zero());
-    limit.ok_or_else(|| Ended::new(64, format!("{option} {value}: give seconds, more than 0")))
+/// A time in seconds from the command line.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let limit = text.trim().parse().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());
+    let limit = limit.filter(|limit| !limit.is_zero() && *limit <= TIME_MAX);
+    limit.ok_or_else(|| format!("give seconds, more than 0 and at most {}", TIME_MAX.as_secs()))
 }
 
 fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(nodes: Option<&str>) -> NodesChoice {
+        NodesChoice { nodes: nodes.map(PathBuf::from), built_in_nodes: false, only: Vec::new() }
+    }
+
+    #[test]
+    fn the_command_line_names_the_nodes_file_before_the_environment_and_an_empty_name_is_none() {
+        let file = |named: Option<&str>, environment: Option<&str>| {
+            options(named).file(environment.map(OsString::from)).map(|path| path.display().to_string())
+        };
+        assert_eq!(file(None, None), None);
+        assert_eq!(file(None, Some("")), None);
+        assert_eq!(file(None, Some("b")).as_deref(), Some("b"));
+        assert_eq!(file(Some("a"), Some("b")).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn times_are_seconds_that_a_clock_can_add() {
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(seconds("1e8"), Ok(TIME_MAX));
+        for text in ["0", "-0", "-1", "1e300", "1e9", "1e-12", "nan", "inf", "", "5s", "--quiet"] {
+            let sentence = seconds(text).unwrap_err();
+            assert_eq!(sentence, "give seconds, more than 0 and at most 100000000", "{text}");
+        }
+    }
 }

@@ -3,11 +3,12 @@
 use super::driving::{self, Driven};
 use super::options::{RunOptions, SpeedSource};
 use super::report::{Report, Sources};
-use super::{Ended, NO_OUTPUT, console, say, speeds, warn};
+use super::{Ended, NO_OUTPUT, console, copies, say, speeds, warn};
 use crate::driver::{Driver, NodeShape};
 use crate::program::{Program, RunError, Started};
 use crate::replacement::{Replacement, can_be_written};
 use crate::timeline::Timeline;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
 use runtime::job::{Failure, Interrupter, Job, JobPlan};
@@ -42,8 +43,10 @@ pub(crate) fn run(
     let app = program.apps.iter().find(|app| app.name == name);
     let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
     let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
+    let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
+    options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
     let version = program.version;
-    let plan = JobPlan {
+    let mut plan = JobPlan {
         program: Arc::new(program.table),
         app: name.into(),
         arguments: line,
@@ -51,14 +54,18 @@ pub(crate) fn run(
         launch: options.nodes.launch(&config)?,
         config: config.clone(),
         always_pup: options.always_pup,
-        timeout: options.time_limit()?,
+        timeout: options.timeout,
     };
     if let Some(report) = &options.report {
         check_writable(report)?;
     }
     let unstarted = described(&plan);
+    let job = copies::shown(!options.quiet, |copies| {
+        plan.launch.copies = copies;
+        Job::start(plan)
+    });
     let arguments = started.arguments.clone();
-    let mut done = match Job::start(plan) {
+    let mut done = match job {
         Ok(job) => drive_and_show(job, started, config, &options, command_started),
         Err(error) => Done {
             info: unstarted,

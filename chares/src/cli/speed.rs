@@ -1,7 +1,7 @@
 //! `nodes speed`: measures the nodes with the kernel of one application, or of each.
 
 use super::options::{NodesOptions, SpeedSource};
-use super::{Ended, say, speeds};
+use super::{Ended, copies, say, speeds};
 use crate::driver::Driver;
 use crate::program::{Program, RunError, Started};
 use crate::timeline::Timeline;
@@ -53,7 +53,7 @@ pub(crate) fn speed(program: Program, matches: &ArgMatches, started_at: Instant)
     if subjects.is_empty() {
         return Err(Ended::new(64, format!("no application of {} has a kernel to measure", program.name)));
     }
-    let plan = JobPlan {
+    let mut plan = JobPlan {
         app: only.unwrap_or(program.name).into(),
         program: Arc::new(program.table),
         arguments: Vec::new(),
@@ -63,7 +63,11 @@ pub(crate) fn speed(program: Program, matches: &ArgMatches, started_at: Instant)
         always_pup: false,
         timeout: None,
     };
-    let mut job = Job::start(plan).map_err(|e| Ended::new(e.exit_code(), e))?;
+    let job = copies::shown(true, |copies| {
+        plan.launch.copies = copies;
+        Job::start(plan)
+    });
+    let mut job = job.map_err(|e| Ended::new(e.exit_code(), e))?;
     let events = job.take_events().ok_or_else(|| Ended::new(70, "the run has no driver"))?;
     let info = job.hub().info();
     let mut main = Driver::new(job.node(), events, Timeline::new(started_at));

@@ -16,7 +16,13 @@ pub(crate) fn command() -> Command {
     Command::new("watch")
         .about("Watch a running job; leaving does it no harm")
         .arg(Arg::new("job").value_name("JOB").help("The job's name; not needed if only one runs"))
-        .arg(Arg::new("list").long("list").action(ArgAction::SetTrue).help("List the running jobs"))
+        .arg(
+            Arg::new("list")
+                .long("list")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["job", "once"])
+                .help("List the running jobs"),
+        )
         .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
 }
 

@@ -50,7 +50,8 @@ pub struct NodeConfig {
     pub port: Option<u16>,
     /// Key file for ssh.
     pub key: Option<PathBuf>,
-    /// Where it listens and is reached by other nodes; the address that ssh arrived at, if absent.
+    /// Where it listens and is reached by other nodes; if absent, the address that ssh arrived at, or of a local
+    /// node the one that packets to the nodes of other hosts leave from.
     pub address: Option<IpAddr>,
     /// Directory to work in.
     pub workdir: Option<PathBuf>,
@@ -192,6 +193,7 @@ impl ClusterConfig {
             "name", "host", "launch", "PEs", "speed", "cpu share", "memory", "binary"
         );
         for node in &self.nodes {
+            let automatic = if node.launch == LaunchMethod::Local { "this one" } else { "staged" };
             let or = |text: Option<String>, otherwise: &str| text.unwrap_or_else(|| otherwise.into());
             let _ = writeln!(
                 out,
@@ -203,7 +205,7 @@ impl ClusterConfig {
                 or(node.speed.map(|s| s.to_string()), "-"),
                 or(node.cpu_share.map(|s| s.to_string()), "1"),
                 or(node.memory_bytes.map(|m| format!("{} MiB", m >> 20)), "-"),
-                or(node.binary.as_ref().map(|b| b.display().to_string()), "staged"),
+                or(node.binary.as_ref().map(|b| b.display().to_string()), automatic),
                 or(node.address.map(|a| a.to_string()), "automatic"),
             );
         }

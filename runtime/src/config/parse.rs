@@ -2,6 +2,7 @@
 
 use super::{ClusterConfig, ConfigError, LaunchMethod, NodeConfig};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -26,6 +27,8 @@ const KEYS: [&str; 14] = [
 /// More than any machine has.
 const PES_MAX: i64 = 4096;
 const NODES_MAX: usize = 4095;
+const NAME_MAX: usize = 64;
+const SPEED_MAX: f64 = 1e6;
 
 type Key<'a> = (&'a Spanned<std::borrow::Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
 
@@ -108,11 +111,17 @@ fn node(
         None => return Err(file.error(at, "a node needs a `name`")),
     };
     let is_name = !name.is_empty()
-        && name.len() <= 64
+        && name.len() <= NAME_MAX
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
     if !is_name {
         let at = table.get("name").map_or(at, |v| v.span().start);
-        return Err(file.error(at, format!("{name:?} is no node name: use letters, digits, '.', '_', '-'")));
+        let shown: String = name.chars().take(NAME_MAX).collect();
+        let more = if shown.len() < name.len() { "…" } else { "" };
+        let sentence = format!(
+            "\"{}{more}\" is no node name: use 1 to {NAME_MAX} letters, digits, '.', '_', '-'",
+            shown.escape_debug()
+        );
+        return Err(file.error(at, sentence));
     }
     let mut node = NodeConfig { name: name.clone(), host: String::new(), ..defaults.clone() };
     let mut launch = None;
@@ -131,6 +140,15 @@ fn node(
             );
         }
         node.host = "localhost".into();
+    }
+    let is_here = node.host == "localhost" || node.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    if node.launch == LaunchMethod::Local && !is_here {
+        let at = table.get("host").map_or(at, |v| v.span().start);
+        let sentence = format!(
+            "node {name:?}: a local node is on this machine, not on {:?}; leave out `host`, or set launch = \"ssh\"",
+            node.host
+        );
+        return Err(file.error(at, sentence));
     }
     Ok(node)
 }
@@ -171,8 +189,9 @@ fn set(
             node.pes = u32::try_from(pes).ok();
         }
         "speed" => {
-            let speed = number(value).filter(|s| s.is_finite() && *s > 0.0 && *s <= 1e6);
-            node.speed = Some(speed.ok_or_else(|| wrong("must be a number over 0, such as 0.5"))?);
+            let speed = number(value).filter(|s| s.is_finite() && *s > 0.0 && *s <= SPEED_MAX);
+            let range = format!("must be a number over 0, at most {SPEED_MAX}, such as 0.5");
+            node.speed = Some(speed.ok_or_else(|| wrong(&range))?);
         }
         "cpu_share" => {
             let share = number(value).filter(|s| *s >= 0.01 && *s <= 1.0);
@@ -193,7 +212,9 @@ fn set(
         "binary" => node.binary = Some(text()?.into()),
         "address" => {
             let address =
-                text()?.parse().map_err(|_| wrong("must be an IP address, such as \"10.0.0.5\""))?;
+                text()?.parse().ok().filter(|ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast());
+            let address =
+                address.ok_or_else(|| wrong("must be an IP address of the node, such as \"10.0.0.5\""))?;
             node.address = Some(address);
         }
         "memory" => {

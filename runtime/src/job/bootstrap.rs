@@ -15,10 +15,8 @@ pub(super) struct Bootstrap {
     pub(super) node_count: u16,
     /// Its certificate and key, and the run's authority.
     pub(super) identity: NodeIdentity,
-    /// The address to listen on, if the nodes file or the launcher says so.
+    /// The address to listen on; where ssh arrived, if neither the nodes file nor the launcher says it.
     pub(super) listen: Option<IpAddr>,
-    /// All nodes are on this machine.
-    pub(super) is_all_local: bool,
     /// Where the search for cores begins that its PEs are pinned to; `None` leaves them to the system.
     pub(super) first_core: Option<u32>,
     /// PEs and network threads of this run on its host, as far as the launcher knows.
@@ -62,7 +60,6 @@ mod tests {
             node_count: 4,
             identity: authority.issue(NodeId(2)).unwrap(),
             listen: Some(IpAddr::from([127, 0, 0, 1])),
-            is_all_local: true,
             first_core: Some(3),
             threads_on_host: 7,
             cpu_share: 0.5,

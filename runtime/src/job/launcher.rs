@@ -17,7 +17,7 @@ use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver as Events};
 use std::thread::JoinHandle;
@@ -273,9 +273,11 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     node.listen(Ears { driver, launcher: Some(launcher) });
     let identity = authority.issue(NodeId::LAUNCHER).map_err(|e| local("no certificate", &e))?;
     let receiver: Arc<dyn Receiver> = Arc::clone(&node) as _;
-    let here = SocketAddr::new(launcher_ip(&plan.config, &launched), 0);
-    let fabric = QuicFabric::bind(here, &identity, NodeId::LAUNCHER, receiver, LinkSettings::default())
-        .map_err(|e| local(&format!("the launcher cannot listen on {}", here.ip()), &e))?;
+    // The launcher dials all nodes, so that it may sit behind a firewall, and no one dials it.
+    let here = SocketAddr::new(launch::dialling_ip(launched.iter().map(|n| n.ready.addr.ip())), 0);
+    let settings = LinkSettings { is_dialled: false, ..LinkSettings::default() };
+    let fabric = QuicFabric::bind(here, &identity, NodeId::LAUNCHER, receiver, settings)
+        .map_err(|e| local(&format!("the launcher cannot dial from {}", here.ip()), &e))?;
     let address = |entry: &NodeEntry| entry.address.parse::<SocketAddr>().ok();
     fabric.set_addresses(table.nodes.iter().map(address).collect());
     node.connect(Arc::clone(&fabric) as Arc<dyn Fabric>);
@@ -294,25 +296,17 @@ async fn launch_nodes(
 ) -> Result<Vec<LaunchedNode>, StartError> {
     let numbered: Vec<(NodeId, NodeConfig)> =
         (1u16..).map(NodeId).zip(plan.config.nodes.iter().cloned()).collect();
-    let is_all_local = plan.config.is_all_local();
-    let first_remote = plan.config.nodes.iter().find(|n| n.launch == LaunchMethod::Ssh);
-    let toward_others = match first_remote {
-        Some(node) => local_ip_toward(node.host.clone()).await,
-        None => None,
-    };
     let node_count =
         u16::try_from(numbered.len() + 1).map_err(|_| StartError::Local("too many nodes".into()))?;
     let (first_cores, threads) = shared_hosts(&plan.config);
-    let mut blobs = HashMap::new();
+    let mut bootstraps = HashMap::new();
     for (at, (id, config)) in numbered.iter().enumerate() {
         let identity = authority.issue(*id).map_err(|e| local("no certificate", &e))?;
-        let local_ip = toward_others.filter(|_| config.launch == LaunchMethod::Local);
         let bootstrap = Bootstrap {
             node: *id,
             node_count,
             identity,
-            listen: config.address.or(local_ip),
-            is_all_local,
+            listen: config.address,
             first_core: first_cores[at],
             threads_on_host: threads[at],
             cpu_share: config.cpu_share.unwrap_or(1.0),
@@ -320,22 +314,14 @@ async fn launch_nodes(
             always_pup: plan.always_pup,
             kernel_arguments: plan.kernel_arguments.clone(),
         };
-        let blob =
-            postcard::to_stdvec(&bootstrap).map_err(|e| local("a node's first words do not pack", &e))?;
-        blobs.insert(*id, blob);
+        bootstraps.insert(*id, bootstrap);
     }
-    let blob = |id: NodeId| blobs.get(&id).cloned().unwrap_or_default();
-    Ok(launch::launch_all(&numbered, blob, output, &plan.launch).await?)
-}
-
-/// The address of this machine toward a host. A name server may be slow, and nobody waits for the thread of a run
-/// that was ended meanwhile.
-async fn local_ip_toward(host: String) -> Option<IpAddr> {
-    let (found, ip) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new().name("resolver".into());
-    // Without an answer the nodes on this machine listen on all addresses, as without a route.
-    thread.spawn(move || found.send(launch::local_ip_toward(&host))).ok()?;
-    ip.await.ok()?
+    let first_words = |id: NodeId, local_ip: Option<IpAddr>| {
+        let mut bootstrap = bootstraps.remove(&id)?;
+        bootstrap.listen = bootstrap.listen.or(local_ip);
+        postcard::to_stdvec(&bootstrap).ok()
+    };
+    Ok(launch::launch_all(&numbered, first_words, output, plan.launch.clone()).await?)
 }
 
 /// For each node the first of the cores for its PEs (none if its host has too few), and how many threads of
@@ -462,17 +448,6 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
         arguments: plan.arguments.clone(),
         started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         nodes: nodes.collect(),
-    }
-}
-
-/// The launcher only dials; it listens where its own packets leave from.
-fn launcher_ip(config: &ClusterConfig, launched: &[LaunchedNode]) -> IpAddr {
-    if config.is_all_local() {
-        return IpAddr::V4(Ipv4Addr::LOCALHOST);
-    }
-    match launched.first().map(|n| n.ready.addr.ip()) {
-        Some(IpAddr::V6(_)) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
-        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     }
 }
 

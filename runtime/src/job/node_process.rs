@@ -53,7 +53,7 @@ fn run(program: Arc<ProgramTable>) -> Result<(), String> {
 
 async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), String> {
     let (me, identity) = (bootstrap.node, bootstrap.identity.clone());
-    let ip = launch::listen_ip(bootstrap.listen, bootstrap.is_all_local);
+    let ip = launch::listen_ip(bootstrap.listen).map_err(|e| e.to_string())?;
     let gate = Arc::new(Gate::new(program, bootstrap));
     let settings = LinkSettings::default();
     let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;

@@ -1,9 +1,10 @@
 //! The first words between a launcher and a node process, over the process's standard input and output.
 
 use super::hex;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::SocketAddr;
 
 /// First words of the line that a node answers with.
 pub(super) const READY: &str = "metachare-node-ready 1 ";
@@ -61,20 +62,30 @@ impl Ready {
     }
 
     pub(super) fn to_line(&self) -> io::Result<String> {
-        let bytes = postcard::to_stdvec(self).map_err(io::Error::other)?;
-        Ok(format!("{READY}{}\n", hex(&bytes)))
+        to_line(READY, self)
     }
 
     /// The answer in a line, if it is one.
     pub(super) fn from_line(line: &str) -> Option<Self> {
-        let text = line.trim_end().strip_prefix(READY)?;
-        let digits: Option<Vec<u8>> = text
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-            .collect();
-        postcard::from_bytes(&digits?).ok()
+        from_line(READY, line)
     }
+}
+
+/// A value as a line of text between a launcher and a node.
+pub(super) fn to_line(first_words: &str, value: &impl Serialize) -> io::Result<String> {
+    let bytes = postcard::to_stdvec(value).map_err(io::Error::other)?;
+    Ok(format!("{first_words}{}\n", hex(&bytes)))
+}
+
+/// The value in a line, if it is one of these.
+pub(super) fn from_line<T: DeserializeOwned>(first_words: &str, line: &str) -> Option<T> {
+    let text = line.trim_end().strip_prefix(first_words)?;
+    let digits: Option<Vec<u8>> = text
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect();
+    postcard::from_bytes(&digits?).ok()
 }
 
 /// Reads what the launcher says first.
@@ -121,32 +132,6 @@ pub fn watch_lifeline(on_lost: impl FnOnce() + Send + 'static) {
         tracing::error!("no thread for the lifeline");
         std::process::exit(70);
     }
-}
-
-/// The address to listen on: the configured one; loopback if all nodes are on this machine; else the one
-/// that ssh arrived at.
-#[must_use]
-pub fn listen_ip(configured: Option<IpAddr>, is_all_local: bool) -> IpAddr {
-    if let Some(ip) = configured {
-        return ip;
-    }
-    if is_all_local {
-        return IpAddr::V4(Ipv4Addr::LOCALHOST);
-    }
-    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
-    let server = connection.split_whitespace().nth(2).and_then(|ip| ip.parse().ok());
-    server.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
-}
-
-/// The address of this machine that packets to `host` leave from.
-#[must_use]
-pub fn local_ip_toward(host: &str) -> Option<IpAddr> {
-    let remote = (host, 9).to_socket_addrs().ok()?.next()?;
-    let any: SocketAddr = if remote.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-    let socket = UdpSocket::bind(any).ok()?;
-    // Connecting a UDP socket only looks up the route; nothing is sent.
-    socket.connect(remote).ok()?;
-    Some(socket.local_addr().ok()?.ip())
 }
 
 fn memory_bytes() -> u64 {

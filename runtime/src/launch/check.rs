@@ -1,15 +1,25 @@
 //! Going through all nodes before a run: is each usable, and if not, what mends it? Each is started just as for
-//! a run, only with another command, so that a check finds what a run would find.
+//! a run, only with another command, and then all ask each other for an echo, so that a check finds what a run would
+//! find.
 
-use super::process::{self, LaunchError, LaunchOptions, Starting};
-use super::{Ready, clock_s, echo};
+use super::echo::{self, Found, Question};
+use super::process::{self, LaunchError, LaunchOptions, LaunchedNode, Starting};
+use super::{Ready, clock_s, own_hash, reach, stage};
 use crate::codec::WIRE_VERSION;
 use crate::config::{LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
+use crate::monitor::wire::OutputLine;
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
+
+/// How long nodes may take to ask each other, beyond what that lasts.
+const SLACK: Duration = Duration::from_secs(5);
+/// How many of the nodes that are not reached are named.
+const NAMED_MAX: usize = 4;
 
 /// One node, checked.
 #[derive(Clone, Debug, Serialize)]
@@ -20,6 +30,8 @@ pub struct CheckResult {
     pub host: String,
     /// A few facts, or what is wrong.
     pub outcome: Result<String, Problem>,
+    /// What a run would put up with, but is hardly meant.
+    pub warnings: Vec<Problem>,
 }
 
 /// What is wrong with a node.
@@ -43,79 +55,253 @@ impl From<LaunchError> for Problem {
     }
 }
 
-/// Checks all nodes, several at a time. No node may be silent for longer than the start deadline. Dropped
-/// half-way it ends what it has started.
-pub(crate) async fn check_nodes(nodes: &[NodeConfig], options: &LaunchOptions) -> Vec<CheckResult> {
-    let (output, _unheard) = unbounded_channel();
+/// A node that has answered, and what is heard of it after that.
+struct Probe {
+    /// Its place in the nodes file.
+    at: usize,
+    started: LaunchedNode,
+    /// Its clock against this machine's.
+    clock_offset_s: i128,
+    found: Option<Found>,
+    /// Whether the launcher reaches it, and which of all probes, in order, it reaches.
+    open: Vec<bool>,
+}
+
+impl Probe {
+    fn new(at: usize, started: LaunchedNode) -> Self {
+        let clock_offset_s = i128::from(started.ready.clock_s) - i128::from(clock_s());
+        Self { at, started, clock_offset_s, found: None, open: Vec::new() }
+    }
+
+    fn ready(&self) -> &Ready {
+        &self.started.ready
+    }
+}
+
+/// Checks all nodes side by side, for a program with this fingerprint. No node may be silent for longer than the
+/// start deadline. Dropped half-way it ends what it has started.
+pub(crate) async fn check_nodes(
+    nodes: &[NodeConfig],
+    fingerprint: u64,
+    options: LaunchOptions,
+) -> Vec<CheckResult> {
+    let (output, mut lines) = unbounded_channel();
     let needs_ssh = nodes.iter().any(|node| node.launch == LaunchMethod::Ssh);
+    let limit = options.start_deadline;
     let starting = Starting::new(options, output, needs_ssh);
-    let mut checks = JoinSet::new();
-    for (at, node) in nodes.iter().cloned().enumerate() {
-        let starting = starting.clone();
-        checks.spawn(async move {
-            let outcome = check(&node, &starting).await;
-            (at, CheckResult { name: node.name, host: node.host, outcome })
-        });
-    }
-    let mut results = checks.join_all().await;
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
-async fn check(node: &NodeConfig, starting: &Starting) -> Result<String, Problem> {
-    let is_local = node.launch == LaunchMethod::Local;
     let token = format!("metachare-{:x}", token());
-    let listen = if is_local { Some(std::net::Ipv4Addr::LOCALHOST.into()) } else { node.address };
-    let words = format!("{token} {}\n", listen.map_or_else(String::new, |ip| ip.to_string()));
-    let started = process::launch(NodeId(1), node, "__check", words.as_bytes(), starting).await?;
-    let ready = started.ready.clone();
-    if ready.version != WIRE_VERSION {
-        return Err(Problem::new(
-            format!("its `binary` speaks version {}, this program {WIRE_VERSION}", ready.version),
-            "put the same version there, or leave `binary` out",
-        ));
-    }
-    check_room(node, &ready)?;
-    let address = ready.addr;
-    let is_open = echo::ask(address, &token).await;
-    started.end(Duration::ZERO).await;
-    if !is_open {
-        return Err(Problem::new(
-            format!("datagrams to {} do not come back", address.ip()),
-            "open UDP between the hosts in the firewall, or set `address` to a reachable one",
-        ));
-    }
-    let (cores, memory_gib) = (ready.cores, ready.memory_bytes >> 30);
-    if is_local {
-        return Ok(format!("local, {cores} cores, {memory_gib} GiB"));
-    }
-    let offset_s = i128::from(ready.clock_s) - i128::from(clock_s());
-    Ok(format!("{cores} cores, {memory_gib} GiB, clock {offset_s:+} s, UDP {}", address.ip()))
+    let (mut probes, mut failed) = start(nodes, &token, &starting).await;
+    hear_found(&mut probes, &mut lines, limit).await;
+    ask_each_other(&mut probes, &mut lines, &token).await;
+    let mut result = |(at, node): (usize, &NodeConfig)| {
+        let lost = || Problem::new("its check was lost", "try again");
+        let probe = probes.iter().find(|probe| probe.at == at);
+        let probe = probe.ok_or_else(|| failed.remove(&at).unwrap_or_else(lost));
+        let usable = probe.and_then(|probe| usable(node, probe, fingerprint).map(|()| probe));
+        // Of a program or a host that cannot be used nothing more is worth a word.
+        let warnings = usable.as_ref().map_or(Vec::new(), |probe| warnings(nodes, &probes, probe, &starting));
+        let outcome = usable.and_then(|probe| connected(nodes, &probes, probe).map(|()| facts(node, probe)));
+        CheckResult { name: node.name.clone(), host: node.host.clone(), outcome, warnings }
+    };
+    let results = nodes.iter().enumerate().map(&mut result).collect();
+    let mut ending: JoinSet<()> = probes.into_iter().map(|probe| probe.started.end(Duration::ZERO)).collect();
+    while ending.join_next().await.is_some() {}
+    results
 }
 
-fn check_room(node: &NodeConfig, ready: &Ready) -> Result<(), Problem> {
-    if let Some(pes) = node.pes
-        && pes > ready.cores
-    {
-        let reason = format!("it has {} cores, but `pes` asks for {pes}", ready.cores);
-        return Err(Problem::new(reason, format!("set pes = {}, or leave it out", ready.cores)));
+/// Starts the probes in the order in which a run starts nodes; those that failed, by their places.
+async fn start(
+    nodes: &[NodeConfig],
+    token: &str,
+    starting: &Starting,
+) -> (Vec<Probe>, BTreeMap<usize, Problem>) {
+    let (mut probes, mut failed): (Vec<Probe>, _) = (Vec::new(), BTreeMap::new());
+    for method in [LaunchMethod::Ssh, LaunchMethod::Local] {
+        let is_local = method == LaunchMethod::Local;
+        let ip = is_local.then(|| reach::local_listen_ip(probes.iter().map(|p| p.ready().addr.ip())));
+        let mut attempts = JoinSet::new();
+        for (at, node) in nodes.iter().cloned().enumerate().filter(|(_, node)| node.launch == method) {
+            let (listen, writes) = (node.address.or(ip), node.workdir.is_some());
+            let words = Question { token: token.into(), listen, writes }.to_line().unwrap_or_default();
+            let starting = starting.clone();
+            attempts.spawn(async move {
+                (at, process::launch(number(at), &node, "__check", words.as_bytes(), &starting).await)
+            });
+        }
+        while let Some(attempt) = attempts.join_next().await {
+            match attempt {
+                Ok((at, Ok(started))) => probes.push(Probe::new(at, started)),
+                Ok((at, Err(error))) => drop(failed.insert(at, error.into())),
+                Err(error) => tracing::error!("a check was lost: {error}"),
+            }
+        }
     }
-    if let Some(limit) = node.memory_bytes
-        && ready.memory_bytes > 0
-        && limit > ready.memory_bytes
+    probes.sort_by_key(|probe| probe.at);
+    (probes, failed)
+}
+
+/// The number of the node at a place of the nodes file.
+fn number(at: usize) -> NodeId {
+    NodeId(u16::try_from(at + 1).unwrap_or(u16::MAX))
+}
+
+async fn hear_found(probes: &mut [Probe], lines: &mut UnboundedReceiver<OutputLine>, limit: Duration) {
+    let mut heard = hear(lines, probes.len(), limit, Found::from_line).await;
+    for probe in probes {
+        probe.found = heard.remove(&number(probe.at).0);
+    }
+}
+
+/// All that have answered, and the launcher, ask all others for an echo at the same time.
+async fn ask_each_other(probes: &mut [Probe], lines: &mut UnboundedReceiver<OutputLine>, token: &str) {
+    let addresses: Vec<SocketAddr> = probes.iter().map(|probe| probe.ready().addr).collect();
+    let words = echo::others_to_line(&addresses).unwrap_or_default();
+    let mut asked = 0;
+    for probe in probes.iter_mut().filter(|probe| probe.found.is_some()) {
+        asked += usize::from(probe.started.tell(words.as_bytes()).await.is_ok());
+    }
+    let (from, token) = (reach::dialling_ip(addresses.iter().map(SocketAddr::ip)), echo::datagram(token));
+    let to = addresses.clone();
+    let mine = tokio::task::spawn_blocking(move || echo::reached(from, &to, &token));
+    let (mine, mut heard) = tokio::join!(mine, hear(lines, asked, SLACK, echo::reached_from_line));
+    let mine = mine.unwrap_or_default();
+    for (at, probe) in probes.iter_mut().enumerate() {
+        let from_here = mine.get(at).copied().unwrap_or(false);
+        let mut to_others = heard.remove(&number(probe.at).0).unwrap_or_default();
+        to_others.resize(addresses.len(), false);
+        probe.open = std::iter::once(from_here).chain(to_others).collect();
+    }
+}
+
+/// One line of so many nodes that `wanted` makes something of, by their numbers.
+async fn hear<T>(
+    lines: &mut UnboundedReceiver<OutputLine>,
+    count: usize,
+    limit: Duration,
+    wanted: impl Fn(&str) -> Option<T>,
+) -> BTreeMap<u16, T> {
+    let mut heard = BTreeMap::new();
+    let listen = async {
+        while heard.len() < count {
+            let Some(line) = lines.recv().await else { return };
+            if let Some(found) = wanted(&line.text) {
+                heard.insert(line.node, found);
+            }
+        }
+    };
+    // Who is silent is missing, and said to be.
+    let _ = tokio::time::timeout(limit, listen).await;
+    heard
+}
+
+/// Whether a run could use the program and the host.
+fn usable(node: &NodeConfig, probe: &Probe, fingerprint: u64) -> Result<(), Problem> {
+    let same = "put the same build there, or leave `binary` out";
+    let ready = probe.ready();
+    if ready.version != WIRE_VERSION {
+        let reason = format!("its `binary` speaks version {}, this program {WIRE_VERSION}", ready.version);
+        return Err(Problem::new(reason, same));
+    }
+    let Some(found) = &probe.found else {
+        return Err(Problem::new("its `binary` does not answer as this program does", same));
+    };
+    if found.fingerprint != fingerprint {
+        return Err(Problem::new("its `binary` has other chares or entry methods than this program", same));
+    }
+    if let (Some(reason), Some(folder)) = (&found.unwritable, &node.workdir) {
+        let reason = format!("its folder {} cannot be written: {reason}", folder.display());
+        return Err(Problem::new(reason, "set `workdir` to a folder that its user may write"));
+    }
+    if let Some(limit) =
+        node.memory_bytes.filter(|limit| ready.memory_bytes > 0 && *limit > ready.memory_bytes)
     {
-        let reason =
-            format!("it has {} MiB of memory, less than its limit `memory`", ready.memory_bytes >> 20);
-        return Err(Problem::new(reason, "lower `memory`"));
+        let (limit, all) = (limit >> 20, ready.memory_bytes >> 20);
+        let reason = format!("its limit `memory` is {limit} MiB, but the host has {all} MiB");
+        return Err(Problem::new(reason, format!("set `memory` to less than \"{all}MiB\"")));
     }
     Ok(())
+}
+
+/// Whether datagrams go both ways between the node, the launcher and all others.
+fn connected(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Result<(), Problem> {
+    let mend = "open UDP between the hosts in the firewall, or set `address` to one that the others reach";
+    let ip = probe.ready().addr.ip();
+    let (from_here, to_others) =
+        probe.open.split_first().map_or((false, &[][..]), |(here, all)| (*here, all));
+    if !from_here {
+        return Err(Problem::new(format!("datagrams from here to {ip} do not come back"), mend));
+    }
+    let others = probes.iter().zip(to_others).filter(|(other, is_open)| !**is_open && other.at != probe.at);
+    let name = |other: &Probe| format!("{:?} ({})", nodes[other.at].name, other.ready().addr.ip());
+    let mut names: Vec<String> = others.map(|(other, _)| name(other)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let more = names.len().saturating_sub(NAMED_MAX);
+    names.truncate(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let reason = format!("datagrams from it ({ip}) to {}{more} do not come back", names.join(", "));
+    Err(Problem::new(reason, mend))
+}
+
+fn facts(node: &NodeConfig, probe: &Probe) -> String {
+    let ready = probe.ready();
+    let (cores, memory_gib) = (ready.cores, ready.memory_bytes >> 30);
+    if node.launch == LaunchMethod::Local {
+        return format!("local, {cores} cores, {memory_gib} GiB");
+    }
+    let offset_s = probe.clock_offset_s;
+    format!("{cores} cores, {memory_gib} GiB, clock {offset_s:+} s, UDP {}", ready.addr.ip())
+}
+
+fn warnings(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe, starting: &Starting) -> Vec<Problem> {
+    let (node, ready, mut all) = (&nodes[probe.at], probe.ready(), Vec::new());
+    let is_same_host = |other: &NodeConfig| match (node.launch, other.launch) {
+        (LaunchMethod::Ssh, LaunchMethod::Ssh) => node.host == other.host,
+        (mine, others) => mine == others,
+    };
+    let there = || probes.iter().filter(|other| is_same_host(&nodes[other.at]));
+    let pes: u64 = there().map(|p| u64::from(nodes[p.at].pes.unwrap_or(p.ready().cores))).sum();
+    let cores = ready.cores;
+    if pes > u64::from(cores) {
+        let (whose, mend) = match node.pes {
+            Some(pes) if pes > cores => {
+                (format!("`pes` asks for {pes}"), format!("set pes = {cores} at most"))
+            }
+            _ => (format!("its nodes have {pes} PEs"), format!("let `pes` of its nodes add up to {cores}")),
+        };
+        all.push(Problem::new(format!("the host has {cores} cores, but {whose}"), mend));
+    }
+    let memory: u64 = there().filter_map(|p| nodes[p.at].memory_bytes).fold(0, u64::saturating_add);
+    if there().count() > 1 && ready.memory_bytes > 0 && memory > ready.memory_bytes {
+        let (sum, has) = (memory >> 20, ready.memory_bytes >> 20);
+        let reason =
+            format!("the host has {has} MiB, but the limits `memory` of its nodes add up to {sum} MiB");
+        all.push(Problem::new(reason, "lower `memory` of its nodes"));
+    }
+    let build = expected_hash(&ready.arch, starting);
+    let differs = |found: &Found| build.is_some_and(|hash| hash != found.hash);
+    if node.binary.is_some() && probe.found.as_ref().is_some_and(differs) {
+        let mend = "put the same build there, or leave `binary` out";
+        all.push(Problem::new("its `binary` is another build of this program", mend));
+    }
+    all
+}
+
+/// The hash of the build for an architecture, if there is one here.
+fn expected_hash<'a>(arch: &str, starting: &'a Starting) -> Option<&'a str> {
+    if arch == std::env::consts::ARCH {
+        return Some(own_hash());
+    }
+    let name = stage::here().replace(std::env::consts::ARCH, arch);
+    starting.builds.iter().find(|build| build.arch == name).map(|build| build.hash.as_str())
 }
 
 /// A number that nobody can guess.
 fn token() -> u128 {
     use ring::rand::SecureRandom as _;
     let mut bytes = [0; 16];
-    // Without randomness the token is only weaker; the echo lives five seconds.
+    // Without randomness the token is only weaker; the echo lives as long as the check.
     let _ = ring::rand::SystemRandom::new().fill(&mut bytes);
     u128::from_le_bytes(bytes)
 }

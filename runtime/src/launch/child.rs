@@ -77,12 +77,15 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { from: BufReader::new(from), bytes: Vec::new() }
     }
 
-    /// The next line, without its end; one that is too long comes in pieces. `None` at the end.
+    /// The next line, without its end; one that is too long comes in pieces. `None` at the end. May be called again
+    /// after being dropped half-way.
     pub(super) async fn next(&mut self) -> Option<String> {
-        self.bytes.clear();
-        let read = (&mut self.from).take(LINE_MAX_BYTES).read_until(b'\n', &mut self.bytes).await;
-        let is_line = matches!(read, Ok(count) if count > 0);
-        is_line.then(|| String::from_utf8_lossy(&self.bytes).trim_end_matches(['\n', '\r']).to_string())
+        let room = LINE_MAX_BYTES.saturating_sub(self.bytes.len() as u64);
+        // A pipe that cannot be read has ended.
+        let _ = (&mut self.from).take(room).read_until(b'\n', &mut self.bytes).await;
+        let line = std::mem::take(&mut self.bytes);
+        let is_line = !line.is_empty();
+        is_line.then(|| String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_string())
     }
 }
 

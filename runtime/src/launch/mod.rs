@@ -3,19 +3,22 @@
 mod bootstrap;
 mod check;
 mod child;
+mod copy;
 mod diagnose;
 mod echo;
 mod process;
+mod reach;
 mod ssh;
 mod stage;
 
-pub use bootstrap::{
-    BootstrapError, Ready, announce_ready, listen_ip, local_ip_toward, read_bootstrap, watch_lifeline,
-};
+pub use bootstrap::{BootstrapError, Ready, announce_ready, read_bootstrap, watch_lifeline};
 pub(crate) use check::check_nodes;
 pub use check::{CheckResult, Problem};
+pub use copy::Copying;
 pub use echo::answer_check;
 pub use process::{ExitReason, LaunchError, LaunchOptions, LaunchedNode, launch_all};
+pub(crate) use reach::dialling_ip;
+pub use reach::{NoAddress, listen_ip, source_ip};
 
 use std::sync::OnceLock;
 use std::time::SystemTime;

@@ -2,7 +2,9 @@
 
 use super::bootstrap::Ready;
 use super::child::{Group, Lines, Tail, pass_errors_on, pass_on};
+use super::copy::{self, Copying, NotCopied, Told};
 use super::diagnose::{self, Diagnosis, Step};
+use super::reach;
 use super::ssh;
 use super::stage::{self, Build};
 use crate::config::{LaunchMethod, NodeConfig};
@@ -12,10 +14,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
@@ -23,20 +27,20 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// How often a start is tried when sshd is busy.
 const TRIES: u32 = 4;
-/// Bytes of the executable that are handed to ssh at once.
-const PIECE_BYTES: usize = 256 << 10;
 
 /// How nodes are started.
 #[derive(Clone, Debug)]
 pub struct LaunchOptions {
     /// The ssh program and its first arguments.
     pub ssh: Vec<String>,
-    /// How long one node may be silent while it starts.
+    /// How long one node may be silent while it starts; while the executable is copied, how long nothing may arrive.
     pub start_deadline: Duration,
     /// How many are started at once.
     pub parallel: usize,
     /// Executables for other architectures, e.g. `aarch64-linux`.
     pub binaries: BTreeMap<String, PathBuf>,
+    /// Who is told how far copies of the executable are.
+    pub copies: Option<Sender<Copying>>,
 }
 
 impl Default for LaunchOptions {
@@ -46,6 +50,7 @@ impl Default for LaunchOptions {
             start_deadline: Duration::from_secs(30),
             parallel: 8,
             binaries: BTreeMap::new(),
+            copies: None,
         }
     }
 }
@@ -100,6 +105,17 @@ impl LaunchedNode {
         })
     }
 
+    /// Says more to the process.
+    pub(super) async fn tell(&mut self, words: &[u8]) -> io::Result<()> {
+        match &mut self.lifeline {
+            Some(stdin) => {
+                stdin.write_all(words).await?;
+                stdin.flush().await
+            }
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
     /// Lets go of the process: it ends by itself when it notices.
     pub fn release(&mut self) {
         self.lifeline = None;
@@ -123,40 +139,56 @@ impl LaunchedNode {
 #[derive(Clone, Debug)]
 pub(super) struct Starting {
     pub(super) options: Arc<LaunchOptions>,
-    builds: Arc<Vec<Build>>,
+    pub(super) builds: Arc<Vec<Build>>,
     output: UnboundedSender<OutputLine>,
     slots: Arc<Semaphore>,
 }
 
 impl Starting {
-    pub(super) fn new(options: &LaunchOptions, output: UnboundedSender<OutputLine>, needs_ssh: bool) -> Self {
-        let builds = if needs_ssh { stage::builds(options) } else { Vec::new() };
+    pub(super) fn new(options: LaunchOptions, output: UnboundedSender<OutputLine>, needs_ssh: bool) -> Self {
+        let builds = if needs_ssh { stage::builds(&options) } else { Vec::new() };
         let slots = Arc::new(Semaphore::new(options.parallel.max(1)));
-        Self { options: Arc::new(options.clone()), builds: Arc::new(builds), output, slots }
+        Self { options: Arc::new(options), builds: Arc::new(builds), output, slots }
     }
 }
 
-/// Starts all nodes, several at a time, and waits for their answers. `blob` is what each is told first.
-/// If one fails the others are ended.
+/// Starts all nodes, several at a time, and waits for their answers: first those of other hosts, then those of
+/// this machine. If one fails the others are ended. `first_words` is what each is told first, given the address of
+/// this machine for it to listen on if it runs here.
 ///
 /// # Errors
 /// Which node failed where, and how to mend it.
 pub async fn launch_all(
     nodes: &[(NodeId, NodeConfig)],
-    blob: impl Fn(NodeId) -> Vec<u8>,
+    mut first_words: impl FnMut(NodeId, Option<IpAddr>) -> Option<Vec<u8>>,
     output: UnboundedSender<OutputLine>,
-    options: &LaunchOptions,
+    options: LaunchOptions,
 ) -> Result<Vec<LaunchedNode>, LaunchError> {
     let needs_ssh = nodes.iter().any(|(_, node)| node.launch == LaunchMethod::Ssh);
     let starting = Starting::new(options, output, needs_ssh);
-    let mut attempts = JoinSet::new();
-    for (id, config) in nodes {
-        let (id, config, starting, blob) = (*id, config.clone(), starting.clone(), blob(*id));
-        let length = u32::try_from(blob.len()).unwrap_or(u32::MAX).to_le_bytes();
-        let words = [&length[..], &blob].concat();
-        attempts.spawn(async move { launch(id, &config, "__node", &words, &starting).await });
-    }
     let mut started: Vec<LaunchedNode> = Vec::new();
+    for method in [LaunchMethod::Ssh, LaunchMethod::Local] {
+        let is_local = method == LaunchMethod::Local;
+        let ip = is_local.then(|| reach::local_listen_ip(started.iter().map(|n| n.ready.addr.ip())));
+        let mut attempts = JoinSet::new();
+        for (id, config) in nodes.iter().filter(|(_, config)| config.launch == method) {
+            let blob = first_words(*id, ip).unwrap_or_default();
+            let length = u32::try_from(blob.len()).unwrap_or(u32::MAX).to_le_bytes();
+            let words = [&length[..], &blob].concat();
+            let (id, config, starting) = (*id, config.clone(), starting.clone());
+            attempts.spawn(async move { launch(id, &config, "__node", &words, &starting).await });
+        }
+        started = gather(attempts, started).await?;
+    }
+    started.sort_by_key(|node| node.node);
+    Ok(started)
+}
+
+/// Waits for all attempts, and ends what has `started` if one fails.
+async fn gather(
+    mut attempts: JoinSet<Result<LaunchedNode, LaunchError>>,
+    mut started: Vec<LaunchedNode>,
+) -> Result<Vec<LaunchedNode>, LaunchError> {
     while let Some(attempt) = attempts.join_next().await {
         match attempt {
             Ok(Ok(node)) => started.push(node),
@@ -171,7 +203,6 @@ pub async fn launch_all(
             Err(error) => tracing::error!("a start was lost: {error}"),
         }
     }
-    started.sort_by_key(|node| node.node);
     Ok(started)
 }
 
@@ -292,12 +323,13 @@ impl<'a> Talk<'a> {
     async fn stage(&mut self) -> Result<(), Failed> {
         enum Said {
             There,
-            Wants(String),
+            Wants(String, bool),
             Foreign(String),
         }
         let said = self
             .until(Step::Stage, |line| {
-                let wants = line.strip_prefix(ssh::WANTS).map(|arch| Said::Wants(arch.into()));
+                let wants = line.strip_prefix(ssh::WANTS).and_then(|words| words.split_once(' '));
+                let wants = wants.map(|(arch, how)| Said::Wants(arch.into(), how == ssh::PACKED));
                 let foreign = line.strip_prefix(ssh::FOREIGN).map(|arch| Said::Foreign(arch.into()));
                 wants.or(foreign).or_else(|| (line == ssh::STAGED).then_some(Said::There))
             })
@@ -308,36 +340,27 @@ impl<'a> Talk<'a> {
                 let is_named = self.starting.options.binaries.contains_key(&arch);
                 Err((Step::Stage, diagnose::of_architecture(&arch, &stage::here(), is_named)))
             }
-            Said::Wants(arch) => {
-                self.copy(&arch).await?;
-                self.until(Step::Stage, |line| (line == ssh::STAGED).then_some(())).await
-            }
+            Said::Wants(arch, can_unpack) => self.copy(&arch, can_unpack).await,
         }
     }
 
-    /// Hands the executable to ssh. Each piece may take as long as any answer, so a slow line is no failure.
-    async fn copy(&mut self, arch: &str) -> Result<(), Failed> {
+    /// Copies the executable there.
+    async fn copy(&mut self, arch: &str, can_unpack: bool) -> Result<(), Failed> {
         let build = self.starting.builds.iter().find(|build| build.arch == arch);
         let Some(build) = build else {
             return Err((Step::Stage, diagnose::of_architecture(arch, &stage::here(), false)));
         };
-        let unread = |e: io::Error| {
+        let parcel = build.parcel(can_unpack).await.map_err(|e| {
             let reason = format!("{:?} cannot be read: {e}", build.file);
             (Step::Stage, Diagnosis { reason, mend: "build it again".into() })
-        };
-        let file = tokio::fs::File::open(&build.file).await.map_err(unread)?;
-        let mut file = file.take(build.bytes);
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            let count = file.read(&mut piece).await.map_err(unread)?;
-            if count == 0 {
-                return Ok(());
-            }
-            match within(self.starting, self.stdin.write_all(&piece[..count])).await {
-                Some(Ok(())) => {}
-                Some(Err(_)) => return Err(self.ended(Step::Stage).await),
-                None => return Err(self.silent(Step::Stage)),
-            }
+        })?;
+        let (options, node) = (&self.starting.options, self.config.name.as_str());
+        let told = Told { node, total_bytes: build.bytes, by: options.copies.as_ref() };
+        let limit = options.start_deadline;
+        match copy::copy(&parcel, &mut self.stdin, &mut self.lines, limit, told).await {
+            Ok(()) => Ok(()),
+            Err(NotCopied::Ended) => Err(self.ended(Step::Stage).await),
+            Err(NotCopied::Stalled) => Err(self.silent(Step::Stage)),
         }
     }
 

@@ -14,8 +14,12 @@ use tokio::process::Command;
 
 /// The line, on both outputs, that ends a login's noise.
 pub(super) const SHELL: &str = "metachare-shell";
-/// The line that asks for the executable, followed by the architecture.
+/// The line that asks for the executable, followed by the architecture and [`PACKED`] or `plain`.
 pub(super) const WANTS: &str = "metachare-wants ";
+/// What the host adds to that line if it can unpack.
+pub(super) const PACKED: &str = "gzip";
+/// Begins lines, one each second, that say how many bytes of the executable are there.
+pub(super) const HAS: &str = "metachare-has ";
 /// The line that says that the executable is there.
 pub(super) const STAGED: &str = "metachare-staged";
 /// The line that says that no executable fits, followed by the architecture.
@@ -132,9 +136,13 @@ fn staging(builds: &[Build], program: &str) -> String {
          there() {{ [ \"$(wc -c < \"$p\")\" -eq $n ] && [ -x \"$p\" ] && \
            {{ {{ [ -e \"$p.whole\" ] && ! [ \"$p\" -nt \"$p.whole\" ]; }} || whole \"$p\"; }}; }}; \
          touch -c \"$d\" 2>/dev/null; \
-         if ! there 2>/dev/null; then echo {WANTS}$a; \
+         if ! there 2>/dev/null; then \
            umask 077; mkdir -p \"$d\" || exit {NOT_STORED}; t=\"$d\"/.new.$(uname -n).$$; trap 'rm -f \"$t\"' EXIT; \
-           head -c $n > \"$t\" || exit {NOT_STORED}; \
+           : > \"$t\" || exit {NOT_STORED}; \
+           command -v gzip > /dev/null && g={PACKED} || g=plain; echo {WANTS}$a $g; read -r how m; \
+           {{ while sleep 1 > /dev/null; do echo \"{HAS}$(wc -c < \"$t\")\" || exit; done; }} < /dev/null 2> /dev/null & w=$!; \
+           if [ \"$how\" = {PACKED} ]; then head -c \"$m\" | gzip -dc; else head -c \"$m\"; fi > \"$t\"; \
+           kill $w; wait $w 2> /dev/null; \
            whole \"$t\" || {{ echo 'the copy did not arrive whole' >&2; exit {NOT_WHOLE}; }}; \
            chmod 700 \"$t\" && mv -f \"$t\" \"$p\" && : > \"$p.whole\" || exit {NOT_STORED}; trap - EXIT; \
            old() {{ find \"$@\" -mtime +0 2>/dev/null; }}; \
@@ -168,6 +176,20 @@ mod tests {
         String::from_utf8_lossy(&out.stdout).lines().map(ToString::to_string).collect()
     }
 
+    /// What the script reads when nothing is packed.
+    fn plain(content: &[u8]) -> Vec<u8> {
+        [format!("plain {}\n", content.len()).as_bytes(), content].concat()
+    }
+
+    /// What the script is sent.
+    fn packed(build: &Build, content: &[u8], folder: &Path) -> Vec<u8> {
+        let file = folder.join("content");
+        std::fs::write(&file, content).unwrap();
+        let build = Build::of(&build.arch, file, content);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(build.parcel(true)).unwrap()
+    }
+
     fn build(bytes: &[u8]) -> Build {
         Build::of(&format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS), "here".into(), bytes)
     }
@@ -193,8 +215,8 @@ mod tests {
         let program = b"#!/bin/sh\necho it runs with $1\n";
         let builds = [build(program)];
         let node = NodeConfig::local("a", 1);
-        let run = |input: &[u8]| shell(&script(&node, &builds, "p q", "__it"), home.path(), input);
-        let wants = format!("{WANTS}{}", builds[0].arch);
+        let run = |input: &[u8]| shell(&script(&node, &builds, "p q", "__it"), home.path(), &plain(input));
+        let wants = format!("{WANTS}{} {PACKED}", builds[0].arch);
         let (asked, unasked) = (
             vec!["", SHELL, &wants, STAGED, "it runs with __it"],
             vec!["", SHELL, STAGED, "it runs with __it"],
@@ -216,10 +238,24 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let program = b"#!/bin/sh\necho it runs\n";
         let builds = [build(program)];
-        let out = shell(&script(&NodeConfig::local("a", 1), &builds, "p", "x"), home.path(), &program[..9]);
-        assert_eq!(out.status.code(), Some(NOT_WHOLE), "{out:?}");
-        let folder = home.path().join(".cache/metachare/bin").join(&builds[0].hash);
-        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+        let whole = [plain(program), packed(&builds[0], program, home.path())];
+        for input in whole.iter().flat_map(|whole| [&whole[..0], &whole[..4], &whole[..whole.len() / 2]]) {
+            let out = shell(&script(&NodeConfig::local("a", 1), &builds, "p", "x"), home.path(), input);
+            assert_eq!(out.status.code(), Some(NOT_WHOLE), "{out:?}");
+            let folder = home.path().join(".cache/metachare/bin").join(&builds[0].hash);
+            assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn an_executable_arrives_packed() {
+        let home = tempfile::tempdir().unwrap();
+        let program = [b"#!/bin/sh\necho it runs; exit\n", &[b'x'; 100_000][..]].concat();
+        let builds = [build(&program)];
+        let input = packed(&builds[0], &program, home.path());
+        assert!(input.starts_with(PACKED.as_bytes()) && input.len() < 1000, "{} bytes", input.len());
+        let out = shell(&script(&NodeConfig::local("a", 1), &builds, "p", "x"), home.path(), &input);
+        assert_eq!(said(&out)[3..], [STAGED, "it runs"], "{out:?}");
     }
 
     #[test]
@@ -238,17 +274,15 @@ mod tests {
             let folder = std::fs::File::open(bin.join(build(&programs[n]).hash)).unwrap();
             folder.set_modified(SystemTime::now() - Duration::from_secs(3600 * hours)).unwrap();
         };
-        for n in 0..10 {
-            run(n, &programs[n]);
-        }
+        programs.iter().enumerate().take(10).for_each(|(n, program)| run(n, &plain(program)));
         assert_eq!(are_there(), (0..10).collect::<Vec<_>>(), "all were used today");
         (0..8).for_each(|n| age(n, 23 + n as u64));
         // Another launcher has found this one there and is about to start it.
         run(7, b"");
-        run(10, &programs[10]);
+        run(10, &plain(&programs[10]));
         // The newest five are 10, 7, 9, 8 and 0; of the others 1 is 24 hours old and a little.
         assert_eq!(are_there(), [0, 7, 8, 9, 10]);
-        run(11, &programs[11]);
+        run(11, &plain(&programs[11]));
         assert_eq!(are_there(), [0, 7, 8, 9, 10, 11], "one more than five, but used within a day");
     }
 

@@ -2,7 +2,11 @@
 
 use super::process::LaunchOptions;
 use super::{hash_of, own_hash};
+use std::io;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// An executable for one architecture.
 #[derive(Clone, Debug)]
@@ -15,13 +19,46 @@ pub(super) struct Build {
     pub(super) bytes: u64,
     /// Where it is on this machine.
     pub(super) file: PathBuf,
+    /// What is sent to hosts that can unpack it, made when the first one wants it.
+    packed: Arc<OnceCell<Vec<u8>>>,
 }
 
 impl Build {
-    #[cfg(test)]
     pub(super) fn of(arch: &str, file: PathBuf, content: &[u8]) -> Self {
-        Self { arch: arch.into(), hash: hash_of(content), bytes: content.len() as u64, file }
+        Self { hash: hash_of(content), ..Self::known(arch, file, "", content.len() as u64) }
     }
+
+    fn known(arch: &str, file: PathBuf, hash: &str, bytes: u64) -> Self {
+        Self { arch: arch.into(), hash: hash.into(), bytes, file, packed: Arc::default() }
+    }
+
+    /// What a host is sent that wants the executable: a line that says how and how many bytes, and the bytes.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) async fn parcel(&self, can_unpack: bool) -> io::Result<Vec<u8>> {
+        if can_unpack {
+            match self.packed.get_or_try_init(|| packed(self.file.clone())).await {
+                Ok(bytes) => return Ok(parcel("gzip", bytes)),
+                Err(error) => tracing::info!("the executable is sent as it is: gzip: {error}"),
+            }
+        }
+        Ok(parcel("plain", &tokio::fs::read(&self.file).await?))
+    }
+}
+
+fn parcel(how: &str, bytes: &[u8]) -> Vec<u8> {
+    [format!("{how} {}\n", bytes.len()).as_bytes(), bytes].concat()
+}
+
+/// A file as this machine's `gzip` packs it: a third of the size for a fraction of a second.
+async fn packed(file: PathBuf) -> io::Result<Vec<u8>> {
+    let pack = move || {
+        let file = std::fs::File::open(file)?;
+        let done = Command::new("gzip").arg("-3").stdin(file).stderr(Stdio::null()).output()?;
+        if done.status.success() { Ok(done.stdout) } else { Err(io::Error::other(done.status.to_string())) }
+    };
+    tokio::task::spawn_blocking(pack).await.map_err(io::Error::other)?
 }
 
 /// This executable, and those of the nodes file for other architectures. What cannot be read is left out: it
@@ -30,13 +67,13 @@ pub(super) fn builds(options: &LaunchOptions) -> Vec<Build> {
     let here = here();
     let own = std::env::current_exe().ok().and_then(|file| {
         let bytes = std::fs::metadata(&file).ok()?.len();
-        Some(Build { arch: here.clone(), hash: own_hash().into(), bytes, file })
+        Some(Build::known(&here, file, own_hash(), bytes))
     });
-    let others = options.binaries.iter().filter(|(arch, _)| **arch != here).filter_map(|(arch, file)| {
-        let content = std::fs::read(file).ok()?;
-        let bytes = content.len() as u64;
-        Some(Build { arch: arch.clone(), hash: hash_of(&content), bytes, file: file.clone() })
-    });
+    let others = options
+        .binaries
+        .iter()
+        .filter(|(arch, _)| **arch != here)
+        .filter_map(|(arch, file)| Some(Build::of(arch, file.clone(), &std::fs::read(file).ok()?)));
     own.into_iter().chain(others).collect()
 }
 

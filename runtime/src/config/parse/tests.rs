@@ -50,6 +50,21 @@ fn every_mistake_has_its_line_and_a_mend() {
         ("[[node]]\nname = \"a\"\npes = \"4\"", "3: node \"a\": `pes` must be"),
         ("[[node]]\nname = \"a\"\nspeed = nan", "3: node \"a\": `speed` must be a number over 0"),
         ("[[node]]\nname = \"a\"\nspeed = -1", "`speed` must be"),
+        ("[[node]]\nname = \"a\"\nspeed = 0", "`speed` must be"),
+        (
+            "[[node]]\nname = \"a\"\naddress = \"0.0.0.0\"",
+            "3: node \"a\": `address` must be an IP address of the node",
+        ),
+        ("[[node]]\nname = \"a\"\naddress = \"::\"", "`address` must be"),
+        ("[[node]]\nname = \"a\"\nspeed = 1e308", "`speed` must be a number over 0, at most 1000000"),
+        (
+            "[[node]]\nname = \"a\"\nhost = \"b\"\nlaunch = \"local\"",
+            "3: node \"a\": a local node is on this machine",
+        ),
+        (
+            "[defaults]\nlaunch = \"local\"\n[[node]]\nname = \"a\"\nhost = \"10.0.0.5\"",
+            "5: node \"a\": a local node",
+        ),
         ("[[node]]\nname = \"a\"\ncpu_share = 1.5", "`cpu_share` must be"),
         ("[[node]]\nname = \"a\"\nport = 70000", "`port` must be"),
         ("[[node]]\nname = \"a\"\nmemory = \"lots\"", "`memory` must be a size"),
@@ -68,6 +83,30 @@ fn every_mistake_has_its_line_and_a_mend() {
         assert!(error.starts_with("nodes.toml:") && error.contains(expected), "{text:?} gave {error:?}");
         assert!(!error.contains('\n'), "one sentence: {error}");
     }
+}
+
+#[test]
+fn a_name_that_is_too_long_is_cut_and_the_limit_is_said() {
+    let named = |name: &str| ClusterConfig::parse(&format!("[[node]]\nname = \"{name}\""), "nodes.toml");
+    assert!(named(&"n".repeat(64)).is_ok());
+    let error = named(&"n".repeat(300)).unwrap_err().to_string();
+    assert!(error.contains("n…\" is no node name: use 1 to 64 letters") && error.len() < 200, "{error}");
+}
+
+#[test]
+fn the_loopback_address_is_this_machine() {
+    let text = "[[node]]\nname = \"a\"\nhost = \"127.0.0.1\"\nlaunch = \"local\"";
+    assert_eq!(ClusterConfig::parse(text, "nodes.toml").unwrap().nodes[0].launch, LaunchMethod::Local);
+}
+
+#[test]
+fn the_table_says_of_each_node_which_executable_it_runs() {
+    let text = "[[node]]\nname = \"here\"\n[[node]]\nname = \"there\"\nhost = \"there\"\n\
+                [[node]]\nname = \"own\"\nbinary = \"/opt/p\"";
+    let table = ClusterConfig::parse(text, "nodes.toml").unwrap().table();
+    let says = |name: &str, what: &str| table.lines().any(|l| l.starts_with(name) && l.contains(what));
+    assert!(says("here", " this one "), "{table}");
+    assert!(says("there", " staged ") && says("own", " /opt/p "), "{table}");
 }
 
 #[test]

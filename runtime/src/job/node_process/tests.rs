@@ -18,7 +18,6 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
         node_count: 3,
         identity: identity.clone(),
         listen: None,
-        is_all_local: true,
         first_core,
         threads_on_host: 1000,
         cpu_share: 1.0,

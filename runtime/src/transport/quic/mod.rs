@@ -103,7 +103,7 @@ impl Fabric for QuicFabric {
 }
 
 impl QuicFabric {
-    /// Listens on `address` and connects on demand. Must be called inside the network thread's runtime.
+    /// Opens a port of `address`, listens on it unless the settings say that nobody dials, and connects on demand. Must be called inside the network thread's runtime.
     ///
     /// # Errors
     /// If the socket or the identity is not usable.
@@ -116,9 +116,9 @@ impl QuicFabric {
     ) -> Result<Arc<Self>, LinkError> {
         let (client, server) = identity.configs()?;
         let socket = settings.socket(address)?;
-        let server = settings.server(server);
+        let server = settings.is_dialled.then(|| settings.server(server));
         let runtime = Arc::new(TokioRuntime);
-        let endpoint = Endpoint::new(settings.endpoint(), Some(server), socket, runtime)?;
+        let endpoint = Endpoint::new(settings.endpoint(), server, socket, runtime)?;
         let mut client = ClientConfig::new(Arc::new(client));
         client.transport_config(settings.transport());
         let fabric = Arc::new_cyclic(|this| Self {

@@ -41,6 +41,8 @@ pub struct LinkSettings {
     pub handshakes: usize,
     /// A handshake may take so long. Default 5 s.
     pub handshake_limit: Duration,
+    /// Others connect to this node. A launcher only dials: nobody gets an answer from its port.
+    pub is_dialled: bool,
 }
 
 impl Default for LinkSettings {
@@ -56,6 +58,7 @@ impl Default for LinkSettings {
             frames: FrameLimits::default(),
             handshakes: 64,
             handshake_limit: Duration::from_secs(5),
+            is_dialled: true,
         }
     }
 }

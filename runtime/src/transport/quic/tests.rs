@@ -87,6 +87,31 @@ fn strangers_get_nowhere_and_disturb_nothing() {
 }
 
 #[test]
+fn who_only_dials_gives_no_answer_to_anybody() {
+    let authority = RunAuthority::new("test").unwrap();
+    let end = |n: u16, is_dialled: bool| {
+        let settings = LinkSettings {
+            is_dialled,
+            // A handshake without an answer lasts so long.
+            idle_timeout: Duration::from_millis(500),
+            keep_alive: Duration::from_millis(100),
+            ..LinkSettings::default()
+        };
+        End::new(&authority.issue(NodeId(n)).unwrap(), n, settings)
+    };
+    let (dialler, member, friend) = (end(0, false), end(1, true), end(2, true));
+    dialler.fabric.set_addresses(vec![None, Some(member.fabric.local_addr())]);
+    dialler.fabric.send(NodeId(1), Class::Small, small(1)).unwrap();
+    assert_eq!(number(&member.frame().2), 1);
+    member.fabric.send(NodeId(0), Class::Small, small(2)).unwrap();
+    assert_eq!(number(&dialler.frame().2), 2, "over the link that it has dialled");
+    friend.fabric.set_addresses(vec![Some(dialler.fabric.local_addr())]);
+    friend.fabric.send(NodeId(0), Class::Small, small(3)).unwrap();
+    let reason = friend.lost(NodeId(0));
+    assert!(reason.contains("nobody answered"), "{reason}");
+}
+
+#[test]
 fn a_frame_over_the_limit_is_refused_at_home_and_abroad() {
     let over = || Frame { body: vec![0; 101].into(), attachments: vec![] };
     let frames = FrameLimits { body_bytes: 100, ..FrameLimits::default() };
