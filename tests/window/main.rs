@@ -1,5 +1,7 @@
 //! What a user sees of a run: the load window in a terminal, and what is left when the run is over.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 mod help;
 mod results;
 mod terminal;
