@@ -21,7 +21,7 @@ fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
             let dot = if path.is_empty() { "" } else { "." };
             map.iter().for_each(|(key, value)| keys(value, &format!("{path}{dot}{key}"), found));
         }
-        Value::Array(list) if path != "command_line" => {
+        Value::Array(list) if !matches!(path, "command_line" | "remarks") => {
             list.iter().for_each(|value| keys(value, &format!("{path}[]"), found));
         }
         _ => {

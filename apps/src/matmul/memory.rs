@@ -136,7 +136,7 @@ fn places(launcher: &NodeShape, nodes: &[NodeShape], product: &Product) -> Vec<P
         let all = std::iter::once(launcher).chain(nodes).filter(|node| here(node));
         let Some(room) = all.filter_map(|node| node.host_memory_bytes).min() else { continue };
         let at: Vec<usize> = (0..nodes.len()).filter(|&at| here(&nodes[at])).collect();
-        let own = if here(launcher) { product.need_of_launcher() } else { 0 };
+        let own = if here(launcher) { product.need_of_launcher(at.len() < nodes.len()) } else { 0 };
         let fixed = at.iter().fold(own, |sum, &at| sum.saturating_add(reserve(&nodes[at])));
         let names: Vec<&str> = at.iter().map(|&at| nodes[at].name.as_str()).collect();
         let mend = if here(launcher) && (product.is_verified || product.is_written) {
@@ -210,13 +210,14 @@ impl Product {
         u64::try_from(numbers.saturating_mul(self.dtype.size_bytes() as u128)).unwrap_or(u64::MAX)
     }
 
-    /// The launcher has the files' factors, and what is still to be sent of them; the product, if somebody
-    /// wants to see it; and the factors again to check it.
-    fn need_of_launcher(&self) -> u64 {
+    /// The launcher has the files' factors, and what is still to be sent of them to other hosts (on its own host
+    /// that is counted where it arrives); the product, if somebody wants to see it; and to check it the factors.
+    fn need_of_launcher(&self, sends_elsewhere: bool) -> u64 {
         let [m, k, n] = self.wide_sides();
         let factors = m * k + k * n;
         let sent = match (self.is_given, self.algorithm) {
-            (true, _) => 2 * factors,
+            (true, _) if sends_elsewhere => 2 * factors,
+            (true, _) => factors,
             (false, Algorithm::Conventional) => k * n,
             (false, _) => 0,
         };

@@ -23,8 +23,10 @@ use std::time::Duration;
 
 /// Longest sleep of an idle PE; it is woken by messages, this only bounds the harm of a lost wake-up.
 const SLEEP: Duration = Duration::from_millis(100);
-/// A speed is the median over so many stretches of time: a hiccup of the machine spoils one, not the result.
-const WINDOWS: u32 = 7;
+/// A speed is found over so many stretches of time, of which it is the third best: what disturbs a machine for
+/// a moment only ever slows it, and a load that stays slows all of them.
+const STRETCHES: u32 = 9;
+const THIRD_BEST: usize = STRETCHES as usize - 3;
 /// More envelopes than this, taken from the inbox at once, make the way to the next entry method long.
 const BATCH: usize = 16;
 
@@ -349,18 +351,18 @@ impl Scheduler {
         node.measuring().wait();
         self.share.rested(node.now_ns());
         self.switch(PeState::Init);
-        let window = Duration::from_millis(u64::from(budget_ms)) / WINDOWS;
-        let mut rates: Vec<f64> = (0..WINDOWS).map(|_| self.rate_over(window, &mut call)).collect();
+        let stretch = Duration::from_millis(u64::from(budget_ms)) / STRETCHES;
+        let mut rates: Vec<f64> = (0..STRETCHES).map(|_| self.rate_over(stretch, &mut call)).collect();
         rates.sort_unstable_by(f64::total_cmp);
-        node.control(NodeId::LAUNCHER, Control::Speed(self.pe.id, rates[rates.len() / 2]));
+        node.control(NodeId::LAUNCHER, Control::Speed(self.pe.id, rates[THIRD_BEST]));
         Ok(())
     }
 
     /// Units of work per second over a stretch of time, with what is owed to the owner of the core paid.
-    fn rate_over(&mut self, window: Duration, call: &mut KernelCall) -> f64 {
+    fn rate_over(&mut self, stretch: Duration, call: &mut KernelCall) -> f64 {
         let node = Arc::clone(&self.pe.node);
         let (start, mut units) = (node.now(), 0.0);
-        while node.now().saturating_sub(start) < window {
+        while node.now().saturating_sub(start) < stretch {
             let before_ns = node.now_ns();
             units += call();
             self.share.worked(before_ns, node.now_ns());

@@ -79,12 +79,12 @@ fn nodes_of_a_host_and_the_launcher_share_its_memory() {
     let mut big = product(Algorithm::Cannon, (2000, 2000, 2000));
     plan(&big, &launcher, &nodes, &[1.0; 4]).unwrap();
     let all = std::iter::once(&mut launcher).chain(&mut nodes);
-    all.for_each(|node| (node.host, node.host_memory_bytes) = ("here".into(), Some(300 * MIB)));
+    all.for_each(|node| (node.host, node.host_memory_bytes) = ("here".into(), Some(200 * MIB)));
     plan(&big, &launcher, &nodes, &[1.0; 4]).unwrap();
     (big.is_given, big.is_written) = (true, true);
     let sentence = refusal(&big, &(launcher, nodes));
     assert!(sentence.contains("on host \"here\" (with \"n0\", \"n1\" and the launcher)"), "{sentence}");
-    assert!(sentence.contains("which may take 300 MiB: take smaller"), "{sentence}");
+    assert!(sentence.contains("which may take 200 MiB: take smaller"), "{sentence}");
 }
 
 #[test]
