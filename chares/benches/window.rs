@@ -18,7 +18,7 @@ use runtime::ids::NodeId;
 use runtime::monitor::wire::PeState;
 use runtime::node::{Node, NodeSettings};
 use runtime::object::ProgramTable;
-use runtime::pe::account::Account;
+use runtime::pe::account::{Account, Way};
 use runtime::topology::Topology;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -211,12 +211,12 @@ fn accounting(pes: u32, is_measuring: bool) {
         ns.sort_by(f64::total_cmp);
         ns[4]
     };
+    let mut way = Way::default();
     let entry = time(&mut || {
-        // As a PE does on fifteen ways of sixteen.
-        account.switch(PeState::Compute, account.since_ns() + 40);
+        way.ends(&account, PeState::Compute, || node.now_ns());
         account.begins(1, 1);
         account.ran(1);
-        account.switch(PeState::Overhead, node.now_ns());
+        way.begins(&account, || node.now_ns());
     });
     println!("always on");
     println!("  accounting of an entry method      {entry:>8.1} ns");

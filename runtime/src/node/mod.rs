@@ -150,6 +150,8 @@ pub struct Node {
     program: Arc<ProgramTable>,
     settings: NodeSettings,
     start: Instant,
+    /// Its first PE.
+    first: u32,
     inboxes: Vec<Inbox>,
     accounts: Vec<Account>,
     driver_account: Account,
@@ -193,6 +195,7 @@ impl Node {
             program,
             settings,
             start: Instant::now(),
+            first: topology.pes(id).start,
             inboxes: (0..pes).map(|_| Inbox::default()).collect(),
             accounts: (0..pes).map(|_| Account::default()).collect(),
             driver_account: Account::default(),
@@ -306,9 +309,9 @@ impl Node {
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
         let now_ns = self.now_ns();
-        let first = self.topology.pes(self.id).start;
         let name = |t, e| self.program.entry_name(t, e);
-        let pes = self.accounts.iter().zip(first..).map(|(a, pe)| a.snapshot(pe, now_ns, name)).collect();
+        let pes =
+            self.accounts.iter().zip(self.first..).map(|(a, pe)| a.snapshot(pe, now_ns, name)).collect();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NodeSnapshot {
             node: self.id.0,
@@ -469,8 +472,7 @@ impl Node {
             }
             return;
         }
-        let first = self.topology.pes(self.id).start;
-        self.inboxes[(pe.0 - first) as usize].push(envelope);
+        self.inboxes[(pe.0 - self.first) as usize].push(envelope);
     }
 
     pub(crate) fn inbox(&self, rank: usize) -> &Inbox {
@@ -481,7 +483,7 @@ impl Node {
         if pe == PeId::DRIVER {
             return &self.driver_account;
         }
-        &self.accounts[(pe.0 - self.topology.pes(self.id).start) as usize]
+        &self.accounts[(pe.0 - self.first) as usize]
     }
 
     pub(crate) fn measuring(&self) -> &Barrier {

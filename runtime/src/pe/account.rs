@@ -34,21 +34,24 @@ impl Account {
     /// Books the time since the last switch and begins `state`; `now_ns` counts from the node's start. A time
     /// before the last switch counts as that.
     pub fn switch(&self, state: PeState, now_ns: u64) {
+        self.switch_from(0, state, now_ns);
+    }
+
+    /// The same; of the time since the last switch, so much was overhead.
+    fn switch_from(&self, overhead_ns: u64, state: PeState, now_ns: u64) {
         let (previous, since_ns) = unpack(self.current.load(Ordering::Relaxed));
         let now_ns = now_ns.max(since_ns);
-        bump(&self.totals_ns[previous as usize], now_ns - since_ns);
+        let overhead_ns = overhead_ns.min(now_ns - since_ns);
+        bump(&self.totals_ns[previous as usize], now_ns - since_ns - overhead_ns);
+        if overhead_ns > 0 {
+            bump(&self.totals_ns[PeState::Overhead as usize], overhead_ns);
+        }
         self.current.store(now_ns << 2 | state as u64, Ordering::Release);
     }
 
     /// The current state.
     pub fn state(&self) -> PeState {
         unpack(self.current.load(Ordering::Relaxed)).0
-    }
-
-    /// When the current state began.
-    #[must_use]
-    pub fn since_ns(&self) -> u64 {
-        unpack(self.current.load(Ordering::Relaxed)).1
     }
 
     /// An entry method of `chare_type`, a constructor or a reduction begins.
@@ -161,40 +164,73 @@ impl Account {
     }
 }
 
-/// How long a PE takes from the end of one entry method to the beginning of the next. It looks at the clock on one
-/// way in sixteen and takes the others to be like those: looking would make most of them twice as long.
+/// Books the time of a PE as that of entry methods or of the way from one to the next. Looking at the clock takes
+/// longer than the rest of the way, so the PE sees one way in sixteen, takes the others to be like those, and books
+/// a run of entry methods at once.
 #[derive(Debug, Default)]
-pub(crate) struct Way {
+pub struct Way {
     typical_ns: u64,
-    /// Ways that begin before the clock is looked at.
-    unseen: u8,
+    /// Ways since the last switch of the account, none of which was seen.
+    guessed: u32,
+    /// Ways that may begin before one is to be seen.
+    unseen: u32,
+    /// The way that the PE is on began when the clock was looked at.
+    is_seen: bool,
 }
 
 impl Way {
     /// Ways that are guessed between two that are seen.
-    const GUESSED: u8 = 15;
+    const GUESSED: u32 = 15;
 
-    /// When the way ends that began at `start_ns`.
-    pub(crate) fn end_ns(&mut self, start_ns: u64, now_ns: impl FnOnce() -> u64) -> u64 {
-        if self.unseen > 0 {
+    /// An entry method begins, which counts as `state`.
+    pub fn ends(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
+        let (current, since_ns) = unpack(account.current.load(Ordering::Relaxed));
+        if current == state {
+            self.guessed += 1;
+            self.unseen = self.unseen.saturating_sub(1);
+            return;
+        }
+        let expected_ns = since_ns + self.typical_ns;
+        if !self.is_seen && self.unseen > 0 && current == PeState::Overhead {
             self.unseen -= 1;
-            return start_ns + self.typical_ns;
+            return self.switch(account, state, expected_ns);
+        }
+        let now_ns = now_ns();
+        if current == PeState::Overhead {
+            self.learn(expected_ns, now_ns);
         }
         self.unseen = Self::GUESSED;
-        let now_ns = now_ns();
+        self.switch(account, state, now_ns);
+    }
+
+    /// An entry method has ended.
+    pub fn begins(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) {
+        if self.unseen == 0 {
+            self.switch(account, PeState::Overhead, now_ns());
+            self.is_seen = true;
+        }
+    }
+
+    /// The present way, which began at the last switch, is longer than others: its end is to be seen.
+    pub fn is_long(&mut self) {
+        self.is_seen = true;
+    }
+
+    /// The PE does something else than entry methods from now on, or looks at the clock anyway.
+    pub fn switch(&mut self, account: &Account, state: PeState, now_ns: u64) {
+        let overhead_ns = u64::from(std::mem::take(&mut self.guessed)) * self.typical_ns;
+        account.switch_from(overhead_ns, state, now_ns);
+        self.is_seen = false;
+    }
+
+    fn learn(&mut self, expected_ns: u64, now_ns: u64) {
         let step_ns = self.typical_ns / 8 + 1;
         // In steps towards the median: one long interruption says nothing about other ways.
-        self.typical_ns = if now_ns > start_ns + self.typical_ns {
+        self.typical_ns = if now_ns > expected_ns {
             self.typical_ns + step_ns
         } else {
             self.typical_ns.saturating_sub(step_ns)
         };
-        now_ns
-    }
-
-    /// The present way is longer than others, so the clock is to be looked at.
-    pub(crate) fn is_long(&mut self) {
-        self.unseen = 0;
     }
 }
 
@@ -215,6 +251,7 @@ fn bump(counter: &AtomicU64, by: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn times_add_up_to_the_age_of_the_node() {
@@ -234,8 +271,12 @@ mod tests {
     #[test]
     fn overhead_is_found_without_a_look_at_the_clock_for_each_entry() {
         let (account, mut way) = (Account::default(), Way::default());
-        let (mut now, mut looks, mut overhead) = (0, 0, 0);
-        account.switch(PeState::Overhead, 0);
+        let (mut now, looks, mut overhead) = (0, Cell::new(0), 0);
+        let look = |now| {
+            looks.set(looks.get() + 1);
+            now
+        };
+        way.switch(&account, PeState::Overhead, 0);
         for n in 0..100_000u64 {
             let usual = 40 + n * 7 % 13;
             // Some ways are interrupted, which is not the runtime's doing; of others the PE knows that they are long.
@@ -245,22 +286,36 @@ mod tests {
                 _ => (usual, usual),
             };
             if took == 5_000 {
+                way.switch(&account, PeState::Overhead, look(now));
                 way.is_long();
             }
             (now, overhead) = (now + took, overhead + runtime);
-            let began = way.end_ns(account.since_ns(), || {
-                looks += 1;
-                now
-            });
-            account.switch(PeState::Compute, began);
+            way.ends(&account, PeState::Compute, || look(now));
             now += 3 + n % 40;
-            account.switch(PeState::Overhead, now);
+            way.begins(&account, || look(now));
         }
+        way.switch(&account, PeState::Overhead, now);
         let snapshot = account.snapshot(0, now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now, "no time is lost or counted twice");
-        assert!(looks < 100_000 / 15, "{looks} looks at the clock");
+        assert!(looks.get() < 2 * 100_000 / 15, "{} looks at the clock", looks.get());
         let found = snapshot.overhead_ns as f64 / overhead as f64;
         assert!((0.95..1.05).contains(&found), "{found} of the overhead was found");
+    }
+
+    #[test]
+    fn a_long_entry_method_among_short_ones_is_computing() {
+        let (account, mut way) = (Account::default(), Way::default());
+        let mut now = 0;
+        way.switch(&account, PeState::Overhead, now);
+        for n in 0..1000 {
+            now += 50;
+            way.ends(&account, PeState::Compute, || now);
+            now += if n % 100 == 30 { 1_000_000 } else { 20 };
+            way.begins(&account, || now);
+        }
+        let snapshot = account.snapshot(0, now, |_, _| String::new());
+        assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now);
+        assert!((40_000..60_000).contains(&snapshot.overhead_ns), "{snapshot:?}");
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl Scheduler {
         loop {
             if node.inbox(self.rank).take(&mut arrived) {
                 if arrived.len() > BATCH {
+                    self.switch(PeState::Overhead);
                     self.pe.way.is_long();
                 }
                 arrived.drain(..).for_each(|envelope| self.pe.queue.push(envelope));
@@ -111,7 +112,7 @@ impl Scheduler {
         }
     }
 
-    fn idle(&self, node: &Node) {
+    fn idle(&mut self, node: &Node) {
         self.pe.account().queued(0, 0);
         self.switch(PeState::Idle);
         node.inbox(self.rank).wait(node.settings().spin, SLEEP);
@@ -141,7 +142,8 @@ impl Scheduler {
             Ok(Err(error)) => Some(error.to_string()),
             Err(panic) => Some(format!("panicked: {}", panic_text(panic.as_ref()))),
         };
-        self.switch(PeState::Overhead);
+        let node = &self.pe.node;
+        self.pe.way.begins(node.account(self.pe.id), || node.now_ns());
         if let Some(failure) = failure {
             let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..brief });
             let name = &self.pe.node.program().name;
@@ -387,8 +389,9 @@ impl Scheduler {
         begin(&mut self.pe, chare_type, entry);
     }
 
-    fn switch(&self, state: PeState) {
-        self.pe.account().switch(state, self.pe.node.now_ns());
+    fn switch(&mut self, state: PeState) {
+        let node = &self.pe.node;
+        self.pe.way.switch(node.account(self.pe.id), state, node.now_ns());
     }
 }
 
@@ -420,7 +423,7 @@ fn shelf<'a>(
 fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
     let account = pe.node.account(pe.id);
-    account.switch(state, pe.way.end_ns(account.since_ns(), || pe.node.now_ns()));
+    pe.way.ends(account, state, || pe.node.now_ns());
     account.begins(chare_type, entry);
 }
 
