@@ -48,7 +48,7 @@ struct Arguments {
 /// Throws things to its peer and back, and takes the time.
 #[derive(Default, Serialize, Deserialize)]
 struct Player {
-    peer: Option<Element<Player>>,
+    peer: Option<Element<Self>>,
     #[serde(skip)]
     start: Option<Instant>,
     done: Option<Callback<f64>>,

@@ -54,3 +54,59 @@ pub(crate) fn attach(buffer: &Buffer) -> Option<u32> {
 pub(crate) fn attached(number: u32) -> Option<Buffer> {
     ATTACHMENTS.with_borrow(|attachments| attachments.as_ref()?.get(number as usize).cloned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bulk;
+    use runtime::proto::sim::Random;
+    use serde::Deserialize;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Any {
+        Nothing,
+        Text { of: String, by: BTreeMap<u32, Vec<i64>> },
+        Numbers(Vec<Bulk<f32>>, Option<Bulk<u8>>),
+    }
+
+    /// Bodies damaged and buffers exchanged: what still unpacks is what the bytes say, and holds no other bytes.
+    #[test]
+    fn messages_of_any_content_are_unpacked_or_refused() {
+        let good = [
+            Any::Nothing,
+            Any::Text { of: "a text".into(), by: BTreeMap::from([(1, vec![-1, 2]), (9, vec![])]) },
+            Any::Numbers(
+                vec![Bulk::from_slice(&[1.0, 2.0]), Bulk::zeros(0)],
+                Some(Bulk::from_slice(&[1, 2, 3])),
+            ),
+        ]
+        .map(|any| pack(&any));
+        let (mut random, mut unpacked, mut refused) = (Random::new(71), 0, 0);
+        for number in 0..10_000 {
+            let mut packed = good[number % 3].clone();
+            packed.body =
+                if number % 8 == 0 { random.bytes(60) } else { random.mutated(&packed.body) }.into();
+            match random.below(4) {
+                0 => drop(packed.attachments.pop()),
+                1 => packed.attachments.push(Buffer::zeroed(usize::from(random.node(9).0))),
+                _ => packed.attachments.reverse(),
+            }
+            match unpack::<Any>(&packed) {
+                Ok(any) => {
+                    unpacked += 1;
+                    assert_eq!(
+                        unpack::<Any>(&pack(&any)).map(|same| format!("{same:?}")),
+                        Ok(format!("{any:?}"))
+                    );
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(error.to_string().len() < 300, "{error}");
+                }
+            }
+        }
+        assert!(unpacked > 500 && refused > 500, "{unpacked} unpacked, {refused} refused");
+        assert!(ATTACHMENTS.with_borrow(Option::is_none), "nothing is left behind");
+    }
+}

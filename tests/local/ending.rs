@@ -242,7 +242,8 @@ fn a_launcher_that_is_stopped_for_long_says_so_and_leaves_no_node() {
     signal(running.pid(), "CONT");
     let done = running.done();
     assert_eq!(done.code, 69, "{done:?}");
-    assert!(done.last_error().starts_with("error: the launcher was stopped for "), "{done:?}");
+    assert!(done.last_error().starts_with("error: the launcher itself stood still for "), "{done:?}");
+    assert!(["\"a\"", "\"b\""].iter().all(|name| !done.last_error().contains(name)), "{done:?}");
 }
 
 /// A command's output into a pipe that nobody reads, and into a device that is full.

@@ -135,24 +135,6 @@ fn nodes_end_when_their_launcher_is_killed() {
 }
 
 #[test]
-fn a_launcher_that_was_stopped_says_so_and_blames_no_node() {
-    let folder = tempfile::tempdir().unwrap();
-    local_nodes(folder.path(), &[1, 1]);
-    let running = start(&mut command(STENCIL, folder.path(), &LONG));
-    let nodes = running.nodes(2);
-    std::thread::sleep(Duration::from_secs(1));
-    signal(running.pid(), "STOP");
-    let stopped = Instant::now();
-    wait_for("the nodes to give it up", || nodes.iter().all(|&node| !is_alive(node)).then_some(()));
-    assert!(stopped.elapsed() < END, "{:?}", stopped.elapsed());
-    signal(running.pid(), "CONT");
-    let done = running.done();
-    assert_eq!(done.code, 69, "{done:?}");
-    assert!(done.last_error().contains("the launcher itself stood still for "), "{done:?}");
-    assert!(["\"a\"", "\"b\""].iter().all(|name| !done.last_error().contains(name)), "{done:?}");
-}
-
-#[test]
 fn a_time_limit_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), &[1]);

@@ -241,10 +241,10 @@ impl NodeReport {
             idle_s: pes.iter().map(|p| p.idle_s).sum(),
             overhead_s: pes.iter().map(|p| p.overhead_s).sum(),
             init_s: pes.iter().map(|p| p.init_s).sum(),
-            chares: pes.iter().map(|p| p.chares).sum(),
-            entries: pes.iter().map(|p| p.entries).sum(),
-            messages: pes.iter().map(|p| p.messages).sum(),
-            bytes: pes.iter().map(|p| p.bytes).sum(),
+            chares: total(pes.iter().map(|p| p.chares)),
+            entries: total(pes.iter().map(|p| p.entries)),
+            messages: total(pes.iter().map(|p| p.messages)),
+            bytes: total(pes.iter().map(|p| p.bytes)),
             traffic: Traffic::between(&before, &after),
             whole: moments.whole_traffic(info.node),
             pes,
@@ -287,6 +287,11 @@ impl PeReport {
 
 fn of_node(all: &[NodeSnapshot], node: u16) -> NodeSnapshot {
     all.iter().find(|s| s.node == node).cloned().unwrap_or_default()
+}
+
+/// The sum of what nodes say of themselves, which may be anything.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 fn seconds(ns: u64) -> f64 {

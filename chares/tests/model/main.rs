@@ -1,5 +1,7 @@
 //! The programming model, on several mixes of nodes inside one process, moved and always packed.
 
+#![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 mod basics;
 mod failures;
 mod order;

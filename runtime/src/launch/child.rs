@@ -147,3 +147,31 @@ pub(super) async fn pass_on(
         let _ = output.send(OutputLine { node: node.0, is_error: false, text });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::sim::Random;
+
+    /// What a login or a program prints is anything, also a line without end.
+    #[tokio::test]
+    async fn output_of_any_content_comes_in_lines_of_limited_length() {
+        let mut random = Random::new(81);
+        for _ in 0..10_000 {
+            let mut said = random.bytes(200);
+            said.extend(random.mutated(b"first\nsecond\r\n\nlast"));
+            let (mut lines, mut count) = (Lines::new(&said[..]), 0);
+            while let Some(line) = lines.next().await {
+                count += 1;
+                assert!(!line.contains('\n'));
+            }
+            assert_eq!(count, said.split_inclusive(|byte| *byte == b'\n').count());
+        }
+        let endless = tokio::io::repeat(b'x').take(3 * LINE_MAX_BYTES);
+        let mut lines = Lines::new(endless);
+        for _ in 0..3 {
+            assert_eq!(lines.next().await.unwrap().len() as u64, LINE_MAX_BYTES);
+        }
+        assert_eq!(lines.next().await, None);
+    }
+}

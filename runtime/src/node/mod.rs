@@ -561,7 +561,8 @@ impl Node {
             self.traffic.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         if let Err(error) = fabric.send(to, class, frame) {
-            self.fail(format!("{} cannot be sent to {to:?}: {error}", self.name_of(header)));
+            let what = self.name_of(header);
+            self.fail(format!("{what} cannot be sent from {:?} to {to:?}: {error}", self.id));
         }
         bytes
     }

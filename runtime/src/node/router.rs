@@ -6,6 +6,7 @@ use crate::codec::{Control, Header, Refusal, Spread, decode};
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
+use crate::monitor::wire::Phase;
 use crate::proto::quiescence::QuiescenceOutput;
 use crate::proto::tree;
 use std::sync::Arc;
@@ -181,7 +182,9 @@ impl Node {
                 let sum = (!payload.body.is_empty() || !payload.attachments.is_empty()).then_some(payload);
                 self.tell_driver(DriverEvent::Collected(from, id, sum));
             }
-            Control::Phase(phase) => self.tell_launcher(LauncherEvent::Phase(phase)),
+            Control::Phase(phase) => {
+                self.tell_launcher(LauncherEvent::Phase(Phase { name: plain(&phase.name), ..phase }));
+            }
             Control::End => {
                 if let Some(action) = self.on_end.get() {
                     action();

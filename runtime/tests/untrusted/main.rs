@@ -1,6 +1,8 @@
 //! Nothing that comes by a link is trusted: random and mutated frames against the codec and against nodes at
 //! work, and each refusal by name. No input makes anything panic, hang or take a lot of memory.
 
+#![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 mod program;
 mod refusals;
 mod run;

@@ -83,3 +83,37 @@ fn days_are_those_of_the_calendar() {
         assert_eq!(utc(unix_s), text);
     }
 }
+
+#[test]
+fn counters_of_any_size_make_a_report() {
+    let mut random = runtime::proto::sim::Random::new(61);
+    for number in 0..10_000 {
+        let mut any = || if number % 3 == 0 { u64::MAX } else { random.bits() };
+        let pe = |pe, any: &mut dyn FnMut() -> u64| PeSnapshot {
+            pe,
+            compute_ns: any(),
+            idle_ns: any(),
+            init_ns: any(),
+            overhead_ns: any(),
+            entries: any(),
+            chares: any(),
+            sent_messages: any(),
+            sent_bytes: any(),
+            ..PeSnapshot::default()
+        };
+        let mut snapshot = || NodeSnapshot {
+            node: 1,
+            sent_bytes: any(),
+            memory_bytes: any(),
+            pes: vec![pe(0, &mut any), pe(1, &mut any)],
+            ..NodeSnapshot::default()
+        };
+        let mut timeline = Timeline::new(Instant::now());
+        timeline.begin_timed(vec![snapshot()]);
+        timeline.end_timed();
+        timeline.set_after(vec![snapshot()]);
+        timeline.end = vec![snapshot()];
+        let report = report(&timeline);
+        assert!(report.nodes[0].compute_s >= 0.0 && !report.table().contains("NaN"));
+    }
+}

@@ -6,14 +6,7 @@ use runtime::proto::sim::Random;
 const NOW: u64 = 1_800_000_000;
 
 fn subject_of<'a>(info: &'a RunInfo, config: &'a ClusterConfig) -> Subject<'a> {
-    Subject {
-        info,
-        config,
-        kernel: Some(0),
-        kernel_key: "f64".into(),
-        arguments: b"n=100",
-        program_hash: "abc",
-    }
+    Subject { info, config, kernel: Some(0), kernel_key: "f64", arguments: b"n=100", program_hash: "abc" }
 }
 
 fn info() -> RunInfo {

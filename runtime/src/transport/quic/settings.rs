@@ -34,7 +34,7 @@ pub struct LinkSettings {
     pub datagram_max_bytes: u16,
     /// BBR instead of Cubic, for wide-area links with loss.
     pub is_wide_area: bool,
-    /// How long messages may be. Default: 4 GiB, 64 MiB of it beside buffers, in up to 1,024 buffers.
+    /// How long messages may be. Default: 4 GiB, 64 MiB of it beside buffers, in up to 65,535 buffers.
     pub frames: FrameLimits,
     /// Handshakes with strangers under way at once before new ones must prove their address; past four times as
     /// many, strangers are ignored. Default 64. Dials from the addresses of the run's nodes do not count.
