@@ -238,9 +238,7 @@ mod tests {
             let folder = std::fs::File::open(bin.join(build(&programs[n]).hash)).unwrap();
             folder.set_modified(SystemTime::now() - Duration::from_secs(3600 * hours)).unwrap();
         };
-        for n in 0..10 {
-            run(n, &programs[n]);
-        }
+        (0..10).for_each(|n| run(n, &programs[n]));
         assert_eq!(are_there(), (0..10).collect::<Vec<_>>(), "all were used today");
         (0..8).for_each(|n| age(n, 23 + n as u64));
         // Another launcher has found this one there and is about to start it.
