@@ -248,13 +248,13 @@ fn a_launcher_that_is_stopped_for_long_says_so_and_leaves_no_node() {
 
 /// A command's output into a pipe that nobody reads, and into a device that is full.
 fn unread(command: &mut Command) -> Done {
-    let (reader, writer) = std::io::pipe().unwrap();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     start_into(command.stdin(Stdio::null()).stderr(Stdio::piped()), writer).done()
 }
 
 fn into_full(command: &mut Command) -> Done {
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = File::options().write(true).open("/dev/full").expect("a device that is full");
     start_into(command.stdin(Stdio::null()).stderr(Stdio::piped()), full).done()
 }
 

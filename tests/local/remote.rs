@@ -69,11 +69,11 @@ pub(crate) struct Bed(tempfile::TempDir);
 
 impl Bed {
     pub(crate) fn new() -> Self {
-        let bed = Self(tempfile::tempdir().unwrap());
+        let bed = Self(tempfile::tempdir().expect("a folder for the test"));
         bed.executable("ssh", FAKE_SSH);
-        fs::create_dir(bed.path().join("vax")).unwrap();
+        fs::create_dir(bed.path().join("vax")).expect("a folder in it");
         bed.executable("vax/uname", "#!/bin/sh\n[ \"$1\" = -m ] && echo vax || echo VMS\n");
-        fs::create_dir(bed.path().join("full")).unwrap();
+        fs::create_dir(bed.path().join("full")).expect("a folder in it");
         let full = "#!/bin/sh\necho \"head: error writing 'standard output': No space left on device\" >&2; exit 1\n";
         bed.executable("full/head", full);
         bed.executable("mute", "#!/bin/sh\nexec cat > /dev/null\n");
@@ -81,7 +81,7 @@ impl Bed {
         // An executable for the AArch64, or another one where that is ours.
         let machine: &[u8] = if cfg!(target_arch = "aarch64") { &[0x3e, 0] } else { &[0xb7, 0] };
         let elf = [&b"\x7fELF\x02\x01\x01"[..], &[0; 9], &[2, 0], machine, &[0; 64]].concat();
-        fs::write(bed.path().join("alien"), elf).unwrap();
+        fs::write(bed.path().join("alien"), elf).expect("a file in it");
         make_executable(&bed.path().join("alien"));
         bed
     }
@@ -121,7 +121,7 @@ impl Bed {
 }
 
 fn make_executable(path: &Path) {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).expect("a file of ours");
 }
 
 #[test]

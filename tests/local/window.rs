@@ -14,7 +14,7 @@ struct Shown {
 
 impl Shown {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a folder for the test");
         local_nodes(folder.path(), &[1, 1]);
         Self { folder, terminal: Terminal::new() }
     }
