@@ -136,16 +136,17 @@ fn a_shortage_of_files_is_mended_or_named_with_its_mend() {
 }
 
 #[test]
-fn a_signal_that_was_ignored_before_stays_so() {
+fn the_end_of_a_terminal_stays_ignored_and_an_interrupt_is_heard() {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), &[1]);
-    let shell = format!("trap '' HUP; exec {STENCIL} {}", LONG.join(" "));
+    // As by `nohup`, and as in the background of a script.
+    let shell = format!("trap '' HUP INT; exec {STENCIL} {}", LONG.join(" "));
     let running = start(&mut command("sh", folder.path(), &["-c", &shell]));
     wait_for_work(folder.path());
     let nodes = running.nodes(1);
     signal(running.pid(), "HUP");
-    let done = ended_by(running, "TERM");
-    assert_eq!((done.code, done.last_error()), (143, "error: ended by SIGTERM"));
+    let done = ended_by(running, "INT");
+    assert_eq!((done.code, done.last_error()), (130, "error: interrupted"));
     wait_until_gone(&nodes);
 }
 

@@ -141,5 +141,5 @@ fn a_window_without_a_terminal_is_refused_and_the_run_goes_on() {
     local_nodes(folder.path(), &[1]);
     let done = run(STENCIL, folder.path(), &["run", "--steps", "20", "--watch"]);
     assert!(done.code == 0 && done.stdout.contains("step 20: "), "{done:?}");
-    assert!(done.stderr.contains("the window cannot be shown"), "{done:?}");
+    assert!(done.stderr.contains("the load window cannot be shown"), "{done:?}");
 }

@@ -25,8 +25,8 @@ pub fn before_exit_at_once(restore: fn()) {
     let _ = BEFORE_EXIT.set(restore);
 }
 
-/// From now on signals end this process with a sentence and an exit code, or are orders to its run. Those that it
-/// was started to ignore, as by `nohup` or in the background of a script, stay ignored.
+/// From now on signals end this process with a sentence and an exit code, or are orders to its run. The end of its
+/// terminal stays ignored where it was, as by `nohup`.
 ///
 /// # Errors
 /// If the system has no thread or no descriptors for that.
@@ -44,28 +44,24 @@ pub(super) fn send_to(orders: UnboundedSender<Order>) -> io::Result<()> {
 
 fn listen() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ignored = ignored();
     let signals = {
         let _inside = runtime.enter();
-        let hear = |kind: SignalKind| {
-            let is_ignored = ignored >> (kind.as_raw_value() - 1) & 1 == 1;
-            if is_ignored { Ok(None) } else { signal(kind).map(Some) }
-        };
-        [
-            (130, hear(SignalKind::interrupt())?),
-            (143, hear(SignalKind::terminate())?),
-            (129, hear(SignalKind::hangup())?),
-        ]
+        let hangup = if is_hangup_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+        // An interrupt is heard even so: a shell without job control has its background jobs ignore it, and who
+        // sends one all the same means it.
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        [(130, Some(interrupt)), (143, Some(terminate)), (129, hangup)]
     };
     let thread = std::thread::Builder::new().name("signals".into());
     thread.spawn(move || runtime.block_on(obey(signals))).map(drop)
 }
 
-/// Signals that this process ignores, as a mask; none where the system does not say.
-fn ignored() -> u64 {
+/// Whether this process was told to outlive its terminal.
+fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (SignalKind::hangup().as_raw_value() - 1) & 1 == 1)
 }
 
 /// The exit code, when the user wants the end.
