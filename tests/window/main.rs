@@ -6,7 +6,7 @@ mod help;
 mod results;
 mod terminal;
 
-use harness::{is_alive, local_nodes, signal, start};
+use harness::{is_alive, local_nodes, signal, start, wait_for};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -51,6 +51,26 @@ fn closing_the_terminal_ends_the_run_and_leaves_nothing() {
         assert!(nodes.iter().all(|&node| !is_alive(node)), "{words:?}");
         assert_eq!(sockets(folder.path()), 0, "{words:?}");
     }
+}
+
+#[test]
+fn a_window_of_another_terminal_closes_with_it_and_does_the_run_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1]);
+    let mut command = Command::new(STENCIL);
+    inside(folder.path(), command.args(&LONG[..7]));
+    let running = start(&mut command);
+    wait_for("the job to be there", || (sockets(folder.path()) == 1).then_some(()));
+    let mut viewer = Command::new(STENCIL);
+    inside(folder.path(), viewer.arg("watch"));
+    let mut viewer = InTerminal::start(&mut viewer);
+    viewer.until("computing");
+    viewer.close();
+    assert_eq!(viewer.end(), 129);
+    assert!(is_alive(running.pid()));
+    signal(running.pid(), "INT");
+    assert_eq!(running.done().code, 130);
+    assert_eq!(sockets(folder.path()), 0);
 }
 
 #[test]
