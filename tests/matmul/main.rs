@@ -1,6 +1,8 @@
 //! The matrix product as its users run it: right products of files on any mix of nodes, reports that add up,
 //! and speeds from every source. `tests/against_numpy` compares many more products with numpy's.
 
+#![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 mod memory;
 mod products;
 mod reports;

@@ -1,5 +1,7 @@
 //! The programming model over several processes: the same on any mix, and failures that say what and where.
 
+#![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 use harness::{Done, local_nodes, start};
 use std::process::Command;
 

@@ -4,9 +4,9 @@
 //! Cannon: A moves left and B up by one block a step, after a skewed start. Fox–Hey–Otto: one block of A per
 //! grid row is broadcast along the row and B moves up.
 //!
-//! Blocks travel ahead of the computation: a tile hands a block on when it comes, up to [`AHEAD`] steps before
+//! Blocks travel ahead of the computation: a tile hands a block on when it comes, up to four steps before
 //! it multiplies with it itself, so that the wire works while the processor does and a node that is late for a
-//! moment does not stop the others. A block comes to each node once (see [`loadbalance::grid::hops`]). The
+//! moment does not stop the others. A block comes to each node once (see [`chares::loadbalance::grid::hops`]). The
 //! order in which a block of C takes up its products follows from q alone, never from the machines.
 
 use super::problem::{Piece, Problem, Real, part, zeros};

@@ -1,7 +1,7 @@
 //! Shares of a product that leave the nodes time for the blocks that come and go.
 //!
 //! A node without a spare core pays for its messages with the time of its PEs, and a slow one pays more for each
-//! byte. By speed alone its share would be too big: see [`loadbalance::overhead`].
+//! byte. By speed alone its share would be too big: see [`chares::loadbalance::overhead`].
 
 use super::arguments::{Algorithm, Matmul};
 use chares::loadbalance::{PartitionError, grid, overhead, placement};
