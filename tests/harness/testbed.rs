@@ -3,6 +3,7 @@
 //! `METACHARE_TESTBED` names the script. Where it or its rights are missing the tests are skipped with the
 //! reason; in CI (`CI=true`) that is an error.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -29,7 +30,8 @@ impl Testbed {
             Err(reason) => {
                 let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
                 assert!(!is_ci, "the tests over several hosts must run in CI: {reason}");
-                println!("skipped: {reason}");
+                // Written past the test's own output, which is shown only when a test fails.
+                let _ = writeln!(std::io::stderr(), "skipped: {reason}");
                 None
             }
         }
