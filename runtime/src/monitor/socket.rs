@@ -11,11 +11,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// Viewers at a time; each costs the launcher a thread.
 const VIEWERS_MAX: usize = 64;
+/// How long the end of a run may wait for viewers that have not been told yet, and how often it looks.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(2);
 /// How long to wait when a viewer could not be let in.
 const BREATH: Duration = Duration::from_millis(200);
 /// A viewer that takes nothing for so long is let go.
@@ -80,6 +83,8 @@ fn there_are(jobs: &[String]) -> String {
 #[derive(Debug)]
 pub struct MonitorSocket {
     path: PathBuf,
+    /// One for who lets viewers in, and one for each viewer.
+    open: Weak<()>,
 }
 
 impl MonitorSocket {
@@ -97,10 +102,11 @@ impl MonitorSocket {
         let listener = UnixListener::bind(&unborn).map_err(failed)?;
         fs::rename(&unborn, &path).map_err(failed)?;
         let hub = Arc::clone(hub);
+        let open = Arc::new(());
+        let viewers = Arc::downgrade(&open);
         std::thread::Builder::new()
             .name("monitor".into())
             .spawn(move || {
-                let open = Arc::new(());
                 for viewer in listener.incoming() {
                     let Ok(viewer) = viewer else {
                         // Most likely too many files are open, and the next try would fail as fast.
@@ -124,7 +130,7 @@ impl MonitorSocket {
             })
             .map_err(failed)?;
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
-        Ok(Self { path })
+        Ok(Self { path, open: viewers })
     }
 }
 
@@ -132,6 +138,11 @@ impl Drop for MonitorSocket {
     fn drop(&mut self) {
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|open| *open != self.path);
         let _ = fs::remove_file(&self.path);
+        // The process may end right after this, and viewers are to hear how the run ended.
+        let limit = Instant::now() + LAST_WORDS;
+        while self.open.strong_count() > 1 && Instant::now() < limit {
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
@@ -267,12 +278,14 @@ mod tests {
         assert!(jobs().unwrap().contains(&run_id));
         let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
         hub.publish(ended.clone());
+        let open = socket.open.clone();
+        drop(socket);
+        assert_eq!(open.strong_count(), 1, "all have been told");
         for viewer in [one, two] {
             let all: Vec<_> = viewer.iter().collect();
             assert!(matches!(all.first(), Some(MonitorEvent::Run(_))));
             assert_eq!(all.last(), Some(&ended));
         }
-        drop(socket);
         assert!(matches!(watch(Some(&run_id)), Err(WatchError::Unknown { .. })));
     }
 
