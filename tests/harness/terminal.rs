@@ -1,6 +1,7 @@
 //! A terminal for the programs under test, with what they have written to it.
 
 use crate::{LIMIT, Running, start_into, wait_for};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{Termios, tcgetattr};
 use std::fs::File;
@@ -41,6 +42,10 @@ impl Terminal {
     pub fn new() -> Self {
         let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(Some(&size), None).expect("a pseudo-terminal");
+        // A program that inherits its own terminal's other end would never see it close.
+        for end in [&pair.master, &pair.slave] {
+            fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("a flag of a file");
+        }
         let before = tcgetattr(&pair.slave).expect("the modes of a terminal");
         let master = File::from(pair.master);
         let shown = Arc::new(Mutex::new(Vec::new()));
