@@ -14,10 +14,6 @@ use std::sync::Arc;
 /// Chares of rows for each PE: enough that the slowest of very unlike PEs still gets a few.
 const CHARES_PER_PE: usize = 16;
 
-/// Groups of rows that Fox's algorithm broadcasts: fine enough to keep all busy at the end, and each big enough
-/// for the kernel to run at its full speed.
-const GROUPS: usize = 48;
-
 /// Runs a product as the command line asks.
 pub(super) fn drive(main: &mut Driver, matmul: Matmul) -> Result<(), RunError> {
     super::traffic::plan(main, &matmul)?;
@@ -192,7 +188,7 @@ macro_rules! multiplies {
                 let speeds = main.speeds();
                 let columns = placement::weighted_bounds(problem.n as u64, &speeds).map_err(unplaceable)?;
                 share(main, &columns);
-                let grain = matmul.grain.unwrap_or_else(|| problem.m.div_ceil(GROUPS).max(32));
+                let grain = matmul.grain.unwrap_or_else(|| panel::default_grain(problem.m));
                 let count = problem.m.div_ceil(grain) as u64;
                 let groups = placement::weighted_bounds(count, &speeds).map_err(unplaceable)?;
                 main.phase("distributing", 0, 0);

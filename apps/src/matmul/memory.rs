@@ -7,6 +7,7 @@
 
 use super::arguments::{Algorithm, Matmul};
 use super::problem::part;
+use super::{panel, tile};
 use crate::matrix::Dtype;
 use chares::loadbalance::{PartitionError, grid, placement};
 use chares::{Cx, Driver, NodeShape, RunError};
@@ -15,10 +16,9 @@ use std::ops::Range;
 
 /// Blocks of a grid row or column that travel through a node at once: twice as many as tiles send ahead, because
 /// nodes need not be at the same step.
-const TRAVELLING_BLOCKS: u128 = 8;
-/// The same of groups of rows in Fox's algorithm, and how many groups there are.
-const TRAVELLING_GROUPS: usize = 8;
-const GROUPS: usize = 48;
+const TRAVELLING_BLOCKS: u128 = 2 * tile::AHEAD as u128;
+/// The same of groups of rows in Fox's algorithm.
+const TRAVELLING_GROUPS: usize = 2 * panel::AHEAD;
 /// What a process takes besides its blocks: buffers of the network, stacks, workspace of the kernels.
 const NODE_RESERVE_BYTES: u64 = 8 << 20;
 const PE_RESERVE_BYTES: u64 = 4 << 20;
@@ -240,7 +240,7 @@ impl Product {
             }
             Algorithm::Fox => {
                 let bounds = placement::weighted_bounds(count(n), speeds)?;
-                let grain = self.grain.unwrap_or_else(|| self.sides.0.div_ceil(GROUPS).max(32));
+                let grain = self.grain.unwrap_or_else(|| panel::default_grain(self.sides.0));
                 let travelling = (TRAVELLING_GROUPS.saturating_mul(grain) as u128).min(m) * k;
                 let held = |columns: u128| columns * (k + m) + (m * columns).div_ceil(n.max(1)) * k;
                 nodes.iter().map(|node| travelling + held(of_node(&bounds, &node.pes))).collect()

@@ -15,7 +15,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// Groups of rows that are under way at once.
-const AHEAD: usize = 4;
+pub(super) const AHEAD: usize = 4;
+/// Groups of rows that are broadcast: fine enough to keep all busy at the end, and each big enough for the kernel to
+/// run at its full speed.
+const GROUPS: usize = 48;
+
+/// Rows of a group, of `rows` in all, if the user does not say how many.
+pub(super) fn default_grain(rows: usize) -> usize {
+    rows.div_ceil(GROUPS).max(32)
+}
 
 /// What every panel is made with.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Steps that blocks may be ahead of the computation.
-const AHEAD: u32 = 4;
+pub(super) const AHEAD: u32 = 4;
 /// Blocks on their way go before anything that computes.
 const URGENT: i32 = -1;
 
