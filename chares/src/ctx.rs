@@ -98,7 +98,8 @@ pub trait Cx: private::HasPe {
     /// Makes one element on every node, on the first PE there.
     fn node_group<C: Chare<Index = u32>>(&mut self, init: C::Init) -> NodeGroup<C> {
         let topology = self.pe().node().topology();
-        let first: Vec<PeId> = topology.compute_nodes().map(|n| PeId(topology.pes(n).start)).collect();
+        let first: Vec<PeId> =
+            topology.compute_nodes().iter().map(|n| PeId(topology.pes(*n).start)).collect();
         let count = u32::try_from(first.len()).expect("a run has fewer than 65,536 nodes");
         let id = create::<C>(self.pe(), [count, 1, 1], &Placement::Explicit(first), Some(&init));
         NodeGroup::new(Array::new(id, [count, 1, 1]))
@@ -117,7 +118,7 @@ pub trait Cx: private::HasPe {
 
     /// Count of nodes that have PEs.
     fn node_count(&mut self) -> u32 {
-        u32::try_from(self.pe().node().topology().compute_nodes().count()).unwrap_or(u32::MAX)
+        u32::try_from(self.pe().node().topology().compute_nodes().len()).unwrap_or(u32::MAX)
     }
 
     /// Relative speeds of all PEs, the fastest 1.0; all 1.0 before they are measured.

@@ -77,7 +77,7 @@ impl Driver {
         };
         Self {
             pe: Pe::new(PeId::DRIVER, Arc::clone(node)),
-            nodes: topology.compute_nodes().map(shape).collect(),
+            nodes: topology.compute_nodes().iter().copied().map(shape).collect(),
             launcher: NodeShape { name: "launcher".into(), ..NodeShape::default() },
             events,
             slots: HashMap::new(),
@@ -142,7 +142,7 @@ impl Driver {
     pub fn collect<T: Reduce>(&mut self, accumulator: &Accumulator<T>) -> Result<Option<T>, RunError> {
         let id = accumulator.id();
         self.pe.node().collect_all(id);
-        let nodes = self.pe.node().topology().compute_nodes().count();
+        let nodes = self.pe.node().topology().compute_nodes().len();
         let parts = self.wait_until(|main| {
             let is_complete = main.collected.get(&id).is_some_and(|parts| parts.len() == nodes);
             is_complete.then(|| main.collected.remove(&id).unwrap_or_default())
@@ -283,7 +283,7 @@ impl Driver {
         self.next_mark += 1;
         let mark = self.next_mark;
         self.pe.node().ask_all(mark);
-        let nodes = self.pe.node().topology().compute_nodes().count();
+        let nodes = self.pe.node().topology().compute_nodes().len();
         self.wait_until(|main| {
             let is_complete = main.answers.get(&mark).is_some_and(|all| all.len() == nodes);
             is_complete.then(|| {

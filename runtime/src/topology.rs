@@ -8,6 +8,8 @@ use std::ops::Range;
 pub struct Topology {
     /// `first_pe[n]..first_pe[n + 1]` are the PEs of node `n`.
     first_pe: Vec<u32>,
+    /// The nodes that have PEs, in order.
+    compute_nodes: Vec<NodeId>,
 }
 
 impl Topology {
@@ -18,7 +20,9 @@ impl Topology {
         for count in pe_counts {
             first_pe.push(first_pe[first_pe.len() - 1] + count);
         }
-        Self { first_pe }
+        let with_pes = (0..).zip(pe_counts).filter(|(_, count)| **count > 0);
+        let compute_nodes = with_pes.map(|(node, _)| NodeId(node)).collect();
+        Self { first_pe, compute_nodes }
     }
 
     /// Count of nodes, launcher included.
@@ -50,8 +54,9 @@ impl Topology {
     }
 
     /// The nodes that have PEs, in order.
-    pub fn compute_nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        (0..self.node_count()).map(NodeId).filter(|&n| !self.pes(n).is_empty())
+    #[must_use]
+    pub fn compute_nodes(&self) -> &[NodeId] {
+        &self.compute_nodes
     }
 
     /// The PE that combines for `node` what its PEs contribute to the collection or section `key`: another
@@ -76,7 +81,7 @@ mod tests {
         let nodes: Vec<u16> = (0..6).map(|pe| topology.node_of(PeId(pe)).0).collect();
         assert_eq!(nodes, [1, 1, 2, 4, 4, 4]);
         assert_eq!(topology.node_of(PeId::DRIVER), NodeId::LAUNCHER);
-        assert_eq!(topology.compute_nodes().collect::<Vec<_>>(), [NodeId(1), NodeId(2), NodeId(4)]);
+        assert_eq!(topology.compute_nodes(), [NodeId(1), NodeId(2), NodeId(4)]);
         for key in 0..20 {
             assert!(topology.pes(NodeId(4)).contains(&topology.combiner(NodeId(4), key).unwrap().0));
         }

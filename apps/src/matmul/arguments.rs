@@ -169,16 +169,25 @@ pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
     }
     if let (Some(a), Some(b)) = (&matmul.a, &matmul.b) {
         let (left, right) = (Filed::of(a)?, Filed::of(b)?);
-        if left.cols != right.rows {
-            return wrong(format!(
-                "{a:?} is {} x {} and {b:?} is {} x {}: columns of A must be rows of B",
-                left.rows, left.cols, right.rows, right.cols
-            ));
-        }
+        check_sides(a, (left.rows, left.cols), b, (right.rows, right.cols))?;
     }
     let Some(out) = &matmul.out else { return Ok(()) };
     chares::can_be_written(out)
         .map_err(|e| RunError::Output(format!("--out {}: it cannot be written there: {e}", out.display())))
+}
+
+/// Whether factors of these rows and columns, from these files, can be multiplied.
+pub(super) fn check_sides(
+    a: &Path,
+    (m, k): (usize, usize),
+    b: &Path,
+    (rows, n): (usize, usize),
+) -> Result<(), RunError> {
+    if k == rows {
+        return Ok(());
+    }
+    let sentence = format!("{a:?} is {m} x {k} and {b:?} is {rows} x {n}: columns of A must be rows of B");
+    Err(RunError::Input(sentence))
 }
 
 /// What the beginning of a file says of its matrix.

@@ -1,6 +1,6 @@
 //! The driver: distributes the factors by speed, starts the chares, collects and checks the product.
 
-use super::arguments::{Algorithm, Matmul, NumberType, read};
+use super::arguments::{Algorithm, Matmul, check_sides, read};
 use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
 use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
 use super::problem::{Piece, Problem, Real, generated, part};
@@ -9,6 +9,7 @@ use crate::matrix::{Dtype, Matrix, ShapeError, generate, npy};
 use crate::verify;
 use chares::loadbalance::{PartitionError, grid, placement};
 use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunError};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Chares of rows for each PE: enough that the slowest of very unlike PEs still gets a few.
@@ -39,18 +40,10 @@ fn factors(matmul: &Matmul) -> Result<Factors, RunError> {
         return Ok(Factors::Generated(matmul.dtype_or_default()));
     };
     let (left, right) = (read(a)?, read(b)?);
-    let is_single = match matmul.dtype {
-        Some(dtype) => dtype == NumberType::F32,
-        None => left.dtype() == Dtype::F32 && right.dtype() == Dtype::F32,
-    };
-    let ((m, k), (rows, n)) = (left.shape(), right.shape());
-    if k != rows {
-        let sentence =
-            format!("{a:?} is {m} x {k} and {b:?} is {rows} x {n}: columns of A must be rows of B");
-        return Err(RunError::Input(sentence));
-    }
+    // The files may have changed since they were looked at.
+    check_sides(a, left.shape(), b, right.shape())?;
     let too_big = |e: ShapeError| RunError::Input(e.to_string());
-    if is_single {
+    if matmul.dtype_or_default() == Dtype::F32 {
         return Ok(Factors::Read32(
             left.into_typed().map_err(too_big)?,
             right.into_typed().map_err(too_big)?,
@@ -148,7 +141,9 @@ macro_rules! multiplies {
                 given: Option<&(Matrix<Self>, Matrix<Self>)>,
             ) -> Result<Holders<Self>, RunError> {
                 let (q, scheme) = (matmul.q, matmul.scheme());
-                let owners = grid::rectangles(q, q, &speeds_by_node(main)).map_err(unplaceable)?;
+                let speeds = main.speeds();
+                let of_nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
+                let owners = grid::rectangles(q, q, &of_nodes).map_err(unplaceable)?;
                 share_by_count(main, &owners);
                 main.phase("distributing", 0, 0);
                 let tiles: Array<Tile<$real>> = main.array_deferred([q, q], Placement::on_pes(owners));
@@ -303,13 +298,12 @@ fn share(main: &mut Driver, bounds: &[u64]) {
     main.outcome().shares(bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / total).collect());
 }
 
-/// The speeds of the PEs of each node.
-fn speeds_by_node(main: &mut Driver) -> Vec<Vec<f64>> {
-    let mut nodes = vec![Vec::new(); main.node_count() as usize];
-    for (pe, speed) in (0..).zip(main.speeds()) {
-        nodes[main.node_of_pe(pe) as usize].push(speed);
-    }
-    nodes
+/// The speeds of the PEs of each node, of those of all PEs.
+pub(super) fn speeds_by_node<'a>(
+    nodes: impl IntoIterator<Item = &'a Range<u32>>,
+    speeds: &[f64],
+) -> Vec<Vec<f64>> {
+    nodes.into_iter().map(|pes| speeds[pes.start as usize..pes.end as usize].to_vec()).collect()
 }
 
 fn share_by_count(main: &mut Driver, owners: &[u32]) {

@@ -6,6 +6,7 @@
 //! refused with one sentence, where without this some node would die in the middle of the work.
 
 use super::arguments::{Algorithm, Matmul};
+use super::drive::speeds_by_node;
 use super::problem::part;
 use super::{panel, tile};
 use crate::matrix::Dtype;
@@ -254,8 +255,7 @@ impl Product {
     /// there; as many others pass through them, and some more are on their way. Of a grid column likewise.
     fn tiles(&self, nodes: &[NodeShape], speeds: &[f64]) -> Result<Vec<u128>, PartitionError> {
         let q = self.q;
-        let of_nodes: Vec<Vec<f64>> =
-            nodes.iter().map(|node| node.pes.clone().map(|pe| speeds[pe as usize]).collect()).collect();
+        let of_nodes = speeds_by_node(nodes.iter().map(|node| &node.pes), speeds);
         let owners = grid::rectangles(q, q, &of_nodes)?;
         let [_, wide_k, _] = self.wide_sides();
         let inner = wide_k.div_ceil(u128::from(q));

@@ -207,10 +207,14 @@ macro_rules! tiles_of {
         impl Tile<$real> {
             /// Hands on what may travel, and asks for the step to be computed if its blocks are here.
             fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
-                let Some(go) = &self.go else { return };
-                let (tiles, rows) = (ctx.array(), go.rows.clone());
-                if let Some((step, block)) = self.broadcast_due() {
-                    rows[self.at[0] as usize].send_with(ctx, URGENT, Move { step, is_a: true, block });
+                if self.go.is_none() {
+                    return;
+                }
+                let tiles = ctx.array();
+                if let Some((step, block)) = self.broadcast_due()
+                    && let Some(go) = &self.go
+                {
+                    go.rows[self.at[0] as usize].send_with(ctx, URGENT, Move { step, is_a: true, block });
                 }
                 for (at, message) in self.moves_due() {
                     tiles.at(at).send_with(ctx, URGENT, message);

@@ -4,6 +4,7 @@
 //! byte. By speed alone its share would be too big: see [`chares::loadbalance::overhead`].
 
 use super::arguments::{Algorithm, Matmul};
+use super::drive::speeds_by_node;
 use chares::loadbalance::{PartitionError, grid, overhead, placement};
 use chares::{Cx, Driver, NodeShape, RunError};
 
@@ -77,9 +78,7 @@ fn number_bytes(matmul: &Matmul) -> f64 {
 /// The share of each PE, and the bytes that each node receives and sends, of a product in tiles.
 fn tiles(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Vec<f64>), PartitionError> {
     let q = matmul.q;
-    let of_nodes: Vec<Vec<f64>> =
-        wire.nodes.iter().map(|pes| pes.clone().map(|pe| weights[pe as usize]).collect()).collect();
-    let owners = grid::rectangles(q, q, &of_nodes)?;
+    let owners = grid::rectangles(q, q, &speeds_by_node(&wire.nodes, weights))?;
     let mut shares = vec![0.0; weights.len()];
     owners.iter().for_each(|&pe| shares[pe as usize] += 1.0 / owners.len() as f64);
     let node_of = |pe: u32| wire.nodes.iter().position(|pes| pes.contains(&pe)).unwrap_or(0);

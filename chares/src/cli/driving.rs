@@ -5,6 +5,7 @@ use crate::driver::Driver;
 use crate::program::RunError;
 use crate::timeline::Timeline;
 use runtime::job::Job;
+use runtime::pe::scheduler::panic_text;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -66,7 +67,7 @@ pub(crate) fn run(
 }
 
 fn of_panic(panic: &(dyn Any + Send)) -> Driven {
-    let words = words_of(panic);
+    let words = panic_text(panic);
     match words.strip_prefix(UNSAID) {
         Some(why) if is_closed(why) => Driven::Unheard,
         Some(why) => {
@@ -74,11 +75,6 @@ fn of_panic(panic: &(dyn Any + Send)) -> Driven {
         }
         None => Driven::Returned(Err(RunError::Failed(format!("the driver panicked: {words}")))),
     }
-}
-
-fn words_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }
 
 fn is_closed(why: &str) -> bool {
@@ -89,7 +85,7 @@ fn is_closed(why: &str) -> bool {
 fn keep_quiet_about_closed_output() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if !words_of(info.payload()).starts_with(UNSAID) {
+        if !panic_text(info.payload()).starts_with(UNSAID) {
             before(info);
         }
     }));

@@ -79,14 +79,14 @@ impl Node {
         }
         match target {
             Target::Element { collection, index, entry } => {
-                self.check_members(pe, *collection, std::slice::from_ref(index), Some(*entry)).map(|_| ())
+                self.check_members(pe, *collection, std::slice::from_ref(index), Some(*entry))
             }
             Target::Section { collection, members, entry } => {
-                self.check_members(pe, *collection, members, Some(*entry)).map(|_| ())
+                self.check_members(pe, *collection, members, Some(*entry))
             }
             // That the element is there already is said by the PE, in the user's terms.
             Target::Insert { collection, index } => {
-                self.check_members(pe, *collection, std::slice::from_ref(index), None).map(|_| ())
+                self.check_members(pe, *collection, std::slice::from_ref(index), None)
             }
             Target::Partial(header) => self.check_partial(from, header),
             Target::Relay(callback) => self.check_callback(callback),
@@ -106,14 +106,14 @@ impl Node {
         }
     }
 
-    /// Checks that the elements live on `pe` and have that entry method; the collection, if it is known here.
+    /// Checks that the elements live on `pe` and have that entry method, as far as that is known here.
     fn check_members(
         &self,
         pe: PeId,
         id: CollectionId,
         members: &[ElementIndex],
         entry: Option<u16>,
-    ) -> Checked<Option<Arc<Collection>>> {
+    ) -> Checked {
         let (chare_type, collection) = self.kind_of(id)?;
         check_entry(chare_type, entry)?;
         let is_home = |index: &ElementIndex| match &collection {
@@ -125,7 +125,7 @@ impl Node {
             Some(index) => {
                 unknown(format!("element {index:?} of {} on {pe:?}", chare_type.map_or("?", |t| t.name)))
             }
-            None => Ok(collection),
+            None => Ok(()),
         }
     }
 
@@ -149,8 +149,8 @@ impl Node {
             return impossible("a part of a reduction that goes in a circle");
         }
         if header.section == 0 {
-            let members: Vec<NodeId> = self.topology.compute_nodes().collect();
-            let above = members.first().and_then(|root| TreeOver::new(&members, *root)?.parent(from));
+            let members = self.topology.compute_nodes();
+            let above = members.first().and_then(|root| TreeOver::new(members, *root)?.parent(from));
             if above != Some(self.id) {
                 return impossible("a part of a reduction that is not for this node");
             }
@@ -182,8 +182,8 @@ impl Node {
     }
 
     fn check_spread(&self, from: NodeId, root: NodeId, what: &Spread) -> Checked {
-        let members: Vec<NodeId> = self.topology.compute_nodes().collect();
-        let Some(tree) = TreeOver::new(&members, root) else {
+        let members = self.topology.compute_nodes();
+        let Some(tree) = TreeOver::new(members, root) else {
             return unknown(format!("{root:?} as the root of a tree"));
         };
         let is_first = members.first() == Some(&root);

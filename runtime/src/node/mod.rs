@@ -415,7 +415,8 @@ impl Node {
         let Some((_, Unacknowledged { callback, ready, .. })) = self.unacknowledged.remove(&id) else {
             return;
         };
-        let Some(node) = self.topology.compute_nodes().find(|n| self.inboxes.is_empty() || *n == self.id)
+        let Some(node) =
+            self.topology.compute_nodes().iter().copied().find(|n| self.inboxes.is_empty() || *n == self.id)
         else {
             return;
         };
@@ -531,7 +532,7 @@ impl Node {
     }
 
     fn each_compute_node(&self, action: impl FnMut(NodeId)) {
-        self.topology.compute_nodes().for_each(action);
+        self.topology.compute_nodes().iter().copied().for_each(action);
     }
 
     fn store_speeds(&self, speeds: Vec<f64>) {

@@ -8,7 +8,7 @@ use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
 use crate::proto::quiescence::QuiescenceOutput;
-use crate::proto::tree;
+use crate::proto::tree::TreeOver;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -82,7 +82,7 @@ impl Node {
                 let class = spread_class(&what, &payload);
                 bytes += self.send_frame(NodeId::LAUNCHER, class, &header, payload.clone());
             }
-        } else if let Some(root) = self.topology.compute_nodes().next() {
+        } else if let Some(root) = self.topology.compute_nodes().first().copied() {
             // The launcher is not part of the tree: whatever it spreads begins at the first node.
             let class = spread_class(&what, &payload);
             let header = Header::Spread { root, what: what.clone() };
@@ -93,16 +93,12 @@ impl Node {
     }
 
     fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) -> u64 {
-        let members: Vec<NodeId> = self.topology.compute_nodes().collect();
-        let (Ok(me), Ok(root_at)) = (members.binary_search(&self.id), members.binary_search(&root)) else {
-            return 0;
-        };
+        let Some(tree) = TreeOver::new(self.topology.compute_nodes(), root) else { return 0 };
         let mut bytes = 0;
-        let place = |at: usize| u32::try_from(at).expect("a run has fewer than 65,536 nodes");
-        for child in tree::children(place(root_at), place(me), place(members.len())) {
+        for child in tree.children(self.id) {
             let header = Header::Spread { root, what: what.clone() };
             let class = spread_class(what, payload);
-            bytes += self.send_frame(members[child as usize], class, &header, payload.clone());
+            bytes += self.send_frame(child, class, &header, payload.clone());
         }
         bytes
     }

@@ -9,8 +9,9 @@ use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, Packed, PartialHeader, Payload, Target, Value};
 use crate::ids::{NodeId, PeId};
 use crate::object::{PupError, Reducer};
+use crate::proto::ProtocolError;
 use crate::proto::reduction::{Partial, PartialValue};
-use crate::proto::{ProtocolError, tree};
+use crate::proto::tree::TreeOver;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash as _, Hasher as _};
 use std::mem::take;
@@ -225,26 +226,23 @@ impl Pe {
         }
         let Some(known) = self.collection(id) else { return 0 };
         let topology = self.node.topology();
-        let members: Vec<NodeId> = topology.compute_nodes().collect();
         let counts = known.counts(topology.pe_count());
-        let size = u32::try_from(members.len()).unwrap_or(u32::MAX);
-        let mut open = vec![members.binary_search(&self.node.id()).unwrap_or_default()];
-        let mut total = 0;
-        while let Some(at) = open.pop() {
-            total += topology.pes(members[at]).map(|pe| counts[pe as usize]).sum::<u64>();
-            let at = u32::try_from(at).unwrap_or(u32::MAX);
-            open.extend(tree::children(0, at, size).map(|child| child as usize));
-        }
+        let Some(tree) = self.tree() else { return 0 };
+        let below = tree.subtree(self.node.id()).flat_map(|node| topology.pes(node));
+        let total = below.map(|pe| counts[pe as usize]).sum();
         self.reductions.below.insert(id, total);
         total
     }
 
     /// The node above this one in the tree that reductions climb.
     fn parent(&self) -> Option<NodeId> {
-        let members: Vec<NodeId> = self.node.topology().compute_nodes().collect();
-        let size = u32::try_from(members.len()).ok()?;
-        let me = u32::try_from(members.binary_search(&self.node.id()).ok()?).ok()?;
-        tree::parent(0, me, size).map(|parent| members[parent as usize])
+        self.tree()?.parent(self.node.id())
+    }
+
+    /// The tree that reductions over all elements climb: it begins at the first node.
+    fn tree(&self) -> Option<TreeOver<'_>> {
+        let members = self.node.topology().compute_nodes();
+        TreeOver::new(members, *members.first()?)
     }
 }
 

@@ -443,7 +443,9 @@ fn moved_broadcast() -> PupError {
     PupError { expected: "packed bytes", reason: "a value was moved to several receivers".into() }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+/// What a panic said.
+#[must_use]
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
 }

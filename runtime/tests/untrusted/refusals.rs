@@ -137,6 +137,11 @@ fn callbacks_to_nobody_are_refused() {
 }
 
 fn partial(change: impl FnOnce(&mut PartialHeader)) -> Header {
+    partial_at(1, change)
+}
+
+/// A part of a reduction for a PE.
+fn partial_at(pe: u32, change: impl FnOnce(&mut PartialHeader)) -> Header {
     let mut header = PartialHeader {
         collection: CELLS,
         section: 0,
@@ -150,7 +155,7 @@ fn partial(change: impl FnOnce(&mut PartialHeader)) -> Header {
         ordered: false,
     };
     change(&mut header);
-    at(1, Target::Partial(Box::new(header)))
+    at(pe, Target::Partial(Box::new(header)))
 }
 
 #[test]
@@ -340,19 +345,11 @@ fn a_part_of_a_reduction_waits_for_its_collection() {
     // Elements 0, 1 live on node 1, whose PE 1 combines for this collection; 2 and 3 on the other nodes.
     let combiner = run.nodes[1].topology().combiner(NodeId(1), id.0).unwrap();
     for (from, linear) in [(2, 2), (3, 3)] {
-        let header = PartialHeader {
-            collection: id,
-            section: 0,
-            sequence: 0,
-            reducer: 0,
-            count: 1,
-            expected: 0,
-            then: Vec::new(),
-            callback: CallbackTarget::Slot(8),
-            parts: vec![(linear, 1, 0)],
-            ordered: true,
-        };
-        let frame = encode(&at(combiner.0, Target::Partial(Box::new(header))), pack(&5u64));
+        let part = partial_at(combiner.0, |header| {
+            (header.collection, header.callback) = (id, CallbackTarget::Slot(8));
+            (header.parts, header.ordered) = (vec![(linear, 1, 0)], true);
+        });
+        let frame = encode(&part, pack(&5u64));
         run.nodes[1].receive(NodeId(from), Class::Small, frame);
     }
     // When this has been answered, both parts have been looked at.
