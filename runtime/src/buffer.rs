@@ -3,7 +3,7 @@
 use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
 use memmap2::MmapMut;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Storing these keeps every buffer aligned for any numeric type. Not more than 16 bytes: for wider alignment the
 /// system's allocator cannot hand out fresh zero pages and would touch every byte of a buffer at once.
@@ -15,28 +15,78 @@ struct Line([u8; 16]);
 /// memory page by page of 4 KiB costs a processor a second per GB, as much as receiving it.
 const MAPPED_FROM_BYTES: usize = 4 << 20;
 
+/// Most bytes that are kept for arrivals.
+const SPARE_MAX_BYTES: usize = 256 << 20;
+
+/// Mappings of arrivals that nobody needs any more. The system clears the pages of a fresh one, which took a third
+/// of the time that receiving takes.
+static SPARE: Spare = Spare(Mutex::new(Vec::new()));
+
+struct Spare(Mutex<Vec<MmapMut>>);
+
+impl Spare {
+    fn lock(&self) -> MutexGuard<'_, Vec<MmapMut>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One that is at least so long, and not much longer.
+    fn take(&self, len_bytes: usize) -> Option<MmapMut> {
+        let mut kept = self.lock();
+        let at = kept.iter().position(|one| (len_bytes..=len_bytes + len_bytes / 4).contains(&one.len()));
+        if at.is_none() {
+            // What arrives now has another length: these would lie idle.
+            kept.clear();
+        }
+        Some(kept.swap_remove(at?))
+    }
+
+    fn put(&self, mapping: MmapMut) {
+        let mut kept = self.lock();
+        if kept.iter().map(|one| one.len()).sum::<usize>() + mapping.len() <= SPARE_MAX_BYTES {
+            kept.push(mapping);
+        }
+    }
+}
+
+/// Memory that is kept for the next arrival when this one is dropped.
+struct Arrival(Option<MmapMut>);
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(|mapping| SPARE.put(mapping));
+    }
+}
+
 enum Memory {
     Allocated(Vec<Line>),
     Mapped(MmapMut),
+    Arrived(Arrival),
 }
 
 impl Memory {
     fn zeroed(len_bytes: usize) -> Self {
-        let mapping = (len_bytes >= MAPPED_FROM_BYTES).then(|| MmapMut::map_anon(len_bytes));
-        // Without a mapping, the allocator either has the memory or ends the process, as for any allocation.
-        let Some(Ok(mapping)) = mapping else {
-            return Self::Allocated(bytemuck::allocation::zeroed_vec(len_bytes.div_ceil(size_of::<Line>())));
-        };
-        #[cfg(target_os = "linux")]
-        // Where it is refused, small pages are slower, not wrong.
-        let _ = mapping.advise(memmap2::Advice::HugePage);
-        Self::Mapped(mapping)
+        match mapped(len_bytes) {
+            Some(mapping) => Self::Mapped(mapping),
+            // The allocator either has the memory or ends the process, as for any allocation.
+            None => Self::Allocated(bytemuck::allocation::zeroed_vec(len_bytes.div_ceil(size_of::<Line>()))),
+        }
+    }
+
+    fn for_arrival(len_bytes: usize) -> Self {
+        if len_bytes < MAPPED_FROM_BYTES {
+            return Self::zeroed(len_bytes);
+        }
+        match SPARE.take(len_bytes).or_else(|| mapped(len_bytes)) {
+            Some(mapping) => Self::Arrived(Arrival(Some(mapping))),
+            None => Self::zeroed(len_bytes),
+        }
     }
 
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Allocated(lines) => bytemuck::cast_slice(lines),
             Self::Mapped(mapping) => mapping,
+            Self::Arrived(arrival) => arrival.0.as_deref().unwrap_or_default(),
         }
     }
 
@@ -44,8 +94,18 @@ impl Memory {
         match self {
             Self::Allocated(lines) => bytemuck::cast_slice_mut(lines),
             Self::Mapped(mapping) => mapping,
+            Self::Arrived(arrival) => arrival.0.as_deref_mut().unwrap_or_default(),
         }
     }
+}
+
+/// A mapping of zero bytes, for long buffers and if the system has one.
+fn mapped(len_bytes: usize) -> Option<MmapMut> {
+    let mapping = (len_bytes >= MAPPED_FROM_BYTES).then(|| MmapMut::map_anon(len_bytes))?.ok()?;
+    #[cfg(target_os = "linux")]
+    // Where it is refused, small pages are slower, not wrong.
+    let _ = mapping.advise(memmap2::Advice::HugePage);
+    Some(mapping)
 }
 
 impl Default for Memory {
@@ -76,6 +136,12 @@ impl Buffer {
     #[must_use]
     pub fn zeroed(len_bytes: usize) -> Self {
         Self { memory: Arc::new(Memory::zeroed(len_bytes)), len_bytes }
+    }
+
+    /// `len_bytes` bytes that will all be written before anybody reads them: a long one may hold what an earlier
+    /// one held.
+    pub(crate) fn for_arrival(len_bytes: usize) -> Self {
+        Self { memory: Arc::new(Memory::for_arrival(len_bytes)), len_bytes }
     }
 
     /// A copy of `values` as bytes in this machine's byte order.
@@ -177,6 +243,44 @@ mod tests {
         assert_eq!((a.bytes()[0], a.bytes()[MAPPED_FROM_BYTES + 2]), (9, 7));
         assert_eq!(a.len(), MAPPED_FROM_BYTES + 3);
         assert_eq!(a.as_slice::<f64>().len(), MAPPED_FROM_BYTES / 8);
+    }
+
+    #[test]
+    fn memory_is_kept_for_arrivals_of_about_its_length_and_not_much_of_it() {
+        let spare = Spare(Mutex::default());
+        let lengths = || spare.lock().iter().map(|one| one.len()).collect::<Vec<_>>();
+        let mapping = |len: usize| MmapMut::map_anon(len).unwrap();
+        spare.put(mapping(1000));
+        spare.put(mapping(1200));
+        assert_eq!(spare.take(960).unwrap().len(), 1000);
+        assert_eq!(spare.take(1000).unwrap().len(), 1200);
+        assert_eq!(lengths(), []);
+        spare.put(mapping(1000));
+        assert!(spare.take(1001).is_none());
+        assert_eq!(lengths(), [], "it would lie idle");
+        spare.put(mapping(1000));
+        assert!(spare.take(799).is_none());
+        for _ in 0..3 {
+            spare.put(mapping(SPARE_MAX_BYTES / 2));
+        }
+        assert_eq!(lengths(), [SPARE_MAX_BYTES / 2; 2]);
+    }
+
+    #[test]
+    fn an_arrival_is_as_long_as_asked_and_stays_while_a_clone_has_it() {
+        let mut first = Buffer::for_arrival(MAPPED_FROM_BYTES + 7);
+        assert!(matches!(*first.memory, Memory::Arrived(_)));
+        first.bytes_mut()[MAPPED_FROM_BYTES + 6] = 7;
+        let kept = first.clone();
+        drop(first);
+        let mut second = Buffer::for_arrival(MAPPED_FROM_BYTES);
+        second.bytes_mut().fill(3);
+        assert_eq!((kept.bytes()[MAPPED_FROM_BYTES + 6], kept.len()), (7, MAPPED_FROM_BYTES + 7));
+        let mut copy = kept.clone();
+        copy.bytes_mut()[0] = 1;
+        drop(kept);
+        assert_eq!((copy.bytes()[0], copy.bytes()[MAPPED_FROM_BYTES + 6]), (1, 7));
+        assert_eq!(Buffer::for_arrival(100).len(), 100);
     }
 
     #[test]

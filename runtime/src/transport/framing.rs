@@ -126,7 +126,7 @@ impl Open {
         }
         while let Some(&size) = self.sizes.get(self.full) {
             if self.attachments.len() == self.full {
-                self.attachments.push(Buffer::zeroed(size));
+                self.attachments.push(Buffer::for_arrival(size));
             }
             let buffer = &mut self.attachments[self.full];
             let missing = (buffer.len() - self.filled).min(chunk.len());
