@@ -10,6 +10,7 @@
 //! [`QuicFabric::bind`]. How its thread waits for packets, asleep or spinning, is for its owner to decide.
 
 mod accept;
+mod gather;
 mod lane;
 mod peer;
 mod settings;
@@ -18,8 +19,9 @@ use super::tls::{NodeIdentity, TlsError};
 use crate::frame::{Class, Fabric, Frame, Receiver, SendError, Size};
 use crate::ids::NodeId;
 use dashmap::DashMap;
+use gather::Gather;
 use peer::Peer;
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, TokioRuntime, VarInt};
+use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, Runtime as _, TokioRuntime, VarInt};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -118,7 +120,8 @@ impl QuicFabric {
         let socket = settings.socket(address)?;
         let server = settings.is_dialled.then(|| settings.server(server));
         let runtime = Arc::new(TokioRuntime);
-        let endpoint = Endpoint::new(settings.endpoint(), server, socket, runtime)?;
+        let socket = Gather::before(runtime.wrap_udp_socket(socket)?);
+        let endpoint = Endpoint::new_with_abstract_socket(settings.endpoint(), server, socket, runtime)?;
         let mut client = ClientConfig::new(Arc::new(client));
         client.transport_config(settings.transport());
         let fabric = Arc::new_cyclic(|this| Self {
