@@ -104,11 +104,14 @@ fn fast<T: Element>(m: usize, k: usize, n: usize, a: &[T], b: &[T], c: &mut [T])
     }
 }
 
-/// `0..side` cut into like ranges of at most 1.5 times [`BLOCK_SIDE`].
+/// What the kernel computes at once, for any element type and vector width; a remainder costs about as much.
+const BLOCK_UNIT: usize = 64;
+
+/// `0..side` cut into ranges of at most about 1.5 times [`BLOCK_SIDE`], alike but for the last.
 fn blocks(side: usize) -> impl Iterator<Item = Range<usize>> {
     let count = (side + BLOCK_SIDE / 2).div_euclid(BLOCK_SIDE).max(1);
-    let each = side.div_ceil(count);
-    (0..count).map(move |at| (at * each).min(side)..((at + 1) * each).min(side))
+    let each = side.div_ceil(count).next_multiple_of(BLOCK_UNIT);
+    (0..side.div_ceil(each)).map(move |at| at * each..((at + 1) * each).min(side))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a user says of a product, and whether it makes sense.
 
 use super::tile::Scheme;
+use super::{conventional, panel};
 use crate::kernels::gemm::Kernel;
 use crate::matrix::{AnyMatrix, Dtype, market, npy::NpyReader};
 use chares::RunError;
@@ -148,8 +149,8 @@ impl Matmul {
         let q = self.q.max(1) as usize;
         match self.algorithm {
             Algorithm::Cannon | Algorithm::FoxHeyOtto => [m / q, k / q, n / q],
-            Algorithm::Conventional => [self.grain.unwrap_or(m / 4).min(m), k, n],
-            Algorithm::Fox => [self.grain.unwrap_or(m / 4).min(m), k, n / 4],
+            Algorithm::Conventional => [self.grain.unwrap_or(conventional::default_grain(m, 1)).min(m), k, n],
+            Algorithm::Fox => [self.grain.unwrap_or(panel::default_grain(m)).min(m), k, n / 4],
         }
     }
 }

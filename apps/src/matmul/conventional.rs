@@ -9,6 +9,14 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Chares of rows for each PE: enough that the slowest of very unlike PEs still gets a few.
+const CHARES_PER_PE: usize = 16;
+
+/// Rows of a chare, of `rows` in all on `pes` PEs, if the user does not say how many.
+pub(super) fn default_grain(rows: usize, pes: usize) -> usize {
+    rows.div_ceil(pes * CHARES_PER_PE).max(1)
+}
+
 /// Some rows of A and of C.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]

@@ -12,9 +12,6 @@ use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunEr
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Chares of rows for each PE: enough that the slowest of very unlike PEs still gets a few.
-const CHARES_PER_PE: usize = 16;
-
 /// Runs a product as the command line asks.
 pub(super) fn drive(main: &mut Driver, matmul: Matmul) -> Result<(), RunError> {
     super::traffic::plan(main, &matmul)?;
@@ -101,7 +98,7 @@ macro_rules! multiplies {
                 given: Option<&(Matrix<Self>, Matrix<Self>)>,
             ) -> Result<Holders<Self>, RunError> {
                 let pes = main.pe_count() as usize;
-                let grain = matmul.grain.unwrap_or_else(|| problem.m.div_ceil(pes * CHARES_PER_PE).max(1));
+                let grain = matmul.grain.unwrap_or_else(|| conventional::default_grain(problem.m, pes));
                 let speeds = main.speeds();
                 let shares = placement::weighted_bounds(problem.m as u64, &speeds).map_err(unplaceable)?;
                 share(main, &shares);
