@@ -23,10 +23,10 @@ use std::time::Duration;
 
 /// Longest sleep of an idle PE; it is woken by messages, this only bounds the harm of a lost wake-up.
 const SLEEP: Duration = Duration::from_millis(100);
-/// A speed is found over so many stretches of time. The worst of them do not count, because what disturbs a machine
-/// for a moment only ever slows it; the others do alike, because a quota of CPU time makes stretches unlike.
+/// A speed is found over so many stretches of time. The worst and the best do not count, so that a moment's
+/// disturbance does not, nor a quota of CPU time that was saved up. The others do alike: of the best ones alone too
+/// much would be expected where other users' load comes and goes.
 const STRETCHES: u32 = 9;
-const WORST: usize = 3;
 /// More envelopes than this, taken from the inbox at once, make the way to the next entry method long.
 const BATCH: usize = 16;
 
@@ -356,7 +356,7 @@ impl Scheduler {
         let stretch = Duration::from_millis(u64::from(budget_ms)) / STRETCHES;
         let mut rates: Vec<f64> = (0..STRETCHES).map(|_| self.rate_over(stretch, &mut call)).collect();
         rates.sort_unstable_by(f64::total_cmp);
-        let counted = &rates[WORST..];
+        let counted = &rates[1..rates.len() - 1];
         let mean = counted.iter().sum::<f64>() / counted.len() as f64;
         node.control(NodeId::LAUNCHER, Control::Speed(self.pe.id, mean));
         Ok(())
