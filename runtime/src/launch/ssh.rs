@@ -45,12 +45,13 @@ pub(super) fn command(node: &NodeConfig, options: &LaunchOptions, script: &str) 
     if words.is_empty() {
         words.push("ssh".into());
     }
-    // The connection must fail by itself within seconds of being cut, and never ask anything.
+    // The connection must fail by itself within seconds of being cut, and never ask anything. It gives up 4 to 5 s
+    // after the last word of the host: with a count of 3, a host that hangs for 3 s could be given up.
     for option in [
         "BatchMode=yes",
         "ConnectTimeout=10",
         "ServerAliveInterval=1",
-        "ServerAliveCountMax=3",
+        "ServerAliveCountMax=4",
         "LogLevel=ERROR",
     ] {
         words.extend(["-o".into(), option.into()]);
