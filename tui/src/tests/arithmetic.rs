@@ -107,6 +107,7 @@ fn a_tall_column_stacks_the_states_in_proportion() {
 
 #[test]
 fn figures_are_short() {
+    assert_eq!([1, 2].map(|count| figures::things(count, "PE")), ["1 PE", "2 PEs"]);
     assert_eq!(figures::count(0.4), "0.4");
     assert_eq!(figures::count(12_345.0), "12k");
     assert_eq!(figures::bytes(1536.0), "1.5K");

@@ -24,6 +24,12 @@ pub(crate) fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"])
 }
 
+/// So many of something: `1 PE`, `4 PEs`.
+pub(crate) fn things(count: usize, name: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {name}{ending}")
+}
+
 /// A share from 0 to 1 as a percentage; what is not nothing is never shown as nothing, nor what is not all as all.
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {

@@ -93,7 +93,8 @@ fn totals(model: &Model, look: Look, width: u16) -> Line<'static> {
     // A narrow window has no room for all the words, but for the bar.
     let (fastest, between) =
         if width >= 110 { (" the fastest node", " between nodes") } else { (" fastest", "") };
-    let mut left = vec![Span::raw(format!(" {} PEs on {} nodes  ", model.pe_count(), model.nodes.len()))];
+    let (pes, nodes) = (figures::things(model.pe_count(), "PE"), figures::things(model.nodes.len(), "node"));
+    let mut left = vec![Span::raw(format!(" {pes} on {nodes}  "))];
     left.push(match model.equivalents() {
         Some(sum) => Span::styled(format!("{sum:.2}x{fastest}  "), look.accent()),
         None => Span::styled("speeds not measured yet  ", look.faint()),

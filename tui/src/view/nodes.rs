@@ -150,7 +150,8 @@ fn figures_after(title: Span<'static>, app: &App, node: &Node, look: Look, width
     let style = if tight { look.alarm() } else { ratatui::style::Style::new() };
     spans.push(Span::styled(format!("mem {memory}{limit} "), style));
     if width >= 100 {
-        let host = format!("{} PEs  {}  {}", node.pes.len(), node.info.host, node.info.cpu);
+        let host =
+            format!("{}  {}  {}", figures::things(node.pes.len(), "PE"), node.info.host, node.info.cpu);
         spans.push(Span::styled(host, look.faint()));
     }
     Line::from(spans)
