@@ -8,6 +8,9 @@
 const ROUNDS: usize = 20;
 /// How far a weight follows its error in one round: shares are whole blocks, and steps that are too long swing.
 const DAMPING: f64 = 0.7;
+/// How far a speed that was measured for a moment is from the one that the work meets: the standard deviation, as a
+/// part of the speed. On a shared machine it was 0.06 for the slowest of three nodes.
+const SPREAD: f64 = 0.05;
 
 /// Weights by which all parts take like long, as far as `seconds` knows; the `speeds` themselves if nothing better
 /// is found.
@@ -58,6 +61,29 @@ pub fn balanced<E>(
         }
     }
     Ok(best.1)
+}
+
+/// How much longer than predicted a part of the work, of this share, is to be reckoned with: a factor near 1, as
+/// predictions rest on speeds that are measured for a moment only.
+///
+/// All wait for the part that ends last. Room for an error costs as much time as the part is big, an overrun costs
+/// the whole time; the best room is where a part overruns with a probability of its share (the critical fractile of
+/// the newsvendor: Arrow, Harris and Marschak, "Optimal inventory policy", 1951). So a slow node is given somewhat
+/// less, and a fast one takes it over at little cost. Parts of one size all have the same room, which changes
+/// nothing. Errors are taken for logistic, with a standard deviation of 5 %.
+///
+/// # Examples
+///
+/// ```
+/// use loadbalance::overhead::allowance;
+/// assert_eq!(allowance(0.5), 1.0);
+/// assert!((allowance(0.1) - 1.06).abs() < 0.005 && (allowance(0.9) - 0.94).abs() < 0.005);
+/// ```
+#[must_use]
+pub fn allowance(share: f64) -> f64 {
+    let share = share.clamp(0.01, 0.99);
+    let scale = SPREAD * 3.0_f64.sqrt() / std::f64::consts::PI;
+    1.0 + scale * ((1.0 - share) / share).ln()
 }
 
 #[cfg(test)]

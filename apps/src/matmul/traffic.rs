@@ -1,7 +1,8 @@
 //! Shares of a product that leave the nodes time for the blocks that come and go.
 //!
 //! A node without a spare core pays for its messages with the time of its PEs, and a slow one pays more for each
-//! byte. By speed alone its share would be too big: see [`chares::loadbalance::overhead`].
+//! byte. By speed alone its share would be too big: see [`chares::loadbalance::overhead`]. And as speeds are measured
+//! for a moment only, a slow node, for which all others would have to wait, gets somewhat less.
 
 use super::arguments::{Algorithm, Matmul};
 use super::drive::speeds_by_node;
@@ -21,11 +22,14 @@ const SECONDS_PER_BYTE_INSIDE: f64 = 0.5e-9;
 /// If the work cannot be divided by the speeds at all.
 pub(super) fn plan(main: &mut Driver, matmul: &Matmul) -> Result<(), RunError> {
     let (rates, speeds) = (main.rates(), main.speeds());
-    if matmul.algorithm == Algorithm::Conventional || rates.len() != speeds.len() {
+    if rates.len() != speeds.len() {
         return Ok(());
     }
     let wire = Wire::of(main.nodes());
-    let weights = overhead::balanced(&speeds, |weights| seconds(matmul, &wire, &rates, weights));
+    let weights = overhead::balanced(&speeds, |weights| {
+        let seconds = seconds(matmul, &wire, &rates, weights)?;
+        Ok::<_, PartitionError>(wire.with_allowance(seconds, weights))
+    });
     let weights =
         weights.map_err(|e| RunError::Failed(format!("the work cannot be divided by speed: {e}")))?;
     if weights != speeds {
@@ -51,6 +55,17 @@ impl Wire {
             seconds_per_byte: nodes.iter().map(cost).collect(),
         }
     }
+
+    /// The seconds of PEs with what speeds may be wrong by: alike for all PEs of a node, which share its troubles.
+    fn with_allowance(&self, mut seconds: Vec<f64>, weights: &[f64]) -> Vec<f64> {
+        let total: f64 = weights.iter().sum();
+        for pes in &self.nodes {
+            let pes = pes.start as usize..pes.end as usize;
+            let allowance = overhead::allowance(weights[pes.clone()].iter().sum::<f64>() / total);
+            seconds[pes].iter_mut().for_each(|seconds| *seconds *= allowance);
+        }
+        seconds
+    }
 }
 
 /// How long each PE will take if the work is divided by these weights.
@@ -58,7 +73,8 @@ fn seconds(matmul: &Matmul, wire: &Wire, rates: &[f64], weights: &[f64]) -> Resu
     let (m, k, n) = matmul.sides();
     let (shares, bytes) = match matmul.algorithm {
         Algorithm::Cannon | Algorithm::FoxHeyOtto => tiles(matmul, wire, weights)?,
-        Algorithm::Fox | Algorithm::Conventional => panels(matmul, wire, weights)?,
+        Algorithm::Fox => panels(matmul, wire, weights)?,
+        Algorithm::Conventional => (strips(matmul.sides().0, weights)?, vec![0.0; wire.nodes.len()]),
     };
     let work = 2.0 * m as f64 * k as f64 * n as f64;
     // A byte takes a slow processor as much longer as a product does.
@@ -97,8 +113,7 @@ fn tiles(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Vec
 /// The same for panels: each node gets all of A but its own part, and sends its own part to all others.
 fn panels(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Vec<f64>), PartitionError> {
     let (m, k, n) = matmul.sides();
-    let bounds = placement::weighted_bounds(n as u64, weights)?;
-    let shares: Vec<f64> = bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / n.max(1) as f64).collect();
+    let shares = strips(n, weights)?;
     let others = wire.nodes.len().saturating_sub(1) as f64;
     let all = number_bytes(matmul) * m as f64 * k as f64;
     let bytes = wire.nodes.iter().map(|pes| {
@@ -106,6 +121,12 @@ fn panels(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Ve
         all * ((1.0 - own) + own * others)
     });
     Ok((shares.clone(), bytes.collect()))
+}
+
+/// The share of each PE of so many rows or columns.
+fn strips(count: usize, weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
+    let bounds = placement::weighted_bounds(count as u64, weights)?;
+    Ok(bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / count.max(1) as f64).collect())
 }
 
 #[cfg(test)]
@@ -151,6 +172,21 @@ mod tests {
             let inside = share_of_slowest(algorithm, "4000", &wire(["a"; 3]));
             assert!(small < inside && inside < by_speed, "{algorithm}: {small} {inside} {by_speed}");
         }
+    }
+
+    #[test]
+    fn what_speeds_may_be_wrong_by_is_taken_from_small_shares_only() {
+        let (apart, work) =
+            (wire(["a", "b", "c"]), |weights: &[f64]| weights.iter().map(|w| w / 2.0).collect());
+        let alike = apart.with_allowance(work(&[0.3; 3]), &[0.3; 3]);
+        assert!(alike.iter().all(|seconds| (seconds - alike[0]).abs() < 1e-12), "{alike:?}");
+        let unlike = apart.with_allowance(work(&[4.0, 2.0, 1.0]), &[4.0, 2.0, 1.0]);
+        assert!(
+            unlike[0] < 2.0 && 1.0 < unlike[1] && unlike[1] < 2.0 * unlike[2] && unlike[2] < 0.54,
+            "{unlike:?}"
+        );
+        let two = Wire { nodes: vec![0..2, 2..3], seconds_per_byte: vec![0.0; 2] };
+        assert_eq!(two.with_allowance(vec![1.0; 3], &[1.0, 1.0, 2.0]), [1.0; 3], "halves of the work");
     }
 
     #[test]
