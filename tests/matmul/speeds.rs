@@ -93,7 +93,9 @@ fn measured_speeds_are_kept_and_used_again_for_the_same_kernel_only() {
     doctor(path, now_s(), made_up());
     let again = product(path, "cached", &["--out", "c.npy", "--verify", "--rows", "440", "--inner", "1000"]);
     assert_eq!((rates(&again), &again["speed_source"]), (Some(MADE_UP), &"cached".into()));
-    assert_eq!(shares(&again), [0.75, 0.25]);
+    // A quarter, and somewhat less as what was measured may be wrong.
+    let [large, small] = shares(&again);
+    assert!(large + small == 1.0 && (0.23..0.25).contains(&small), "{again}");
 
     // Other numbers have another kernel.
     let single = product(path, "cached", &["--dtype", "f32"]);
