@@ -291,8 +291,13 @@ fn state(main: &mut Driver, matmul: &Matmul, problem: &Problem) {
 }
 
 fn share(main: &mut Driver, bounds: &[u64]) {
+    main.outcome().shares(shares_of(bounds));
+}
+
+/// The share of each PE, where PE `p` has the rows or columns `bounds[p]..bounds[p + 1]` of all.
+pub(super) fn shares_of(bounds: &[u64]) -> Vec<f64> {
     let total = bounds.last().copied().unwrap_or(0).max(1) as f64;
-    main.outcome().shares(bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / total).collect());
+    bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / total).collect()
 }
 
 /// The speeds of the PEs of each node, of those of all PEs.
@@ -310,7 +315,7 @@ fn share_by_count(main: &mut Driver, owners: &[u32]) {
     main.outcome().shares(counts.iter().map(|&n| n as f64 / total).collect());
 }
 
-fn unplaceable(error: PartitionError) -> RunError {
+pub(super) fn unplaceable(error: PartitionError) -> RunError {
     RunError::Failed(format!("the work cannot be divided by speed: {error}"))
 }
 

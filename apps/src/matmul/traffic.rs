@@ -5,7 +5,7 @@
 //! for a moment only, a slow node, for which all others would have to wait, gets somewhat less.
 
 use super::arguments::{Algorithm, Matmul};
-use super::drive::speeds_by_node;
+use super::drive::{shares_of, speeds_by_node, unplaceable};
 use chares::loadbalance::{PartitionError, grid, overhead, placement};
 use chares::{Cx, Driver, NodeShape, RunError};
 
@@ -30,8 +30,7 @@ pub(super) fn plan(main: &mut Driver, matmul: &Matmul) -> Result<(), RunError> {
         let seconds = seconds(matmul, &wire, &rates, weights)?;
         Ok::<_, PartitionError>(wire.with_allowance(seconds, weights))
     });
-    let weights =
-        weights.map_err(|e| RunError::Failed(format!("the work cannot be divided by speed: {e}")))?;
+    let weights = weights.map_err(unplaceable)?;
     if weights != speeds {
         main.plan_with(weights);
     }
@@ -125,8 +124,7 @@ fn panels(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Ve
 
 /// The share of each PE of so many rows or columns.
 fn strips(count: usize, weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
-    let bounds = placement::weighted_bounds(count as u64, weights)?;
-    Ok(bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / count.max(1) as f64).collect())
+    Ok(shares_of(&placement::weighted_bounds(count as u64, weights)?))
 }
 
 #[cfg(test)]
