@@ -47,6 +47,13 @@ impl<T: Number> Bulk<T> {
         Self::over(Buffer::from_slice(numbers))
     }
 
+    /// Takes memory from the system for `count` arrays of `len` numbers, or a few less, that will come from other
+    /// nodes, so that it need not be taken while they come; each node has its own. What has been received before
+    /// and is not needed any more is used again without this.
+    pub fn reserve(len: usize, count: usize) {
+        runtime::buffer::reserve(len * size_of::<T>(), count);
+    }
+
     /// The numbers, to write to; copies them first if a clone of this array exists.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         self.buffer.as_mut_slice()

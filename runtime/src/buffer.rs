@@ -2,6 +2,7 @@
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
 use memmap2::MmapMut;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,37 +16,64 @@ struct Line([u8; 16]);
 /// memory page by page of 4 KiB costs a processor a second per GB, as much as receiving it.
 const MAPPED_FROM_BYTES: usize = 4 << 20;
 
-/// Most bytes that are kept for arrivals.
+/// Most bytes that are kept for arrivals, unless more have been asked for.
 const SPARE_MAX_BYTES: usize = 256 << 20;
 
 /// Mappings of arrivals that nobody needs any more. The system clears the pages of a fresh one, which took a third
-/// of the time that receiving takes.
-static SPARE: Spare = Spare(Mutex::new(Vec::new()));
+/// of the time that receiving takes, and half of it on virtual machines that give unused memory back to their host.
+static SPARE: Spare = Spare(Mutex::new(Kept { mappings: VecDeque::new(), reserved_bytes: 0 }));
 
-struct Spare(Mutex<Vec<MmapMut>>);
+struct Spare(Mutex<Kept>);
+
+struct Kept {
+    /// In the order in which they came.
+    mappings: VecDeque<MmapMut>,
+    /// As much has been asked for in advance.
+    reserved_bytes: usize,
+}
 
 impl Spare {
-    fn lock(&self) -> MutexGuard<'_, Vec<MmapMut>> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One that is at least so long, and not much longer.
     fn take(&self, len_bytes: usize) -> Option<MmapMut> {
         let mut kept = self.lock();
-        let at = kept.iter().position(|one| (len_bytes..=len_bytes + len_bytes / 4).contains(&one.len()));
-        if at.is_none() {
-            // What arrives now has another length: these would lie idle.
-            kept.clear();
-        }
-        Some(kept.swap_remove(at?))
+        let fits = |one: &MmapMut| (len_bytes..=len_bytes + len_bytes / 4).contains(&one.len());
+        let at = kept.mappings.iter().position(fits)?;
+        kept.mappings.remove(at)
     }
 
+    /// Keeps it, instead of the oldest where all together are too many: those have lengths that nothing has now.
     fn put(&self, mapping: MmapMut) {
         let mut kept = self.lock();
-        if kept.iter().map(|one| one.len()).sum::<usize>() + mapping.len() <= SPARE_MAX_BYTES {
-            kept.push(mapping);
+        let most_bytes = kept.reserved_bytes.max(SPARE_MAX_BYTES);
+        kept.mappings.push_back(mapping);
+        let mut total = kept.mappings.iter().map(|one| one.len()).sum::<usize>();
+        while total > most_bytes
+            && let Some(oldest) = kept.mappings.pop_front()
+        {
+            total -= oldest.len();
         }
     }
+
+    fn reserve(&self, len_bytes: usize, count: usize) {
+        if len_bytes < MAPPED_FROM_BYTES {
+            return;
+        }
+        self.lock().reserved_bytes += len_bytes * count;
+        for mut mapping in (0..count).map_while(|_| mapped(len_bytes)) {
+            mapping.fill(0);
+            self.put(mapping);
+        }
+    }
+}
+
+/// Takes memory from the system for `count` buffers of `len_bytes` that will come from other nodes, so that it need
+/// not be taken while they come. Short ones have enough memory as it is. What the system does not have is not taken.
+pub fn reserve(len_bytes: usize, count: usize) {
+    SPARE.reserve(len_bytes, count);
 }
 
 /// Memory that is kept for the next arrival when this one is dropped.
@@ -247,23 +275,40 @@ mod tests {
 
     #[test]
     fn memory_is_kept_for_arrivals_of_about_its_length_and_not_much_of_it() {
-        let spare = Spare(Mutex::default());
-        let lengths = || spare.lock().iter().map(|one| one.len()).collect::<Vec<_>>();
+        let spare = spare();
         let mapping = |len: usize| MmapMut::map_anon(len).unwrap();
         spare.put(mapping(1000));
         spare.put(mapping(1200));
         assert_eq!(spare.take(960).unwrap().len(), 1000);
         assert_eq!(spare.take(1000).unwrap().len(), 1200);
-        assert_eq!(lengths(), []);
         spare.put(mapping(1000));
-        assert!(spare.take(1001).is_none());
-        assert_eq!(lengths(), [], "it would lie idle");
-        spare.put(mapping(1000));
-        assert!(spare.take(799).is_none());
+        assert!(spare.take(1001).is_none() && spare.take(799).is_none());
         for _ in 0..3 {
             spare.put(mapping(SPARE_MAX_BYTES / 2));
         }
-        assert_eq!(lengths(), [SPARE_MAX_BYTES / 2; 2]);
+        assert_eq!(lengths(&spare), [SPARE_MAX_BYTES / 2; 2], "what comes last is what is needed next");
+    }
+
+    #[test]
+    fn what_was_reserved_is_there_and_stays() {
+        let spare = spare();
+        spare.reserve(1000, 5);
+        assert_eq!(lengths(&spare), [], "short ones are not kept");
+        let (long, count) = (SPARE_MAX_BYTES / 4, 6);
+        spare.reserve(long, count);
+        assert_eq!(lengths(&spare), vec![long; count]);
+        let taken: Vec<_> = (0..count).map(|_| spare.take(long - 1).unwrap()).collect();
+        assert!(spare.take(long).is_none());
+        taken.into_iter().for_each(|mapping| spare.put(mapping));
+        assert_eq!(lengths(&spare), vec![long; count]);
+    }
+
+    fn spare() -> Spare {
+        Spare(Mutex::new(Kept { mappings: VecDeque::new(), reserved_bytes: 0 }))
+    }
+
+    fn lengths(spare: &Spare) -> Vec<usize> {
+        spare.lock().mappings.iter().map(|one| one.len()).collect()
     }
 
     #[test]

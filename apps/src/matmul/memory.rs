@@ -15,10 +15,7 @@ use chares::{Cx, Driver, NodeShape, RunError};
 use std::fmt;
 use std::ops::Range;
 
-/// Blocks of a grid row or column that travel through a node at once: twice as many as tiles send ahead, because
-/// nodes need not be at the same step.
-const TRAVELLING_BLOCKS: u128 = 2 * tile::AHEAD as u128;
-/// The same of groups of rows in Fox's algorithm.
+/// Groups of rows of Fox's algorithm that a node holds besides its own.
 const TRAVELLING_GROUPS: usize = 2 * panel::AHEAD;
 /// What a process takes besides its blocks: buffers of the network, stacks, workspace of the kernels.
 const NODE_RESERVE_BYTES: u64 = 8 << 20;
@@ -274,9 +271,7 @@ impl Product {
                 }
             }
             for (places, long) in in_row.into_iter().zip(&rows).chain(in_column.into_iter().zip(&columns)) {
-                let blocks =
-                    if places == 0 { 0 } else { (2 * places + TRAVELLING_BLOCKS).min(u128::from(q)) };
-                numbers += blocks * long * inner;
+                numbers += u128::from(tile::held_at_most(q, places)) * long * inner;
             }
             numbers
         };

@@ -7,7 +7,7 @@
 //! of the groups take turns, so that all links are used alike, and a PE multiplies groups as they come: each
 //! gives other rows of C.
 
-use super::problem::{Piece, Problem, Real, zeros};
+use super::problem::{Piece, Problem, Real, pes_here, zeros};
 use crate::kernels::gemm::gemm;
 use chares::{Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Group};
 use serde::{Deserialize, Serialize};
@@ -114,6 +114,10 @@ macro_rules! panels_of {
             type Index = u32;
             type Init = Setup;
             fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+                if ctx.node_count() > 1 {
+                    let pes = pes_here(ctx);
+                    Bulk::<$real>::reserve(setup.grain * setup.problem.k, AHEAD.div_ceil(pes));
+                }
                 Self::made(setup, ctx.index())
             }
         }

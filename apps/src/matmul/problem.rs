@@ -2,7 +2,7 @@
 
 use crate::kernels::gemm::Kernel;
 use crate::matrix::{Element, generate};
-use chares::{Bulk, Number};
+use chares::{Bulk, Chare, Ctx, Cx, Number};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -69,6 +69,13 @@ pub fn part(n: usize, parts: u32, at: u32) -> Range<usize> {
     let (parts, at) = (parts as usize, at as usize);
     let start = |at: usize| at * (n / parts) + at.min(n % parts);
     start(at)..start(at + 1)
+}
+
+/// Count of PEs of the node where this runs.
+#[must_use]
+pub fn pes_here<C: Chare>(ctx: &mut Ctx<'_, C>) -> usize {
+    let node = ctx.node_id();
+    (0..ctx.pe_count()).filter(|&pe| ctx.node_of_pe(pe) == node).count().max(1)
 }
 
 /// A piece of the result for the driver.

@@ -9,7 +9,7 @@
 //! moment does not stop the others. A block comes to each node once (see [`chares::loadbalance::grid::hops`]). The
 //! order in which a block of C takes up its products follows from q alone, never from the machines.
 
-use super::problem::{Piece, Problem, Real, part, zeros};
+use super::problem::{Piece, Problem, Real, part, pes_here, zeros};
 use crate::kernels::gemm::gemm;
 use chares::loadbalance::grid;
 use chares::{Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Section};
@@ -19,6 +19,9 @@ use std::ops::Range;
 
 /// Steps that blocks may be ahead of the computation.
 pub(super) const AHEAD: u32 = 4;
+/// Blocks of a grid row or column that travel through a node at once: twice as many as tiles send ahead, because
+/// nodes need not be at the same step.
+const TRAVELLING: u32 = 2 * AHEAD;
 /// Blocks on their way go before anything that computes.
 const URGENT: i32 = -1;
 
@@ -198,10 +201,31 @@ macro_rules! tiles_of {
         }
         impl Entry<Make<$real>> for Office<$real> {
             fn receive(&mut self, make: Make<$real>, ctx: &mut Ctx<'_, Self>) {
+                self.reserve(&make, ctx);
                 for index in ctx.indices_here(&make.tiles) {
                     ctx.insert(&make.tiles, index, make.setup.clone());
                 }
                 self.tiles = Some(make.tiles);
+            }
+        }
+        impl Office<$real> {
+            /// Takes this PE's part of the memory for the blocks that will come to the node from others.
+            fn reserve(&self, Make { tiles, setup }: &Make<$real>, ctx: &mut Ctx<'_, Self>) {
+                let (q, node, pes) = (setup.q, ctx.node_id(), pes_here(ctx));
+                let mut held = [vec![0; q as usize], vec![0; q as usize]];
+                for [i, j] in (0..q).flat_map(|i| (0..q).map(move |j| [i, j])) {
+                    let home = ctx.home_of(tiles, [i, j]);
+                    if home.is_some_and(|pe| ctx.node_of_pe(pe) == node) {
+                        held[0][i as usize] += 1;
+                        held[1][j as usize] += 1;
+                    }
+                }
+                let Problem { m, k, n, .. } = setup.problem;
+                let longest = |side: usize| side.div_ceil(q as usize);
+                for (places, side) in held.iter().zip([m, n]) {
+                    let blocks: u32 = places.iter().map(|&places| coming(setup, places)).sum();
+                    Bulk::<$real>::reserve(longest(side) * longest(k), (blocks as usize).div_ceil(pes));
+                }
             }
         }
         impl Tile<$real> {
@@ -241,6 +265,19 @@ pub fn first_blocks(scheme: Scheme, q: u32, [i, j]: [u32; 2]) -> (u32, u32) {
         Scheme::Cannon => ((i + j) % q, (i + j) % q),
         Scheme::FoxHeyOtto => (j, i),
     }
+}
+
+/// The most blocks of a grid row or column that a node holds at once, where it has so many of its q places: those
+/// that it begins with, which it keeps or gets back from itself, and those that pass through it.
+#[must_use]
+pub(super) fn held_at_most(q: u32, places: u32) -> u32 {
+    if places == 0 { 0 } else { (2 * places + TRAVELLING).min(q) }
+}
+
+/// How many of them come from elsewhere.
+fn coming(setup: &Setup, places: u32) -> u32 {
+    let own = if setup.problem.seeds.is_some() { places } else { 0 };
+    held_at_most(setup.q, places) - own
 }
 
 impl<T: Real> Tile<T> {
