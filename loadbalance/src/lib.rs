@@ -5,6 +5,7 @@
 //!    memory limits ────┼──► this crate (pure) ─┼── placement ──────► which part owns element i
 //!    grid of blocks ───┤                       ├── grid ───────────► blocks to parts, what crosses the wire
 //!    seconds predicted ┤                       ├── overhead ───────► shares that leave time for messages
+//!    units done so far ┤                       ├── lending ────────► who hands work to whom near the end
 //!    seconds, rates ───┘                       └── efficiency ─────► the figures of the report
 //! ```
 //!
@@ -40,6 +41,7 @@
 
 pub mod efficiency;
 pub mod grid;
+pub mod lending;
 pub mod overhead;
 pub mod partition;
 pub mod placement;

@@ -1,20 +1,36 @@
 //! The conventional product: B readonly on every node, chares with some rows of A each; results only.
 //!
-//! As in the 1995 report (section on matrix multiplication); the rows per chare are its grain.
+//! As in the 1995 report (section on matrix multiplication); the rows per chare are its grain. Each chare takes B
+//! stripe by stripe, and a stripe is also what near the end a late PE hands to one that would be idle: the
+//! chare's rows of A travel, the columns of B are everywhere, and the numbers of C come back.
 
-use super::problem::{Piece, Problem, Real, zeros};
+use super::problem::{Piece, Problem, Real, part, zeros};
 use crate::kernels::gemm::gemm;
-use chares::{Bulk, Callback, Chare, Ctx, Entry, Readonly};
+use chares::loadbalance::lending::{Lending, Loan};
+use chares::{Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, NodeShape, Pending, Readonly, RunError};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Chares of rows for each PE: enough that the slowest of very unlike PEs still gets a few.
 const CHARES_PER_PE: usize = 16;
+/// Stripes of B: fine enough that PEs can end within a percent, and each wide enough for the kernel.
+const STRIPES: usize = 8;
+/// Lent and returned stripes go before rows that wait.
+const URGENT: i32 = -1;
+/// What is reckoned with when rows are lent between hosts, and inside one, bytes a second.
+const WIRE_RATE: f64 = 50e6;
+const WIRE_RATE_INSIDE: f64 = 500e6;
 
 /// Rows of a chare, of `rows` in all on `pes` PEs, if the user does not say how many.
 pub(super) fn default_grain(rows: usize, pes: usize) -> usize {
     rows.div_ceil(pes * CHARES_PER_PE).max(1)
+}
+
+/// Into how many stripes B with so many columns is cut.
+pub(super) fn stripe_count(columns: usize) -> u32 {
+    u32::try_from(columns.clamp(1, STRIPES)).expect("a small number")
 }
 
 /// Some rows of A and of C.
@@ -24,7 +40,11 @@ pub struct Rows<T> {
     setup: Setup<T>,
     rows: Range<usize>,
     a: Bulk<T>,
-    c: Bulk<T>,
+    /// Stripe by stripe.
+    c: Vec<Bulk<T>>,
+    /// Stripes that are still to be multiplied here; others are done or lent.
+    left: Range<u32>,
+    told: Option<Callback<Told>>,
 }
 
 /// What every chare of rows is made with.
@@ -35,8 +55,8 @@ pub struct Setup<T> {
     pub problem: Problem,
     /// The chare `i` has the rows `bounds[i]..bounds[i + 1]`.
     pub bounds: Arc<Vec<usize>>,
-    /// B, row by row.
-    pub b: Readonly<Bulk<T>>,
+    /// B, stripe by stripe, each row by row.
+    pub b: Readonly<Vec<Bulk<T>>>,
 }
 
 /// The rows of A, where they are not generated.
@@ -44,20 +64,73 @@ pub struct Setup<T> {
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct LoadRows<T>(pub Bulk<T>);
 
-/// Multiply, and say so when done.
+/// Multiply, and say how it goes.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Multiply(pub Callback<u32>);
+pub struct Multiply(pub Callback<Told>);
+
+/// Multiply the next stripe.
+#[derive(Serialize, Deserialize)]
+pub struct Step;
+
+/// Give some stripes that have not been begun to the chare `to`, on another PE.
+#[derive(Serialize, Deserialize)]
+pub struct Lend {
+    to: u32,
+    /// The PEs that give and take.
+    between: [u32; 2],
+    count: u32,
+}
+
+/// Multiply these rows with those stripes for their owner.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Borrow<T> {
+    owner: u32,
+    a: Bulk<T>,
+    stripes: Range<u32>,
+}
+
+/// A stripe of C for its owner, and the PE that multiplied it.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Return<T> {
+    pe: u32,
+    stripe: u32,
+    c: Bulk<T>,
+}
+
+/// What the driver is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Told {
+    /// A stripe of some rows is in its place.
+    Done {
+        /// Who multiplied it.
+        pe: u32,
+        /// For another PE.
+        is_borrowed: bool,
+    },
+    /// A chare has given as much as it could of what it was asked for.
+    Given {
+        /// Which.
+        chare: u32,
+        /// The PEs that give and take.
+        between: [u32; 2],
+        /// Stripes.
+        count: u32,
+    },
+}
 
 /// Send the result.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Collect<T: Real>(pub Callback<Piece<T>>);
 
-chares::entries!(Rows<f32> as "Rows32": LoadRows<f32> as "Load", Multiply, Collect<f32> as "Collect");
-chares::entries!(Rows<f64> as "Rows64": LoadRows<f64> as "Load", Multiply, Collect<f64> as "Collect");
-
 macro_rules! rows_of {
-    ($($real:ty)*) => { $(
+    ($($real:ty, $rows:literal;)*) => { $(
+        chares::entries!(Rows<$real> as $rows:
+            LoadRows<$real> as "Load", Multiply, Step, Lend, Borrow<$real> as "Borrow",
+            Return<$real> as "Return", Collect<$real> as "Collect");
+
         impl Chare for Rows<$real> {
             type Index = u32;
             type Init = Setup<$real>;
@@ -71,23 +144,140 @@ macro_rules! rows_of {
             }
         }
         impl Entry<Multiply> for Rows<$real> {
-            fn receive(&mut self, Multiply(done): Multiply, ctx: &mut Ctx<'_, Self>) {
-                let b = self.setup.b.read(ctx);
-                self.multiply(&b);
-                ctx.progress(1);
-                let index = ctx.index();
-                done.send(ctx, index);
+            fn receive(&mut self, Multiply(told): Multiply, ctx: &mut Ctx<'_, Self>) {
+                self.told = Some(told);
+                self.go_on(ctx);
+            }
+        }
+        impl Entry<Step> for Rows<$real> {
+            fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+                let Some(stripe) = self.left.next() else { return };
+                let (b, at) = (self.setup.b.read(ctx), stripe as usize);
+                self.setup.problem.multiply(self.rows.len(), &self.a, &b[at], &mut self.c[at]);
+                self.tell_done(ctx.pe_id(), false, ctx);
+                self.go_on(ctx);
+            }
+        }
+        impl Entry<Lend> for Rows<$real> {
+            fn receive(&mut self, Lend { to, between, count }: Lend, ctx: &mut Ctx<'_, Self>) {
+                let count = count.min(self.left.end - self.left.start);
+                let stripes = self.left.end - count..self.left.end;
+                self.left.end = stripes.start;
+                let owner = ctx.index();
+                if count > 0 {
+                    let borrow = Borrow { owner, a: self.a.clone(), stripes };
+                    ctx.array().at(to).send_with(ctx, URGENT, borrow);
+                }
+                self.tell(Told::Given { chare: owner, between, count }, ctx);
+            }
+        }
+        impl Entry<Borrow<$real>> for Rows<$real> {
+            fn receive(&mut self, borrow: Borrow<$real>, ctx: &mut Ctx<'_, Self>) {
+                let (b, pe) = (self.setup.b.read(ctx), ctx.pe_id());
+                let Problem { k, n, .. } = self.setup.problem;
+                let rows = borrow.a.len().checked_div(k).unwrap_or(0);
+                for stripe in borrow.stripes {
+                    let mut c = zeros(rows * part(n, stripe_count(n), stripe).len());
+                    self.setup.problem.multiply(rows, &borrow.a, &b[stripe as usize], &mut c);
+                    ctx.array().at(borrow.owner).send_with(ctx, URGENT, Return { pe, stripe, c });
+                }
+            }
+        }
+        impl Entry<Return<$real>> for Rows<$real> {
+            fn receive(&mut self, Return { pe, stripe, c }: Return<$real>, ctx: &mut Ctx<'_, Self>) {
+                self.c[stripe as usize] = c;
+                self.tell_done(pe, true, ctx);
             }
         }
         impl Entry<Collect<$real>> for Rows<$real> {
             fn receive(&mut self, Collect(to): Collect<$real>, ctx: &mut Ctx<'_, Self>) {
-                let (rows, cols) = (self.rows.clone(), 0..self.setup.problem.n);
-                to.send(ctx, Piece { rows, cols, values: self.c.clone() });
+                let n = self.setup.problem.n;
+                for (stripe, c) in (0..).zip(&self.c) {
+                    let (rows, cols) = (self.rows.clone(), part(n, stripe_count(n), stripe));
+                    to.send(ctx, Piece { rows, cols, values: c.clone() });
+                }
+            }
+        }
+        impl Rows<$real> {
+            /// The chares of a PE work one after the other, so that late ones have most to give.
+            fn go_on(&self, ctx: &mut Ctx<'_, Self>) {
+                if !self.left.is_empty() {
+                    let priority = i32::try_from(ctx.index()).unwrap_or(i32::MAX);
+                    ctx.this().send_with(ctx, priority, Step);
+                }
+            }
+
+            fn tell(&self, what: Told, ctx: &mut Ctx<'_, Self>) {
+                self.told.iter().for_each(|told| told.send(ctx, what.clone()));
+            }
+
+            fn tell_done(&self, pe: u32, is_borrowed: bool, ctx: &mut Ctx<'_, Self>) {
+                ctx.progress(1);
+                self.tell(Told::Done { pe, is_borrowed }, ctx);
             }
         }
     )* };
 }
-rows_of!(f32 f64);
+rows_of! {
+    f32, "Rows32";
+    f64, "Rows64";
+}
+
+/// Follows the chares of rows, `owners[i]` being the PE of chare `i`, until all stripes are in their places; lets
+/// late PEs lend to early ones. The units that each PE has done.
+///
+/// # Errors
+/// If the run ends before.
+pub(super) fn follow<T: Real>(
+    main: &mut Driver,
+    rows: &Array<Rows<T>>,
+    owners: &[u32],
+    problem: &Problem,
+    told: &Pending<Told>,
+) -> Result<Vec<u64>, RunError>
+where
+    Rows<T>: Chare<Index = u32> + Entry<Lend>,
+{
+    let stripes = stripe_count(problem.n);
+    let mut kept = vec![stripes; owners.len()];
+    let mut units = vec![0; main.pe_count() as usize];
+    owners.iter().for_each(|&pe| units[pe as usize] += u64::from(stripes));
+    let hosts = hosts(main.nodes());
+    let grain_bytes = problem.m.div_ceil(owners.len().max(1)) * problem.k * size_of::<T>();
+    let transfer = |from: usize, to: usize| {
+        let rate = if hosts[from] == hosts[to] { WIRE_RATE_INSIDE } else { WIRE_RATE };
+        grain_bytes as f64 / rate
+    };
+    let (mut lending, start, mut left) = (Lending::new(&units), Instant::now(), units.iter().sum::<u64>());
+    while left > 0 {
+        match told.wait(main)? {
+            Told::Done { pe, is_borrowed } => {
+                lending.done(pe as usize, is_borrowed);
+                left -= 1;
+            }
+            Told::Given { chare, between: [from, to], count } => {
+                lending.given(Loan { from: from as usize, to: to as usize, units: count.into() });
+                kept[chare as usize] -= count;
+            }
+        }
+        while let Some(loan) = lending.next(start.elapsed().as_secs_f64(), transfer) {
+            let of = |pe: usize| (0u32..).zip(owners).filter(move |(_, owner)| **owner as usize == pe);
+            let giver = of(loan.from).filter(|(chare, _)| kept[*chare as usize] > 0).last();
+            let (Some((giver, from)), Some((taker, to))) = (giver, of(loan.to).next()) else {
+                lending.given(Loan { units: 0, ..loan });
+                continue;
+            };
+            let count = u32::try_from(loan.units).unwrap_or(u32::MAX);
+            rows.at(giver).send(main, Lend { to: taker, between: [*from, *to], count });
+        }
+    }
+    Ok(lending.units_done())
+}
+
+/// The host of each PE.
+fn hosts(nodes: &[NodeShape]) -> Vec<String> {
+    nodes.iter().flat_map(|node| node.pes.clone().map(|_| node.host.clone())).collect()
+}
 
 /// Cuts the rows of each PE, `pes[p]..pes[p + 1]`, into like pieces of `grain` rows at most: the bounds of all
 /// pieces, and the PE of each.
@@ -107,16 +297,19 @@ pub fn pieces(pes: &[u64], grain: usize) -> (Vec<usize>, Vec<u32>) {
 impl<T: Real> Rows<T> {
     fn made(setup: Setup<T>, at: u32) -> Self {
         let Problem { k, n, .. } = setup.problem;
-        let at = at as usize;
+        let (at, stripes) = (at as usize, stripe_count(n));
         let rows = setup.bounds[at]..setup.bounds[at + 1];
         let a = setup.problem.block_a(rows.clone(), 0..k);
-        let c = zeros(rows.len() * n);
-        Self { setup, rows, a, c }
+        let c = (0..stripes).map(|stripe| zeros(rows.len() * part(n, stripes, stripe).len())).collect();
+        Self { setup, rows, a, c, left: 0..stripes, told: None }
     }
+}
 
-    fn multiply(&mut self, b: &[T]) {
-        let Problem { k, n, kernel, .. } = self.setup.problem;
-        gemm(kernel, self.rows.len(), k, n, &self.a, b, self.c.as_mut_slice());
+impl Problem {
+    /// C += A B for some rows of A and a stripe of B.
+    fn multiply<T: Real>(&self, rows: usize, a: &[T], b: &[T], c: &mut Bulk<T>) {
+        let columns = b.len().checked_div(self.k).unwrap_or(0);
+        gemm(self.kernel, rows, self.k, columns, a, b, c.as_mut_slice());
     }
 }
 

@@ -3,7 +3,7 @@
 use super::arguments::{Algorithm, Matmul, check_sides, read};
 use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
 use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
-use super::problem::{Piece, Problem, Real, generated, part};
+use super::problem::{Piece, Problem, Real, part};
 use super::tile::{self, CollectTile, Go, LoadTile, Make, Office, Tile, first_blocks};
 use crate::matrix::{Dtype, Matrix, ShapeError, generate, npy};
 use crate::verify;
@@ -105,16 +105,17 @@ macro_rules! multiplies {
                 let (bounds, owners) = conventional::pieces(&shares, grain);
                 let count = owners.len();
                 let chares = u32::try_from(count).map_err(|_| RunError::Input("--grain is too small".into()))?;
-                let b = match (given, problem.seeds) {
-                    (Some((_, b)), _) => Bulk::from_slice(b.values()),
-                    (None, Some((_, seed))) => generated(seed, 0..problem.k, 0..problem.n),
-                    (None, None) => Bulk::default(),
+                let stripes = conventional::stripe_count(problem.n);
+                let stripe = |at| part(problem.n, stripes, at);
+                let b: Vec<Bulk<$real>> = match given {
+                    Some((_, b)) => (0..stripes).map(|at| b.block(0..problem.k, stripe(at)).into()).collect(),
+                    None => (0..stripes).map(|at| problem.block_b(0..problem.k, stripe(at))).collect(),
                 };
                 main.phase("distributing", 0, 0);
                 let b = main.readonly(b)?;
                 let bounds = Arc::new(bounds);
                 let setup = conventional::Setup { problem: problem.clone(), bounds: Arc::clone(&bounds), b };
-                let rows = main.array_placed::<Rows<$real>>(chares, setup, Placement::on_pes(owners));
+                let rows = main.array_placed::<Rows<$real>>(chares, setup, Placement::on_pes(owners.clone()));
                 if let Some((a, _)) = given {
                     for (at, range) in (0..chares).zip(bounds.windows(2)) {
                         let part = a.row_slice(range[0]..range[1]);
@@ -122,13 +123,13 @@ macro_rules! multiplies {
                     }
                 }
                 main.init_over()?;
-                main.expect_progress("multiplying", count as u64)?;
-                let (done, finished) = main.pending();
-                rows.broadcast(main, Multiply(done));
-                for _ in 0..count {
-                    finished.wait(main)?;
-                }
-                Ok(Holders::Rows(rows, count))
+                let pieces = count * stripes as usize;
+                main.expect_progress("multiplying", pieces as u64)?;
+                let (to, told) = main.pending();
+                rows.broadcast(main, Multiply(to));
+                let done = conventional::follow(main, &rows, &owners, problem, &told)?;
+                main.outcome().fact("units_done", done);
+                Ok(Holders::Rows(rows, pieces))
             }
 
             fn tiles(

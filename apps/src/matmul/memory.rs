@@ -8,7 +8,7 @@
 use super::arguments::{Algorithm, Matmul};
 use super::drive::speeds_by_node;
 use super::problem::part;
-use super::{panel, tile};
+use super::{conventional, panel, tile};
 use crate::matrix::Dtype;
 use chares::loadbalance::{PartitionError, grid, placement};
 use chares::{Cx, Driver, NodeShape, RunError};
@@ -234,7 +234,12 @@ impl Product {
         let numbers: Vec<u128> = match self.algorithm {
             Algorithm::Conventional => {
                 let bounds = placement::weighted_bounds(count(m), speeds)?;
-                nodes.iter().map(|node| k * n + of_node(&bounds, &node.pes) * (k + n)).collect()
+                let default = || conventional::default_grain(self.sides.0, speeds.len());
+                let grain = (self.grain.unwrap_or_else(default) as u128).min(m);
+                // Each PE may have rows of two chares of others at a time.
+                let lent = if speeds.len() > 1 { 2 * grain } else { 0 };
+                let rows = |pes: &Range<u32>| of_node(&bounds, pes) + lent * pes.len() as u128;
+                nodes.iter().map(|node| k * n + rows(&node.pes) * (k + n)).collect()
             }
             Algorithm::Fox => {
                 let bounds = placement::weighted_bounds(count(n), speeds)?;
