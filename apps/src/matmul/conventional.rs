@@ -79,6 +79,8 @@ pub struct Lend {
     /// The PEs that give and take.
     between: [u32; 2],
     count: u32,
+    /// This may come before [`Multiply`].
+    told: Callback<Told>,
 }
 
 /// Multiply these rows with those stripes for their owner.
@@ -159,7 +161,8 @@ macro_rules! rows_of {
             }
         }
         impl Entry<Lend> for Rows<$real> {
-            fn receive(&mut self, Lend { to, between, count }: Lend, ctx: &mut Ctx<'_, Self>) {
+            fn receive(&mut self, Lend { to, between, count, told }: Lend, ctx: &mut Ctx<'_, Self>) {
+                self.told = Some(told);
                 let count = count.min(self.left.end - self.left.start);
                 let stripes = self.left.end - count..self.left.end;
                 self.left.end = stripes.start;
@@ -233,7 +236,7 @@ pub(super) fn follow<T: Real>(
     rows: &Array<Rows<T>>,
     owners: &[u32],
     problem: &Problem,
-    told: &Pending<Told>,
+    (to, told): (Callback<Told>, &Pending<Told>),
 ) -> Result<Vec<u64>, RunError>
 where
     Rows<T>: Chare<Index = u32> + Entry<Lend>,
@@ -263,12 +266,13 @@ where
         while let Some(loan) = lending.next(start.elapsed().as_secs_f64(), transfer) {
             let of = |pe: usize| (0u32..).zip(owners).filter(move |(_, owner)| **owner as usize == pe);
             let giver = of(loan.from).filter(|(chare, _)| kept[*chare as usize] > 0).last();
-            let (Some((giver, from)), Some((taker, to))) = (giver, of(loan.to).next()) else {
+            let (Some((giver, giver_pe)), Some((taker, taker_pe))) = (giver, of(loan.to).next()) else {
                 lending.given(Loan { units: 0, ..loan });
                 continue;
             };
             let count = u32::try_from(loan.units).unwrap_or(u32::MAX);
-            rows.at(giver).send(main, Lend { to: taker, between: [*from, *to], count });
+            let lend = Lend { to: taker, between: [*giver_pe, *taker_pe], count, told: to };
+            rows.at(giver).send(main, lend);
         }
     }
     Ok(lending.units_done())
@@ -316,6 +320,36 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::gemm::Kernel;
+    use chares::{InProcess, Placement, Program};
+
+    #[test]
+    fn rows_that_are_to_lend_before_they_may_begin_lose_nothing() {
+        let drive = |main: &mut Driver| {
+            let problem = Problem { m: 6, k: 4, n: 5, kernel: Kernel::Plain, seeds: Some((1, 2)) };
+            let b = (0..5).map(|at| problem.block_b(0..4, part(5, 5, at))).collect();
+            let b = main.readonly::<Vec<Bulk<f64>>>(b)?;
+            let setup = Setup { problem, bounds: Arc::new(vec![0, 3, 6]), b };
+            let rows = main.array_placed::<Rows<f64>>(2, setup, Placement::on_pes([0, 1]));
+            main.init_over()?;
+            let (to, told) = main.pending();
+            rows.at(0).send(main, Lend { to: 1, between: [0, 1], count: 2, told: to });
+            main.quiescence()?;
+            rows.broadcast(main, Multiply(to));
+            let mut done = [[0; 2]; 2];
+            let mut given = 0;
+            for _ in 0..11 {
+                match told.wait(main)? {
+                    Told::Done { pe, is_borrowed } => done[pe as usize][usize::from(is_borrowed)] += 1,
+                    Told::Given { count, .. } => given += count,
+                }
+            }
+            assert_eq!((done, given), ([[3, 0], [5, 2]], 2));
+            Ok::<(), RunError>(())
+        };
+        let program = Program::new("rows", "1").chare::<Rows<f64>>();
+        program.run_in_process(&InProcess::new(&[1, 1]), drive).unwrap();
+    }
 
     #[test]
     fn pieces_keep_the_share_of_each_pe_to_the_row() {

@@ -127,7 +127,7 @@ macro_rules! multiplies {
                 main.expect_progress("multiplying", pieces as u64)?;
                 let (to, told) = main.pending();
                 rows.broadcast(main, Multiply(to));
-                let done = conventional::follow(main, &rows, &owners, problem, &told)?;
+                let done = conventional::follow(main, &rows, &owners, problem, (to, &told))?;
                 main.outcome().fact("units_done", done);
                 Ok(Holders::Rows(rows, pieces))
             }
