@@ -25,6 +25,8 @@ struct Part {
     is_asked: bool,
     /// It has nothing more that it could give.
     is_closed: bool,
+    /// Nothing moves from or to it.
+    is_apart: bool,
 }
 
 impl Part {
@@ -55,6 +57,11 @@ impl Lending {
     #[must_use]
     pub fn new(units: &[u64]) -> Self {
         Self { parts: units.iter().map(|&left| Part { left, ..Part::default() }).collect() }
+    }
+
+    /// A part neither takes nor gives anything, for instance because it has no memory for what is on its way.
+    pub fn set_apart(&mut self, part: usize) {
+        self.parts[part].is_apart = true;
     }
 
     /// A part has done a unit, of its own or a borrowed one.
@@ -101,7 +108,7 @@ impl Lending {
     /// ```
     pub fn next(&mut self, elapsed: f64, transfer: impl Fn(usize, usize) -> f64) -> Option<Loan> {
         let ends: Vec<f64> = self.parts.iter().map(|part| part.end(elapsed)).collect();
-        let is_free = |at: &usize| !self.parts[*at].is_asked;
+        let is_free = |at: &usize| !self.parts[*at].is_asked && !self.parts[*at].is_apart;
         let gives = |at: &usize| self.parts[*at].left >= 2 && !self.parts[*at].is_closed;
         let takes = |at: &usize| {
             let part = &self.parts[*at];
@@ -233,6 +240,19 @@ mod tests {
         assert_eq!(lending.next(10.0, |_, _| 0.0), None, "both are busy with it");
         lending.given(Loan { units: 0, ..loan });
         assert_eq!(lending.next(10.0, |_, _| 0.0), None);
+    }
+
+    #[test]
+    fn one_that_is_apart_takes_and_gives_nothing() {
+        let mut lending = Lending::new(&[10, 40]);
+        (0..10).for_each(|_| lending.done(0, false));
+        lending.done(1, false);
+        for apart in 0..2 {
+            let mut lending = lending.clone();
+            lending.set_apart(apart);
+            assert_eq!(lending.next(10.0, |_, _| 0.0), None);
+        }
+        assert!(lending.next(10.0, |_, _| 0.0).is_some());
     }
 
     proptest! {

@@ -252,6 +252,10 @@ where
         grain_bytes as f64 / rate
     };
     let (mut lending, start, mut left) = (Lending::new(&units), Instant::now(), units.iter().sum::<u64>());
+    // What a node with a limit may hold is all planned, what is on its way included.
+    let is_limited = |node: &&NodeShape| node.memory_limit_bytes.is_some();
+    let limited = main.nodes().iter().filter(is_limited).flat_map(|node| node.pes.clone());
+    limited.for_each(|pe| lending.set_apart(pe as usize));
     while left > 0 {
         match told.wait(main)? {
             Told::Done { pe, is_borrowed } => {
