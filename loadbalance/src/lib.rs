@@ -5,6 +5,7 @@
 //!    memory limits ────┼──► this crate (pure) ─┼── placement ──────► which part owns element i
 //!    grid of blocks ───┤                       ├── grid ───────────► blocks to parts, what crosses the wire
 //!    seconds predicted ┤                       ├── overhead ───────► shares that leave time for messages
+//!    rates of late ────┤                       ├── rebalance ──────► who hands how much to whom, midway
 //!    seconds, rates ───┘                       └── efficiency ─────► the figures of the report
 //! ```
 //!
@@ -43,5 +44,6 @@ pub mod grid;
 pub mod overhead;
 pub mod partition;
 pub mod placement;
+pub mod rebalance;
 
 pub use partition::{Part, PartitionError, PartitionOptions, data_partition};
