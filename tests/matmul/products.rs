@@ -1,6 +1,6 @@
 //! Products of files against sums written down here, in the plainest way.
 
-use super::{ALGORITHMS, nodes_of_speed, run};
+use super::{ALGORITHMS, nodes_of_speed, report, run};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -157,6 +157,10 @@ struct Case<'a> {
 impl Case<'_> {
     /// The bytes of the product, after they have been found right.
     fn product(&self, words: &[&str]) -> Vec<u8> {
+        self.product_and_report(words).0
+    }
+
+    fn product_and_report(&self, words: &[&str]) -> (Vec<u8>, serde_json::Value) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         nodes_of_speed(path, self.mix);
@@ -167,7 +171,7 @@ impl Case<'_> {
         let (a_file, b_file) = (a.save(path, "a", self.forms[0]), b.save(path, "b", self.forms[1]));
         let q = self.q.to_string();
         let how = ["run", "matmul", "--algorithm", self.algorithm, "--q", &q, "--speed", "file", "--quiet"];
-        let files = ["--a", a_file.as_str(), "--b", b_file.as_str(), "--out", "c.npy"];
+        let files = ["--a", &a_file, "--b", &b_file, "--out", "c.npy", "--report", "run.json"];
         let done = run(path, &[&how[..], &files[..], words].concat());
         let Self { algorithm, mix, q, forms, .. } = self;
         let what = format!("{algorithm} of {m} x {k} x {n} on {mix:?} with q {q}, {forms:?}");
@@ -175,7 +179,8 @@ impl Case<'_> {
         let wide = !self.forms.iter().all(|form| matches!(form, Form::Npy { wide: false, .. }));
         let file = path.join("c.npy");
         check(&file, &a, &b, wide).unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
-        std::fs::read(file).unwrap()
+        let report = std::fs::read(path.join("run.json")).unwrap();
+        (std::fs::read(file).unwrap(), serde_json::from_slice(&report).unwrap())
     }
 }
 
@@ -229,6 +234,36 @@ fn deterministic_products_are_right_and_the_same_bits_on_every_mix() {
             Case { algorithm, mix, q: 4, shape: [31, 37, 41], forms }.product(&["--deterministic"])
         });
         assert!(products.iter().all(|product| *product == products[0]), "{algorithm}, {wide}");
+    }
+}
+
+/// All nodes are alike, and the nodes file says that they are not.
+#[test]
+fn foxs_columns_move_to_those_who_are_faster_than_was_said_and_the_bits_stay() {
+    let mixes: [&[(u32, f64)]; 4] =
+        [&[(1, 1.0)], &[(1, 1.0), (1, 0.1)], &[(2, 0.1), (1, 1.0)], &[(1, 0.08), (1, 0.8), (1, 0.05)]];
+    for (wide, mixes) in [(true, &mixes[..]), (false, &mixes[..2])] {
+        let forms = [Form::Npy { wide, big_endian: false, by_column: !wide }; 2];
+        let mut products = mixes.iter().map(|mix| {
+            let case = Case { algorithm: "fox", mix, q: 4, shape: [4003, 401, 613], forms };
+            let (product, report) = case.product_and_report(&["--deterministic", "--verify"]);
+            let moved = report["facts"]["moved_columns"].as_u64().unwrap();
+            assert_eq!(moved > 0, mix.len() > 1, "{mix:?}: {report}");
+            assert_eq!(report["verified"], true);
+            product
+        });
+        let alone = products.next().unwrap();
+        assert!(products.all(|product| product == alone), "{wide}");
+    }
+    // Generated, and by the fast kernel.
+    let folder = tempfile::tempdir().unwrap();
+    nodes_of_speed(folder.path(), mixes[1]);
+    for dtype in ["f32", "f64"] {
+        let sides = ["--rows", "3007", "--inner", "2801", "--n", "2603", "--dtype", dtype];
+        let words = [&["--algorithm", "fox", "--speed", "file", "--verify"], &sides[..]].concat();
+        let report = report(folder.path(), &words);
+        assert!(report["facts"]["moved_columns"].as_u64().unwrap() > 0, "{report}");
+        assert_eq!(report["verified"], true);
     }
 }
 

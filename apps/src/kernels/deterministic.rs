@@ -9,18 +9,20 @@
 
 use crate::matrix::Element;
 use pulp::{Arch, Simd, WithSimd};
+use std::ops::Range;
 
 /// Depth of a panel of B: with the widest tile, 32 KiB, which is what a first-level cache holds.
 const DEPTH: usize = 256;
 
-/// C += A B, row-major, with `k` columns in A and `n` in C; neither is 0.
-pub(super) fn gemm<T: Element>(k: usize, n: usize, a: &[T], b: &[T], c: &mut [T]) {
-    Arch::new().dispatch(Product { k, n, a, b, c });
+/// C += A B for these columns of C, row-major, with `k` columns in A and `n` in C; neither is 0.
+pub(super) fn gemm<T: Element>([k, n]: [usize; 2], columns: &Range<usize>, a: &[T], b: &[T], c: &mut [T]) {
+    Arch::new().dispatch(Product { k, n, columns, a, b, c });
 }
 
 struct Product<'a, T> {
     k: usize,
     n: usize,
+    columns: &'a Range<usize>,
     a: &'a [T],
     b: &'a [T],
     c: &'a mut [T],
@@ -47,13 +49,13 @@ impl<T: Element> Product<'_, T> {
     /// Panels of B outside, tiles of C inside: a panel is copied once and used for all rows of A.
     #[inline(always)]
     fn run<const MR: usize, const NR: usize>(self) {
-        let Self { k, n, a, b, c } = self;
+        let Self { k, n, columns, a, b, c } = self;
         let rows = c.len() / n;
         let mut panel = vec![[T::zeroed(); NR]; DEPTH.min(k)];
         for p in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - p);
-            for j in (0..n).step_by(NR) {
-                let width = NR.min(n - j);
+            for j in columns.clone().step_by(NR) {
+                let width = NR.min(columns.end - j);
                 for (q, line) in panel[..depth].iter_mut().enumerate() {
                     line[..width].copy_from_slice(&b[(p + q) * n + j..][..width]);
                 }
@@ -111,7 +113,7 @@ mod tests {
             let mut c = generate::block::<T>(3, 0..m, 0..n);
             let mut expected = c.clone();
             gemm::gemm(Kernel::Plain, m, k, n, &a, &b, &mut expected);
-            Product { k, n, a: &a, b: &b, c: &mut c }.run::<MR, NR>();
+            Product { k, n, columns: &(0..n), a: &a, b: &b, c: &mut c }.run::<MR, NR>();
             assert!(c == expected, "{m}x{k}x{n} in tiles of {MR}x{NR}");
         }
     }

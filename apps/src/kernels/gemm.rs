@@ -40,22 +40,39 @@ impl fmt::Display for Kernel {
 /// # Panics
 /// If a slice does not have exactly as many elements as its sides say.
 pub fn gemm<T: Element>(kernel: Kernel, m: usize, k: usize, n: usize, a: &[T], b: &[T], c: &mut [T]) {
+    gemm_columns(kernel, [m, k, n], 0..n, a, b, c);
+}
+
+/// The same for some columns of C only, which take up the products with these columns of B; the others stay as they
+/// are. Sides are m, k and n.
+///
+/// # Panics
+/// If a slice does not have exactly as many elements as its sides say, or if there are no such columns.
+pub fn gemm_columns<T: Element>(
+    kernel: Kernel,
+    [m, k, n]: [usize; 3],
+    columns: Range<usize>,
+    a: &[T],
+    b: &[T],
+    c: &mut [T],
+) {
     assert_eq!(m.checked_mul(k), Some(a.len()), "A is {m} x {k}");
     assert_eq!(k.checked_mul(n), Some(b.len()), "B is {k} x {n}");
     assert_eq!(m.checked_mul(n), Some(c.len()), "C is {m} x {n}");
-    if m == 0 || k == 0 || n == 0 {
+    assert!(columns.start <= columns.end && columns.end <= n, "columns {columns:?} of {n}");
+    if m == 0 || k == 0 || columns.is_empty() {
         return;
     }
     match kernel {
-        Kernel::Fast => fast(m, k, n, a, b, c),
-        Kernel::Plain => plain(k, n, a, b, c),
-        Kernel::Deterministic => deterministic::gemm(k, n, a, b, c),
+        Kernel::Fast => fast([m, k, n], &columns, a, b, c),
+        Kernel::Plain => plain([k, n], &columns, a, b, c),
+        Kernel::Deterministic => deterministic::gemm([k, n], &columns, a, b, c),
     }
 }
 
-fn plain<T: Element>(k: usize, n: usize, a: &[T], b: &[T], c: &mut [T]) {
+fn plain<T: Element>([k, n]: [usize; 2], columns: &Range<usize>, a: &[T], b: &[T], c: &mut [T]) {
     for (row_a, row_c) in a.chunks_exact(k).zip(c.chunks_exact_mut(n)) {
-        for (j, sum) in row_c.iter_mut().enumerate() {
+        for (j, sum) in columns.clone().zip(&mut row_c[columns.clone()]) {
             for (p, &x) in row_a.iter().enumerate() {
                 *sum += x * b[p * n + j];
             }
@@ -68,28 +85,30 @@ fn plain<T: Element>(k: usize, n: usize, a: &[T], b: &[T], c: &mut [T]) {
 const BLOCK_SIDE: usize = 1024;
 
 #[expect(unsafe_code, reason = "the kernel crate takes raw pointers; all sides are checked before")]
-fn fast<T: Element>(m: usize, k: usize, n: usize, a: &[T], b: &[T], c: &mut [T]) {
+fn fast<T: Element>([m, k, n]: [usize; 3], columns: &Range<usize>, a: &[T], b: &[T], c: &mut [T]) {
     let stride = |side: usize| isize::try_from(side).expect("no slice is longer than isize::MAX");
     let one = T::from_f64(1.0);
-    for columns in blocks(n) {
+    for block in blocks(columns.len()) {
+        let block = columns.start + block.start..columns.start + block.end;
         for inner in blocks(k) {
             // SAFETY: with column stride 1 and row strides n, k and n the kernel touches elements up to
-            // (m-1) n + columns.end-1 of C, (m-1) k + inner.end-1 of A and (inner.end-1) n + columns.end-1 of B.
-            // The ranges end at n and k at most, and `gemm` above has asserted that m n, m k and k n are the
-            // lengths of the slices. C is borrowed for writing, so it overlaps neither A nor B.
+            // (m-1) n + block.end-1 of C, (m-1) k + inner.end-1 of A and (inner.end-1) n + block.end-1 of B.
+            // The ranges end at n and k at most, and `gemm_columns` above has asserted that the columns are within
+            // n and that m n, m k and k n are the lengths of the slices. C is borrowed for writing, so it overlaps
+            // neither A nor B.
             unsafe {
                 gemm::gemm(
                     m,
-                    columns.len(),
+                    block.len(),
                     inner.len(),
-                    c.as_mut_ptr().add(columns.start),
+                    c.as_mut_ptr().add(block.start),
                     1,
                     stride(n),
                     true,
                     a.as_ptr().add(inner.start),
                     1,
                     stride(k),
-                    b.as_ptr().add(inner.start * n + columns.start),
+                    b.as_ptr().add(inner.start * n + block.start),
                     1,
                     stride(n),
                     one,
@@ -258,8 +277,45 @@ mod tests {
         assert!(c.values() == expected, "{sides:?} cut into {parts:?}");
     }
 
+    fn assert_some_columns<T: Element>(sides: [usize; 3], columns: Range<usize>, seed: u64) {
+        let [m, k, n] = sides;
+        let (a, b, start) = operands::<T>(seed, m, k, n);
+        for kernel in KERNELS {
+            let (mut all, mut some) = (start.clone(), start.clone());
+            gemm(kernel, m, k, n, &a, &b, &mut all);
+            gemm_columns(kernel, sides, columns.clone(), &a, &b, &mut some);
+            let bound = ((k + 1) as f64) * T::UNIT_ROUNDOFF * 1.01;
+            for (at, sum) in some.iter().enumerate() {
+                let expected = if columns.contains(&(at % n)) { all[at] } else { start[at] };
+                let (i, j) = (at / n, at % n);
+                let (_, size) = reference(&a[i * k..][..k], |p| b[p * n + j], start[at]);
+                let is_close = (sum.to_f64() - expected.to_f64()).abs() <= 2.0 * bound * size;
+                let is_same = *sum == expected;
+                assert!(
+                    is_same || is_close && kernel == Kernel::Fast && columns.contains(&j),
+                    "{kernel} {sides:?}, columns {columns:?}, at ({i}, {j}): {sum:?} for {expected:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "columns 1..4 of 3")]
+    fn columns_that_are_not_there_panic() {
+        gemm_columns(Kernel::Fast, [1, 2, 3], 1..4, &[0.0f32; 2], &[0.0; 6], &mut [0.0; 3]);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn some_columns_are_those_of_the_whole(
+            m in 1usize..20, k in 1usize..40, n in 1usize..200, ends in (0usize..200, 0usize..200), seed in 0u64..1000,
+        ) {
+            let (one, other) = (ends.0.min(n), ends.1.min(n));
+            assert_some_columns::<f32>([m, k, n], one.min(other)..one.max(other), seed);
+            assert_some_columns::<f64>([m, k, n], one.min(other)..one.max(other), seed);
+        }
+
         #[test]
         fn deterministic_does_not_depend_on_cuts(
             m in 1usize..70, k in 1usize..70, n in 1usize..90,

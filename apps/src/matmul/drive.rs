@@ -185,7 +185,8 @@ macro_rules! multiplies {
                 let count = problem.m.div_ceil(grain) as u64;
                 let groups = placement::weighted_bounds(count, &speeds).map_err(unplaceable)?;
                 main.phase("distributing", 0, 0);
-                let setup = panel::Setup { problem: problem.clone(), grain, columns, groups };
+                let room = super::memory::spare_columns(main, matmul)?;
+                let setup = panel::Setup { problem: problem.clone(), grain, columns, groups, room };
                 let panels: Group<Panel<$real>> = main.group(setup.clone());
                 let pes = main.pe_count();
                 if let Some((a, b)) = given {
@@ -202,8 +203,9 @@ macro_rules! multiplies {
                 main.expect_progress("multiplying", u64::from(setup.group_count()) * u64::from(pes))?;
                 let (done, finished) = main.pending();
                 panels.broadcast(main, GoPanel { panels, done });
-                finished.wait(main)?;
-                Ok(Holders::Panels(panels, pes as usize))
+                let ended = finished.wait(main)?;
+                main.outcome().fact("moved_columns", ended.moved_columns);
+                Ok(Holders::Panels(panels, ended.pieces))
             }
 
             fn collect(

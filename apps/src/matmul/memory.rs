@@ -51,6 +51,17 @@ pub(super) fn check(main: &mut Driver, matmul: &Matmul) -> Result<(), RunError> 
     Ok(())
 }
 
+/// Columns for which each PE has memory besides what is planned, while Fox's product runs: as many it may take from
+/// others, and send away at once. Where nothing limits memory, all.
+///
+/// # Errors
+/// If there is nothing to divide by.
+pub(super) fn spare_columns(main: &mut Driver, matmul: &Matmul) -> Result<Vec<u64>, RunError> {
+    let speeds = main.speeds();
+    let spare = Product::of(matmul).spare_columns(main.launcher(), main.nodes(), &speeds);
+    spare.map_err(|e| RunError::Input(MemoryError::from(e).to_string()))
+}
+
 /// Speeds by which everything fits, and what each node will hold, bytes.
 #[derive(Debug)]
 struct Plan {
@@ -251,6 +262,26 @@ impl Product {
             Algorithm::Cannon | Algorithm::FoxHeyOtto => self.tiles(nodes, speeds)?,
         };
         Ok(numbers.into_iter().map(|numbers| self.bytes(numbers)).collect())
+    }
+
+    /// See [`spare_columns`]. The PEs of a place share what is free there, and leave half of it: a plan is not exact.
+    fn spare_columns(
+        &self,
+        launcher: &NodeShape,
+        nodes: &[NodeShape],
+        speeds: &[f64],
+    ) -> Result<Vec<u64>, PartitionError> {
+        let needs = self.needs(nodes, speeds)?;
+        let [m, k, n] = self.wide_sides();
+        let column_bytes = self.bytes(m + k).max(1);
+        let mut spare = vec![u64::try_from(n).unwrap_or(u64::MAX); speeds.len()];
+        for place in places(launcher, nodes, self) {
+            let pes = || place.nodes.iter().flat_map(|&at| nodes[at].pes.clone());
+            let free = place.room.saturating_sub(place.need(&needs)) / 2;
+            let each = free / (pes().count().max(1) as u64) / column_bytes;
+            pes().for_each(|pe| spare[pe as usize] = spare[pe as usize].min(each));
+        }
+        Ok(spare)
     }
 
     /// Of a grid row a node keeps the blocks of A that it begins with until the end, as many as it has places

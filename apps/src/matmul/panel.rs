@@ -6,19 +6,30 @@
 //! asked for while an earlier one is still being multiplied, so that the wire is never waited for. The owners
 //! of the groups take turns, so that all links are used alike, and a PE multiplies groups as they come: each
 //! gives other rows of C.
+//!
+//! Where a PE turns out to be slower than was measured, others take columns of B from it (`turns` plans that,
+//! `stripes` are a PE's columns). Each element of C is still computed by one PE at once, so it does not change.
 
-use super::problem::{Piece, Problem, Real, pes_here, zeros};
-use crate::kernels::gemm::gemm;
-use chares::{Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Group};
+mod stripes;
+mod turns;
+
+use super::problem::{Piece, Problem, Real, pes_here};
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Group, Reduce};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Instant;
+use stripes::Stripes;
+use turns::Turns;
 
 /// Groups of rows that are under way at once.
 pub(super) const AHEAD: usize = 4;
 /// Groups of rows that are broadcast: fine enough to keep all busy at the end, and each big enough for the kernel to
 /// run at its full speed.
 const GROUPS: usize = 48;
+/// Groups of rows wait on a PE for those before them; what makes others go on does not wait with them.
+const URGENT: i32 = -2;
+const ROWS: i32 = -1;
 
 /// Rows of a group, of `rows` in all, if the user does not say how many.
 pub(super) fn default_grain(rows: usize) -> usize {
@@ -32,10 +43,12 @@ pub struct Setup {
     pub problem: Problem,
     /// Rows of A per broadcast; the last may have fewer.
     pub grain: usize,
-    /// PE `p` has the columns `columns[p]..columns[p + 1]`.
+    /// PE `p` begins with the columns `columns[p]..columns[p + 1]`.
     pub columns: Vec<u64>,
     /// PE `p` broadcasts the groups `groups[p]..groups[p + 1]`.
     pub groups: Vec<u64>,
+    /// Columns more that each PE has memory for.
+    pub room: Vec<u64>,
 }
 
 /// The columns of one PE.
@@ -44,17 +57,15 @@ pub struct Setup {
 pub struct Panel<T> {
     setup: Setup,
     pe: u32,
-    b: Bulk<T>,
-    c: Bulk<T>,
+    stripes: Stripes<T>,
     /// Groups of rows of A that this PE broadcasts.
     a: BTreeMap<u32, Bulk<T>>,
-    /// Groups that have come before the word to begin, and count of those multiplied.
+    /// Groups that have come before the word to begin, or before their plan's columns, and count of those multiplied.
     early: Vec<RowsOfA<T>>,
     multiplied: u32,
     go: Option<GoPanel<T>>,
-    /// On PE 0: how many PEs have finished each group, and the groups in the order of their turns.
-    finished: Vec<u32>,
-    turns: VecDeque<u32>,
+    /// On PE 0.
+    turns: Option<Turns>,
 }
 
 /// Columns of B, where they are not generated.
@@ -79,22 +90,63 @@ pub struct GoPanel<T> {
     /// All panels.
     pub panels: Group<Panel<T>>,
     /// Who waits for the end.
-    pub done: Callback<Barrier>,
+    pub done: Callback<Ended>,
 }
 
-/// Broadcast that group of rows.
-#[derive(Serialize, Deserialize)]
-pub struct Request(u32);
+/// What all panels have at the end.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Ended {
+    /// Pieces of C to collect.
+    pub pieces: usize,
+    /// Columns that have gone from one PE to another.
+    pub moved_columns: u64,
+}
 
-/// A PE has finished that group of rows.
+impl Reduce for Ended {
+    fn combine(&mut self, other: Self) {
+        self.pieces += other.pieces;
+        self.moved_columns += other.moved_columns;
+    }
+}
+
+/// Broadcast that group of rows, to be multiplied by the columns of that plan.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    group: u32,
+    plan: u32,
+}
+
+/// A PE has finished that group of rows: so many elements of C, in so many seconds.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Finished {
+    group: u32,
+    pe: u32,
+    area: u64,
+    seconds: f64,
+}
+
+/// From that plan on these PEs have fewer columns, and those more: giver, taker and how many.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Replan {
+    plan: u32,
+    moves: Vec<(u32, u32, u64)>,
+}
+
+/// Columns of B for who has them from that plan on.
 #[derive(Serialize, Deserialize)]
-pub struct Finished(u32);
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Columns<T> {
+    plan: u32,
+    cols: Range<usize>,
+    b: Bulk<T>,
+}
 
 /// A group of rows of A.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct RowsOfA<T> {
     group: u32,
+    plan: u32,
     rows: Bulk<T>,
 }
 
@@ -107,8 +159,9 @@ macro_rules! panels_of {
     ($($real:ty, $panel:literal;)*) => { $(
         chares::entries!(Panel<$real> as $panel:
             LoadColumns<$real> as "LoadColumns", LoadGroup<$real> as "LoadGroup", GoPanel<$real> as "Go",
-            Request, Finished, RowsOfA<$real> as "RowsOfA", CollectPanel<$real> as "Collect";
-            reduces Barrier);
+            Request, Finished, Replan, Columns<$real> as "Columns", RowsOfA<$real> as "RowsOfA",
+            CollectPanel<$real> as "Collect";
+            reduces Ended);
 
         impl Chare for Panel<$real> {
             type Index = u32;
@@ -123,7 +176,7 @@ macro_rules! panels_of {
         }
         impl Entry<LoadColumns<$real>> for Panel<$real> {
             fn receive(&mut self, LoadColumns(b): LoadColumns<$real>, _: &mut Ctx<'_, Self>) {
-                self.b = b;
+                self.stripes.load(b);
             }
         }
         impl Entry<LoadGroup<$real>> for Panel<$real> {
@@ -133,39 +186,65 @@ macro_rules! panels_of {
         }
         impl Entry<GoPanel<$real>> for Panel<$real> {
             fn receive(&mut self, go: GoPanel<$real>, ctx: &mut Ctx<'_, Self>) {
-                for group in self.turns.drain(..AHEAD.min(self.turns.len())) {
-                    go.panels.on(self.setup.owner(group)).send_with(ctx, -1, Request(group));
+                let requests = self.turns.as_mut().map(|turns| turns.begin(&self.setup));
+                for request in requests.into_iter().flatten() {
+                    let owner = self.setup.owner(request.group);
+                    go.panels.on(owner).send_with(ctx, URGENT, request);
                 }
                 self.go = Some(go);
                 if self.setup.group_count() == 0 {
                     return self.rest(ctx);
                 }
-                for rows in std::mem::take(&mut self.early) {
-                    self.take_up(&rows, ctx);
-                }
+                self.take_up_early(ctx);
             }
         }
         impl Entry<Request> for Panel<$real> {
-            fn receive(&mut self, Request(group): Request, ctx: &mut Ctx<'_, Self>) {
+            fn receive(&mut self, Request { group, plan }: Request, ctx: &mut Ctx<'_, Self>) {
                 let rows = self.a.get(&group).cloned().unwrap_or_default();
-                ctx.array().broadcast_with(ctx, -1, RowsOfA { group, rows });
+                ctx.array().broadcast_with(ctx, ROWS, RowsOfA { group, plan, rows });
             }
         }
         impl Entry<Finished> for Panel<$real> {
-            fn receive(&mut self, Finished(group): Finished, ctx: &mut Ctx<'_, Self>) {
-                self.finished[group as usize] += 1;
-                if self.finished[group as usize] < ctx.pe_count() {
-                    return;
+            fn receive(&mut self, report: Finished, ctx: &mut Ctx<'_, Self>) {
+                let Some(turns) = &mut self.turns else { return };
+                let column_bytes = self.setup.problem.k * size_of::<$real>();
+                let (request, plan) = turns.finished(&self.setup, &report, column_bytes);
+                if let Some(request) = request {
+                    let owner = self.setup.owner(request.group);
+                    ctx.array().at(owner).send_with(ctx, URGENT, request);
                 }
-                if let Some(next) = self.turns.pop_front() {
-                    let owner = self.setup.owner(next);
-                    ctx.array().at(owner).send_with(ctx, -1, Request(next));
+                if let Some(plan) = plan {
+                    ctx.array().broadcast_with(ctx, URGENT, plan);
                 }
+            }
+        }
+        impl Entry<Replan> for Panel<$real> {
+            fn receive(&mut self, Replan { plan, moves }: Replan, ctx: &mut Ctx<'_, Self>) {
+                let mut due = 0;
+                for (from, to, count) in moves {
+                    let count = usize::try_from(count).expect("columns of a matrix in memory");
+                    if to == self.pe {
+                        due += count;
+                    }
+                    if from == self.pe {
+                        for (cols, b) in self.stripes.give(plan, count, self.setup.problem.k) {
+                            ctx.array().at(to).send_with(ctx, URGENT, Columns { plan, cols, b });
+                        }
+                    }
+                }
+                self.stripes.expect(due);
+                self.take_up_early(ctx);
+            }
+        }
+        impl Entry<Columns<$real>> for Panel<$real> {
+            fn receive(&mut self, Columns { plan, cols, b }: Columns<$real>, ctx: &mut Ctx<'_, Self>) {
+                self.stripes.take(plan, cols, b);
+                self.take_up_early(ctx);
             }
         }
         impl Entry<RowsOfA<$real>> for Panel<$real> {
             fn receive(&mut self, rows: RowsOfA<$real>, ctx: &mut Ctx<'_, Self>) {
-                if self.go.is_some() {
+                if self.go.is_some() && self.stripes.has(rows.plan) {
                     self.take_up(&rows, ctx);
                 } else {
                     self.early.push(rows);
@@ -174,16 +253,26 @@ macro_rules! panels_of {
         }
         impl Entry<CollectPanel<$real>> for Panel<$real> {
             fn receive(&mut self, CollectPanel(to): CollectPanel<$real>, ctx: &mut Ctx<'_, Self>) {
-                let (rows, cols) = (0..self.setup.problem.m, self.setup.columns_of(self.pe));
-                to.send(ctx, Piece { rows, cols, values: self.c.clone() });
+                self.stripes.hand_out().for_each(|piece| to.send(ctx, piece));
             }
         }
         impl Panel<$real> {
+            /// What was held comes once more, one by one: whoever asks for a group of rows need not wait for all.
+            fn take_up_early(&mut self, ctx: &mut Ctx<'_, Self>) {
+                for rows in std::mem::take(&mut self.early) {
+                    if self.go.is_some() && self.stripes.has(rows.plan) {
+                        ctx.this().send_with(ctx, ROWS, rows);
+                    } else {
+                        self.early.push(rows);
+                    }
+                }
+            }
+
             fn take_up(&mut self, rows: &RowsOfA<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.multiply(rows);
+                let report = self.multiply(rows);
                 self.multiplied += 1;
                 let count = self.setup.group_count();
-                ctx.array().at(0).send_with(ctx, -1, Finished(rows.group));
+                ctx.array().at(0).send_with(ctx, URGENT, report);
                 ctx.progress(1);
                 if self.multiplied == count {
                     self.rest(ctx);
@@ -191,8 +280,9 @@ macro_rules! panels_of {
             }
 
             fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
+                let (pieces, moved_columns) = (self.stripes.piece_count(), self.stripes.taken());
                 if let Some(go) = self.go.take() {
-                    ctx.contribute(Barrier, go.done);
+                    ctx.contribute(Ended { pieces, moved_columns }, go.done);
                 }
             }
         }
@@ -217,18 +307,6 @@ impl Setup {
         u32::try_from(after - 1).expect("there are fewer than 2^32 PEs")
     }
 
-    /// All groups, their owners taking turns: at any point each has broadcast about the same part of its own.
-    fn turns(&self) -> Vec<u32> {
-        let mut turns: Vec<(f64, u32)> = Vec::new();
-        for groups in self.groups.windows(2) {
-            let count = (groups[1] - groups[0]) as f64;
-            let own = (groups[0]..groups[1]).filter_map(|group| u32::try_from(group).ok());
-            turns.extend(own.zip(0u32..).map(|(group, nth)| ((f64::from(nth) + 0.5) / count, group)));
-        }
-        turns.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-        turns.into_iter().map(|(_, group)| group).collect()
-    }
-
     /// Rows of a group.
     #[must_use]
     pub fn rows_of(&self, group: u32) -> Range<usize> {
@@ -236,7 +314,7 @@ impl Setup {
         first..(first + self.grain).min(self.problem.m)
     }
 
-    /// Columns of a PE.
+    /// Columns that a PE begins with.
     #[must_use]
     pub fn columns_of(&self, pe: u32) -> Range<usize> {
         let at = |pe: usize| usize::try_from(self.columns[pe]).expect("a column of a matrix in memory");
@@ -248,49 +326,24 @@ impl<T: Real> Panel<T> {
     fn made(setup: Setup, pe: u32) -> Self {
         let (cols, problem) = (setup.columns_of(pe), &setup.problem);
         let b = problem.block_b(0..problem.k, cols.clone());
-        let c = zeros(problem.m * cols.len());
-        let groups = (0..setup.group_count()).filter(|group| setup.owner(*group) == pe);
+        let groups = || (0..setup.group_count()).map(|group| (group, setup.rows_of(group)));
+        let stripes = Stripes::new(cols, b, groups().map(|(group, rows)| (group, rows.len())));
+        let own = groups().filter(|(group, _)| setup.owner(*group) == pe);
         let a = match problem.seeds {
-            Some(_) => groups.map(|g| (g, problem.block_a(setup.rows_of(g), 0..problem.k))).collect(),
+            Some(_) => own.map(|(group, rows)| (group, problem.block_a(rows, 0..problem.k))).collect(),
             None => BTreeMap::new(),
         };
-        let mut panel = Self {
-            pe,
-            b,
-            c,
-            a,
-            early: Vec::new(),
-            multiplied: 0,
-            go: None,
-            finished: Vec::new(),
-            turns: VecDeque::new(),
-            setup,
-        };
-        if pe == 0 {
-            panel.finished = vec![0; panel.setup.group_count() as usize];
-            panel.turns = panel.setup.turns().into();
-        }
-        panel
+        let turns = (pe == 0).then(|| Turns::new(&setup));
+        Self { setup, pe, stripes, a, early: Vec::new(), multiplied: 0, go: None, turns }
     }
 
-    fn multiply(&mut self, rows: &RowsOfA<T>) {
-        let (range, cols) = (self.setup.rows_of(rows.group), self.setup.columns_of(self.pe).len());
-        let Problem { k, kernel, .. } = self.setup.problem;
-        let c = &mut self.c.as_mut_slice()[range.start * cols..range.end * cols];
-        gemm(kernel, range.len(), k, cols, &rows.rows, &self.b, c);
+    fn multiply(&mut self, RowsOfA { group, plan, rows }: &RowsOfA<T>) -> Finished {
+        let (group, started) = (*group, Instant::now());
+        let range = (group, self.setup.rows_of(group));
+        let area = self.stripes.multiply(&self.setup.problem, range, *plan, rows);
+        Finished { group, pe: self.pe, area, seconds: started.elapsed().as_secs_f64() }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernels::gemm::Kernel;
-
-    #[test]
-    fn owners_take_turns_in_proportion_to_what_they_have() {
-        let problem = Problem { m: 8, k: 1, n: 1, kernel: Kernel::Fast, seeds: None };
-        let setup = Setup { problem, grain: 1, columns: vec![0, 1, 1, 1], groups: vec![0, 4, 6, 8] };
-        assert_eq!(setup.turns(), [0, 4, 6, 1, 2, 5, 7, 3]);
-        assert_eq!(setup.owner(5), 1);
-    }
-}
+mod tests;

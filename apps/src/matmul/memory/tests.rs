@@ -109,6 +109,31 @@ fn what_does_not_fit_is_refused_with_the_place_the_need_and_the_mend() {
 }
 
 #[test]
+fn foxs_columns_may_move_as_far_as_there_is_memory() {
+    let product = product(Algorithm::Fox, (2000, 2000, 2000));
+    let spare = |(launcher, nodes): &(NodeShape, Vec<NodeShape>)| {
+        let plan = plan(&product, launcher, nodes, &[1.0; 4]).unwrap();
+        (product.spare_columns(launcher, nodes, &plan.speeds).unwrap(), plan.needs)
+    };
+    // A node that its share fills takes nothing, nor gives much at once.
+    let (columns, _) = spare(&hosts(&[1000, 56]));
+    assert!(columns[0] == 2000 && columns[2] < 10 && columns[2] == columns[3], "{columns:?}");
+    // Elsewhere everything that could be taken fits: a column of B and one of C, 32 kB, for either PE.
+    let roomy = hosts(&[1000, 90]);
+    let (columns, needs) = spare(&roomy);
+    let free = 74 * MIB - needs[1];
+    assert!(columns[2] > 50 && 2 * columns[2] * 32_000 <= free / 2, "{columns:?}: {free}");
+    // What nodes of one host could take, they cannot all take.
+    let mut shared = hosts(&[400, 400]);
+    shared.1.iter_mut().for_each(|node| node.host = "one".into());
+    let (columns, needs) = spare(&shared);
+    assert!(columns.iter().sum::<u64>() * 32_000 <= 368 * MIB - needs.iter().sum::<u64>(), "{columns:?}");
+    let (launcher, mut nodes) = hosts(&[1, 1]);
+    nodes.iter_mut().for_each(|node| node.host_memory_bytes = None);
+    assert_eq!(product.spare_columns(&launcher, &nodes, &[1.0; 4]).unwrap(), [2000; 4]);
+}
+
+#[test]
 fn sides_that_no_machine_has_do_not_overflow() {
     let most = isize::MAX as usize;
     for algorithm in ALGORITHMS {

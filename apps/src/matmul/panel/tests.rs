@@ -1,0 +1,97 @@
+//! Products inside one process, where the columns are not divided as the PEs are fast.
+
+use super::*;
+use crate::kernels::gemm::{Kernel, gemm};
+use crate::matrix::Matrix;
+use chares::{Driver, InProcess, Pending, Program, RunError};
+
+const COUNTS: [&[u32]; 3] = [&[3], &[1, 2], &[1, 1, 1]];
+
+fn problem([m, k, n]: [usize; 3], kernel: Kernel) -> Problem {
+    Problem { m, k, n, kernel, seeds: Some((5, 6)) }
+}
+
+/// The first PE has nearly all columns, the second a few, the third none.
+fn setup(problem: Problem, room: u64) -> Setup {
+    let (n, grain) = (problem.n as u64, problem.m.div_ceil(45));
+    let count = problem.m.div_ceil(grain) as u64;
+    let groups = vec![0, count / 4, count / 2, count];
+    Setup { problem, grain, columns: vec![0, n - n / 9, n, n], groups, room: vec![room; 3] }
+}
+
+macro_rules! product_of {
+    ($real:ty, $product:ident) => {
+        fn $product(main: &mut Driver, setup: &Setup) -> Result<(Matrix<$real>, u64), RunError> {
+            let panels: Group<Panel<$real>> = main.group(setup.clone());
+            main.quiescence()?;
+            let (done, finished) = main.pending();
+            panels.broadcast(main, GoPanel { panels, done });
+            let Ended { pieces, moved_columns } = finished.wait(main)?;
+            let (to, collected): (_, Pending<Piece<$real>>) = main.pending();
+            panels.broadcast(main, CollectPanel(to));
+            let mut c = Matrix::zeros(setup.problem.m, setup.problem.n).unwrap();
+            let mut area = 0;
+            for _ in 0..pieces {
+                let piece = collected.wait(main)?;
+                area += piece.values.len();
+                c.set_block(piece.rows, piece.cols, &piece.values);
+            }
+            // All, and nothing twice.
+            assert_eq!(area, setup.problem.m * setup.problem.n);
+            Ok((c, moved_columns))
+        }
+    };
+}
+product_of!(f32, product_32);
+product_of!(f64, product_64);
+
+fn expected<T: Real>(problem: &Problem) -> Vec<T> {
+    let (m, k, n) = (problem.m, problem.k, problem.n);
+    let mut c = vec![T::zeroed(); m * n];
+    gemm(problem.kernel, m, k, n, &problem.block_a(0..m, 0..k), &problem.block_b(0..k, 0..n), &mut c);
+    c
+}
+
+fn program() -> Program {
+    Program::new("panels", "0").chare::<Panel<f32>>().chare::<Panel<f64>>()
+}
+
+#[test]
+fn columns_move_and_the_bits_stay() {
+    for (turn, pes) in COUNTS.into_iter().enumerate() {
+        let problem = problem([611, 403, 307], Kernel::Plain);
+        let setup = setup(problem.clone(), 307);
+        for mix in [InProcess::new(pes), InProcess::new(pes).always_pup()] {
+            let moved = if turn.is_multiple_of(2) {
+                let (c, moved) = program().run_in_process(&mix, |main| product_64(main, &setup)).unwrap();
+                assert!(c.values() == expected::<f64>(&problem), "{mix:?}");
+                moved
+            } else {
+                let (c, moved) = program().run_in_process(&mix, |main| product_32(main, &setup)).unwrap();
+                assert!(c.values() == expected::<f32>(&problem), "{mix:?}");
+                moved
+            };
+            assert!(moved > 0, "{mix:?}");
+        }
+    }
+}
+
+#[test]
+fn the_fast_kernel_is_as_near_with_other_columns() {
+    let problem = problem([2412, 2011, 1503], Kernel::Fast);
+    let setup = setup(problem.clone(), 1503);
+    let (c, moved) =
+        program().run_in_process(&InProcess::new(COUNTS[1]), |main| product_64(main, &setup)).unwrap();
+    let far = c.values().iter().zip(expected::<f64>(&problem)).map(|(one, other)| (one - other).abs());
+    let most = far.fold(0.0, f64::max);
+    // Sums of so many products of numbers below 1.
+    assert!(moved > 0 && most < 2011.0 * 2011.0 * f64::EPSILON, "{moved} moved, {most}");
+}
+
+#[test]
+fn without_memory_for_others_nothing_moves() {
+    let setup = setup(problem([300, 211, 97], Kernel::Plain), 0);
+    let mix = InProcess::new(COUNTS[2]);
+    let (c, moved) = program().run_in_process(&mix, |main| product_64(main, &setup)).unwrap();
+    assert!(c.values() == expected::<f64>(&setup.problem) && moved == 0, "{moved}");
+}
