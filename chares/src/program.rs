@@ -63,6 +63,7 @@ pub struct App<A> {
     drive: fn(&mut Driver, A) -> Result<(), RunError>,
     kernel: Option<fn(&A) -> KernelCall>,
     kernel_key: Option<fn(&A) -> String>,
+    work: Option<fn(&A) -> f64>,
     check: Option<Check<A>>,
     complete: Option<fn(A) -> A>,
 }
@@ -75,7 +76,7 @@ impl<A> App<A> {
         about: &'static str,
         drive: fn(&mut Driver, A) -> Result<(), RunError>,
     ) -> Self {
-        Self { name, about, drive, kernel: None, kernel_key: None, check: None, complete: None }
+        Self { name, about, drive, kernel: None, kernel_key: None, work: None, check: None, complete: None }
     }
 
     /// How the speed of a PE is measured for this application: `kernel` makes a function whose every call
@@ -93,6 +94,14 @@ impl<A> App<A> {
     #[must_use]
     pub fn kernel_key(mut self, key: fn(&A) -> String) -> Self {
         self.kernel_key = Some(key);
+        self
+    }
+
+    /// How many units of its kernel's work the application has to do with these arguments, about: speeds of long runs
+    /// are measured longer, because they are then the more worth.
+    #[must_use]
+    pub fn work(mut self, work: fn(&A) -> f64) -> Self {
+        self.work = Some(work);
         self
     }
 
@@ -132,6 +141,8 @@ pub(crate) struct Started {
     pub(crate) kernel: Option<u16>,
     /// Names the kernel with what it depends on, among those of all programs.
     pub(crate) kernel_key: String,
+    /// Units of the kernel's work in all, or 0 if that is not known.
+    pub(crate) work: f64,
 }
 
 /// Makes an application ready from its part of the command line.
@@ -215,7 +226,7 @@ impl Program {
     where
         A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
     {
-        let App { name, about, drive, kernel, kernel_key, check, complete } = app;
+        let App { name, about, drive, kernel, kernel_key, work, check, complete } = app;
         let number = kernel.map(|kernel| {
             let prepare = move |packed: &[u8]| {
                 let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
@@ -235,6 +246,7 @@ impl Program {
             let as_json = serde_json::to_value(&arguments).unwrap_or_default();
             let packed = pup::pack(&arguments).body.to_vec();
             let key = kernel_key.map_or_else(|| as_json.to_string(), |key| key(&arguments));
+            let work = work.map_or(0.0, |work| work(&arguments));
             let drive: Drive = Box::new(move |main| drive(main, arguments));
             Ok(Started {
                 drive,
@@ -242,6 +254,7 @@ impl Program {
                 arguments: as_json,
                 kernel: number,
                 kernel_key: format!("{name}: {key}"),
+                work,
             })
         };
         // The arguments' own documentation would take the place of what the application is for.

@@ -142,6 +142,13 @@ impl Matmul {
         (self.rows.unwrap_or(self.n), self.inner.unwrap_or(self.n), self.n)
     }
 
+    /// Floating-point operations of the product.
+    #[must_use]
+    pub fn work(&self) -> f64 {
+        let (m, k, n) = self.sides();
+        2.0 * m as f64 * k as f64 * n as f64
+    }
+
     /// About the sides of the products of blocks that chares compute: rows, inner side, columns.
     #[must_use]
     pub fn typical_block(&self) -> [usize; 3] {

@@ -45,6 +45,7 @@ pub fn add_to(program: Program) -> Program {
             App::new("matmul", "Multiply two matrices", drive::drive)
                 .kernel(kernel)
                 .kernel_key(Matmul::kernel_key)
+                .work(Matmul::work)
                 .check(arguments::check)
                 .complete(Matmul::completed),
         )

@@ -169,6 +169,7 @@ fn drive(
         kernel: started.kernel,
         arguments: &started.packed,
         kernel_key: &started.kernel_key,
+        work: started.work,
         program_hash: &hash,
     };
     let asked = Instant::now();

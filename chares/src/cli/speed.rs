@@ -96,6 +96,7 @@ fn measure(
             kernel: started.kernel,
             arguments: &started.packed,
             kernel_key: &started.kernel_key,
+            work: started.work,
             program_hash: &hash,
         };
         speeds::find(main, SpeedSource::Measured, &subject)

@@ -6,7 +6,15 @@ use runtime::proto::sim::Random;
 const NOW: u64 = 1_800_000_000;
 
 fn subject_of<'a>(info: &'a RunInfo, config: &'a ClusterConfig) -> Subject<'a> {
-    Subject { info, config, kernel: Some(0), kernel_key: "f64", arguments: b"n=100", program_hash: "abc" }
+    Subject {
+        info,
+        config,
+        kernel: Some(0),
+        kernel_key: "f64",
+        work: 0.0,
+        arguments: b"n=100",
+        program_hash: "abc",
+    }
 }
 
 fn info() -> RunInfo {
@@ -82,4 +90,15 @@ fn a_file_is_read_and_what_is_no_file_of_ours_is_refused() {
     assert_eq!(recall_from(&read(&path).unwrap(), &subject, NOW), Some(vec![3.0, 4.0, 5.0]));
     let deep = format!("{{\"other\":{}", "[".repeat(100_000));
     assert!(parse(deep.as_bytes()).is_err(), "deep nesting must not use up the stack");
+}
+
+#[test]
+fn long_runs_are_measured_longer_but_not_for_ever() {
+    for nothing in [0.0, 1.0, 35.0, f64::NAN] {
+        assert_eq!(longer_budget(nothing), None, "{nothing}");
+    }
+    assert_eq!(longer_budget(60.0), Some(Duration::from_secs(3)));
+    for long in [1e9, f64::INFINITY] {
+        assert_eq!(longer_budget(long), Some(BUDGET_MAX));
+    }
 }
