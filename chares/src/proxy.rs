@@ -317,7 +317,7 @@ impl<C: Chare> Section<C> {
             // The array is not known here yet: element by element, these wait for it.
             Err(None) => {
                 for &index in self.members.iter() {
-                    let copy = Payload::Packed(packed.clone());
+                    let copy = Payload::packed(packed.clone());
                     pe.send_element(self.collection, index, C::INDEX, priority, |_| copy);
                 }
             }

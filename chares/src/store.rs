@@ -9,6 +9,7 @@ use runtime::object::{ChareType, PupError, Store, Undelivered};
 use runtime::pe::Pe;
 use runtime::proto::past::Past;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// What the runtime has to know of chare type `C`.
 pub(crate) fn chare_type<C: Chare>() -> ChareType {
@@ -69,10 +70,10 @@ impl<C: Chare> Store for TypedStore<C> {
         Ok(())
     }
 
-    fn deliver_all(&mut self, entry: u16, payload: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
+    fn deliver_all(&mut self, entry: u16, payload: &Arc<Packed>, pe: &mut Pe) -> Result<u64, PupError> {
         let mut count = 0;
         for slot in self.slots.iter_mut().flatten() {
-            slot.run(entry, Payload::Packed(payload.clone()), pe)?;
+            slot.run(entry, Payload::Packed(Arc::clone(payload)), pe)?;
             count += 1;
         }
         Ok(count)
@@ -143,7 +144,6 @@ mod tests {
     use runtime::object::ProgramTable;
     use runtime::topology::Topology;
     use serde::{Deserialize, Serialize};
-    use std::sync::Arc;
 
     /// Ends itself when it is told to, or at once.
     #[derive(Serialize, Deserialize)]

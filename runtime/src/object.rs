@@ -146,7 +146,7 @@ pub trait Store: Send + Any {
     ///
     /// # Errors
     /// When the payload is not what the entry method takes.
-    fn deliver_all(&mut self, entry: u16, payload: &Packed, pe: &mut Pe) -> Result<u64, PupError>;
+    fn deliver_all(&mut self, entry: u16, payload: &Arc<Packed>, pe: &mut Pe) -> Result<u64, PupError>;
 
     /// Constructs the element at `index`; replaces none, but ends the run if one is there.
     ///

@@ -257,7 +257,7 @@ impl Pe {
             && let Payload::Packed(ready) = ready()
         {
             self.account().created(1);
-            self.node.expect_everywhere(id, callback, ready);
+            self.node.expect_everywhere(id, callback, Arc::unwrap_or_clone(ready));
         }
         self.node.set_variable(id, VariableKind::Once, self.id, value, true);
     }
@@ -278,7 +278,7 @@ impl Pe {
                 self.send_element(collection, index, entry, 0, payload);
             }
             CallbackTarget::All { collection, entry } => match payload(false) {
-                Payload::Packed(packed) => self.broadcast(collection, entry, 0, packed),
+                Payload::Packed(packed) => self.broadcast(collection, entry, 0, Arc::unwrap_or_clone(packed)),
                 Payload::Value(_) => tracing::error!("a value was moved where it had to be packed"),
             },
         }
@@ -352,7 +352,7 @@ impl Pe {
         };
         let class = class_of(packed.len_bytes());
         let header = Header::ToPe { pe, priority: envelope.priority, target: envelope.target };
-        let bytes = self.node.send_frame(node, class, &header, packed);
+        let bytes = self.node.send_frame(node, class, &header, Arc::unwrap_or_clone(packed));
         self.account().left(bytes);
     }
 }

@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn envelope(slot: u64, priority: i32) -> Envelope {
-        Envelope::new(Target::Slot(slot), priority, Payload::Packed(Packed::default()))
+        Envelope::new(Target::Slot(slot), priority, Payload::packed(Packed::default()))
     }
 
     #[test]

@@ -166,7 +166,8 @@ impl Scheduler {
             Target::Section { collection, members, entry } => {
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 for index in members {
-                    self.deliver(collection, index, entry, priority, Payload::Packed(packed.clone()))?;
+                    let payload = Payload::Packed(Arc::clone(&packed));
+                    self.deliver(collection, index, entry, priority, payload)?;
                 }
             }
             Target::Create(collection) => self.create(collection, payload)?,
@@ -180,7 +181,7 @@ impl Scheduler {
                 self.enter(known.chare_type, REDUCTION);
                 self.pe.take_partial(*header, payload)?;
             }
-            Target::Relay(callback) => self.pe.reply(callback, |_| payload),
+            Target::Relay(callback) => self.pe.reply(*callback, |_| payload),
             Target::Measure { kernel, budget_ms } => self.measure(kernel, budget_ms, &payload)?,
             Target::NameHeld => self.name_held(),
             Target::Slot(_) | Target::Stop => {}
@@ -253,11 +254,11 @@ impl Scheduler {
         Ok(())
     }
 
-    fn construct_all(&mut self, collection: &Collection, packed: &Packed) -> Result<(), PupError> {
+    fn construct_all(&mut self, collection: &Collection, packed: &Arc<Packed>) -> Result<(), PupError> {
         let Some(shelf) = self.shelves.get_mut(&collection.id) else { return Ok(()) };
         let mut count = 0;
         for linear in collection.on_pe(self.pe.id) {
-            let init = Payload::Packed(packed.clone());
+            let init = Payload::Packed(Arc::clone(packed));
             shelf.store.insert(collection.index_at(linear), init, &mut self.pe)?;
             count += 1;
         }
