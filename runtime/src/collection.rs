@@ -122,6 +122,7 @@ impl Collection {
 
     /// Row-major position of `index`, if it lies inside the shape.
     #[must_use]
+    #[inline]
     pub fn linear(&self, index: ElementIndex) -> Option<u64> {
         let [i, j, k] = index.0;
         let [rows, columns, layers] = self.shape;
@@ -162,6 +163,17 @@ impl Collection {
         self.linear(index).map(|linear| self.pe_of_linear(linear))
     }
 
+    /// Whether the element is created on that PE; quicker than to ask where it is.
+    #[must_use]
+    #[inline]
+    pub fn is_on(&self, pe: PeId, index: ElementIndex) -> bool {
+        match (&self.placement, self.linear(index)) {
+            (Placement::Bounds(bounds), Some(linear)) => range_of(bounds, pe).contains(&linear),
+            (_, Some(linear)) => self.pe_of_linear(linear) == pe,
+            (_, None) => false,
+        }
+    }
+
     /// Linear positions of the elements that are created on `pe`, ascending.
     pub fn on_pe(&self, pe: PeId) -> Box<dyn Iterator<Item = u64> + '_> {
         match &self.placement {
@@ -192,6 +204,7 @@ impl Collection {
     }
 }
 
+#[inline]
 fn range_of(bounds: &[u64], pe: PeId) -> Range<u64> {
     bounds[pe.as_usize()]..bounds[pe.as_usize() + 1]
 }
@@ -233,6 +246,7 @@ mod tests {
                     let index = c.index_at(linear);
                     prop_assert_eq!(c.linear(index), Some(linear));
                     prop_assert_eq!(c.pe_of(index), Some(PeId(pe)));
+                    prop_assert!((0..pes).all(|other| c.is_on(PeId(other), index) == (other == pe)));
                 }
             }
             prop_assert!(seen.iter().all(|&n| n == 1));

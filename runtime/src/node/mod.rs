@@ -480,6 +480,7 @@ impl Node {
         &self.inboxes[rank]
     }
 
+    #[inline]
     pub(crate) fn account(&self, pe: PeId) -> &Account {
         if pe == PeId::DRIVER {
             return &self.driver_account;

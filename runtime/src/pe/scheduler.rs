@@ -1,6 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 use super::Pe;
+use super::recent::Recent;
 use super::share::Share;
 use crate::codec::{Control, Refusal};
 use crate::collection::Collection;
@@ -14,7 +15,6 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn pin(core: usize) {
 pub struct Scheduler {
     pe: Pe,
     rank: usize,
-    shelves: FxHashMap<CollectionId, Shelf>,
+    shelves: Recent<Shelf>,
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
     share: Share,
@@ -86,7 +86,7 @@ impl Scheduler {
         let id = PeId(first + u32::try_from(rank).expect("a node has fewer than 2^32 PEs"));
         let pe = Pe::new(id, Arc::clone(node));
         let share = Share::new(node.settings().cpu_share);
-        Self { pe, rank, shelves: FxHashMap::default(), early: FxHashMap::default(), share }
+        Self { pe, rank, shelves: Recent::default(), early: FxHashMap::default(), share }
     }
 
     /// Runs until the node ends. To be called on the PE's own thread.
@@ -101,13 +101,31 @@ impl Scheduler {
                 }
                 arrived.drain(..).for_each(|envelope| self.pe.queue.push(envelope));
             }
-            match self.pe.queue.pop() {
-                Some(envelope) => {
-                    if self.process(envelope).is_break() {
-                        return;
-                    }
+            let flow = match self.pe.queue.pop_ordinary() {
+                // By far the most; taken apart at once, so that it need not be copied.
+                Some(Envelope {
+                    target: Target::Element { collection, index, entry },
+                    payload,
+                    backlog_bytes,
+                    ..
+                }) => {
+                    let brief = || Brief { collection: Some(collection), index: Some(index), entry };
+                    self.attempt(brief, backlog_bytes, |this| {
+                        this.deliver(collection, index, entry, 0, payload)
+                    });
+                    ControlFlow::Continue(())
                 }
-                None => self.idle(&node),
+                Some(envelope) => self.process(envelope),
+                None => match self.pe.queue.pop() {
+                    Some(envelope) => self.process(envelope),
+                    None => {
+                        self.idle(&node);
+                        ControlFlow::Continue(())
+                    }
+                },
+            };
+            if flow.is_break() {
+                return;
             }
         }
     }
@@ -121,39 +139,52 @@ impl Scheduler {
 
     fn process(&mut self, envelope: Envelope) -> ControlFlow<()> {
         let Envelope { target, priority, payload, backlog_bytes } = envelope;
-        let waiting = self.pe.queue.len() + self.pe.node.inbox(self.rank).len();
-        self.pe.account().queued(waiting, self.pe.node.backlog());
         if matches!(target, Target::Stop) {
             return ControlFlow::Break(());
         }
         let brief = Brief::of(&target);
+        self.attempt(|| brief, backlog_bytes, |this| this.act(target, priority, payload));
+        ControlFlow::Continue(())
+    }
+
+    /// Does one thing, which ends the run with a sentence if it fails.
+    #[inline]
+    fn attempt(
+        &mut self,
+        brief: impl FnOnce() -> Brief,
+        backlog_bytes: u64,
+        act: impl FnOnce(&mut Self) -> Result<(), PupError>,
+    ) {
+        let waiting = self.pe.queue.len() + self.pe.node.inbox(self.rank).len();
+        self.pe.account().queued(waiting, self.pe.node.backlog());
         self.pe.running = None;
         // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
         let before_ns = if self.share.is_whole() { 0 } else { self.pe.node.now_ns() };
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.act(target, priority, payload)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| act(self)));
         if backlog_bytes > 0 {
             self.pe.node.backlog_fell(backlog_bytes);
         }
-        let failure = match outcome {
-            Ok(Ok(())) => {
-                self.pe.account().processed();
-                None
-            }
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(panic) => Some(format!("panicked: {}", panic_text(panic.as_ref()))),
-        };
+        if matches!(outcome, Ok(Ok(()))) {
+            self.pe.account().processed();
+        }
         let node = &self.pe.node;
         self.pe.way.begins(node.account(self.pe.id), || node.now_ns());
-        if let Some(failure) = failure {
-            let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..brief });
-            let name = &self.pe.node.program().name;
-            self.pe.fail(format!("{what} on {:?} of {name} failed: {failure}", self.pe.id));
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.failed(brief(), &error.to_string()),
+            Err(panic) => self.failed(brief(), &format!("panicked: {}", panic_text(panic.as_ref()))),
         }
         if !self.share.is_whole() {
             self.share.worked(before_ns, self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
         }
-        ControlFlow::Continue(())
+    }
+
+    #[cold]
+    fn failed(&self, brief: Brief, why: &str) {
+        let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..brief });
+        let name = &self.pe.node.program().name;
+        self.pe.fail(format!("{what} on {:?} of {name} failed: {why}", self.pe.id));
     }
 
     /// Does what an envelope asks, or keeps it until what it needs is there.
@@ -229,7 +260,7 @@ impl Scheduler {
             let target = Target::All { collection, entry };
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         }
-        let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(()) };
+        let Some(shelf) = self.shelves.get_mut(collection) else { return Ok(()) };
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         if !shelf.store.is_empty() {
             begin(&mut self.pe, shelf.chare_type, entry);
@@ -255,7 +286,7 @@ impl Scheduler {
     }
 
     fn construct_all(&mut self, collection: &Collection, packed: &Arc<Packed>) -> Result<(), PupError> {
-        let Some(shelf) = self.shelves.get_mut(&collection.id) else { return Ok(()) };
+        let Some(shelf) = self.shelves.get_mut(collection.id) else { return Ok(()) };
         let mut count = 0;
         for linear in collection.on_pe(self.pe.id) {
             let init = Payload::Packed(Arc::clone(packed));
@@ -298,7 +329,7 @@ impl Scheduler {
             return false;
         }
         let Some(collection) = self.pe.collection(id) else { return true };
-        let Some(shelf) = self.shelves.get(&id) else { return true };
+        let Some(shelf) = self.shelves.get(id) else { return true };
         let pe_count = self.pe.node.topology().pe_count();
         (shelf.store.len() as u64) < collection.counts(pe_count)[self.pe.id.as_usize()]
     }
@@ -399,30 +430,30 @@ impl Scheduler {
 }
 
 /// The shelf of a collection, put up if it is not there; `None` if the collection is not known here.
+#[inline]
 fn shelf<'a>(
-    shelves: &'a mut FxHashMap<CollectionId, Shelf>,
+    shelves: &'a mut Recent<Shelf>,
     early: &mut FxHashMap<CollectionId, Vec<Envelope>>,
     pe: &mut Pe,
     id: CollectionId,
 ) -> Option<&'a mut Shelf> {
-    match shelves.entry(id) {
-        Entry::Occupied(shelf) => Some(shelf.into_mut()),
-        Entry::Vacant(place) => {
-            let chare_type = id.as_singles().or_else(|| pe.collection(id).map(|c| c.chare_type))?;
-            let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
-            let mut shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
-            // What came before the description waits where what comes after it will wait, and before that.
-            for envelope in early.remove(&id).unwrap_or_default() {
-                match envelope.target {
-                    Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
-                    _ => early.entry(id).or_default().push(envelope),
-                }
+    if shelves.get(id).is_none() {
+        let chare_type = id.as_singles().or_else(|| pe.collection(id).map(|c| c.chare_type))?;
+        let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
+        let mut shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
+        // What came before the description waits where what comes after it will wait, and before that.
+        for envelope in early.remove(&id).unwrap_or_default() {
+            match envelope.target {
+                Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
+                _ => early.entry(id).or_default().push(envelope),
             }
-            Some(place.insert(shelf))
         }
+        shelves.insert(id, shelf);
     }
+    shelves.get_mut(id)
 }
 
+#[inline]
 fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
     let account = pe.node.account(pe.id);

@@ -205,7 +205,7 @@ fn pass(id: CollectionId, index: ElementIndex, message: Pass, pe: &mut Pe) {
     let Some(known) = pe.collection(id) else { return };
     let next = known.index_at((known.linear(index).unwrap_or_default() + 1) % known.len());
     let message = Pass { hops: message.hops - 1, ..message };
-    pe.send_element(id, next, PASS, 0, |_| Payload::packed(pack(&message)));
+    pe.send_element((id, next, None), PASS, 0, |_| Payload::packed(pack(&message)));
 }
 
 fn share(message: &Share, pe: &mut Pe) -> Result<(), PupError> {
@@ -253,10 +253,10 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
         let index = ElementIndex([i, i, 0]);
         let callback = CallbackTarget::Element { collection: cells, index, entry: ADD, home: None };
         let pass = |hops, done| Payload::packed(pack(&Pass { hops, done }));
-        main.send_element(cells, index, PASS, 0, |_| pass(hops, callback));
+        main.send_element((cells, index, None), PASS, 0, |_| pass(hops, callback));
         let place = CallbackTarget::All { collection: late, entry: ADD };
-        main.send_element(cells, index, PASS, 1, |_| pass(3, place));
-        main.send_element(cells, index, ADD, 7, |_| Payload::packed(pack(&9u64)));
+        main.send_element((cells, index, None), PASS, 1, |_| pass(3, place));
+        main.send_element((cells, index, None), ADD, 7, |_| Payload::packed(pack(&9u64)));
     }
     let members: Vec<ElementIndex> = [[0, 1, 0], [1, 4, 0], [3, 2, 0], [3, 3, 0]].map(ElementIndex).to_vec();
     let meet = Meet { section: main.fresh_id().0, members: members.clone(), done: done() };
