@@ -305,7 +305,7 @@ mod tests {
         way.switch(&account, PeState::Overhead, now);
         let snapshot = account.snapshot(0, now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now, "no time is lost or counted twice");
-        assert!(looks.get() < 2 * 100_000 / 15, "{} looks at the clock", looks.get());
+        assert!(looks.get() < 2 * 100_000 / 60, "{} looks at the clock", looks.get());
         let found = snapshot.overhead_ns as f64 / overhead as f64;
         assert!((0.95..1.05).contains(&found), "{found} of the overhead was found");
     }
@@ -315,15 +315,15 @@ mod tests {
         let (account, mut way) = (Account::default(), Way::default());
         let mut now = 0;
         way.switch(&account, PeState::Overhead, now);
-        for n in 0..1000 {
+        for n in 0..100_000 {
             now += 50;
             way.ends(&account, PeState::Compute, || now);
-            now += if n % 100 == 30 { 1_000_000 } else { 20 };
+            now += if n % 1000 == 30 { 1_000_000 } else { 20 };
             way.begins(&account, || now);
         }
         let snapshot = account.snapshot(0, now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now);
-        assert!((40_000..60_000).contains(&snapshot.overhead_ns), "{snapshot:?}");
+        assert!((4_500_000..5_500_000).contains(&snapshot.overhead_ns), "{snapshot:?}");
     }
 
     #[test]
