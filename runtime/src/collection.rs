@@ -174,6 +174,25 @@ impl Collection {
         }
     }
 
+    /// The position of the element among those that are created on `pe`, if it is one of them and the placement says
+    /// that without a search.
+    #[must_use]
+    #[inline]
+    pub fn position_on(&self, pe: PeId, index: ElementIndex) -> Option<u64> {
+        let linear = self.linear(index)?;
+        match &self.placement {
+            Placement::Bounds(bounds) => {
+                let here = range_of(bounds, pe);
+                here.contains(&linear).then(|| linear - here.start)
+            }
+            Placement::Cyclic { pe_count } => {
+                let p = u64::from(*pe_count);
+                (linear % p == u64::from(pe.0)).then_some(linear / p)
+            }
+            Placement::Explicit(_) => None,
+        }
+    }
+
     /// Linear positions of the elements that are created on `pe`, ascending.
     pub fn on_pe(&self, pe: PeId) -> Box<dyn Iterator<Item = u64> + '_> {
         match &self.placement {
@@ -241,7 +260,10 @@ mod tests {
             for pe in 0..pes {
                 let here: Vec<u64> = c.on_pe(PeId(pe)).collect();
                 prop_assert_eq!(here.len() as u64, c.counts(pes)[pe as usize]);
-                for linear in here {
+                for (position, linear) in (0..).zip(here) {
+                    let found = c.position_on(PeId(pe), c.index_at(linear));
+                    prop_assert_eq!(found, (kind < 2).then_some(position));
+                    prop_assert_eq!(c.position_on(PeId((pe + 1) % pes), c.index_at(linear)), found.filter(|_| pes == 1));
                     seen[usize::try_from(linear).unwrap()] += 1;
                     let index = c.index_at(linear);
                     prop_assert_eq!(c.linear(index), Some(linear));

@@ -10,7 +10,7 @@ use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::node::Node;
 use crate::node::naming::Brief;
-use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, Undelivered};
+use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor, Undelivered};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
@@ -69,6 +69,14 @@ pub struct Scheduler {
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
     share: Share,
+    doing: Doing,
+}
+
+/// What the PE does now, or did last.
+struct Doing {
+    brief: Brief,
+    backlog_bytes: u64,
+    since_ns: u64,
 }
 
 struct Shelf {
@@ -86,22 +94,32 @@ impl Scheduler {
         let id = PeId(first + u32::try_from(rank).expect("a node has fewer than 2^32 PEs"));
         let pe = Pe::new(id, Arc::clone(node));
         let share = Share::new(node.settings().cpu_share);
-        Self { pe, rank, shelves: Recent::default(), early: FxHashMap::default(), share }
+        let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0, since_ns: 0 };
+        Self { pe, rank, shelves: Recent::default(), early: FxHashMap::default(), share, doing }
     }
 
     /// Runs until the node ends. To be called on the PE's own thread.
     pub fn run(mut self) {
-        let node = Arc::clone(&self.pe.node);
         let mut arrived = VecDeque::new();
+        // Around all messages and not around each: to be ready for a panic takes as long as to deliver a message.
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(&mut arrived))) {
+            self.failed(&format!("panicked: {}", panic_text(panic.as_ref())));
+            self.ends(false);
+        }
+    }
+
+    /// Takes messages until it is told to stop.
+    fn work(&mut self, arrived: &mut VecDeque<Envelope>) {
+        let node = Arc::clone(&self.pe.node);
         loop {
-            if node.inbox(self.rank).take(&mut arrived) {
+            if node.inbox(self.rank).take(arrived) {
                 if arrived.len() > BATCH {
                     self.switch(PeState::Overhead);
                     self.pe.way.is_long();
                 }
                 arrived.drain(..).for_each(|envelope| self.pe.queue.push(envelope));
             }
-            let flow = match self.pe.queue.pop_ordinary() {
+            let envelope = match self.pe.queue.pop_ordinary() {
                 // By far the most; taken apart at once, so that it need not be copied.
                 Some(Envelope {
                     target: Target::Element { collection, index, entry },
@@ -109,22 +127,24 @@ impl Scheduler {
                     backlog_bytes,
                     ..
                 }) => {
-                    let brief = || Brief { collection: Some(collection), index: Some(index), entry };
-                    self.attempt(brief, backlog_bytes, |this| {
-                        this.deliver(collection, index, entry, 0, payload)
-                    });
-                    ControlFlow::Continue(())
+                    self.begins(
+                        Brief { collection: Some(collection), index: Some(index), entry },
+                        backlog_bytes,
+                    );
+                    let outcome = self.deliver(collection, index, entry, 0, payload);
+                    self.came_to(outcome);
+                    continue;
                 }
-                Some(envelope) => self.process(envelope),
+                Some(envelope) => envelope,
                 None => match self.pe.queue.pop() {
-                    Some(envelope) => self.process(envelope),
+                    Some(envelope) => envelope,
                     None => {
                         self.idle(&node);
-                        ControlFlow::Continue(())
+                        continue;
                     }
                 },
             };
-            if flow.is_break() {
+            if self.process(envelope).is_break() {
                 return;
             }
         }
@@ -142,47 +162,54 @@ impl Scheduler {
         if matches!(target, Target::Stop) {
             return ControlFlow::Break(());
         }
-        let brief = Brief::of(&target);
-        self.attempt(|| brief, backlog_bytes, |this| this.act(target, priority, payload));
+        self.begins(Brief::of(&target), backlog_bytes);
+        let outcome = self.act(target, priority, payload);
+        self.came_to(outcome);
         ControlFlow::Continue(())
     }
 
-    /// Does one thing, which ends the run with a sentence if it fails.
+    /// One thing begins to be done.
     #[inline]
-    fn attempt(
-        &mut self,
-        brief: impl FnOnce() -> Brief,
-        backlog_bytes: u64,
-        act: impl FnOnce(&mut Self) -> Result<(), PupError>,
-    ) {
+    fn begins(&mut self, brief: Brief, backlog_bytes: u64) {
         let waiting = self.pe.queue.len() + self.pe.node.inbox(self.rank).len();
         self.pe.account().queued(waiting, self.pe.node.backlog());
         self.pe.running = None;
         // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
-        let before_ns = if self.share.is_whole() { 0 } else { self.pe.node.now_ns() };
-        let outcome = catch_unwind(AssertUnwindSafe(|| act(self)));
+        let since_ns = if self.share.is_whole() { 0 } else { self.pe.node.now_ns() };
+        self.doing = Doing { brief, backlog_bytes, since_ns };
+    }
+
+    #[inline]
+    fn came_to(&mut self, outcome: Result<(), PupError>) {
+        if let Err(error) = &outcome {
+            self.failed(&error.to_string());
+        }
+        self.ends(outcome.is_ok());
+    }
+
+    /// What was begun last is done, or has failed.
+    #[inline]
+    fn ends(&mut self, is_done: bool) {
+        let Doing { backlog_bytes, since_ns, .. } = self.doing;
         if backlog_bytes > 0 {
             self.pe.node.backlog_fell(backlog_bytes);
         }
-        if matches!(outcome, Ok(Ok(()))) {
+        if is_done {
             self.pe.account().processed();
         }
         let node = &self.pe.node;
         self.pe.way.begins(node.account(self.pe.id), || node.now_ns());
-        match outcome {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => self.failed(brief(), &error.to_string()),
-            Err(panic) => self.failed(brief(), &format!("panicked: {}", panic_text(panic.as_ref()))),
-        }
         if !self.share.is_whole() {
-            self.share.worked(before_ns, self.pe.node.now_ns());
+            self.share.worked(since_ns, self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
         }
     }
 
+    /// Ends the run with a sentence about what is being done.
     #[cold]
-    fn failed(&self, brief: Brief, why: &str) {
-        let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..brief });
+    fn failed(&self, why: &str) {
+        let brief = &self.doing.brief;
+        let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..*brief });
         let name = &self.pe.node.program().name;
         self.pe.fail(format!("{what} on {:?} of {name} failed: {why}", self.pe.id));
     }
@@ -438,9 +465,11 @@ fn shelf<'a>(
     id: CollectionId,
 ) -> Option<&'a mut Shelf> {
     if shelves.get(id).is_none() {
-        let chare_type = id.as_singles().or_else(|| pe.collection(id).map(|c| c.chare_type))?;
+        let collection = if id.as_singles().is_none() { Some(pe.collection(id)?) } else { None };
+        let chare_type = id.as_singles().or_else(|| collection.as_ref().map(|c| c.chare_type))?;
         let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
-        let mut shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
+        let store = (known.new_store)(StoreFor { id, collection, pe: pe.id });
+        let mut shelf = Shelf { chare_type, store, early: FxHashMap::default() };
         // What came before the description waits where what comes after it will wait, and before that.
         for envelope in early.remove(&id).unwrap_or_default() {
             match envelope.target {

@@ -6,7 +6,7 @@ use runtime::collection::Placement;
 use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, Payload, Target, Value};
 use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
-use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, Undelivered};
+use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, StoreFor, Undelivered};
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
 use serde::de::DeserializeOwned;
@@ -108,7 +108,7 @@ struct Cell {
     meetings: BTreeMap<u64, u32>,
 }
 
-fn new_store(id: CollectionId) -> Box<dyn Store> {
+fn new_store(StoreFor { id, .. }: StoreFor) -> Box<dyn Store> {
     Box::new(Cells { id, cells: BTreeMap::new() })
 }
 
