@@ -347,7 +347,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
 
 /// A message as payload: moved if it may be, packed if not.
 pub(crate) fn payload<M: Message>(message: M, may_move: bool) -> Payload {
-    if may_move { Payload::Value(Box::new(message)) } else { Payload::Packed(pup::pack(&message)) }
+    if may_move { Payload::Value(Box::new(message)) } else { Payload::packed(pup::pack(&message)) }
 }
 
 /// Number of a chare type in the program, or the end of the run with a sentence that says what to add.

@@ -114,7 +114,7 @@ impl Driver {
     /// Ends the run, in which nothing goes on any more, with the name of a message that is held somewhere.
     fn name_held<T>(&mut self) -> Result<T, RunError> {
         for pe in 0..self.pe_count() {
-            let nothing = Payload::Packed(Packed::default());
+            let nothing = Payload::packed(Packed::default());
             self.pe.send_to(PeId(pe), Target::NameHeld, 0, |_| nothing);
         }
         self.wait_until(|_| None)
@@ -269,7 +269,7 @@ impl Driver {
         for pe in 0..pe_count {
             let arguments = Packed { body: arguments.to_vec().into(), attachments: Vec::new() };
             let target = Target::Measure { kernel, budget_ms };
-            self.pe.send_to(PeId(pe), target, 0, |_| Payload::Packed(arguments));
+            self.pe.send_to(PeId(pe), target, 0, |_| Payload::packed(arguments));
         }
         self.wait_until(|main| {
             let rates: Option<Vec<f64>> =

@@ -3,7 +3,7 @@
 use crate::chare::{Chare, Entry, Index, Message};
 use crate::ctx::{Cx, payload};
 use crate::pup;
-use runtime::envelope::{CollectionId, ElementIndex, Payload, Target};
+use runtime::envelope::{CollectionId, ElementIndex, Payload};
 use runtime::ids::PeId;
 use runtime::pe::Pe;
 use runtime::pe::section::SectionPlan;
@@ -206,12 +206,7 @@ impl<C: Chare> Element<C> {
     where
         C: Entry<M>,
     {
-        let (collection, index, entry) = (self.collection, self.index, C::INDEX);
-        let make = |may_move| payload(message, may_move);
-        match self.home {
-            Some(pe) => cx.pe().send_to(pe, Target::Element { collection, index, entry }, priority, make),
-            None => cx.pe().send_element(collection, index, entry, priority, make),
-        }
+        cx.pe().send_element(self.parts(), C::INDEX, priority, |may_move| payload(message, may_move));
     }
 }
 
@@ -317,8 +312,8 @@ impl<C: Chare> Section<C> {
             // The array is not known here yet: element by element, these wait for it.
             Err(None) => {
                 for &index in self.members.iter() {
-                    let copy = Payload::Packed(packed.clone());
-                    pe.send_element(self.collection, index, C::INDEX, priority, |_| copy);
+                    let copy = Payload::packed(packed.clone());
+                    pe.send_element((self.collection, index, None), C::INDEX, priority, |_| copy);
                 }
             }
         }

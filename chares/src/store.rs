@@ -3,12 +3,14 @@
 use crate::chare::{Chare, EntryTable, Index};
 use crate::ctx::{Ctx, Site};
 use crate::entries::open;
+use runtime::collection::{Collection, Placement};
 use runtime::envelope::{CollectionId, ElementIndex, Packed, Payload};
 use runtime::ids::PeId;
-use runtime::object::{ChareType, PupError, Store, Undelivered};
+use runtime::object::{ChareType, PupError, Store, StoreFor, Undelivered};
 use runtime::pe::Pe;
 use runtime::proto::past::Past;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// What the runtime has to know of chare type `C`.
 pub(crate) fn chare_type<C: Chare>() -> ChareType {
@@ -21,25 +23,52 @@ pub(crate) fn chare_type<C: Chare>() -> ChareType {
     }
 }
 
-pub(crate) fn new_store<C: Chare>(collection: CollectionId) -> Box<dyn Store> {
-    Box::new(TypedStore::<C> {
-        collection,
-        places: FxHashMap::default(),
-        slots: Vec::new(),
-        empty: Vec::new(),
-        made: FxHashMap::default(),
-    })
+pub(crate) fn new_store<C: Chare>(what: StoreFor) -> Box<dyn Store> {
+    Box::new(TypedStore::<C>::new(what))
 }
+
+/// Elements of an array that are inserted one by one, and may be many more than there ever are, are found by their
+/// position only where all together are not more than this.
+const POSITIONS_MAX: u64 = 1 << 16;
 
 struct TypedStore<C> {
     collection: CollectionId,
-    places: FxHashMap<ElementIndex, usize>,
-    /// A slot is empty when its chare was destroyed, until another takes it.
+    places: Places,
+    /// A slot is empty when its chare was not made yet, or destroyed, until another takes it.
     slots: Vec<Option<Slot<C>>>,
     empty: Vec<usize>,
+    count: usize,
     /// Single chares that have been made here, by their creator: what comes for one of them that is not there any
     /// more is dropped.
     made: FxHashMap<PeId, Past>,
+}
+
+/// In which slot an element is.
+enum Places {
+    /// Where its position among those of this PE says.
+    ByPosition(Arc<Collection>, PeId),
+    ByIndex(FxHashMap<ElementIndex, usize>),
+}
+
+impl Places {
+    fn new(StoreFor { collection, pe, .. }: StoreFor) -> Self {
+        let has_positions = |known: &Arc<Collection>| {
+            let is_listed = matches!(known.placement, Placement::Explicit(_));
+            !is_listed && (!known.is_deferred || known.len() <= POSITIONS_MAX)
+        };
+        match collection.filter(has_positions) {
+            Some(known) => Self::ByPosition(known, pe),
+            None => Self::ByIndex(FxHashMap::default()),
+        }
+    }
+
+    #[inline]
+    fn find(&self, index: ElementIndex) -> Option<usize> {
+        match self {
+            Self::ByPosition(known, pe) => usize::try_from(known.position_on(*pe, index)?).ok(),
+            Self::ByIndex(places) => places.get(&index).copied(),
+        }
+    }
 }
 
 struct Slot<C> {
@@ -55,31 +84,28 @@ impl<C: Chare> Store for TypedStore<C> {
         payload: Payload,
         pe: &mut Pe,
     ) -> Result<(), Undelivered> {
-        let Some(&place) = self.places.get(&index) else {
+        let place = self.places.find(index);
+        let Some(slot) = place.and_then(|place| self.slots.get_mut(place)?.as_mut()) else {
             return Err(if self.was_made(index) { Undelivered::Gone } else { Undelivered::Missing(payload) });
         };
-        let Some(slot) = &mut self.slots[place] else { return Err(Undelivered::Gone) };
         slot.run(entry, payload, pe).map_err(Undelivered::Bad)?;
         if slot.site.is_leaving {
-            self.slots[place] = None;
-            self.empty.push(place);
-            self.places.remove(&index);
-            pe.chare_left();
+            self.remove(index, pe);
         }
         Ok(())
     }
 
-    fn deliver_all(&mut self, entry: u16, payload: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
+    fn deliver_all(&mut self, entry: u16, payload: &Arc<Packed>, pe: &mut Pe) -> Result<u64, PupError> {
         let mut count = 0;
         for slot in self.slots.iter_mut().flatten() {
-            slot.run(entry, Payload::Packed(payload.clone()), pe)?;
+            slot.run(entry, Payload::Packed(Arc::clone(payload)), pe)?;
             count += 1;
         }
         Ok(count)
     }
 
     fn insert(&mut self, index: ElementIndex, init: Payload, pe: &mut Pe) -> Result<(), PupError> {
-        if self.places.contains_key(&index) || self.was_made(index) {
+        if self.has(index) || self.was_made(index) {
             let at = &index.0[..C::Index::DIMENSIONS];
             pe.fail(format!("element {at:?} of an array of {} was made twice", <C as EntryTable>::NAME));
             return Ok(());
@@ -97,26 +123,59 @@ impl<C: Chare> Store for TypedStore<C> {
             pe.chare_left();
             return Ok(());
         }
-        let slot = Some(Slot { chare, site });
-        match self.empty.pop() {
-            Some(place) => {
-                self.places.insert(index, place);
-                self.slots[place] = slot;
-            }
-            None => {
-                self.places.insert(index, self.slots.len());
-                self.slots.push(slot);
-            }
-        }
+        self.put(index, Slot { chare, site });
         Ok(())
     }
 
     fn len(&self) -> usize {
-        self.places.len()
+        self.count
     }
 }
 
 impl<C> TypedStore<C> {
+    fn new(what: StoreFor) -> Self {
+        Self {
+            collection: what.id,
+            places: Places::new(what),
+            slots: Vec::new(),
+            empty: Vec::new(),
+            count: 0,
+            made: FxHashMap::default(),
+        }
+    }
+
+    fn has(&self, index: ElementIndex) -> bool {
+        self.places.find(index).is_some_and(|place| self.slots.get(place).is_some_and(Option::is_some))
+    }
+
+    fn put(&mut self, index: ElementIndex, slot: Slot<C>) {
+        let place = match &mut self.places {
+            Places::ByPosition(..) => self.places.find(index).unwrap_or(self.slots.len()),
+            Places::ByIndex(places) => {
+                let place = self.empty.pop().unwrap_or(self.slots.len());
+                places.insert(index, place);
+                place
+            }
+        };
+        if self.slots.len() <= place {
+            self.slots.resize_with(place + 1, || None);
+        }
+        self.slots[place] = Some(slot);
+        self.count += 1;
+    }
+
+    #[cold]
+    fn remove(&mut self, index: ElementIndex, pe: &Pe) {
+        let Some(place) = self.places.find(index) else { return };
+        self.slots[place] = None;
+        if let Places::ByIndex(places) = &mut self.places {
+            places.remove(&index);
+            self.empty.push(place);
+        }
+        self.count -= 1;
+        pe.chare_left();
+    }
+
     /// Whether this is a single chare that has been here.
     fn was_made(&self, index: ElementIndex) -> bool {
         let (creator, serial) = index.as_single();
@@ -143,7 +202,6 @@ mod tests {
     use runtime::object::ProgramTable;
     use runtime::topology::Topology;
     use serde::{Deserialize, Serialize};
-    use std::sync::Arc;
 
     /// Ends itself when it is told to, or at once.
     #[derive(Serialize, Deserialize)]
@@ -181,13 +239,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_single_chares_that_are_gone() {
         let (mut pe, collection) = (pe(), CollectionId::singles(0));
-        let mut store = TypedStore::<Mayfly> {
-            collection,
-            places: FxHashMap::default(),
-            slots: Vec::new(),
-            empty: Vec::new(),
-            made: FxHashMap::default(),
-        };
+        let mut store = TypedStore::<Mayfly>::new(StoreFor { id: collection, collection: None, pe: PeId(0) });
         for n in 0..10_000 {
             let (index, dies_at_once) = (pe.fresh_single(0, PeId(0)), n % 2 == 0);
             let early = store.deliver(index, 0, Payload::Value(Box::new(Die)), &mut pe);

@@ -122,6 +122,7 @@ impl Collection {
 
     /// Row-major position of `index`, if it lies inside the shape.
     #[must_use]
+    #[inline]
     pub fn linear(&self, index: ElementIndex) -> Option<u64> {
         let [i, j, k] = index.0;
         let [rows, columns, layers] = self.shape;
@@ -162,6 +163,36 @@ impl Collection {
         self.linear(index).map(|linear| self.pe_of_linear(linear))
     }
 
+    /// Whether the element is created on that PE; quicker than to ask where it is.
+    #[must_use]
+    #[inline]
+    pub fn is_on(&self, pe: PeId, index: ElementIndex) -> bool {
+        match (&self.placement, self.linear(index)) {
+            (Placement::Bounds(bounds), Some(linear)) => range_of(bounds, pe).contains(&linear),
+            (_, Some(linear)) => self.pe_of_linear(linear) == pe,
+            (_, None) => false,
+        }
+    }
+
+    /// The position of the element among those that are created on `pe`, if it is one of them and the placement says
+    /// that without a search.
+    #[must_use]
+    #[inline]
+    pub fn position_on(&self, pe: PeId, index: ElementIndex) -> Option<u64> {
+        let linear = self.linear(index)?;
+        match &self.placement {
+            Placement::Bounds(bounds) => {
+                let here = range_of(bounds, pe);
+                here.contains(&linear).then(|| linear - here.start)
+            }
+            Placement::Cyclic { pe_count } => {
+                let p = u64::from(*pe_count);
+                (linear % p == u64::from(pe.0)).then_some(linear / p)
+            }
+            Placement::Explicit(_) => None,
+        }
+    }
+
     /// Linear positions of the elements that are created on `pe`, ascending.
     pub fn on_pe(&self, pe: PeId) -> Box<dyn Iterator<Item = u64> + '_> {
         match &self.placement {
@@ -192,6 +223,7 @@ impl Collection {
     }
 }
 
+#[inline]
 fn range_of(bounds: &[u64], pe: PeId) -> Range<u64> {
     bounds[pe.as_usize()]..bounds[pe.as_usize() + 1]
 }
@@ -228,11 +260,15 @@ mod tests {
             for pe in 0..pes {
                 let here: Vec<u64> = c.on_pe(PeId(pe)).collect();
                 prop_assert_eq!(here.len() as u64, c.counts(pes)[pe as usize]);
-                for linear in here {
+                for (position, linear) in (0..).zip(here) {
+                    let found = c.position_on(PeId(pe), c.index_at(linear));
+                    prop_assert_eq!(found, (kind < 2).then_some(position));
+                    prop_assert_eq!(c.position_on(PeId((pe + 1) % pes), c.index_at(linear)), found.filter(|_| pes == 1));
                     seen[usize::try_from(linear).unwrap()] += 1;
                     let index = c.index_at(linear);
                     prop_assert_eq!(c.linear(index), Some(linear));
                     prop_assert_eq!(c.pe_of(index), Some(PeId(pe)));
+                    prop_assert!((0..pes).all(|other| c.is_on(PeId(other), index) == (other == pe)));
                 }
             }
             prop_assert!(seen.iter().all(|&n| n == 1));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// A chare collection (array, group or the single chares of a type) of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -105,7 +106,15 @@ pub enum Payload {
     /// Moved by ownership inside a process.
     Value(Value),
     /// Came from another process, will go there, or is shared by several receivers.
-    Packed(Packed),
+    Packed(Arc<Packed>),
+}
+
+impl Payload {
+    /// Bytes for one receiver.
+    #[must_use]
+    pub fn packed(packed: Packed) -> Self {
+        Self::Packed(Arc::new(packed))
+    }
 }
 
 impl fmt::Debug for Payload {
@@ -193,7 +202,7 @@ pub enum Target {
         /// The collection.
         collection: CollectionId,
         /// The members on this PE.
-        members: Vec<ElementIndex>,
+        members: Box<[ElementIndex]>,
         /// Which entry method.
         entry: u16,
     },
@@ -211,7 +220,7 @@ pub enum Target {
     /// For the driver's waiting place of that number.
     Slot(u64),
     /// Pass the payload on to whoever a callback names.
-    Relay(CallbackTarget),
+    Relay(Box<CallbackTarget>),
     /// Run the application's own kernel for a moment and tell the launcher the rate.
     Measure {
         /// Index of the kernel in the program table.
@@ -226,7 +235,7 @@ pub enum Target {
     Stop,
 }
 
-/// One thing for a PE to do.
+/// One thing for a PE to do. As long as a cache line, because each message moves one from thread to thread.
 #[derive(Debug)]
 pub struct Envelope {
     /// What to do.
@@ -244,5 +253,15 @@ impl Envelope {
     #[must_use]
     pub fn new(target: Target, priority: i32, payload: Payload) -> Self {
         Self { target, priority, payload, backlog_bytes: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_envelope_is_a_cache_line() {
+        assert_eq!((size_of::<Target>(), size_of::<Payload>(), size_of::<Envelope>()), (32, 16, 64));
     }
 }

@@ -1,6 +1,8 @@
 //! What the runtime knows of user types: tables of function pointers, and the elements of a PE behind a trait.
 
+use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementIndex, Packed, Payload, Value};
+use crate::ids::PeId;
 use crate::pe::Pe;
 use std::any::Any;
 use std::fmt;
@@ -41,7 +43,18 @@ pub struct ChareType {
     /// Its reductions; their position is the reducer's number on the wire.
     pub reducers: Vec<Reducer>,
     /// An empty store for elements of this type.
-    pub new_store: fn(CollectionId) -> Box<dyn Store>,
+    pub new_store: fn(StoreFor) -> Box<dyn Store>,
+}
+
+/// Whose elements a store will hold.
+#[derive(Clone, Debug)]
+pub struct StoreFor {
+    /// Their collection.
+    pub id: CollectionId,
+    /// What it looks like; `None` for single chares.
+    pub collection: Option<Arc<Collection>>,
+    /// The PE where they live.
+    pub pe: PeId,
 }
 
 /// Part of an application that measures a PE's speed: one call does a piece of the application's own work
@@ -146,7 +159,7 @@ pub trait Store: Send + Any {
     ///
     /// # Errors
     /// When the payload is not what the entry method takes.
-    fn deliver_all(&mut self, entry: u16, payload: &Packed, pe: &mut Pe) -> Result<u64, PupError>;
+    fn deliver_all(&mut self, entry: u16, payload: &Arc<Packed>, pe: &mut Pe) -> Result<u64, PupError>;
 
     /// Constructs the element at `index`; replaces none, but ends the run if one is there.
     ///

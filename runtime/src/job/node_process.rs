@@ -21,7 +21,8 @@ use tokio::sync::Notify;
 
 /// How often counters go to the launcher.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(100);
-/// How long an idle PE spins where every thread of the run has a core of its own.
+/// How long an idle PE spins, and the network thread after traffic, where every thread of the run has a core of its
+/// own.
 const SPIN: Duration = Duration::from_micros(50);
 /// How long the end waits for the last frames to leave.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -199,8 +200,10 @@ impl Gate {
     fn join(&self, table: &ClusterTable) -> Result<(), String> {
         let topology = table.topology()?;
         let pes = topology.pes(self.me).len();
-        let node = Node::new(self.me, topology, Arc::clone(&self.program), self.settings(pes));
+        let settings = self.settings(pes);
         let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
+        fabric.stay_awake_for(settings.spin);
+        let node = Node::new(self.me, topology, Arc::clone(&self.program), settings);
         let address = |text: &str| text.parse::<SocketAddr>().ok();
         fabric.set_addresses(table.nodes.iter().map(|n| address(&n.address)).collect());
         node.connect(Arc::clone(fabric) as Arc<dyn Fabric>);

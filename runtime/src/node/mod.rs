@@ -420,9 +420,9 @@ impl Node {
         else {
             return;
         };
-        let (pe, target) = (PeId(self.topology.pes(node).start), Target::Relay(callback));
+        let (pe, target) = (PeId(self.topology.pes(node).start), Target::Relay(Box::new(callback)));
         if node == self.id {
-            self.push(pe, Envelope::new(target, 0, Payload::Packed(ready)));
+            self.push(pe, Envelope::new(target, 0, Payload::packed(ready)));
         } else {
             let header = Header::ToPe { pe, priority: 0, target };
             self.send_frame(node, Class::Small, &header, ready);
@@ -444,7 +444,7 @@ impl Node {
     pub fn stop_pes(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
         for inbox in &self.inboxes {
-            inbox.push(Envelope::new(Target::Stop, i32::MIN, Payload::Packed(Packed::default())));
+            inbox.push(Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default())));
         }
     }
 
@@ -480,6 +480,7 @@ impl Node {
         &self.inboxes[rank]
     }
 
+    #[inline]
     pub(crate) fn account(&self, pe: PeId) -> &Account {
         if pe == PeId::DRIVER {
             return &self.driver_account;

@@ -9,6 +9,7 @@ use crate::codec::Header;
 use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::proto::tree::ARITY;
+use std::sync::Arc;
 
 /// Members of a section by the PE where they live, in order.
 pub(crate) type MembersByPe = Vec<(PeId, Vec<ElementIndex>)>;
@@ -26,9 +27,10 @@ impl Node {
         let mut bytes = 0;
         let (here, elsewhere): (MembersByPe, MembersByPe) =
             members.into_iter().partition(|(pe, _)| self.topology.node_of(*pe) == self.id);
+        let shared = Arc::new(payload.clone());
         for (pe, members) in here {
-            let target = Target::Section { collection, members, entry };
-            let envelope = Envelope::new(target, priority, Payload::Packed(payload.clone()));
+            let target = Target::Section { collection, members: members.into(), entry };
+            let envelope = Envelope::new(target, priority, Payload::Packed(Arc::clone(&shared)));
             self.push_arrived(pe, envelope, payload.len_bytes() as u64);
         }
         let node_of = |part: &(PeId, Vec<ElementIndex>)| self.topology.node_of(part.0);

@@ -42,7 +42,7 @@ impl Node {
         self.check(from, class, &header)?;
         match header {
             Header::ToPe { pe, priority, target } => {
-                self.push_arrived(pe, Envelope::new(target, priority, Payload::Packed(payload)), len_bytes);
+                self.push_arrived(pe, Envelope::new(target, priority, Payload::packed(payload)), len_bytes);
             }
             Header::Spread { root, what } => {
                 self.pass_on(root, &what, &payload);
@@ -125,8 +125,9 @@ impl Node {
     }
 
     fn push_to_all(&self, target: &Target, priority: i32, payload: &Packed) {
+        let payload = Arc::new(payload.clone());
         for pe in self.topology.pes(self.id) {
-            let envelope = Envelope::new(target.clone(), priority, Payload::Packed(payload.clone()));
+            let envelope = Envelope::new(target.clone(), priority, Payload::Packed(Arc::clone(&payload)));
             self.push_arrived(PeId(pe), envelope, payload.len_bytes() as u64);
         }
     }

@@ -191,7 +191,7 @@ impl Pe {
         for (parts, packed) in pack_parts(&values, table) {
             let count = if header.ordered { parts.len() as u64 } else { partial.count };
             let header = PartialHeader { count, parts, ..header.clone() };
-            let payload = Payload::Packed(packed);
+            let payload = Payload::packed(packed);
             self.send_to(to, Target::Partial(Box::new(header)), i32::MIN, |_| payload);
         }
     }
@@ -206,7 +206,7 @@ impl Pe {
         };
         let Some(result) = result else { return };
         self.reply(header.callback, |may_move| {
-            if may_move { Payload::Value(result) } else { Payload::Packed((table.pack)(&result)) }
+            if may_move { Payload::Value(result) } else { Payload::packed((table.pack)(&result)) }
         });
     }
 

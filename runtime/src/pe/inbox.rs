@@ -102,7 +102,7 @@ mod tests {
                 let inbox = Arc::clone(&inbox);
                 std::thread::spawn(move || {
                     for n in 0..EACH {
-                        let payload = Payload::Packed(Packed::default());
+                        let payload = Payload::packed(Packed::default());
                         inbox.push(Envelope::new(Target::Slot(p << 32 | n), 0, payload));
                     }
                 })

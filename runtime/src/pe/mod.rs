@@ -4,6 +4,7 @@ pub mod account;
 pub mod combine;
 pub mod inbox;
 pub mod queue;
+mod recent;
 pub mod scheduler;
 pub mod section;
 mod share;
@@ -16,6 +17,7 @@ use crate::node::{Node, class_of};
 use crate::proto::reduction::Reductions;
 use account::{Account, Way};
 use queue::Queue;
+use recent::Recent;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +27,9 @@ pub struct Pe {
     id: PeId,
     node: Arc<Node>,
     queue: Queue,
-    known: FxHashMap<CollectionId, Arc<Collection>>,
+    /// What it sends to itself may be moved and needs no other place.
+    delivers_here: bool,
+    known: Recent<Arc<Collection>>,
     /// Messages to collections whose description has not arrived here; kept in order.
     parked: FxHashMap<CollectionId, Vec<(Target, i32, Payload)>>,
     serial: u32,
@@ -54,9 +58,10 @@ impl Pe {
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
         Self {
             id,
+            delivers_here: id != PeId::DRIVER && !node.settings().always_pup,
             node,
             queue: Queue::default(),
-            known: FxHashMap::default(),
+            known: Recent::default(),
             parked: FxHashMap::default(),
             serial: 0,
             singles: FxHashMap::default(),
@@ -99,7 +104,7 @@ impl Pe {
 
     /// A collection, if its description has arrived at this node.
     pub fn collection(&mut self, id: CollectionId) -> Option<Arc<Collection>> {
-        if let Some(known) = self.known.get(&id) {
+        if let Some(known) = self.known.get(id) {
             return Some(Arc::clone(known));
         }
         let collection = self.node.collection(id)?;
@@ -107,18 +112,31 @@ impl Pe {
         Some(collection)
     }
 
-    /// Sends to the element at `index`. `payload` is called once, with whether the value may be moved.
-    /// An index outside the collection ends the run, named.
+    /// Sends to the element at `index`, which lives on `home`, or where its collection's placement says.
+    /// `payload` is called once, with whether the value may be moved. An index outside the collection ends the run,
+    /// named.
+    #[inline]
     pub fn send_element(
         &mut self,
-        collection: CollectionId,
-        index: ElementIndex,
+        (collection, index, home): (CollectionId, ElementIndex, Option<PeId>),
         entry: u16,
         priority: i32,
         payload: impl FnOnce(bool) -> Payload,
     ) {
+        let is_ordinary = self.delivers_here && priority == 0 && self.parked.is_empty();
+        let is_here = |this: &Self| match home {
+            Some(home) => home == this.id,
+            None => this.known.get(collection).is_some_and(|known| known.is_on(this.id, index)),
+        };
+        if is_ordinary && is_here(self) {
+            self.account().created(1);
+            return self.queue.push_ordinary(collection, index, entry, payload(true));
+        }
         let target = Target::Element { collection, index, entry };
-        self.send_by_place(collection, index, target, priority, payload);
+        match home {
+            Some(pe) => self.send_to(pe, target, priority, payload),
+            None => self.send_by_place(collection, index, target, priority, payload),
+        }
     }
 
     /// Sends a constructor argument for the element at `index` of a deferred collection.
@@ -158,7 +176,7 @@ impl Pe {
     /// Where an element is created: `None` if its collection is not known here yet, `Some(None)` if the
     /// index lies outside.
     fn place_of(&mut self, collection: CollectionId, index: ElementIndex) -> Option<Option<PeId>> {
-        if let Some(known) = self.known.get(&collection) {
+        if let Some(known) = self.known.get(collection) {
             return Some(known.pe_of(index));
         }
         self.collection(collection).map(|c| c.pe_of(index))
@@ -169,7 +187,7 @@ impl Pe {
     }
 
     fn outside(&self, collection: CollectionId, index: ElementIndex) {
-        let Some(known) = self.known.get(&collection) else { return };
+        let Some(known) = self.known.get(collection) else { return };
         let program = self.node.program();
         let name = |index| program.index_name(known.chare_type, index);
         let (at, shape) = (name(index), name(ElementIndex(known.shape)));
@@ -257,7 +275,7 @@ impl Pe {
             && let Payload::Packed(ready) = ready()
         {
             self.account().created(1);
-            self.node.expect_everywhere(id, callback, ready);
+            self.node.expect_everywhere(id, callback, Arc::unwrap_or_clone(ready));
         }
         self.node.set_variable(id, VariableKind::Once, self.id, value, true);
     }
@@ -271,14 +289,11 @@ impl Pe {
         match to {
             CallbackTarget::Ignore => {}
             CallbackTarget::Slot(slot) => self.send_to(PeId::DRIVER, Target::Slot(slot), 0, payload),
-            CallbackTarget::Element { collection, index, entry, home: Some(pe) } => {
-                self.send_to(pe, Target::Element { collection, index, entry }, 0, payload);
-            }
-            CallbackTarget::Element { collection, index, entry, home: None } => {
-                self.send_element(collection, index, entry, 0, payload);
+            CallbackTarget::Element { collection, index, entry, home } => {
+                self.send_element((collection, index, home), entry, 0, payload);
             }
             CallbackTarget::All { collection, entry } => match payload(false) {
-                Payload::Packed(packed) => self.broadcast(collection, entry, 0, packed),
+                Payload::Packed(packed) => self.broadcast(collection, entry, 0, Arc::unwrap_or_clone(packed)),
                 Payload::Value(_) => tracing::error!("a value was moved where it had to be packed"),
             },
         }
@@ -352,7 +367,7 @@ impl Pe {
         };
         let class = class_of(packed.len_bytes());
         let header = Header::ToPe { pe, priority: envelope.priority, target: envelope.target };
-        let bytes = self.node.send_frame(node, class, &header, packed);
+        let bytes = self.node.send_frame(node, class, &header, Arc::unwrap_or_clone(packed));
         self.account().left(bytes);
     }
 }

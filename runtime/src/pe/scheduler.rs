@@ -1,6 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 use super::Pe;
+use super::recent::Recent;
 use super::share::Share;
 use crate::codec::{Control, Refusal};
 use crate::collection::Collection;
@@ -9,12 +10,11 @@ use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::node::Node;
 use crate::node::naming::Brief;
-use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, Undelivered};
+use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor, Undelivered};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -65,10 +65,18 @@ fn pin(core: usize) {
 pub struct Scheduler {
     pe: Pe,
     rank: usize,
-    shelves: FxHashMap<CollectionId, Shelf>,
+    shelves: Recent<Shelf>,
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
     share: Share,
+    doing: Doing,
+}
+
+/// What the PE does now, or did last.
+struct Doing {
+    brief: Brief,
+    backlog_bytes: u64,
+    since_ns: u64,
 }
 
 struct Shelf {
@@ -86,28 +94,58 @@ impl Scheduler {
         let id = PeId(first + u32::try_from(rank).expect("a node has fewer than 2^32 PEs"));
         let pe = Pe::new(id, Arc::clone(node));
         let share = Share::new(node.settings().cpu_share);
-        Self { pe, rank, shelves: FxHashMap::default(), early: FxHashMap::default(), share }
+        let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0, since_ns: 0 };
+        Self { pe, rank, shelves: Recent::default(), early: FxHashMap::default(), share, doing }
     }
 
     /// Runs until the node ends. To be called on the PE's own thread.
     pub fn run(mut self) {
-        let node = Arc::clone(&self.pe.node);
         let mut arrived = VecDeque::new();
+        // Around all messages and not around each: to be ready for a panic takes as long as to deliver a message.
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(&mut arrived))) {
+            self.failed(&format!("panicked: {}", panic_text(panic.as_ref())));
+            self.ends(false);
+        }
+    }
+
+    /// Takes messages until it is told to stop.
+    fn work(&mut self, arrived: &mut VecDeque<Envelope>) {
+        let node = Arc::clone(&self.pe.node);
         loop {
-            if node.inbox(self.rank).take(&mut arrived) {
+            if node.inbox(self.rank).take(arrived) {
                 if arrived.len() > BATCH {
                     self.switch(PeState::Overhead);
                     self.pe.way.is_long();
                 }
                 arrived.drain(..).for_each(|envelope| self.pe.queue.push(envelope));
             }
-            match self.pe.queue.pop() {
-                Some(envelope) => {
-                    if self.process(envelope).is_break() {
-                        return;
-                    }
+            let envelope = match self.pe.queue.pop_ordinary() {
+                // By far the most; taken apart at once, so that it need not be copied.
+                Some(Envelope {
+                    target: Target::Element { collection, index, entry },
+                    payload,
+                    backlog_bytes,
+                    ..
+                }) => {
+                    self.begins(
+                        Brief { collection: Some(collection), index: Some(index), entry },
+                        backlog_bytes,
+                    );
+                    let outcome = self.deliver(collection, index, entry, 0, payload);
+                    self.came_to(outcome);
+                    continue;
                 }
-                None => self.idle(&node),
+                Some(envelope) => envelope,
+                None => match self.pe.queue.pop() {
+                    Some(envelope) => envelope,
+                    None => {
+                        self.idle(&node);
+                        continue;
+                    }
+                },
+            };
+            if self.process(envelope).is_break() {
+                return;
             }
         }
     }
@@ -121,39 +159,59 @@ impl Scheduler {
 
     fn process(&mut self, envelope: Envelope) -> ControlFlow<()> {
         let Envelope { target, priority, payload, backlog_bytes } = envelope;
-        let waiting = self.pe.queue.len() + self.pe.node.inbox(self.rank).len();
-        self.pe.account().queued(waiting, self.pe.node.backlog());
         if matches!(target, Target::Stop) {
             return ControlFlow::Break(());
         }
-        let brief = Brief::of(&target);
+        self.begins(Brief::of(&target), backlog_bytes);
+        let outcome = self.act(target, priority, payload);
+        self.came_to(outcome);
+        ControlFlow::Continue(())
+    }
+
+    /// One thing begins to be done.
+    #[inline]
+    fn begins(&mut self, brief: Brief, backlog_bytes: u64) {
+        let waiting = self.pe.queue.len() + self.pe.node.inbox(self.rank).len();
+        self.pe.account().queued(waiting, self.pe.node.backlog());
         self.pe.running = None;
         // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
-        let before_ns = if self.share.is_whole() { 0 } else { self.pe.node.now_ns() };
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.act(target, priority, payload)));
+        let since_ns = if self.share.is_whole() { 0 } else { self.pe.node.now_ns() };
+        self.doing = Doing { brief, backlog_bytes, since_ns };
+    }
+
+    #[inline]
+    fn came_to(&mut self, outcome: Result<(), PupError>) {
+        if let Err(error) = &outcome {
+            self.failed(&error.to_string());
+        }
+        self.ends(outcome.is_ok());
+    }
+
+    /// What was begun last is done, or has failed.
+    #[inline]
+    fn ends(&mut self, is_done: bool) {
+        let Doing { backlog_bytes, since_ns, .. } = self.doing;
         if backlog_bytes > 0 {
             self.pe.node.backlog_fell(backlog_bytes);
         }
-        let failure = match outcome {
-            Ok(Ok(())) => {
-                self.pe.account().processed();
-                None
-            }
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(panic) => Some(format!("panicked: {}", panic_text(panic.as_ref()))),
-        };
+        if is_done {
+            self.pe.account().processed();
+        }
         let node = &self.pe.node;
         self.pe.way.begins(node.account(self.pe.id), || node.now_ns());
-        if let Some(failure) = failure {
-            let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..brief });
-            let name = &self.pe.node.program().name;
-            self.pe.fail(format!("{what} on {:?} of {name} failed: {failure}", self.pe.id));
-        }
         if !self.share.is_whole() {
-            self.share.worked(before_ns, self.pe.node.now_ns());
+            self.share.worked(since_ns, self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
         }
-        ControlFlow::Continue(())
+    }
+
+    /// Ends the run with a sentence about what is being done.
+    #[cold]
+    fn failed(&self, why: &str) {
+        let brief = &self.doing.brief;
+        let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..*brief });
+        let name = &self.pe.node.program().name;
+        self.pe.fail(format!("{what} on {:?} of {name} failed: {why}", self.pe.id));
     }
 
     /// Does what an envelope asks, or keeps it until what it needs is there.
@@ -166,7 +224,8 @@ impl Scheduler {
             Target::Section { collection, members, entry } => {
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 for index in members {
-                    self.deliver(collection, index, entry, priority, Payload::Packed(packed.clone()))?;
+                    let payload = Payload::Packed(Arc::clone(&packed));
+                    self.deliver(collection, index, entry, priority, payload)?;
                 }
             }
             Target::Create(collection) => self.create(collection, payload)?,
@@ -180,7 +239,7 @@ impl Scheduler {
                 self.enter(known.chare_type, REDUCTION);
                 self.pe.take_partial(*header, payload)?;
             }
-            Target::Relay(callback) => self.pe.reply(callback, |_| payload),
+            Target::Relay(callback) => self.pe.reply(*callback, |_| payload),
             Target::Measure { kernel, budget_ms } => self.measure(kernel, budget_ms, &payload)?,
             Target::NameHeld => self.name_held(),
             Target::Slot(_) | Target::Stop => {}
@@ -228,7 +287,7 @@ impl Scheduler {
             let target = Target::All { collection, entry };
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         }
-        let Some(shelf) = self.shelves.get_mut(&collection) else { return Ok(()) };
+        let Some(shelf) = self.shelves.get_mut(collection) else { return Ok(()) };
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         if !shelf.store.is_empty() {
             begin(&mut self.pe, shelf.chare_type, entry);
@@ -253,11 +312,11 @@ impl Scheduler {
         Ok(())
     }
 
-    fn construct_all(&mut self, collection: &Collection, packed: &Packed) -> Result<(), PupError> {
-        let Some(shelf) = self.shelves.get_mut(&collection.id) else { return Ok(()) };
+    fn construct_all(&mut self, collection: &Collection, packed: &Arc<Packed>) -> Result<(), PupError> {
+        let Some(shelf) = self.shelves.get_mut(collection.id) else { return Ok(()) };
         let mut count = 0;
         for linear in collection.on_pe(self.pe.id) {
-            let init = Payload::Packed(packed.clone());
+            let init = Payload::Packed(Arc::clone(packed));
             shelf.store.insert(collection.index_at(linear), init, &mut self.pe)?;
             count += 1;
         }
@@ -297,7 +356,7 @@ impl Scheduler {
             return false;
         }
         let Some(collection) = self.pe.collection(id) else { return true };
-        let Some(shelf) = self.shelves.get(&id) else { return true };
+        let Some(shelf) = self.shelves.get(id) else { return true };
         let pe_count = self.pe.node.topology().pe_count();
         (shelf.store.len() as u64) < collection.counts(pe_count)[self.pe.id.as_usize()]
     }
@@ -398,30 +457,32 @@ impl Scheduler {
 }
 
 /// The shelf of a collection, put up if it is not there; `None` if the collection is not known here.
+#[inline]
 fn shelf<'a>(
-    shelves: &'a mut FxHashMap<CollectionId, Shelf>,
+    shelves: &'a mut Recent<Shelf>,
     early: &mut FxHashMap<CollectionId, Vec<Envelope>>,
     pe: &mut Pe,
     id: CollectionId,
 ) -> Option<&'a mut Shelf> {
-    match shelves.entry(id) {
-        Entry::Occupied(shelf) => Some(shelf.into_mut()),
-        Entry::Vacant(place) => {
-            let chare_type = id.as_singles().or_else(|| pe.collection(id).map(|c| c.chare_type))?;
-            let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
-            let mut shelf = Shelf { chare_type, store: (known.new_store)(id), early: FxHashMap::default() };
-            // What came before the description waits where what comes after it will wait, and before that.
-            for envelope in early.remove(&id).unwrap_or_default() {
-                match envelope.target {
-                    Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
-                    _ => early.entry(id).or_default().push(envelope),
-                }
+    if shelves.get(id).is_none() {
+        let collection = if id.as_singles().is_none() { Some(pe.collection(id)?) } else { None };
+        let chare_type = id.as_singles().or_else(|| collection.as_ref().map(|c| c.chare_type))?;
+        let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
+        let store = (known.new_store)(StoreFor { id, collection, pe: pe.id });
+        let mut shelf = Shelf { chare_type, store, early: FxHashMap::default() };
+        // What came before the description waits where what comes after it will wait, and before that.
+        for envelope in early.remove(&id).unwrap_or_default() {
+            match envelope.target {
+                Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
+                _ => early.entry(id).or_default().push(envelope),
             }
-            Some(place.insert(shelf))
         }
+        shelves.insert(id, shelf);
     }
+    shelves.get_mut(id)
 }
 
+#[inline]
 fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
     let account = pe.node.account(pe.id);

@@ -76,7 +76,7 @@ fn sound_frames() -> Vec<Sent> {
         (Class::Control, Header::Control(Control::LinkLost(NodeId(2), "why".into()))),
         (Class::Control, Header::Control(Control::Speed(PeId(1), 2.5))),
         (Class::Control, Header::Control(Control::End)),
-        (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Relay(element) }),
+        (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Relay(Box::new(element)) }),
         (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Stop }),
         (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Create(made.cells) }),
         (Class::Control, Header::Spread { root: NodeId(1), what: Spread::InitOver(false) }),

@@ -6,12 +6,13 @@ use runtime::collection::Placement;
 use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, Payload, Target, Value};
 use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
-use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, Undelivered};
+use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, StoreFor, Undelivered};
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Entry methods of a cell, in their order.
 pub(crate) const ADD: u16 = 0;
@@ -107,7 +108,7 @@ struct Cell {
     meetings: BTreeMap<u64, u32>,
 }
 
-fn new_store(id: CollectionId) -> Box<dyn Store> {
+fn new_store(StoreFor { id, .. }: StoreFor) -> Box<dyn Store> {
     Box::new(Cells { id, cells: BTreeMap::new() })
 }
 
@@ -124,9 +125,9 @@ impl Store for Cells {
         cell.run(id, index, entry, &payload, pe).map_err(Undelivered::Bad)
     }
 
-    fn deliver_all(&mut self, entry: u16, packed: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
+    fn deliver_all(&mut self, entry: u16, packed: &Arc<Packed>, pe: &mut Pe) -> Result<u64, PupError> {
         for (&index, cell) in &mut self.cells {
-            cell.run(self.id, index, entry, &Payload::Packed(packed.clone()), pe)?;
+            cell.run(self.id, index, entry, &Payload::Packed(Arc::clone(packed)), pe)?;
         }
         Ok(self.cells.len() as u64)
     }
@@ -199,16 +200,16 @@ impl Cell {
 
 fn pass(id: CollectionId, index: ElementIndex, message: Pass, pe: &mut Pe) {
     if message.hops == 0 {
-        return pe.reply(message.done, |_| Payload::Packed(pack(&u64::from(index.0[0]))));
+        return pe.reply(message.done, |_| Payload::packed(pack(&u64::from(index.0[0]))));
     }
     let Some(known) = pe.collection(id) else { return };
     let next = known.index_at((known.linear(index).unwrap_or_default() + 1) % known.len());
     let message = Pass { hops: message.hops - 1, ..message };
-    pe.send_element(id, next, PASS, 0, |_| Payload::Packed(pack(&message)));
+    pe.send_element((id, next, None), PASS, 0, |_| Payload::packed(pack(&message)));
 }
 
 fn share(message: &Share, pe: &mut Pe) -> Result<(), PupError> {
-    let node = std::sync::Arc::clone(pe.node());
+    let node = Arc::clone(pe.node());
     let less = |a: &u64, b: &u64| a < b;
     let read = node.variables().read(message.readonly, unpack::<u64>, |_, _| false)?;
     if node.variables().improve(message.monotonic, u64::from(100 - pe.id().0 % 100), unpack, less)? {
@@ -218,7 +219,7 @@ fn share(message: &Share, pe: &mut Pe) -> Result<(), PupError> {
     node.variables().add(message.sum, Box::new(1u64), add, pack_sum);
     node.phase(Phase { name: "sharing".into(), done: 1, total: 2 });
     let once = pe.fresh_id().0;
-    pe.set_write_once(once, pack(&7u64), message.done, || Payload::Packed(pack(&read.map_or(0, |v| *v))));
+    pe.set_write_once(once, pack(&7u64), message.done, || Payload::packed(pack(&read.map_or(0, |v| *v))));
     Ok(())
 }
 
@@ -230,7 +231,7 @@ pub(crate) struct Made {
 
 /// Sets everything going: after it has calmed down, `slots` results have come, one for each slot from 1.
 pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
-    let node = std::sync::Arc::clone(main.node());
+    let node = Arc::clone(main.node());
     let pes = node.topology().pe_count();
     let cyclic = Placement::Cyclic { pe_count: pes };
     let bounds: Vec<u64> = (0..=u64::from(pes)).collect();
@@ -246,16 +247,16 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
     }
     main.broadcast(late, ASK, 0, pack(&Ask { is_ordered: true, done: done() }));
     for i in 0..6 {
-        main.insert(late, ElementIndex([i, 0, 0]), |_| Payload::Packed(pack(&u64::from(i))));
+        main.insert(late, ElementIndex([i, 0, 0]), |_| Payload::packed(pack(&u64::from(i))));
     }
     for i in 0..4 {
         let index = ElementIndex([i, i, 0]);
         let callback = CallbackTarget::Element { collection: cells, index, entry: ADD, home: None };
-        let pass = |hops, done| Payload::Packed(pack(&Pass { hops, done }));
-        main.send_element(cells, index, PASS, 0, |_| pass(hops, callback));
+        let pass = |hops, done| Payload::packed(pack(&Pass { hops, done }));
+        main.send_element((cells, index, None), PASS, 0, |_| pass(hops, callback));
         let place = CallbackTarget::All { collection: late, entry: ADD };
-        main.send_element(cells, index, PASS, 1, |_| pass(3, place));
-        main.send_element(cells, index, ADD, 7, |_| Payload::Packed(pack(&9u64)));
+        main.send_element((cells, index, None), PASS, 1, |_| pass(3, place));
+        main.send_element((cells, index, None), ADD, 7, |_| Payload::packed(pack(&9u64)));
     }
     let members: Vec<ElementIndex> = [[0, 1, 0], [1, 4, 0], [3, 2, 0], [3, 3, 0]].map(ElementIndex).to_vec();
     let meet = Meet { section: main.fresh_id().0, members: members.clone(), done: done() };
@@ -263,13 +264,13 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
     let single = main.fresh_single(1, PeId(pes - 1));
     let singles = CollectionId::singles(1);
     let insert = Target::Insert { collection: singles, index: single };
-    main.send_to(PeId(pes - 1), insert, 0, |_| Payload::Packed(pack(&5u64)));
+    main.send_to(PeId(pes - 1), insert, 0, |_| Payload::packed(pack(&5u64)));
     let [readonly, monotonic, sum] = [main.fresh_id().0, main.fresh_id().0, main.fresh_id().0];
     node.set_variable(readonly, VariableKind::Once, PeId::DRIVER, pack(&11u64), true);
     main.broadcast(office, SHARE, 0, pack(&Share { readonly, monotonic, sum, done: CallbackTarget::Ignore }));
     let share = Share { readonly, monotonic, sum, done: done() };
     let target = Target::Element { collection: singles, index: single, entry: SHARE };
-    main.send_to(PeId(pes - 1), target, 0, |_| Payload::Packed(pack(&share)));
+    main.send_to(PeId(pes - 1), target, 0, |_| Payload::packed(pack(&share)));
     node.ask_all(1);
     node.collect_all(sum);
     node.set_speeds((1..=pes).map(|pe| 1.0 / f64::from(pe)).collect());

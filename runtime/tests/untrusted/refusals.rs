@@ -92,7 +92,7 @@ fn messages_for_what_is_not_there_are_refused() {
     let members = [1, 2].map(|i| ElementIndex([i, 0, 0])).to_vec();
     refused(
         2,
-        &at(1, Target::Section { collection: CELLS, members, entry: ADD }),
+        &at(1, Target::Section { collection: CELLS, members: members.into(), entry: ADD }),
         "element [2] of Cell on PE 1",
     );
     let index = ElementIndex([1, 0, 0]);
@@ -118,7 +118,7 @@ fn orders_of_a_node_to_its_own_pes_are_refused_from_outside() {
 
 #[test]
 fn callbacks_to_nobody_are_refused() {
-    let relay = |callback| at(0, Target::Relay(callback));
+    let relay = |callback| at(0, Target::Relay(Box::new(callback)));
     let to = |collection, index, entry, home| {
         let index = ElementIndex([index, 0, 0]);
         relay(CallbackTarget::Element { collection, index, entry, home })
@@ -353,7 +353,7 @@ fn a_part_of_a_reduction_waits_for_its_collection() {
         run.nodes[1].receive(NodeId(from), Class::Small, frame);
     }
     // When this has been answered, both parts have been looked at.
-    let frame = encode(&at(combiner.0, Target::Relay(CallbackTarget::Slot(7))), pack(&0u64));
+    let frame = encode(&at(combiner.0, Target::Relay(Box::new(CallbackTarget::Slot(7)))), pack(&0u64));
     run.nodes[1].receive(NodeId(2), Class::Small, frame);
     assert_eq!(run.next_result(), Ok(7));
     let known = Header::Spread { root: NodeId(2), what: Spread::Collection(cells(id)) };

@@ -3,6 +3,7 @@
 //!
 //! Only a full batch waits for the next one, and for no longer than the tasks that are ready now need to produce it.
 
+use super::awake::Awake;
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -24,6 +25,7 @@ pub(super) struct Gather {
     /// At most one for each destination; empty ones keep their memory until nothing waits.
     kept: Mutex<Vec<Kept>>,
     filled: Arc<Notify>,
+    awake: Arc<Awake>,
 }
 
 /// Datagrams that wait to be sent together.
@@ -113,9 +115,9 @@ fn is_full(transmit: &Transmit<'_>) -> bool {
 
 impl Gather {
     /// In front of `inner`. Must be called inside the runtime that will use it.
-    pub(super) fn before(inner: Arc<dyn AsyncUdpSocket>) -> Arc<Self> {
+    pub(super) fn before(inner: Arc<dyn AsyncUdpSocket>, awake: Arc<Awake>) -> Arc<Self> {
         let filled = Arc::new(Notify::new());
-        let this = Arc::new(Self { inner, kept: Mutex::default(), filled: Arc::clone(&filled) });
+        let this = Arc::new(Self { inner, kept: Mutex::default(), filled: Arc::clone(&filled), awake });
         tokio::spawn(send_what_stays(Arc::downgrade(&this), filled));
         this
     }
@@ -144,6 +146,7 @@ impl AsyncUdpSocket for Gather {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.awake.traffic();
         let segments_max = self.inner.max_transmit_segments();
         let may_have_more = is_full(transmit) && 2 * FULL_BATCH <= segments_max;
         let has_room = |len_bytes: usize| len_bytes + transmit.contents.len() <= CALL_MAX_BYTES;
@@ -175,7 +178,11 @@ impl AsyncUdpSocket for Gather {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        self.inner.poll_recv(cx, bufs, meta)
+        let polled = self.inner.poll_recv(cx, bufs, meta);
+        if polled.is_ready() {
+            self.awake.traffic();
+        }
+        polled
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -324,7 +331,7 @@ mod tests {
     fn full_batches_go_together_and_the_rest_without_delay() {
         inside(async {
             let wire = Wire::new();
-            let socket = Gather::before(Arc::clone(&wire) as _);
+            let socket = Gather::before(Arc::clone(&wire) as _, Awake::start());
             let batch = vec![1; 14_520];
             for _ in 0..5 {
                 hand_over(&socket, peer(1), &batch, 1452);
@@ -344,7 +351,7 @@ mod tests {
     fn what_was_gathered_for_a_card_that_turns_out_unable_goes_one_by_one() {
         inside(async {
             let wire = Wire::new();
-            let socket = Gather::before(Arc::clone(&wire) as _);
+            let socket = Gather::before(Arc::clone(&wire) as _, Awake::start());
             hand_over(&socket, peer(1), &vec![1; 14_520], 1452);
             wire.segments_max.store(1, Ordering::Relaxed);
             turns().await;
@@ -356,7 +363,7 @@ mod tests {
     fn the_task_ends_with_the_socket() {
         inside(async {
             let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-            let socket = Gather::before(Wire::new());
+            let socket = Gather::before(Wire::new(), Awake::start());
             turns().await;
             assert_eq!(alive(), 1);
             drop(socket);
@@ -373,7 +380,7 @@ mod tests {
         ) {
             let (expected, wire) = inside(async {
                 let wire = Wire::new();
-                let socket = Gather::before(Arc::clone(&wire) as _);
+                let socket = Gather::before(Arc::clone(&wire) as _, Awake::start());
                 let mut expected = BTreeMap::<_, Vec<_>>::new();
                 for (at, (to, count, last, segment, is_busy, has_pause)) in (0u8..).zip(batches) {
                     let segment = [100, 1452, 5400][segment];

@@ -13,6 +13,12 @@ use tokio::sync::Notify;
 /// Attachments up to this size are copied behind their body; larger ones are sent from where they are.
 const COPY_MAX_BYTES: usize = 4096;
 
+/// A batch that is longer has several messages: more are on their way, and go better together.
+const ALONE_MAX_BYTES: usize = 256;
+/// Turns of the network thread for which a stream of messages then gathers. A thread that does not sleep would send each
+/// few of them by themselves, at half the rate.
+const TURNS: usize = 8;
+
 /// The queue of one class. Under load frames coalesce by themselves: whatever gathered while the last
 /// write was under way goes out with the next.
 #[derive(Default)]
@@ -147,10 +153,14 @@ async fn send_all(
     let _ = stream.set_priority(priority(class));
     batch.begin_with(class as u8);
     loop {
+        let is_stream = class == Class::Small && batch.len_bytes() > ALONE_MAX_BYTES;
         match batch.write(&mut stream).await {
             Ok(()) => {}
             Err(WriteError::ConnectionLost(_)) => return Ok(()),
             Err(error) => return Err(error.to_string()),
+        }
+        for _ in 0..if is_stream { TURNS } else { 0 } {
+            tokio::task::yield_now().await;
         }
         let Some(more) = lane.next(&peer.queued_bytes).await else { break };
         batch = more;
@@ -171,6 +181,10 @@ impl Batch<'_> {
     fn begin_with(&mut self, byte: u8) {
         self.queued.fetch_add(1, Ordering::Relaxed);
         self.chunks.insert(0, Bytes::copy_from_slice(&[byte]));
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.chunks.iter().map(Bytes::len).sum()
     }
 
     /// Hands the chunks to QUIC as fast as its windows permit.

@@ -10,6 +10,7 @@
 //! [`QuicFabric::bind`]. How its thread waits for packets, asleep or spinning, is for its owner to decide.
 
 mod accept;
+mod awake;
 mod gather;
 mod lane;
 mod peer;
@@ -18,6 +19,7 @@ mod settings;
 use super::tls::{NodeIdentity, TlsError};
 use crate::frame::{Class, Fabric, Frame, Receiver, SendError, Size};
 use crate::ids::NodeId;
+use awake::Awake;
 use dashmap::DashMap;
 use gather::Gather;
 use peer::Peer;
@@ -74,6 +76,7 @@ pub struct QuicFabric {
     runtime: Handle,
     is_closing: AtomicBool,
     strangers: AtomicU64,
+    awake: Arc<Awake>,
 }
 
 impl fmt::Debug for QuicFabric {
@@ -120,7 +123,8 @@ impl QuicFabric {
         let socket = settings.socket(address)?;
         let server = settings.is_dialled.then(|| settings.server(server));
         let runtime = Arc::new(TokioRuntime);
-        let socket = Gather::before(runtime.wrap_udp_socket(socket)?);
+        let awake = Awake::start();
+        let socket = Gather::before(runtime.wrap_udp_socket(socket)?, Arc::clone(&awake));
         let endpoint = Endpoint::new_with_abstract_socket(settings.endpoint(), server, socket, runtime)?;
         let mut client = ClientConfig::new(Arc::new(client));
         client.transport_config(settings.transport());
@@ -137,6 +141,7 @@ impl QuicFabric {
             runtime: Handle::current(),
             is_closing: AtomicBool::new(false),
             strangers: AtomicU64::new(0),
+            awake,
         });
         tokio::spawn(accept::accept_all(Arc::clone(&fabric)));
         Ok(fabric)
@@ -146,6 +151,12 @@ impl QuicFabric {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.endpoint.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// The network thread stays awake for so long after the last traffic, where it has a core to itself. Before this
+    /// is called it sleeps as soon as it can.
+    pub fn stay_awake_for(&self, spin: Duration) {
+        self.awake.stay_for(spin);
     }
 
     /// Tells where the nodes are, by id; a node without an address is never dialled, it dials us.

@@ -1,0 +1,101 @@
+//! Keeps the network thread awake for a moment after traffic, where it has a core to itself.
+//!
+//! To wake a sleeping thread takes longer than all else that happens to a short message on its way; an answer mostly
+//! comes soon after its question.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Told of traffic by the socket.
+#[derive(Debug, Default)]
+pub(super) struct Awake {
+    spin_ns: AtomicU64,
+    has_traffic: AtomicBool,
+    is_asleep: AtomicBool,
+    began: Arc<Notify>,
+}
+
+impl Awake {
+    /// Begins to look after the network thread, in whose runtime this must be called; until it is told for how long,
+    /// the thread sleeps as soon as it can.
+    pub(super) fn start() -> Arc<Self> {
+        let this = Arc::new(Self::default());
+        tokio::spawn(keep(Arc::downgrade(&this), Arc::clone(&this.began)));
+        this
+    }
+
+    /// From now on the thread stays awake for so long after the last traffic.
+    pub(super) fn stay_for(&self, spin: Duration) {
+        self.spin_ns.store(u64::try_from(spin.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Something arrived or left.
+    pub(super) fn traffic(&self) {
+        if self.spin_ns.load(Ordering::Relaxed) > 0 {
+            self.has_traffic.store(true, Ordering::Relaxed);
+            if self.is_asleep.load(Ordering::Relaxed) {
+                self.began.notify_one();
+            }
+        }
+    }
+
+    /// Whether the thread is to stay awake, as the last traffic was at `last`.
+    fn stays(&self, last: &mut Instant) -> bool {
+        if self.has_traffic.swap(false, Ordering::Relaxed) {
+            *last = Instant::now();
+        }
+        last.elapsed().as_nanos() < self.spin_ns.load(Ordering::Relaxed).into()
+    }
+
+    fn sleeps(&self, is_asleep: bool) {
+        self.is_asleep.store(is_asleep, Ordering::Relaxed);
+    }
+}
+
+/// Until nobody tells of traffic any more.
+async fn keep(awake: Weak<Awake>, began: Arc<Notify>) {
+    let set_asleep = |is_asleep| awake.upgrade().map(|awake| awake.sleeps(is_asleep));
+    while set_asleep(true).is_some() {
+        began.notified().await;
+        set_asleep(false);
+        let mut last = Instant::now();
+        while awake.upgrade().is_some_and(|awake| awake.stays(&mut last)) {
+            // Whatever is ready runs, and the system is asked for packets without waiting for any.
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        self.began.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_sleeps_unless_it_was_told_and_there_is_traffic() {
+        let awake = Awake::start();
+        tokio::task::yield_now().await;
+        let is_asleep = || awake.is_asleep.load(Ordering::Relaxed);
+        awake.traffic();
+        tokio::task::yield_now().await;
+        assert!(is_asleep(), "it was not told for how long");
+        awake.stay_for(Duration::from_secs(3600));
+        tokio::task::yield_now().await;
+        assert!(is_asleep(), "there was no traffic");
+        awake.traffic();
+        while is_asleep() {
+            tokio::task::yield_now().await;
+        }
+        awake.stay_for(Duration::ZERO);
+        while !is_asleep() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
