@@ -360,12 +360,12 @@ mod tests {
     }
 
     #[test]
-    fn the_task_ends_with_the_socket() {
+    fn the_tasks_end_with_the_socket() {
         inside(async {
             let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
             let socket = Gather::before(Wire::new(), Awake::start());
             turns().await;
-            assert_eq!(alive(), 1);
+            assert_eq!(alive(), 2, "one sends, one keeps the thread awake");
             drop(socket);
             turns().await;
             assert_eq!(alive(), 0);
