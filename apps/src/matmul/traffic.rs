@@ -185,7 +185,7 @@ mod tests {
                 (share_of_slowest(algorithm, "4000", &apart), share_of_slowest(algorithm, "30000", &apart));
             assert!(small < big && big < by_speed, "{algorithm}: {small} {big} {by_speed}");
             let inside = share_of_slowest(algorithm, "4000", &wire(["a"; 3]));
-            assert!(small < inside && inside < by_speed, "{algorithm}: {small} {inside} {by_speed}");
+            assert!(inside < by_speed, "{algorithm}: {inside} {by_speed}");
         }
     }
 
