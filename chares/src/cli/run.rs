@@ -198,6 +198,9 @@ fn drive(
     main.timeline.start = start;
     main.timeline.driven = Some(Instant::now());
     let result = (started.drive)(main);
+    if result.is_ok() && source == SpeedSource::Measured {
+        speeds::confirm(main, &subject)?;
+    }
     main.timeline.finished = Some(Instant::now());
     // A run that has failed has no last counters; why it failed is in the result, or its job knows.
     main.timeline.end = main.snapshots().unwrap_or_default();

@@ -4,6 +4,7 @@
 //! because any of these changes what a PE reaches.
 
 use super::options::SpeedSource;
+use crate::ctx::Cx;
 use crate::driver::Driver;
 use crate::program::RunError;
 use runtime::config::ClusterConfig;
@@ -94,6 +95,23 @@ pub(crate) fn find(main: &mut Driver, source: SpeedSource, subject: &Subject<'_>
     }
     store(subject, &rates);
     Ok(Found { source: SpeedSource::Measured, relative: relative(&rates), rates })
+}
+
+/// Measures a long run's nodes once more when its work is done, for the report: what a node reached alone before the
+/// run and after it, on the average, is what the run is compared with. Not where memory is limited, as the work's is
+/// still taken.
+pub(crate) fn confirm(main: &mut Driver, subject: &Subject<'_>) -> Result<(), RunError> {
+    let total: f64 = main.timeline.rates.iter().sum();
+    let is_limited = subject.config.nodes.iter().any(|node| node.memory_bytes.is_some());
+    let (Some(kernel), Some(budget), false) =
+        (subject.kernel, longer_budget(subject.work / total), is_limited)
+    else {
+        return Ok(());
+    };
+    main.phase("measuring speeds again", 0, 0);
+    let after = main.measure(kernel, subject.arguments, budget)?;
+    main.timeline.rates.iter_mut().zip(after).for_each(|(rate, after)| *rate = (*rate + after) / 2.0);
+    Ok(())
 }
 
 /// How long a run of that many seconds is measured once more, if it is worth it.
