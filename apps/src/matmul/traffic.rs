@@ -83,7 +83,6 @@ impl Wire {
 
 /// How long each PE will take if the work is divided by these weights.
 fn seconds(matmul: &Matmul, wire: &Wire, rates: &[f64], weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
-    let (m, k, n) = matmul.sides();
     let (shares, bytes) = match matmul.algorithm {
         Algorithm::Cannon | Algorithm::FoxHeyOtto => tiles(matmul, wire, weights)?,
         Algorithm::Fox => panels(matmul, wire, weights)?,
@@ -91,7 +90,7 @@ fn seconds(matmul: &Matmul, wire: &Wire, rates: &[f64], weights: &[f64]) -> Resu
             (strips(matmul.sides().0, weights)?, vec![Bytes::default(); wire.nodes.len()])
         }
     };
-    let work = 2.0 * m as f64 * k as f64 * n as f64;
+    let work = matmul.work();
     // A byte takes a slow processor as much longer as a product does.
     let fastest = rates.iter().copied().fold(0.0, f64::max);
     let mut seconds = Vec::with_capacity(rates.len());
