@@ -285,7 +285,7 @@ fn problem_of<T: Real>(matmul: &Matmul, given: Option<&(Matrix<T>, Matrix<T>)>) 
 /// States the product in the report.
 fn state(main: &mut Driver, matmul: &Matmul, problem: &Problem) {
     let outcome = main.outcome();
-    outcome.work(problem.work());
+    outcome.work(matmul.work());
     outcome.fact("m", problem.m);
     outcome.fact("k", problem.k);
     outcome.fact("n", problem.n);

@@ -27,12 +27,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Floating-point operations of the product.
-    #[must_use]
-    pub fn work(&self) -> f64 {
-        2.0 * self.m as f64 * self.k as f64 * self.n as f64
-    }
-
     /// A block of A, if A is generated.
     #[must_use]
     pub fn block_a<T: Real>(&self, rows: Range<usize>, cols: Range<usize>) -> Bulk<T> {
