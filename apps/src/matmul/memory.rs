@@ -17,8 +17,9 @@ use std::ops::Range;
 
 /// Groups of rows of Fox's algorithm that a node holds besides its own.
 const TRAVELLING_GROUPS: usize = 2 * panel::AHEAD;
-/// What a process takes besides its blocks: buffers of the network, stacks, workspace of the kernels.
-const NODE_RESERVE_BYTES: u64 = 8 << 20;
+/// What a process takes besides its blocks: stacks, workspace of the kernels, and as much as one connection may have
+/// under way, 12 MiB, which arrives in pieces of the allocator's memory and stays with it.
+const NODE_RESERVE_BYTES: u64 = 20 << 20;
 const PE_RESERVE_BYTES: u64 = 4 << 20;
 /// How often shares are shifted before a product counts as too big.
 const ATTEMPTS: usize = 100;

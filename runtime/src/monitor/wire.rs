@@ -122,7 +122,7 @@ pub struct NodeSnapshot {
     pub sequence: u64,
     /// Age of the node process when this was taken.
     pub uptime_ns: u64,
-    /// Resident memory of the process.
+    /// Memory that the process has taken, without pages of files.
     pub memory_bytes: u64,
     /// Memory that the node's host could still give to processes; 0 where the system does not tell.
     pub host_memory_bytes: u64,

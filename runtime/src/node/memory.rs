@@ -10,14 +10,20 @@ const GROUPS: &str = "/sys/fs/cgroup";
 /// How long an answer about the host is believed.
 const FRESH_NS: u64 = 5_000_000_000;
 
-/// Resident memory of this process; 0 where the system does not tell.
-pub(super) fn resident_bytes() -> u64 {
-    let pages = fs::read_to_string("/proc/self/statm")
-        .ok()
-        .and_then(|text| text.split_whitespace().nth(1)?.parse().ok());
+/// Memory that this process has taken for itself; 0 where the system does not tell. Pages of files, its own code
+/// among them, do not count: the system takes them back when others need room.
+pub(super) fn taken_bytes() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").ok().and_then(|text| own_pages(&text));
     let page_bytes =
         sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| u64::try_from(bytes).ok());
-    pages.unwrap_or(0_u64).saturating_mul(page_bytes.unwrap_or(0))
+    pages.unwrap_or(0).saturating_mul(page_bytes.unwrap_or(0))
+}
+
+/// Resident pages less those of files, by `statm`'s columns: size, resident, of files, ...
+fn own_pages(statm: &str) -> Option<u64> {
+    let mut columns = statm.split_whitespace().skip(1).map(|column| column.parse::<u64>().ok());
+    let (resident, of_files) = (columns.next()??, columns.next()??);
+    Some(resident.saturating_sub(of_files))
 }
 
 /// What the host would still give, read seldom: snapshots are many, and the answer is in half a dozen files.
@@ -74,8 +80,15 @@ mod tests {
     fn a_process_has_taken_less_than_its_host_has() {
         let whole = fs::read_to_string("/proc/meminfo").ok().and_then(|text| figure(&text, "MemTotal:"));
         let whole = whole.unwrap() << 10;
-        assert!((1..whole).contains(&resident_bytes()), "{} of {whole}", resident_bytes());
+        assert!((1..whole).contains(&taken_bytes()), "{} of {whole}", taken_bytes());
         assert!((1..=whole).contains(&available_bytes()), "{} of {whole}", available_bytes());
+    }
+
+    #[test]
+    fn pages_of_files_are_not_taken() {
+        assert_eq!(own_pages("9000 700 300 12 0 400 0\n"), Some(400));
+        assert_eq!(own_pages("9000 700\n"), None);
+        assert_eq!(own_pages(""), None);
     }
 
     #[test]

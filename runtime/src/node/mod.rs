@@ -317,7 +317,7 @@ impl Node {
             node: self.id.0,
             sequence: self.traffic.snapshots.fetch_add(1, Ordering::Relaxed),
             uptime_ns: now_ns,
-            memory_bytes: memory::resident_bytes(),
+            memory_bytes: memory::taken_bytes(),
             host_memory_bytes: self.host_memory.available_bytes(now_ns),
             sent_messages: read(&self.traffic.sent_messages),
             sent_bytes: read(&self.traffic.sent_bytes),
@@ -327,10 +327,10 @@ impl Node {
         }
     }
 
-    /// Resident memory of this process, bytes.
+    /// Memory that this process has taken, without pages of files, bytes.
     #[must_use]
     pub fn snapshot_memory(&self) -> u64 {
-        memory::resident_bytes()
+        memory::taken_bytes()
     }
 
     /// Sends the counters to the launcher.

@@ -58,10 +58,10 @@ fn a_small_node_gets_the_share_that_fits_and_the_others_take_over() {
     // 2000 x 2000 in f64 is 31 MiB; half of the product would be 50 MiB and more, where 40 MiB are left.
     for algorithm in ALGORITHMS {
         for is_limit in [true, false] {
-            let (launcher, mut nodes) = hosts(&[1000, 56]);
+            let (launcher, mut nodes) = hosts(&[1000, 68]);
             if is_limit {
                 nodes[1].host_memory_bytes = None;
-                nodes[1].memory_limit_bytes = Some(66 * MIB);
+                nodes[1].memory_limit_bytes = Some(78 * MIB);
             }
             let product = product(algorithm, (2000, 2000, 2000));
             let half = product.needs(&nodes, &[1.0; 4]).unwrap();
@@ -116,7 +116,7 @@ fn foxs_columns_may_move_as_far_as_there_is_memory() {
         (product.spare_columns(launcher, nodes, &plan.speeds).unwrap(), plan.needs)
     };
     // A node that its share fills takes nothing, nor gives much at once.
-    let (columns, _) = spare(&hosts(&[1000, 56]));
+    let (columns, _) = spare(&hosts(&[1000, 68]));
     assert!(columns[0] == 2000 && columns[2] < 10 && columns[2] == columns[3], "{columns:?}");
     // Elsewhere everything that could be taken fits: a column of B and one of C, 32 kB, for either PE.
     let roomy = hosts(&[1000, 90]);
