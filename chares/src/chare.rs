@@ -1,11 +1,11 @@
 //! What a chare is: state, a constructor, and an entry method for each message that it takes.
 
 use crate::ctx::Ctx;
-use runtime::envelope::{ElementIndex, Payload};
+use runtime::envelope::{ElementIndex, Packed, Value};
 use runtime::object::{PupError, Reducer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
 /// Anything that can be sent: serde's two traits, and no borrowed data. How long it may be: see the
 /// [limits](crate#limits).
@@ -141,8 +141,19 @@ pub trait EntryTable: Sized + 'static {
     fn reducers() -> Vec<Reducer>;
 }
 
-/// An entry method behind a function pointer that takes any payload.
-pub type EntryMethod<C> = fn(&mut C, Payload, &mut Ctx<'_, C>) -> Result<(), PupError>;
+/// An entry method behind function pointers, for messages that were moved and for those that were packed. Two, and
+/// neither made of the other: a message that is passed on as part of something else is copied once more, and so that
+/// the processor waits.
+pub struct EntryMethod<C> {
+    pub(crate) moved: fn(&mut C, Value, &mut Ctx<'_, C>) -> Result<(), PupError>,
+    pub(crate) packed: fn(&mut C, &Packed, &mut Ctx<'_, C>) -> Result<(), PupError>,
+}
+
+impl<C> Debug for EntryMethod<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EntryMethod<{}>", std::any::type_name::<C>())
+    }
+}
 
 /// Places in an array: one, two or three dimensions.
 #[diagnostic::on_unimplemented(

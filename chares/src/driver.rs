@@ -410,6 +410,6 @@ impl<M: Message> Pending<M> {
     /// # Errors
     /// If the run fails meanwhile, or if nothing is left anywhere that could give the result.
     pub fn wait(&self, main: &mut Driver) -> Result<M, RunError> {
-        Ok(open(main.result(self.slot)?)?)
+        Ok(main.result(self.slot)?.open(open)?)
     }
 }

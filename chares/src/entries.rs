@@ -1,10 +1,10 @@
 //! The list of a chare type's entry methods and reductions, and the tables made of it.
 
-use crate::chare::{Entry, Message};
+use crate::chare::{Entry, EntryMethod, Message};
 use crate::ctx::Ctx;
 use crate::pup;
 use crate::reduce::Reduce;
-use runtime::envelope::{Payload, Value};
+use runtime::envelope::{Arrived, Packed, Value};
 use runtime::object::{PupError, Reducer};
 
 /// Lists the messages that a chare type takes and the types that its elements contribute to reductions.
@@ -60,7 +60,7 @@ macro_rules! entries {
             const NAMES: &'static [&'static str] =
                 &[$($crate::entries!(@name $message $(, $message_name)?)),*];
             const ENTRIES: &'static [$crate::EntryMethod<Self>] =
-                &[$($crate::entry_method::<$chare, $message>),*];
+                &[$($crate::entry_method::<$chare, $message>()),*];
 
             fn reducers() -> ::std::vec::Vec<$crate::Reducer> {
                 ::std::vec![$($($crate::reducer::<$reduced>(
@@ -84,28 +84,43 @@ macro_rules! entries {
     };
 }
 
-/// Runs the entry method of `C` for `M` on any payload; for [`entries!`](crate::entries!).
-///
-/// # Errors
-/// If the payload is not an `M`.
+/// The entry method of `C` for `M`; for [`entries!`](crate::entries!).
 #[doc(hidden)]
-pub fn entry_method<C: Entry<M>, M: Message>(
+#[must_use]
+pub const fn entry_method<C: Entry<M>, M: Message>() -> EntryMethod<C> {
+    EntryMethod { moved: receive::<C, M>, packed: receive_packed::<C, M> }
+}
+
+fn receive<C: Entry<M>, M: Message>(
     chare: &mut C,
-    payload: Payload,
+    message: Value,
     ctx: &mut Ctx<'_, C>,
 ) -> Result<(), PupError> {
-    chare.receive(open(payload)?, ctx);
+    match message.downcast::<M>() {
+        Ok(message) => chare.receive(*message, ctx),
+        Err(_) => return Err(moved_another::<M>()),
+    }
     Ok(())
 }
 
-/// The value in a payload, moved or unpacked.
-pub(crate) fn open<M: Message>(payload: Payload) -> Result<M, PupError> {
-    match payload {
-        Payload::Value(value) => value.downcast::<M>().map(|boxed| *boxed).map_err(|_| PupError {
-            expected: std::any::type_name::<M>(),
-            reason: "a value of another type was moved".into(),
-        }),
-        Payload::Packed(packed) => pup::unpack(&packed),
+fn receive_packed<C: Entry<M>, M: Message>(
+    chare: &mut C,
+    message: &Packed,
+    ctx: &mut Ctx<'_, C>,
+) -> Result<(), PupError> {
+    chare.receive(pup::unpack(message)?, ctx);
+    Ok(())
+}
+
+fn moved_another<M>() -> PupError {
+    PupError::new(std::any::type_name::<M>(), "a value of another type was moved")
+}
+
+/// The value that arrived, moved or unpacked.
+pub(crate) fn open<M: Message>(message: Arrived<'_>) -> Result<M, PupError> {
+    match message {
+        Arrived::Value(value) => value.downcast::<M>().map(|boxed| *boxed).map_err(|_| moved_another::<M>()),
+        Arrived::Packed(packed) => pup::unpack(packed),
     }
 }
 

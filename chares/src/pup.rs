@@ -33,7 +33,7 @@ pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
     let outer = ATTACHMENTS.replace(Some(packed.attachments.clone()));
     let result = postcard::take_from_bytes::<T>(&packed.body);
     ATTACHMENTS.set(outer);
-    let wrong = |reason: String| PupError { expected: std::any::type_name::<T>(), reason };
+    let wrong = |reason: String| PupError::new(std::any::type_name::<T>(), reason);
     match result {
         Ok((value, [])) => Ok(value),
         Ok((_, rest)) => Err(wrong(format!("{} bytes are left over", rest.len()))),

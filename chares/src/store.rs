@@ -1,15 +1,16 @@
 //! The elements of one collection on one PE, behind the runtime's trait.
 
-use crate::chare::{Chare, EntryTable, Index};
+use crate::chare::{Chare, EntryMethod, EntryTable, Index};
 use crate::ctx::{Ctx, Site};
 use crate::entries::open;
 use runtime::collection::{Collection, Placement};
-use runtime::envelope::{CollectionId, ElementIndex, Packed, Payload};
+use runtime::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
 use runtime::ids::PeId;
-use runtime::object::{ChareType, PupError, Store, StoreFor, Undelivered};
+use runtime::object::{ChareType, PupError, Store, StoreFor};
 use runtime::pe::Pe;
 use runtime::proto::past::Past;
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// What the runtime has to know of chare type `C`.
@@ -47,7 +48,54 @@ struct TypedStore<C> {
 enum Places {
     /// Where its position among those of this PE says.
     ByPosition(Arc<Collection>, PeId),
-    ByIndex(FxHashMap<ElementIndex, usize>),
+    ByIndex(Box<ByIndex>),
+}
+
+/// A table of slots, before which stands a small one of those that were looked up last: most messages are for few
+/// elements, and hashing takes longer than the rest of the way to one.
+struct ByIndex {
+    all: FxHashMap<ElementIndex, usize>,
+    recent: [Cell<(ElementIndex, usize)>; Self::RECENT],
+}
+
+impl ByIndex {
+    const RECENT: usize = 64;
+    /// Stands for no slot.
+    const NONE: usize = usize::MAX;
+
+    fn new() -> Self {
+        let nobody = || Cell::new((ElementIndex([u32::MAX; 3]), Self::NONE));
+        Self { all: FxHashMap::default(), recent: std::array::from_fn(|_| nobody()) }
+    }
+
+    #[inline]
+    fn recent(&self, index: ElementIndex) -> &Cell<(ElementIndex, usize)> {
+        // Indices of arrays and serial numbers of single chares differ most in one of these.
+        let [a, b, c] = index.0;
+        &self.recent[(a ^ b.rotate_left(3) ^ c) as usize % Self::RECENT]
+    }
+
+    #[inline]
+    fn get(&self, index: ElementIndex) -> Option<usize> {
+        let recent = self.recent(index);
+        let (found, slot) = recent.get();
+        if found == index {
+            return (slot != Self::NONE).then_some(slot);
+        }
+        let slot = *self.all.get(&index)?;
+        recent.set((index, slot));
+        Some(slot)
+    }
+
+    fn insert(&mut self, index: ElementIndex, slot: usize) {
+        self.all.insert(index, slot);
+        self.recent(index).set((index, slot));
+    }
+
+    fn remove(&mut self, index: ElementIndex) {
+        self.all.remove(&index);
+        self.recent(index).set((index, Self::NONE));
+    }
 }
 
 impl Places {
@@ -58,15 +106,15 @@ impl Places {
         };
         match collection.filter(has_positions) {
             Some(known) => Self::ByPosition(known, pe),
-            None => Self::ByIndex(FxHashMap::default()),
+            None => Self::ByIndex(Box::new(ByIndex::new())),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn find(&self, index: ElementIndex) -> Option<usize> {
         match self {
             Self::ByPosition(known, pe) => usize::try_from(known.position_on(*pe, index)?).ok(),
-            Self::ByIndex(places) => places.get(&index).copied(),
+            Self::ByIndex(places) => places.get(index),
         }
     }
 }
@@ -77,35 +125,55 @@ struct Slot<C> {
 }
 
 impl<C: Chare> Store for TypedStore<C> {
-    fn deliver(
-        &mut self,
-        index: ElementIndex,
-        entry: u16,
-        payload: Payload,
-        pe: &mut Pe,
-    ) -> Result<(), Undelivered> {
-        let place = self.places.find(index);
-        let Some(slot) = place.and_then(|place| self.slots.get_mut(place)?.as_mut()) else {
-            return Err(if self.was_made(index) { Undelivered::Gone } else { Undelivered::Missing(payload) });
-        };
-        slot.run(entry, payload, pe).map_err(Undelivered::Bad)?;
+    fn find(&self, index: ElementIndex) -> Option<usize> {
+        let place = self.places.find(index)?;
+        self.slots.get(place)?.is_some().then_some(place)
+    }
+
+    fn is_gone(&self, index: ElementIndex) -> bool {
+        // Only single chares are remembered as made.
+        let (creator, serial) = index.as_single();
+        self.made.get(&creator).is_some_and(|made| made.contains(serial)) && self.find(index).is_none()
+    }
+
+    fn run(&mut self, place: usize, entry: u16, message: Value, pe: &mut Pe) -> Result<(), PupError> {
+        let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return Ok(()) };
+        pe.runs(slot.site.index);
+        (method::<C>(entry)?.moved)(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
         if slot.site.is_leaving {
-            self.remove(index, pe);
+            self.remove(place, pe);
         }
         Ok(())
     }
 
-    fn deliver_all(&mut self, entry: u16, payload: &Arc<Packed>, pe: &mut Pe) -> Result<u64, PupError> {
-        let mut count = 0;
+    fn run_packed(
+        &mut self,
+        place: usize,
+        entry: u16,
+        message: &Packed,
+        pe: &mut Pe,
+    ) -> Result<(), PupError> {
+        let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return Ok(()) };
+        pe.runs(slot.site.index);
+        (method::<C>(entry)?.packed)(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
+        if slot.site.is_leaving {
+            self.remove(place, pe);
+        }
+        Ok(())
+    }
+
+    fn run_all(&mut self, entry: u16, message: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
+        let (method, mut count) = (method::<C>(entry)?.packed, 0);
         for slot in self.slots.iter_mut().flatten() {
-            slot.run(entry, Payload::Packed(Arc::clone(payload)), pe)?;
+            pe.runs(slot.site.index);
+            method(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
             count += 1;
         }
         Ok(count)
     }
 
-    fn insert(&mut self, index: ElementIndex, init: Payload, pe: &mut Pe) -> Result<(), PupError> {
-        if self.has(index) || self.was_made(index) {
+    fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError> {
+        if self.find(index).is_some() || self.is_gone(index) {
             let at = &index.0[..C::Index::DIMENSIONS];
             pe.fail(format!("element {at:?} of an array of {} was made twice", <C as EntryTable>::NAME));
             return Ok(());
@@ -144,10 +212,6 @@ impl<C> TypedStore<C> {
         }
     }
 
-    fn has(&self, index: ElementIndex) -> bool {
-        self.places.find(index).is_some_and(|place| self.slots.get(place).is_some_and(Option::is_some))
-    }
-
     fn put(&mut self, index: ElementIndex, slot: Slot<C>) {
         let place = match &mut self.places {
             Places::ByPosition(..) => self.places.find(index).unwrap_or(self.slots.len()),
@@ -165,33 +229,21 @@ impl<C> TypedStore<C> {
     }
 
     #[cold]
-    fn remove(&mut self, index: ElementIndex, pe: &Pe) {
-        let Some(place) = self.places.find(index) else { return };
-        self.slots[place] = None;
+    fn remove(&mut self, place: usize, pe: &Pe) {
+        let Some(slot) = self.slots[place].take() else { return };
         if let Places::ByIndex(places) = &mut self.places {
-            places.remove(&index);
+            places.remove(slot.site.index);
             self.empty.push(place);
         }
         self.count -= 1;
         pe.chare_left();
     }
-
-    /// Whether this is a single chare that has been here.
-    fn was_made(&self, index: ElementIndex) -> bool {
-        let (creator, serial) = index.as_single();
-        self.made.get(&creator).is_some_and(|made| made.contains(serial))
-    }
 }
 
-impl<C: Chare> Slot<C> {
-    fn run(&mut self, entry: u16, payload: Payload, pe: &mut Pe) -> Result<(), PupError> {
-        pe.runs(self.site.index);
-        let method = C::ENTRIES.get(usize::from(entry)).ok_or_else(|| PupError {
-            expected: <C as EntryTable>::NAME,
-            reason: format!("there is no entry method number {entry}"),
-        })?;
-        method(&mut self.chare, payload, &mut Ctx::new(pe, &mut self.site))
-    }
+#[inline]
+fn method<C: Chare>(entry: u16) -> Result<&'static EntryMethod<C>, PupError> {
+    let missing = || PupError::new(C::NAME, format!("there is no entry method number {entry}"));
+    C::ENTRIES.get(usize::from(entry)).ok_or_else(missing)
 }
 
 #[cfg(test)]
@@ -242,15 +294,14 @@ mod tests {
         let mut store = TypedStore::<Mayfly>::new(StoreFor { id: collection, collection: None, pe: PeId(0) });
         for n in 0..10_000 {
             let (index, dies_at_once) = (pe.fresh_single(0, PeId(0)), n % 2 == 0);
-            let early = store.deliver(index, 0, Payload::Value(Box::new(Die)), &mut pe);
-            assert!(matches!(early, Err(Undelivered::Missing(_))), "it has not been made yet");
-            store.insert(index, Payload::Value(Box::new(dies_at_once)), &mut pe).unwrap();
+            assert_eq!((store.find(index), store.is_gone(index)), (None, false), "it has not been made yet");
+            store.insert(index, Arrived::Value(Box::new(dies_at_once)), &mut pe).unwrap();
             assert_eq!(store.len(), usize::from(!dies_at_once));
             if !dies_at_once {
-                store.deliver(index, 0, Payload::Value(Box::new(Die)), &mut pe).unwrap();
+                let slot = store.find(index).unwrap();
+                store.run(slot, 0, Box::new(Die), &mut pe).unwrap();
             }
-            let late = store.deliver(index, 0, Payload::Value(Box::new(Die)), &mut pe);
-            assert!(matches!(late, Err(Undelivered::Gone)));
+            assert_eq!((store.find(index), store.is_gone(index)), (None, true));
         }
         let kept: usize = store.made.values().map(Past::early).sum();
         assert_eq!((store.len(), store.slots.len(), store.made.len(), kept), (0, 1, 1, 0));

@@ -115,6 +115,22 @@ impl Payload {
     pub fn packed(packed: Packed) -> Self {
         Self::Packed(Arc::new(packed))
     }
+
+    /// Gives it to its only receiver.
+    pub fn open<T>(self, take: impl FnOnce(Arrived<'_>) -> T) -> T {
+        match self {
+            Self::Value(value) => take(Arrived::Value(value)),
+            Self::Packed(packed) => take(Arrived::Packed(&packed)),
+        }
+    }
+}
+
+/// What a message says, as one of its receivers gets it.
+pub enum Arrived<'a> {
+    /// Moved: it is the receiver's own.
+    Value(Value),
+    /// To be unpacked; others may unpack it too.
+    Packed(&'a Packed),
 }
 
 impl fmt::Debug for Payload {

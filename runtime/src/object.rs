@@ -1,21 +1,32 @@
 //! What the runtime knows of user types: tables of function pointers, and the elements of a PE behind a trait.
 
 use crate::collection::Collection;
-use crate::envelope::{CollectionId, ElementIndex, Packed, Payload, Value};
+use crate::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
 use crate::ids::PeId;
 use crate::pe::Pe;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes that do not hold what their receiver expects; the sender was built differently or is broken.
+/// Bytes that do not hold what their receiver expects; the sender was built differently or is broken. One word, for
+/// every message passes the place where it could be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message does not decode as {expected}: {reason}")]
-pub struct PupError {
-    /// The type that was expected.
-    pub expected: &'static str,
-    /// What was wrong.
-    pub reason: String,
+#[error("a message does not decode as {}: {}", .0.expected, .0.reason)]
+pub struct PupError(Box<Mismatch>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mismatch {
+    expected: &'static str,
+    reason: String,
+}
+
+impl PupError {
+    /// What type was expected, and what was wrong.
+    #[must_use]
+    #[cold]
+    pub fn new(expected: &'static str, reason: impl Into<String>) -> Self {
+        Self(Box::new(Mismatch { expected, reason: reason.into() }))
+    }
 }
 
 /// How values of a reduction are combined and travel.
@@ -130,42 +141,38 @@ impl fmt::Debug for ProgramTable {
     }
 }
 
-/// Why a store did not run an entry method.
-#[derive(Debug)]
-pub enum Undelivered {
-    /// The element is not there (yet); the payload comes back.
-    Missing(Payload),
-    /// The element was there and is gone; the message is dropped.
-    Gone,
-    /// The message is not one that the element takes.
-    Bad(PupError),
-}
-
 /// The elements of one collection that live on one PE.
 pub trait Store: Send + Any {
-    /// Runs entry method `entry` of the element at `index` to its end.
+    /// In which of its slots the element at `index` is, until something is inserted or run; `None` if it is not there.
+    fn find(&self, index: ElementIndex) -> Option<usize>;
+
+    /// Whether the element at `index` was there and is gone for good.
+    fn is_gone(&self, index: ElementIndex) -> bool;
+
+    /// Runs entry method `entry` of the element in `slot`, with a message that was moved here, to its end. Does nothing
+    /// where no element is.
     ///
     /// # Errors
-    /// When the element is not there or the payload is not what the entry method takes.
-    fn deliver(
-        &mut self,
-        index: ElementIndex,
-        entry: u16,
-        payload: Payload,
-        pe: &mut Pe,
-    ) -> Result<(), Undelivered>;
+    /// When the message is not what the entry method takes.
+    fn run(&mut self, slot: usize, entry: u16, message: Value, pe: &mut Pe) -> Result<(), PupError>;
+
+    /// As [`run`](Self::run), with a message that is to be unpacked.
+    ///
+    /// # Errors
+    /// When the message is not what the entry method takes.
+    fn run_packed(&mut self, slot: usize, entry: u16, message: &Packed, pe: &mut Pe) -> Result<(), PupError>;
 
     /// Runs entry method `entry` of every element, in no order that is promised; says how many there were.
     ///
     /// # Errors
-    /// When the payload is not what the entry method takes.
-    fn deliver_all(&mut self, entry: u16, payload: &Arc<Packed>, pe: &mut Pe) -> Result<u64, PupError>;
+    /// When the message is not what the entry method takes.
+    fn run_all(&mut self, entry: u16, message: &Packed, pe: &mut Pe) -> Result<u64, PupError>;
 
     /// Constructs the element at `index`; replaces none, but ends the run if one is there.
     ///
     /// # Errors
-    /// When the payload is not the constructor's argument.
-    fn insert(&mut self, index: ElementIndex, init: Payload, pe: &mut Pe) -> Result<(), PupError>;
+    /// When `init` is not the constructor's argument.
+    fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError>;
 
     /// Count of elements.
     fn len(&self) -> usize;

@@ -153,8 +153,8 @@ pub struct Node {
     /// Its first PE.
     first: u32,
     inboxes: Vec<Inbox>,
-    accounts: Vec<Account>,
-    driver_account: Account,
+    accounts: Vec<Arc<Account>>,
+    driver_account: Arc<Account>,
     fabric: OnceLock<Arc<dyn Fabric>>,
     ears: OnceLock<Ears>,
     collections: DashMap<CollectionId, Arc<Collection>>,
@@ -197,8 +197,8 @@ impl Node {
             start: Instant::now(),
             first: topology.pes(id).start,
             inboxes: (0..pes).map(|_| Inbox::default()).collect(),
-            accounts: (0..pes).map(|_| Account::default()).collect(),
-            driver_account: Account::default(),
+            accounts: (0..pes).map(|_| Arc::default()).collect(),
+            driver_account: Arc::default(),
             fabric: OnceLock::new(),
             ears: OnceLock::new(),
             collections: DashMap::new(),
@@ -310,8 +310,8 @@ impl Node {
     pub fn snapshot(&self) -> NodeSnapshot {
         let now_ns = self.now_ns();
         let name = |t, e| self.program.entry_name(t, e);
-        let pes =
-            self.accounts.iter().zip(self.first..).map(|(a, pe)| a.snapshot(pe, now_ns, name)).collect();
+        let pes = self.accounts.iter().zip(&self.inboxes).zip(self.first..);
+        let pes = pes.map(|((account, inbox), pe)| account.snapshot(pe, inbox, now_ns, name)).collect();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NodeSnapshot {
             node: self.id.0,
@@ -480,8 +480,7 @@ impl Node {
         &self.inboxes[rank]
     }
 
-    #[inline]
-    pub(crate) fn account(&self, pe: PeId) -> &Account {
+    pub(crate) fn account(&self, pe: PeId) -> &Arc<Account> {
         if pe == PeId::DRIVER {
             return &self.driver_account;
         }
@@ -492,14 +491,10 @@ impl Node {
         &self.measuring
     }
 
-    /// Bytes that came by links and wait for PEs.
-    pub(crate) fn backlog(&self) -> u64 {
-        self.backlog.load(Ordering::Relaxed)
-    }
-
-    /// A PE has dealt with an envelope that came by a link.
-    pub(crate) fn backlog_fell(&self, bytes: u64) {
+    /// The PE at position `rank` has dealt with an envelope that came by a link.
+    pub(crate) fn backlog_fell(&self, rank: usize, bytes: u64) {
         self.backlog.fetch_sub(bytes, Ordering::Relaxed);
+        self.inbox(rank).dealt_with(bytes);
     }
 
     /// Counts a message or result that the driver took.

@@ -66,10 +66,8 @@ impl Variables {
         better: impl Fn(&T, &T) -> bool,
     ) -> Result<Option<Arc<T>>, PupError> {
         let Some(known) = self.values.get(&id) else { return Ok(None) };
-        let wrong_type = |_| PupError {
-            expected: std::any::type_name::<T>(),
-            reason: format!("variable {id:x} is of another type"),
-        };
+        let wrong_type =
+            |_| PupError::new(std::any::type_name::<T>(), format!("variable {id:x} is of another type"));
         if known.arrived.is_empty() {
             return known.value.clone().map(|v| v.downcast::<T>().map_err(wrong_type)).transpose();
         }
@@ -136,7 +134,7 @@ mod tests {
     fn unpack(packed: &Packed) -> Result<u64, PupError> {
         let bytes: [u8; 8] = packed.body[..]
             .try_into()
-            .map_err(|_| PupError { expected: "u64", reason: format!("{} bytes", packed.body.len()) })?;
+            .map_err(|_| PupError::new("u64", format!("{} bytes", packed.body.len())))?;
         Ok(u64::from_le_bytes(bytes))
     }
 

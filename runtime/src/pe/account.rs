@@ -1,5 +1,6 @@
 //! What a PE did with its time and its messages: counters that others read without stopping it.
 
+use super::inbox::Inbox;
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +25,6 @@ pub struct Account {
     processed: AtomicU64,
     held: AtomicU64,
     queued: AtomicU64,
-    queued_bytes: AtomicU64,
     progress: AtomicU64,
     /// Chare type and entry method that runs or ran last, and a bit that says that there is one.
     running: AtomicU64,
@@ -109,11 +109,10 @@ impl Account {
         bump(&self.held, count.wrapping_neg());
     }
 
-    /// Messages and bytes that wait now.
+    /// Messages that wait in the PE's own queue now.
     #[inline]
-    pub fn queued(&self, messages: usize, bytes: u64) {
+    pub fn queued(&self, messages: usize) {
         self.queued.store(messages as u64, Ordering::Relaxed);
-        self.queued_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Messages created by this PE (counted once per receiving PE), processed by it and kept, for quiescence.
@@ -124,9 +123,15 @@ impl Account {
         Counts { created, processed, held: self.held.load(Ordering::Acquire) }
     }
 
-    /// All counters, with the time of the running state included up to `now_ns`.
+    /// All counters, with the time of the running state included up to `now_ns`, and with what waits in the inbox.
     #[must_use]
-    pub fn snapshot(&self, pe: u32, now_ns: u64, entry_name: impl FnOnce(u16, u16) -> String) -> PeSnapshot {
+    pub fn snapshot(
+        &self,
+        pe: u32,
+        inbox: &Inbox,
+        now_ns: u64,
+        entry_name: impl FnOnce(u16, u16) -> String,
+    ) -> PeSnapshot {
         let (mut times, current) = self.consistent_times();
         let (state, since_ns) = unpack(current);
         times[state as usize] += now_ns.saturating_sub(since_ns);
@@ -143,8 +148,8 @@ impl Account {
             chares: read(&self.chares),
             sent_messages: read(&self.sent),
             sent_bytes: read(&self.sent_bytes),
-            queue_messages: read(&self.queued),
-            queue_bytes: read(&self.queued_bytes),
+            queue_messages: read(&self.queued) + inbox.len() as u64,
+            queue_bytes: inbox.backlog_bytes(),
             progress: read(&self.progress),
             entry: if running & ANY == 0 {
                 String::new()
@@ -174,6 +179,8 @@ impl Account {
 /// a run of entry methods at once.
 #[derive(Debug, Default)]
 pub struct Way {
+    /// What the account has as its state.
+    state: PeState,
     typical_ns: u64,
     /// Ways since the last switch of the account, none of which was seen.
     guessed: u32,
@@ -190,19 +197,23 @@ impl Way {
     /// An entry method begins, which counts as `state`.
     #[inline]
     pub fn ends(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
-        let (current, since_ns) = unpack(account.current.load(Ordering::Relaxed));
-        if current == state {
+        if self.state == state {
             self.guessed += 1;
             self.unseen = self.unseen.saturating_sub(1);
-            return;
+        } else {
+            self.ends_with_switch(account, state, now_ns);
         }
+    }
+
+    fn ends_with_switch(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
+        let (_, since_ns) = unpack(account.current.load(Ordering::Relaxed));
         let expected_ns = since_ns + self.typical_ns;
-        if !self.is_seen && self.unseen > 0 && current == PeState::Overhead {
+        if !self.is_seen && self.unseen > 0 && self.state == PeState::Overhead {
             self.unseen -= 1;
             return self.switch(account, state, expected_ns);
         }
         let now_ns = now_ns();
-        if current == PeState::Overhead {
+        if self.state == PeState::Overhead {
             self.learn(expected_ns, now_ns);
         }
         self.unseen = Self::GUESSED;
@@ -227,6 +238,7 @@ impl Way {
     pub fn switch(&mut self, account: &Account, state: PeState, now_ns: u64) {
         let overhead_ns = u64::from(std::mem::take(&mut self.guessed)) * self.typical_ns;
         account.switch_from(overhead_ns, state, now_ns);
+        self.state = state;
         self.is_seen = false;
     }
 
@@ -268,9 +280,13 @@ mod tests {
         account.switch(PeState::Overhead, 350);
         account.switch(PeState::Compute, 400);
         account.begins(2, 7);
-        assert_eq!(account.snapshot(3, 1000, |_, _| String::new()).entries, 0, "it has not run yet");
+        assert_eq!(
+            account.snapshot(3, &Inbox::default(), 1000, |_, _| String::new()).entries,
+            0,
+            "it has not run yet"
+        );
         account.ran(1);
-        let snapshot = account.snapshot(3, 1000, |t, e| format!("{t}:{e}"));
+        let snapshot = account.snapshot(3, &Inbox::default(), 1000, |t, e| format!("{t}:{e}"));
         assert_eq!((snapshot.idle_ns, snapshot.init_ns), (100, 250));
         assert_eq!((snapshot.overhead_ns, snapshot.compute_ns), (50, 600));
         assert_eq!((snapshot.state, snapshot.entry.as_str()), (PeState::Compute, "2:7"));
@@ -303,7 +319,7 @@ mod tests {
             way.begins(&account, || look(now));
         }
         way.switch(&account, PeState::Overhead, now);
-        let snapshot = account.snapshot(0, now, |_, _| String::new());
+        let snapshot = account.snapshot(0, &Inbox::default(), now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now, "no time is lost or counted twice");
         assert!(looks.get() < 2 * 100_000 / 60, "{} looks at the clock", looks.get());
         let found = snapshot.overhead_ns as f64 / overhead as f64;
@@ -321,7 +337,7 @@ mod tests {
             now += if n % 1000 == 30 { 1_000_000 } else { 20 };
             way.begins(&account, || now);
         }
-        let snapshot = account.snapshot(0, now, |_, _| String::new());
+        let snapshot = account.snapshot(0, &Inbox::default(), now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now);
         assert!((4_500_000..5_500_000).contains(&snapshot.overhead_ns), "{snapshot:?}");
     }
@@ -331,6 +347,6 @@ mod tests {
         let account = Account::default();
         account.chares(3);
         account.chares(-2);
-        assert_eq!(account.snapshot(0, 0, |_, _| String::new()).chares, 1);
+        assert_eq!(account.snapshot(0, &Inbox::default(), 0, |_, _| String::new()).chares, 1);
     }
 }

@@ -108,7 +108,7 @@ impl Pe {
     /// # Errors
     /// If the payload is not what the header says.
     pub(crate) fn take_partial(&mut self, header: PartialHeader, payload: Payload) -> Result<(), PupError> {
-        let wrong = |reason: String| PupError { expected: "a contribution", reason };
+        let wrong = |reason: String| PupError::new("a contribution", reason);
         let known = self.collection(header.collection);
         let known = known.ok_or_else(|| wrong(format!("{:?} is not known", header.collection)))?;
         let Some(table) = self.reducer(&known, header.reducer) else { return Ok(()) };
@@ -291,10 +291,7 @@ fn unpack_parts(
     packed: &Packed,
     table: Reducer,
 ) -> Result<Vec<(u64, Value)>, PupError> {
-    let wrong = || PupError {
-        expected: "a contribution",
-        reason: "it is shorter or longer than its header says".into(),
-    };
+    let wrong = || PupError::new("a contribution", "it is shorter or longer than its header says");
     let (mut body, mut attachments) = (packed.body.clone(), packed.attachments.iter());
     let mut values = Vec::new();
     for &(linear, length, count) in &header.parts {

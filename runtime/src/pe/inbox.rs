@@ -2,7 +2,7 @@
 
 use crate::envelope::Envelope;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ const LOOKS: u32 = 16;
 #[repr(align(128))]
 pub struct Inbox {
     waiting: AtomicUsize,
+    /// Bytes that came by links and that the PE has not dealt with.
+    backlog_bytes: AtomicU64,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -29,6 +31,9 @@ struct State {
 impl Inbox {
     /// Adds an envelope and wakes the PE if it sleeps.
     pub fn push(&self, envelope: Envelope) {
+        if envelope.backlog_bytes > 0 {
+            self.backlog_bytes.fetch_add(envelope.backlog_bytes, Ordering::Relaxed);
+        }
         let mut state = self.lock();
         state.envelopes.push_back(envelope);
         self.waiting.store(state.envelopes.len(), Ordering::Release);
@@ -47,6 +52,17 @@ impl Inbox {
         std::mem::swap(&mut state.envelopes, into);
         self.waiting.store(0, Ordering::Release);
         true
+    }
+
+    /// Bytes that came by links and that the PE has not dealt with, taken or not.
+    #[must_use]
+    pub fn backlog_bytes(&self) -> u64 {
+        self.backlog_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The PE has dealt with an envelope of so many bytes that came by a link.
+    pub fn dealt_with(&self, backlog_bytes: u64) {
+        self.backlog_bytes.fetch_sub(backlog_bytes, Ordering::Relaxed);
     }
 
     /// Count of envelopes not yet taken.

@@ -5,6 +5,7 @@ pub mod combine;
 pub mod inbox;
 pub mod queue;
 mod recent;
+mod ring;
 pub mod scheduler;
 pub mod section;
 mod share;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 pub struct Pe {
     id: PeId,
     node: Arc<Node>,
+    account: Arc<Account>,
     queue: Queue,
     /// What it sends to itself may be moved and needs no other place.
     delivers_here: bool,
@@ -58,6 +60,7 @@ impl Pe {
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
         Self {
             id,
+            account: Arc::clone(node.account(id)),
             delivers_here: id != PeId::DRIVER && !node.settings().always_pup,
             node,
             queue: Queue::default(),
@@ -130,7 +133,13 @@ impl Pe {
         };
         if is_ordinary && is_here(self) {
             self.account().created(1);
-            return self.queue.push_ordinary(collection, index, entry, payload(true));
+            return match payload(true) {
+                Payload::Value(message) => self.queue.push_moved(collection, index, entry, message),
+                payload => {
+                    let target = Target::Element { collection, index, entry };
+                    self.queue.push(Envelope::new(target, priority, payload));
+                }
+            };
         }
         let target = Target::Element { collection, index, entry };
         match home {
@@ -314,8 +323,9 @@ impl Pe {
         self.account().chares(-1);
     }
 
+    #[inline]
     pub(crate) fn account(&self) -> &Account {
-        self.node.account(self.id)
+        &self.account
     }
 
     /// Sends what waited for the description of a collection.

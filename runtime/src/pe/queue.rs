@@ -1,13 +1,17 @@
 //! The order in which a PE takes its messages: by priority, and first come first served among equals.
 
-use crate::envelope::{CollectionId, ElementIndex, Envelope, Payload, Target};
+use super::ring::{Moved, Ring};
+use crate::envelope::{CollectionId, ElementIndex, Envelope, Payload, Target, Value};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// A PE's own queue. Ordinary messages (priority 0) never touch the heap.
 #[derive(Debug, Default)]
 pub struct Queue {
-    ordinary: VecDeque<Envelope>,
+    /// Ordinary values for elements, and a mark for each other ordinary thing.
+    ordinary: Ring,
+    /// What the marks stand for, in their order.
+    marked: VecDeque<Envelope>,
     others: BinaryHeap<Ranked>,
     /// Numbers of the latest put behind all, and of the latest put in front of all.
     last: i64,
@@ -23,26 +27,34 @@ struct Ranked {
 impl Queue {
     /// Puts an envelope behind all of the same priority.
     pub fn push(&mut self, envelope: Envelope) {
-        if envelope.priority == 0 {
-            self.ordinary.push_back(envelope);
-        } else {
-            self.last += 1;
-            self.others.push(Ranked { arrival: self.last, envelope });
+        match envelope {
+            Envelope {
+                target: Target::Element { collection, index, entry },
+                priority: 0,
+                payload: Payload::Value(message),
+                backlog_bytes: 0,
+            } => self.ordinary.push_back(collection, index, entry, message),
+            Envelope { priority: 0, .. } => {
+                self.ordinary.mark_back();
+                self.marked.push_back(envelope);
+            }
+            _ => {
+                self.last += 1;
+                self.others.push(Ranked { arrival: self.last, envelope });
+            }
         }
     }
 
-    /// Puts an ordinary message for an element behind all others. Written where it will stay: to copy what has just
-    /// been written in pieces makes the processor wait, longer than all the rest takes.
-    #[inline]
-    pub fn push_ordinary(
+    /// Puts an ordinary value for an element of this PE behind all others.
+    #[inline(always)]
+    pub(super) fn push_moved(
         &mut self,
         collection: CollectionId,
         index: ElementIndex,
         entry: u16,
-        payload: Payload,
+        message: Value,
     ) {
-        let target = Target::Element { collection, index, entry };
-        self.ordinary.push_back(Envelope { target, priority: 0, payload, backlog_bytes: 0 });
+        self.ordinary.push_back(collection, index, entry, message);
     }
 
     /// Puts envelopes, in their order, before all of the same priority: they were here once, had to wait for
@@ -50,7 +62,8 @@ impl Queue {
     pub fn push_front(&mut self, envelopes: Vec<Envelope>) {
         for envelope in envelopes.into_iter().rev() {
             if envelope.priority == 0 {
-                self.ordinary.push_front(envelope);
+                self.ordinary.mark_front();
+                self.marked.push_front(envelope);
             } else {
                 self.first -= 1;
                 self.others.push(Ranked { arrival: self.first, envelope });
@@ -58,16 +71,27 @@ impl Queue {
         }
     }
 
-    /// Takes the most urgent envelope.
-    pub fn pop(&mut self) -> Option<Envelope> {
-        self.pop_ordinary().or_else(|| self.others.pop().map(|ranked| ranked.envelope))
+    /// Takes what is most urgent if it is an ordinary value for an element, as nearly everything is.
+    #[inline]
+    pub(super) fn pop_moved(&mut self) -> Option<Moved> {
+        if self.has_urgent() { None } else { self.ordinary.pop() }
     }
 
-    /// Takes the most urgent envelope if it is an ordinary one.
+    /// Takes the most urgent envelope.
+    pub fn pop(&mut self) -> Option<Envelope> {
+        if let Some(Moved { collection, index, entry, message }) = self.pop_moved() {
+            let target = Target::Element { collection, index, entry };
+            return Some(Envelope::new(target, 0, Payload::Value(message)));
+        }
+        if !self.has_urgent() && self.ordinary.pop_mark() {
+            return self.marked.pop_front();
+        }
+        self.others.pop().map(|ranked| ranked.envelope)
+    }
+
     #[inline]
-    pub fn pop_ordinary(&mut self) -> Option<Envelope> {
-        let is_urgent = self.others.peek().is_some_and(|top| top.envelope.priority < 0);
-        if is_urgent { None } else { self.ordinary.pop_front() }
+    fn has_urgent(&self) -> bool {
+        self.others.peek().is_some_and(|top| top.envelope.priority < 0)
     }
 
     /// Count of waiting envelopes.
@@ -79,7 +103,7 @@ impl Queue {
     /// Whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ordinary.is_empty() && self.others.is_empty()
+        self.len() == 0
     }
 }
 
@@ -113,7 +137,7 @@ impl Eq for Ranked {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope::{Packed, Payload, Target};
+    use crate::envelope::Packed;
     use proptest::prelude::*;
 
     fn envelope(slot: u64, priority: i32) -> Envelope {
@@ -130,7 +154,59 @@ mod tests {
         assert_eq!(order, [10, 12, 0, 1, 20, 11, 13, 2, 3].map(Target::Slot));
     }
 
+    fn value(number: u64) -> Envelope {
+        let target = Target::Element {
+            collection: CollectionId(number),
+            index: ElementIndex([1, 2, number as u32]),
+            entry: 3,
+        };
+        Envelope::new(target, 0, Payload::Value(Box::new(number)))
+    }
+
+    fn number(envelope: &Envelope) -> u64 {
+        match (&envelope.target, &envelope.payload) {
+            (Target::Slot(slot), Payload::Packed(_)) => *slot,
+            (Target::Element { collection, index, entry }, Payload::Value(value)) => {
+                let number = *value.downcast_ref::<u64>().unwrap();
+                assert_eq!((collection.0, *index, *entry), (number, ElementIndex([1, 2, number as u32]), 3));
+                number
+            }
+            other => panic!("{other:?} was never put there"),
+        }
+    }
+
     proptest! {
+        #[test]
+        fn ordinary_values_and_others_keep_their_order_while_the_ring_grows(
+            steps in prop::collection::vec((0u8..6, 1usize..60), 1..60),
+        ) {
+            let (mut queue, mut model, mut next) = (Queue::default(), VecDeque::new(), 0);
+            for (step, count) in steps {
+                for _ in 0..count {
+                    next += 1;
+                    match step {
+                        0 | 1 => queue.push(value(next)),
+                        2 => queue.push(envelope(next, 0)),
+                        3 => {
+                            // Values that had to wait come back too.
+                            let back = if next % 2 == 0 { value(next) } else { envelope(next, 0) };
+                            queue.push_front(vec![back]);
+                            model.push_front(next);
+                            continue;
+                        }
+                        _ => {
+                            prop_assert_eq!(queue.pop().map(|e| number(&e)), model.pop_front());
+                            continue;
+                        }
+                    }
+                    model.push_back(next);
+                }
+                prop_assert_eq!(queue.len(), model.len());
+            }
+            let rest: Vec<u64> = std::iter::from_fn(|| queue.pop()).map(|e| number(&e)).collect();
+            prop_assert_eq!(rest, Vec::from(model));
+        }
+
         #[test]
         fn order_is_priority_then_arrival(priorities in prop::collection::vec(-2i32..3, 0..100)) {
             let mut queue = Queue::default();

@@ -2,15 +2,16 @@
 
 use super::Pe;
 use super::recent::Recent;
+use super::ring::Moved;
 use super::share::Share;
 use crate::codec::{Control, Refusal};
 use crate::collection::Collection;
-use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
+use crate::envelope::{Arrived, CollectionId, ElementIndex, Envelope, Packed, Payload, Target, Value};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::node::Node;
 use crate::node::naming::Brief;
-use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor, Undelivered};
+use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
@@ -76,7 +77,6 @@ pub struct Scheduler {
 struct Doing {
     brief: Brief,
     backlog_bytes: u64,
-    since_ns: u64,
 }
 
 struct Shelf {
@@ -94,7 +94,7 @@ impl Scheduler {
         let id = PeId(first + u32::try_from(rank).expect("a node has fewer than 2^32 PEs"));
         let pe = Pe::new(id, Arc::clone(node));
         let share = Share::new(node.settings().cpu_share);
-        let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0, since_ns: 0 };
+        let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0 };
         Self { pe, rank, shelves: Recent::default(), early: FxHashMap::default(), share, doing }
     }
 
@@ -111,47 +111,31 @@ impl Scheduler {
     /// Takes messages until it is told to stop.
     fn work(&mut self, arrived: &mut VecDeque<Envelope>) {
         let node = Arc::clone(&self.pe.node);
+        let inbox = node.inbox(self.rank);
         loop {
-            if node.inbox(self.rank).take(arrived) {
+            if inbox.take(arrived) {
                 if arrived.len() > BATCH {
                     self.switch(PeState::Overhead);
                     self.pe.way.is_long();
                 }
                 arrived.drain(..).for_each(|envelope| self.pe.queue.push(envelope));
             }
-            let envelope = match self.pe.queue.pop_ordinary() {
-                // By far the most; taken apart at once, so that it need not be copied.
-                Some(Envelope {
-                    target: Target::Element { collection, index, entry },
-                    payload,
-                    backlog_bytes,
-                    ..
-                }) => {
-                    self.begins(
-                        Brief { collection: Some(collection), index: Some(index), entry },
-                        backlog_bytes,
-                    );
-                    let outcome = self.deliver(collection, index, entry, 0, payload);
-                    self.came_to(outcome);
-                    continue;
+            if let Some(Moved { collection, index, entry, message }) = self.pe.queue.pop_moved() {
+                self.begins(Brief { collection: Some(collection), index: Some(index), entry }, 0);
+                let outcome = self.deliver_moved(collection, index, entry, message);
+                self.came_to(outcome);
+            } else if let Some(envelope) = self.pe.queue.pop() {
+                if self.process(envelope).is_break() {
+                    return;
                 }
-                Some(envelope) => envelope,
-                None => match self.pe.queue.pop() {
-                    Some(envelope) => envelope,
-                    None => {
-                        self.idle(&node);
-                        continue;
-                    }
-                },
-            };
-            if self.process(envelope).is_break() {
-                return;
+            } else {
+                self.idle(&node);
             }
         }
     }
 
     fn idle(&mut self, node: &Node) {
-        self.pe.account().queued(0, 0);
+        self.pe.account().queued(0);
         self.switch(PeState::Idle);
         node.inbox(self.rank).wait(node.settings().spin, SLEEP);
         self.switch(PeState::Overhead);
@@ -171,15 +155,16 @@ impl Scheduler {
     /// One thing begins to be done.
     #[inline]
     fn begins(&mut self, brief: Brief, backlog_bytes: u64) {
-        let waiting = self.pe.queue.len() + self.pe.node.inbox(self.rank).len();
-        self.pe.account().queued(waiting, self.pe.node.backlog());
+        self.pe.account().queued(self.pe.queue.len());
         self.pe.running = None;
+        self.doing = Doing { brief, backlog_bytes };
         // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
-        let since_ns = if self.share.is_whole() { 0 } else { self.pe.node.now_ns() };
-        self.doing = Doing { brief, backlog_bytes, since_ns };
+        if !self.share.is_whole() {
+            self.share.begins(self.pe.node.now_ns());
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn came_to(&mut self, outcome: Result<(), PupError>) {
         if let Err(error) = &outcome {
             self.failed(&error.to_string());
@@ -188,19 +173,19 @@ impl Scheduler {
     }
 
     /// What was begun last is done, or has failed.
-    #[inline]
+    #[inline(always)]
     fn ends(&mut self, is_done: bool) {
-        let Doing { backlog_bytes, since_ns, .. } = self.doing;
+        let backlog_bytes = self.doing.backlog_bytes;
         if backlog_bytes > 0 {
-            self.pe.node.backlog_fell(backlog_bytes);
+            self.pe.node.backlog_fell(self.rank, backlog_bytes);
         }
         if is_done {
             self.pe.account().processed();
         }
-        let node = &self.pe.node;
-        self.pe.way.begins(node.account(self.pe.id), || node.now_ns());
+        let Pe { node, account, way, .. } = &mut self.pe;
+        way.begins(account, || node.now_ns());
         if !self.share.is_whole() {
-            self.share.worked(since_ns, self.pe.node.now_ns());
+            self.share.ends(node.now_ns());
             self.pay_back(Share::PIECE);
         }
     }
@@ -247,6 +232,25 @@ impl Scheduler {
         Ok(())
     }
 
+    /// The way of nearly all messages: no more than that.
+    #[inline]
+    fn deliver_moved(
+        &mut self,
+        collection: CollectionId,
+        index: ElementIndex,
+        entry: u16,
+        message: Value,
+    ) -> Result<(), PupError> {
+        if let Some(shelf) = self.shelves.get_mut(collection)
+            && let Some(slot) = shelf.store.find(index)
+        {
+            begin(&mut self.pe, shelf.chare_type, entry);
+            self.pe.account().ran(1);
+            return shelf.store.run(slot, entry, message, &mut self.pe);
+        }
+        self.deliver(collection, index, entry, 0, Payload::Value(message))
+    }
+
     fn deliver(
         &mut self,
         collection: CollectionId,
@@ -260,20 +264,19 @@ impl Scheduler {
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         };
         begin(&mut self.pe, shelf.chare_type, entry);
-        match shelf.store.deliver(index, entry, payload, &mut self.pe) {
-            Ok(()) => {
-                self.pe.account().ran(1);
-                Ok(())
-            }
-            Err(Undelivered::Gone) => Ok(()),
-            Err(Undelivered::Missing(payload)) => {
-                check_home(&mut self.pe, collection, index)?;
-                self.pe.account().held();
-                shelf.early.entry(index).or_default().push(Envelope::new(target, priority, payload));
-                Ok(())
-            }
-            Err(Undelivered::Bad(error)) => Err(error),
+        if let Some(slot) = shelf.store.find(index) {
+            self.pe.account().ran(1);
+            return match payload {
+                Payload::Value(message) => shelf.store.run(slot, entry, message, &mut self.pe),
+                Payload::Packed(message) => shelf.store.run_packed(slot, entry, &message, &mut self.pe),
+            };
         }
+        if !shelf.store.is_gone(index) {
+            check_home(&mut self.pe, collection, index)?;
+            self.pe.account().held();
+            shelf.early.entry(index).or_default().push(Envelope::new(target, priority, payload));
+        }
+        Ok(())
     }
 
     fn deliver_all(
@@ -291,7 +294,7 @@ impl Scheduler {
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         if !shelf.store.is_empty() {
             begin(&mut self.pe, shelf.chare_type, entry);
-            let count = shelf.store.deliver_all(entry, &packed, &mut self.pe)?;
+            let count = shelf.store.run_all(entry, &packed, &mut self.pe)?;
             self.pe.account().ran(count);
         }
         Ok(())
@@ -312,12 +315,11 @@ impl Scheduler {
         Ok(())
     }
 
-    fn construct_all(&mut self, collection: &Collection, packed: &Arc<Packed>) -> Result<(), PupError> {
+    fn construct_all(&mut self, collection: &Collection, packed: &Packed) -> Result<(), PupError> {
         let Some(shelf) = self.shelves.get_mut(collection.id) else { return Ok(()) };
         let mut count = 0;
         for linear in collection.on_pe(self.pe.id) {
-            let init = Payload::Packed(Arc::clone(packed));
-            shelf.store.insert(collection.index_at(linear), init, &mut self.pe)?;
+            shelf.store.insert(collection.index_at(linear), Arrived::Packed(packed), &mut self.pe)?;
             count += 1;
         }
         self.pe.account().chares(count);
@@ -339,7 +341,7 @@ impl Scheduler {
         };
         check_home(&mut self.pe, id, index)?;
         begin(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
-        shelf.store.insert(index, payload, &mut self.pe)?;
+        payload.open(|init| shelf.store.insert(index, init, &mut self.pe))?;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
         self.release(waiting);
@@ -369,7 +371,7 @@ impl Scheduler {
     /// Keeps a message for a collection that is not known here yet, or not complete.
     fn keep_early(&mut self, id: CollectionId, envelope: Envelope) -> Result<(), PupError> {
         // One that nobody can have made would wait for ever.
-        let wrong = |refusal: Refusal| PupError { expected: "for a chare", reason: refusal.to_string() };
+        let wrong = |refusal: Refusal| PupError::new("for a chare", refusal.to_string());
         self.pe.node.check_id(id).map_err(wrong)?;
         self.pe.account().held();
         self.early.entry(id).or_default().push(envelope);
@@ -451,8 +453,7 @@ impl Scheduler {
     }
 
     fn switch(&mut self, state: PeState) {
-        let node = &self.pe.node;
-        self.pe.way.switch(node.account(self.pe.id), state, node.now_ns());
+        self.pe.way.switch(&self.pe.account, state, self.pe.node.now_ns());
     }
 }
 
@@ -485,9 +486,8 @@ fn shelf<'a>(
 #[inline]
 fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
-    let account = pe.node.account(pe.id);
-    pe.way.ends(account, state, || pe.node.now_ns());
-    account.begins(chare_type, entry);
+    pe.way.ends(&pe.account, state, || pe.node.now_ns());
+    pe.account.begins(chare_type, entry);
 }
 
 /// Whether an element that is not here (yet) belongs here; one that does not would be waited for in vain.
@@ -497,11 +497,11 @@ fn check_home(pe: &mut Pe, id: CollectionId, index: ElementIndex) -> Result<(), 
         return Ok(());
     }
     let reason = format!("element {index:?} does not live on {:?}", pe.id);
-    Err(PupError { expected: "for a chare", reason })
+    Err(PupError::new("for a chare", reason))
 }
 
 fn moved_broadcast() -> PupError {
-    PupError { expected: "packed bytes", reason: "a value was moved to several receivers".into() }
+    PupError::new("packed bytes", "a value was moved to several receivers")
 }
 
 /// What a panic said.

@@ -6,9 +6,12 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Share {
     share: f64,
+    is_whole: bool,
     debt_ns: u64,
     /// All work up to here is in the debt, and all sleep is over.
     settled_ns: u64,
+    /// Begin of the present piece of work.
+    since_ns: u64,
 }
 
 impl Share {
@@ -17,12 +20,23 @@ impl Share {
 
     /// A PE that may use `share` of its core, 0 to 1.
     pub(crate) fn new(share: f64) -> Self {
-        Self { share, debt_ns: 0, settled_ns: 0 }
+        Self { share, is_whole: share >= 1.0, debt_ns: 0, settled_ns: 0, since_ns: 0 }
     }
 
     /// Whether the whole core may be used: then nothing is ever owed.
+    #[inline]
     pub(crate) fn is_whole(&self) -> bool {
-        self.share >= 1.0
+        self.is_whole
+    }
+
+    /// A piece of work begins.
+    pub(crate) fn begins(&mut self, now_ns: u64) {
+        self.since_ns = now_ns;
+    }
+
+    /// The piece of work that began last is done.
+    pub(crate) fn ends(&mut self, now_ns: u64) {
+        self.worked(self.since_ns, now_ns);
     }
 
     /// Adds what is owed for the work done since `from_ns`; what has been charged before, or was sleep, is not

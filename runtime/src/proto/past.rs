@@ -23,6 +23,11 @@ impl Past {
         if number < self.below {
             return;
         }
+        if number == self.below && self.beyond.is_empty() {
+            // By far the most come in order.
+            self.below = self.below.saturating_add(1);
+            return;
+        }
         self.beyond.insert(number);
         while self.beyond.remove(&self.below) {
             self.below = self.below.saturating_add(1);

@@ -3,10 +3,12 @@
 
 use runtime::codec::VariableKind;
 use runtime::collection::Placement;
-use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, Payload, Target, Value};
+use runtime::envelope::{
+    Arrived, CallbackTarget, CollectionId, ElementIndex, Packed, Payload, Target, Value,
+};
 use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
-use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, StoreFor, Undelivered};
+use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, StoreFor};
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
 use serde::de::DeserializeOwned;
@@ -84,14 +86,14 @@ pub(crate) fn pack<T: Serialize>(value: &T) -> Packed {
 }
 
 pub(crate) fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
-    let wrong = |e: postcard::Error| PupError { expected: std::any::type_name::<T>(), reason: e.to_string() };
+    let wrong = |e: postcard::Error| PupError::new(std::any::type_name::<T>(), e.to_string());
     postcard::from_bytes(&packed.body).map_err(wrong)
 }
 
-fn open<T: DeserializeOwned>(payload: &Payload) -> Result<T, PupError> {
-    match payload {
-        Payload::Packed(packed) => unpack(packed),
-        Payload::Value(_) => Err(PupError { expected: "bytes", reason: "a value was moved".into() }),
+fn open<T: DeserializeOwned>(message: &Arrived<'_>) -> Result<T, PupError> {
+    match message {
+        Arrived::Packed(packed) => unpack(packed),
+        Arrived::Value(_) => Err(PupError::new("bytes", "a value was moved")),
     }
 }
 
@@ -113,30 +115,36 @@ fn new_store(StoreFor { id, .. }: StoreFor) -> Box<dyn Store> {
 }
 
 impl Store for Cells {
-    fn deliver(
-        &mut self,
-        index: ElementIndex,
-        entry: u16,
-        payload: Payload,
-        pe: &mut Pe,
-    ) -> Result<(), Undelivered> {
-        let id = self.id;
-        let Some(cell) = self.cells.get_mut(&index) else { return Err(Undelivered::Missing(payload)) };
-        cell.run(id, index, entry, &payload, pe).map_err(Undelivered::Bad)
+    fn find(&self, index: ElementIndex) -> Option<usize> {
+        self.cells.keys().position(|found| *found == index)
     }
 
-    fn deliver_all(&mut self, entry: u16, packed: &Arc<Packed>, pe: &mut Pe) -> Result<u64, PupError> {
+    fn is_gone(&self, _: ElementIndex) -> bool {
+        false
+    }
+
+    fn run(&mut self, slot: usize, entry: u16, message: Value, pe: &mut Pe) -> Result<(), PupError> {
+        let Some((&index, cell)) = self.cells.iter_mut().nth(slot) else { return Ok(()) };
+        cell.run(self.id, index, entry, &Arrived::Value(message), pe)
+    }
+
+    fn run_packed(&mut self, slot: usize, entry: u16, message: &Packed, pe: &mut Pe) -> Result<(), PupError> {
+        let Some((&index, cell)) = self.cells.iter_mut().nth(slot) else { return Ok(()) };
+        cell.run(self.id, index, entry, &Arrived::Packed(message), pe)
+    }
+
+    fn run_all(&mut self, entry: u16, packed: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
         for (&index, cell) in &mut self.cells {
-            cell.run(self.id, index, entry, &Payload::Packed(Arc::clone(packed)), pe)?;
+            cell.run(self.id, index, entry, &Arrived::Packed(packed), pe)?;
         }
         Ok(self.cells.len() as u64)
     }
 
-    fn insert(&mut self, index: ElementIndex, init: Payload, _: &mut Pe) -> Result<(), PupError> {
+    fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, _: &mut Pe) -> Result<(), PupError> {
         let cell = Cell { number: open(&init)?, ..Cell::default() };
         match self.cells.insert(index, cell) {
             None => Ok(()),
-            Some(_) => Err(PupError { expected: "a new element", reason: "it was inserted twice".into() }),
+            Some(_) => Err(PupError::new("a new element", "it was inserted twice")),
         }
     }
 
@@ -151,16 +159,16 @@ impl Cell {
         id: CollectionId,
         index: ElementIndex,
         entry: u16,
-        payload: &Payload,
+        message: &Arrived<'_>,
         pe: &mut Pe,
     ) -> Result<(), PupError> {
         match entry {
-            ADD => self.number = self.number.wrapping_add(open(payload)?),
-            PASS => pass(id, index, open(payload)?, pe),
-            ASK => self.ask(id, index, &open(payload)?, pe),
-            MEET => self.meet(id, index, &open(payload)?, pe),
-            SHARE => share(&open(payload)?, pe)?,
-            other => return Err(PupError { expected: "an entry method", reason: format!("not {other}") }),
+            ADD => self.number = self.number.wrapping_add(open(message)?),
+            PASS => pass(id, index, open(message)?, pe),
+            ASK => self.ask(id, index, &open(message)?, pe),
+            MEET => self.meet(id, index, &open(message)?, pe),
+            SHARE => share(&open(message)?, pe)?,
+            other => return Err(PupError::new("an entry method", format!("not {other}"))),
         }
         Ok(())
     }
