@@ -268,7 +268,20 @@ impl<'a, C: Chare> Ctx<'a, C> {
     where
         C: Reduces<R>,
     {
-        self.add(<C as Reduces<R>>::INDEX, Box::new(value), callback.target(), false);
+        let (reducer, target) = (<C as Reduces<R>>::INDEX, callback.target());
+        let mut value = Some(value);
+        let add = |into: &mut Value| {
+            // A reduction of that number has values of no other type.
+            if let (Some(into), Some(value)) = (into.downcast_mut::<R>(), value.take()) {
+                into.combine(value);
+            }
+        };
+        let Site { collection, sequence, .. } = *self.site;
+        if self.pe.join_reduction(collection, sequence, (reducer, &target), add) {
+            self.site.sequence += 1;
+        } else if let Some(value) = value {
+            self.add(reducer, Box::new(value), target, false);
+        }
     }
 
     /// As [`contribute`](Self::contribute), but values are kept apart on their way and combined in index

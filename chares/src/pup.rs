@@ -5,11 +5,21 @@ use runtime::envelope::Packed;
 use runtime::object::PupError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 thread_local! {
     /// Bulk arrays of the value that is being packed or unpacked on this thread, if one is.
     static ATTACHMENTS: RefCell<Option<Vec<Buffer>>> = const { RefCell::new(None) };
+    /// Whether there are any. Apart, because looking at what has to be dropped some day takes longer.
+    static IS_UNDER_WAY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work` with these bulk arrays; what they have become.
+fn with_attachments<R>(attachments: Vec<Buffer>, work: impl FnOnce() -> R) -> (R, Vec<Buffer>) {
+    let outer = (ATTACHMENTS.replace(Some(attachments)), IS_UNDER_WAY.replace(true));
+    let result = work();
+    IS_UNDER_WAY.set(outer.1);
+    (result, ATTACHMENTS.replace(outer.0).unwrap_or_default())
 }
 
 /// A value as bytes. Bulk arrays inside it are shared, not copied.
@@ -18,9 +28,8 @@ thread_local! {
 /// If the type's `Serialize` fails, which for derived ones means a map or sequence without a length.
 #[must_use]
 pub fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
-    let outer = ATTACHMENTS.replace(Some(Vec::new()));
-    let body = postcard::to_extend(value, Vec::with_capacity(64));
-    let attachments = ATTACHMENTS.replace(outer).unwrap_or_default();
+    let (body, attachments) =
+        with_attachments(Vec::new(), || postcard::to_extend(value, Vec::with_capacity(64)));
     let body = body.expect("a message must be serialisable: no map or sequence of unknown length");
     Packed { body: body.into(), attachments }
 }
@@ -30,9 +39,10 @@ pub fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
 /// # Errors
 /// If the bytes do not hold a `T`, or more than one.
 pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
-    let outer = ATTACHMENTS.replace(Some(packed.attachments.clone()));
-    let result = postcard::take_from_bytes::<T>(&packed.body);
-    ATTACHMENTS.set(outer);
+    let open = || postcard::take_from_bytes::<T>(&packed.body);
+    // Most messages have none, and then none can be found either.
+    let is_plain = packed.attachments.is_empty() && !IS_UNDER_WAY.get();
+    let result = if is_plain { open() } else { with_attachments(packed.attachments.clone(), open).0 };
     let wrong = |reason: String| PupError::new(std::any::type_name::<T>(), reason);
     match result {
         Ok((value, [])) => Ok(value),

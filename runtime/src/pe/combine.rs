@@ -52,6 +52,20 @@ pub(crate) struct Places {
 }
 
 impl Pe {
+    /// Adds the value of an element to reduction `sequence` of its whole collection by `add`, if others have contributed
+    /// here and others will: then nothing else is to be done. False, with nothing done, where
+    /// [`contribute`](Self::contribute) has to be called.
+    #[inline]
+    pub fn join_reduction(
+        &mut self,
+        collection: CollectionId,
+        sequence: u32,
+        (reducer, callback): (u16, &CallbackTarget),
+        add: impl FnOnce(&mut Value),
+    ) -> bool {
+        self.reductions.own.join(collection.0, sequence, terms(reducer, callback), add)
+    }
+
     /// Adds an element's value to a reduction.
     pub fn contribute(&mut self, contribution: Contribution) {
         let Contribution { collection, section, sequence, reducer, callback, is_ordered, linear, value } =
@@ -81,7 +95,7 @@ impl Pe {
             PartialValue::Combined(value)
         };
         let Some(table) = self.reducer(&known, reducer) else { return };
-        let partial = Partial { count: 1, terms: terms(&header), value };
+        let partial = Partial { count: 1, terms: terms(header.reducer, &header.callback), value };
         let merged =
             self.reductions.own.contribute(key(&header), sequence, expected, partial, &mut |a, b| {
                 (table.combine)(a, b);
@@ -130,7 +144,7 @@ impl Pe {
             let only = values.pop().ok_or_else(|| wrong("it holds no value".into()))?;
             PartialValue::Combined(only.1)
         };
-        let partial = Partial { count: header.count, terms: terms(&header), value };
+        let partial = Partial { count: header.count, terms: terms(header.reducer, &header.callback), value };
         self.merge_partial(header, partial, table);
         Ok(())
     }
@@ -251,9 +265,10 @@ fn key(header: &PartialHeader) -> u64 {
 }
 
 /// Stands for what all contributions must agree on.
-fn terms(header: &PartialHeader) -> u64 {
+#[inline]
+fn terms(reducer: u16, callback: &CallbackTarget) -> u64 {
     let mut hasher = FxHasher::default();
-    (header.reducer, header.callback).hash(&mut hasher);
+    (reducer, callback).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -37,8 +37,15 @@ pub enum PartialValue<V> {
 /// The unfinished reductions of one place, by collection or section and sequence number.
 #[derive(Debug)]
 pub struct Reductions<V> {
-    open: FxHashMap<(u64, u32), Partial<V>>,
+    open: FxHashMap<(u64, u32), Open<V>>,
     finished: FxHashMap<u64, Past>,
+}
+
+/// What has come of a reduction, and how many elements will contribute.
+#[derive(Debug)]
+struct Open<V> {
+    partial: Partial<V>,
+    expected: u64,
 }
 
 impl<V> Default for Reductions<V> {
@@ -74,11 +81,11 @@ impl<V> Reductions<V> {
             Entry::Vacant(_) if partial.count > expected => return Err(too_many(partial.count)),
             Entry::Vacant(_) if partial.count == expected => partial,
             Entry::Vacant(place) => {
-                place.insert(partial);
+                place.insert(Open { partial, expected });
                 return Ok(None);
             }
             Entry::Occupied(mut place) => {
-                let held = place.get_mut();
+                let held = &mut place.get_mut().partial;
                 if held.terms != partial.terms {
                     return Err(wrong(
                         "elements contribute values of different types or for different receivers: all must \
@@ -99,7 +106,7 @@ impl<V> Reductions<V> {
                 if count < expected {
                     return Ok(None);
                 }
-                place.remove()
+                place.remove().partial
             }
         };
         if let PartialValue::Ordered(values) = &mut merged.value {
@@ -111,6 +118,21 @@ impl<V> Reductions<V> {
         }
         self.finished.entry(key).or_default().insert(u64::from(sequence));
         Ok(Some(merged))
+    }
+
+    /// Adds the value of one element to a reduction where that is all there is to do: it is under way on the same
+    /// `terms`, values combine as they come, and the element is not the last. False where it is not so, with nothing
+    /// done: what the contribution means is for [`contribute`](Self::contribute) to say.
+    #[inline]
+    pub fn join(&mut self, key: u64, sequence: u32, terms: u64, add: impl FnOnce(&mut V)) -> bool {
+        let Some(Open { partial, expected }) = self.open.get_mut(&(key, sequence)) else { return false };
+        let PartialValue::Combined(value) = &mut partial.value else { return false };
+        if partial.terms != terms || partial.count.saturating_add(1) >= *expected {
+            return false;
+        }
+        partial.count += 1;
+        add(value);
+        true
     }
 
     /// Count of unfinished reductions.
@@ -180,7 +202,7 @@ mod tests {
         #[test]
         fn all_arrive_in_any_order(
             order in Just((0u64..120).collect::<Vec<_>>()).prop_shuffle(),
-            groups in 1u64..8, is_ordered: bool,
+            groups in 1u64..8, is_ordered: bool, joins: bool,
         ) {
             let mut low: Vec<Lists> = (0..groups).map(|_| Reductions::default()).collect();
             let (mut top, mut results) = (Lists::default(), Vec::new());
@@ -189,6 +211,9 @@ mod tests {
                 let group = position % groups;
                 let size = (0..40).filter(|p| p % groups == group).count() as u64;
                 let place = &mut low[usize::try_from(group).unwrap()];
+                if joins && place.join(key, sequence, 0, |values| values.push(position)) {
+                    continue;
+                }
                 let done = place.contribute(key, sequence, size, one(position, is_ordered), &mut join).unwrap();
                 if let Some(partial) = done {
                     results.extend(top.contribute(key, sequence, 40, partial, &mut join).unwrap());
@@ -257,6 +282,21 @@ mod tests {
         assert!(place.contribute(1, 1, 3, one(6, false), &mut join).unwrap_err().0.contains("ordered"));
         let other = Partial { terms: 1, ..one(6, true) };
         assert!(place.contribute(1, 1, 3, other, &mut join).unwrap_err().0.contains("different types"));
+    }
+
+    #[test]
+    fn only_what_goes_without_saying_joins() {
+        let mut place = Lists::default();
+        let joins = |place: &mut Lists, sequence, terms| place.join(1, sequence, terms, |all| all.push(9));
+        assert!(!joins(&mut place, 0, 0), "the first opens the reduction");
+        place.contribute(1, 0, 3, one(0, false), &mut join).unwrap();
+        place.contribute(1, 1, 3, one(0, true), &mut join).unwrap();
+        assert!(!joins(&mut place, 0, 1), "it is another reduction that the element means");
+        assert!(!joins(&mut place, 1, 0), "ordered values need a position");
+        assert!(joins(&mut place, 0, 0));
+        assert!(!joins(&mut place, 0, 0), "the last one ends it");
+        let whole = place.contribute(1, 0, 3, one(2, false), &mut join).unwrap().unwrap();
+        assert_eq!((whole.count, whole.value), (3, PartialValue::Combined(vec![0, 9, 2])));
     }
 
     #[test]
