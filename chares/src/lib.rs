@@ -105,3 +105,6 @@ pub use runtime::object::KernelCall;
 pub use runtime::object::Reducer;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use timeline::Timeline;
+
+/// The commit of Metachare that this was built from; `unknown` if it was built outside its repository.
+pub const COMMIT: &str = env!("METACHARE_COMMIT");

@@ -34,6 +34,14 @@ pub enum RunError {
     /// A message was not what its receiver expected.
     #[error(transparent)]
     Pup(#[from] PupError),
+    /// A run that a command of the program's own had started ended with this exit code.
+    #[error("{sentence}")]
+    Ended {
+        /// Its exit code.
+        code: u8,
+        /// Its last words.
+        sentence: String,
+    },
     /// The application's own error.
     #[error(transparent)]
     App(#[from] Box<dyn std::error::Error + Send + Sync>),
@@ -49,6 +57,7 @@ impl RunError {
             Self::NodeLost(_) => 69,
             Self::Failed(_) | Self::Pup(_) => 70,
             Self::Output(_) => 73,
+            Self::Ended { code, .. } => *code,
         }
     }
 }
@@ -66,6 +75,7 @@ pub struct App<A> {
     work: Option<fn(&A) -> f64>,
     check: Option<Check<A>>,
     complete: Option<fn(A) -> A>,
+    is_hidden: bool,
 }
 
 impl<A> App<A> {
@@ -76,7 +86,17 @@ impl<A> App<A> {
         about: &'static str,
         drive: fn(&mut Driver, A) -> Result<(), RunError>,
     ) -> Self {
-        Self { name, about, drive, kernel: None, kernel_key: None, work: None, check: None, complete: None }
+        Self {
+            name,
+            about,
+            drive,
+            kernel: None,
+            kernel_key: None,
+            work: None,
+            check: None,
+            complete: None,
+            is_hidden: false,
+        }
     }
 
     /// How the speed of a PE is measured for this application: `kernel` makes a function whose every call
@@ -117,6 +137,13 @@ impl<A> App<A> {
     #[must_use]
     pub fn complete(mut self, complete: fn(A) -> A) -> Self {
         self.complete = Some(complete);
+        self
+    }
+
+    /// Leaves the application out of the help: one that only another command of the program starts.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.is_hidden = true;
         self
     }
 }
@@ -165,7 +192,11 @@ pub struct Program {
     pub(crate) apps: Vec<AppEntry>,
     pub(crate) about: &'static str,
     pub(crate) demo: Option<Demo>,
+    pub(crate) commands: Vec<(Command, Execute)>,
 }
+
+/// What a command of the program's own does.
+pub(crate) type Execute = fn(&ArgMatches) -> Result<(), RunError>;
 
 /// An application with other defaults.
 #[derive(Clone, Copy)]
@@ -185,7 +216,7 @@ impl Program {
     #[must_use]
     pub fn new(name: &'static str, version: &'static str) -> Self {
         let table = ProgramTable { name: name.into(), version: version.into(), ..ProgramTable::default() };
-        Self { name, version, table, apps: Vec::new(), about: "", demo: None }
+        Self { name, version, table, apps: Vec::new(), about: "", demo: None, commands: Vec::new() }
     }
 
     /// One line that says what the program is for.
@@ -200,6 +231,14 @@ impl Program {
     #[must_use]
     pub fn demo(mut self, app: &'static str, arguments: &'static [&'static str]) -> Self {
         self.demo = Some(Demo { app, arguments });
+        self
+    }
+
+    /// Adds a command beside `run`, for what is not a run itself: `execute` gets what was parsed, and an error ends
+    /// the process with its sentence and exit code. Signals end the process at once.
+    #[must_use]
+    pub fn command(mut self, command: Command, execute: fn(&ArgMatches) -> Result<(), RunError>) -> Self {
+        self.commands.push((command, execute));
         self
     }
 
@@ -226,7 +265,7 @@ impl Program {
     where
         A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
     {
-        let App { name, about, drive, kernel, kernel_key, work, check, complete } = app;
+        let App { name, about, drive, kernel, kernel_key, work, check, complete, is_hidden } = app;
         let number = kernel.map(|kernel| {
             let prepare = move |packed: &[u8]| {
                 let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
@@ -258,7 +297,7 @@ impl Program {
             })
         };
         // The arguments' own documentation would take the place of what the application is for.
-        let command = A::augment_args(Command::new(name)).about(about).long_about(None);
+        let command = A::augment_args(Command::new(name)).about(about).long_about(None).hide(is_hidden);
         self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number });
         self
     }

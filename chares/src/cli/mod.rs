@@ -12,7 +12,7 @@ mod speed;
 mod speeds;
 mod watch;
 
-use crate::program::Program;
+use crate::program::{Execute, Program};
 use clap::{ArgMatches, Args, Command};
 use options::RunOptions;
 use std::io::Write as _;
@@ -110,8 +110,17 @@ fn dispatch(
         }
         Some(("nodes", matches)) => nodes::nodes(program, matches, command_started),
         Some(("watch", matches)) => watch::watch(matches),
+        Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
+            Ok(()) => Ok(0),
+            Err(error) => Err(Ended::new(error.exit_code(), error)),
+        },
         _ => Err(Ended::new(USAGE, "a command is missing; `--help` lists them")),
     }
+}
+
+/// What a command of the program's own does.
+fn own(program: &Program, name: &str) -> Option<Execute> {
+    program.commands.iter().find(|(command, _)| command.get_name() == name).map(|&(_, execute)| execute)
 }
 
 /// The whole command line. An application with its program's own name takes its arguments right after `run`.
@@ -133,7 +142,7 @@ fn command(program: &Program) -> Command {
         .subcommand(run)
         .subcommand(nodes::command(program))
         .subcommand(watch::command());
-    all.subcommands(demo::command(program))
+    all.subcommands(demo::command(program)).subcommands(program.commands.iter().map(|(command, _)| command))
 }
 
 /// Warnings and errors of the runtime go to standard error; `RUST_LOG` asks for more.

@@ -141,7 +141,7 @@ impl Report {
             schema: "metachare-run/1",
             program: info.program.clone(),
             version: version.into(),
-            commit: env!("METACHARE_COMMIT"),
+            commit: crate::COMMIT,
             executable: runtime::launch::own_hash(),
             run_id: info.run_id.clone(),
             app: info.app.clone(),

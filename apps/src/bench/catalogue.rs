@@ -1,0 +1,470 @@
+//! All operations that are measured: their keys, units, where they run, and what limits them.
+
+use super::player::Throw;
+use std::fmt;
+
+/// Elements of the array inside a process that broadcasts, fan-outs and reductions go over.
+pub(super) const CROWD: u32 = 10_000;
+/// Chares of the other node that a fan-out goes to.
+pub(super) const FAR_CROWD: u32 = 1_000;
+/// As often as a stretch needs.
+const MANY: u64 = 1 << 40;
+/// A flood is no longer, so that what waits stays far below what may wait.
+const FLOOD_BYTES: u64 = 512 << 20;
+/// A stream is no longer.
+const STREAM: u64 = 1 << 19;
+/// So many chares are made at once at most.
+const MADE: u64 = 1 << 15;
+/// Sizes of messages between nodes.
+const SIZES: [(usize, &str); 9] = [
+    (8, "8 B"),
+    (64, "64 B"),
+    (1 << 10, "1 KiB"),
+    (4 << 10, "4 KiB"),
+    (16 << 10, "16 KiB"),
+    (64 << 10, "64 KiB"),
+    (1 << 20, "1 MiB"),
+    (4 << 20, "4 MiB"),
+    (16 << 20, "16 MiB"),
+];
+
+/// What an operation is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Bytes of memory.
+    Bytes,
+    /// Parts of what it is without, in percent.
+    Percent,
+    /// 10^9 bytes in a second.
+    GBs,
+    /// 10^6 messages in a second.
+    MillionPerS,
+    /// 10^9 floating-point operations in a second.
+    GFlops,
+    /// Percent of the machine's peak.
+    OfPeak,
+}
+
+impl Unit {
+    /// As it stands in tables and files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Us => "µs",
+            Self::Ms => "ms",
+            Self::Bytes => "B",
+            Self::Percent => "%",
+            Self::GBs => "GB/s",
+            Self::MillionPerS => "million/s",
+            Self::GFlops => "GFLOP/s",
+            Self::OfPeak => "% of peak",
+        }
+    }
+
+    /// Whether more is better.
+    pub(super) fn is_gain(self) -> bool {
+        matches!(self, Self::GBs | Self::MillionPerS | Self::GFlops | Self::OfPeak)
+    }
+
+    /// Makes a figure of a stretch of so many nanoseconds in which so much was done.
+    pub(super) fn of_stretch(self, ns: f64, amount: f64) -> f64 {
+        match self {
+            Self::Us => ns / amount / 1e3,
+            Self::Ms => ns / amount / 1e6,
+            Self::GBs | Self::GFlops => amount / ns,
+            Self::MillionPerS => amount / ns * 1e3,
+            Self::Ns | Self::Bytes | Self::Percent | Self::OfPeak => ns / amount,
+        }
+    }
+}
+
+/// Where operations are measured; each is one or more runs of this program, but for the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Setup {
+    /// One node with one PE.
+    OnePe,
+    /// One node with two PEs.
+    TwoPes,
+    /// Two nodes with one PE each.
+    TwoNodes,
+    /// So many nodes with one PE each.
+    Nodes(u32),
+    /// Runs of eight nodes that do nothing.
+    Start,
+    /// Eight nodes, new ones for each figure.
+    Memory,
+    /// One node with a PE on every core, and a load window in a terminal of its own.
+    Monitor,
+    /// One core of this machine, without chares.
+    Core,
+}
+
+impl Setup {
+    /// In the order in which they are measured.
+    pub(super) const ALL: [Self; 10] = [
+        Self::OnePe,
+        Self::TwoPes,
+        Self::TwoNodes,
+        Self::Nodes(2),
+        Self::Nodes(4),
+        Self::Nodes(8),
+        Self::Start,
+        Self::Memory,
+        Self::Monitor,
+        Self::Core,
+    ];
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnePe => f.write_str("one PE"),
+            Self::TwoPes => f.write_str("two PEs of one node"),
+            Self::TwoNodes => f.write_str("two nodes, point to point"),
+            Self::Nodes(count) => write!(f, "{count} nodes, one PE each"),
+            Self::Start => f.write_str("start of 8 local nodes"),
+            Self::Memory => f.write_str("memory, 8 nodes"),
+            Self::Monitor => f.write_str("all cores, with a window"),
+            Self::Core => f.write_str("one core"),
+        }
+    }
+}
+
+/// Two players.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pair {
+    /// Single chares on the first and the last PE.
+    Chares,
+    /// Array elements there.
+    Elements,
+}
+
+/// What the chares of a run do for an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// A pair plays; so many throws for one of the count.
+    Throws(Pair, Throw, u64),
+    /// Pairs of neighbours play on all PEs at once.
+    Neighbours,
+    /// A broadcast to all elements of the crowd, and a reduction.
+    Broadcast,
+    /// The same with a message to each.
+    FanOut,
+    /// A broadcast to one element on each PE, and a reduction.
+    BroadcastToPes,
+    /// Makes array elements.
+    MakeElements,
+    /// Makes single chares.
+    MakeChares,
+    /// The driver asks whether all is quiet.
+    Quiescence,
+    /// Nothing that chares are told: the set-up measures it by itself.
+    Setup,
+}
+
+/// Something to measure.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    /// Short and stable.
+    pub(super) key: String,
+    /// What it is, for people.
+    pub(super) name: String,
+    pub(super) unit: Unit,
+    pub(super) setup: Setup,
+    pub(super) task: Task,
+    /// How much is done in one of the count: operations, or bytes.
+    pub(super) each: u64,
+    /// Largest count that memory allows.
+    pub(super) cap: u64,
+    /// Half a sentence.
+    pub(super) limit: &'static str,
+}
+
+impl Operation {
+    fn new(setup: Setup, key: &str, name: &str, unit: Unit, task: Task, limit: &'static str) -> Self {
+        Self { key: key.into(), name: name.into(), unit, setup, task, each: 1, cap: MANY, limit }
+    }
+
+    fn each(mut self, each: u64) -> Self {
+        self.each = each;
+        self
+    }
+
+    fn cap(mut self, cap: u64) -> Self {
+        self.cap = cap;
+        self
+    }
+}
+
+/// All operations, those of each set-up together.
+pub(super) fn all() -> Vec<Operation> {
+    let mut all = in_process();
+    all.extend(between_pes());
+    all.extend(between_nodes());
+    all.extend([2, 4, 8].into_iter().flat_map(collectives));
+    all.extend(whole_runs());
+    all.extend([("f64", "64-bit"), ("f32", "32-bit")].into_iter().flat_map(kernels));
+    all
+}
+
+fn in_process() -> Vec<Operation> {
+    use Task::{Broadcast, FanOut, MakeChares, MakeElements};
+    let of = |key, name, task, limit| Operation::new(Setup::OnePe, key, name, Unit::Ns, task, limit);
+    let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
+    let handed_over = "handing over the address: the data stay where they are";
+    vec![
+        of(
+            "pe/chare/64B",
+            "64 B to a single chare of the same PE, one way",
+            hop(Pair::Chares, 64),
+            "one allocation for the value, one entry written into a queue and read from it, one look-up",
+        ),
+        of(
+            "pe/element/64B",
+            "64 B to an array element of the same PE, one way",
+            hop(Pair::Elements, 64),
+            "one allocation, one entry in a queue, and the look-ups of the collection and of the element",
+        ),
+        of("pe/bulk/64KiB", "64 KiB of bulk data, one way", hop(Pair::Elements, 64 << 10), handed_over),
+        of("pe/bulk/16MiB", "16 MiB of bulk data, one way", hop(Pair::Elements, 16 << 20), handed_over),
+        of(
+            "pe/fan-out",
+            "a message to each of 10,000 elements and a reduction, an element",
+            FanOut,
+            "two allocations and look-ups in tables that the nearest cache does not hold",
+        )
+        .each(u64::from(CROWD)),
+        of(
+            "pe/broadcast",
+            "broadcast to 10,000 elements and a reduction, an element",
+            Broadcast,
+            "unpacking the message and allocating the contribution, once for each element",
+        )
+        .each(u64::from(CROWD)),
+        of(
+            "pe/create/element",
+            "creation of an array, an element",
+            MakeElements,
+            "the element's allocation and its place in a growing table",
+        )
+        .cap(MADE),
+        of(
+            "pe/create/chare",
+            "creation of a single chare",
+            MakeChares,
+            "a message, the chare's allocation and its place in a growing table",
+        )
+        .cap(MADE),
+    ]
+}
+
+fn between_pes() -> Vec<Operation> {
+    let of = |key, name, task, limit| Operation::new(Setup::TwoPes, key, name, Unit::Ns, task, limit);
+    let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
+    let lines = "the way of a few cache lines from core to core, and a lock around the inbox";
+    vec![
+        of("pes/chare/64B", "64 B to a single chare of another PE, one way", hop(Pair::Chares, 64), lines),
+        of(
+            "pes/element/64B",
+            "64 B to an array element of another PE, one way",
+            hop(Pair::Elements, 64),
+            lines,
+        ),
+        of(
+            "pes/stream/64B",
+            "64 B to an array element of another PE, one of many",
+            Task::Throws(Pair::Elements, Throw::Stream, 1),
+            "allocation on one core and release on another; the inbox is emptied in one go",
+        )
+        .cap(STREAM),
+        of(
+            "pes/neighbours/64B",
+            "64 B to an element of the same PE, on both PEs at once, one way",
+            Task::Neighbours,
+            "what limits it on one PE: PEs share nothing on this way",
+        ),
+        of(
+            "pes/bulk/64KiB",
+            "64 KiB of bulk data to another PE, one way",
+            hop(Pair::Elements, 64 << 10),
+            lines,
+        ),
+        of(
+            "pes/bulk/16MiB",
+            "16 MiB of bulk data to another PE, one way",
+            hop(Pair::Elements, 16 << 20),
+            lines,
+        ),
+    ]
+}
+
+fn between_nodes() -> Vec<Operation> {
+    let of = |key: &str, name: &str, unit, task, limit| {
+        Operation::new(Setup::TwoNodes, key, name, unit, task, limit)
+    };
+    let trips = SIZES.map(|(bytes, size)| {
+        let limit = match bytes {
+            ..=4096 => {
+                "handing over between PEs and network threads, two system calls and encryption each way"
+            }
+            ..=65_536 => "encryption and copies into and out of the kernel, which do not yet overlap",
+            _ => "the bandwidth one way: encryption and two copies through the kernel",
+        };
+        let task = Task::Throws(Pair::Elements, Throw::Back(bytes), 2);
+        let name = format!("{size} to an element of another node and back");
+        of(&format!("link/round-trip/{}", joined(size)), &name, Unit::Us, task, limit)
+    });
+    let floods = SIZES[5..].iter().map(|&(bytes, size)| {
+        let key = format!("link/flood/{}", joined(size));
+        let name = format!("bulk data of {size} to an element of another node, all one way");
+        let task = Task::Throws(Pair::Elements, Throw::Flood(bytes), 1);
+        let limit = "encryption on one core at each end, and two copies through the kernel";
+        of(&key, &name, Unit::GBs, task, limit).each(bytes as u64).cap(FLOOD_BYTES / bytes as u64)
+    });
+    let rate = of(
+        "link/rate/64B",
+        "64 B to an element of another node, all one way",
+        Unit::MillionPerS,
+        Task::Throws(Pair::Elements, Throw::Stream, 1),
+        "packing and unpacking each message; encryption and calls are shared by many",
+    );
+    let fan_out = of(
+        "link/fan-out",
+        "a message to each of 1,000 chares of another node and a reduction, a chare",
+        Unit::Ns,
+        Task::FanOut,
+        "packing and unpacking each message, and one round trip for all",
+    );
+    trips.into_iter().chain(floods).chain([rate.cap(STREAM), fan_out.each(u64::from(FAR_CROWD))]).collect()
+}
+
+/// A size as it stands in keys.
+fn joined(size: &str) -> String {
+    size.replace(' ', "")
+}
+
+fn collectives(nodes: u32) -> [Operation; 2] {
+    let setup = Setup::Nodes(nodes);
+    [
+        Operation::new(
+            setup,
+            &format!("nodes/{nodes}/broadcast"),
+            &format!("broadcast to one chare on each of {nodes} nodes, and a reduction"),
+            Unit::Us,
+            Task::BroadcastToPes,
+            "a round trip for each level of a tree of four branches; without a core for every thread, wake-ups",
+        ),
+        Operation::new(
+            setup,
+            &format!("nodes/{nodes}/quiescence"),
+            &format!("detection that {nodes} nodes are quiet"),
+            Unit::Us,
+            Task::Quiescence,
+            "two waves over the tree one after the other, and the driver's wake-up",
+        ),
+    ]
+}
+
+fn whole_runs() -> Vec<Operation> {
+    let of = |setup, key, name, unit, limit| Operation::new(setup, key, name, unit, Task::Setup, limit);
+    vec![
+        of(
+            Setup::Start,
+            "start/8/ready",
+            "from the command to the driver's first line, 8 local nodes",
+            Unit::Ms,
+            "starting the processes, keys and handshakes, all on the cores of one machine",
+        ),
+        of(
+            Setup::Start,
+            "start/8/run",
+            "a whole run that does nothing, 8 local nodes",
+            Unit::Ms,
+            "the start, and waiting until the last node has ended",
+        ),
+        of(
+            Setup::Memory,
+            "memory/chare",
+            "memory of an idle single chare with a state of 8 B",
+            Unit::Bytes,
+            "the chare's allocation with what the runtime keeps beside it, and the table's spare room",
+        ),
+        of(
+            Setup::Memory,
+            "memory/connection",
+            "memory of a node for a connection that has carried a few small messages",
+            Unit::Bytes,
+            "state and buffers of QUIC and TLS, and the tasks that empty its lanes",
+        ),
+        of(
+            Setup::Monitor,
+            "monitor/run",
+            "time of a fine-grained run with a load window, of that without",
+            Unit::Percent,
+            "the processor time that drawing takes from a PE; smaller than the noise of most machines",
+        ),
+        of(
+            Setup::Monitor,
+            "monitor/window",
+            "processor time of a load window, its start included, of one core",
+            Unit::Percent,
+            "drawing the pictures and packing the counters",
+        ),
+    ]
+}
+
+fn kernels((dtype, bits): (&str, &str)) -> [Operation; 3] {
+    let of = |key: &str, name: String, unit, limit| {
+        Operation::new(Setup::Core, &format!("kernel/{dtype}/{key}"), &name, unit, Task::Setup, limit)
+    };
+    [
+        of(
+            "peak",
+            format!("fused multiply-adds in registers, {bits}"),
+            Unit::GFlops,
+            "the clock and the units for vectors, by definition",
+        ),
+        of(
+            "gemm",
+            format!("block product with side 1024, {bits}"),
+            Unit::GFlops,
+            "the units for vectors; packing blocks and loads cost the rest",
+        ),
+        of(
+            "gemm-of-peak",
+            format!("block product, of the peak right before it, {bits}"),
+            Unit::OfPeak,
+            "packing blocks and loads, and the clock, which falls under wide vectors",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn keys_are_unique_and_every_setup_has_operations() {
+        let all = all();
+        let keys: BTreeSet<&str> = all.iter().map(|operation| operation.key.as_str()).collect();
+        assert_eq!(keys.len(), all.len());
+        for setup in Setup::ALL {
+            assert!(all.iter().any(|operation| operation.setup == setup), "{setup}");
+        }
+    }
+
+    #[test]
+    fn figures_follow_from_stretches() {
+        let figure = |unit: Unit| unit.of_stretch(2e6, 1000.0);
+        assert_eq!((figure(Unit::Ns), figure(Unit::Us), figure(Unit::Ms)), (2000.0, 2.0, 0.002));
+        // A thousand bytes or messages in two milliseconds.
+        assert_eq!((figure(Unit::GBs), figure(Unit::MillionPerS)), (0.0005, 0.5));
+    }
+}

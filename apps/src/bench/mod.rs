@@ -1,0 +1,143 @@
+//! `metachare bench`: measures whole paths of the runtime, as an application meets them, and compares them with other
+//! systems.
+//!
+//! The command starts runs of its own executable, one PE, two PEs, two and more nodes, with an application that it
+//! alone knows; these put their figures into their reports. Every operation is measured over several stretches, each
+//! long enough that the clock does not matter, after others that find the length and warm the way; median and range
+//! are printed with what limits them.
+
+mod catalogue;
+mod conductor;
+mod kernel;
+mod measure;
+mod memory;
+mod mill;
+mod peers;
+mod player;
+mod results;
+mod runs;
+
+use catalogue::{Operation, Setup};
+use chares::{App, Program, Replacement, RunError};
+use clap::{ArgMatches, Args, Command, FromArgMatches as _};
+use peers::Peers;
+use results::{Measured, Results};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Of the command, and of the application that it runs.
+const NAME: &str = "bench";
+
+// What to measure. Documentation here would become that of the command.
+#[derive(Args, Clone, Debug)]
+struct Options {
+    /// Write the results as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Figures for each operation
+    #[arg(long, default_value = "9", value_parser = repeats)]
+    repeats: usize,
+    /// Only operations with this in their key
+    #[arg(long, value_name = "TEXT", value_parser = part_of_keys)]
+    only: Option<String>,
+    /// Only go through every operation once; what comes out are no measurements
+    #[arg(long)]
+    brief: bool,
+    /// Compare with figures of other systems that were just measured
+    #[arg(long, value_name = "FILE")]
+    peers: Option<PathBuf>,
+    /// Measure only what is between two nodes, between the first and the last PE of those in a nodes file
+    #[arg(long, value_name = "FILE")]
+    nodes: Option<PathBuf>,
+    /// Show what would be measured
+    #[arg(long)]
+    list: bool,
+}
+
+/// Adds the command, its application and chare types to a program.
+#[must_use]
+pub fn add_to(program: Program) -> Program {
+    let about = "Measure what messages, starts and kernels cost here, and compare with other systems";
+    program
+        .chare::<player::Player>()
+        .chare::<conductor::Conductor>()
+        .chare::<conductor::Idler>()
+        .chare::<mill::Mill>()
+        .app(App::new(NAME, "What `bench` runs", measure::drive).check(measure::check).hidden())
+        .command(Options::augment_args(Command::new(NAME).about(about)), bench)
+}
+
+fn bench(matches: &ArgMatches) -> Result<(), RunError> {
+    let options = Options::from_arg_matches(matches).map_err(|e| RunError::Input(e.to_string()))?;
+    let all = catalogue::all();
+    let peers = Peers::load(options.peers.as_deref(), options.nodes.is_some(), &all)?;
+    let is_chosen = |operation: &&Operation| {
+        options.only.as_ref().is_none_or(|part| operation.key.contains(part))
+            && (options.nodes.is_none() || operation.setup == Setup::TwoNodes)
+    };
+    let chosen: Vec<&Operation> = all.iter().filter(is_chosen).collect();
+    if options.list {
+        let line = |o: &&Operation| format!("{:<24} {:<10} {}\n", o.key, o.unit.name(), o.name);
+        return say(&chosen.iter().map(line).collect::<String>());
+    }
+    if let Some(path) = &options.json {
+        chares::can_be_written(path).map_err(|e| unwritable(path, &e))?;
+    }
+    let mut results = Results::new(options.brief);
+    say(&results.heading())?;
+    for setup in Setup::ALL {
+        let operations: Vec<&Operation> = chosen.iter().copied().filter(|o| o.setup == setup).collect();
+        if operations.is_empty() {
+            continue;
+        }
+        say(&results::head(setup))?;
+        let mut figures = runs::measure(setup, &operations, &options)?;
+        let measured = operations.iter().map(|operation| {
+            let stretches = figures.remove(&operation.key).unwrap_or_default();
+            Measured::new(operation, stretches, &peers)
+                .ok_or_else(|| RunError::Failed(format!("{} was not measured", operation.key)))
+        });
+        let measured = measured.collect::<Result<_, _>>()?;
+        say(&results.add(measured))?;
+    }
+    match &options.json {
+        Some(path) => write(path, &results),
+        None => Ok(()),
+    }
+}
+
+fn write(path: &Path, results: &Results) -> Result<(), RunError> {
+    let text = serde_json::to_string_pretty(results).map_err(|e| RunError::Failed(e.to_string()))? + "\n";
+    let written = Replacement::create(path).and_then(|new| {
+        new.file().write_all(text.as_bytes())?;
+        new.commit()
+    });
+    written.map_err(|e| unwritable(path, &e))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> RunError {
+    RunError::Output(format!("the results {} cannot be written: {error}", path.display()))
+}
+
+/// Writes to standard output; whoever closed it does not want it.
+fn say(text: &str) -> Result<(), RunError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(RunError::Output(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn repeats(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=1000).contains(count));
+    count.ok_or_else(|| "give a number from 1 to 1000".into())
+}
+
+fn part_of_keys(text: &str) -> Result<String, String> {
+    if catalogue::all().iter().any(|operation| operation.key.contains(text)) {
+        return Ok(text.into());
+    }
+    Err("no operation has this in its key; `--list` shows them".into())
+}

@@ -1,0 +1,116 @@
+//! The command `bench`, gone through once: every operation comes out with figures, as documented.
+
+#![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+use harness::{Done, start, write};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
+const SCHEMA: &str = include_str!("../../apps/src/bench/schema.md");
+
+fn bench(folder: &Path, words: &[&str]) -> Done {
+    let mut command = Command::new(METACHARE);
+    command.arg("bench").args(words).current_dir(folder).env_remove("METACHARE_NODES");
+    command.env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
+    start(&mut command).done()
+}
+
+fn results(folder: &Path, words: &[&str]) -> (Done, Value) {
+    let done = bench(folder, &[&["--brief", "--json", "bench.json"], words].concat());
+    assert_eq!(done.code, 0, "{words:?}: {done:?}");
+    let text = std::fs::read(folder.join("bench.json")).unwrap();
+    (done, serde_json::from_slice(&text).unwrap())
+}
+
+fn operations(results: &Value) -> &[Value] {
+    results["operations"].as_array().unwrap()
+}
+
+/// Keys of all values, as the document writes them.
+fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            let dot = if path.is_empty() { "" } else { "." };
+            map.iter().for_each(|(key, value)| keys(value, &format!("{path}{dot}{key}"), found));
+        }
+        Value::Array(list) if path.ends_with("operations") || path.ends_with("peers") => {
+            list.iter().for_each(|value| keys(value, &format!("{path}[]"), found));
+            // That an operation may have none is no reason to leave the list undocumented.
+            found.insert(path.to_string());
+        }
+        _ => {
+            found.insert(path.to_string());
+        }
+    }
+}
+
+#[test]
+fn every_operation_has_figures_as_documented() {
+    let folder = tempfile::tempdir().unwrap();
+    let (done, results) = results(folder.path(), &[]);
+    let listed = bench(folder.path(), &["--list"]).stdout;
+    let listed: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let measured: Vec<&str> = operations(&results).iter().map(|o| o["key"].as_str().unwrap()).collect();
+    assert!(measured.len() > 40 && measured == listed, "{measured:?} and {listed:?}");
+    for operation in operations(&results) {
+        for key in ["median", "min", "max"] {
+            assert!(operation[key].as_f64().unwrap() > 0.0, "{operation}");
+        }
+        for key in ["name", "setup", "unit", "better", "limit"] {
+            assert!(!operation[key].as_str().unwrap().is_empty(), "{operation}");
+        }
+        assert_eq!(operation["stretches"].as_array().unwrap().len(), 1, "{operation}");
+        let row = format!("\n  {} ", operation["key"].as_str().unwrap());
+        assert!(done.stdout.contains(&row), "{row} is not in {}", done.stdout);
+    }
+    let mut found = BTreeSet::new();
+    keys(&results, "", &mut found);
+    found.remove("operations");
+    let documented = SCHEMA.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let documented: BTreeSet<String> = documented.map(|(key, _)| key.to_string()).collect();
+    assert_eq!(found, documented);
+    assert_eq!((&results["schema"], &results["brief"]), (&"metachare-bench/1".into(), &true.into()));
+}
+
+#[test]
+fn what_is_chosen_is_measured_between_any_nodes_and_compared_with_any_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    harness::local_nodes(folder.path(), &[1, 2]);
+    let peers = r#"{ "schema": 1, "peers": [ { "peer": "Snail 2", "operation": "link/round-trip/64B", "value": 1e6,
+        "unit": "ms", "source": "measured" } ] }"#;
+    write(folder.path(), "peers.json", peers);
+    let words = ["--only", "link/round-trip/6", "--nodes", "nodes.toml", "--peers", "peers.json"];
+    let (done, results) = results(folder.path(), &words);
+    let keys: Vec<&str> = operations(&results).iter().map(|o| o["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["link/round-trip/64B", "link/round-trip/64KiB"]);
+    let operation = &operations(&results)[0];
+    let peer = &operation["peers"][0];
+    assert_eq!((&peer["peer"], &peer["value"]), (&"Snail 2".into(), &1e9.into()));
+    assert_eq!((&peer["is_better"], &peer["source"]), (&true.into(), &"measured".into()));
+    let ratio = operation["median"].as_f64().unwrap() / 1e9;
+    assert!((peer["ratio"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9, "{operation}");
+    assert!(done.stdout.contains("x Snail 2, 1000000000 µs measured: better"), "{}", done.stdout);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "peers.json", r#"{ "schema": 7, "peers": [] }"#);
+    for (words, code, part) in [
+        (&["--only", "no/such"][..], 64, "no operation has this in its key"),
+        (&["--repeats", "0"], 64, "from 1 to 1000"),
+        (&["--peers", "none.json"], 65, "none.json"),
+        (&["--peers", "peers.json"], 65, "its schema is 7"),
+        (&["--json", "no/such/folder/bench.json"], 73, "bench.json cannot be written"),
+        (&["--brief", "--only", "link/rate", "--nodes", "none.toml"], 78, "none.toml"),
+    ] {
+        let done = bench(folder.path(), words);
+        assert_eq!(done.code, code, "{words:?}: {done:?}");
+        assert!(done.stderr.starts_with("error: ") && done.stderr.contains(part), "{words:?}: {done:?}");
+        assert!(code == 64 || done.stderr.lines().count() == 1, "{words:?}: {done:?}");
+    }
+    assert!(!folder.path().join("bench.json").exists());
+}
