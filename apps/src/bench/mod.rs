@@ -2,9 +2,9 @@
 //! systems.
 //!
 //! The command starts runs of its own executable, one PE, two PEs, two and more nodes, with an application that it
-//! alone knows; these put their figures into their reports. Every operation is measured over several stretches, each
-//! long enough that the clock does not matter, after others that find the length and warm the way; median and range
-//! are printed with what limits them.
+//! alone knows; these put their figures into their reports. Every operation is measured over several stretches in
+//! several runs, each long enough that the clock does not matter, after others that find the length and warm the way;
+//! median and range are printed with what limits them.
 
 mod catalogue;
 mod conductor;

@@ -15,6 +15,9 @@ use std::time::Instant;
 const TIME_LIMIT: &str = "900";
 /// Exit code where a run gives none that says more.
 const FAILED: u8 = 70;
+/// Stretches of an operation are of so many runs, because the cores that threads come to lie on differ from run to run
+/// more than stretches of one run do.
+const RUNS: usize = 3;
 /// Nodes of a start and of what memory is measured on.
 const MANY_NODES: usize = 8;
 
@@ -36,48 +39,62 @@ pub(super) fn measure(
     operations: &[&Operation],
     options: &Options,
 ) -> Result<Figures, RunError> {
-    let run = |pes: &[u32], part| {
+    let run = |pes: &[u32], part, repeats| {
         let nodes = options.nodes.as_deref().map_or_else(|| Nodes::Local(pes), Nodes::File);
-        let wrong = |(code, why)| {
+        run(&nodes, Request { part, operations, repeats, is_brief: options.brief }).map_err(|(code, why)| {
             let sentence = format!("{setup} cannot be measured: {why}");
             RunError::Ended { code, sentence }
-        };
-        run(&nodes, part, operations, options).map_err(wrong)
+        })
     };
     let repeats = if options.brief { 1 } else { options.repeats };
+    let paths = |pes: &[u32]| {
+        let runs = RUNS.min(repeats);
+        let parts = (0..runs).map(|run| (repeats + run) / runs);
+        gathered(parts.map(|part| Ok(run(pes, Part::Paths, part)?.figures)))
+    };
+    let each_in_a_run = std::iter::repeat_n(1, repeats);
     let many = [1; MANY_NODES];
     match setup {
-        Setup::OnePe => Ok(run(&[1], Part::Paths)?.figures),
-        Setup::TwoPes => Ok(run(&[2], Part::Paths)?.figures),
-        Setup::TwoNodes => Ok(run(&[1, 1], Part::Paths)?.figures),
-        Setup::Nodes(count) => Ok(run(&vec![1; count as usize], Part::Paths)?.figures),
-        Setup::Monitor => Ok(run(&[cores()], Part::Monitor)?.figures),
+        Setup::OnePe => paths(&[1]),
+        Setup::TwoPes => paths(&[2]),
+        Setup::TwoNodes => paths(&[1, 1]),
+        Setup::Nodes(count) => paths(&vec![1; count as usize]),
+        Setup::Monitor => Ok(run(&[cores()], Part::Monitor, repeats)?.figures),
         Setup::Core => Ok(kernel::measure(repeats, options.brief)),
-        Setup::Memory => gathered(repeats, || Ok(run(&many, Part::Memory)?.figures)),
+        Setup::Memory => gathered(each_in_a_run.map(|one| Ok(run(&many, Part::Memory, one)?.figures))),
         Setup::Start => {
             // The first reads the executable from disk.
             if !options.brief {
-                run(&many, Part::Nothing)?;
+                run(&many, Part::Nothing, 1)?;
             }
-            gathered(repeats, || {
-                let found = run(&many, Part::Nothing)?;
+            gathered(each_in_a_run.map(|one| {
+                let found = run(&many, Part::Nothing, one)?;
                 Ok([("start/8/ready", found.startup_s), ("start/8/run", found.whole_s)]
                     .map(|(key, seconds)| (key.to_string(), vec![seconds * 1e3]))
                     .into())
-            })
+            }))
         }
     }
 }
 
 /// Figures of several runs.
-fn gathered(repeats: usize, mut run: impl FnMut() -> Result<Figures, RunError>) -> Result<Figures, RunError> {
+fn gathered(runs: impl Iterator<Item = Result<Figures, RunError>>) -> Result<Figures, RunError> {
     let mut all = Figures::new();
-    for _ in 0..repeats {
-        for (key, figures) in run()? {
+    for figures in runs {
+        for (key, figures) in figures? {
             all.entry(key).or_default().extend(figures);
         }
     }
     Ok(all)
+}
+
+/// What a run is to do.
+struct Request<'a> {
+    part: Part,
+    operations: &'a [&'a Operation],
+    /// Stretches of each operation.
+    repeats: usize,
+    is_brief: bool,
 }
 
 /// Where a run takes place.
@@ -93,19 +110,14 @@ enum Nodes<'a> {
 ///
 /// # Errors
 /// Its exit code and last words.
-fn run(
-    nodes: &Nodes<'_>,
-    part: Part,
-    operations: &[&Operation],
-    options: &Options,
-) -> Result<Found, (u8, String)> {
-    let keys: Vec<&str> = operations.iter().map(|operation| operation.key.as_str()).collect();
+fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<Found, (u8, String)> {
+    let keys: Vec<&str> = request.operations.iter().map(|operation| operation.key.as_str()).collect();
     let said = |error: io::Error| (FAILED, error.to_string());
     let mut command = Command::new(std::env::current_exe().map_err(said)?);
     command.args(["run", super::NAME, "--quiet", "--report", "/dev/stdout", "--timeout", TIME_LIMIT]);
-    command.args(["--part", part.name(), "--operations", &keys.join(",")]);
-    command.args(["--repeats", &options.repeats.to_string()]);
-    if options.brief {
+    command.args(["--part", request.part.name(), "--operations", &keys.join(",")]);
+    command.args(["--repeats", &request.repeats.to_string()]);
+    if request.is_brief {
         command.arg("--brief");
     }
     let text = match nodes {
