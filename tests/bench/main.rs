@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use harness::{Done, start, write};
+use harness::{Done, is_alive, parent, processes_with, signal, start, wait_for, write};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,11 +11,15 @@ use std::process::Command;
 const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
 const SCHEMA: &str = include_str!("../../apps/src/bench/schema.md");
 
-fn bench(folder: &Path, words: &[&str]) -> Done {
+fn command(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(METACHARE);
     command.arg("bench").args(words).current_dir(folder).env_remove("METACHARE_NODES");
     command.env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
-    start(&mut command).done()
+    command
+}
+
+fn bench(folder: &Path, words: &[&str]) -> Done {
+    start(&mut command(folder, words)).done()
 }
 
 fn results(folder: &Path, words: &[&str]) -> (Done, Value) {
@@ -113,4 +117,19 @@ fn what_cannot_be_meant_is_refused_with_one_sentence() {
         assert!(code == 64 || done.stderr.lines().count() == 1, "{words:?}: {done:?}");
     }
     assert!(!folder.path().join("bench.json").exists());
+}
+
+#[test]
+fn nothing_goes_on_when_whoever_measures_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = start(&mut command(folder.path(), &["--only", "link/", "--repeats", "1000"]));
+    let launcher_of = |node: i32| Some(parent(node)).filter(|&launcher| parent(launcher) == running.pid());
+    let all: Vec<i32> = wait_for("a run with two nodes", || {
+        let nodes: Vec<i32> =
+            processes_with("__node").into_iter().filter(|&node| launcher_of(node).is_some()).collect();
+        (nodes.len() == 2)
+            .then(|| nodes.iter().filter_map(|&node| launcher_of(node)).chain(nodes.clone()).collect())
+    });
+    signal(running.pid(), "KILL");
+    wait_for("the run to end", || all.iter().all(|&pid| !is_alive(pid)).then_some(()));
 }

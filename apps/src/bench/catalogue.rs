@@ -310,10 +310,10 @@ fn between_nodes() -> Vec<Operation> {
     };
     let trips = SIZES.map(|(bytes, size)| {
         let limit = match bytes {
-            ..=4096 => {
+            0..=4096 => {
                 "handing over between PEs and network threads, two system calls and encryption each way"
             }
-            ..=65_536 => "encryption and copies into and out of the kernel, which do not yet overlap",
+            4097..=65_536 => "encryption and copies into and out of the kernel, which do not yet overlap",
             _ => "the bandwidth one way: encryption and two copies through the kernel",
         };
         let task = Task::Throws(Pair::Elements, Throw::Back(bytes), 2);

@@ -109,7 +109,7 @@ impl Measured {
             row += &peer.sentence(unit);
         }
         // Where there is no peer the range ends the line.
-        format!("{}\n      {name}; limited by {limit}\n", row.trim_end())
+        format!("{}\n      {name}\n      limited by {limit}\n", row.trim_end())
     }
 }
 
