@@ -267,7 +267,7 @@ fn in_process() -> Vec<Operation> {
 fn between_pes() -> Vec<Operation> {
     let of = |key, name, task, limit| Operation::new(Setup::TwoPes, key, name, Unit::Ns, task, limit);
     let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
-    let lines = "the way of a few cache lines from core to core, and a lock around the inbox";
+    let lines = "the way of a few cache lines between two cores, which pairs differ in, and the inbox's lock";
     vec![
         of("pes/chare/64B", "64 B to a single chare of another PE, one way", hop(Pair::Chares, 64), lines),
         of(
