@@ -9,6 +9,7 @@ use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::ProtocolError;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::QuiescenceMessage;
+use bytes::Buf as _;
 use serde::{Deserialize, Serialize};
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
@@ -150,7 +151,9 @@ pub fn encode(header: &Header, payload: Packed) -> Frame {
 /// # Errors
 /// If the body does not begin with a header.
 pub fn decode(frame: Frame) -> Result<(Header, Packed), Refusal> {
-    let (header, rest) = postcard::take_from_bytes::<Header>(&frame.body).map_err(Refusal::Header)?;
-    let start = frame.body.len() - rest.len();
-    Ok((header, Packed { body: frame.body.slice(start..), attachments: frame.attachments }))
+    let Frame { mut body, attachments } = frame;
+    let (header, rest) = postcard::take_from_bytes::<Header>(&body).map_err(Refusal::Header)?;
+    let start = body.len() - rest.len();
+    body.advance(start);
+    Ok((header, Packed { body, attachments }))
 }

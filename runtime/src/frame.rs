@@ -177,6 +177,11 @@ pub trait Receiver: Send + Sync {
     /// A whole frame arrived.
     fn receive(&self, from: NodeId, class: Class, frame: Frame);
 
+    /// Whole frames arrived, in this order; takes all. What is to be done once for many can be.
+    fn receive_all(&self, from: NodeId, class: Class, frames: &mut Vec<Frame>) {
+        frames.drain(..).for_each(|frame| self.receive(from, class, frame));
+    }
+
     /// Bytes delivered by `receive` that no PE has taken yet. While it is above the node's limit the links
     /// stop reading `Small` and `Bulk` (QUIC's flow control then holds the sender back); PEs never wait for
     /// links, so the backlog always falls again and nothing can deadlock.

@@ -136,6 +136,13 @@ impl Receiver for Gate {
         }
     }
 
+    fn receive_all(&self, from: NodeId, class: Class, frames: &mut Vec<Frame>) {
+        match self.node.get() {
+            Some(node) => node.receive_all(from, class, frames),
+            None => frames.drain(..).for_each(|frame| self.receive(from, class, frame)),
+        }
+    }
+
     fn backlog_bytes(&self) -> u64 {
         self.node.get().map_or(0, |node| node.backlog_bytes())
     }

@@ -43,6 +43,19 @@ impl Inbox {
         }
     }
 
+    /// Adds envelopes in their order, and wakes the PE if it sleeps.
+    pub fn push_all(&self, envelopes: &mut Vec<Envelope>) {
+        let backlog_bytes = envelopes.iter().map(|envelope| envelope.backlog_bytes).sum();
+        self.backlog_bytes.fetch_add(backlog_bytes, Ordering::Relaxed);
+        let mut state = self.lock();
+        state.envelopes.extend(envelopes.drain(..));
+        self.waiting.store(state.envelopes.len(), Ordering::Release);
+        if std::mem::take(&mut state.is_asleep) {
+            drop(state);
+            self.wake.notify_one();
+        }
+    }
+
     /// Moves all that has arrived into `into`, in order of arrival; false if there was nothing.
     pub fn take(&self, into: &mut VecDeque<Envelope>) -> bool {
         if self.waiting.load(Ordering::Acquire) == 0 {

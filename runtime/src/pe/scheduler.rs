@@ -28,6 +28,8 @@ const SLEEP: Duration = Duration::from_millis(100);
 /// disturbance does not, nor a quota of CPU time that was saved up. The others do alike: of the best ones alone too
 /// much would be expected where other users' load comes and goes.
 const STRETCHES: u32 = 9;
+/// So much may be dealt with before the node hears of it: not of each message, because the network thread counts too.
+const SETTLE_BYTES: u64 = 64 << 10;
 /// More envelopes than this, taken from the inbox at once, make the way to the next entry method long.
 const BATCH: usize = 16;
 
@@ -71,6 +73,8 @@ pub struct Scheduler {
     early: FxHashMap<CollectionId, Vec<Envelope>>,
     share: Share,
     doing: Doing,
+    /// Bytes that came by links, are dealt with, and still count as the node's backlog.
+    dealt_with_bytes: u64,
 }
 
 /// What the PE does now, or did last.
@@ -95,7 +99,15 @@ impl Scheduler {
         let pe = Pe::new(id, Arc::clone(node));
         let share = Share::new(node.settings().cpu_share);
         let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0 };
-        Self { pe, rank, shelves: Recent::default(), early: FxHashMap::default(), share, doing }
+        Self {
+            pe,
+            rank,
+            shelves: Recent::default(),
+            early: FxHashMap::default(),
+            share,
+            doing,
+            dealt_with_bytes: 0,
+        }
     }
 
     /// Runs until the node ends. To be called on the PE's own thread.
@@ -134,7 +146,16 @@ impl Scheduler {
         }
     }
 
+    /// Tells the node what of its backlog is dealt with.
+    #[cold]
+    fn settle(&mut self) {
+        self.pe.node.backlog_fell(self.rank, std::mem::take(&mut self.dealt_with_bytes));
+    }
+
     fn idle(&mut self, node: &Node) {
+        if self.dealt_with_bytes > 0 {
+            self.settle();
+        }
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
         node.inbox(self.rank).wait(node.settings().spin, SLEEP);
@@ -175,9 +196,9 @@ impl Scheduler {
     /// What was begun last is done, or has failed.
     #[inline(always)]
     fn ends(&mut self, is_done: bool) {
-        let backlog_bytes = self.doing.backlog_bytes;
-        if backlog_bytes > 0 {
-            self.pe.node.backlog_fell(self.rank, backlog_bytes);
+        self.dealt_with_bytes += self.doing.backlog_bytes;
+        if self.dealt_with_bytes >= SETTLE_BYTES {
+            self.settle();
         }
         if is_done {
             self.pe.account().processed();

@@ -133,10 +133,7 @@ async fn read(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, mut stream: RecvStream
         2 => Class::Bulk,
         other => return Err(format!("{:?} opened a stream of unknown class {other}", peer.id)),
     };
-    let deliver = |frame: Frame| {
-        peer.received.add(frame.len_bytes());
-        fabric.receiver.receive(peer.id, class, frame);
-    };
+    let mut frames: Vec<Frame> = Vec::new();
     let mut decoder = Decoder::new(fabric.settings.frames);
     let mut chunks = [const { Bytes::new() }; CHUNKS];
     loop {
@@ -145,10 +142,13 @@ async fn read(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, mut stream: RecvStream
         }
         match stream.read_chunks(&mut chunks).await {
             Ok(Some(count)) => {
-                for chunk in chunks.iter_mut().take(count) {
-                    let taken = decoder.take(std::mem::take(chunk), deliver);
-                    taken.map_err(|e| format!("{:?} sent a message that is too long: {e}", peer.id))?;
-                }
+                let arrived = chunks.iter_mut().take(count).map(std::mem::take);
+                let taken = arrived.map(|chunk| decoder.take(chunk, |frame| frames.push(frame)));
+                // What came before one that is too long is delivered all the same.
+                let taken: Result<(), _> = taken.collect();
+                peer.received.add(frames.len(), frames.iter().map(Frame::len_bytes).sum());
+                fabric.receiver.receive_all(peer.id, class, &mut frames);
+                taken.map_err(|e| format!("{:?} sent a message that is too long: {e}", peer.id))?;
             }
             Ok(None) => return Ok(()),
             Err(ReadError::ConnectionLost(_)) => return Ok(()),

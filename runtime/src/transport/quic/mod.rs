@@ -100,7 +100,7 @@ impl Fabric for QuicFabric {
         if queued_bytes > limit_bytes && class != Class::Control {
             return Err(SendError::Behind { queued_bytes, limit_bytes });
         }
-        peer.sent.add(len_bytes);
+        peer.sent.add(1, len_bytes);
         peer.lanes[class as usize].push(frame, &peer.queued_bytes);
         self.serve(&peer);
         Ok(())

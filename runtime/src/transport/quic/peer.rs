@@ -56,8 +56,8 @@ pub(super) struct Count {
 }
 
 impl Count {
-    pub(super) fn add(&self, bytes: usize) {
-        self.frames.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn add(&self, frames: usize, bytes: usize) {
+        self.frames.fetch_add(frames as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
