@@ -1,7 +1,7 @@
 //! Where results go.
 
 use crate::chare::{Entry, Message};
-use crate::ctx::{Cx, payload};
+use crate::ctx::{Cx, Out};
 use crate::proxy::{Array, Element};
 use runtime::envelope::CallbackTarget;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ impl<M: Message> Callback<M> {
 
     /// Gives the result.
     pub fn send(&self, cx: &mut impl Cx, message: M) {
-        cx.pe().reply(self.target, |may_move| payload(message, may_move));
+        cx.pe().reply(self.target, Out(message));
     }
 
     pub(crate) fn slot(number: u64) -> Self {

@@ -7,8 +7,9 @@ use crate::proxy::{Array, Element, Group, NodeGroup, Section};
 use crate::pup;
 use crate::reduce::Reduce;
 use crate::shared::WriteOnce;
+use runtime::buffer::Buffer;
 use runtime::collection::Placement as RawPlacement;
-use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Payload, Target, Value};
+use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Outgoing, Payload, Target, Value};
 use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
 use runtime::pe::Pe;
@@ -35,7 +36,7 @@ pub trait Cx: private::HasPe {
             On::Here | On::BySpeed => pe.next_by_speed(),
         };
         let (collection, index) = (CollectionId::singles(chare_type), pe.fresh_single(chare_type, home));
-        pe.send_to(home, Target::Insert { collection, index }, 0, |may_move| payload(init, may_move));
+        pe.send_to(home, Target::Insert { collection, index }, 0, Out(init));
         Element::new(collection, index, Some(home))
     }
 
@@ -85,7 +86,7 @@ pub trait Cx: private::HasPe {
     /// [`array_deferred`](Cx::array_deferred), on the PE that its placement gives it. An element that is there
     /// already ends the run with a sentence.
     fn insert<C: Chare>(&mut self, array: &Array<C>, index: C::Index, init: C::Init) {
-        self.pe().insert(array.id(), index.to_element(), |may_move| payload(init, may_move));
+        self.pe().insert(array.id(), index.to_element(), Out(init));
     }
 
     /// Makes one element on every PE (the branch office chare of 1995).
@@ -358,9 +359,18 @@ impl<'a, C: Chare> Ctx<'a, C> {
     }
 }
 
-/// A message as payload: moved if it may be, packed if not.
-pub(crate) fn payload<M: Message>(message: M, may_move: bool) -> Payload {
-    if may_move { Payload::Value(Box::new(message)) } else { Payload::packed(pup::pack(&message)) }
+/// A message of a chare, moved if it may be, packed if not.
+pub(crate) struct Out<M>(pub(crate) M);
+
+impl<M: Message> Outgoing for Out<M> {
+    #[inline]
+    fn payload(self, may_move: bool) -> Payload {
+        if may_move { Payload::Value(Box::new(self.0)) } else { Payload::packed(pup::pack(&self.0)) }
+    }
+
+    fn write(self, out: &mut Vec<u8>) -> Result<Vec<Buffer>, Self> {
+        Ok(pup::append(&self.0, out))
+    }
 }
 
 /// Number of a chare type in the program, or the end of the run with a sentence that says what to add.

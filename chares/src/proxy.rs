@@ -1,7 +1,7 @@
 //! Addresses of chares: they can be kept, copied and sent in messages.
 
 use crate::chare::{Chare, Entry, Index, Message};
-use crate::ctx::{Cx, payload};
+use crate::ctx::{Cx, Out};
 use crate::pup;
 use runtime::envelope::{CollectionId, ElementIndex, Payload};
 use runtime::ids::PeId;
@@ -206,7 +206,7 @@ impl<C: Chare> Element<C> {
     where
         C: Entry<M>,
     {
-        cx.pe().send_element(self.parts(), C::INDEX, priority, |may_move| payload(message, may_move));
+        cx.pe().send_element(self.parts(), C::INDEX, priority, Out(message));
     }
 }
 

@@ -34,6 +34,14 @@ pub fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
     Packed { body: body.into(), attachments }
 }
 
+/// Appends the same bytes to `out`; its bulk arrays.
+pub(crate) fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Vec<Buffer> {
+    let (written, attachments) =
+        with_attachments(Vec::new(), || postcard::to_extend(value, std::mem::take(out)));
+    *out = written.expect("a message must be serialisable: no map or sequence of unknown length");
+    attachments
+}
+
 /// The value that [`pack`] made bytes of.
 ///
 /// # Errors

@@ -5,12 +5,13 @@
 use crate::callback::Callback;
 use crate::chare::Message;
 use crate::ctx::private::HasPe;
-use crate::ctx::{Cx, payload};
+use crate::ctx::{Cx, Out};
 use crate::driver::Driver;
 use crate::program::RunError;
 use crate::pup;
 use crate::reduce::{Better, Reduce};
 use runtime::codec::VariableKind;
+use runtime::envelope::Outgoing as _;
 use runtime::object::PupError;
 use runtime::pe::Pe;
 use serde::{Deserialize, Serialize};
@@ -91,7 +92,7 @@ impl<T: Message + Sync> WriteOnce<T> {
 
     pub(crate) fn spread(pe: &mut Pe, value: T, ready: Callback<Self>) -> Self {
         let handle = Self::fresh(pe);
-        pe.set_write_once(handle.id, pup::pack(&value), ready.target(), || payload(handle, false));
+        pe.set_write_once(handle.id, pup::pack(&value), ready.target(), || Out(handle).payload(false));
         handle
     }
 }

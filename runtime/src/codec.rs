@@ -136,11 +136,17 @@ pub enum Refusal {
     Protocol(#[from] ProtocolError),
 }
 
+/// Puts what a frame's body begins with into `out`.
+pub(crate) fn append_header(header: &Header, out: &mut Vec<u8>) {
+    let written = postcard::to_extend(header, std::mem::take(out));
+    *out = written.expect("headers hold nothing that postcard refuses");
+}
+
 /// Header and payload as one frame.
 #[must_use]
 pub fn encode(header: &Header, payload: Packed) -> Frame {
-    let head = Vec::with_capacity(64 + payload.body.len());
-    let mut body = postcard::to_extend(header, head).expect("headers hold nothing that postcard refuses");
+    let mut body = Vec::with_capacity(64 + payload.body.len());
+    append_header(header, &mut body);
     body.extend_from_slice(&payload.body);
     Frame { body: body.into(), attachments: payload.attachments }
 }

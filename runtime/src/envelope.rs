@@ -133,6 +133,30 @@ pub enum Arrived<'a> {
     Packed(&'a Packed),
 }
 
+/// A message on its way out, which becomes a value or bytes as its receiver needs it. A closure that makes the payload,
+/// given whether that may be moved, is one.
+pub trait Outgoing: Sized {
+    /// The payload: moved if it may be.
+    fn payload(self, may_move: bool) -> Payload;
+
+    /// Appends it as the bytes that [`payload`](Self::payload) would have, and gives its bulk buffers; or gives itself
+    /// back where it cannot be had without making the payload.
+    ///
+    /// # Errors
+    /// Itself; `out` is as it was.
+    fn write(self, out: &mut Vec<u8>) -> Result<Vec<Buffer>, Self> {
+        let _ = out;
+        Err(self)
+    }
+}
+
+impl<F: FnOnce(bool) -> Payload> Outgoing for F {
+    #[inline]
+    fn payload(self, may_move: bool) -> Payload {
+        self(may_move)
+    }
+}
+
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

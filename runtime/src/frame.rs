@@ -170,6 +170,14 @@ pub trait Fabric: Send + Sync {
     /// # Errors
     /// If the frame is over a limit; it is dropped, and nothing after it can be relied upon.
     fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError>;
+
+    /// As [`send`](Self::send), for a frame of class [`Class::Small`] without attachments: copied, and not kept.
+    ///
+    /// # Errors
+    /// As those of `send`.
+    fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
+        self.send(to, Class::Small, Frame { body: Bytes::copy_from_slice(body), attachments: Vec::new() })
+    }
 }
 
 /// The receiving side: what a node does with what links bring. Called on the network thread; must not block.

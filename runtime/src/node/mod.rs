@@ -12,7 +12,7 @@ pub use router::INIT_OVER;
 use crate::codec::{Control, Header, Spread, VariableKind};
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, Target};
-use crate::frame::{BULK_BYTES, Class, Fabric};
+use crate::frame::{BULK_BYTES, Class, Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
@@ -313,14 +313,19 @@ impl Node {
         let pes = self.accounts.iter().zip(&self.inboxes).zip(self.first..);
         let pes = pes.map(|((account, inbox), pe)| account.snapshot(pe, inbox, now_ns, name)).collect();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let accounts = self.accounts.iter().chain([&self.driver_account]);
+        let (messages, bytes) = accounts.fold((0, 0), |(messages, bytes), account| {
+            let small = account.small();
+            (messages + small.0, bytes + small.1)
+        });
         NodeSnapshot {
             node: self.id.0,
             sequence: self.traffic.snapshots.fetch_add(1, Ordering::Relaxed),
             uptime_ns: now_ns,
             memory_bytes: memory::taken_bytes(),
             host_memory_bytes: self.host_memory.available_bytes(now_ns),
-            sent_messages: read(&self.traffic.sent_messages),
-            sent_bytes: read(&self.traffic.sent_bytes),
+            sent_messages: read(&self.traffic.sent_messages) + messages,
+            sent_bytes: read(&self.traffic.sent_bytes) + bytes,
             received_messages: read(&self.traffic.received_messages),
             received_bytes: read(&self.traffic.received_bytes),
             pes,
@@ -558,10 +563,29 @@ impl Node {
             self.traffic.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         if let Err(error) = fabric.send(to, class, frame) {
-            let what = self.name_of(header);
-            self.fail(format!("{what} cannot be sent from {:?} to {to:?}: {error}", self.id));
+            self.not_sent(to, header, &error);
         }
         bytes
+    }
+
+    /// The same for a frame of class [`Class::Small`] that is nothing but `body`, which begins with `header`. Whoever
+    /// sends counts it in his account, so that PEs do not wait for each other.
+    pub(crate) fn send_small(&self, to: NodeId, header: &Header, body: &[u8]) -> u64 {
+        match self.fabric.get() {
+            None => tracing::error!("{:?} sends to {to:?} before it is connected", self.id),
+            Some(fabric) => {
+                if let Err(error) = fabric.send_small(to, body) {
+                    self.not_sent(to, header, &error);
+                }
+            }
+        }
+        body.len() as u64
+    }
+
+    #[cold]
+    fn not_sent(&self, to: NodeId, header: &Header, error: &SendError) {
+        let what = self.name_of(header);
+        self.fail(format!("{what} cannot be sent from {:?} to {to:?}: {error}", self.id));
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Account {
     chares: AtomicU64,
     sent: AtomicU64,
     sent_bytes: AtomicU64,
+    /// Of these, and of what left for other nodes, in messages that the node does not count.
+    small_bytes: AtomicU64,
+    small_messages: AtomicU64,
     created: AtomicU64,
     processed: AtomicU64,
     held: AtomicU64,
@@ -83,6 +86,20 @@ impl Account {
     /// Bytes of what a chare sent left for other nodes.
     pub fn left(&self, bytes: u64) {
         bump(&self.sent_bytes, bytes);
+    }
+
+    /// The same for a message that the node does not count itself.
+    #[inline]
+    pub fn left_small(&self, bytes: u64) {
+        bump(&self.sent_bytes, bytes);
+        bump(&self.small_bytes, bytes);
+        bump(&self.small_messages, 1);
+    }
+
+    /// Messages, and their bytes, that [`left_small`](Self::left_small) was told of.
+    #[must_use]
+    pub fn small(&self) -> (u64, u64) {
+        (self.small_messages.load(Ordering::Relaxed), self.small_bytes.load(Ordering::Relaxed))
     }
 
     /// A chare has done so many units of what the driver counts.

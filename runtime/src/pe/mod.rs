@@ -10,13 +10,17 @@ pub mod scheduler;
 pub mod section;
 mod share;
 
-use crate::codec::{Header, Refusal, Spread, VariableKind};
+use crate::codec::{Header, Refusal, Spread, VariableKind, append_header};
 use crate::collection::{Collection, CollectionError, Placement};
-use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, Envelope, Packed, Payload, Target, Value};
+use crate::envelope::{
+    CallbackTarget, CollectionId, ElementIndex, Envelope, Outgoing, Packed, Payload, Target, Value,
+};
+use crate::frame::Class;
 use crate::ids::{NodeId, PeId};
 use crate::node::{Node, class_of};
 use crate::proto::reduction::Reductions;
 use account::{Account, Way};
+use bytes::Bytes;
 use queue::Queue;
 use recent::Recent;
 use rustc_hash::FxHashMap;
@@ -46,7 +50,12 @@ pub struct Pe {
     running: Option<ElementIndex>,
     /// From one entry method to the next.
     way: Way,
+    /// Where messages for other nodes are written before they leave.
+    written: Vec<u8>,
 }
+
+/// Most memory that is kept for the next message to another node.
+const WRITTEN_KEPT_BYTES: usize = 64 << 10;
 
 impl fmt::Debug for Pe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,6 +82,7 @@ impl Pe {
             plans: FxHashMap::default(),
             running: None,
             way: Way::default(),
+            written: Vec::new(),
         }
     }
 
@@ -116,7 +126,7 @@ impl Pe {
     }
 
     /// Sends to the element at `index`, which lives on `home`, or where its collection's placement says.
-    /// `payload` is called once, with whether the value may be moved. An index outside the collection ends the run,
+    /// An index outside the collection ends the run,
     /// named.
     #[inline]
     pub fn send_element(
@@ -124,7 +134,7 @@ impl Pe {
         (collection, index, home): (CollectionId, ElementIndex, Option<PeId>),
         entry: u16,
         priority: i32,
-        payload: impl FnOnce(bool) -> Payload,
+        message: impl Outgoing,
     ) {
         let is_ordinary = self.delivers_here && priority == 0 && self.parked.is_empty();
         let is_here = |this: &Self| match home {
@@ -133,7 +143,7 @@ impl Pe {
         };
         if is_ordinary && is_here(self) {
             self.account().created(1);
-            return match payload(true) {
+            return match message.payload(true) {
                 Payload::Value(message) => self.queue.push_moved(collection, index, entry, message),
                 payload => {
                     let target = Target::Element { collection, index, entry };
@@ -143,19 +153,14 @@ impl Pe {
         }
         let target = Target::Element { collection, index, entry };
         match home {
-            Some(pe) => self.send_to(pe, target, priority, payload),
-            None => self.send_by_place(collection, index, target, priority, payload),
+            Some(pe) => self.send_to(pe, target, priority, message),
+            None => self.send_by_place(collection, index, target, priority, message),
         }
     }
 
     /// Sends a constructor argument for the element at `index` of a deferred collection.
-    pub fn insert(
-        &mut self,
-        collection: CollectionId,
-        index: ElementIndex,
-        payload: impl FnOnce(bool) -> Payload,
-    ) {
-        self.send_by_place(collection, index, Target::Insert { collection, index }, 0, payload);
+    pub fn insert(&mut self, collection: CollectionId, index: ElementIndex, message: impl Outgoing) {
+        self.send_by_place(collection, index, Target::Insert { collection, index }, 0, message);
     }
 
     fn send_by_place(
@@ -164,20 +169,20 @@ impl Pe {
         index: ElementIndex,
         target: Target,
         priority: i32,
-        payload: impl FnOnce(bool) -> Payload,
+        message: impl Outgoing,
     ) {
         // What waits must not be overtaken by what comes later.
         let waits = !self.parked.is_empty() && self.parked.contains_key(&collection);
         let known = if waits { None } else { self.place_of(collection, index) };
         match known {
-            Some(Some(pe)) => self.send_to(pe, target, priority, payload),
+            Some(Some(pe)) => self.send_to(pe, target, priority, message),
             Some(None) => self.outside(collection, index),
             None => {
                 if let Err(refusal) = self.node.check_id(collection) {
                     return self.misdirected(&refusal);
                 }
                 self.account().created(1);
-                self.parked.entry(collection).or_default().push((target, priority, payload(false)));
+                self.parked.entry(collection).or_default().push((target, priority, message.payload(false)));
             }
         }
     }
@@ -205,16 +210,45 @@ impl Pe {
     }
 
     /// Sends to a PE that is known.
-    pub fn send_to(
-        &mut self,
-        pe: PeId,
-        target: Target,
-        priority: i32,
-        payload: impl FnOnce(bool) -> Payload,
-    ) {
+    pub fn send_to(&mut self, pe: PeId, target: Target, priority: i32, message: impl Outgoing) {
         self.account().created(1);
-        let payload = payload(self.moves_to(pe));
+        let topology = self.node.topology();
+        // Only an address that came inside a message can be none; `dispatch` says so.
+        if pe == PeId::DRIVER || pe.0 < topology.pe_count() {
+            let node = topology.node_of(pe);
+            if node != self.node.id() {
+                return self.write_to(node, pe, target, priority, message);
+            }
+        }
+        let payload = message.payload(self.moves_to(pe));
         self.dispatch(pe, Envelope::new(target, priority, payload));
+    }
+
+    /// Sends to a PE of another node. Short messages are written once, behind their header, and copied to where they
+    /// leave from.
+    fn write_to(&mut self, node: NodeId, pe: PeId, target: Target, priority: i32, message: impl Outgoing) {
+        let header = Header::ToPe { pe, priority, target };
+        self.written.clear();
+        append_header(&header, &mut self.written);
+        let head = self.written.len();
+        let packed = match message.write(&mut self.written) {
+            Ok(bulk) if bulk.is_empty() && class_of(self.written.len() - head) == Class::Small => {
+                let bytes = self.node.send_small(node, &header, &self.written);
+                return self.account().left_small(bytes);
+            }
+            Ok(attachments) => {
+                let body = Bytes::copy_from_slice(&self.written[head..]);
+                self.written.shrink_to(WRITTEN_KEPT_BYTES);
+                Arc::new(Packed { body, attachments })
+            }
+            Err(message) => match message.payload(false) {
+                Payload::Packed(packed) => packed,
+                Payload::Value(_) => return tracing::error!("a value for another process was not packed"),
+            },
+        };
+        let class = class_of(packed.len_bytes());
+        let bytes = self.node.send_frame(node, class, &header, Arc::unwrap_or_clone(packed));
+        self.account().left(bytes);
     }
 
     /// Sends to every element of a collection, over the tree of nodes.
@@ -291,17 +325,17 @@ impl Pe {
 
     /// Sends a result to whoever wants it. A callback that no run of this program can have made ends the run,
     /// named: it came inside a message.
-    pub fn reply(&mut self, to: CallbackTarget, payload: impl FnOnce(bool) -> Payload) {
+    pub fn reply(&mut self, to: CallbackTarget, result: impl Outgoing) {
         if let Err(refusal) = self.node.check_callback(&to) {
             return self.misdirected(&refusal);
         }
         match to {
             CallbackTarget::Ignore => {}
-            CallbackTarget::Slot(slot) => self.send_to(PeId::DRIVER, Target::Slot(slot), 0, payload),
+            CallbackTarget::Slot(slot) => self.send_to(PeId::DRIVER, Target::Slot(slot), 0, result),
             CallbackTarget::Element { collection, index, entry, home } => {
-                self.send_element((collection, index, home), entry, 0, payload);
+                self.send_element((collection, index, home), entry, 0, result);
             }
-            CallbackTarget::All { collection, entry } => match payload(false) {
+            CallbackTarget::All { collection, entry } => match result.payload(false) {
                 Payload::Packed(packed) => self.broadcast(collection, entry, 0, Arc::unwrap_or_clone(packed)),
                 Payload::Value(_) => tracing::error!("a value was moved where it had to be packed"),
             },

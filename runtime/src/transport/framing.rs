@@ -20,6 +20,15 @@ pub(super) fn put_prefix(frame: &Frame, out: &mut BytesMut) {
     }
 }
 
+/// Puts a frame of nothing but a body into `out`.
+pub(super) fn put_body(body: &[u8], out: &mut BytesMut) {
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    let mut prefix = [0; FIXED];
+    prefix[..4].copy_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&prefix);
+    out.extend_from_slice(body);
+}
+
 /// Makes frames of the chunks of a stream. Attachments go straight into their final buffer.
 #[derive(Debug, Default)]
 pub struct Decoder {

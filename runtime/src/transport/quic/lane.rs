@@ -3,7 +3,7 @@
 use super::QuicFabric;
 use super::peer::Peer;
 use crate::frame::{Class, Frame};
-use crate::transport::framing::put_prefix;
+use crate::transport::framing::{put_body, put_prefix};
 use bytes::{Bytes, BytesMut};
 use quinn::{SendStream, WriteError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -77,6 +77,18 @@ impl Lane {
         drop(queue);
         if before == 0 {
             // Waking a sleeping thread is dear: once per batch, not once per frame.
+            self.filled.notify_one();
+        }
+    }
+
+    /// The same for a frame without attachments.
+    pub(super) fn push_body(&self, body: &[u8], queued: &AtomicU64) {
+        let mut queue = self.lock();
+        let before = queue.len_bytes();
+        put_body(body, &mut queue.tail);
+        queued.fetch_add(queue.len_bytes() - before, Ordering::Relaxed);
+        drop(queue);
+        if before == 0 {
             self.filled.notify_one();
         }
     }

@@ -22,6 +22,7 @@ use crate::ids::NodeId;
 use awake::Awake;
 use dashmap::DashMap;
 use gather::Gather;
+use lane::Lane;
 use peer::Peer;
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, Runtime as _, TokioRuntime, VarInt};
 use std::fmt;
@@ -88,22 +89,14 @@ impl fmt::Debug for QuicFabric {
 impl Fabric for QuicFabric {
     /// Drops the frame if the link is lost, which was reported, or the fabric is closing.
     fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError> {
-        let peer = self.peer(to);
-        if peer.is_lost() || self.is_closing.load(Ordering::Relaxed) {
-            return Ok(());
-        }
         self.settings.frames.check_frame(&frame)?;
         let len_bytes = frame.len_bytes();
-        let queued_bytes = peer.queued_bytes.load(Ordering::Relaxed).saturating_add(len_bytes as u64);
-        let limit_bytes = self.settings.send_limit_bytes;
-        // What nodes say to each other is short, and may be just about this.
-        if queued_bytes > limit_bytes && class != Class::Control {
-            return Err(SendError::Behind { queued_bytes, limit_bytes });
-        }
-        peer.sent.add(1, len_bytes);
-        peer.lanes[class as usize].push(frame, &peer.queued_bytes);
-        self.serve(&peer);
-        Ok(())
+        self.put(to, class, len_bytes, |lane, queued| lane.push(frame, queued))
+    }
+
+    fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
+        self.settings.frames.check(body.len() as u64, std::iter::empty())?;
+        self.put(to, Class::Small, body.len(), |lane, queued| lane.push_body(body, queued))
     }
 }
 
@@ -209,6 +202,30 @@ impl QuicFabric {
         }
         self.endpoint.close(ENDED, b"end");
         let _ = tokio::time::timeout(Duration::from_millis(200), self.endpoint.wait_idle()).await;
+    }
+
+    /// Counts a frame of that length and has it put into its lane.
+    fn put(
+        &self,
+        to: NodeId,
+        class: Class,
+        len_bytes: usize,
+        push: impl FnOnce(&Lane, &AtomicU64),
+    ) -> Result<(), SendError> {
+        let peer = self.peer(to);
+        if peer.is_lost() || self.is_closing.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let queued_bytes = peer.queued_bytes.load(Ordering::Relaxed).saturating_add(len_bytes as u64);
+        let limit_bytes = self.settings.send_limit_bytes;
+        // What nodes say to each other is short, and may be just about this.
+        if queued_bytes > limit_bytes && class != Class::Control {
+            return Err(SendError::Behind { queued_bytes, limit_bytes });
+        }
+        peer.sent.add(1, len_bytes);
+        push(&peer.lanes[class as usize], &peer.queued_bytes);
+        self.serve(&peer);
+        Ok(())
     }
 
     fn node_count(&self) -> u16 {
