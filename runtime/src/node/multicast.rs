@@ -54,6 +54,7 @@ mod tests {
     use crate::node::NodeSettings;
     use crate::object::{ChareType, ProgramTable};
     use crate::pe::Pe;
+    use crate::pe::inbox::Arrival;
     use crate::topology::Topology;
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
     use std::sync::{Arc, Mutex, OnceLock};
@@ -128,8 +129,11 @@ mod tests {
     fn received(node: &Arc<Node>) -> Vec<ElementIndex> {
         let mut found = Vec::new();
         for (rank, pe) in node.topology().pes(node.id()).enumerate() {
-            let mut envelopes = VecDeque::new();
-            node.inbox(rank).take(&mut envelopes);
+            let (mut arrivals, mut envelopes) = (VecDeque::new(), Vec::new());
+            node.inbox(rank).take(&mut arrivals);
+            arrivals
+                .into_iter()
+                .for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
             for envelope in envelopes {
                 let Target::Section { collection, members, .. } = envelope.target else { continue };
                 let known = node.collection(collection).unwrap();

@@ -8,6 +8,7 @@ use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
+use crate::pe::inbox::Incoming;
 use crate::proto::quiescence::QuiescenceOutput;
 use crate::proto::tree::TreeOver;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ impl Receiver for Node {
 /// Messages that came one behind the other for one PE, and go into its inbox together.
 struct Run {
     pe: PeId,
-    envelopes: Vec<Envelope>,
+    messages: Vec<Incoming>,
     len_bytes: u64,
     /// To whose elements the last message was, and how many entry methods they have: it was found right.
     known: Option<(Arc<Collection>, usize)>,
@@ -59,7 +60,7 @@ struct Run {
 
 impl Run {
     fn new() -> Self {
-        Self { pe: PeId::DRIVER, envelopes: Vec::new(), len_bytes: 0, known: None }
+        Self { pe: PeId::DRIVER, messages: Vec::new(), len_bytes: 0, known: None }
     }
 
     /// Whether the check of a message would find nothing that it did not find right for the one before.
@@ -86,9 +87,17 @@ impl Node {
 
     /// Puts a run into the inbox of its PE.
     fn pass_run(&self, run: &mut Run) {
-        if !run.envelopes.is_empty() {
-            self.backlog.fetch_add(std::mem::take(&mut run.len_bytes), Ordering::Relaxed);
-            self.inbox((run.pe.0 - self.first) as usize).push_all(&mut run.envelopes);
+        if run.messages.is_empty() {
+            return;
+        }
+        self.backlog.fetch_add(std::mem::take(&mut run.len_bytes), Ordering::Relaxed);
+        let inbox = self.inbox((run.pe.0 - self.first) as usize);
+        match run.messages.pop() {
+            Some(only) if run.messages.is_empty() => inbox.push(only.into_envelope()),
+            last => {
+                run.messages.extend(last);
+                inbox.push_run(std::mem::take(&mut run.messages));
+            }
         }
     }
 
@@ -119,8 +128,7 @@ impl Node {
                     run.known = Some((known, entries));
                 }
                 run.len_bytes += len_bytes;
-                let payload = Payload::packed(payload);
-                run.envelopes.push(Envelope { target, priority, payload, backlog_bytes: len_bytes });
+                run.messages.push(Incoming { target, priority, packed: payload, backlog_bytes: len_bytes });
                 return Ok(());
             }
             // What comes later must not overtake it.

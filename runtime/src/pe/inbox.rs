@@ -1,6 +1,6 @@
 //! Where other threads put envelopes for a PE, and where the PE sleeps when there are none.
 
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, Packed, Payload, Target};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,8 +24,52 @@ pub struct Inbox {
 
 #[derive(Debug, Default)]
 struct State {
-    envelopes: VecDeque<Envelope>,
+    arrivals: VecDeque<Arrival>,
+    /// Of messages in all of them.
+    count: usize,
     is_asleep: bool,
+}
+
+/// What is put into an inbox at once.
+#[derive(Debug)]
+pub enum Arrival {
+    /// One envelope.
+    One(Envelope),
+    /// Several messages from a link.
+    Run(Vec<Incoming>),
+}
+
+/// A message as a link brought it. It becomes an envelope on the thread of its PE: memory that one thread takes and
+/// another gives back costs several times as much.
+#[derive(Debug)]
+pub struct Incoming {
+    /// What to do.
+    pub target: Target,
+    /// Smaller is more urgent.
+    pub priority: i32,
+    /// What the message says.
+    pub packed: Packed,
+    /// Bytes counted in the node's backlog until the PE has dealt with this.
+    pub backlog_bytes: u64,
+}
+
+impl Arrival {
+    /// Gives away the envelopes in their order.
+    pub fn open(self, mut take: impl FnMut(Envelope)) {
+        match self {
+            Self::One(envelope) => take(envelope),
+            Self::Run(messages) => messages.into_iter().for_each(|message| take(message.into_envelope())),
+        }
+    }
+}
+
+impl Incoming {
+    /// As the PE keeps it.
+    #[must_use]
+    pub fn into_envelope(self) -> Envelope {
+        let Self { target, priority, packed, backlog_bytes } = self;
+        Envelope { target, priority, payload: Payload::packed(packed), backlog_bytes }
+    }
 }
 
 impl Inbox {
@@ -34,22 +78,22 @@ impl Inbox {
         if envelope.backlog_bytes > 0 {
             self.backlog_bytes.fetch_add(envelope.backlog_bytes, Ordering::Relaxed);
         }
-        let mut state = self.lock();
-        state.envelopes.push_back(envelope);
-        self.waiting.store(state.envelopes.len(), Ordering::Release);
-        if std::mem::take(&mut state.is_asleep) {
-            drop(state);
-            self.wake.notify_one();
-        }
+        self.add(Arrival::One(envelope), 1);
     }
 
-    /// Adds envelopes in their order, and wakes the PE if it sleeps.
-    pub fn push_all(&self, envelopes: &mut Vec<Envelope>) {
-        let backlog_bytes = envelopes.iter().map(|envelope| envelope.backlog_bytes).sum();
+    /// Adds messages in their order, and wakes the PE if it sleeps.
+    pub fn push_run(&self, messages: Vec<Incoming>) {
+        let backlog_bytes = messages.iter().map(|message| message.backlog_bytes).sum();
         self.backlog_bytes.fetch_add(backlog_bytes, Ordering::Relaxed);
+        let count = messages.len();
+        self.add(Arrival::Run(messages), count);
+    }
+
+    fn add(&self, arrival: Arrival, count: usize) {
         let mut state = self.lock();
-        state.envelopes.extend(envelopes.drain(..));
-        self.waiting.store(state.envelopes.len(), Ordering::Release);
+        state.arrivals.push_back(arrival);
+        state.count += count;
+        self.waiting.store(state.count, Ordering::Release);
         if std::mem::take(&mut state.is_asleep) {
             drop(state);
             self.wake.notify_one();
@@ -57,12 +101,13 @@ impl Inbox {
     }
 
     /// Moves all that has arrived into `into`, in order of arrival; false if there was nothing.
-    pub fn take(&self, into: &mut VecDeque<Envelope>) -> bool {
+    pub fn take(&self, into: &mut VecDeque<Arrival>) -> bool {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return false;
         }
         let mut state = self.lock();
-        std::mem::swap(&mut state.envelopes, into);
+        std::mem::swap(&mut state.arrivals, into);
+        state.count = 0;
         self.waiting.store(0, Ordering::Release);
         true
     }
@@ -104,7 +149,7 @@ impl Inbox {
             }
         }
         let mut state = self.lock();
-        if state.envelopes.is_empty() {
+        if state.arrivals.is_empty() {
             state.is_asleep = true;
             let (mut state, _) = self.wake.wait_timeout(state, sleep).unwrap_or_else(PoisonError::into_inner);
             state.is_asleep = false;
@@ -119,7 +164,6 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope::{Packed, Payload, Target};
     use std::sync::Arc;
 
     #[test]
@@ -130,9 +174,17 @@ mod tests {
             .map(|p| {
                 let inbox = Arc::clone(&inbox);
                 std::thread::spawn(move || {
-                    for n in 0..EACH {
+                    let target = |n| Target::Slot(p << 32 | n);
+                    let incoming = |n| Incoming {
+                        target: target(n),
+                        priority: 0,
+                        packed: Packed::default(),
+                        backlog_bytes: 1,
+                    };
+                    for n in (0..EACH).step_by(5) {
                         let payload = Payload::packed(Packed::default());
-                        inbox.push(Envelope::new(Target::Slot(p << 32 | n), 0, payload));
+                        inbox.push(Envelope::new(target(n), 0, payload));
+                        inbox.push_run((n + 1..n + 5).map(incoming).collect());
                     }
                 })
             })
@@ -141,14 +193,19 @@ mod tests {
         while total < 4 * EACH {
             inbox.wait(Duration::ZERO, Duration::from_secs(5));
             assert!(inbox.take(&mut batch), "woken or timed out without an envelope");
-            for envelope in batch.drain(..) {
-                let Target::Slot(slot) = envelope.target else { panic!("another target came out") };
-                let producer = usize::try_from(slot >> 32).unwrap();
-                assert_eq!(slot & 0xffff_ffff, next[producer]);
-                next[producer] += 1;
-                total += 1;
-            }
+            let before = total;
+            batch.drain(..).for_each(|arrival: Arrival| {
+                arrival.open(|envelope| {
+                    let Target::Slot(slot) = envelope.target else { panic!("another target came out") };
+                    let producer = usize::try_from(slot >> 32).unwrap();
+                    assert_eq!(slot & 0xffff_ffff, next[producer]);
+                    next[producer] += 1;
+                    total += 1;
+                });
+            });
+            assert!(total > before, "what was taken holds something");
         }
         producers.into_iter().for_each(|p| p.join().unwrap());
+        assert_eq!((inbox.len(), inbox.backlog_bytes()), (0, 4 * EACH / 5 * 4));
     }
 }

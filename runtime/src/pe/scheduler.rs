@@ -1,6 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 use super::Pe;
+use super::inbox::Arrival;
 use super::recent::Recent;
 use super::ring::Moved;
 use super::share::Share;
@@ -121,16 +122,17 @@ impl Scheduler {
     }
 
     /// Takes messages until it is told to stop.
-    fn work(&mut self, arrived: &mut VecDeque<Envelope>) {
+    fn work(&mut self, arrived: &mut VecDeque<Arrival>) {
         let node = Arc::clone(&self.pe.node);
         let inbox = node.inbox(self.rank);
         loop {
             if inbox.take(arrived) {
-                if arrived.len() > BATCH {
+                if arrived.len() > BATCH || arrived.iter().any(|arrival| matches!(arrival, Arrival::Run(_))) {
                     self.switch(PeState::Overhead);
                     self.pe.way.is_long();
                 }
-                arrived.drain(..).for_each(|envelope| self.pe.queue.push(envelope));
+                let queue = &mut self.pe.queue;
+                arrived.drain(..).for_each(|arrival| arrival.open(|envelope| queue.push(envelope)));
             }
             if let Some(Moved { collection, index, entry, message }) = self.pe.queue.pop_moved() {
                 self.begins(Brief { collection: Some(collection), index: Some(index), entry }, 0);
