@@ -19,6 +19,8 @@ pub(super) struct Bootstrap {
     pub(super) listen: Option<IpAddr>,
     /// Where the search for cores begins that its PEs are pinned to; `None` leaves them to the system.
     pub(super) first_core: Option<u32>,
+    /// Nodes of this run on its host whose cores come before its own.
+    pub(super) nodes_before: u32,
     /// PEs and network threads of this run on its host, as far as the launcher knows.
     pub(super) threads_on_host: u32,
     /// See the nodes file.
@@ -61,6 +63,7 @@ mod tests {
             identity: authority.issue(NodeId(2)).unwrap(),
             listen: Some(IpAddr::from([127, 0, 0, 1])),
             first_core: Some(3),
+            nodes_before: 2,
             threads_on_host: 7,
             cpu_share: 0.5,
             memory_bytes: Some(1 << 30),

@@ -1,8 +1,9 @@
-//! Which cores a node pins its PEs to: such as no other run of this user on this machine has taken.
+//! Which cores a node pins its threads to: such as no other run of this user on this machine has taken.
 //!
 //! A core is taken by a lock on a file in the user's own directory; the system lets go of it when the process
 //! ends, however it ends.
 
+use super::near;
 use crate::monitor::socket;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -16,26 +17,28 @@ pub(super) struct Cores {
     locks: Vec<File>,
 }
 
-/// Takes `count` of the cores `allowed`, looking from the one at position `first` on; `None` if so many are not
-/// free. Where locks are not possible the cores from `first` on are taken unseen.
+/// Takes `count` of the cores `allowed`, which are near each other as far as that is known, looking from the one at
+/// position `first` on; `None` if so many are not free. Where locks are not possible the cores from `first` on are taken unseen.
 pub(super) fn take(allowed: &[usize], first: usize, count: usize) -> Option<Cores> {
     if count == 0 || first.saturating_add(count) > allowed.len() {
         return None;
     }
     let directory = socket::directory().map_err(io::Error::other);
-    let taken = directory.and_then(|directory| take_in(&directory, allowed, first, count));
+    let taken = directory.and_then(|directory| {
+        // One at a time, or two nodes could each get half of what one of them needs.
+        let turn = File::create(directory.join("cores.lock"))?;
+        turn.lock()?;
+        take_in(&directory, &near::order(&directory, allowed), first, count)
+    });
     taken.unwrap_or_else(|error| {
         tracing::debug!("other runs may pin PEs to the same cores: {error}");
         Some(Cores { numbers: allowed[first..first + count].to_vec(), locks: Vec::new() })
     })
 }
 
-fn take_in(directory: &Path, allowed: &[usize], first: usize, count: usize) -> io::Result<Option<Cores>> {
-    // One at a time, or two nodes could each get half of what one of them needs.
-    let turn = File::create(directory.join("cores.lock"))?;
-    turn.lock()?;
+fn take_in(directory: &Path, ordered: &[usize], first: usize, count: usize) -> io::Result<Option<Cores>> {
     let mut cores = Cores::default();
-    let (before, from_first) = allowed.split_at(first);
+    let (before, from_first) = ordered.split_at(first);
     for &core in from_first.iter().chain(before) {
         if cores.numbers.len() == count {
             break;

@@ -298,7 +298,7 @@ async fn launch_nodes(
         (1u16..).map(NodeId).zip(plan.config.nodes.iter().cloned()).collect();
     let node_count =
         u16::try_from(numbered.len() + 1).map_err(|_| StartError::Local("too many nodes".into()))?;
-    let (first_cores, threads) = shared_hosts(&plan.config);
+    let shares = shared_hosts(&plan.config);
     let mut bootstraps = HashMap::new();
     for (at, (id, config)) in numbered.iter().enumerate() {
         let identity = authority.issue(*id).map_err(|e| local("no certificate", &e))?;
@@ -307,8 +307,9 @@ async fn launch_nodes(
             node_count,
             identity,
             listen: config.address,
-            first_core: first_cores[at],
-            threads_on_host: threads[at],
+            first_core: shares[at].first_core,
+            nodes_before: shares[at].nodes_before,
+            threads_on_host: shares[at].threads_on_host,
             cpu_share: config.cpu_share.unwrap_or(1.0),
             memory_bytes: config.memory_bytes,
             always_pup: plan.always_pup,
@@ -324,30 +325,37 @@ async fn launch_nodes(
     Ok(launch::launch_all(&numbered, first_words, output, plan.launch.clone()).await?)
 }
 
-/// For each node the first of the cores for its PEs (none if its host has too few), and how many threads of
-/// the run its host carries.
-fn shared_hosts(config: &ClusterConfig) -> (Vec<Option<u32>>, Vec<u32>) {
+/// What a node has of its host; see [`Bootstrap`].
+struct HostShare {
+    /// None if its host has too few cores for all PEs.
+    first_core: Option<u32>,
+    nodes_before: u32,
+    threads_on_host: u32,
+}
+
+fn shared_hosts(config: &ClusterConfig) -> Vec<HostShare> {
     let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     let host_of = |n: &NodeConfig| match n.launch {
         LaunchMethod::Local => String::new(),
         LaunchMethod::Ssh => n.host.clone(),
     };
-    let mut next: HashMap<String, u32> = HashMap::new();
-    let mut firsts = Vec::new();
+    // PEs and nodes of each host.
+    let mut used: HashMap<String, (u32, u32)> = HashMap::new();
+    let mut before = Vec::new();
     for node in &config.nodes {
-        let used = next.entry(host_of(node)).or_default();
-        firsts.push(*used);
+        let (pes, nodes) = used.entry(host_of(node)).or_default();
+        before.push((*pes, *nodes));
         let all = if node.launch == LaunchMethod::Local { cores } else { 0 };
-        *used += node.pes.unwrap_or(all);
+        *pes = pes.saturating_add(node.pes.unwrap_or(all));
+        *nodes += 1;
     }
-    let on_host = |n: &NodeConfig| {
-        let host = host_of(n);
-        let nodes = config.nodes.iter().filter(|m| host_of(m) == host).count();
-        next[&host].saturating_add(u32::try_from(nodes).unwrap_or(u32::MAX))
+    let share = |(node, (first, nodes_before)): (&NodeConfig, (u32, u32))| {
+        let (pes, nodes) = used[&host_of(node)];
+        let fits = node.launch == LaunchMethod::Ssh || pes <= cores;
+        let first_core = fits.then_some(first);
+        HostShare { first_core, nodes_before, threads_on_host: pes.saturating_add(nodes) }
     };
-    let fits = |n: &NodeConfig| n.launch == LaunchMethod::Ssh || next[&host_of(n)] <= cores;
-    let firsts = config.nodes.iter().zip(firsts).map(|(n, first)| fits(n).then_some(first)).collect();
-    (firsts, config.nodes.iter().map(on_host).collect())
+    config.nodes.iter().zip(before).map(share).collect()
 }
 
 fn table_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode]) -> ClusterTable {

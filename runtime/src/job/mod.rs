@@ -5,6 +5,7 @@ mod bootstrap;
 mod check;
 mod cores;
 pub mod launcher;
+mod near;
 pub mod node_process;
 mod signals;
 mod supervise;

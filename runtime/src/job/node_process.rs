@@ -9,7 +9,7 @@ use crate::ids::NodeId;
 use crate::launch::{self, Ready};
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
-use crate::pe::scheduler::start_pes;
+use crate::pe::scheduler::{pin, start_pes};
 use crate::proto::membership::{ClusterTable, Member, MembershipMessage};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use std::net::SocketAddr;
@@ -208,6 +208,10 @@ impl Gate {
         let topology = table.topology()?;
         let pes = topology.pes(self.me).len();
         let settings = self.settings(pes);
+        if let Some(core) = self.cores.get().and_then(|cores| cores.numbers.get(pes)) {
+            // This thread is the network's.
+            pin(*core);
+        }
         let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
         fabric.stay_awake_for(settings.spin);
         let node = Node::new(self.me, topology, Arc::clone(&self.program), settings);
@@ -226,16 +230,21 @@ impl Gate {
     fn settings(&self, pes: usize) -> NodeSettings {
         let allowed = allowed_cores();
         let first = self.bootstrap.first_core.map(|first| first as usize);
-        let cores = first.and_then(|first| cores::take(&allowed, first, pes));
+        let is_roomy = self.bootstrap.threads_on_host as usize <= allowed.len();
+        let cores = first.and_then(|first| {
+            // Where each thread can have a core, that of the network is behind those of the PEs.
+            let with_network = first + self.bootstrap.nodes_before as usize;
+            let cores = is_roomy.then(|| cores::take(&allowed, with_network, pes + 1)).flatten();
+            cores.or_else(|| cores::take(&allowed, first, pes))
+        });
         // Who wanted cores of its own and got none shares them with another run.
-        let is_alone = first.is_none() || cores.is_some();
-        let has_room = is_alone && self.bootstrap.threads_on_host as usize <= allowed.len();
+        let has_room = is_roomy && (first.is_none() || cores.is_some());
         // A member joins once, so these are the first.
         let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {
             always_pup: self.bootstrap.always_pup,
             spin: if has_room && self.bootstrap.cpu_share >= 1.0 { SPIN } else { Duration::ZERO },
-            cores: cores.numbers.clone(),
+            cores: cores.numbers.iter().copied().take(pes).collect(),
             cpu_share: self.bootstrap.cpu_share,
             kernel_arguments: self.bootstrap.kernel_arguments.clone(),
         }
@@ -255,7 +264,7 @@ impl Gate {
 }
 
 /// Cores that this process may use, in order.
-fn allowed_cores() -> Vec<usize> {
+pub(super) fn allowed_cores() -> Vec<usize> {
     let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
     let is_in = |core: &usize| set.as_ref().is_ok_and(|set| set.is_set(*core).unwrap_or(false));
     (0..nix::sched::CpuSet::count()).filter(is_in).collect()

@@ -57,11 +57,11 @@ pub fn start_pes(node: &Arc<Node>) -> std::io::Result<Vec<JoinHandle<()>>> {
 }
 
 /// Keeps the calling thread on one core; a system that does not permit it runs it where it likes.
-fn pin(core: usize) {
+pub(crate) fn pin(core: usize) {
     let mut set = CpuSet::new();
     let pinned = set.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
     if let Err(error) = pinned {
-        tracing::debug!("PE is not pinned to core {core}: {error}");
+        tracing::debug!("a thread is not pinned to core {core}: {error}");
     }
 }
 

@@ -19,6 +19,7 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
         identity: identity.clone(),
         listen: None,
         first_core,
+        nodes_before: 0,
         threads_on_host: 1000,
         cpu_share: 1.0,
         memory_bytes: None,
