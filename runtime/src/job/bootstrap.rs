@@ -21,6 +21,8 @@ pub(super) struct Bootstrap {
     pub(super) first_core: Option<u32>,
     /// PEs and network threads of this run on its host, as far as the launcher knows.
     pub(super) threads_on_host: u32,
+    /// Cores that the PEs of this run on its host can use up: each PE counts as much as its node's share of a core.
+    pub(super) used_cores_on_host: f64,
     /// See the nodes file.
     pub(super) cpu_share: f64,
     /// See the nodes file.
@@ -62,6 +64,7 @@ mod tests {
             listen: Some(IpAddr::from([127, 0, 0, 1])),
             first_core: Some(3),
             threads_on_host: 7,
+            used_cores_on_host: 3.5,
             cpu_share: 0.5,
             memory_bytes: Some(1 << 30),
             always_pup: false,

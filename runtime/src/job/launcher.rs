@@ -299,6 +299,7 @@ async fn launch_nodes(
     let node_count =
         u16::try_from(numbered.len() + 1).map_err(|_| StartError::Local("too many nodes".into()))?;
     let (first_cores, threads) = shared_hosts(&plan.config);
+    let used_cores = used_cores(&plan.config);
     let mut bootstraps = HashMap::new();
     for (at, (id, config)) in numbered.iter().enumerate() {
         let identity = authority.issue(*id).map_err(|e| local("no certificate", &e))?;
@@ -309,6 +310,7 @@ async fn launch_nodes(
             listen: config.address,
             first_core: first_cores[at],
             threads_on_host: threads[at],
+            used_cores_on_host: used_cores[at],
             cpu_share: config.cpu_share.unwrap_or(1.0),
             memory_bytes: config.memory_bytes,
             always_pup: plan.always_pup,
@@ -324,14 +326,24 @@ async fn launch_nodes(
     Ok(launch::launch_all(&numbered, first_words, output, plan.launch.clone()).await?)
 }
 
+fn host_of(node: &NodeConfig) -> String {
+    match node.launch {
+        LaunchMethod::Local => String::new(),
+        LaunchMethod::Ssh => node.host.clone(),
+    }
+}
+
+/// For each node how many cores the PEs of all nodes of its host can use up, as far as the nodes file says.
+fn used_cores(config: &ClusterConfig) -> Vec<f64> {
+    let used = |n: &NodeConfig| f64::from(n.pes.unwrap_or(0)) * n.cpu_share.unwrap_or(1.0);
+    let on_host = |host: &str| config.nodes.iter().filter(|n| host_of(n) == host).map(used).sum();
+    config.nodes.iter().map(|node| on_host(&host_of(node))).collect()
+}
+
 /// For each node the first of the cores for its PEs (none if its host has too few), and how many threads of
 /// the run its host carries.
 fn shared_hosts(config: &ClusterConfig) -> (Vec<Option<u32>>, Vec<u32>) {
     let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
-    let host_of = |n: &NodeConfig| match n.launch {
-        LaunchMethod::Local => String::new(),
-        LaunchMethod::Ssh => n.host.clone(),
-    };
     let mut next: HashMap<String, u32> = HashMap::new();
     let mut firsts = Vec::new();
     for node in &config.nodes {

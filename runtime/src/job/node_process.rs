@@ -9,7 +9,7 @@ use crate::ids::NodeId;
 use crate::launch::{self, Ready};
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
-use crate::pe::scheduler::start_pes;
+use crate::pe::scheduler::{pin, start_pes};
 use crate::proto::membership::{ClusterTable, Member, MembershipMessage};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use std::net::SocketAddr;
@@ -210,6 +210,11 @@ impl Gate {
         let settings = self.settings(pes);
         let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
         fabric.stay_awake_for(settings.spin);
+        // Where every core has a PE, a network thread takes its time from one: from one of its own node, or by
+        // chance two nodes' threads would meet on the core of a third, for which all others then wait.
+        if self.is_host_full() && !settings.cores.is_empty() {
+            pin(&settings.cores);
+        }
         let node = Node::new(self.me, topology, Arc::clone(&self.program), settings);
         let address = |text: &str| text.parse::<SocketAddr>().ok();
         fabric.set_addresses(table.nodes.iter().map(|n| address(&n.address)).collect());
@@ -239,6 +244,10 @@ impl Gate {
             cpu_share: self.bootstrap.cpu_share,
             kernel_arguments: self.bootstrap.kernel_arguments.clone(),
         }
+    }
+
+    fn is_host_full(&self) -> bool {
+        self.bootstrap.used_cores_on_host >= allowed_cores().len() as f64
     }
 
     fn check_memory(&self, node: &Node) {
