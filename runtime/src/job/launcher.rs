@@ -474,3 +474,17 @@ fn unique() -> String {
 pub(super) fn local(what: &str, error: &dyn std::fmt::Display) -> StartError {
     StartError::Local(format!("{what}: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_used_by_the_pes_of_one_host_and_by_each_as_much_as_it_may() {
+        let node = |name, more| format!("[[node]]\nname = {name:?}\n{more}\n");
+        let nodes = [("a", "pes = 2"), ("b", "pes = 1\ncpu_share = 0.5"), ("c", "pes = 3\nhost = \"shark\"")];
+        let text: String = nodes.iter().map(|(name, more)| node(name, more)).collect();
+        let config = ClusterConfig::parse(&text, "test").unwrap();
+        assert_eq!(used_cores(&config), [2.5, 2.5, 3.0]);
+    }
+}

@@ -212,7 +212,7 @@ impl Gate {
         fabric.stay_awake_for(settings.spin);
         // Where every core has a PE, a network thread takes its time from one: from one of its own node, or by
         // chance two nodes' threads would meet on the core of a third, for which all others then wait.
-        if self.is_host_full() && !settings.cores.is_empty() {
+        if !settings.cores.is_empty() && self.bootstrap.used_cores_on_host >= allowed_cores().len() as f64 {
             pin(&settings.cores);
         }
         let node = Node::new(self.me, topology, Arc::clone(&self.program), settings);
@@ -244,10 +244,6 @@ impl Gate {
             cpu_share: self.bootstrap.cpu_share,
             kernel_arguments: self.bootstrap.kernel_arguments.clone(),
         }
-    }
-
-    fn is_host_full(&self) -> bool {
-        self.bootstrap.used_cores_on_host >= allowed_cores().len() as f64
     }
 
     fn check_memory(&self, node: &Node) {
