@@ -142,7 +142,7 @@ impl Matmul {
         (self.rows.unwrap_or(self.n), self.inner.unwrap_or(self.n), self.n)
     }
 
-    /// Blocks along each side of the grid; before [`super::side::settle`] has seen the nodes, about.
+    /// Blocks along each side of the grid; about, before it is chosen for the nodes.
     #[must_use]
     pub fn side(&self) -> u32 {
         self.q.unwrap_or(side::USUAL)
