@@ -1,7 +1,7 @@
 //! What a user says of a product, and whether it makes sense.
 
 use super::tile::Scheme;
-use super::{conventional, panel};
+use super::{conventional, panel, side};
 use crate::kernels::gemm::Kernel;
 use crate::matrix::{AnyMatrix, Dtype, market, npy::NpyReader};
 use chares::RunError;
@@ -44,9 +44,9 @@ pub struct Matmul {
     /// Type of generated numbers; of files, their own
     #[arg(long, value_enum)]
     pub dtype: Option<NumberType>,
-    /// Blocks along each side of the grid (cannon, fox-hey-otto)
-    #[arg(long, default_value_t = 8)]
-    pub q: u32,
+    /// Blocks along each side of the grid (cannon, fox-hey-otto); chosen if absent
+    #[arg(long)]
+    pub q: Option<u32>,
     /// Rows per chare (conventional) or per broadcast (fox); chosen if absent
     #[arg(long)]
     pub grain: Option<usize>,
@@ -142,6 +142,12 @@ impl Matmul {
         (self.rows.unwrap_or(self.n), self.inner.unwrap_or(self.n), self.n)
     }
 
+    /// Blocks along each side of the grid; about, before it is chosen for the nodes.
+    #[must_use]
+    pub fn side(&self) -> u32 {
+        self.q.unwrap_or(side::USUAL)
+    }
+
     /// Floating-point operations of the product.
     #[must_use]
     pub fn work(&self) -> f64 {
@@ -153,7 +159,7 @@ impl Matmul {
     #[must_use]
     pub fn typical_block(&self) -> [usize; 3] {
         let (m, k, n) = self.sides();
-        let q = self.q.max(1) as usize;
+        let q = self.side().max(1) as usize;
         match self.algorithm {
             Algorithm::Cannon | Algorithm::FoxHeyOtto => [m / q, k / q, n / q],
             Algorithm::Conventional => [self.grain.unwrap_or(conventional::default_grain(m, 1)).min(m), k, n],
@@ -165,8 +171,8 @@ impl Matmul {
 /// Checks arguments before any node is started.
 pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
     let wrong = |sentence: String| Err(RunError::Input(sentence));
-    if matmul.q == 0 || matmul.q > Q_MAX {
-        return wrong(format!("--q {}: give 1 to {Q_MAX} blocks", matmul.q));
+    if let Some(q) = matmul.q.filter(|q| !(1..=Q_MAX).contains(q)) {
+        return wrong(format!("--q {q}: give 1 to {Q_MAX} blocks"));
     }
     if matmul.grain == Some(0) {
         return wrong("--grain 0: give at least 1 row".into());

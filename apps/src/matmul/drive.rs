@@ -13,7 +13,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Runs a product as the command line asks.
-pub(super) fn drive(main: &mut Driver, matmul: Matmul) -> Result<(), RunError> {
+pub(super) fn drive(main: &mut Driver, mut matmul: Matmul) -> Result<(), RunError> {
+    super::side::settle(main, &mut matmul)?;
     super::traffic::plan(main, &matmul)?;
     super::memory::check(main, &matmul)?;
     main.phase("reading the factors", 0, 0);
@@ -138,11 +139,12 @@ macro_rules! multiplies {
                 problem: &Problem,
                 given: Option<&(Matrix<Self>, Matrix<Self>)>,
             ) -> Result<Holders<Self>, RunError> {
-                let (q, scheme) = (matmul.q, matmul.scheme());
+                let (q, scheme) = (matmul.side(), matmul.scheme());
                 let speeds = main.speeds();
                 let of_nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
                 let owners = grid::rectangles(q, q, &of_nodes).map_err(unplaceable)?;
                 share_by_count(main, &owners);
+                main.outcome().fact("q", q);
                 main.phase("distributing", 0, 0);
                 let tiles: Array<Tile<$real>> = main.array_deferred([q, q], Placement::on_pes(owners));
                 let office: Group<Office<$real>> = main.group(());

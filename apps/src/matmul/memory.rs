@@ -202,7 +202,7 @@ impl Product {
             sides: matmul.sides(),
             dtype: matmul.dtype_or_default(),
             algorithm: matmul.algorithm,
-            q: matmul.q,
+            q: matmul.side(),
             grain: matmul.grain,
             is_given: matmul.a.is_some(),
             is_verified: matmul.verify,

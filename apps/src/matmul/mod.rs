@@ -9,6 +9,7 @@ mod drive;
 mod memory;
 pub mod panel;
 pub mod problem;
+mod side;
 pub mod tile;
 mod traffic;
 

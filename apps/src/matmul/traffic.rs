@@ -108,7 +108,7 @@ fn number_bytes(matmul: &Matmul) -> f64 {
 
 /// The share of each PE, and the bytes that each node receives and sends, of a product in tiles.
 fn tiles(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Vec<Bytes>), PartitionError> {
-    let q = matmul.q;
+    let q = matmul.side();
     let owners = grid::rectangles(q, q, &speeds_by_node(&wire.nodes, weights))?;
     let mut shares = vec![0.0; weights.len()];
     owners.iter().for_each(|&pe| shares[pe as usize] += 1.0 / owners.len() as f64);

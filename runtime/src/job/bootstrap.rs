@@ -23,6 +23,8 @@ pub(super) struct Bootstrap {
     pub(super) nodes_before: u32,
     /// PEs and network threads of this run on its host, as far as the launcher knows.
     pub(super) threads_on_host: u32,
+    /// Cores that the PEs of this run on its host can use up: each PE counts as much as its node's share of a core.
+    pub(super) used_cores_on_host: f64,
     /// See the nodes file.
     pub(super) cpu_share: f64,
     /// See the nodes file.
@@ -65,6 +67,7 @@ mod tests {
             first_core: Some(3),
             nodes_before: 2,
             threads_on_host: 7,
+            used_cores_on_host: 3.5,
             cpu_share: 0.5,
             memory_bytes: Some(1 << 30),
             always_pup: false,

@@ -310,6 +310,7 @@ async fn launch_nodes(
             first_core: shares[at].first_core,
             nodes_before: shares[at].nodes_before,
             threads_on_host: shares[at].threads_on_host,
+            used_cores_on_host: shares[at].used_cores,
             cpu_share: config.cpu_share.unwrap_or(1.0),
             memory_bytes: config.memory_bytes,
             always_pup: plan.always_pup,
@@ -331,6 +332,7 @@ struct HostShare {
     first_core: Option<u32>,
     nodes_before: u32,
     threads_on_host: u32,
+    used_cores: f64,
 }
 
 fn shared_hosts(config: &ClusterConfig) -> Vec<HostShare> {
@@ -339,21 +341,23 @@ fn shared_hosts(config: &ClusterConfig) -> Vec<HostShare> {
         LaunchMethod::Local => String::new(),
         LaunchMethod::Ssh => n.host.clone(),
     };
-    // PEs and nodes of each host.
-    let mut used: HashMap<String, (u32, u32)> = HashMap::new();
+    // PEs, nodes and used cores of each host.
+    let mut used: HashMap<String, (u32, u32, f64)> = HashMap::new();
     let mut before = Vec::new();
     for node in &config.nodes {
-        let (pes, nodes) = used.entry(host_of(node)).or_default();
+        let (pes, nodes, used_cores) = used.entry(host_of(node)).or_default();
         before.push((*pes, *nodes));
         let all = if node.launch == LaunchMethod::Local { cores } else { 0 };
-        *pes = pes.saturating_add(node.pes.unwrap_or(all));
+        let own = node.pes.unwrap_or(all);
+        *pes = pes.saturating_add(own);
         *nodes += 1;
+        *used_cores += f64::from(own) * node.cpu_share.unwrap_or(1.0);
     }
     let share = |(node, (first, nodes_before)): (&NodeConfig, (u32, u32))| {
-        let (pes, nodes) = used[&host_of(node)];
+        let (pes, nodes, used_cores) = used[&host_of(node)];
         let fits = node.launch == LaunchMethod::Ssh || pes <= cores;
         let first_core = fits.then_some(first);
-        HostShare { first_core, nodes_before, threads_on_host: pes.saturating_add(nodes) }
+        HostShare { first_core, nodes_before, threads_on_host: pes.saturating_add(nodes), used_cores }
     };
     config.nodes.iter().zip(before).map(share).collect()
 }
@@ -469,4 +473,19 @@ fn unique() -> String {
 
 pub(super) fn local(what: &str, error: &dyn std::fmt::Display) -> StartError {
     StartError::Local(format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_used_by_the_pes_of_one_host_and_by_each_as_much_as_it_may() {
+        let node = |name, more| format!("[[node]]\nname = {name:?}\n{more}\n");
+        let nodes = [("a", "pes = 2"), ("b", "pes = 1\ncpu_share = 0.5"), ("c", "pes = 3\nhost = \"shark\"")];
+        let text: String = nodes.iter().map(|(name, more)| node(name, more)).collect();
+        let config = ClusterConfig::parse(&text, "test").unwrap();
+        let used: Vec<f64> = shared_hosts(&config).iter().map(|share| share.used_cores).collect();
+        assert_eq!(used, [2.5, 2.5, 3.0]);
+    }
 }

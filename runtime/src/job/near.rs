@@ -2,8 +2,7 @@
 //! cores share no cache, and virtual machines do not tell which do, so it is measured, at most once a minute
 //! for all runs of a user: hosts of virtual machines move their cores about.
 
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
+use crate::pe::scheduler::pin;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -129,7 +128,7 @@ fn exchange_ns(one: usize, other: usize) -> Option<f64> {
     let echo = {
         let table = Arc::clone(&table);
         std::thread::Builder::new().name("near".into()).spawn(move || {
-            let is_there = pin(other);
+            let is_there = pin(&[other]);
             for n in 1..=count {
                 if !is_there || !table.await_word(&table.there, n, end) {
                     return;
@@ -140,7 +139,7 @@ fn exchange_ns(one: usize, other: usize) -> Option<f64> {
     };
     let call = std::thread::Builder::new().name("near".into()).spawn(move || {
         let (mut best, mut begin) = (f64::INFINITY, Instant::now());
-        let is_there = pin(one);
+        let is_there = pin(&[one]);
         for n in 1..=count {
             table.there.0.store(n, Ordering::Release);
             if !is_there || !table.await_word(&table.back, n, end) {
@@ -156,11 +155,6 @@ fn exchange_ns(one: usize, other: usize) -> Option<f64> {
     let found = call.ok()?.join().ok()?;
     echo.ok()?.join().ok()?;
     found
-}
-
-fn pin(core: usize) -> bool {
-    let mut set = CpuSet::new();
-    set.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).is_ok()
 }
 
 #[cfg(test)]

@@ -208,10 +208,7 @@ impl Gate {
         let topology = table.topology()?;
         let pes = topology.pes(self.me).len();
         let settings = self.settings(pes);
-        if let Some(core) = self.cores.get().and_then(|cores| cores.numbers.get(pes)) {
-            // This thread is the network's.
-            pin(*core);
-        }
+        self.pin_network(&settings);
         let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
         fabric.stay_awake_for(settings.spin);
         let node = Node::new(self.me, topology, Arc::clone(&self.program), settings);
@@ -225,6 +222,20 @@ impl Gate {
         // A member joins once, so this is the first node.
         let _ = self.node.set(node);
         Ok(())
+    }
+
+    /// Pins the calling thread, which is the network's.
+    fn pin_network(&self, settings: &NodeSettings) {
+        let of_pes = settings.cores.len();
+        let own = self.cores.get().and_then(|cores| cores.numbers.get(of_pes));
+        let is_full = self.bootstrap.used_cores_on_host >= allowed_cores().len() as f64;
+        match own {
+            Some(core) => drop(pin(&[*core])),
+            // Where every core has a PE, a network thread takes its time from one: from one of its own node, or by
+            // chance two nodes' threads would meet on the core of a third, for which all others then wait.
+            None if is_full && of_pes > 0 => drop(pin(&settings.cores)),
+            None => {}
+        }
     }
 
     fn settings(&self, pes: usize) -> NodeSettings {

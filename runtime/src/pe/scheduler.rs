@@ -48,7 +48,7 @@ pub fn start_pes(node: &Arc<Node>) -> std::io::Result<Vec<JoinHandle<()>>> {
             let node = Arc::clone(node);
             std::thread::Builder::new().name(format!("PE {pe}")).spawn(move || {
                 if let Some(core) = core {
-                    pin(core);
+                    pin(&[core]);
                 }
                 Scheduler::new(&node, rank).run();
             })
@@ -56,13 +56,15 @@ pub fn start_pes(node: &Arc<Node>) -> std::io::Result<Vec<JoinHandle<()>>> {
         .collect()
 }
 
-/// Keeps the calling thread on one core; a system that does not permit it runs it where it likes.
-pub(crate) fn pin(core: usize) {
+/// Keeps the calling thread on these cores; a system that does not permit it (false) runs it where it likes.
+pub(crate) fn pin(cores: &[usize]) -> bool {
     let mut set = CpuSet::new();
-    let pinned = set.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
-    if let Err(error) = pinned {
-        tracing::debug!("a thread is not pinned to core {core}: {error}");
+    let chosen: Result<(), _> = cores.iter().try_for_each(|&core| set.set(core));
+    let pinned = chosen.and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
+    if let Err(error) = &pinned {
+        tracing::debug!("not pinned to the cores {cores:?}: {error}");
     }
+    pinned.is_ok()
 }
 
 /// A PE with its chares.

@@ -21,6 +21,7 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
         first_core,
         nodes_before: 0,
         threads_on_host: 1000,
+        used_cores_on_host: 500.0,
         cpu_share: 1.0,
         memory_bytes: None,
         always_pup: false,

@@ -1,0 +1,92 @@
+//! How finely a product on a grid is cut, where the user does not say.
+//!
+//! Big blocks are better for the kernel and for the network; small ones let shares follow unlike speeds, and let every
+//! PE have some to choose from while others travel.
+
+use super::arguments::{Algorithm, Matmul};
+use super::drive::{speeds_by_node, unplaceable};
+use chares::loadbalance::{PartitionError, grid};
+use chares::{Cx, Driver, RunError};
+
+/// Blocks along a side that suit most products; and all with `--deterministic`, whose bits follow from this count.
+pub(super) const USUAL: u32 = 8;
+/// The least; with four like PEs four blocks of C for each.
+const FEWEST: u32 = 4;
+/// Blocks of C for each PE, on the average, at least.
+const BLOCKS_PER_PE: usize = 4;
+/// Smaller blocks take longer to hand about than to multiply.
+const BLOCK_SIDE_MIN: usize = 128;
+/// Bigger ones are no better for the kernel, and all of the first ones must have come before the second step.
+const BLOCK_SIDE_MAX: usize = 1024;
+/// What whole blocks may cost, of the time of the work: about what blocks of half the side cost.
+const LOSS_MAX: f64 = 0.05;
+/// PEs are alike down to this part of the fastest speed. Shares of unlike ones are made finer than speeds say.
+const ALIKE: f64 = 0.9;
+
+/// Chooses the side of the grid for these nodes, if it is not given.
+///
+/// # Errors
+/// If the work cannot be divided by the speeds at all.
+pub(super) fn settle(main: &mut Driver, matmul: &mut Matmul) -> Result<(), RunError> {
+    let is_on_grid = matches!(matmul.algorithm, Algorithm::Cannon | Algorithm::FoxHeyOtto);
+    if is_on_grid && matmul.q.is_none() && !matmul.deterministic {
+        let (m, k, n) = matmul.sides();
+        let speeds = main.speeds();
+        let nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
+        matmul.q = Some(chosen(m.min(k).min(n), &nodes).map_err(unplaceable)?);
+    }
+    Ok(())
+}
+
+/// For a product whose shortest side is `length`, on nodes whose PEs have these speeds.
+fn chosen(length: usize, nodes: &[Vec<f64>]) -> Result<u32, PartitionError> {
+    let speeds = nodes.concat();
+    let wanted = BLOCKS_PER_PE * speeds.len();
+    let fastest = speeds.iter().copied().fold(0.0, f64::max);
+    let is_mixed = speeds.iter().any(|&speed| speed < ALIKE * fastest);
+    let mut q = FEWEST;
+    let is_too_coarse = |q: u32| wanted > (q * q) as usize || length.div_ceil(q as usize) > BLOCK_SIDE_MAX;
+    while q < USUAL && (is_mixed || is_too_coarse(q) || loss(q, nodes)? > LOSS_MAX) {
+        q *= 2;
+    }
+    while wanted > (q * q) as usize && length / (2 * q as usize) >= BLOCK_SIDE_MIN {
+        q *= 2;
+    }
+    Ok(q)
+}
+
+/// How much of the time is lost because shares are whole blocks.
+fn loss(q: u32, nodes: &[Vec<f64>]) -> Result<f64, PartitionError> {
+    let speeds = nodes.concat();
+    let mut blocks = vec![0.0; speeds.len()];
+    grid::rectangles(q, q, nodes)?.into_iter().for_each(|pe| blocks[pe as usize] += 1.0);
+    let longest = blocks.iter().zip(&speeds).map(|(blocks, speed)| blocks / speed).fold(0.0, f64::max);
+    Ok(1.0 - f64::from(q * q) / speeds.iter().sum::<f64>() / longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(length: usize, nodes: &[&[f64]]) -> u32 {
+        let nodes: Vec<Vec<f64>> = nodes.iter().map(|pes| pes.to_vec()).collect();
+        chosen(length, &nodes).unwrap()
+    }
+
+    #[test]
+    fn few_like_pes_get_big_blocks_and_unlike_ones_small_ones() {
+        assert_eq!(side(4096, &[&[1.0; 4]]), 4);
+        assert_eq!(side(4096, &[&[1.0], &[0.98], &[0.99], &[1.0]]), 4, "speeds are measured");
+        assert_eq!(side(8192, &[&[1.0; 4]]), 8, "blocks of 2,048 are bigger than need be");
+        assert_eq!(side(4096, &[&[1.0], &[0.55], &[0.25]]), 8);
+        assert_eq!(side(4096, &[&[1.0; 2], &[1.0]]), 8, "a third of 16 blocks");
+        assert_eq!(side(4096, &[&[1.0; 2], &[1.0; 3]]), 8, "16 blocks are not enough for five");
+    }
+
+    #[test]
+    fn many_pes_get_blocks_enough_unless_these_would_be_tiny() {
+        let many = vec![vec![1.0; 8]; 8];
+        assert_eq!(chosen(8192, &many), Ok(16));
+        assert_eq!(chosen(1024, &many), Ok(8));
+    }
+}
