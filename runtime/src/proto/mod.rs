@@ -5,6 +5,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod membership;
+pub mod parting;
 pub mod past;
 pub mod quiescence;
 pub mod reduction;

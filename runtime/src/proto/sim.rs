@@ -424,6 +424,7 @@ impl Random {
 mod tests {
     mod collective;
     mod membership;
+    mod parting;
     mod quiescence;
     mod scale;
     mod simulator;

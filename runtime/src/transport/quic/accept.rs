@@ -1,12 +1,13 @@
 //! Who is let in, and reading what they bring.
 
 use super::peer::Peer;
-use super::{ENDED, LinkSettings, QuicFabric, UNWANTED, end};
+use super::{ENDED, IDLE, LinkSettings, PARTING, QuicFabric, UNWANTED, end};
 use crate::frame::{Class, Frame};
 use crate::ids::NodeId;
+use crate::proto::parting::PartingWord;
 use crate::transport::framing::Decoder;
 use bytes::Bytes;
-use quinn::{Connection, ConnectionError, Incoming, ReadError, ReadExactError, RecvStream};
+use quinn::{Connection, ConnectionError, Incoming, ReadError, ReadExactError, ReadToEndError, RecvStream};
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -101,9 +102,9 @@ pub(super) async fn read_all(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, connect
     let closed = loop {
         match connection.accept_uni().await {
             Ok(stream) => {
-                let (fabric, peer) = (Arc::clone(fabric), Arc::clone(peer));
+                let (fabric, peer, connection) = (Arc::clone(fabric), Arc::clone(peer), connection.clone());
                 tokio::spawn(async move {
-                    if let Err(reason) = read(&fabric, &peer, stream).await {
+                    if let Err(reason) = read(&fabric, &peer, &connection, stream).await {
                         fabric.lost(&peer, reason);
                     }
                 });
@@ -116,11 +117,20 @@ pub(super) async fn read_all(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, connect
         ConnectionError::LocallyClosed => {}
         // What waits for it has nowhere to go.
         ConnectionError::ApplicationClosed(close) if close.error_code == ENDED => drop(peer.lose("")),
+        ConnectionError::ApplicationClosed(close)
+            if close.error_code == IDLE && peer.has_agreed_to_end(connection) => {}
+        // Of a close that was agreed this end may hear no more than silence.
+        ConnectionError::TimedOut | ConnectionError::Reset if peer.has_agreed_to_end(connection) => {}
         other => fabric.lost(peer, end(&other, &fabric.settings)),
     }
 }
 
-async fn read(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, mut stream: RecvStream) -> Result<(), String> {
+async fn read(
+    fabric: &Arc<QuicFabric>,
+    peer: &Arc<Peer>,
+    connection: &Connection,
+    mut stream: RecvStream,
+) -> Result<(), String> {
     let mut class = [0];
     match stream.read_exact(&mut class).await {
         // `read_all` sees the end of the connection and says what it means.
@@ -131,6 +141,15 @@ async fn read(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, mut stream: RecvStream
         0 => Class::Control,
         1 => Class::Small,
         2 => Class::Bulk,
+        PARTING => {
+            return match stream.read_to_end(PartingWord::BYTES_MAX).await {
+                Ok(word) => fabric.take_parting(peer, connection, &word),
+                Err(ReadToEndError::Read(ReadError::ConnectionLost(_))) => Ok(()),
+                Err(error) => {
+                    Err(format!("{:?} said something about leaving that is not read: {error}", peer.id))
+                }
+            };
+        }
         other => return Err(format!("{:?} opened a stream of unknown class {other}", peer.id)),
     };
     let mut frames: Vec<Frame> = Vec::new();

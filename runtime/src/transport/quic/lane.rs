@@ -5,7 +5,7 @@ use super::peer::Peer;
 use crate::frame::{Class, Frame};
 use crate::transport::framing::{put_body, put_prefix};
 use bytes::{Bytes, BytesMut};
-use quinn::{SendStream, WriteError};
+use quinn::{Connection, SendStream, WriteError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -28,6 +28,7 @@ pub(super) struct Lane {
     is_finishing: AtomicBool,
     finished: Notify,
     is_open: AtomicBool,
+    is_parted: AtomicBool,
 }
 
 #[derive(Default)]
@@ -125,11 +126,18 @@ impl Lane {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What gathered since the last time, when something has; nothing once the lane is finished.
+    /// Its connection was closed as idle: the task that sends lets go of it, and of the memory that it takes.
+    pub(super) fn part(&self) {
+        self.is_parted.store(true, Ordering::SeqCst);
+        self.filled.notify_one();
+    }
+
+    /// What gathered since the last time, when something has, or the connection was closed as idle; nothing once the
+    /// lane is finished.
     async fn next<'a>(&self, queued: &'a AtomicU64) -> Option<Batch<'a>> {
         loop {
             let batch = self.take(queued);
-            if !batch.chunks.is_empty() {
+            if !batch.chunks.is_empty() || self.is_parted.swap(false, Ordering::SeqCst) {
                 return Some(batch);
             }
             if self.is_finishing.load(Ordering::SeqCst) {
@@ -156,17 +164,25 @@ async fn send_all(
     lane: &Lane,
     class: Class,
 ) -> Result<(), String> {
-    let Some(mut batch) = lane.next(&peer.queued_bytes).await else { return Ok(()) };
-    lane.is_open.store(true, Ordering::SeqCst);
-    let connection = fabric.connection(peer).await.map_err(|e| e.to_string())?;
-    // Why a connection ended is known to `read_all`, which reports it.
-    let Ok(mut stream) = connection.open_uni().await else { return Ok(()) };
-    // Fails only for a stream that is closed, which the next write finds out.
-    let _ = stream.set_priority(priority(class));
-    batch.begin_with(class as u8);
-    loop {
+    let (mut opened, mut doubts) = (None, 0);
+    while let Some(mut batch) = lane.next(&peer.queued_bytes).await {
+        if let Some((connection, _)) = &opened
+            && !peer.keeps(connection, &mut doubts).await
+        {
+            opened = None;
+        }
+        if batch.chunks.is_empty() {
+            continue;
+        }
+        if opened.is_none() {
+            lane.is_open.store(true, Ordering::SeqCst);
+            doubts = peer.doubts();
+            opened = open(fabric, peer, class).await?;
+            batch.begin_with(class as u8);
+        }
+        let Some((_, stream)) = &mut opened else { return Ok(()) };
         let is_stream = class == Class::Small && batch.len_bytes() > ALONE_MAX_BYTES;
-        match batch.write(&mut stream).await {
+        match batch.write(stream).await {
             Ok(()) => {}
             Err(WriteError::ConnectionLost(_)) => return Ok(()),
             Err(error) => return Err(error.to_string()),
@@ -174,13 +190,26 @@ async fn send_all(
         for _ in 0..if is_stream { TURNS } else { 0 } {
             tokio::task::yield_now().await;
         }
-        let Some(more) = lane.next(&peer.queued_bytes).await else { break };
-        batch = more;
     }
+    let Some((_, mut stream)) = opened else { return Ok(()) };
     // An error says that the connection is over, then nothing is left to wait for.
     let _ = stream.finish();
     let _ = stream.stopped().await;
     Ok(())
+}
+
+/// A stream for a class, on whatever connection there is or can be made; `None` if that has just ended.
+async fn open(
+    fabric: &Arc<QuicFabric>,
+    peer: &Arc<Peer>,
+    class: Class,
+) -> Result<Option<(Connection, SendStream)>, String> {
+    let connection = fabric.connection(peer).await.map_err(|e| e.to_string())?;
+    // Why a connection ended is known to `read_all`, which reports it.
+    let Ok(stream) = connection.open_uni().await else { return Ok(None) };
+    // Fails only for a stream that is closed, which the next write finds out.
+    let _ = stream.set_priority(priority(class));
+    Ok(Some((connection, stream)))
 }
 
 /// What was taken from a lane to be written together, counted off as it goes, or when it is given up.

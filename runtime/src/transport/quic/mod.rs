@@ -1,5 +1,5 @@
-//! Links over QUIC: one connection per pair of nodes, opened on first use, and on it one stream per class
-//! and direction, so that bulk data delays neither small messages nor the runtime's own words.
+//! Links over QUIC: one connection per pair of nodes, opened on first use and closed when long idle, and on it one
+//! stream per class and direction, so that bulk data delays neither small messages nor the runtime's own words.
 //!
 //! Back-pressure: a receiver stops reading `Small` and `Bulk` while its backlog is over a limit; QUIC's
 //! windows then stop the sender's stream, and what the sender's chares go on producing waits in its memory,
@@ -12,6 +12,7 @@
 mod accept;
 mod awake;
 mod gather;
+mod idle;
 mod lane;
 mod peer;
 mod settings;
@@ -31,7 +32,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 pub use peer::LinkStats;
@@ -41,8 +42,13 @@ pub use settings::LinkSettings;
 const ENDED: VarInt = VarInt::from_u32(0);
 /// The other end is not a node that this one talks to.
 const UNWANTED: VarInt = VarInt::from_u32(1);
+/// It was idle, and both ends agree.
+const IDLE: VarInt = VarInt::from_u32(3);
 /// The link cannot go on, for the reason given.
 const BROKEN: VarInt = VarInt::from_u32(2);
+
+/// First byte of a stream that is about closing its connection; others begin with their [`Class`].
+const PARTING: u8 = 3;
 
 /// Why a link or an endpoint does not come up.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +84,7 @@ pub struct QuicFabric {
     is_closing: AtomicBool,
     strangers: AtomicU64,
     awake: Arc<Awake>,
+    start: Instant,
 }
 
 impl fmt::Debug for QuicFabric {
@@ -135,7 +142,11 @@ impl QuicFabric {
             is_closing: AtomicBool::new(false),
             strangers: AtomicU64::new(0),
             awake,
+            start: Instant::now(),
         });
+        if let Some(idle) = fabric.settings.close_idle_after.filter(|_| fabric.settings.is_dialled) {
+            tokio::spawn(idle::close_idle(Weak::clone(&fabric.this), idle));
+        }
         tokio::spawn(accept::accept_all(Arc::clone(&fabric)));
         Ok(fabric)
     }
@@ -259,6 +270,10 @@ impl QuicFabric {
             let mut changed = pin!(peer.changed.notified());
             // From here on no change is missed.
             changed.as_mut().enable();
+            if peer.is_asking_to_leave() {
+                changed.await;
+                continue;
+            }
             if let Some(connection) = peer.connection() {
                 return Ok(connection);
             }

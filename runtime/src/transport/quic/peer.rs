@@ -2,7 +2,9 @@
 
 use super::lane::Lane;
 use crate::ids::NodeId;
+use crate::proto::parting::Parting;
 use quinn::Connection;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +28,8 @@ pub struct LinkStats {
     pub bytes_received: u64,
     /// Bytes that wait to be taken by QUIC: what the link is behind.
     pub queued_bytes: u64,
+    /// Connections that are open. More than one where both ends have dialled at once.
+    pub connections: u32,
     /// QUIC's estimate of the round trip, if the link is up.
     pub round_trip: Option<Duration>,
     /// Bytes that fit into one datagram, if the link is up.
@@ -42,6 +46,7 @@ impl LinkStats {
             frames_received: self.frames_received + other.frames_received,
             bytes_received: self.bytes_received + other.bytes_received,
             queued_bytes: self.queued_bytes + other.queued_bytes,
+            connections: self.connections + other.connections,
             round_trip: None,
             datagram_bytes: None,
         }
@@ -60,15 +65,20 @@ impl Count {
         self.frames.fetch_add(frames as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
+
+    pub(super) fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
+    }
 }
 
 /// The other end of a link.
 pub(super) struct Peer {
     pub(super) id: NodeId,
     pub(super) lanes: [Lane; 3],
-    /// What this node sends goes over the first.
-    connections: Mutex<Vec<Connection>>,
-    /// Told when the first connection or an address to dial has come up.
+    links: Mutex<Links>,
+    /// How often a connection has become doubtful or was closed as idle.
+    doubts: AtomicU64,
+    /// Told when the first connection or an address to dial has come up, and when one is doubtful no more.
     pub(super) changed: Notify,
     pub(super) is_dialling: tokio::sync::Mutex<()>,
     pub(super) is_served: AtomicBool,
@@ -79,12 +89,27 @@ pub(super) struct Peer {
     pub(super) queued_bytes: AtomicU64,
 }
 
+/// The connections to a peer.
+#[derive(Default)]
+pub(super) struct Links {
+    /// What a class of frames begins with this node sends over the first.
+    pub(super) connections: Vec<Connection>,
+    pub(super) parting: Parting,
+}
+
+impl Links {
+    pub(super) fn has(&self, number: usize) -> bool {
+        self.connections.iter().any(|known| known.stable_id() == number)
+    }
+}
+
 impl Peer {
     pub(super) fn new(id: NodeId) -> Self {
         Self {
             id,
             lanes: Default::default(),
-            connections: Mutex::default(),
+            links: Mutex::default(),
+            doubts: AtomicU64::new(0),
             changed: Notify::new(),
             is_dialling: tokio::sync::Mutex::default(),
             is_served: AtomicBool::new(false),
@@ -97,17 +122,17 @@ impl Peer {
 
     /// The connection to send on.
     pub(super) fn connection(&self) -> Option<Connection> {
-        self.lock().first().cloned()
+        self.lock().connections.first().cloned()
     }
 
     /// Adds a connection; false if there are too many.
     pub(super) fn add(&self, connection: &Connection) -> bool {
-        let mut connections = self.lock();
-        let is_welcome = connections.len() < CONNECTIONS_MAX;
+        let mut links = self.lock();
+        let is_welcome = links.connections.len() < CONNECTIONS_MAX;
         if is_welcome {
-            connections.push(connection.clone());
+            links.connections.push(connection.clone());
         }
-        drop(connections);
+        drop(links);
         self.changed.notify_waiters();
         is_welcome
     }
@@ -123,9 +148,10 @@ impl Peer {
             return false;
         }
         let reason = &reason.as_bytes()[..reason.len().min(REASON_MAX_BYTES)];
-        for connection in self.lock().iter() {
+        for connection in &self.lock().connections {
             connection.close(super::BROKEN, reason);
         }
+        self.changed.notify_waiters();
         for lane in &self.lanes {
             lane.drop_all(&self.queued_bytes);
         }
@@ -141,12 +167,42 @@ impl Peer {
             frames_received: read(&self.received.frames),
             bytes_received: read(&self.received.bytes),
             queued_bytes: read(&self.queued_bytes),
+            connections: u32::try_from(self.lock().connections.len()).unwrap_or(u32::MAX),
             round_trip: connection.as_ref().map(Connection::rtt),
             datagram_bytes: connection.map(|c| c.stats().path.current_mtu),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether this end has asked to close a connection and awaits the answer: until then nothing is sent.
+    pub(super) fn is_asking_to_leave(&self) -> bool {
+        !self.is_lost() && self.lock().parting.is_asking()
+    }
+
+    /// Lanes that send are to look whether they still can.
+    pub(super) fn doubt(&self) {
+        self.doubts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn doubts(&self) -> u64 {
+        self.doubts.load(Ordering::Relaxed)
+    }
+
+    /// Whether what follows may go over `connection` as before; waits while that is in question. `seen` is the count of
+    /// doubts when that was last known.
+    pub(super) async fn keeps(&self, connection: &Connection, seen: &mut u64) -> bool {
+        while self.doubts() != *seen {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if !self.is_asking_to_leave() {
+                *seen = self.doubts();
+                return self.lock().has(connection.stable_id());
+            }
+            changed.await;
+        }
+        true
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,6 +21,9 @@ pub struct LinkSettings {
     pub idle_timeout: Duration,
     /// An idle link says that it is alive so often. Default 250 ms.
     pub keep_alive: Duration,
+    /// A connection to another node is closed when nothing has gone over it for so long, so that no node holds one to
+    /// each other; the next frame opens it again. `None` keeps all. Default 60 s.
+    pub close_idle_after: Option<Duration>,
     /// Bytes that one stream may have under way. Default 4 MiB: as much as the socket's buffer holds. With
     /// more, bursts overflow it, and QUIC takes the loss for a path that swallows big datagrams.
     pub stream_window_bytes: u32,
@@ -50,6 +53,7 @@ impl Default for LinkSettings {
         Self {
             idle_timeout: Duration::from_millis(3750),
             keep_alive: Duration::from_millis(250),
+            close_idle_after: Some(Duration::from_secs(60)),
             stream_window_bytes: 4 << 20,
             backlog_limit_bytes: 1 << 30,
             send_limit_bytes: 8 << 30,

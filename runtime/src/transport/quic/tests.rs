@@ -359,3 +359,86 @@ fn a_node_that_opens_a_stream_wrongly_is_named() {
         assert!(reason.contains("node 0") && reason.contains(sentence), "{reason}");
     }
 }
+
+fn hasty() -> LinkSettings {
+    LinkSettings { close_idle_after: Some(Duration::from_millis(4)), ..LinkSettings::default() }
+}
+
+fn connections(end: &End, peer: u16) -> u32 {
+    end.fabric.stats(NodeId(peer)).connections
+}
+
+#[test]
+fn an_idle_connection_is_closed_and_the_next_frame_opens_another() {
+    let ends = ends(2, &hasty());
+    for n in 0..10 {
+        let (from, to) = if n % 3 == 0 { (1, 0) } else { (0, 1) };
+        ends[from].fabric.send(NodeId(to), Class::Small, small(n)).unwrap();
+        assert_eq!(number(&ends[usize::from(to)].frame().2), n);
+        until("the connection is closed", || connections(&ends[0], 1) + connections(&ends[1], 0) == 0);
+    }
+    assert!(ends.iter().all(|end| end.is_quiet(Duration::from_millis(20))), "nobody is taken for lost");
+}
+
+/// Both ends send in bursts, with pauses about as long as connections live.
+#[test]
+fn nothing_is_lost_or_overtaken_while_connections_close_and_open() {
+    let ends = ends(2, &hasty());
+    let senders: Vec<_> = [(0, 1), (1, 0)]
+        .map(|(me, to): (u16, u16)| {
+            let fabric = Arc::clone(&ends[usize::from(me)].fabric);
+            std::thread::spawn(move || {
+                let mut random = Random::new(u64::from(me));
+                for n in 0..3_000 {
+                    let class = [Class::Control, Class::Small, Class::Bulk][usize::try_from(n % 3).unwrap()];
+                    fabric.send(NodeId(to), class, small(n)).unwrap();
+                    if random.below(8) == 0 {
+                        std::thread::sleep(Duration::from_micros(random.below(12_000)));
+                    }
+                }
+            })
+        })
+        .into();
+    for end in &ends {
+        let mut next = [0, 1, 2];
+        for _ in 0..3_000 {
+            let (_, class, frame) = end.frame();
+            assert_eq!(number(&frame), next[class as usize], "{class:?}");
+            next[class as usize] += 3;
+        }
+    }
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    until("all is closed", || connections(&ends[0], 1) + connections(&ends[1], 0) == 0);
+    assert!(ends.iter().all(|end| end.is_quiet(Duration::from_millis(20))));
+}
+
+#[test]
+fn who_cannot_be_dialled_again_keeps_its_connection() {
+    let authority = RunAuthority::new("test").unwrap();
+    let end = |n: u16, is_dialled| {
+        End::new(&authority.issue(NodeId(n)).unwrap(), n, LinkSettings { is_dialled, ..hasty() })
+    };
+    let (launcher, node) = (end(0, false), end(1, true));
+    launcher.fabric.set_addresses(vec![None, Some(node.fabric.local_addr())]);
+    node.fabric.set_addresses(vec![None, Some(node.fabric.local_addr())]);
+    launcher.fabric.send(NodeId(1), Class::Small, small(1)).unwrap();
+    assert_eq!(number(&node.frame().2), 1);
+    assert!(node.is_quiet(Duration::from_millis(100)));
+    assert_eq!((connections(&launcher, 1), connections(&node, 0)), (1, 1));
+    node.fabric.send(NodeId(0), Class::Small, small(2)).unwrap();
+    assert_eq!(number(&launcher.frame().2), 2);
+}
+
+#[test]
+fn a_node_that_dies_without_a_connection_is_missed_when_it_is_needed() {
+    let settings = LinkSettings { idle_timeout: Duration::from_millis(600), ..hasty() };
+    let mut ends = ends(2, &LinkSettings { keep_alive: Duration::from_millis(100), ..settings });
+    ends[0].fabric.send(NodeId(1), Class::Small, small(1)).unwrap();
+    ends[1].frame();
+    until("the connection is closed", || connections(&ends[0], 1) + connections(&ends[1], 0) == 0);
+    drop(ends.remove(1));
+    assert!(ends[0].is_quiet(Duration::from_millis(900)));
+    ends[0].fabric.send(NodeId(1), Class::Small, small(2)).unwrap();
+    let reason = ends[0].lost(NodeId(1));
+    assert!(reason.contains("nobody answered"), "{reason}");
+}
