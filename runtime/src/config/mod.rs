@@ -1,6 +1,9 @@
 //! The nodes file: which machines a run uses and how they are reached.
 
+mod network;
 mod parse;
+
+pub use network::NetworkConfig;
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,6 +18,8 @@ pub struct ClusterConfig {
     pub nodes: Vec<NodeConfig>,
     /// Executables for other architectures, e.g. `aarch64-linux`.
     pub binaries: BTreeMap<String, PathBuf>,
+    /// What nodes do on the network.
+    pub network: NetworkConfig,
     /// Where this was read from, for people.
     pub source: String,
 }
@@ -157,7 +162,12 @@ impl ClusterConfig {
         let medium = (rest / 3).max(1);
         let nodes =
             vec![NodeConfig::local("large", rest - medium), NodeConfig::local("medium", medium), small];
-        Self { nodes, binaries: BTreeMap::new(), source: "built-in default".into() }
+        Self {
+            nodes,
+            binaries: BTreeMap::new(),
+            network: NetworkConfig::default(),
+            source: "built-in default".into(),
+        }
     }
 
     /// Only the named nodes, in the file's order.
@@ -208,6 +218,9 @@ impl ClusterConfig {
                 or(node.binary.as_ref().map(|b| b.display().to_string()), automatic),
                 or(node.address.map(|a| a.to_string()), "automatic"),
             );
+        }
+        if self.network != NetworkConfig::default() {
+            let _ = writeln!(out, "network: {}", self.network);
         }
         out
     }

@@ -1,5 +1,7 @@
 //! Text to nodes, with one clear sentence and a line for everything that is wrong.
 
+mod network;
+
 use super::{ClusterConfig, ConfigError, LaunchMethod, NodeConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -7,7 +9,7 @@ use std::path::PathBuf;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-const TOP: [&str; 3] = ["node", "defaults", "binaries"];
+const TOP: [&str; 4] = ["node", "defaults", "binaries", "network"];
 const KEYS: [&str; 14] = [
     "name",
     "host",
@@ -71,6 +73,7 @@ pub(super) fn parse(text: &str, source: &str) -> Result<ClusterConfig, ConfigErr
         }
     }
     let binaries = binaries(&file, top.get("binaries"))?;
+    let network = network::network(&file, top.get("network"))?;
     let Some(list) = top.get("node") else {
         return Err(file.error(0, "there is no node: write a [[node]] table for each"));
     };
@@ -89,7 +92,7 @@ pub(super) fn parse(text: &str, source: &str) -> Result<ClusterConfig, ConfigErr
         }
         nodes.push(node);
     }
-    Ok(ClusterConfig { nodes, binaries, source: source.into() })
+    Ok(ClusterConfig { nodes, binaries, network, source: source.into() })
 }
 
 fn node(

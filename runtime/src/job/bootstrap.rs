@@ -1,6 +1,7 @@
 //! What a node process is told on its standard input before anything else. It holds the node's key, so it
 //! never appears on a command line, in the environment or in a file.
 
+use crate::config::NetworkConfig;
 use crate::ids::NodeId;
 use crate::transport::tls::NodeIdentity;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,8 @@ pub(super) struct Bootstrap {
     pub(super) cpu_share: f64,
     /// See the nodes file.
     pub(super) memory_bytes: Option<u64>,
+    /// See the nodes file.
+    pub(super) network: NetworkConfig,
     /// Pack every message.
     pub(super) always_pup: bool,
     /// The application's arguments, for its kernel.
@@ -46,6 +49,9 @@ impl Bootstrap {
         }
         if !(said.cpu_share > 0.0 && said.cpu_share <= 1.0) {
             return wrong("a share of the CPU that is not above 0 and at most 1");
+        }
+        if !said.network.is_sound() {
+            return wrong("settings of the network that no nodes file can have");
         }
         Ok(said)
     }
@@ -70,6 +76,7 @@ mod tests {
             used_cores_on_host: 3.5,
             cpu_share: 0.5,
             memory_bytes: Some(1 << 30),
+            network: NetworkConfig::default(),
             always_pup: false,
             kernel_arguments: vec![1, 2, 3],
         }
@@ -85,6 +92,7 @@ mod tests {
         assert_eq!(refused(|_| {}), "");
         assert!(refused(|said| said.node = NodeId::LAUNCHER).contains("none of the run's"));
         assert!(refused(|said| said.node = NodeId(4)).contains("none of the run's"));
+        assert!(refused(|said| said.network.datagram_bytes = 100).contains("settings of the network"));
         for share in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
             let said = Bootstrap { cpu_share: share, ..said() };
             assert!(Bootstrap::decode(&postcard::to_stdvec(&said).unwrap()).is_err(), "{share}");
@@ -101,6 +109,7 @@ mod tests {
             let Ok(said) = Bootstrap::decode(&bytes) else { continue };
             decoded += 1;
             assert!(said.node.0 > 0 && said.node.0 < said.node_count && said.cpu_share <= 1.0);
+            assert!(said.network.is_sound());
         }
         assert!(decoded > 1000, "{decoded} decoded");
     }

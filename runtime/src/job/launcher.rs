@@ -275,7 +275,7 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let receiver: Arc<dyn Receiver> = Arc::clone(&node) as _;
     // The launcher dials all nodes, so that it may sit behind a firewall, and no one dials it.
     let here = SocketAddr::new(launch::dialling_ip(launched.iter().map(|n| n.ready.addr.ip())), 0);
-    let settings = LinkSettings { is_dialled: false, ..LinkSettings::default() };
+    let settings = LinkSettings { is_dialled: false, ..plan.config.network.links() };
     let fabric = QuicFabric::bind(here, &identity, NodeId::LAUNCHER, receiver, settings)
         .map_err(|e| local(&format!("the launcher cannot dial from {}", here.ip()), &e))?;
     let address = |entry: &NodeEntry| entry.address.parse::<SocketAddr>().ok();
@@ -313,6 +313,7 @@ async fn launch_nodes(
             used_cores_on_host: shares[at].used_cores,
             cpu_share: config.cpu_share.unwrap_or(1.0),
             memory_bytes: config.memory_bytes,
+            network: plan.config.network.clone(),
             always_pup: plan.always_pup,
             kernel_arguments: plan.kernel_arguments.clone(),
         };

@@ -11,7 +11,7 @@ use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::{pin, start_pes};
 use crate::proto::membership::{ClusterTable, Member, MembershipMessage};
-use crate::transport::quic::{LinkSettings, QuicFabric};
+use crate::transport::quic::QuicFabric;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -21,9 +21,6 @@ use tokio::sync::Notify;
 
 /// How often counters go to the launcher.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(100);
-/// How long an idle PE spins, and the network thread after traffic, where every thread of the run has a core of its
-/// own.
-const SPIN: Duration = Duration::from_micros(50);
 /// How long the end waits for the last frames to leave.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Exit code of a node whose launcher is gone.
@@ -55,8 +52,8 @@ fn run(program: Arc<ProgramTable>) -> Result<(), String> {
 async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), String> {
     let (me, identity) = (bootstrap.node, bootstrap.identity.clone());
     let ip = launch::listen_ip(bootstrap.listen).map_err(|e| e.to_string())?;
+    let settings = bootstrap.network.links();
     let gate = Arc::new(Gate::new(program, bootstrap));
-    let settings = LinkSettings::default();
     let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
     let fabric = QuicFabric::bind(SocketAddr::new(ip, 0), &identity, me, receiver, settings)
         .map_err(|e| format!("cannot listen on {ip}: {e}; set `address` of this node in the nodes file"))?;
@@ -254,7 +251,11 @@ impl Gate {
         let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {
             always_pup: self.bootstrap.always_pup,
-            spin: if has_room && self.bootstrap.cpu_share >= 1.0 { SPIN } else { Duration::ZERO },
+            spin: if has_room && self.bootstrap.cpu_share >= 1.0 {
+                self.bootstrap.network.spin()
+            } else {
+                Duration::ZERO
+            },
             cores: cores.numbers.iter().copied().take(pes).collect(),
             cpu_share: self.bootstrap.cpu_share,
             kernel_arguments: self.bootstrap.kernel_arguments.clone(),

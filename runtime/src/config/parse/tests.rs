@@ -1,6 +1,8 @@
 //! What is understood, and what is said about what is not.
 
 use super::*;
+use crate::config::NetworkConfig;
+use crate::transport::quic::Congestion;
 
 const GOOD: &str = r#"
 [defaults]
@@ -130,5 +132,52 @@ fn mutilated_files_never_panic() {
             }
         }
         let _ = ClusterConfig::parse(&String::from_utf8_lossy(&bytes), "mutilated");
+    }
+}
+
+#[test]
+fn the_network_is_as_said_or_as_usual() {
+    let parse = |table: &str| ClusterConfig::parse(&format!("{table}\n[[node]]\nname = \"a\""), "nodes.toml");
+    let usual = parse("").unwrap();
+    assert_eq!(usual.network, NetworkConfig::default());
+    assert!(!usual.table().contains("network"), "{}", usual.table());
+    let said = "[network]\ncongestion = \"bbr\"\ndatagram = 1452\nwindow = \"16MiB\"\nspin = \"0us\"";
+    let config = parse(&format!("{said}\nclose_idle = \"2min\"")).unwrap();
+    let network = &config.network;
+    assert_eq!((network.congestion, network.datagram_bytes), (Congestion::Bbr, 1452));
+    assert_eq!((network.window_bytes, network.spin_us, network.close_idle_s), (16 << 20, 0, Some(120)));
+    assert!(network.is_sound());
+    let line = "network: congestion bbr, datagram 1452, window 16384 KiB, spin 0 us, close_idle 120 s\n";
+    assert!(config.table().ends_with(line), "{}", config.table());
+    let links = network.links();
+    assert_eq!((links.datagram_max_bytes, links.stream_window_bytes), (1452, 16 << 20));
+    assert_eq!(links.close_idle_after, Some(std::time::Duration::from_secs(120)));
+    let never = parse("[network]\nclose_idle = \"never\"").unwrap();
+    assert_eq!((never.network.close_idle_s, never.network.links().close_idle_after), (None, None));
+}
+
+#[test]
+fn every_mistake_about_the_network_has_its_line_and_a_mend() {
+    for (said, sentence) in [
+        ("network = 3", "1: `network` must be a table: write [network]"),
+        ("[network]\nwindows = 3", "2: [network] has no key `windows`; did you mean `window`?"),
+        ("[network]\n\ncongestion = \"reno\"", "3: [network]: `congestion` must be \"auto\", \"cubic\""),
+        ("[network]\ncongestion = 1", "2: [network]: `congestion` must be"),
+        ("[network]\ndatagram = 9000", "2: [network]: `datagram` must be a whole number of bytes from 1200"),
+        ("[network]\ndatagram = 1199", "`datagram` must be"),
+        ("[network]\nwindow = 4", "2: [network]: `window` must be a size from 64 KiB to 1 GiB"),
+        ("[network]\nwindow = \"2GiB\"", "`window` must be"),
+        ("[network]\nspin = 50", "2: [network]: `spin` must be a time of at most 1 s, such as \"50us\""),
+        ("[network]\nspin = \"2s\"", "`spin` must be"),
+        ("[network]\nspin = \"99999999999999999999us\"", "`spin` must be"),
+        (
+            "[network]\nclose_idle = \"500ms\"",
+            "2: [network]: `close_idle` must be \"never\" or a time from 1 s",
+        ),
+        ("[network]\nclose_idle = \"99999999999999999min\"", "`close_idle` must be"),
+    ] {
+        let text = format!("{said}\n[[node]]\nname = \"a\"");
+        let error = ClusterConfig::parse(&text, "nodes.toml").unwrap_err().to_string();
+        assert!(error.contains(sentence), "{said}: {error}");
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::codec::{Spread, WIRE_VERSION};
 use crate::object::ProgramTable;
 use crate::proto::membership::{NodeEntry, fingerprint};
+use crate::transport::quic::LinkSettings;
 use crate::transport::tls::RunAuthority;
 
 /// Node 1 of two, with its network up on loopback.
@@ -24,6 +25,7 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
         used_cores_on_host: 500.0,
         cpu_share: 1.0,
         memory_bytes: None,
+        network: crate::config::NetworkConfig::default(),
         always_pup: false,
         kernel_arguments: Vec::new(),
     };

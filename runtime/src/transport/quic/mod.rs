@@ -11,6 +11,7 @@
 
 mod accept;
 mod awake;
+mod congestion;
 mod gather;
 mod idle;
 mod lane;
@@ -35,6 +36,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
+pub use congestion::Congestion;
 pub use peer::LinkStats;
 pub use settings::LinkSettings;
 

@@ -1,8 +1,8 @@
 //! The knobs of a link, with defaults that were measured to be right on a LAN and on loopback.
 
+use super::congestion::Congestion;
 use crate::frame::FrameLimits;
 use nix::sys::socket::{setsockopt, sockopt};
-use quinn::congestion::{BbrConfig, CubicConfig};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{
     AckFrequencyConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig,
@@ -35,8 +35,8 @@ pub struct LinkSettings {
     /// Largest datagram that MTU discovery tries, 1,200 to 6,500 bytes. Default 6,500: good for jumbo frames
     /// and loopback.
     pub datagram_max_bytes: u16,
-    /// BBR instead of Cubic, for wide-area links with loss.
-    pub is_wide_area: bool,
+    /// How links share their path with others. Default: by distance.
+    pub congestion: Congestion,
     /// How long messages may be. Default: 4 GiB, 64 MiB of it beside buffers, in up to 65,535 buffers.
     pub frames: FrameLimits,
     /// Handshakes with strangers under way at once before new ones must prove their address; past four times as
@@ -58,7 +58,7 @@ impl Default for LinkSettings {
             backlog_limit_bytes: 1 << 30,
             send_limit_bytes: 8 << 30,
             datagram_max_bytes: DATAGRAM_MAX_BYTES,
-            is_wide_area: false,
+            congestion: Congestion::default(),
             frames: FrameLimits::default(),
             handshakes: 64,
             handshake_limit: Duration::from_secs(5),
@@ -140,12 +140,8 @@ impl LinkSettings {
             .send_window(u64::from(all))
             .max_concurrent_bidi_streams(VarInt::from_u32(0))
             .max_concurrent_uni_streams(VarInt::from_u32(8))
-            .datagram_receive_buffer_size(None);
-        if self.is_wide_area {
-            transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
-        } else {
-            transport.congestion_controller_factory(Arc::new(CubicConfig::default()));
-        }
+            .datagram_receive_buffer_size(None)
+            .congestion_controller_factory(self.congestion.factory());
         Arc::new(transport)
     }
 }
