@@ -1,7 +1,8 @@
 //! A link between two hosts, measured: round trips of short and long frames, and bandwidth one way.
 //!
-//! `wire [--cubic|--bbr] [--window MIB] [--datagram BYTES] -- COMMAND…` starts itself again by COMMAND, such as `ssh other`,
-//! tells it on its standard input who it is, and talks with it. The executable must be in the same place there.
+//! `wire [--auto|--cubic|--bbr] [--window MIB] [--datagram BYTES] -- COMMAND…` starts itself again by COMMAND, such as `ssh other`,
+//! tells it on its standard input who it is, and talks with it. The executable must be in the same place there, and
+//! WIRE_ADDRESS is the address of this host that the other reaches.
 
 use runtime::buffer::Buffer;
 use runtime::frame::{Class, Fabric, Frame, Receiver};
@@ -50,12 +51,7 @@ impl Receiver for Ear {
     }
 }
 
-fn end(
-    identity: NodeIdentity,
-    me: u16,
-    ip: std::net::IpAddr,
-    settings: LinkSettings,
-) -> Result<End, Failed> {
+fn end(identity: NodeIdentity, me: u16, ip: std::net::IpAddr, settings: LinkSettings) -> Result<End, Failed> {
     let (heard, events) = channel();
     let ear = Arc::new(Ear { heard, echo: OnceLock::new() });
     let (ready, made) = channel();
@@ -79,6 +75,7 @@ fn settings(words: &[String]) -> Result<LinkSettings, Failed> {
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
         match word.as_str() {
+            "--auto" => settings.congestion = Congestion::Auto,
             "--cubic" => settings.congestion = Congestion::Cubic,
             "--bbr" => settings.congestion = Congestion::Bbr,
             "--window" => settings.stream_window_bytes = value()?.parse::<u32>()? << 20,
@@ -116,7 +113,9 @@ fn frame(len: usize) -> (Class, Frame) {
 
 fn near(words: &[String], command: &[String]) -> Result<(), Failed> {
     let authority = RunAuthority::new("wire")?;
-    let listen = std::env::var("WIRE_ADDRESS")?.parse()?;
+    let listen = std::env::var("WIRE_ADDRESS")
+        .map_err(|_| "WIRE_ADDRESS: the address of this host that the other reaches")?;
+    let listen = listen.parse()?;
     let (fabric, _ear, heard) = end(authority.issue(NodeId(0))?, 0, listen, settings(words)?)?;
     let blob = postcard::to_stdvec(&(authority.issue(NodeId(1))?, fabric.local_addr()))?;
     let [program, arguments @ ..] = command else { return Err("no command".into()) };

@@ -286,6 +286,14 @@ impl Member {
         Ok(answer)
     }
 
+    /// What it holds, bytes.
+    #[cfg(test)]
+    pub(super) fn state_bytes(&self) -> usize {
+        let nodes = self.table.iter().flat_map(|table| &table.nodes);
+        let entry = |n: &NodeEntry| size_of::<NodeEntry>() + n.name.len() + n.address.len();
+        size_of::<Self>() + nodes.map(entry).sum::<usize>()
+    }
+
     /// The table of the run, once joined.
     #[must_use]
     pub fn table(&self) -> Option<&ClusterTable> {

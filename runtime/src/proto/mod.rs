@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows a clock, a socket or a thread, so that the same code runs over QUIC, inside one
 //! process, and in virtual time under a seeded simulator. Times are durations since any fixed moment.
+#![doc = include_str!("scale.md")]
 #![deny(clippy::disallowed_methods)]
 
 pub mod membership;

@@ -226,6 +226,13 @@ impl Quiescence {
         self.detection.as_ref().and_then(|d| d.next_wave)
     }
 
+    /// What it holds, bytes.
+    #[cfg(test)]
+    pub(super) fn state_bytes(&self) -> usize {
+        let outputs = self.outputs.capacity() * size_of::<QuiescenceOutput>();
+        size_of::<Self>() + outputs + self.awaited.capacity() * size_of::<u32>()
+    }
+
     fn begin(&mut self, wave: u64) {
         self.wave = wave;
         self.sum = Counts::default();

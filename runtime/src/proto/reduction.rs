@@ -146,6 +146,15 @@ impl<V> Reductions<V> {
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
+
+    /// What it holds, bytes, without what values hold themselves.
+    #[cfg(test)]
+    pub(super) fn state_bytes(&self) -> usize {
+        let open = self.open.capacity() * size_of::<((u64, u32), Partial<V>)>();
+        let finished = self.finished.capacity() * size_of::<(u64, Past)>();
+        let early = self.finished.values().map(|past| past.early() * size_of::<u64>()).sum::<usize>();
+        size_of::<Self>() + open + finished + early
+    }
 }
 
 /// What is wrong with a partial by itself.

@@ -7,7 +7,7 @@
 
 use crate::frame::Class;
 use crate::ids::NodeId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -240,6 +240,17 @@ impl<M: Machine> Simulation<M> {
     #[must_use]
     pub fn received(&self, node: NodeId) -> u64 {
         self.nodes[node.as_usize()].received
+    }
+
+    /// How many other nodes each node has sent to or been sent something from, since the start.
+    #[must_use]
+    pub fn peers(&self) -> Vec<usize> {
+        let mut known = vec![FxHashSet::default(); self.nodes.len()];
+        for (from, to, _) in self.arrivals.keys().filter(|(from, to, _)| from != to) {
+            known[from.as_usize()].insert(*to);
+            known[to.as_usize()].insert(*from);
+        }
+        known.iter().map(FxHashSet::len).collect()
     }
 
     /// Begins to count messages anew.

@@ -1,33 +1,51 @@
 //! Spanning trees over the nodes, for broadcasts, reductions and detection waves.
 //!
 //! A tree needs no table: parent and children follow from the position, as in a heap with [`ARITY`] children
-//! a place. Positions are rotated so that any member can be the root of an equally balanced tree.
+//! a place. Any member can be the root. Of few members each root has a tree of its own, whose positions are rotated so
+//! that it is equally balanced. Of many all roots share the edges of one tree: on its way a message may climb before it
+//! descends, so that it takes up to twice as many hops, but no node ever talks with more than five others, whoever sends.
 
 use crate::ids::NodeId;
 
 /// Children of a member; depth grows with the logarithm of the count to this base.
 pub const ARITY: u32 = 4;
+/// The most members with a tree for each root: as many connections a node may have to hold when all of them send.
+const ROTATED_MAX: u32 = 64;
 
 /// The member above `me` in the tree that begins at `root`, of `count` members; `None` for the root, and for
 /// a position outside the tree.
 #[must_use]
 pub fn parent(root: u32, me: u32, count: u32) -> Option<u32> {
-    let place = place(root, me, count).filter(|&place| place > 0)?;
-    Some(member(root, (place - 1) / u64::from(ARITY), count))
+    let tree = Tree::new(root, me, count)?;
+    tree.above().map(|place| tree.member(place))
 }
 
 /// The members below `me` in the tree that begins at `root`, of `count` members; none for a position outside
-/// the tree.
+/// the tree. At most [`ARITY`], or one more for the root.
 pub fn children(root: u32, me: u32, count: u32) -> impl Iterator<Item = u32> {
-    let range = place(root, me, count).map_or(0..0, |place| below(place..place + 1, count));
-    range.map(move |place| member(root, place, count))
+    Tree::new(root, me, count).into_iter().flat_map(|tree| {
+        let above = tree.above();
+        let neighbours = heap_parent(tree.me).into_iter().chain(tree.below(tree.me..tree.me + 1));
+        neighbours.filter(move |place| Some(*place) != above).map(move |place| tree.member(place))
+    })
 }
 
-/// `me` and all members below it, level by level; none for a position outside the tree.
+/// `me` and all members below it, `me` first; none for a position outside the tree.
 pub fn subtree(root: u32, me: u32, count: u32) -> impl Iterator<Item = u32> {
-    let top = place(root, me, count).map_or(0..0, |place| place..place + 1);
-    let levels = std::iter::successors(Some(top), move |level| Some(below(level.clone(), count)));
-    levels.take_while(|level| !level.is_empty()).flatten().map(move |place| member(root, place, count))
+    Tree::new(root, me, count).into_iter().flat_map(|tree| {
+        let above = tree.above();
+        let descends = above.map_or(tree.me == 0, |above| above < tree.me);
+        let levels = std::iter::successors(descends.then_some(tree.me..tree.me + 1), move |level| {
+            Some(tree.below(level.clone()))
+        });
+        let levels = levels.take_while(|level| !level.is_empty()).flatten();
+        // Whose way to the root leads down holds all that does not lie down there.
+        let is_mine =
+            move |place: &u64| *place != tree.me && above.is_none_or(|above| !is_below(*place, above));
+        let rest = (0..if descends { 0 } else { tree.count }).filter(is_mine);
+        let first = (!descends).then_some(tree.me);
+        first.into_iter().chain(levels).chain(rest).map(move |place| tree.member(place))
+    })
 }
 
 /// The tree over some of the nodes, e.g. those that have PEs.
@@ -71,20 +89,54 @@ fn position(members: &[NodeId], node: NodeId) -> Option<u32> {
     members.binary_search(&node).ok().and_then(|at| u32::try_from(at).ok())
 }
 
-/// Distance of `me` from `root` round the circle of members: its place in the heap.
-fn place(root: u32, me: u32, count: u32) -> Option<u64> {
-    (root < count && me < count)
-        .then(|| (u64::from(me) + u64::from(count) - u64::from(root)) % u64::from(count))
+/// A tree as seen from one place. Places are those of a heap.
+#[derive(Clone, Copy)]
+struct Tree {
+    /// How far members are shifted against places.
+    shift: u64,
+    root: u64,
+    me: u64,
+    count: u64,
 }
 
-fn member(root: u32, place: u64, count: u32) -> u32 {
-    u32::try_from((place + u64::from(root)) % u64::from(count)).expect("a remainder of a u32 fits")
+impl Tree {
+    fn new(root: u32, me: u32, count: u32) -> Option<Self> {
+        if root >= count || me >= count {
+            return None;
+        }
+        let (shift, count) = (if count <= ROTATED_MAX { root } else { 0 }, u64::from(count));
+        let place = |member: u32| (u64::from(member) + count - u64::from(shift)) % count;
+        Some(Self { shift: shift.into(), root: place(root), me: place(me), count })
+    }
+
+    /// The place next to this one on the way to the root; `None` at the root.
+    fn above(&self) -> Option<u64> {
+        let down = ancestors(self.root).find(|place| heap_parent(*place) == Some(self.me));
+        if self.me == self.root { None } else { down.or_else(|| heap_parent(self.me)) }
+    }
+
+    /// Places of the heap's children of adjacent places.
+    fn below(&self, places: std::ops::Range<u64>) -> std::ops::Range<u64> {
+        let arity = u64::from(ARITY);
+        (places.start * arity + 1).min(self.count)..(places.end * arity + 1).min(self.count)
+    }
+
+    fn member(&self, place: u64) -> u32 {
+        u32::try_from((place + self.shift) % self.count).expect("a remainder of a u32 fits")
+    }
 }
 
-/// Places of the children of adjacent places.
-fn below(places: std::ops::Range<u64>, count: u32) -> std::ops::Range<u64> {
-    let (arity, count) = (u64::from(ARITY), u64::from(count));
-    (places.start * arity + 1).min(count)..(places.end * arity + 1).min(count)
+fn heap_parent(place: u64) -> Option<u64> {
+    Some(place.checked_sub(1)? / u64::from(ARITY))
+}
+
+/// `place` and all above it in the heap.
+fn ancestors(place: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(place), |place| heap_parent(*place))
+}
+
+fn is_below(place: u64, top: u64) -> bool {
+    ancestors(place).any(|at| at == top)
 }
 
 #[cfg(test)]
@@ -100,7 +152,8 @@ mod tests {
             depth[root as usize] = Some(0u32);
             let mut open = vec![root];
             while let Some(at) = open.pop() {
-                prop_assert!(children(root, at, count).count() <= ARITY as usize);
+                let most = ARITY + u32::from(at == root && count > ROTATED_MAX);
+                prop_assert!(children(root, at, count).count() <= most as usize);
                 for child in children(root, at, count) {
                     prop_assert_eq!(parent(root, child, count), Some(at));
                     prop_assert_eq!(depth[child as usize], None);
@@ -110,6 +163,7 @@ mod tests {
             }
             prop_assert_eq!(parent(root, root, count), None);
             let bound = f64::from(count).log(f64::from(ARITY)).ceil() as u32 + 1;
+            let bound = if count > ROTATED_MAX { 2 * bound } else { bound };
             prop_assert!(depth.iter().all(|d| d.is_some_and(|d| d <= bound)));
         }
 
@@ -128,6 +182,18 @@ mod tests {
             whole.dedup();
             prop_assert_eq!(whole, parts);
             prop_assert_eq!(subtree(root, root, count).count(), count as usize);
+        }
+
+        #[test]
+        fn of_many_members_each_has_the_same_few_neighbours_whatever_the_root(
+            count in ROTATED_MAX + 1..2000, me_seed: u32, roots: [u32; 20],
+        ) {
+            let me = me_seed % count;
+            let mut neighbours = std::collections::BTreeSet::new();
+            for root in roots.map(|root| root % count) {
+                neighbours.extend(children(root, me, count).chain(parent(root, me, count)));
+            }
+            prop_assert!(neighbours.len() <= ARITY as usize + 1, "{:?}", neighbours);
         }
 
         #[test]

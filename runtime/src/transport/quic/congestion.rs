@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A host whose answers take at least so long is far.
-const FAR: Duration = Duration::from_millis(5);
+const FAR: Duration = Duration::from_millis(2);
 /// After so many acknowledgements the shortest round trip is known: a busy host answers late, but not each time.
 const SAMPLES: u32 = 64;
 /// May be under way before anything is known of a path, bytes; as BBR has it. With the 14 KiB of TCP, 64 KiB over a new
@@ -23,7 +23,7 @@ const INITIAL_WINDOW_BYTES: u64 = 240_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Congestion {
-    /// Cubic for round trips below 5 ms, else BBR.
+    /// Cubic for round trips below 2 ms, else BBR.
     #[default]
     Auto,
     /// As most of TCP does: gives way at each loss.

@@ -26,6 +26,8 @@ pub(super) struct Member {
     pub(super) heard: Vec<u32>,
     pub(super) hops: u32,
     reductions: Reductions<Vec<u64>>,
+    /// The most that its reductions have held, bytes.
+    pub(super) peak_bytes: usize,
     /// Contributions of elements here that are still to be made: when, and which.
     plan: Vec<(Duration, u32, u64)>,
     is_ordered: bool,
@@ -48,11 +50,17 @@ impl Member {
         }
     }
 
+    /// What was planned for later is done at the beginning.
+    pub(super) fn contribute_at_once(&mut self) {
+        self.plan.iter_mut().for_each(|(at, ..)| *at = Duration::ZERO);
+    }
+
     fn merge(&mut self, sequence: u32, partial: Partial<Vec<u64>>, out: &mut Outbox<Message>) {
         let tree = TreeOver::new(&self.members, NodeId(0)).unwrap();
         let expected = tree.subtree(self.me).map(|node| self.elements[node.as_usize()]).sum();
         let join = &mut |a: &mut Vec<u64>, b| a.extend::<Vec<u64>>(b);
         let merged = self.reductions.contribute(KEY, sequence, expected, partial, join).unwrap();
+        self.peak_bytes = self.peak_bytes.max(self.reductions.state_bytes());
         let Some(partial) = merged else { return };
         match tree.parent(self.me) {
             Some(parent) => out.send(parent, self.random.class(), Message::Reduce { sequence, partial }),
@@ -114,6 +122,7 @@ pub(super) fn members(seed: u64, count: u16, elements: u64, sequences: u32, is_o
             heard: Vec::new(),
             hops: 0,
             reductions: Reductions::default(),
+            peak_bytes: 0,
             plan,
             is_ordered,
             results: Vec::new(),
