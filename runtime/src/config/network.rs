@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The table `[network]` of the nodes file. The same for all nodes of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkConfig {
-    /// How links share their path. Default: Cubic where a round trip takes less than 2 ms, else BBR.
+    /// How links share their path. Default: Cubic, and BBR where packets are lost and a round trip takes 5 ms.
     pub congestion: Congestion,
     /// Longest datagram, bytes, if the path takes such. Default 6,500.
     pub datagram_bytes: u16,

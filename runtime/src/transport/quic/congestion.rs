@@ -1,8 +1,10 @@
-//! How much may be under way: by Cubic where hosts are near each other, by BBR where they are far.
+//! How much may be under way: by Cubic, and by BBR where hosts are far from each other and packets are lost.
 //!
 //! Cubic takes each loss for a path that is full. Where a round trip is short it recovers at once, and of the two it is
 //! the simpler and the better tried. Over 20 ms, with one packet of a hundred lost for other reasons, it falls to 1 MB/s;
-//! BBR, which goes by the rate at which packets arrive, reached 68 there (`runtime/examples/wire.rs`).
+//! BBR, which goes by the rate at which packets arrive, reached 68 there (`runtime/examples/wire.rs`). But BBR begins by
+//! emptying the path for 200 ms, and does so again every ten seconds, which between near hosts is longer than many a
+//! step of a program: it must not be taken for them by mistake.
 
 use quinn::congestion::{BbrConfig, Controller, ControllerFactory, ControllerMetrics, CubicConfig};
 use quinn_proto::RttEstimator;
@@ -11,10 +13,10 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A host whose answers take at least so long is far.
-const FAR: Duration = Duration::from_millis(2);
-/// After so many acknowledgements the shortest round trip is known: a busy host answers late, but not each time.
-const SAMPLES: u32 = 64;
+/// A host that never answers sooner is far. Acknowledgements may be held back for so long.
+const FAR: Duration = super::settings::ACK_DELAY_MAX;
+/// So many acknowledgements must have been late: a busy host answers late too, but not each time.
+const SAMPLES: u32 = 16;
 /// May be under way before anything is known of a path, bytes; as BBR has it. With the 14 KiB of TCP, 64 KiB over a new
 /// connection of 20 ms took two round trips and not one.
 const INITIAL_WINDOW_BYTES: u64 = 240_000;
@@ -23,7 +25,7 @@ const INITIAL_WINDOW_BYTES: u64 = 240_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Congestion {
-    /// Cubic for round trips below 2 ms, else BBR.
+    /// Cubic until a packet is lost on a path whose round trip takes at least 5 ms, then BBR.
     #[default]
     Auto,
     /// As most of TCP does: gives way at each loss.
@@ -52,33 +54,32 @@ struct ByDistance {
 
 impl ControllerFactory for ByDistance {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Undecided {
+        Box::new(ByDistanceController {
             chosen: Arc::clone(&self.near).build(now, current_mtu),
             other: Some(Arc::clone(&self.far).build(now, current_mtu)),
-            is_far: false,
             samples: 0,
         })
     }
 }
 
-/// Both, until it is known how far the other host is; then one.
-struct Undecided {
+/// Cubic, and BBR beside it as long as the other host may be far.
+struct ByDistanceController {
     chosen: Box<dyn Controller>,
     other: Option<Box<dyn Controller>>,
-    is_far: bool,
     samples: u32,
 }
 
-impl Undecided {
+impl ByDistanceController {
     fn learn(&mut self, shortest: Duration) {
-        let Some(other) = &mut self.other else { return };
-        if (shortest >= FAR) != self.is_far {
-            std::mem::swap(&mut self.chosen, other);
-            self.is_far = !self.is_far;
-        }
-        self.samples += 1;
-        if self.samples == SAMPLES {
+        self.samples = self.samples.saturating_add(1);
+        if shortest < FAR {
             self.other = None;
+        }
+    }
+
+    fn lost(&mut self) {
+        if let Some(far) = self.other.take_if(|_| self.samples >= SAMPLES) {
+            self.chosen = far;
         }
     }
 
@@ -90,14 +91,16 @@ impl Undecided {
     }
 }
 
-impl Controller for Undecided {
+impl Controller for ByDistanceController {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.each(|one| one.on_sent(now, bytes, last_packet_number));
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         self.each(|one| one.on_ack(now, sent, bytes, app_limited, rtt));
-        self.learn(rtt.min());
+        if self.other.is_some() {
+            self.learn(rtt.min());
+        }
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
@@ -106,6 +109,10 @@ impl Controller for Undecided {
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
         self.each(|one| one.on_congestion_event(now, sent, is_persistent, lost_bytes));
+        // A mark by a router on the way is no loss.
+        if lost_bytes > 0 {
+            self.lost();
+        }
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
@@ -143,9 +150,9 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn undecided() -> Undecided {
+    fn controller() -> Box<ByDistanceController> {
         let built = Congestion::Auto.factory().build(Instant::now(), 1200);
-        *built.into_any().downcast::<Undecided>().unwrap()
+        built.into_any().downcast().unwrap()
     }
 
     /// Of the two only BBR has a rate of its own.
@@ -153,39 +160,49 @@ mod tests {
         one.metrics().pacing_rate.is_some()
     }
 
-    #[test]
-    fn near_hosts_get_cubic_and_far_ones_bbr_for_good() {
-        for (shortest, far) in [(MS / 5, false), (20 * MS, true)] {
-            let mut one = undecided();
-            for sample in 0..SAMPLES {
-                assert!(sample == 0 || is_bbr(&one) == far);
-                one.learn(shortest);
-            }
-            one.learn(MS);
-            assert_eq!(is_bbr(&one), far);
-            assert_eq!(is_bbr(&*one.clone_box()), far);
-        }
-    }
-
-    #[test]
-    fn a_near_host_that_answers_late_at_first_is_not_far() {
-        let mut one = undecided();
-        (0..SAMPLES / 2).for_each(|_| one.learn(30 * MS));
-        (0..SAMPLES).for_each(|_| one.learn(MS));
-        assert!(!is_bbr(&one));
-    }
-
-    #[test]
-    fn until_then_both_are_told_everything() {
-        let mut one = undecided();
-        let (now, mtu) = (Instant::now(), 6000);
-        let cubic_before = one.window();
+    fn lose(one: &mut dyn Controller) {
+        let now = Instant::now();
         one.on_congestion_event(now, now, false, 1200);
-        assert!(one.window() < cubic_before);
-        one.on_mtu_update(mtu);
-        one.learn(20 * MS);
-        assert!(is_bbr(&one) && one.window() >= INITIAL_WINDOW_BYTES);
+    }
+
+    #[test]
+    fn a_far_host_gets_bbr_once_a_packet_is_lost() {
+        let mut one = controller();
+        for _ in 0..SAMPLES {
+            lose(&mut *one);
+            assert!(!is_bbr(&*one), "too early to know");
+            one.learn(20 * MS);
+        }
+        let now = Instant::now();
+        one.on_congestion_event(now, now, false, 0);
+        assert!(!is_bbr(&*one), "nothing was lost");
+        assert!(!is_bbr(&*one.clone_box()));
+        lose(&mut *one);
+        assert!(is_bbr(&*one) && is_bbr(&*one.clone_box()));
         one.learn(MS);
-        assert!(!is_bbr(&one) && one.window() < cubic_before, "it has not forgotten the loss");
+        lose(&mut *one);
+        assert!(is_bbr(&*one), "for good");
+    }
+
+    #[test]
+    fn a_host_that_has_answered_soon_once_is_near() {
+        let mut one = controller();
+        (0..SAMPLES / 2).for_each(|_| one.learn(30 * MS));
+        one.learn(FAR - MS);
+        assert!(one.other.is_none(), "what is not needed any more costs nothing");
+        (0..SAMPLES).for_each(|_| one.learn(30 * MS));
+        lose(&mut *one);
+        assert!(!is_bbr(&*one));
+    }
+
+    #[test]
+    fn both_are_told_everything_until_then() {
+        let mut one = controller();
+        one.on_mtu_update(6000);
+        let (cubic, bbr) = (one.chosen.window(), one.other.as_ref().unwrap().window());
+        (0..SAMPLES).for_each(|_| one.learn(20 * MS));
+        lose(&mut *one);
+        assert_eq!(one.window(), bbr);
+        assert_eq!((cubic, one.initial_window()), (INITIAL_WINDOW_BYTES, INITIAL_WINDOW_BYTES));
     }
 }

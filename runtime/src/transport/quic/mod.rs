@@ -235,6 +235,7 @@ impl QuicFabric {
         if queued_bytes > limit_bytes && class != Class::Control {
             return Err(SendError::Behind { queued_bytes, limit_bytes });
         }
+        // Before it can leave: whether an idle connection may be closed is told by these numbers.
         peer.sent.add(1, len_bytes);
         push(&peer.lanes[class as usize], &peer.queued_bytes);
         self.serve(&peer);

@@ -74,7 +74,7 @@ const DATAGRAM_MAX_BYTES: u16 = 6_500;
 /// narrower.
 const MTU_AGAIN: Duration = Duration::from_secs(5);
 /// The longest that an acknowledgement is held back.
-const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
+pub(super) const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// A packet that so many later ones have overtaken is acknowledged at once, as one that may be lost.
 const ACK_REORDERED: u32 = 25;
 /// A packet is lost when so many later ones have arrived, or when it is this late. QUIC's defaults, 3 and 9/8,

@@ -360,6 +360,17 @@ fn a_node_that_opens_a_stream_wrongly_is_named() {
     }
 }
 
+#[test]
+fn every_congestion_control_brings_everything() {
+    for congestion in [Congestion::Auto, Congestion::Cubic, Congestion::Bbr] {
+        let ends = ends(2, &LinkSettings { congestion, ..LinkSettings::default() });
+        (0..8).for_each(|_| ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(4 << 20)).unwrap());
+        (0..8).for_each(|_| assert_eq!(ends[1].frame().2.len_bytes(), 4 << 20, "{congestion:?}"));
+        ends[1].fabric.send(NodeId(0), Class::Small, small(5)).unwrap();
+        assert_eq!(number(&ends[0].frame().2), 5);
+    }
+}
+
 fn hasty() -> LinkSettings {
     LinkSettings { close_idle_after: Some(Duration::from_millis(4)), ..LinkSettings::default() }
 }
