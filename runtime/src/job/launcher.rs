@@ -430,8 +430,19 @@ async fn join_all(
                 let name = table.nodes.get(from.as_usize()).map_or("?", |n| &n.name);
                 return Err(StartError::Local(format!("node {name:?} did not join: {sentence}")));
             }
-            Ok(Some(_)) | Err(_) => {}
+            Ok(Some(_)) => {}
             Ok(None) => return Err(StartError::Local("the launcher hears nothing any more".into())),
+            // Its end tells more, and sooner, than its silence.
+            Err(_) => {
+                for started in launched.iter_mut() {
+                    if let Ok(reason) = tokio::time::timeout(Duration::ZERO, started.exited()).await {
+                        return Err(StartError::Lost {
+                            name: started.name.clone(),
+                            reason: format!("it {reason}"),
+                        });
+                    }
+                }
+            }
         }
         joining.check(node.now())?;
     }
