@@ -21,11 +21,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver as Events};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long a started node may take to be connected and to join.
 const JOIN_LIMIT: Duration = Duration::from_secs(15);
+/// How often it is looked whether a node that is to join has ended.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 /// Open files that are enough for any run.
 const FILES: u64 = 1 << 18;
@@ -415,8 +417,9 @@ async fn join_all(
         node.send_control(started.node, Control::Membership(welcome));
     }
     let mut joining = Joining::new(table, lines, node.now(), JOIN_LIMIT);
+    let mut looked = Instant::now();
     loop {
-        match tokio::time::timeout(Duration::from_millis(100), heard.recv()).await {
+        match tokio::time::timeout(LOOK_PERIOD, heard.recv()).await {
             Ok(Some(LauncherEvent::Membership(from, message))) => {
                 if joining.handle(from, message)? {
                     return Ok(());
@@ -430,22 +433,25 @@ async fn join_all(
                 let name = table.nodes.get(from.as_usize()).map_or("?", |n| &n.name);
                 return Err(StartError::Local(format!("node {name:?} did not join: {sentence}")));
             }
-            Ok(Some(_)) => {}
+            Ok(Some(_)) | Err(_) => {}
             Ok(None) => return Err(StartError::Local("the launcher hears nothing any more".into())),
-            // Its end tells more, and sooner, than its silence.
-            Err(_) => {
-                for started in launched.iter_mut() {
-                    if let Ok(reason) = tokio::time::timeout(Duration::ZERO, started.exited()).await {
-                        return Err(StartError::Lost {
-                            name: started.name.clone(),
-                            reason: format!("it {reason}"),
-                        });
-                    }
-                }
-            }
+        }
+        if looked.elapsed() >= LOOK_PERIOD {
+            looked = Instant::now();
+            find_ended(launched).await?;
         }
         joining.check(node.now())?;
     }
+}
+
+/// An error if a node's process is over: that tells more, and sooner, than its silence.
+async fn find_ended(launched: &mut [LaunchedNode]) -> Result<(), StartError> {
+    for started in launched {
+        if let Ok(reason) = tokio::time::timeout(Duration::ZERO, started.exited()).await {
+            return Err(StartError::Lost { name: started.name.clone(), reason: format!("it {reason}") });
+        }
+    }
+    Ok(())
 }
 
 fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node) -> RunInfo {
