@@ -4,6 +4,7 @@
 use bytes::{BufMut as _, Bytes, BytesMut};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use runtime::codec::{Header, decode, encode};
+use runtime::collection::{Collection, Placement};
 use runtime::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
 use runtime::frame::{Frame, FrameLimits};
 use runtime::ids::{NodeId, PeId};
@@ -63,6 +64,25 @@ fn queue(criterion: &mut Criterion) {
 }
 
 /// A small message on its way to another node.
+/// Where an element of a large array is: its PE, and its place among those of that PE.
+fn look_up(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("look-up of an element");
+    let (pes, shape) = (64, [1000, 1000, 1]);
+    let bounds = (0..=u64::from(pes)).map(|pe| pe * 1_000_000 / u64::from(pes)).collect();
+    for (name, placement) in
+        [("in blocks", Placement::Bounds(bounds)), ("cyclic", Placement::Cyclic { pe_count: pes })]
+    {
+        let made = Collection::new(CollectionId::made_by(PeId(3), 5), 0, shape, placement, false, pes);
+        let (array, index) = (made.expect("it is sound"), ElementIndex([523, 77, 0]));
+        let home = array.pe_of(index).expect("it has this element");
+        group.bench_function(format!("{name}: its PE"), |bench| bench.iter(|| array.pe_of(black_box(index))));
+        group.bench_function(format!("{name}: its place there"), |bench| {
+            bench.iter(|| array.position_on(home, black_box(index)));
+        });
+    }
+    group.finish();
+}
+
 fn packing(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("frame of 64 B");
     let (header, payload) = (header(), payload());
@@ -154,6 +174,6 @@ fn short() -> Criterion {
 criterion_group! {
     name = pieces;
     config = short();
-    targets = queue, packing, framing, reduction, trees, accounting
+    targets = queue, look_up, packing, framing, reduction, trees, accounting
 }
 criterion_main!(pieces);
