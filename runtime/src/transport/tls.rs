@@ -158,7 +158,8 @@ impl NodeIdentity {
     }
 
     /// The name that the certificate of `node` carries.
-    pub(super) fn name_of(&self, node: NodeId) -> String {
+    #[must_use]
+    pub fn name_of(&self, node: NodeId) -> String {
         name_of(node, &self.run_id)
     }
 

@@ -38,7 +38,7 @@ use tokio::runtime::Handle;
 
 pub use congestion::Congestion;
 pub use peer::LinkStats;
-pub use settings::LinkSettings;
+pub use settings::{LinkSettings, QuinnParts};
 
 /// How connections are closed: the run is over here.
 const ENDED: VarInt = VarInt::from_u32(0);
@@ -121,15 +121,12 @@ impl QuicFabric {
         receiver: Arc<dyn Receiver>,
         settings: LinkSettings,
     ) -> Result<Arc<Self>, LinkError> {
-        let (client, server) = identity.configs()?;
-        let socket = settings.socket(address)?;
-        let server = settings.is_dialled.then(|| settings.server(server));
+        let QuinnParts { socket, endpoint, server, client } = settings.quinn(address, identity)?;
+        let server = settings.is_dialled.then_some(server);
         let runtime = Arc::new(TokioRuntime);
         let awake = Awake::start();
         let socket = Gather::before(runtime.wrap_udp_socket(socket)?, Arc::clone(&awake));
-        let endpoint = Endpoint::new_with_abstract_socket(settings.endpoint(), server, socket, runtime)?;
-        let mut client = ClientConfig::new(Arc::new(client));
-        client.transport_config(settings.transport());
+        let endpoint = Endpoint::new_with_abstract_socket(endpoint, server, socket, runtime)?;
         let fabric = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             me,

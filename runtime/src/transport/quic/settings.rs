@@ -1,12 +1,14 @@
 //! The knobs of a link, with defaults that were measured to be right on a LAN and on loopback.
 
+use super::LinkError;
 use super::congestion::Congestion;
 use crate::frame::FrameLimits;
+use crate::transport::tls::NodeIdentity;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{
-    AckFrequencyConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig,
-    VarInt,
+    AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig,
+    TransportConfig, VarInt,
 };
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -89,8 +91,34 @@ const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// of 64 KiB on loopback takes twice as long.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
+/// What quinn is given for the links of a node.
+#[derive(Debug)]
+pub struct QuinnParts {
+    /// Open, with its buffers.
+    pub socket: UdpSocket,
+    /// How long datagrams may be.
+    pub endpoint: EndpointConfig,
+    /// For being dialled.
+    pub server: ServerConfig,
+    /// For dialling.
+    pub client: ClientConfig,
+}
+
 impl LinkSettings {
-    pub(super) fn socket(&self, address: SocketAddr) -> io::Result<UdpSocket> {
+    /// What quinn is given for links that behave so: [`QuicFabric::bind`](super::QuicFabric::bind) puts its work on top of
+    /// this, and is measured against an endpoint made of the same.
+    ///
+    /// # Errors
+    /// If the socket or the identity is not usable.
+    pub fn quinn(&self, address: SocketAddr, identity: &NodeIdentity) -> Result<QuinnParts, LinkError> {
+        let (client, server) = identity.configs()?;
+        let socket = self.socket(address)?;
+        let mut client = ClientConfig::new(Arc::new(client));
+        client.transport_config(self.transport());
+        Ok(QuinnParts { socket, endpoint: self.endpoint(), server: self.server(server), client })
+    }
+
+    fn socket(&self, address: SocketAddr) -> io::Result<UdpSocket> {
         let socket = UdpSocket::bind(address)?;
         // Less is slower, not wrong.
         let _ = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES);
@@ -98,7 +126,7 @@ impl LinkSettings {
         Ok(socket)
     }
 
-    pub(super) fn endpoint(&self) -> EndpointConfig {
+    fn endpoint(&self) -> EndpointConfig {
         let mut endpoint = EndpointConfig::default();
         // What this end takes is also as far as the other's MTU discovery goes; by default an Ethernet frame.
         // Refused below QUIC's least datagram, and then the default is right.
@@ -110,7 +138,7 @@ impl LinkSettings {
         self.datagram_max_bytes.min(DATAGRAM_MAX_BYTES)
     }
 
-    pub(super) fn server(&self, crypto: QuicServerConfig) -> ServerConfig {
+    fn server(&self, crypto: QuicServerConfig) -> ServerConfig {
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
         server.transport_config(self.transport());
         server.migration(false);
