@@ -24,6 +24,8 @@ use std::time::Duration;
 const MESSAGE_BYTES: usize = 64;
 /// Messages that wait, or that come in one piece.
 const BATCH: usize = 256;
+/// Of a stream in one datagram.
+const DATAGRAM_BYTES: usize = 6_400;
 
 fn target() -> Target {
     Target::Element {
@@ -113,6 +115,29 @@ fn framing(criterion: &mut Criterion) {
             count
         });
     });
+    for len in [64 << 10, 1 << 20] {
+        let mut stream = BytesMut::new();
+        stream.put_u32_le(0);
+        stream.put_u16_le(1);
+        stream.put_u64_le(len as u64);
+        stream.put_bytes(7, len);
+        let stream = stream.freeze();
+        let chunks: Vec<Bytes> = (0..stream.len())
+            .step_by(DATAGRAM_BYTES)
+            .map(|at| stream.slice(at..stream.len().min(at + DATAGRAM_BYTES)))
+            .collect();
+        group.throughput(Throughput::Bytes(len as u64));
+        group.bench_function(format!("a buffer of {} KiB", len >> 10), |bench| {
+            let mut decoder = Decoder::new(FrameLimits::default());
+            bench.iter(|| {
+                let mut got = None;
+                for chunk in &chunks {
+                    decoder.take(chunk.clone(), |frame| got = Some(frame)).expect("within the limits");
+                }
+                black_box(got)
+            });
+        });
+    }
     group.finish();
 }
 

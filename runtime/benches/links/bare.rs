@@ -25,12 +25,11 @@ pub(crate) enum Reading {
     Copy,
 }
 
-#[derive(Clone, Copy)]
 enum Order {
-    Write(usize, usize),
+    Write(Bytes, usize),
     Read(usize, usize, Reading),
     /// Writes first, then reads, so often.
-    Ask(usize, usize),
+    Ask(Bytes, usize),
     /// Reads first and writes back what it has read.
     Answer(usize, usize),
 }
@@ -53,7 +52,8 @@ impl Bare {
             let listen = "127.0.0.1:0".parse().expect("an address");
             let (settings, address) = (settings.clone(), address.clone());
             let to = (me == 0).then(|| addresses.recv().expect("the other end's"));
-            std::thread::spawn(move || {
+            let thread = std::thread::Builder::new().name(format!("bare {me}"));
+            let run = move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 runtime.expect("a runtime").block_on(async {
                     let parts = settings.quinn(listen, &identity).expect("a socket");
@@ -69,7 +69,8 @@ impl Bare {
                     };
                     obey(connection.expect("a connection"), orders, done).await;
                 });
-            });
+            };
+            thread.spawn(run).expect("a thread");
             (order, results)
         });
         let [(order_1, done_1), (order_0, done_0)] = ends;
@@ -78,21 +79,37 @@ impl Bare {
 
     /// Seconds from handing over the first of `count` messages to having read the last.
     pub(crate) fn one_way(&self, len: usize, count: usize, reading: Reading) -> f64 {
+        let message = Bytes::from(vec![7; len]);
         let start = Instant::now();
         self.order(1, Order::Read(len, count, reading));
-        self.order(0, Order::Write(len, count));
+        self.order(0, Order::Write(message, count));
         self.wait(1);
         let taken = start.elapsed().as_secs_f64();
         self.wait(0);
         taken
     }
 
-    /// Round trips of messages that are brought together at both ends.
+    /// Round trips of messages that are brought together at both ends, as the network thread sees them.
     pub(crate) fn round_trips(&self, len: usize, count: usize) -> Vec<Duration> {
         self.order(1, Order::Answer(len, count));
-        self.order(0, Order::Ask(len, count));
+        self.order(0, Order::Ask(vec![7; len].into(), count));
         self.wait(1);
         self.wait(0)
+    }
+
+    /// The same for a thread that computes, and has the network thread send and tell it of the answer.
+    pub(crate) fn round_trips_from_outside(&self, len: usize, count: usize) -> Vec<Duration> {
+        let message = Bytes::from(vec![7; len]);
+        self.order(1, Order::Answer(len, count));
+        let trip = |_| {
+            let start = Instant::now();
+            self.order(0, Order::Ask(message.clone(), 1));
+            self.wait(0);
+            start.elapsed()
+        };
+        let times = (0..count).map(trip).collect();
+        self.wait(1);
+        times
     }
 
     fn order(&self, end: usize, order: Order) {
@@ -114,8 +131,7 @@ async fn obey(connection: Connection, mut orders: UnboundedReceiver<Order>, done
     while let Some(order) = orders.recv().await {
         let mut times = Vec::new();
         match order {
-            Order::Write(len, count) => {
-                let message = Bytes::from(vec![7; len]);
+            Order::Write(message, count) => {
                 for _ in 0..count {
                     write(&mut out, message.clone()).await;
                 }
@@ -126,12 +142,11 @@ async fn obey(connection: Connection, mut orders: UnboundedReceiver<Order>, done
                     drop(incoming.message(len).await);
                 }
             }
-            Order::Ask(len, count) => {
-                let message = Bytes::from(vec![7; len]);
+            Order::Ask(message, count) => {
                 for _ in 0..count {
                     let start = Instant::now();
                     write(&mut out, message.clone()).await;
-                    drop(incoming.message(len).await);
+                    drop(incoming.message(message.len()).await);
                     times.push(start.elapsed());
                 }
             }

@@ -11,6 +11,7 @@ mod bare;
 
 use bare::{Bare, Reading};
 use runtime::buffer::Buffer;
+use runtime::config::NetworkConfig;
 use runtime::frame::{Class, Fabric, Frame, Receiver};
 use runtime::ids::NodeId;
 use runtime::transport::quic::{LinkSettings, QuicFabric};
@@ -62,7 +63,9 @@ fn end(identity: NodeIdentity, me: u16, settings: LinkSettings) -> End {
     let ear = Arc::new(Ear { heard, expected: AtomicUsize::new(0), echo: OnceLock::new() });
     let (ready, made) = channel();
     let receiver = Arc::clone(&ear);
-    std::thread::spawn(move || {
+    // Named, so that a profile can tell who is who.
+    let thread = std::thread::Builder::new().name(format!("fabric {me}"));
+    let run = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let address = "127.0.0.1:0".parse().expect("an address");
@@ -70,7 +73,8 @@ fn end(identity: NodeIdentity, me: u16, settings: LinkSettings) -> End {
             ready.send(fabric.expect("a socket")).expect("somebody waits");
             std::future::pending::<()>().await;
         });
-    });
+    };
+    thread.spawn(run).expect("a thread");
     End { fabric: made.recv_timeout(WAIT).expect("an end"), ear, heard: events }
 }
 
@@ -145,6 +149,9 @@ fn against_bare(settings: &LinkSettings, scale: usize) {
     let datagram = settings.datagram_max_bytes;
     let turns = if scale == 1 { TURNS } else { 1 };
     let (ends, echo, bare) = (pair(settings, false), pair(settings, true), Bare::pair(settings));
+    // As in a run of its own.
+    let spin = NetworkConfig::default().spin();
+    ends.iter().chain(&echo).for_each(|end| end.fabric.stay_awake_for(spin));
     for len in [64 << 10, 1 << 20, 16 << 20] {
         let count = STRETCH_BYTES / len / scale.min(10);
         let rate = |seconds: f64| (count * len) as f64 / seconds / 1e9;
@@ -171,18 +178,24 @@ fn against_bare(settings: &LinkSettings, scale: usize) {
     let len = 1 << 20;
     let count = 200 / scale;
     let micros = |trips: Vec<Duration>| median(trips).as_secs_f64() * 1e6;
-    let [mut ours, mut theirs] = [const { Vec::new() }; 2];
+    let [mut ours, mut asked, mut inside] = [const { Vec::new() }; 3];
     for turn in 0..=turns {
-        let times = [micros(round_trips(&echo, len, count)), micros(bare.round_trips(len, count))];
+        let times = [
+            micros(round_trips(&echo, len, count)),
+            micros(bare.round_trips_from_outside(len, count)),
+            micros(bare.round_trips(len, count)),
+        ];
         if turn > 0 {
             ours.push(times[0]);
-            theirs.push(times[1]);
+            asked.push(times[1]);
+            inside.push(times[2]);
         }
     }
     let what = |who| format!("datagrams {datagram:>5}: {len:>8} B there and back, {who}");
-    let ours = show(&what("fabric"), &ours, "us");
-    let theirs = show(&what("bare  "), &theirs, "us");
-    println!("{} {:.2}", what("bare to fabric"), theirs / ours);
+    let ours = show(&what("fabric                   "), &ours, "us");
+    let asked = show(&what("bare, from another thread"), &asked, "us");
+    let inside = show(&what("bare, from its own thread"), &inside, "us");
+    println!("{} {:.2} and {:.2}", what("these to fabric"), asked / ours, inside / ours);
 }
 
 fn by_itself(settings: &LinkSettings, scale: usize) {
