@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use quinn::{Connection, Endpoint, RecvStream, SendStream, TokioRuntime};
+use runtime::buffer::Buffer;
 use runtime::ids::NodeId;
 use runtime::transport::quic::LinkSettings;
 use runtime::transport::tls::RunAuthority;
@@ -79,7 +80,7 @@ impl Bare {
 
     /// Seconds from handing over the first of `count` messages to having read the last.
     pub(crate) fn one_way(&self, len: usize, count: usize, reading: Reading) -> f64 {
-        let message = Bytes::from(vec![7; len]);
+        let message = message(len);
         let start = Instant::now();
         self.order(1, Order::Read(len, count, reading));
         self.order(0, Order::Write(message, count));
@@ -92,14 +93,14 @@ impl Bare {
     /// Round trips of messages that are brought together at both ends, as the network thread sees them.
     pub(crate) fn round_trips(&self, len: usize, count: usize) -> Vec<Duration> {
         self.order(1, Order::Answer(len, count));
-        self.order(0, Order::Ask(vec![7; len].into(), count));
+        self.order(0, Order::Ask(message(len), count));
         self.wait(1);
         self.wait(0)
     }
 
     /// The same for a thread that computes, and has the network thread send and tell it of the answer.
     pub(crate) fn round_trips_from_outside(&self, len: usize, count: usize) -> Vec<Duration> {
-        let message = Bytes::from(vec![7; len]);
+        let message = message(len);
         self.order(1, Order::Answer(len, count));
         let trip = |_| {
             let start = Instant::now();
@@ -119,6 +120,11 @@ impl Bare {
     fn wait(&self, end: usize) -> Vec<Duration> {
         self.done[end].recv_timeout(super::WAIT).expect("an end")
     }
+}
+
+/// In the same kind of memory as the fabric's: huge pages, if it is long.
+fn message(len: usize) -> Bytes {
+    Bytes::from_owner(Buffer::zeroed(len))
 }
 
 async fn obey(connection: Connection, mut orders: UnboundedReceiver<Order>, done: Sender<Vec<Duration>>) {
