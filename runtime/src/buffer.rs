@@ -16,6 +16,10 @@ struct Line([u8; 16]);
 /// memory page by page of 4 KiB costs a processor a second per GB, as much as receiving it.
 const MAPPED_FROM_BYTES: usize = 4 << 20;
 
+/// From this length on the memory of an arrival is a mapping that is kept for the next one. The allocator gives that much
+/// back to the system at once, which clears it again for the next: at 1 MiB a third of a round trip.
+const KEPT_FROM_BYTES: usize = 256 << 10;
+
 /// Most bytes that are kept for arrivals, unless more have been asked for.
 const SPARE_MAX_BYTES: usize = 256 << 20;
 
@@ -59,11 +63,11 @@ impl Spare {
     }
 
     fn reserve(&self, len_bytes: usize, count: usize) {
-        if len_bytes < MAPPED_FROM_BYTES {
+        if len_bytes < KEPT_FROM_BYTES {
             return;
         }
         self.lock().reserved_bytes += len_bytes * count;
-        for mut mapping in (0..count).map_while(|_| mapped(len_bytes)) {
+        for mut mapping in (0..count).map_while(|_| mapping(len_bytes)) {
             mapping.fill(0);
             self.put(mapping);
         }
@@ -93,7 +97,7 @@ enum Memory {
 
 impl Memory {
     fn zeroed(len_bytes: usize) -> Self {
-        match mapped(len_bytes) {
+        match (len_bytes >= MAPPED_FROM_BYTES).then(|| mapping(len_bytes)).flatten() {
             Some(mapping) => Self::Mapped(mapping),
             // The allocator either has the memory or ends the process, as for any allocation.
             None => Self::Allocated(bytemuck::allocation::zeroed_vec(len_bytes.div_ceil(size_of::<Line>()))),
@@ -101,10 +105,10 @@ impl Memory {
     }
 
     fn for_arrival(len_bytes: usize) -> Self {
-        if len_bytes < MAPPED_FROM_BYTES {
+        if len_bytes < KEPT_FROM_BYTES {
             return Self::zeroed(len_bytes);
         }
-        match SPARE.take(len_bytes).or_else(|| mapped(len_bytes)) {
+        match SPARE.take(len_bytes).or_else(|| mapping(len_bytes)) {
             Some(mapping) => Self::Arrived(Arrival(Some(mapping))),
             None => Self::zeroed(len_bytes),
         }
@@ -127,12 +131,14 @@ impl Memory {
     }
 }
 
-/// A mapping of zero bytes, for long buffers and if the system has one.
-fn mapped(len_bytes: usize) -> Option<MmapMut> {
-    let mapping = (len_bytes >= MAPPED_FROM_BYTES).then(|| MmapMut::map_anon(len_bytes))?.ok()?;
+/// A mapping of zero bytes, if the system has one.
+fn mapping(len_bytes: usize) -> Option<MmapMut> {
+    let mapping = MmapMut::map_anon(len_bytes).ok()?;
     #[cfg(target_os = "linux")]
-    // Where it is refused, small pages are slower, not wrong.
-    let _ = mapping.advise(memmap2::Advice::HugePage);
+    if len_bytes >= MAPPED_FROM_BYTES {
+        // Where it is refused, small pages are slower, not wrong.
+        let _ = mapping.advise(memmap2::Advice::HugePage);
+    }
     Some(mapping)
 }
 
