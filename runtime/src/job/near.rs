@@ -1,5 +1,5 @@
 //! Which cores of this machine are near each other. A message between threads takes several times as long where their
-//! cores share no cache, and virtual machines do not tell which do, so it is measured, at most once a minute
+//! cores share no cache, and virtual machines do not tell which do, so it is measured, at most every ten seconds
 //! for all runs of a user: hosts of virtual machines move their cores about.
 
 use crate::pe::scheduler::pin;
@@ -19,7 +19,7 @@ const STRETCHES: u32 = 12;
 const EXCHANGES: u32 = 50;
 /// A pair of idle cores needs less than this.
 const LIMIT: Duration = Duration::from_millis(4);
-const FRESH: Duration = Duration::from_secs(60);
+const FRESH: Duration = Duration::from_secs(10);
 const FILE: &str = "cores.near";
 
 /// What was found, as it is kept. It is worth nothing after a restart, or where other cores may be used.
@@ -179,11 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_holds_for_a_minute_these_cores_and_this_start_of_the_machine() {
+    fn what_was_found_holds_for_a_moment_these_cores_and_this_start_of_the_machine() {
         let found = Found { boot: "a".into(), at_s: 1000, cores: vec![0, 1, 2], order: vec![0, 2, 1] };
-        assert!(found.holds("a", 1000, &[0, 1, 2]) && found.holds("a", 1000 + 59, &[0, 1, 2]));
+        assert!(found.holds("a", 1000, &[0, 1, 2]) && found.holds("a", 1000 + 9, &[0, 1, 2]));
         assert!(!found.holds("b", 1000, &[0, 1, 2]), "another start");
-        assert!(!found.holds("a", 999, &[0, 1, 2]) && !found.holds("a", 1000 + 60, &[0, 1, 2]));
+        assert!(!found.holds("a", 999, &[0, 1, 2]) && !found.holds("a", 1000 + 10, &[0, 1, 2]));
         assert!(!found.holds("a", 1000, &[0, 1]) && !found.holds("a", 1000, &[0, 1, 3]));
         for order in [vec![0, 1], vec![0, 1, 1], vec![0, 1, 9]] {
             let wrong = Found { boot: "a".into(), at_s: 1000, cores: vec![0, 1, 2], order };
