@@ -28,14 +28,13 @@ fn with_attachments<R>(attachments: Vec<Buffer>, work: impl FnOnce() -> R) -> (R
 /// If the type's `Serialize` fails, which for derived ones means a map or sequence without a length.
 #[must_use]
 pub fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
-    let (body, attachments) =
-        with_attachments(Vec::new(), || postcard::to_extend(value, Vec::with_capacity(64)));
-    let body = body.expect("a message must be serialisable: no map or sequence of unknown length");
+    let mut body = Vec::with_capacity(64);
+    let attachments = append(value, &mut body);
     Packed { body: body.into(), attachments }
 }
 
 /// Appends the same bytes to `out`; its bulk arrays.
-pub(crate) fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Vec<Buffer> {
+pub(crate) fn append<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) -> Vec<Buffer> {
     let (written, attachments) =
         with_attachments(Vec::new(), || postcard::to_extend(value, std::mem::take(out)));
     *out = written.expect("a message must be serialisable: no map or sequence of unknown length");

@@ -478,7 +478,7 @@ impl Node {
             }
             return;
         }
-        self.inboxes[(pe.0 - self.first) as usize].push(envelope);
+        self.inbox_of(pe).push(envelope);
     }
 
     pub(crate) fn inbox(&self, rank: usize) -> &Inbox {

@@ -8,7 +8,7 @@ use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
-use crate::pe::inbox::Incoming;
+use crate::pe::inbox::{Inbox, Incoming};
 use crate::proto::quiescence::QuiescenceOutput;
 use crate::proto::tree::TreeOver;
 use std::sync::Arc;
@@ -16,14 +16,7 @@ use std::sync::atomic::Ordering;
 
 impl Receiver for Node {
     fn receive(&self, from: NodeId, class: Class, frame: Frame) {
-        let len_bytes = frame.len_bytes() as u64;
-        if class != Class::Control {
-            self.traffic.received_messages.fetch_add(1, Ordering::Relaxed);
-            self.traffic.received_bytes.fetch_add(len_bytes, Ordering::Relaxed);
-        }
-        let mut run = Run::new();
-        self.take_frame(from, class, frame, &mut run);
-        self.pass_run(&mut run);
+        self.receive_all(from, class, &mut vec![frame]);
     }
 
     fn receive_all(&self, from: NodeId, class: Class, frames: &mut Vec<Frame>) {
@@ -33,7 +26,12 @@ impl Receiver for Node {
             self.traffic.received_bytes.fetch_add(len_bytes, Ordering::Relaxed);
         }
         let mut run = Run::new();
-        frames.drain(..).for_each(|frame| self.take_frame(from, class, frame, &mut run));
+        for frame in frames.drain(..) {
+            let len_bytes = frame.len_bytes() as u64;
+            if let Err(refusal) = self.accept(from, class, frame, len_bytes, &mut run) {
+                self.refuse(from, &refusal);
+            }
+        }
         self.pass_run(&mut run);
     }
 
@@ -78,11 +76,9 @@ impl Run {
 }
 
 impl Node {
-    fn take_frame(&self, from: NodeId, class: Class, frame: Frame, run: &mut Run) {
-        let len_bytes = frame.len_bytes() as u64;
-        if let Err(refusal) = self.accept(from, class, frame, len_bytes, run) {
-            self.refuse(from, &refusal);
-        }
+    /// The inbox of a PE of this node.
+    pub(super) fn inbox_of(&self, pe: PeId) -> &Inbox {
+        self.inbox((pe.0 - self.first) as usize)
     }
 
     /// Puts a run into the inbox of its PE.
@@ -91,7 +87,7 @@ impl Node {
             return;
         }
         self.backlog.fetch_add(std::mem::take(&mut run.len_bytes), Ordering::Relaxed);
-        let inbox = self.inbox((run.pe.0 - self.first) as usize);
+        let inbox = self.inbox_of(run.pe);
         match run.messages.pop() {
             Some(only) if run.messages.is_empty() => inbox.push(only.into_envelope()),
             last => {

@@ -231,24 +231,20 @@ impl Pe {
         self.written.clear();
         append_header(&header, &mut self.written);
         let head = self.written.len();
-        let packed = match message.write(&mut self.written) {
+        match message.write(&mut self.written) {
             Ok(bulk) if bulk.is_empty() && class_of(self.written.len() - head) == Class::Small => {
                 let bytes = self.node.send_small(node, &header, &self.written);
-                return self.account().left_small(bytes);
+                self.account().left_small(bytes);
             }
             Ok(attachments) => {
                 let body = Bytes::copy_from_slice(&self.written[head..]);
+                // What is still in it cannot be given back.
+                self.written.clear();
                 self.written.shrink_to(WRITTEN_KEPT_BYTES);
-                Arc::new(Packed { body, attachments })
+                self.transmit(node, &header, Payload::packed(Packed { body, attachments }));
             }
-            Err(message) => match message.payload(false) {
-                Payload::Packed(packed) => packed,
-                Payload::Value(_) => return tracing::error!("a value for another process was not packed"),
-            },
-        };
-        let class = class_of(packed.len_bytes());
-        let bytes = self.node.send_frame(node, class, &header, Arc::unwrap_or_clone(packed));
-        self.account().left(bytes);
+            Err(message) => self.transmit(node, &header, message.payload(false)),
+        }
     }
 
     /// Sends to every element of a collection, over the tree of nodes.
@@ -401,20 +397,72 @@ impl Pe {
             self.node.push(pe, envelope);
             return;
         }
-        self.transmit(node, pe, envelope);
+        let Envelope { target, priority, payload, .. } = envelope;
+        self.transmit(node, &Header::ToPe { pe, priority, target }, payload);
     }
 
-    fn transmit(&self, node: NodeId, pe: PeId, envelope: Envelope) {
-        let Payload::Packed(packed) = envelope.payload else {
+    fn transmit(&self, node: NodeId, header: &Header, payload: Payload) {
+        let Payload::Packed(packed) = payload else {
             tracing::error!("a value for another process was not packed");
             return;
         };
         let class = class_of(packed.len_bytes());
-        let header = Header::ToPe { pe, priority: envelope.priority, target: envelope.target };
-        let bytes = self.node.send_frame(node, class, &header, Arc::unwrap_or_clone(packed));
+        let bytes = self.node.send_frame(node, class, header, Arc::unwrap_or_clone(packed));
         self.account().left(bytes);
     }
 }
 
 /// Partials of reductions, at the two kinds of places where they are combined.
 pub(crate) type Partials = Reductions<Value>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Buffer;
+    use crate::frame::{Fabric, Frame, SendError};
+    use crate::node::NodeSettings;
+    use crate::object::ProgramTable;
+    use crate::topology::Topology;
+    use std::sync::Mutex;
+
+    /// Keeps what is sent.
+    #[derive(Default)]
+    struct Sent(Mutex<Vec<(Class, usize)>>);
+
+    impl Fabric for Sent {
+        fn send(&self, _: NodeId, class: Class, frame: Frame) -> Result<(), SendError> {
+            self.0.lock().unwrap().push((class, frame.body.len()));
+            Ok(())
+        }
+    }
+
+    struct Zeros(usize);
+
+    impl Outgoing for Zeros {
+        fn payload(self, _: bool) -> Payload {
+            Payload::packed(Packed { body: vec![0; self.0].into(), attachments: Vec::new() })
+        }
+
+        fn write(self, out: &mut Vec<u8>) -> Result<Vec<Buffer>, Self> {
+            out.resize(out.len() + self.0, 0);
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_long_message_to_another_node_leaves_its_memory_to_others() {
+        let program = Arc::new(ProgramTable::default());
+        let node = Node::new(NodeId(1), Topology::new(&[0, 1, 1]), program, NodeSettings::default());
+        let sent = Arc::new(Sent::default());
+        node.connect(Arc::clone(&sent) as Arc<dyn Fabric>);
+        let mut pe = Pe::new(PeId(0), node);
+        for length in [100, 1 << 20, 100] {
+            pe.send_to(PeId(1), Target::Stop, 0, Zeros(length));
+            assert!(pe.written.capacity() <= WRITTEN_KEPT_BYTES, "{} are kept", pe.written.capacity());
+        }
+        let sent = sent.0.lock().unwrap();
+        let classes: Vec<Class> = sent.iter().map(|(class, _)| *class).collect();
+        assert_eq!(classes, [Class::Small, Class::Bulk, Class::Small]);
+        assert!(sent[0] == sent[2] && sent[1].1 - sent[0].1 == (1 << 20) - 100, "{sent:?}");
+    }
+}
