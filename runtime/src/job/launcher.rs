@@ -283,7 +283,11 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let address = |entry: &NodeEntry| entry.address.parse::<SocketAddr>().ok();
     fabric.set_addresses(table.nodes.iter().map(address).collect());
     node.connect(Arc::clone(&fabric) as Arc<dyn Fabric>);
-    connect_all(&fabric, &launched).await?;
+    if let Err(error) = connect_all(&fabric, &launched).await {
+        // A process that is over cannot answer.
+        find_ended(&mut launched).await?;
+        return Err(error);
+    }
     join_all(&plan, &node, &table, &mut heard, &mut launched).await?;
     let hub = Arc::new(Hub::new(info_of(&plan, &run_id, &launched, &node)));
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
