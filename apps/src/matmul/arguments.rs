@@ -3,7 +3,7 @@
 use super::tile::Scheme;
 use super::{conventional, panel, side};
 use crate::kernels::gemm::Kernel;
-use crate::matrix::{AnyMatrix, Dtype, market, npy::NpyReader};
+use crate::matrix::{Dtype, Heading, ReadError};
 use chares::RunError;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct Matmul {
     pub seed: u64,
     /// Type of generated numbers; of files, their own
     #[arg(long, value_enum)]
-    pub dtype: Option<NumberType>,
+    pub dtype: Option<Dtype>,
     /// Blocks along each side of the grid (cannon, fox-hey-otto); chosen if absent
     #[arg(long)]
     pub q: Option<u32>,
@@ -75,36 +75,23 @@ pub enum Algorithm {
     FoxHeyOtto,
 }
 
-/// Type of numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum NumberType {
-    /// 32 bits
-    F32,
-    /// 64 bits
-    F64,
-}
-
 impl Matmul {
     /// Type of the numbers: as asked for, or f64. Of files, after [`completed`](Self::completed).
     #[must_use]
     pub fn dtype_or_default(&self) -> Dtype {
-        match self.dtype {
-            Some(NumberType::F32) => Dtype::F32,
-            Some(NumberType::F64) | None => Dtype::F64,
-        }
+        self.dtype.unwrap_or(Dtype::F64)
     }
 
     /// The same with the type and the sides settled, which files have the last word on: nodes, which measure
     /// with the kernel for them, do not see the files. f32 if all files are, f64 by default.
     #[must_use]
     pub fn completed(mut self) -> Self {
-        let mut settled = NumberType::F64;
+        let mut settled = Dtype::F64;
         if let (Some(a), Some(b)) = (&self.a, &self.b)
-            && let (Ok(a), Ok(b)) = (Filed::of(a), Filed::of(b))
+            && let (Ok(a), Ok(b)) = (Heading::of(a), Heading::of(b))
         {
             if a.dtype == Dtype::F32 && b.dtype == Dtype::F32 {
-                settled = NumberType::F32;
+                settled = Dtype::F32;
             }
             (self.rows, self.inner, self.n) = (Some(a.rows), Some(a.cols), b.cols);
         }
@@ -182,7 +169,8 @@ pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
         return wrong(format!("a {m} x {k} times {k} x {n} product: sides must be 1 to {SIDE_MAX}"));
     }
     if let (Some(a), Some(b)) = (&matmul.a, &matmul.b) {
-        let (left, right) = (Filed::of(a)?, Filed::of(b)?);
+        let refused = |e: ReadError| RunError::Input(e.to_string());
+        let (left, right) = (Heading::of(a).map_err(refused)?, Heading::of(b).map_err(refused)?);
         check_sides(a, (left.rows, left.cols), b, (right.rows, right.cols))?;
     }
     let Some(out) = &matmul.out else { return Ok(()) };
@@ -202,40 +190,6 @@ pub(super) fn check_sides(
     }
     let sentence = format!("{a:?} is {m} x {k} and {b:?} is {rows} x {n}: columns of A must be rows of B");
     Err(RunError::Input(sentence))
-}
-
-/// What the beginning of a file says of its matrix.
-struct Filed {
-    dtype: Dtype,
-    rows: usize,
-    cols: usize,
-}
-
-impl Filed {
-    fn of(path: &Path) -> Result<Self, RunError> {
-        let refused = |e: &dyn std::error::Error| RunError::Input(e.to_string());
-        if is_npy(path) {
-            let file = NpyReader::open(path).map_err(|e| refused(&e))?;
-            return Ok(Self { dtype: file.dtype(), rows: file.rows(), cols: file.cols() });
-        }
-        let sides = market::sides(path).map_err(|e| refused(&e))?;
-        let side = |side: u64| usize::try_from(side).map_err(|e| refused(&e));
-        Ok(Self { dtype: Dtype::F64, rows: side(sides[0])?, cols: side(sides[1])? })
-    }
-}
-
-fn is_npy(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"))
-}
-
-/// Reads a matrix by its file's ending.
-pub(super) fn read(path: &Path) -> Result<AnyMatrix, RunError> {
-    if is_npy(path) {
-        return crate::matrix::npy::read(path).map_err(|e| RunError::Input(e.to_string()));
-    }
-    // What the text says may need more memory than the text: a coordinate file of few entries can be huge.
-    let limit = 64 << 30;
-    market::read(path, limit).map(AnyMatrix::F64).map_err(|e| RunError::Input(e.to_string()))
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! stripe by stripe, and a stripe is also what near the end a late PE hands to one that would be idle: the
 //! chare's rows of A travel, the columns of B are everywhere, and the numbers of C come back.
 
-use super::problem::{Piece, Problem, Real, part, zeros};
+use super::problem::Problem;
 use crate::kernels::gemm::gemm;
+use crate::matrix::{Piece, Real, part, zeros};
 use chares::loadbalance::lending::{Lending, Loan};
 use chares::{Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, NodeShape, Pending, Readonly, RunError};
 use serde::{Deserialize, Serialize};

@@ -1,15 +1,16 @@
 //! The driver: distributes the factors by speed, starts the chares, collects and checks the product.
 
-use super::arguments::{Algorithm, Matmul, check_sides, read};
+use super::arguments::{Algorithm, Matmul, check_sides};
 use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
 use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
-use super::problem::{Piece, Problem, Real, part};
+use super::problem::Problem;
 use super::tile::{self, CollectTile, Go, LoadTile, Make, Office, Tile, first_blocks};
-use crate::matrix::{Dtype, Matrix, ShapeError, generate, npy};
+use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError, generate, npy, part};
 use crate::verify;
 use chares::loadbalance::{PartitionError, grid, placement};
 use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunError};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Runs a product as the command line asks.
@@ -37,6 +38,7 @@ fn factors(matmul: &Matmul) -> Result<Factors, RunError> {
     let (Some(a), Some(b)) = (&matmul.a, &matmul.b) else {
         return Ok(Factors::Generated(matmul.dtype_or_default()));
     };
+    let read = |path: &Path| matrix::read(path).map_err(|e| RunError::Input(e.to_string()));
     let (left, right) = (read(a)?, read(b)?);
     // The files may have changed since they were looked at.
     check_sides(a, left.shape(), b, right.shape())?;

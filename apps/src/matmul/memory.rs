@@ -7,9 +7,9 @@
 
 use super::arguments::{Algorithm, Matmul};
 use super::drive::speeds_by_node;
-use super::problem::part;
 use super::{conventional, panel, tile};
 use crate::matrix::Dtype;
+use crate::matrix::part;
 use chares::loadbalance::{PartitionError, grid, placement};
 use chares::{Cx, Driver, NodeShape, RunError};
 use std::fmt;

@@ -16,9 +16,8 @@ mod traffic;
 pub use arguments::{Algorithm, Matmul};
 
 use crate::kernels::gemm::{Kernel, gemm};
-use crate::matrix::Dtype;
+use crate::matrix::{Dtype, Real, generated, zeros};
 use chares::{App, KernelCall, Program};
-use problem::{generated, zeros};
 
 /// Sides of the blocks by which a PE's speed is measured: as large as the work's blocks, but not so large
 /// that one product takes longer than some tens of milliseconds on a slow PE.
@@ -60,7 +59,7 @@ fn kernel(matmul: &Matmul) -> KernelCall {
     }
 }
 
-fn kernel_of<T: problem::Real>(matmul: &Matmul) -> KernelCall {
+fn kernel_of<T: Real>(matmul: &Matmul) -> KernelCall {
     let kernel = matmul.kernel();
     let most = if kernel == Kernel::Plain { PLAIN_SIDE_MAX } else { KERNEL_SIDE_MAX };
     let [m, k, n] = matmul.typical_block().map(|side| side.clamp(1, most));

@@ -13,7 +13,8 @@
 mod stripes;
 mod turns;
 
-use super::problem::{Piece, Problem, Real, pes_here};
+use super::problem::{Problem, pes_here};
+use crate::matrix::{Piece, Real};
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Group, Reduce};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

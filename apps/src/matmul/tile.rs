@@ -9,8 +9,9 @@
 //! moment does not stop the others. A block comes to each node once (see [`chares::loadbalance::grid::hops`]). The
 //! order in which a block of C takes up its products follows from q alone, never from the machines.
 
-use super::problem::{Piece, Problem, Real, part, pes_here, zeros};
+use super::problem::{Problem, pes_here};
 use crate::kernels::gemm::gemm;
+use crate::matrix::{Piece, Real, part, zeros};
 use chares::loadbalance::grid;
 use chares::{Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Entry, Section};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
 //! The two number types that matrices are made of.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;
@@ -7,7 +8,7 @@ use std::ops::{Add, AddAssign, Mul, Sub};
 use std::str::FromStr;
 
 /// The type of a matrix's numbers, where it is known only at run time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
     /// 32-bit IEEE 754 numbers.

@@ -1,9 +1,13 @@
 //! Reading a matrix from a file of either kind, told apart by its name.
 
 use super::dense::AnyMatrix;
+use super::element::Dtype;
 use super::market::{self, MarketReadError};
-use super::npy::{NpyReadError, NpyReader};
+use super::npy::{self, NpyReadError, NpyReader};
 use std::path::{Path, PathBuf};
+
+/// Most bytes of a matrix that was written as text: of few entries, it may need far more memory than its text.
+const TEXT_BYTES_MAX: u64 = 64 << 30;
 
 /// Why a matrix could not be read from a file.
 #[derive(Debug, thiserror::Error)]
@@ -21,43 +25,85 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
-    /// The matrix is bigger than allowed.
-    #[error("{} has {bytes} bytes of numbers, more than the limit of {max_bytes}", path.display())]
-    TooBig {
+    /// The matrix is too long for this machine's addresses.
+    #[error("{} is {rows} x {cols}, more than this machine can address", path.display())]
+    TooLong {
         /// The file.
         path: PathBuf,
-        /// Bytes of the matrix.
-        bytes: u64,
-        /// The limit.
-        max_bytes: u64,
+        /// Its rows.
+        rows: u64,
+        /// Its columns.
+        cols: u64,
     },
 }
 
-/// Reads a `.npy` or `.mtx` file into a matrix of at most `max_bytes` bytes; MatrixMarket gives 64-bit numbers.
+/// The kinds of files.
+enum Kind {
+    Npy,
+    Market,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Result<Self, ReadError> {
+        let ends_in =
+            |kind: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(kind));
+        match () {
+            () if ends_in("npy") => Ok(Self::Npy),
+            () if ends_in("mtx") => Ok(Self::Market),
+            () => Err(ReadError::UnknownKind { path: path.to_owned() }),
+        }
+    }
+}
+
+/// Reads a `.npy` or `.mtx` file into a matrix; MatrixMarket gives 64-bit numbers, 64 GiB of them at most.
 ///
 /// # Errors
-/// If the name ends in neither, the file cannot be read or is wrong, or the matrix is bigger than the limit.
-pub fn read(path: impl AsRef<Path>, max_bytes: u64) -> Result<AnyMatrix, ReadError> {
+/// If the name ends in neither, or the file cannot be read, is wrong, or is too big.
+pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix, ReadError> {
     let path = path.as_ref();
-    let ends_in = |kind: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(kind));
-    if ends_in("npy") {
-        let reader = NpyReader::open(path)?;
-        let bytes = reader.data_bytes();
-        if bytes > max_bytes {
-            return Err(ReadError::TooBig { path: path.to_owned(), bytes, max_bytes });
+    match Kind::of(path)? {
+        Kind::Npy => Ok(npy::read(path)?),
+        Kind::Market => Ok(market::read(path, TEXT_BYTES_MAX)?.into()),
+    }
+}
+
+/// What the beginning of a file says of its matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heading {
+    /// Type of its numbers; of text, f64.
+    pub dtype: Dtype,
+    /// Its rows.
+    pub rows: usize,
+    /// Its columns.
+    pub cols: usize,
+}
+
+impl Heading {
+    /// Reads the beginning of a `.npy` or `.mtx` file.
+    ///
+    /// # Errors
+    /// If the name ends in neither, the file cannot be read, or its beginning is wrong.
+    pub fn of(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let path = path.as_ref();
+        match Kind::of(path)? {
+            Kind::Npy => {
+                let file = NpyReader::open(path)?;
+                Ok(Self { dtype: file.dtype(), rows: file.rows(), cols: file.cols() })
+            }
+            Kind::Market => {
+                let [rows, cols] = market::sides(path)?;
+                let too_long = |_| ReadError::TooLong { path: path.to_owned(), rows, cols };
+                let side = |side| usize::try_from(side).map_err(too_long);
+                Ok(Self { dtype: Dtype::F64, rows: side(rows)?, cols: side(cols)? })
+            }
         }
-        Ok(reader.read_all()?)
-    } else if ends_in("mtx") {
-        Ok(market::read(path, max_bytes)?.into())
-    } else {
-        Err(ReadError::UnknownKind { path: path.to_owned() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::{Matrix, npy};
+    use crate::matrix::Matrix;
 
     #[test]
     fn the_name_decides_how_a_file_is_read() {
@@ -67,10 +113,10 @@ mod tests {
         npy::write(&paths[0], &matrix).unwrap();
         market::write(&paths[1], &matrix).unwrap();
         for path in &paths[..2] {
-            assert_eq!(read(path, 16).unwrap(), AnyMatrix::F64(matrix.clone()));
-            let message = read(path, 15).unwrap_err().to_string();
-            assert!(message.contains("limit of 15"), "{message}");
+            assert_eq!(read(path).unwrap(), AnyMatrix::F64(matrix.clone()));
+            assert_eq!(Heading::of(path).unwrap(), Heading { dtype: Dtype::F64, rows: 1, cols: 2 });
         }
-        assert!(matches!(read(&paths[2], 16), Err(ReadError::UnknownKind { .. })));
+        assert!(matches!(read(&paths[2]), Err(ReadError::UnknownKind { .. })));
+        assert!(matches!(Heading::of(&paths[2]), Err(ReadError::UnknownKind { .. })));
     }
 }

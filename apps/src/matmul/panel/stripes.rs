@@ -4,7 +4,8 @@
 //! has, so a PE knows its columns of both: a stripe is of some plans.
 
 use crate::kernels::gemm::gemm_columns;
-use crate::matmul::problem::{Piece, Problem, Real, zeros};
+use crate::matmul::problem::Problem;
+use crate::matrix::{Piece, Real, zeros};
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -180,7 +181,7 @@ mod tests {
     }
 
     fn group(m: usize, group: u32) -> (u32, Range<usize>) {
-        (group, crate::matmul::problem::part(m, GROUPS, group))
+        (group, crate::matrix::part(m, GROUPS, group))
     }
 
     /// C of several PEs, where a plan comes into force after every second group, and each group is multiplied after
@@ -189,7 +190,7 @@ mod tests {
         let (m, k, n) = (problem.m, problem.k, problem.n);
         let mut pes: Vec<Stripes<f64>> = (0..4)
             .map(|pe| {
-                let cols = crate::matmul::problem::part(n, 4, pe);
+                let cols = crate::matrix::part(n, 4, pe);
                 let groups = (0..GROUPS).map(|at| (at, group(m, at).1.len()));
                 Stripes::new(cols.clone(), problem.block_b(0..k, cols), groups)
             })
