@@ -63,6 +63,7 @@ mod entries;
 mod in_process;
 mod inbox;
 mod placement;
+pub mod plot;
 mod program;
 mod proxy;
 pub mod pup;
