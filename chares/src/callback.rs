@@ -2,13 +2,14 @@
 
 use crate::chare::{Entry, Message};
 use crate::ctx::{Cx, Out};
-use crate::proxy::{Array, Element};
+use crate::proxy::{Array, Element, Section};
 use runtime::envelope::CallbackTarget;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Who gets a result of type `M`: an element, all elements of an array, or the driver. Can be sent.
+/// Who gets a result of type `M`: an element, all elements of an array, all members of a section, or the driver. Can
+/// be sent.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Callback<M> {
@@ -48,6 +49,15 @@ impl<M: Message> Callback<M> {
     #[must_use]
     pub fn broadcast<C: Entry<M>>(array: &Array<C>) -> Self {
         Self::over(CallbackTarget::All { collection: array.id(), entry: C::INDEX })
+    }
+
+    /// The entry method of every member of a section, for results of reductions over that same section
+    /// ([`contribute_in`](crate::Ctx::contribute_in)): only those know its members, anything else that is given to
+    /// this callback ends the run with a sentence.
+    #[must_use]
+    pub fn multicast<C: Entry<M>>(section: &Section<C>) -> Self {
+        let (collection, section) = section.identity();
+        Self::over(CallbackTarget::Members { collection, section, entry: C::INDEX })
     }
 
     /// Gives the result.

@@ -1,11 +1,11 @@
 //! What an entry method may do, and what it shares with the driver.
 
 use crate::callback::Callback;
-use crate::chare::{Chare, Index, Message, Reduces};
+use crate::chare::{Chare, Entry, Index, Message, Reduces};
 use crate::placement::{On, Placement};
 use crate::proxy::{Array, Element, Group, NodeGroup, Section};
 use crate::pup;
-use crate::reduce::Reduce;
+use crate::reduce::{Gather, Reduce};
 use crate::shared::WriteOnce;
 use runtime::buffer::Buffer;
 use runtime::collection::Placement as RawPlacement;
@@ -301,12 +301,8 @@ impl<'a, C: Chare> Ctx<'a, C> {
     where
         C: Reduces<R>,
     {
-        let Site { collection, index, .. } = *self.site;
-        let Some((plan, position)) = section.plan(self.pe, collection, index) else {
-            let at = &index.0[..C::Index::DIMENSIONS];
-            self.pe.fail(format!("element {at:?} of {} contributed to a section that it is not in", C::NAME));
-            return;
-        };
+        let Some(position) = section.position(self) else { return };
+        let Some(plan) = section.plan(self.pe) else { return };
         let at = self.site.sections.iter().position(|(id, _)| *id == plan.id).unwrap_or_else(|| {
             self.site.sections.push((plan.id, 0));
             self.site.sections.len() - 1
@@ -323,6 +319,32 @@ impl<'a, C: Chare> Ctx<'a, C> {
             linear: position,
             value: Box::new(value),
         });
+    }
+
+    /// Adds `value` to the next reduction of this chare's array, of which every element gets all values, in index
+    /// order, when every element has contributed. It is [`contribute_ordered`](Self::contribute_ordered) with
+    /// [`Callback::broadcast`]: values climb the tree of nodes to one PE and come down it as one broadcast, in which
+    /// elements of a node share [`Bulk`](crate::Bulk) data. So every node gets each value once, and the root holds all of
+    /// them at once.
+    pub fn all_gather<T: Message>(&mut self, value: T)
+    where
+        C: Reduces<Gather<T>> + Entry<Gather<T>>,
+    {
+        let everybody = Callback::broadcast(&self.array());
+        self.contribute_ordered(Gather(vec![value]), everybody);
+    }
+
+    /// The same over `section`, of which this chare is a member: every member gets the values of all.
+    pub fn all_gather_in<T: Message>(&mut self, section: &Section<C>, value: T)
+    where
+        C: Reduces<Gather<T>> + Entry<Gather<T>>,
+    {
+        self.contribute_in(section, Gather(vec![value]), Callback::multicast(section));
+    }
+
+    /// Its collection and its index there.
+    pub(crate) fn place(&self) -> (CollectionId, ElementIndex) {
+        (self.site.collection, self.site.index)
     }
 
     /// Ends this chare when the entry method or constructor returns. Nothing of it is kept; messages that still

@@ -35,6 +35,28 @@
 //!
 //! A program that needs more order numbers its steps and holds early messages in an [`Inbox`].
 //!
+//! # Collectives
+//!
+//! What many elements do together. Whoever can send can broadcast and scatter; elements take part in the rest by a call in
+//! their entry methods, each to the same collectives in the same order. Nobody waits: results come as messages, and
+//! several collectives may be under way. Groups are arrays with an element per PE or per node
+//! ([`Group::as_array`]).
+//!
+//! | collective | of an array or group | of a section | cost |
+//! |---|---|---|---|
+//! | broadcast: one message to all | [`Array::broadcast`] | [`Section::send`] | packed once; one message for each node, along a tree |
+//! | scatter: a message of its own to each | [`Array::scatter`] | [`Section::scatter`] | a message for each element; those for the same other node leave together |
+//! | reduce: one value of all | [`Ctx::contribute`], [`Ctx::contribute_ordered`] | [`Ctx::contribute_in`] | one message from each PE, then from each node, up a tree |
+//! | gather: all values in index order | [`Ctx::contribute_ordered`] of a [`Gather`] | [`Ctx::contribute_in`] of a [`Gather`] | as reduce, but nothing gets smaller on the way |
+//! | barrier: all have come here | [`Ctx::contribute`] of a [`Barrier`] | [`Ctx::contribute_in`] of a [`Barrier`] | as reduce |
+//! | all-gather: all values to all | [`Ctx::all_gather`] | [`Ctx::all_gather_in`] | gather, then broadcast |
+//! | all-reduce: one value of all to all | `contribute` with [`Callback::broadcast`] | `contribute_in` with [`Callback::multicast`] | reduce, then broadcast |
+//! | all-to-all: each has a part for each | [`Exchange::send`] | [`Exchange::send_in`] | a message for each pair of elements |
+//!
+//! Order: a scattered message is to its receiver as one sent directly; reductions and all that is made of them complete
+//! in the order in which elements contribute; rounds of an [`Exchange`] are taken in the order in which they were sent.
+//! When a node is lost none of them completes: the run ends, named.
+//!
 //! # What happens when something goes wrong
 //!
 //! The compiler refuses messages that a chare does not take, wrong indices and constructor arguments, and
@@ -60,6 +82,7 @@ mod cli;
 mod ctx;
 mod driver;
 mod entries;
+mod exchange;
 mod in_process;
 mod inbox;
 mod placement;
@@ -93,6 +116,7 @@ pub struct ReadmeDoctests;
 
 #[doc(hidden)]
 pub use entries::{entry_method, reducer};
+pub use exchange::{Exchange, Part};
 pub use in_process::InProcess;
 pub use inbox::Inbox;
 pub use loadbalance;

@@ -1,7 +1,7 @@
 //! Addresses of chares: they can be kept, copied and sent in messages.
 
 use crate::chare::{Chare, Entry, Index, Message};
-use crate::ctx::{Cx, Out};
+use crate::ctx::{Ctx, Cx, Out};
 use crate::pup;
 use runtime::envelope::{CollectionId, ElementIndex, Payload};
 use runtime::ids::PeId;
@@ -145,6 +145,34 @@ impl<C: Chare> Array<C> {
         cx.pe().broadcast(self.id, C::INDEX, priority, pup::pack(&message));
     }
 
+    /// Sends every element a message of its own, which `message_for` makes of its index, in index order. It is as if
+    /// each were sent by itself: to elements of the same PE or process they move, those for the same other node
+    /// leave together, and their order to an element is that of messages sent to it directly.
+    pub fn scatter<M: Message>(&self, cx: &mut impl Cx, mut message_for: impl FnMut(C::Index) -> M)
+    where
+        C: Entry<M>,
+    {
+        let [rows, columns, layers] = self.shape;
+        for i in 0..rows {
+            for (j, k) in (0..columns).flat_map(|j| (0..layers).map(move |k| (j, k))) {
+                let index = C::Index::from_element(ElementIndex([i, j, k]));
+                self.at(index).send(cx, message_for(index));
+            }
+        }
+    }
+
+    /// Count of elements.
+    pub(crate) fn len(&self) -> u64 {
+        self.shape.iter().map(|&side| u64::from(side)).product()
+    }
+
+    /// Which element that is in index order, counted from 0.
+    pub(crate) fn position(&self, index: C::Index) -> u64 {
+        let ElementIndex(at) = index.to_element();
+        let row_major = |sum: u64, (&at, &side): (&u32, &u32)| sum * u64::from(side) + u64::from(at);
+        at.iter().zip(&self.shape).fold(0, row_major)
+    }
+
     /// The elements at `indices` as a section, in index order and each once. Sending to a section with an index
     /// outside the array ends the run with a sentence.
     pub fn section(&self, cx: &mut impl Cx, indices: impl IntoIterator<Item = C::Index>) -> Section<C> {
@@ -242,6 +270,15 @@ impl<C: Chare<Index = u32>> Group<C> {
     {
         self.0.broadcast_with(cx, priority, message);
     }
+
+    /// Sends every element a message of its own, which `message_for` makes of its PE's number; see
+    /// [`Array::scatter`].
+    pub fn scatter<M: Message>(&self, cx: &mut impl Cx, message_for: impl FnMut(u32) -> M)
+    where
+        C: Entry<M>,
+    {
+        self.0.scatter(cx, message_for);
+    }
 }
 
 impl<C: Chare<Index = u32>> NodeGroup<C> {
@@ -275,6 +312,15 @@ impl<C: Chare<Index = u32>> NodeGroup<C> {
         C: Entry<M>,
     {
         self.0.broadcast_with(cx, priority, message);
+    }
+
+    /// Sends every element a message of its own, which `message_for` makes of its node's number; see
+    /// [`Array::scatter`].
+    pub fn scatter<M: Message>(&self, cx: &mut impl Cx, message_for: impl FnMut(u32) -> M)
+    where
+        C: Entry<M>,
+    {
+        self.0.scatter(cx, message_for);
     }
 }
 
@@ -319,16 +365,36 @@ impl<C: Chare> Section<C> {
         }
     }
 
-    /// How a reduction goes from the member at `index`, and which of them (in index order) that is; `None`
-    /// if it is none.
-    pub(crate) fn plan(
-        &self,
-        pe: &mut Pe,
-        collection: CollectionId,
-        index: ElementIndex,
-    ) -> Option<(Arc<SectionPlan>, u64)> {
-        let position = self.members.binary_search(&index).ok().filter(|_| collection == self.collection)?;
-        let plan = pe.section_plan(self.id, collection, &self.members)?;
-        Some((plan, position as u64))
+    /// Sends every member a message of its own, which `message_for` makes of its index, in index order. It is as if
+    /// each were sent by itself, as by [`Array::scatter`].
+    pub fn scatter<M: Message>(&self, cx: &mut impl Cx, mut message_for: impl FnMut(C::Index) -> M)
+    where
+        C: Entry<M>,
+    {
+        for &member in self.members.iter() {
+            let message = message_for(C::Index::from_element(member));
+            Element::<C>::new(self.collection, member, None).send(cx, message);
+        }
+    }
+
+    /// The collection and the identity.
+    pub(crate) fn identity(&self) -> (CollectionId, u64) {
+        (self.collection, self.id)
+    }
+
+    /// Which of the members this chare is, in index order; if it is none the run ends with a sentence.
+    pub(crate) fn position(&self, ctx: &mut Ctx<'_, C>) -> Option<u64> {
+        let (collection, index) = ctx.place();
+        let found = self.members.binary_search(&index).ok().filter(|_| collection == self.collection);
+        if found.is_none() {
+            let at = &index.0[..C::Index::DIMENSIONS];
+            ctx.fail(&format!("element {at:?} of {} takes part in a section that it is not in", C::NAME));
+        }
+        found.map(|position| position as u64)
+    }
+
+    /// How a reduction goes from a member on this PE; `None` while the array is not known here.
+    pub(crate) fn plan(&self, pe: &mut Pe) -> Option<Arc<SectionPlan>> {
+        pe.section_plan(self.id, self.collection, &self.members)
     }
 }

@@ -191,6 +191,16 @@ pub enum CallbackTarget {
         /// Which entry method.
         entry: u16,
     },
+    /// An entry method of every member of a section, for results of that section's own reductions only: nobody
+    /// else knows its members.
+    Members {
+        /// The collection.
+        collection: CollectionId,
+        /// The section's identity.
+        section: u64,
+        /// Which entry method.
+        entry: u16,
+    },
 }
 
 /// A reduction partial's description; its values are the payload.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
 mod basics;
+mod collectives;
 mod failures;
 mod order;
 mod places;

@@ -183,7 +183,7 @@ fn misused_sections_and_reductions_end_the_run_with_a_sentence() {
         main.quiescence()
     });
     assert!(
-        stranger.contains("element [3] of Member contributed to a section that it is not in"),
+        stranger.contains("element [3] of Member takes part in a section that it is not in"),
         "{stranger}"
     );
     let other_array = fails(|main| {
@@ -192,7 +192,7 @@ fn misused_sections_and_reductions_end_the_run_with_a_sentence() {
         others.at(1).send(main, Meet(section, Callback::ignore()));
         main.quiescence()
     });
-    assert!(other_array.contains("element [1] of Member contributed to a section"), "{other_array}");
+    assert!(other_array.contains("element [1] of Member takes part in a section"), "{other_array}");
     let types = fails(|main| {
         let members = main.array::<Member>(4, ());
         members.broadcast(main, Give(true, Callback::ignore(), Callback::ignore()));

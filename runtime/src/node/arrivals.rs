@@ -159,6 +159,11 @@ impl Node {
             }
         } else {
             self.check_id(CollectionId(header.section))?;
+            if let CallbackTarget::Members { collection, section, .. } = header.callback
+                && (collection, section) != (header.collection, header.section)
+            {
+                return impossible("a reduction whose result is for the members of another section");
+            }
         }
         self.check_callback(&header.callback)
     }
@@ -178,6 +183,10 @@ impl Node {
                 if has_place { Ok(()) } else { unknown(format!("element {index:?} for a callback")) }
             }
             CallbackTarget::All { collection, entry } => check_entry(self.array(collection)?.0, Some(entry)),
+            CallbackTarget::Members { collection, section, entry } => {
+                self.check_id(CollectionId(section))?;
+                check_entry(self.array(collection)?.0, Some(entry))
+            }
         }
     }
 

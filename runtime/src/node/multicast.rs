@@ -152,7 +152,11 @@ mod tests {
                 (elements(step), 0, BTreeSet::new(), BTreeMap::<PeId, BTreeSet<PeId>>::new());
             for node in &net.nodes.get().unwrap()[1..] {
                 for pe in node.topology().pes(node.id()) {
-                    let plan = Pe::new(PeId(pe), Arc::clone(node)).section_plan(section, id, &members);
+                    let plan = Pe::new(PeId(pe), Arc::clone(node)).section_plan(
+                        section,
+                        id,
+                        &Arc::new(members.clone()),
+                    );
                     let Some(plan) = plan else { continue };
                     total += plan.here;
                     roots.insert(*plan.path.last().unwrap());

@@ -219,9 +219,26 @@ impl Pe {
             }),
         };
         let Some(result) = result else { return };
+        if let CallbackTarget::Members { section, entry, .. } = header.callback
+            && section == header.section
+        {
+            return self.tell_members(header, entry, &(table.pack)(&result));
+        }
         self.reply(header.callback, |may_move| {
             if may_move { Payload::Value(result) } else { Payload::packed((table.pack)(&result)) }
         });
+    }
+
+    /// Sends the result of a reduction over a section to all of its members. Some live here, and have contributed.
+    fn tell_members(&mut self, header: &PartialHeader, entry: u16, result: &Packed) {
+        let sent = self
+            .plans
+            .get(&header.section)
+            .map(Arc::clone)
+            .and_then(|plan| self.multicast(header.collection, &plan.members, entry, 0, result).ok());
+        if sent.is_none() {
+            self.fail(format!("the members of section {:x} are not known on {:?}", header.section, self.id));
+        }
     }
 
     fn reducer(&self, collection: &Collection, reducer: u16) -> Option<Reducer> {

@@ -335,6 +335,11 @@ impl Pe {
                 Payload::Packed(packed) => self.broadcast(collection, entry, 0, Arc::unwrap_or_clone(packed)),
                 Payload::Value(_) => tracing::error!("a value was moved where it had to be packed"),
             },
+            CallbackTarget::Members { .. } => self.fail(
+                "a result for the members of a section did not come from a reduction over that section: only \
+                 those know its members"
+                    .into(),
+            ),
         }
     }
 

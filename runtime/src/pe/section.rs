@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub struct SectionPlan {
     /// The section's identity.
     pub id: u64,
+    /// All of its members.
+    pub members: Arc<Vec<ElementIndex>>,
     /// Members on this PE.
     pub here: u64,
     /// The combining PE of this node, of the node above it and so on to the root, each with the count of
@@ -57,7 +59,7 @@ impl Pe {
         &mut self,
         id: u64,
         collection: CollectionId,
-        members: &[ElementIndex],
+        members: &Arc<Vec<ElementIndex>>,
     ) -> Option<Arc<SectionPlan>> {
         if let Some(plan) = self.plans.get(&id) {
             return Some(Arc::clone(plan));
@@ -68,23 +70,34 @@ impl Pe {
         Some(plan)
     }
 
-    fn make_plan(&self, id: u64, known: &Collection, members: &[ElementIndex]) -> Option<SectionPlan> {
+    fn make_plan(
+        &self,
+        id: u64,
+        known: &Collection,
+        members: &Arc<Vec<ElementIndex>>,
+    ) -> Option<SectionPlan> {
         let topology = self.node.topology();
-        let (mut here, mut counts) = (0, BTreeMap::<NodeId, u64>::new());
+        let mut counts = BTreeMap::<NodeId, BTreeMap<PeId, u64>>::new();
         for home in members.iter().filter_map(|member| known.pe_of(*member)) {
-            here += u64::from(home == self.id);
-            *counts.entry(topology.node_of(home)).or_default() += 1;
+            *counts.entry(topology.node_of(home)).or_default().entry(home).or_default() += 1;
         }
+        let here = *counts.get(&self.node.id())?.get(&self.id)?;
         let nodes: Vec<NodeId> = counts.keys().copied().collect();
         // Another root for each section, so that no node is the root of all.
-        let root = usize::try_from(id % u64::try_from(nodes.len()).ok()?.max(1)).ok()?;
-        let tree = TreeOver::new(&nodes, *nodes.get(root)?)?;
+        let tree = TreeOver::new(&nodes, nodes[rank(id, nodes.len())])?;
         let place = |node: &NodeId| {
-            let below = tree.subtree(*node).map(|below| counts[&below]).sum();
-            Some((topology.combiner(*node, id)?, below))
+            let below = tree.subtree(*node).flat_map(|below| counts[&below].values()).sum();
+            // One with members, so that the root knows who they are.
+            let pes = &counts[node];
+            Some((*pes.keys().nth(rank(id, pes.len()))?, below))
         };
         let upwards = std::iter::successors(Some(self.node.id()), |node| tree.parent(*node));
         let path = upwards.map(|node| place(&node)).collect::<Option<_>>()?;
-        (here > 0).then_some(SectionPlan { id, here, path })
+        Some(SectionPlan { id, members: Arc::clone(members), here, path })
     }
+}
+
+/// One of so many places, another for each section. There is at least one.
+fn rank(id: u64, count: usize) -> usize {
+    (id % count.max(1) as u64) as usize
 }
