@@ -190,7 +190,7 @@ impl Cell {
 
     fn meet(&mut self, id: CollectionId, index: ElementIndex, meet: &Meet, pe: &mut Pe) {
         let Some(linear) = meet.members.iter().position(|member| *member == index) else { return };
-        let Some(plan) = pe.section_plan(meet.section, id, &meet.members) else { return };
+        let Some(plan) = pe.section_plan(meet.section, id, &Arc::new(meet.members.clone())) else { return };
         let sequence = self.meetings.entry(meet.section).or_default();
         *sequence = sequence.wrapping_add(1);
         pe.contribute(Contribution {
