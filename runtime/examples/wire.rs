@@ -11,6 +11,7 @@ use runtime::buffer::Buffer;
 use runtime::config::NetworkConfig;
 use runtime::frame::{Class, Fabric, Frame, Receiver};
 use runtime::ids::NodeId;
+use runtime::spin::Spin;
 use runtime::transport::quic::{Congestion, LinkSettings, QuicFabric};
 use runtime::transport::tls::{NodeIdentity, RunAuthority};
 use std::error::Error;
@@ -75,7 +76,7 @@ fn end(identity: NodeIdentity, me: u16, ip: std::net::IpAddr, words: &[String]) 
         });
     });
     let fabric = made.recv_timeout(WAIT)??;
-    fabric.stay_awake_for(spin);
+    fabric.stay_awake_for(&Spin::new(spin));
     Ok((fabric, ear, events))
 }
 

@@ -14,5 +14,6 @@ pub mod node;
 pub mod object;
 pub mod pe;
 pub mod proto;
+pub mod spin;
 pub mod topology;
 pub mod transport;

@@ -173,6 +173,21 @@ fn checking_names_what_is_wrong_and_the_program_is_copied_once() {
     assert_eq!(staged[0].metadata().unwrap().modified().unwrap(), written, "it was copied again");
 }
 
+/// The launching host keeps the files of its control group, where others of the bed only feel what they do.
+#[test]
+fn threads_under_a_quota_of_half_a_core_sleep_at_once() {
+    let Some(bed) = Testbed::up("q", "[[host]]\nname = \"ctl\"\ncpu = 0.5\n") else { return };
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    write(folder.path(), "nodes.toml", "[[node]]\nname = \"a\"\npes = 1\n");
+    let mut command = bed.on_launcher(env!("CARGO_BIN_EXE_stencil2d"));
+    command.args(SHORT).args(["--report", "run.json"]).current_dir(folder.path());
+    let done = start(command.env("XDG_RUNTIME_DIR", folder.path())).done();
+    result(&done);
+    let report = std::fs::read(folder.path().join("run.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["nodes"][0]["spins"], false, "{report}");
+}
+
 /// Copies of a program in the cache of this user, which all hosts of the bed share.
 fn staged_copies(program: &Path) -> Vec<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

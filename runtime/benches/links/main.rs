@@ -14,6 +14,7 @@ use runtime::buffer::Buffer;
 use runtime::config::NetworkConfig;
 use runtime::frame::{Class, Fabric, Frame, Receiver};
 use runtime::ids::NodeId;
+use runtime::spin::Spin;
 use runtime::transport::quic::{LinkSettings, QuicFabric};
 use runtime::transport::tls::{NodeIdentity, RunAuthority};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -150,8 +151,8 @@ fn against_bare(settings: &LinkSettings, scale: usize) {
     let turns = if scale == 1 { TURNS } else { 1 };
     let (ends, echo, bare) = (pair(settings, false), pair(settings, true), Bare::pair(settings));
     // As in a run of its own.
-    let spin = NetworkConfig::default().spin();
-    ends.iter().chain(&echo).for_each(|end| end.fabric.stay_awake_for(spin));
+    let spin = || Spin::new(NetworkConfig::default().spin());
+    ends.iter().chain(&echo).for_each(|end| end.fabric.stay_awake_for(&spin()));
     for len in [64 << 10, 1 << 20, 16 << 20] {
         let count = STRETCH_BYTES / len / scale.min(10);
         let rate = |seconds: f64| (count * len) as f64 / seconds / 1e9;

@@ -15,7 +15,8 @@ pub struct NetworkConfig {
     pub datagram_bytes: u16,
     /// Bytes that one class of messages may have under way to a node: no more in each round trip. Default 4 MiB.
     pub window_bytes: u32,
-    /// How long threads with a core of their own stay awake after the last message, microseconds. Default 50.
+    /// How long threads stay awake after the last message while nobody else wants their cores, see [`crate::spin`];
+    /// microseconds. Default 50.
     pub spin_us: u32,
     /// Connections between nodes are closed when idle for so long, seconds; `None` keeps them. Default 60.
     pub close_idle_s: Option<u32>,
@@ -50,7 +51,7 @@ impl NetworkConfig {
             && self.close_idle_s.is_none_or(|s| CLOSE_IDLE_S.contains(&s))
     }
 
-    /// How long threads with a core of their own stay awake after the last message.
+    /// How long threads stay awake after the last message while nobody else wants their cores.
     #[must_use]
     pub fn spin(&self) -> Duration {
         Duration::from_micros(self.spin_us.into())

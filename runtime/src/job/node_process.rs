@@ -207,8 +207,8 @@ impl Gate {
         let settings = self.settings(pes);
         self.pin_network(&settings);
         let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
-        fabric.stay_awake_for(settings.spin);
         let node = Node::new(self.me, topology, Arc::clone(&self.program), settings);
+        fabric.stay_awake_for(node.spin());
         let address = |text: &str| text.parse::<SocketAddr>().ok();
         fabric.set_addresses(table.nodes.iter().map(|n| address(&n.address)).collect());
         node.connect(Arc::clone(fabric) as Arc<dyn Fabric>);
@@ -238,15 +238,18 @@ impl Gate {
     fn settings(&self, pes: usize) -> NodeSettings {
         let allowed = allowed_cores();
         let first = self.bootstrap.first_core.map(|first| first as usize);
-        let is_roomy = self.bootstrap.threads_on_host as usize <= allowed.len();
+        let threads = self.bootstrap.threads_on_host as usize;
+        let is_roomy = threads <= allowed.len();
         let cores = first.and_then(|first| {
             // Where each thread can have a core, that of the network is behind those of the PEs.
             let with_network = first + self.bootstrap.nodes_before as usize;
             let cores = is_roomy.then(|| cores::take(&allowed, with_network, pes + 1)).flatten();
             cores.or_else(|| cores::take(&allowed, first, pes))
         });
-        // Who wanted cores of its own and got none shares them with another run.
-        let has_room = is_roomy && (first.is_none() || cores.is_some());
+        // Who wanted cores of its own and got none shares them with another run; and cores are worth no more than the quota
+        // of CPU time of the control group, which is in this figure, lets threads use.
+        let usable = std::thread::available_parallelism().map_or(1, usize::from);
+        let has_room = is_roomy && threads <= usable && (first.is_none() || cores.is_some());
         // A member joins once, so these are the first.
         let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 3;
+pub const MONITOR_VERSION: u16 = 4;
 
 /// One thing that happened in the watched job, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,6 +134,9 @@ pub struct NodeSnapshot {
     pub received_messages: u64,
     /// Bytes of messages that came from other nodes.
     pub received_bytes: u64,
+    /// Whether its idle threads stay awake a moment for the next message: as far as it knows, nobody else wants their
+    /// cores.
+    pub spins: bool,
     /// Its PEs, in order.
     pub pes: Vec<PeSnapshot>,
 }

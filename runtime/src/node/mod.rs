@@ -20,6 +20,7 @@ use crate::pe::account::Account;
 use crate::pe::inbox::Inbox;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::{Counts, Quiescence};
+use crate::spin::Spin;
 use crate::topology::Topology;
 use dashmap::DashMap;
 use std::collections::BTreeSet;
@@ -36,7 +37,8 @@ use variables::Variables;
 pub struct NodeSettings {
     /// Pack and unpack every message and constructor argument, also inside the process (for tests).
     pub always_pup: bool,
-    /// How long an idle PE spins before it sleeps; zero where threads outnumber cores.
+    /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where threads outnumber
+    /// cores, or a quota of CPU time is below what they could use.
     pub spin: Duration,
     /// Cores that PEs are pinned to, in their order; not pinned where there are fewer than PEs.
     pub cores: Vec<usize>,
@@ -149,6 +151,7 @@ pub struct Node {
     topology: Topology,
     program: Arc<ProgramTable>,
     settings: NodeSettings,
+    spin: Arc<Spin>,
     start: Instant,
     /// Its first PE.
     first: u32,
@@ -193,6 +196,7 @@ impl Node {
         Arc::new(Self {
             id,
             program,
+            spin: Spin::new(settings.spin),
             settings,
             start: Instant::now(),
             first: topology.pes(id).start,
@@ -263,6 +267,12 @@ impl Node {
         &self.settings
     }
 
+    /// How long its idle threads stay awake.
+    #[must_use]
+    pub fn spin(&self) -> &Arc<Spin> {
+        &self.spin
+    }
+
     /// Values that its PEs share.
     #[must_use]
     pub fn variables(&self) -> &Variables {
@@ -328,6 +338,7 @@ impl Node {
             sent_bytes: read(&self.traffic.sent_bytes) + bytes,
             received_messages: read(&self.traffic.received_messages),
             received_bytes: read(&self.traffic.received_bytes),
+            spins: self.spin.is_on(),
             pes,
         }
     }

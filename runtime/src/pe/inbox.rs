@@ -1,6 +1,7 @@
 //! Where other threads put envelopes for a PE, and where the PE sleeps when there are none.
 
 use crate::envelope::{Envelope, Packed, Payload, Target};
+use crate::spin::Watch;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -135,17 +136,15 @@ impl Inbox {
         self.len() == 0
     }
 
-    /// Spins for `spin`, then sleeps for at most `sleep`, until something arrives.
-    pub fn wait(&self, spin: Duration, sleep: Duration) {
-        if !spin.is_zero() {
-            let start = Instant::now();
-            while start.elapsed() < spin {
-                for _ in 0..LOOKS {
-                    if !self.is_empty() {
-                        return;
-                    }
-                    std::hint::spin_loop();
+    /// Stays awake for as long as `watch` says, then sleeps for at most `sleep`, until something arrives.
+    pub fn wait(&self, watch: &mut Watch, sleep: Duration) {
+        let start = Instant::now();
+        while watch.stays_awake(start) {
+            for _ in 0..LOOKS {
+                if !self.is_empty() {
+                    return;
                 }
+                std::hint::spin_loop();
             }
         }
         let mut state = self.lock();
@@ -164,6 +163,7 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spin::Spin;
     use std::sync::Arc;
 
     #[test]
@@ -189,9 +189,10 @@ mod tests {
                 })
             })
             .collect();
+        let mut watch = Watch::new(&Spin::new(Duration::ZERO));
         let (mut next, mut batch, mut total) = ([0; 4], VecDeque::new(), 0);
         while total < 4 * EACH {
-            inbox.wait(Duration::ZERO, Duration::from_secs(5));
+            inbox.wait(&mut watch, Duration::from_secs(5));
             assert!(inbox.take(&mut batch), "woken or timed out without an envelope");
             let before = total;
             batch.drain(..).for_each(|arrival: Arrival| {

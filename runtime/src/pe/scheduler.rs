@@ -13,6 +13,7 @@ use crate::monitor::wire::PeState;
 use crate::node::Node;
 use crate::node::naming::Brief;
 use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor};
+use crate::spin::Watch;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
@@ -75,6 +76,7 @@ pub struct Scheduler {
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
     share: Share,
+    watch: Watch,
     doing: Doing,
     /// Bytes that came by links, are dealt with, and still count as the node's backlog.
     dealt_with_bytes: u64,
@@ -108,6 +110,7 @@ impl Scheduler {
             shelves: Recent::default(),
             early: FxHashMap::default(),
             share,
+            watch: Watch::new(node.spin()),
             doing,
             dealt_with_bytes: 0,
         }
@@ -162,7 +165,7 @@ impl Scheduler {
         }
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
-        node.inbox(self.rank).wait(node.settings().spin, SLEEP);
+        node.inbox(self.rank).wait(&mut self.watch, SLEEP);
         self.switch(PeState::Overhead);
     }
 

@@ -70,6 +70,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
         sent_bytes: tenths * 1_000_000,
         received_messages: tenths * 40,
         received_bytes: tenths * 800_000,
+        spins: true,
         pes: (0..pes).map(pe).collect(),
     }
 }

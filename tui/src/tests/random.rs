@@ -47,6 +47,7 @@ fn monitor() -> impl Strategy<Value = MonitorEvent> {
             sent_bytes: n[5],
             received_messages: n[6],
             received_bytes: n[7],
+            spins: n[7] % 2 == 0,
             pes,
         })),
         1 => (any::<String>(), number(), number())

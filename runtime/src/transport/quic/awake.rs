@@ -1,17 +1,18 @@
-//! Keeps the network thread awake for a moment after traffic, where it has a core to itself.
+//! Keeps the network thread awake for a moment after traffic, while nobody else wants its core.
 //!
 //! To wake a sleeping thread takes longer than all else that happens to a short message on its way; an answer mostly
 //! comes soon after its question.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use crate::spin::{Spin, Watch};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 use tokio::sync::Notify;
 
 /// Told of traffic by the socket.
 #[derive(Debug, Default)]
 pub(super) struct Awake {
-    spin_ns: AtomicU64,
+    spin: OnceLock<Arc<Spin>>,
     has_traffic: AtomicBool,
     is_asleep: AtomicBool,
     began: Arc<Notify>,
@@ -26,14 +27,16 @@ impl Awake {
         this
     }
 
-    /// From now on the thread stays awake for so long after the last traffic.
-    pub(super) fn stay_for(&self, spin: Duration) {
-        self.spin_ns.store(u64::try_from(spin.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    /// From now on the thread stays awake for that long after the last traffic.
+    pub(super) fn stay_for(&self, spin: &Arc<Spin>) {
+        if self.spin.set(Arc::clone(spin)).is_err() {
+            tracing::error!("the network thread was told twice for how long it stays awake");
+        }
     }
 
     /// Something arrived or left.
     pub(super) fn traffic(&self) {
-        if self.spin_ns.load(Ordering::Relaxed) > 0 {
+        if self.spin.get().is_some_and(|spin| spin.is_ever()) {
             self.has_traffic.store(true, Ordering::Relaxed);
             if self.is_asleep.load(Ordering::Relaxed) {
                 self.began.notify_one();
@@ -42,11 +45,14 @@ impl Awake {
     }
 
     /// Whether the thread is to stay awake, as the last traffic was at `last`.
-    fn stays(&self, last: &mut Instant) -> bool {
+    fn stays(&self, last: &mut Instant, watch: &mut Option<Watch>) -> bool {
         if self.has_traffic.swap(false, Ordering::Relaxed) {
             *last = Instant::now();
         }
-        last.elapsed().as_nanos() < self.spin_ns.load(Ordering::Relaxed).into()
+        if watch.is_none() {
+            *watch = self.spin.get().map(Watch::new);
+        }
+        watch.as_mut().is_some_and(|watch| watch.stays_awake(*last))
     }
 
     fn sleeps(&self, is_asleep: bool) {
@@ -57,11 +63,12 @@ impl Awake {
 /// Until nobody tells of traffic any more.
 async fn keep(awake: Weak<Awake>, began: Arc<Notify>) {
     let set_asleep = |is_asleep| awake.upgrade().map(|awake| awake.sleeps(is_asleep));
+    let mut watch = None;
     while set_asleep(true).is_some() {
         began.notified().await;
         set_asleep(false);
         let mut last = Instant::now();
-        while awake.upgrade().is_some_and(|awake| awake.stays(&mut last)) {
+        while awake.upgrade().is_some_and(|awake| awake.stays(&mut last, &mut watch)) {
             // Whatever is ready runs, and the system is asked for packets without waiting for any.
             tokio::task::yield_now().await;
         }
@@ -77,6 +84,7 @@ impl Drop for Awake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[tokio::test]
     async fn it_sleeps_unless_it_was_told_and_there_is_traffic() {
@@ -86,14 +94,13 @@ mod tests {
         awake.traffic();
         tokio::task::yield_now().await;
         assert!(is_asleep(), "it was not told for how long");
-        awake.stay_for(Duration::from_secs(3600));
+        awake.stay_for(&Spin::new(Duration::from_millis(100)));
         tokio::task::yield_now().await;
         assert!(is_asleep(), "there was no traffic");
         awake.traffic();
         while is_asleep() {
             tokio::task::yield_now().await;
         }
-        awake.stay_for(Duration::ZERO);
         while !is_asleep() {
             tokio::task::yield_now().await;
         }

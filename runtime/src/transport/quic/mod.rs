@@ -21,6 +21,7 @@ mod settings;
 use super::tls::{NodeIdentity, TlsError};
 use crate::frame::{Class, Fabric, Frame, Receiver, SendError, Size};
 use crate::ids::NodeId;
+use crate::spin::Spin;
 use awake::Awake;
 use dashmap::DashMap;
 use gather::Gather;
@@ -156,9 +157,9 @@ impl QuicFabric {
         self.endpoint.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// The network thread stays awake for so long after the last traffic, where it has a core to itself. Before this
-    /// is called it sleeps as soon as it can.
-    pub fn stay_awake_for(&self, spin: Duration) {
+    /// The network thread stays awake for that long after the last traffic; to be called once. Before, it sleeps as
+    /// soon as it can.
+    pub fn stay_awake_for(&self, spin: &Arc<Spin>) {
         self.awake.stay_for(spin);
     }
 
