@@ -158,6 +158,8 @@ pub(super) enum Task {
     FanOut,
     /// A broadcast to one element on each PE, and a reduction.
     BroadcastToPes,
+    /// Finds the PEs of elements of the crowd.
+    LookUps,
     /// Makes array elements.
     MakeElements,
     /// Makes single chares.
@@ -275,6 +277,12 @@ fn between_pes() -> Vec<Operation> {
             "64 B to an array element of another PE, one way",
             hop(Pair::Elements, 64),
             lines,
+        ),
+        of(
+            "pes/look-up",
+            "look-up of the PE where an element of an array of 10,000 lives",
+            Task::LookUps,
+            "a look into the table of arrays, and a search among the places where a PE's elements begin",
         ),
         of(
             "pes/stream/64B",

@@ -4,6 +4,7 @@ use super::player::{Count, Exist, Existing, Player, report};
 use chares::prelude::*;
 use chares::{On, Sum};
 use serde::{Deserialize, Serialize};
+use std::hint::black_box;
 use std::time::Instant;
 
 /// Makes and addresses many players.
@@ -46,11 +47,16 @@ pub(super) enum Kind {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Make(pub(super) Kind, pub(super) u64, pub(super) Callback<f64>);
 
+/// Find out where elements live, so many times, one element after the other; who wants to know how many nanoseconds
+/// that took.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Find(pub(super) Array<Player>, pub(super) u64, pub(super) Callback<f64>);
+
 /// How much memory does your node take?
 #[derive(Serialize, Deserialize)]
 pub(super) struct Weigh(pub(super) Callback<u64>);
 
-chares::entries!(Conductor as "bench::Conductor": Rounds, Sum<u64> as "Total", Make, Existing, Weigh);
+chares::entries!(Conductor as "bench::Conductor": Rounds, Sum<u64> as "Total", Make, Existing, Find, Weigh);
 
 impl Chare for Conductor {
     type Index = ();
@@ -123,6 +129,20 @@ impl Entry<Existing> for Conductor {
         if self.awaited == 0 {
             report(&mut self.start, &mut self.done, ctx);
         }
+    }
+}
+
+impl Entry<Find> for Conductor {
+    fn receive(&mut self, Find(everybody, count, done): Find, ctx: &mut Ctx<'_, Self>) {
+        let len = everybody.shape()[0];
+        let (start, mut at, mut sum) = (Instant::now(), 0, 0);
+        for _ in 0..count {
+            let home = ctx.home_of(&everybody, black_box(at)).expect("the array has this element");
+            sum += u64::from(home);
+            at = if at + 1 < len { at + 1 } else { 0 };
+        }
+        black_box(sum);
+        done.send(ctx, start.elapsed().as_nanos() as f64);
     }
 }
 

@@ -2,7 +2,7 @@
 //! into its report.
 
 use super::catalogue::{self, CROWD, FAR_CROWD, Operation, Pair, Task};
-use super::conductor::{Conductor, How, Kind, Make, Rounds};
+use super::conductor::{Conductor, Find, How, Kind, Make, Rounds};
 use super::player::{Meet, Play, Player, Throw};
 use super::{memory, mill};
 use chares::On;
@@ -183,6 +183,7 @@ impl Stage {
             Task::Broadcast => self.conductor.send(main, rounds(self.crowd, How::Broadcast)),
             Task::FanOut => self.conductor.send(main, rounds(self.crowd, How::Sends)),
             Task::BroadcastToPes => self.conductor.send(main, rounds(self.on_each, How::Broadcast)),
+            Task::LookUps => self.conductor.send(main, Find(self.crowd, count, done)),
             Task::MakeElements => self.conductor.send(main, Make(Kind::Elements, count, done)),
             Task::MakeChares => self.conductor.send(main, Make(Kind::Chares, count, done)),
             Task::Quiescence => {
