@@ -22,10 +22,12 @@ const KEPT_FROM_BYTES: usize = 256 << 10;
 
 /// Most bytes that are kept for arrivals, unless more have been asked for.
 const SPARE_MAX_BYTES: usize = 256 << 20;
+/// Of the memory that a node may take, no more than one in so many parts.
+const SPARE_PARTS: u64 = 16;
 
 /// Mappings of arrivals that nobody needs any more. The system clears the pages of a fresh one, which took a third
 /// of the time that receiving takes, and half of it on virtual machines that give unused memory back to their host.
-static SPARE: Spare = Spare(Mutex::new(Kept { mappings: VecDeque::new(), reserved_bytes: 0 }));
+static SPARE: Spare = Spare::new();
 
 struct Spare(Mutex<Kept>);
 
@@ -34,9 +36,20 @@ struct Kept {
     mappings: VecDeque<MmapMut>,
     /// As much has been asked for in advance.
     reserved_bytes: usize,
+    most_bytes: usize,
 }
 
 impl Spare {
+    const fn new() -> Self {
+        Self(Mutex::new(Kept { mappings: VecDeque::new(), reserved_bytes: 0, most_bytes: SPARE_MAX_BYTES }))
+    }
+
+    /// Keeps no more than fits into a process that may take `memory_bytes`.
+    fn fit(&self, memory_bytes: u64) {
+        let part = usize::try_from(memory_bytes / SPARE_PARTS).unwrap_or(usize::MAX);
+        self.lock().most_bytes = part.min(SPARE_MAX_BYTES);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,7 +65,7 @@ impl Spare {
     /// Keeps it, instead of the oldest where all together are too many: those have lengths that nothing has now.
     fn put(&self, mapping: MmapMut) {
         let mut kept = self.lock();
-        let most_bytes = kept.reserved_bytes.max(SPARE_MAX_BYTES);
+        let most_bytes = kept.reserved_bytes.max(kept.most_bytes);
         kept.mappings.push_back(mapping);
         let mut total = kept.mappings.iter().map(|one| one.len()).sum::<usize>();
         while total > most_bytes
@@ -78,6 +91,12 @@ impl Spare {
 /// not be taken while they come. Short ones have enough memory as it is. What the system does not have is not taken.
 pub fn reserve(len_bytes: usize, count: usize) {
     SPARE.reserve(len_bytes, count);
+}
+
+/// From now on this process, which may take `memory_bytes` in all, keeps at most a sixteenth of them, and never more than
+/// 256 MiB, for arrivals that are to come, unless more is [reserved](reserve).
+pub(crate) fn keep_within(memory_bytes: u64) {
+    SPARE.fit(memory_bytes);
 }
 
 /// Memory that is kept for the next arrival when this one is dropped.
@@ -281,7 +300,7 @@ mod tests {
 
     #[test]
     fn memory_is_kept_for_arrivals_of_about_its_length_and_not_much_of_it() {
-        let spare = spare();
+        let spare = Spare::new();
         let mapping = |len: usize| MmapMut::map_anon(len).unwrap();
         spare.put(mapping(1000));
         spare.put(mapping(1200));
@@ -297,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_was_reserved_is_there_and_stays() {
-        let spare = spare();
+        let spare = Spare::new();
         spare.reserve(1000, 5);
         assert!(lengths(&spare).is_empty(), "short ones are not kept");
         let (long, count) = (SPARE_MAX_BYTES / 4, 6);
@@ -307,10 +326,6 @@ mod tests {
         assert!(spare.take(long).is_none());
         taken.into_iter().for_each(|mapping| spare.put(mapping));
         assert_eq!(lengths(&spare), vec![long; count]);
-    }
-
-    fn spare() -> Spare {
-        Spare(Mutex::new(Kept { mappings: VecDeque::new(), reserved_bytes: 0 }))
     }
 
     fn lengths(spare: &Spare) -> Vec<usize> {
@@ -340,5 +355,21 @@ mod tests {
         assert_eq!(buffer.bytes(), [1, 2, 3, 4, 5]);
         assert_eq!(buffer.as_slice::<u16>().len(), 2);
         assert!(Buffer::zeroed(0).is_empty());
+    }
+
+    #[test]
+    fn a_node_with_a_limit_keeps_no_more_than_a_part_of_it() {
+        let kept_bytes = |spare: &Spare| {
+            (0..6).for_each(|_| spare.put(mapping(KEPT_FROM_BYTES).expect("the system has memory")));
+            lengths(spare).iter().sum::<usize>()
+        };
+        let spare = Spare::new();
+        assert_eq!(kept_bytes(&spare), 6 * KEPT_FROM_BYTES);
+        spare.fit(SPARE_PARTS * 3 * KEPT_FROM_BYTES as u64);
+        assert_eq!(kept_bytes(&spare), 3 * KEPT_FROM_BYTES);
+        spare.fit(0);
+        assert_eq!(kept_bytes(&spare), 0);
+        spare.reserve(KEPT_FROM_BYTES, 2);
+        assert_eq!(kept_bytes(&spare), 2 * KEPT_FROM_BYTES, "what was asked for in advance is planned");
     }
 }

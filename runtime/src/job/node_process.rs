@@ -3,6 +3,7 @@
 
 use super::bootstrap::Bootstrap;
 use super::cores::{self, Cores};
+use crate::buffer;
 use crate::codec::{Control, Header, decode, encode};
 use crate::frame::{Class, Fabric, Frame, Receiver};
 use crate::ids::NodeId;
@@ -53,6 +54,7 @@ async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), S
     let (me, identity) = (bootstrap.node, bootstrap.identity.clone());
     let ip = launch::listen_ip(bootstrap.listen).map_err(|e| e.to_string())?;
     let settings = bootstrap.network.links();
+    bootstrap.memory_bytes.into_iter().for_each(buffer::keep_within);
     let gate = Arc::new(Gate::new(program, bootstrap));
     let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
     let fabric = QuicFabric::bind(SocketAddr::new(ip, 0), &identity, me, receiver, settings)
