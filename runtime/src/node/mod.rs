@@ -9,9 +9,9 @@ pub mod variables;
 
 pub use router::INIT_OVER;
 
-use crate::codec::{Control, Header, Spread, VariableKind};
+use crate::codec::{Control, Header, Spread};
 use crate::collection::Collection;
-use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, Target};
+use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target};
 use crate::frame::{BULK_BYTES, Class, Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
@@ -23,14 +23,13 @@ use crate::proto::quiescence::{Counts, Quiescence};
 use crate::spin::Spin;
 use crate::topology::Topology;
 use dashmap::DashMap;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
-use variables::Variables;
+use variables::{Unacknowledged, Variables};
 
 /// How a node behaves; the same on all nodes of a run unless the nodes file says otherwise.
 #[derive(Clone, Debug)]
@@ -135,14 +134,6 @@ struct Traffic {
     received_messages: AtomicU64,
     received_bytes: AtomicU64,
     snapshots: AtomicU64,
-}
-
-/// A write-once variable on its way.
-#[derive(Debug)]
-struct Unacknowledged {
-    missing: BTreeSet<NodeId>,
-    callback: CallbackTarget,
-    ready: Packed,
 }
 
 /// One process of the run.
@@ -407,42 +398,6 @@ impl Node {
     /// Asks every node for what it added to an accumulator; the driver hears `Collected` from each.
     pub fn collect_all(&self, id: u64) {
         self.each_compute_node(|node| self.control(node, Control::Collect(id)));
-    }
-
-    /// Sets a variable on all nodes; the driver hears `VariableSet` from each if `acknowledge`.
-    pub fn set_variable(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed, acknowledge: bool) {
-        let acknowledge = acknowledge.then_some(self.id);
-        self.spread(Spread::Variable { id, kind, origin, acknowledge }, packed);
-    }
-
-    /// Relays `ready` to `callback` when every node has acknowledged the variable.
-    pub(crate) fn expect_everywhere(&self, id: u64, callback: CallbackTarget, ready: Packed) {
-        let missing = (0..self.topology.node_count()).map(NodeId).collect();
-        self.unacknowledged.insert(id, Unacknowledged { missing, callback, ready });
-    }
-
-    fn acknowledged(&self, by: NodeId, id: u64) {
-        let Some(mut waiting) = self.unacknowledged.get_mut(&id) else { return };
-        waiting.missing.remove(&by);
-        if !waiting.missing.is_empty() {
-            return;
-        }
-        drop(waiting);
-        let Some((_, Unacknowledged { callback, ready, .. })) = self.unacknowledged.remove(&id) else {
-            return;
-        };
-        let Some(node) =
-            self.topology.compute_nodes().iter().copied().find(|n| self.inboxes.is_empty() || *n == self.id)
-        else {
-            return;
-        };
-        let (pe, target) = (PeId(self.topology.pes(node).start), Target::Relay(Box::new(callback)));
-        if node == self.id {
-            self.push(pe, Envelope::new(target, 0, Payload::packed(ready)));
-        } else {
-            let header = Header::ToPe { pe, priority: 0, target };
-            self.send_frame(node, Class::Small, &header, ready);
-        }
     }
 
     /// Makes a collection known here and on all nodes, whose PEs then construct its elements. Bytes that left

@@ -2,13 +2,16 @@
 //!
 //! They arrive as bytes and are unpacked when somebody who knows their type first reads them.
 
-use crate::codec::VariableKind;
-use crate::envelope::{Packed, Value};
-use crate::ids::PeId;
+use super::Node;
+use crate::codec::{Header, Spread, VariableKind};
+use crate::envelope::{CallbackTarget, Envelope, Packed, Payload, Target, Value};
+use crate::frame::Class;
+use crate::ids::{NodeId, PeId};
 use crate::object::PupError;
 use dashmap::DashMap;
 use rustc_hash::FxHashMap;
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -124,6 +127,53 @@ impl Variables {
         self.sums
             .remove(&id)
             .map(|(_, Sum { value, pack })| pack(&value.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// A write-once variable on its way.
+#[derive(Debug)]
+pub(super) struct Unacknowledged {
+    missing: BTreeSet<NodeId>,
+    callback: CallbackTarget,
+    ready: Packed,
+}
+
+impl Node {
+    /// Sets a variable on all nodes; the driver hears `VariableSet` from each if `acknowledge`.
+    pub fn set_variable(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed, acknowledge: bool) {
+        let acknowledge = acknowledge.then_some(self.id);
+        self.spread(Spread::Variable { id, kind, origin, acknowledge }, packed);
+    }
+
+    /// Relays `ready` to `callback` when every node has acknowledged the variable.
+    pub(crate) fn expect_everywhere(&self, id: u64, callback: CallbackTarget, ready: Packed) {
+        let missing = (0..self.topology.node_count()).map(NodeId).collect();
+        self.unacknowledged.insert(id, Unacknowledged { missing, callback, ready });
+    }
+
+    /// A node has the variable in place.
+    pub(super) fn acknowledged(&self, by: NodeId, id: u64) {
+        let Some(mut waiting) = self.unacknowledged.get_mut(&id) else { return };
+        waiting.missing.remove(&by);
+        if !waiting.missing.is_empty() {
+            return;
+        }
+        drop(waiting);
+        let Some((_, Unacknowledged { callback, ready, .. })) = self.unacknowledged.remove(&id) else {
+            return;
+        };
+        let Some(node) =
+            self.topology.compute_nodes().iter().copied().find(|n| self.inboxes.is_empty() || *n == self.id)
+        else {
+            return;
+        };
+        let (pe, target) = (PeId(self.topology.pes(node).start), Target::Relay(Box::new(callback)));
+        if node == self.id {
+            self.push(pe, Envelope::new(target, 0, Payload::packed(ready)));
+        } else {
+            let header = Header::ToPe { pe, priority: 0, target };
+            self.send_frame(node, Class::Small, &header, ready);
+        }
     }
 }
 
