@@ -41,6 +41,14 @@ fn everything_is_the_same_on_any_mix_moved_or_packed() {
     is_in(&format!("forks: Some(Sum({})), best: Some(Min(695))", 24 << 5));
     is_in(&format!("shared: {}", 24 * (5 + 12 + 1)));
     is_in("leaves: Sum(128)");
+    let (all, some): (Vec<u32>, _) = ((0..24).collect(), [5, 8, 18, 23]);
+    let collected = |of: &dyn Fn(&[u32], u32) -> Vec<u32>| {
+        let of_each =
+            |to| [of(&all, to), if some.contains(&to) { of(&some, to) } else { Vec::new() }].concat();
+        format!("collected: {:?}", all.iter().map(|&to| of_each(to)).collect::<Vec<_>>())
+    };
+    is_in(&collected(&|members, _| digest(members)));
+    is_in(&collected(&|members, to| members.iter().map(|from| 1000 * from + to).collect()));
     is_in("wardens in the wrong place: 0");
     let mut by_priority = vec![Vec::new(); 24];
     by_priority[1] = vec![2, 5, 1, 4, 0, 3, 6];
@@ -50,6 +58,13 @@ fn everything_is_the_same_on_any_mix_moved_or_packed() {
 /// As in the program.
 fn number([i, j]: [u32; 2]) -> f64 {
     1.0 / f64::from(1 + 7 * i + 3 * j) + f64::from(i) * 1e9
+}
+
+/// As in the program, of the numbers of these cells.
+fn digest(cells: &[u32]) -> Vec<u32> {
+    let bits = cells.iter().map(|n| number([n / 6, n % 6]).to_bits());
+    let digest = bits.fold(0, |digest: u64, bits| digest.wrapping_mul(31) ^ bits);
+    vec![(digest >> 32) as u32, (digest & 0xffff_ffff) as u32]
 }
 
 /// What the cells of the program hear, in order.

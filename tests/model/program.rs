@@ -2,8 +2,9 @@
 //! What it prints does not depend on the nodes.
 
 use chares::{
-    Accumulator, App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Gather, Inbox, Max, Min,
-    Monotonic, NodeGroup, On, Placement, Program, Readonly, RunError, Section, Sum, WriteOnce,
+    Accumulator, App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Exchange, Gather, Inbox,
+    Max, Min, Monotonic, NodeGroup, On, Part, Placement, Program, Readonly, RunError, Section, Sum,
+    WriteOnce,
 };
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ struct Cell {
     heard: Vec<u32>,
     steps: Inbox<u32, u32>,
     step: u32,
+    exchange: Exchange<u32>,
 }
 
 type Floats = Callback<Sum<f64>>;
@@ -46,6 +48,9 @@ struct Fork(u32, Accumulator<Sum<u64>>, Monotonic<Min<u32>>);
 /// How much do you see of what is shared?
 #[derive(Clone, Serialize, Deserialize)]
 struct Look(Readonly<Vec<f64>>, WriteOnce<String>, Monotonic<Min<u32>>, Callback<Sum<f64>>);
+/// Give your number to all, or exchange with all: of the array, or of the section.
+#[derive(Clone, Serialize, Deserialize)]
+struct Collect(bool, Option<Section<Cell>>);
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Fault {
     Panic,
@@ -54,15 +59,16 @@ enum Fault {
 #[derive(Clone, Serialize, Deserialize)]
 struct Break(Fault, [u32; 2]);
 
-chares::entries!(Cell: Give, Carry, Note, Step, Burst, Tell, Fork, Look, Break;
-    reduces Sum<f64> as "Sum", Gather<Vec<u32>> as "Heard");
+chares::entries!(Cell: Give, Carry, Note, Step, Burst, Tell, Fork, Look, Break, Collect,
+    Gather<f64> as "Collected", Part<u32> as "Part";
+    reduces Sum<f64> as "Sum", Gather<Vec<u32>> as "Heard", Gather<f64> as "Collected");
 
 impl Chare for Cell {
     type Index = [u32; 2];
     type Init = bool;
     fn new(is_bad: bool, ctx: &mut Ctx<'_, Self>) -> Self {
         assert!(!is_bad || ctx.index() != [2, 3], "it was not to be made");
-        Self { heard: Vec::new(), steps: Inbox::default(), step: 0 }
+        Self { heard: Vec::new(), steps: Inbox::default(), step: 0, exchange: Exchange::default() }
     }
 }
 
@@ -145,6 +151,35 @@ impl Entry<Break> for Cell {
     }
 }
 
+impl Entry<Collect> for Cell {
+    fn receive(&mut self, Collect(gathers, section): Collect, ctx: &mut Ctx<'_, Self>) {
+        let [i, j] = ctx.index();
+        let part = |to: [u32; 2]| 1000 * (6 * i + j) + 6 * to[0] + to[1];
+        match (gathers, &section) {
+            (true, None) => ctx.all_gather(number([i, j])),
+            (true, Some(section)) => ctx.all_gather_in(section, number([i, j])),
+            (false, None) => self.exchange.send(ctx, part),
+            (false, Some(section)) => self.exchange.send_in(ctx, section, part),
+        }
+    }
+}
+impl Entry<Gather<f64>> for Cell {
+    fn receive(&mut self, Gather(all): Gather<f64>, _: &mut Ctx<'_, Self>) {
+        // All bits of all numbers in their order.
+        let digest = |digest: u64, number: f64| digest.wrapping_mul(31) ^ number.to_bits();
+        let digest = all.into_iter().fold(0, digest);
+        self.heard.extend([(digest >> 32) as u32, (digest & 0xffff_ffff) as u32]);
+    }
+}
+impl Entry<Part<u32>> for Cell {
+    fn receive(&mut self, part: Part<u32>, _: &mut Ctx<'_, Self>) {
+        self.exchange.hold(part);
+        while let Some(parts) = self.exchange.take() {
+            self.heard.extend(parts);
+        }
+    }
+}
+
 /// A single chare that makes two others, down to a depth, and adds up what they tell.
 #[derive(Serialize, Deserialize)]
 struct Twig {
@@ -200,6 +235,22 @@ impl Entry<Check> for Warden {
 }
 
 const SHAPE: [u32; 2] = [4, 6];
+
+/// All-gather and all-to-all, over an array and over a section of it.
+fn collect(main: &mut Driver) -> Result<(), RunError> {
+    let cells: Array<Cell> = main.array_placed(SHAPE, false, Placement::Cyclic);
+    let some = cells.section(main, [[0, 5], [3, 0], [1, 2], [3, 5]]);
+    for gathers in [true, false] {
+        cells.scatter(main, |_| Collect(gathers, None));
+        main.quiescence()?;
+        some.scatter(main, |_| Collect(gathers, Some(some.clone())));
+        main.quiescence()?;
+        let (to, heard) = main.pending();
+        cells.broadcast(main, Tell(to));
+        println!("collected: {:?}", heard.wait(main)?.0);
+    }
+    Ok(())
+}
 
 fn everything(main: &mut Driver) -> Result<(), RunError> {
     let table = main.readonly((0..50).map(f64::from).collect::<Vec<_>>())?;
@@ -257,7 +308,7 @@ fn everything(main: &mut Driver) -> Result<(), RunError> {
     let (to, wrong) = main.pending();
     wardens.broadcast(main, Check(to));
     println!("wardens in the wrong place: {}", wrong.wait(main)?.0);
-    Ok(())
+    collect(main)
 }
 
 fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunError> {

@@ -134,6 +134,10 @@ fn callbacks_to_nobody_are_refused() {
     refused(2, &to(singles, 3, ADD, Some(PeId::DRIVER)), "for a callback");
     refused(2, &to(singles, 3, ADD, None), "for a callback");
     refused(2, &relay(CallbackTarget::All { collection: singles, entry: ADD }), "single chares");
+    let members = |section, entry| relay(CallbackTarget::Members { collection: CELLS, section, entry });
+    taken(2, &members(CELLS.0, ADD));
+    refused(2, &members(5, ADD), "which this run does not have");
+    refused(2, &members(CELLS.0, 70), "entry method 70");
 }
 
 fn partial(change: impl FnOnce(&mut PartialHeader)) -> Header {
@@ -170,6 +174,15 @@ fn impossible_parts_of_reductions_are_refused() {
     refused(2, &partial(|p| p.then = vec![(PeId(9), 1)]), "on the way of a reduction");
     refused(2, &partial(|p| p.then = vec![(PeId(1), 1); 6]), "goes in a circle");
     refused(2, &partial(|p| p.section = 5), "which this run does not have");
+    let for_members = |of: u64, collection| {
+        partial(move |p| {
+            p.section = CELLS.0;
+            p.callback = CallbackTarget::Members { collection, section: of, entry: ADD };
+        })
+    };
+    taken(2, &for_members(CELLS.0, CELLS));
+    refused(2, &for_members(CELLS.0 + 1, CELLS), "members of another section");
+    refused(2, &for_members(CELLS.0, ELSEWHERE), "members of another section");
     refused(2, &partial(|p| p.collection = CollectionId::singles(0)), "single chares");
     refused(2, &partial(|p| p.collection = ELSEWHERE), "which this run does not have");
 }
