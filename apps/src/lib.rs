@@ -4,4 +4,7 @@ pub mod bench;
 pub mod kernels;
 pub mod matmul;
 pub mod matrix;
+pub mod netbench;
+pub mod output;
+pub mod statistics;
 pub mod verify;

@@ -31,6 +31,8 @@ pub struct Timeline {
     pub(crate) max_error: Option<f64>,
     pub(crate) facts: Map<String, Value>,
     pub(crate) remarks: Vec<String>,
+    /// For standard output.
+    pub(crate) printed: String,
 }
 
 impl Timeline {
@@ -57,6 +59,7 @@ impl Timeline {
             max_error: None,
             facts: Map::new(),
             remarks: Vec::new(),
+            printed: String::new(),
         }
     }
 
@@ -85,6 +88,12 @@ impl Timeline {
     /// Adds a fact to the report, e.g. the algorithm and its parameters.
     pub fn fact(&mut self, key: &str, value: impl Into<Value>) {
         self.facts.insert(key.into(), value.into());
+    }
+
+    /// Adds text that goes to standard output when the run is over and its window closed, before the table of the run and
+    /// also without that: the result of a run whose result is text.
+    pub fn print(&mut self, text: &str) {
+        self.printed += text;
     }
 
     /// Adds a sentence that whoever reads the table or the report should know.

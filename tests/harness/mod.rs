@@ -1,5 +1,6 @@
 //! Starts programs, nodes, hosts and networks for the tests, and sees to it that nothing is left of them.
 
+pub mod json;
 pub mod terminal;
 pub mod testbed;
 

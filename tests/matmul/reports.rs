@@ -1,39 +1,16 @@
 //! The JSON report of real runs: complete, as documented, and its sums hold.
 
 use super::{METACHARE, nodes_of_speed, report, run};
-use harness::write;
+use harness::{json, write};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::process::Command;
 
 const SCHEMA: &str = include_str!("../../chares/src/cli/report/schema.md");
 
-/// Keys of the table in the schema's document.
-fn documented() -> BTreeSet<String> {
-    let keys = SCHEMA.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
-    keys.map(|(key, _)| key.to_string()).collect()
-}
-
-/// Keys of all values in a report, as the document writes them; applications choose what is below some.
-fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(map) if !matches!(path, "arguments" | "facts") => {
-            let dot = if path.is_empty() { "" } else { "." };
-            map.iter().for_each(|(key, value)| keys(value, &format!("{path}{dot}{key}"), found));
-        }
-        Value::Array(list) if !matches!(path, "command_line" | "remarks") => {
-            list.iter().for_each(|value| keys(value, &format!("{path}[]"), found));
-        }
-        _ => {
-            found.insert(path.to_string());
-        }
-    }
-}
-
 fn is_as_documented(report: &Value) {
-    let mut found = BTreeSet::new();
-    keys(report, "", &mut found);
-    let documented = documented();
+    // Applications choose what is below some.
+    let found = json::keys(report, &["arguments", "facts", "command_line", "remarks"]);
+    let documented = json::documented(SCHEMA);
     assert!(documented.len() > 60, "{documented:?}");
     let missing: Vec<_> = documented.difference(&found).collect();
     let secret: Vec<_> = found.difference(&documented).collect();

@@ -17,13 +17,13 @@ mod player;
 mod results;
 mod runs;
 
+use crate::output::{check_writable, say, write_json};
 use catalogue::{Operation, Setup};
-use chares::{App, Program, Replacement, RunError};
+use chares::{App, Program, RunError};
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use peers::Peers;
 use results::{Measured, Results};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Of the command, and of the application that it runs.
 const NAME: &str = "bench";
@@ -81,7 +81,7 @@ fn bench(matches: &ArgMatches) -> Result<(), RunError> {
         return say(&chosen.iter().map(line).collect::<String>());
     }
     if let Some(path) = &options.json {
-        chares::can_be_written(path).map_err(|e| unwritable(path, &e))?;
+        check_writable(path)?;
     }
     let mut results = Results::new(options.brief);
     say(&results.heading())?;
@@ -101,32 +101,8 @@ fn bench(matches: &ArgMatches) -> Result<(), RunError> {
         say(&results.add(measured))?;
     }
     match &options.json {
-        Some(path) => write(path, &results),
+        Some(path) => write_json(path, &results),
         None => Ok(()),
-    }
-}
-
-fn write(path: &Path, results: &Results) -> Result<(), RunError> {
-    let text = serde_json::to_string_pretty(results).map_err(|e| RunError::Failed(e.to_string()))? + "\n";
-    let written = Replacement::create(path).and_then(|new| {
-        new.file().write_all(text.as_bytes())?;
-        new.commit()
-    });
-    written.map_err(|e| unwritable(path, &e))
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> RunError {
-    RunError::Output(format!("the results {} cannot be written: {error}", path.display()))
-}
-
-/// Writes to standard output; whoever closed it does not want it.
-fn say(text: &str) -> Result<(), RunError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(RunError::Output(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::catalogue::{Operation, Setup};
 use super::peers::{Compared, Peers, Source};
+use crate::statistics::{figure, median};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -131,25 +132,6 @@ pub(super) fn head(setup: Setup) -> String {
     format!("\n{setup:<26} {:>10} {:<9}  {:>9}    {:<9}  ours : peer\n", "median", "", "least", "most")
 }
 
-fn median(sorted: &[f64]) -> Option<f64> {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        return sorted.get(middle).copied();
-    }
-    Some((sorted.get(middle.checked_sub(1)?)? + sorted.get(middle)?) / 2.0)
-}
-
-/// Three digits that say something, or all before the point.
-fn figure(number: f64) -> String {
-    let decimals = match number.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
-        _ => 3,
-    };
-    format!("{number:.decimals$}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::catalogue;
@@ -169,13 +151,5 @@ mod tests {
         {
             assert!(row.contains(part), "{part} is not in {row}");
         }
-    }
-
-    #[test]
-    fn medians_are_in_the_middle() {
-        assert_eq!(
-            (median(&[1.0, 2.0, 9.0]), median(&[1.0, 3.0]), median(&[])),
-            (Some(2.0), Some(2.0), None)
-        );
     }
 }

@@ -81,6 +81,9 @@ pub(crate) fn run(
         error: error.as_ref().map(|e| e.sentence.clone()),
     };
     let mut error = done.error.take();
+    if !done.timeline.printed.is_empty() {
+        error = error.or(say(&done.timeline.printed).err());
+    }
     // A run that failed on its way has measured nothing that a table could show.
     if !options.quiet && (error.is_none() || done.timeline.timed().is_some()) {
         let table = Report::new(sources(&error), &done.timeline).table();
