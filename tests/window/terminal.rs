@@ -6,7 +6,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -68,6 +68,11 @@ impl InTerminal {
             assert!(started.elapsed() < LIMIT, "waited in vain for {words:?}: {}", self.seen);
             assert!(self.read(), "the program ended before {words:?}: {}", self.seen);
         }
+    }
+
+    /// Types these characters.
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.screen.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     pub(crate) fn close(&mut self) {

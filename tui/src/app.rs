@@ -9,6 +9,7 @@ use runtime::monitor::wire::MonitorEvent;
 use crate::input::{self, Command};
 use crate::model::Model;
 use crate::model::node::{Node, Pe};
+use crate::player::Player;
 use crate::{Left, WindowOptions};
 
 /// Time per column, quarter seconds.
@@ -100,6 +101,8 @@ impl Choice {
 pub(crate) struct App {
     live: Model,
     frozen: Option<Box<Model>>,
+    /// Plays a recording; nothing is live then.
+    pub(crate) player: Option<Player>,
     pub(crate) choice: Choice,
     pub(crate) options: WindowOptions,
     size: (u16, u16),
@@ -110,21 +113,33 @@ impl App {
     pub(crate) fn new(options: &WindowOptions) -> Self {
         let choice = Choice { scale: 2, ..Choice::default() };
         let options = options.clone();
-        Self { live: Model::default(), frozen: None, choice, options, size: (80, 24), changed: true }
+        let size = (80, 24);
+        Self { live: Model::default(), frozen: None, player: None, choice, options, size, changed: true }
     }
 
-    /// What is to be shown: the present, or the moment of the pause.
+    /// A window on a recording, which it outlasts.
+    pub(crate) fn of_player(player: Player, options: &WindowOptions) -> Self {
+        let options = WindowOptions { leave_at_end: false, ..options.clone() };
+        let mut app = Self { player: Some(player), ..Self::new(&options) };
+        app.begin_by_node();
+        app
+    }
+
+    /// What is to be shown: the present, the moment of the pause, or that of the player.
     pub(crate) fn model(&self) -> &Model {
-        self.frozen.as_deref().unwrap_or(&self.live)
+        match &self.player {
+            Some(player) => player.model(),
+            None => self.frozen.as_deref().unwrap_or(&self.live),
+        }
     }
 
     pub(crate) fn paused(&self) -> bool {
-        self.frozen.is_some()
+        self.player.as_ref().map_or(self.frozen.is_some(), Player::paused)
     }
 
-    /// The run has ended, whether or not the display is frozen before that.
+    /// The run has ended, whether or not the display is frozen before that; one that was recorded has.
     pub(crate) fn ended(&self) -> bool {
-        self.live.end.is_some()
+        self.player.is_some() || self.live.end.is_some()
     }
 
     /// Whether the picture may differ from the last one drawn; asking clears it.
@@ -184,11 +199,16 @@ impl App {
                 self.changed = true;
             }
             Event::Key(key) => {
+                if let (Some(player), Some(wish)) = (&mut self.player, input::wish(key, self.choice.typing)) {
+                    player.obey(wish);
+                    self.changed = true;
+                    return None;
+                }
                 let command = input::command(key, self.choice.typing);
                 self.changed |= command.is_some();
                 return match command {
                     Some(command) => self.obey(command),
-                    None if self.ended() && !self.choice.typing => Some(Left::Ended),
+                    None if self.ended() && !self.choice.typing && self.player.is_none() => Some(Left::Ended),
                     None => None,
                 };
             }
@@ -197,6 +217,11 @@ impl App {
                 self.changed = true;
             }
             Event::Tick => {
+                if let Some(player) = &mut self.player {
+                    self.changed |= player.tick(now);
+                    self.begin_by_node();
+                    return None;
+                }
                 // Ages and the elapsed time are shown in seconds.
                 self.changed |=
                     self.frozen.is_none() && !self.ended() && now.as_secs() != self.live.now.as_secs();
@@ -208,8 +233,9 @@ impl App {
 
     fn begin_by_node(&mut self) {
         if !self.choice.view_chosen && self.choice.view == View::Pes {
-            let announced: u64 = self.live.nodes.values().map(|node| u64::from(node.info.pe_count)).sum();
-            if self.live.pe_count() > PES_AT_ONCE || announced > PES_AT_ONCE as u64 {
+            let model = self.model();
+            let announced: u64 = model.nodes.values().map(|node| u64::from(node.info.pe_count)).sum();
+            if model.pe_count() > PES_AT_ONCE || announced > PES_AT_ONCE as u64 {
                 self.choice.view = View::Nodes;
                 self.choice.view_chosen = true;
             }

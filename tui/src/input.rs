@@ -2,6 +2,8 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::player::Wish;
+
 /// What the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -73,6 +75,25 @@ pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
         KeyCode::PageDown => Command::PageDown,
         KeyCode::Home | KeyCode::Char('g') => Command::First,
         KeyCode::End | KeyCode::Char('G') => Command::Last,
+        _ => return None,
+    })
+}
+
+/// What a key asks of a recording that is played, if that differs from its command in a window on a run.
+pub(crate) fn wish(key: KeyEvent, typing: bool) -> Option<Wish> {
+    if key.kind == KeyEventKind::Release || typing || key.modifiers.contains(KeyModifiers::CONTROL) {
+        return None;
+    }
+    Some(match key.code {
+        KeyCode::Char(' ') => Wish::Pause,
+        KeyCode::Char('<' | ',') => Wish::Slower,
+        KeyCode::Char('>' | '.') => Wish::Faster,
+        KeyCode::Left => Wish::Earlier,
+        KeyCode::Right => Wish::Later,
+        KeyCode::PageUp => Wish::MuchEarlier,
+        KeyCode::PageDown => Wish::MuchLater,
+        KeyCode::Home => Wish::Beginning,
+        KeyCode::End => Wish::Ending,
         _ => return None,
     })
 }

@@ -1,12 +1,13 @@
 //! The load window: watches a running job in a terminal. Events come in over a channel, so it does not matter
 //! whether the job runs in this process or is watched through a socket; the window only reads and never disturbs.
 //!
-//! `model` knows the run, `app` what the user chose, `view` draws both, `term` owns the terminal; all but `term` and
+//! `model` knows the run, `player` fills one from a recording, `app` knows what the user chose, `view` draws both, `term` owns the terminal; all but `term` and
 //! [`run`] are pure.
 
 mod app;
 mod input;
 mod model;
+mod player;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,11 @@ use std::time::{Duration, Instant};
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use runtime::monitor::recording::Recording;
 use runtime::monitor::wire::MonitorEvent;
 
 use crate::app::{App, Event};
+use crate::player::Player;
 use crate::term::{Input, Ready};
 
 /// Events taken in before keys are looked at again, so that a flood cannot lock the user out.
@@ -70,6 +73,22 @@ impl WindowOptions {
     }
 }
 
+/// How a recording is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlayOptions {
+    /// Where to begin, from the recording's start; what is beyond its end is its end.
+    pub from: Duration,
+    /// Seconds of the run per second, 0.01 to 10000.
+    pub speed: f64,
+}
+
+impl Default for PlayOptions {
+    /// From the start, as fast as it was.
+    fn default() -> Self {
+        Self { from: Duration::ZERO, speed: 1.0 }
+    }
+}
+
 /// How the user left the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
@@ -100,9 +119,22 @@ pub enum TuiError {
 /// # Errors
 /// [`TuiError::Terminal`] if standard output is no terminal or fails.
 pub fn run(events: &Receiver<MonitorEvent>, options: &WindowOptions) -> Result<Left, TuiError> {
+    show_in_terminal(App::new(options), Some(events))
+}
+
+/// Shows a recording in the same window until the user leaves, with keys to pause, to change the speed and to go to
+/// another moment; otherwise as [`run`].
+///
+/// # Errors
+/// As [`run`].
+pub fn replay(recording: Recording, options: &WindowOptions, play: &PlayOptions) -> Result<Left, TuiError> {
+    show_in_terminal(App::of_player(Player::new(recording, play), options), None)
+}
+
+fn show_in_terminal(app: App, events: Option<&Receiver<MonitorEvent>>) -> Result<Left, TuiError> {
     let input = Input::open()?;
     let mut guard = term::Guard::enter()?;
-    let shown = show(&mut guard, &input, events, options);
+    let shown = show(&mut guard, &input, app, events);
     // A closed terminal fails in many ways before it is asked whether it is still there.
     let is_gone = shown.is_err() && matches!(input.wait(Duration::ZERO), Ok(Ready::HungUp));
     if is_gone { Ok(Left::HungUp) } else { shown }
@@ -111,14 +143,12 @@ pub fn run(events: &Receiver<MonitorEvent>, options: &WindowOptions) -> Result<L
 fn show(
     guard: &mut term::Guard,
     input: &Input,
-    events: &Receiver<MonitorEvent>,
-    options: &WindowOptions,
+    mut app: App,
+    mut events: Option<&Receiver<MonitorEvent>>,
 ) -> Result<Left, TuiError> {
-    let mut app = App::new(options);
     let begin = Instant::now();
-    let refresh = options.refresh.max(Duration::from_millis(10));
+    let refresh = app.options.refresh.max(Duration::from_millis(10));
     let mut drawn: Option<Instant> = None;
-    let mut open = true;
     let size = guard.terminal.size()?;
     app.update(Event::Resize(size.width, size.height), Duration::ZERO);
     loop {
@@ -126,20 +156,20 @@ fn show(
         if let Some(left) = app.update(Event::Tick, now) {
             return Ok(left);
         }
-        if open {
+        if let Some(feed) = events {
             for _ in 0..EVENTS_AT_ONCE {
-                let event = match events.try_recv() {
+                let event = match feed.try_recv() {
                     Ok(event) => Event::Monitor(event),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
-                        open = false;
+                        events = None;
                         Event::Closed
                     }
                 };
                 if let Some(left) = app.update(event, now) {
                     return Ok(left);
                 }
-                if !open {
+                if events.is_none() {
                     break;
                 }
             }
@@ -203,6 +233,20 @@ pub fn render_text(events: &[MonitorEvent], width: u16, height: u16, options: &W
         }
         app.update(Event::Monitor(event.clone()), now);
     }
+    screen(&app, width.clamp(1, 500), height.clamp(1, 500))
+}
+
+/// A moment of a recording as plain text, as [`render_text`].
+#[must_use]
+pub fn render_moment(
+    recording: Recording,
+    at: Duration,
+    width: u16,
+    height: u16,
+    options: &WindowOptions,
+) -> String {
+    let play = PlayOptions { from: at, ..PlayOptions::default() };
+    let app = App::of_player(Player::new(recording, &play), options);
     screen(&app, width.clamp(1, 500), height.clamp(1, 500))
 }
 

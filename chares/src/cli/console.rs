@@ -36,7 +36,10 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Res
             }
             MonitorEvent::Phase(phase) => advance(&bar, &phase),
             MonitorEvent::Ended { .. } => break,
-            MonitorEvent::Snapshot(_) | MonitorEvent::NodeLost { .. } | MonitorEvent::Dropped(_) => {}
+            MonitorEvent::Snapshot(_)
+            | MonitorEvent::NodeLost { .. }
+            | MonitorEvent::Clocks(_)
+            | MonitorEvent::Dropped(_) => {}
         }
     }
     bar.finish_and_clear();

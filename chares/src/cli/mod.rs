@@ -1,4 +1,4 @@
-//! The command line that every program on chares has: `run`, `nodes`, `watch`.
+//! The command line that every program on chares has: `run`, `nodes`, `watch`, `replay`.
 
 mod console;
 mod copies;
@@ -6,6 +6,8 @@ mod demo;
 mod driving;
 mod nodes;
 mod options;
+mod record;
+mod replay;
 mod report;
 mod run;
 mod speed;
@@ -36,6 +38,8 @@ impl Ended {
 const USAGE: u8 = 64;
 /// Exit code for a wrong nodes file.
 pub(crate) const CONFIG: u8 = 78;
+/// Exit code for an input that is not what it should be.
+pub(crate) const BAD_INPUT: u8 = 65;
 /// Exit code for an input that cannot be opened or a job that is not there.
 pub(crate) const NO_INPUT: u8 = 66;
 /// Exit code for an output that cannot be written.
@@ -110,6 +114,7 @@ fn dispatch(
         }
         Some(("nodes", matches)) => nodes::nodes(program, matches, command_started),
         Some(("watch", matches)) => watch::watch(matches),
+        Some(("replay", matches)) => replay::replay(matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
             Ok(()) => Ok(0),
             Err(error) => Err(Ended::new(error.exit_code(), error)),
@@ -141,7 +146,8 @@ fn command(program: &Program) -> Command {
         .arg_required_else_help(true)
         .subcommand(run)
         .subcommand(nodes::command(program))
-        .subcommand(watch::command());
+        .subcommand(watch::command())
+        .subcommand(replay::command());
     all.subcommands(demo::command(program)).subcommands(program.commands.iter().map(|(command, _)| command))
 }
 

@@ -27,6 +27,9 @@ pub(crate) struct RunOptions {
     /// Write a report as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+    /// Keep what the load window is told in a file, for `replay`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Where the speeds of PEs come from
     #[arg(long, value_enum, default_value = "measured")]
     pub(crate) speed: SpeedSource,

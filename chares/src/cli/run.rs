@@ -2,6 +2,7 @@
 
 use super::driving::{self, Driven};
 use super::options::{RunOptions, SpeedSource};
+use super::record::{self, Recording};
 use super::report::{Report, Sources};
 use super::{Ended, NO_OUTPUT, console, copies, say, speeds, warn};
 use crate::driver::{Driver, NodeShape};
@@ -14,7 +15,7 @@ use runtime::config::ClusterConfig;
 use runtime::job::{Failure, Interrupter, Job, JobPlan};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
-use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
+use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -26,6 +27,9 @@ use tui::{Left, WindowOptions};
 
 /// Exit code when nobody reads the output any more: that of a program which SIGPIPE ends.
 const UNHEARD: u8 = 141;
+
+/// How often the clocks of nodes are read at the start of a recorded run: the best reading counts.
+const CLOCK_READINGS: u32 = 5;
 
 /// How long the window may take to leave when its run is over.
 const LAST_PICTURE: Duration = Duration::from_secs(2);
@@ -58,6 +62,9 @@ pub(crate) fn run(
     };
     if let Some(report) = &options.report {
         check_writable(report)?;
+    }
+    if let Some(recording) = &options.record {
+        can_be_written(recording).map_err(|e| record::unwritable(recording, &e))?;
     }
     let unstarted = described(&plan);
     let job = copies::shown(!options.quiet, |copies| {
@@ -136,12 +143,14 @@ fn drive_and_show(
     let hub = Arc::clone(job.hub());
     let socket =
         MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
+    let recording = options.record.as_ref().map(|path| Recording::start(&hub, path)).transpose();
     let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
     let events = hub.subscribe();
     let screen = std::thread::spawn(move || show(events, &viewed, &shown, &interrupter));
-    let (speed, described) = (options.speed, Arc::clone(&hub));
+    let (source, described) = (options.speed, Arc::clone(&hub));
+    let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
-        drive(main, started, &config, speed, &described)
+        drive(main, started, &config, source, &described, readings)
     });
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
     timeline.finished.get_or_insert_with(Instant::now);
@@ -152,8 +161,9 @@ fn drive_and_show(
     };
     hub.publish(MonitorEvent::Ended { code, summary });
     let shown = end_show(screen, options);
+    let recorded = recording.and_then(|recording| recording.map_or(Ok(()), Recording::finish));
     drop(socket);
-    Done { info: hub.info(), timeline, error: error.or(shown.err()) }
+    Done { info: hub.info(), timeline, error: error.or(shown.err()).or(recorded.err()) }
 }
 
 /// Measures speeds, then runs the application's driver.
@@ -163,6 +173,7 @@ fn drive(
     config: &ClusterConfig,
     speed: SpeedSource,
     hub: &Arc<Hub>,
+    clock_readings: u32,
 ) -> Result<(), RunError> {
     let info = hub.info();
     let hash = runtime::launch::hello_line();
@@ -195,7 +206,10 @@ fn drive(
             }
         });
     }));
-    let start = main.snapshots()?;
+    let mut start = snapshots(main, hub)?;
+    for _ in 1..clock_readings {
+        start = snapshots(main, hub)?;
+    }
     let launcher = NodeInfo { name: "launcher".into(), host: "localhost".into(), ..NodeInfo::default() };
     main.set_nodes(shape(&launcher, &start), info.nodes.iter().map(|node| shape(node, &start)).collect());
     main.timeline.start = start;
@@ -206,8 +220,21 @@ fn drive(
     }
     main.timeline.finished = Some(Instant::now());
     // A run that has failed has no last counters; why it failed is in the result, or its job knows.
-    main.timeline.end = main.snapshots().unwrap_or_default();
+    main.timeline.end = snapshots(main, hub).unwrap_or_default();
     result
+}
+
+/// Counters of all nodes, now; the viewers are told them, and how the clocks of the nodes stand.
+fn snapshots(main: &mut Driver, hub: &Hub) -> Result<Vec<NodeSnapshot>, RunError> {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let asked_ns = nanos(hub.now());
+    let snapshots = main.snapshots()?;
+    let answered_ns = nanos(hub.now());
+    let nodes = snapshots.iter().filter(|snapshot| snapshot.node != 0);
+    let uptimes = nodes.clone().map(|snapshot| (snapshot.node, snapshot.uptime_ns)).collect();
+    nodes.for_each(|snapshot| hub.publish(MonitorEvent::Snapshot(snapshot.clone())));
+    hub.publish(MonitorEvent::Clocks(ClockReading { asked_ns, answered_ns, uptimes }));
+    Ok(snapshots)
 }
 
 fn shape(node: &NodeInfo, now: &[NodeSnapshot]) -> NodeShape {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tui::{Left, WindowOptions};
 
 /// Exit code when the terminal was closed: that of a program which SIGHUP ends.
-const HUNG_UP: u8 = 129;
+pub(crate) const HUNG_UP: u8 = 129;
 /// How long `--once` gathers before it draws.
 const GATHER: Duration = Duration::from_millis(1200);
 
@@ -53,6 +53,6 @@ pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Ended> {
     }
 }
 
-fn unshown(error: tui::TuiError) -> Ended {
+pub(crate) fn unshown(error: tui::TuiError) -> Ended {
     Ended::new(UNAVAILABLE, format!("{error}; `--once` prints it as text"))
 }

@@ -4,14 +4,16 @@ use super::wire::{MonitorEvent, NodeSnapshot, Phase, RunInfo};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Events that a viewer may be behind before it loses some.
 const BEHIND_MAX: usize = 4096;
 
 /// Distributes the events of one run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Hub {
     state: Mutex<State>,
+    begun: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +39,13 @@ impl Hub {
     /// A hub for the run that `info` describes.
     #[must_use]
     pub fn new(info: RunInfo) -> Self {
-        Self { state: Mutex::new(State { info, ..State::default() }) }
+        Self { state: Mutex::new(State { info, ..State::default() }), begun: Instant::now() }
+    }
+
+    /// Time since the hub was made: the launcher's clock in [`ClockReading`](super::wire::ClockReading) and recordings.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.begun.elapsed()
     }
 
     /// The run as last described.
@@ -59,6 +67,10 @@ impl Hub {
         let mut state = self.lock();
         match &event {
             MonitorEvent::Snapshot(snapshot) => {
+                // One that was asked for may overtake those that come by themselves.
+                if state.latest.get(&snapshot.node).is_some_and(|last| last.sequence > snapshot.sequence) {
+                    return;
+                }
                 let before = state.latest.insert(snapshot.node, snapshot.clone());
                 let before = before.as_ref().map_or(0, progress);
                 // Counters of a node that is wrong may do anything, but not end the launcher.
@@ -174,6 +186,16 @@ mod tests {
         assert!(matches!(&got[0], MonitorEvent::Run(info) if info.run_id == "r"));
         assert_eq!(got[1..], [MonitorEvent::Snapshot(snapshot(2)), phase(9)]);
         assert_eq!(hub.subscribe().try_iter().last(), Some(phase(9)));
+    }
+
+    #[test]
+    fn a_snapshot_that_was_overtaken_tells_nothing() {
+        let hub = Hub::new(RunInfo::default());
+        let events = hub.subscribe();
+        let snapshot =
+            |sequence| MonitorEvent::Snapshot(NodeSnapshot { node: 1, sequence, ..NodeSnapshot::default() });
+        [4, 6, 5, 6, 7].into_iter().for_each(|sequence| hub.publish(snapshot(sequence)));
+        assert!(events.try_iter().skip(1).eq([4, 6, 6, 7].map(snapshot)));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub enum MonitorEvent {
     },
     /// This viewer was too slow and missed that many events since the last one it got.
     Dropped(u64),
+    /// The launcher's clock beside those of the nodes.
+    Clocks(ClockReading),
     /// The run is over; nothing follows.
     Ended {
         /// Exit code of the run.
@@ -186,6 +188,18 @@ pub struct PeSnapshot {
     pub progress: u64,
     /// Chare type and entry of the message that runs now or ran last, e.g. `Block: Shift`.
     pub entry: String,
+}
+
+/// Clocks of the nodes, all read between two readings of the launcher's: so no two can be further apart than the
+/// time between these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// When the launcher asked, nanoseconds since the job began to be watched.
+    pub asked_ns: u64,
+    /// When it had the last answer.
+    pub answered_ns: u64,
+    /// Node ids and the ages of their processes between these two times, nanoseconds.
+    pub uptimes: Vec<(u16, u64)>,
 }
 
 /// What the application is doing.

@@ -67,7 +67,7 @@ impl Times {
 }
 
 /// The past of one PE, on the viewer's time axis (nanoseconds, may be negative for what was before the viewer).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct History {
     fine: Ring,
     coarse: Ring,
@@ -97,7 +97,7 @@ impl History {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Ring {
     width: i64,
     /// Number of the bucket at the front; the bucket `n` holds the time from `n * width`.

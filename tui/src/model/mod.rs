@@ -4,6 +4,7 @@
 
 pub(crate) mod history;
 pub(crate) mod node;
+pub(crate) mod progress;
 mod text;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,6 +14,7 @@ use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo}
 
 use self::history::SECOND;
 use self::node::{Loss, Node, Pe};
+use self::progress::Progress;
 
 /// Nodes kept; more are counted as missed.
 const NODES_MAX: usize = 4096;
@@ -32,11 +34,11 @@ pub(crate) struct End {
     pub(crate) at: Duration,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Model {
     pub(crate) run: RunInfo,
     pub(crate) nodes: BTreeMap<u16, Node>,
-    pub(crate) phase: Option<Phase>,
+    pub(crate) progress: Option<Progress>,
     pub(crate) lines: VecDeque<OutputLine>,
     /// Events that this viewer missed.
     pub(crate) dropped: u64,
@@ -59,7 +61,11 @@ impl Model {
                 }
             }
             MonitorEvent::Phase(phase) => {
-                self.phase = Some(Phase { name: text::clean(&phase.name, 80), ..phase });
+                let phase = Phase { name: text::clean(&phase.name, 80), ..phase };
+                match &mut self.progress {
+                    Some(progress) if progress.goes_on(&phase) => progress.advance(phase, now),
+                    progress => *progress = Some(Progress::new(phase, now)),
+                }
             }
             MonitorEvent::Output(line) => {
                 if self.lines.len() >= LINES_MAX {
@@ -77,6 +83,7 @@ impl Model {
                 self.dropped = self.dropped.saturating_add(count);
                 self.dropped_at = Some(now);
             }
+            MonitorEvent::Clocks(_) => {}
             MonitorEvent::Ended { code, summary } => {
                 self.finish(Some(code), &summary);
             }

@@ -34,7 +34,7 @@ pub(crate) struct Loss {
     pub(crate) reason: String,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Pe {
     pub(crate) last: PeSnapshot,
     pub(crate) history: History,
@@ -64,7 +64,7 @@ impl Pe {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Node {
     pub(crate) info: NodeInfo,
     /// The last snapshot, without its PEs.

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod random;
+mod replay;
 mod screens;
 
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, PeState, Phase, RunInfo};
 
 use crate::app::{App, Event};
-use crate::{Left, WindowOptions};
+use crate::{Left, WindowOptions, screen};
 
 const NAMES: [&str; 3] = ["fast", "middle", "old"];
 const SPEEDS: [f64; 3] = [1.0, 0.55, 0.25];
@@ -95,4 +96,20 @@ fn running(nodes: u16, pes: u32, options: &WindowOptions) -> App {
     let phase = Phase { name: "multiplying".into(), done: 620, total: 1000 };
     tell(&mut app, MonitorEvent::Phase(phase), 120);
     app
+}
+
+/// Compares screens with the texts in `tests/screens`; `BLESS=1` writes them anew.
+fn same(name: &str, app: &App) {
+    for (width, height) in [(80, 24), (140, 45)] {
+        same_text(&format!("{name}-{width}x{height}"), &screen(app, width, height));
+    }
+}
+
+fn same_text(name: &str, shown: &str) {
+    let path = format!("{}/tests/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, shown).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(wanted == shown, "{path} differs (BLESS=1 rewrites it); shown:\n{shown}");
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
-use runtime::monitor::wire::{MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, RunInfo};
+use runtime::monitor::wire::{
+    ClockReading, MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, RunInfo,
+};
 
 use crate::app::{App, Event};
 use crate::{WindowOptions, screen};
@@ -33,7 +35,7 @@ fn pe() -> impl Strategy<Value = PeSnapshot> {
     )
 }
 
-fn monitor() -> impl Strategy<Value = MonitorEvent> {
+pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
     let node = || prop_oneof![4 => 0..4u16, 1 => any::<u16>()];
     let snapshot = (node(), proptest::array::uniform8(number()), proptest::collection::vec(pe(), 0..5));
     prop_oneof![
@@ -55,7 +57,9 @@ fn monitor() -> impl Strategy<Value = MonitorEvent> {
         1 => (node(), any::<bool>(), any::<String>())
             .prop_map(|(node, is_error, text)| MonitorEvent::Output(OutputLine { node, is_error, text })),
         1 => (node(), any::<String>()).prop_map(|(node, reason)| MonitorEvent::NodeLost { node, reason }),
+        1 => (".{0,3}", 0..9u64).prop_map(|(name, done)| MonitorEvent::Phase(Phase { name, done, total: 9 })),
         1 => number().prop_map(MonitorEvent::Dropped),
+        1 => Just(MonitorEvent::Clocks(ClockReading::default())),
         1 => any::<String>().prop_map(|summary| MonitorEvent::Ended { code: 1, summary }),
         1 => (any::<String>(), proptest::collection::vec((node(), any::<f64>(), any::<u32>()), 0..4)).prop_map(
             |(app, nodes)| {

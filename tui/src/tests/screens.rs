@@ -1,26 +1,11 @@
-//! Screens compared with the texts in `tests/screens`; `BLESS=1` writes them anew.
+//! Screens of a run, compared with the texts in `tests/screens`.
 
 use crossterm::event::KeyCode;
 use runtime::monitor::wire::{MonitorEvent, OutputLine};
 
-use super::{press, running, snapshot, tell};
+use super::{press, running, same, same_text, snapshot, tell};
 use crate::app::App;
 use crate::{Left, WindowOptions, render_text, screen};
-
-fn same(name: &str, app: &App) {
-    for (width, height) in [(80, 24), (140, 45)] {
-        same_text(&format!("{name}-{width}x{height}"), &screen(app, width, height));
-    }
-}
-
-fn same_text(name: &str, shown: &str) {
-    let path = format!("{}/tests/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, shown).unwrap();
-    }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(wanted == shown, "{path} differs (BLESS=1 rewrites it); shown:\n{shown}");
-}
 
 fn ordinary() -> App {
     running(3, 2, &WindowOptions::default())

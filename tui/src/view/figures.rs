@@ -58,6 +58,16 @@ pub(crate) fn clock(time: Duration) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
+/// A moment to a tenth of a second: `0:07.3`, `12:03.0`, `1:00:00.0`.
+pub(crate) fn moment(time: Duration) -> String {
+    let (seconds, tenth) = (time.as_secs(), time.subsec_millis() / 100);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}.{tenth}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}.{tenth}"),
+    }
+}
+
 /// `text` in exactly `width` columns: cut off (marked with `~`) or padded on the right.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     let columns = |text: &str| ratatui::text::Span::raw(text.to_owned()).width();

@@ -9,6 +9,7 @@ use super::{figures, put, spread};
 use crate::app::{App, RECENT};
 use crate::model::Model;
 use crate::model::history::Times;
+use crate::model::progress::Remaining;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let model = app.model();
@@ -36,6 +37,7 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
     right.push(match &model.end {
         _ if app.paused() => Span::styled(" PAUSED ", look.selected()),
         None if model.nodes.is_empty() => Span::styled("waiting ", look.faint()),
+        None if app.player.is_some() => Span::styled("replay ", look.accent()),
         None => Span::styled("running ", look.compute()),
         Some(end) if end.code == Some(0) => Span::styled("ended ", look.strong()),
         Some(_) => Span::styled(" FAILED ", look.alarm()),
@@ -51,34 +53,46 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
     spread(left, right, width)
 }
 
+/// What the application does, e.g. `column 412 of 2048`, a bar, and the time that it may still take.
 fn progress(model: &Model, look: Look, width: u16) -> Line<'static> {
-    let Some(phase) = &model.phase else {
+    let Some(progress) = &model.progress else {
         let text = model.run.arguments.join(" ");
         return Line::styled(
             format!(" {}", figures::fit(&text, usize::from(width.saturating_sub(2)))),
             look.faint(),
         );
     };
+    let phase = &progress.phase;
     let name = Span::styled(format!(" {} ", phase.name), look.strong());
+    let done = figures::count(phase.done as f64);
     if phase.total == 0 {
-        let done = match phase.done {
-            0 => String::new(),
-            done => format!(" {} done", figures::count(done as f64)),
-        };
+        let done = if phase.done == 0 { String::new() } else { format!(" {done} done") };
         return Line::from(vec![name, Span::raw(done)]);
     }
     let share = (phase.done as f64 / phase.total as f64).min(1.0);
-    let text = format!(
-        " {} {} of {} ",
-        figures::percent(share),
-        figures::count(phase.done as f64),
-        figures::count(phase.total as f64)
-    );
-    let room = usize::from(width).saturating_sub(name.width() + text.len());
     let mut line = Line::from(name);
+    line.push_span(Span::raw(format!("{done} of {} ", figures::count(phase.total as f64))));
+    let rest = if model.end.is_none() {
+        progress.remaining(model.now).map_or(String::new(), left)
+    } else {
+        String::new()
+    };
+    let text = format!(" {}{rest} ", figures::percent(share));
+    let room = usize::from(width).saturating_sub(line.width() + text.len());
     line.extend(look.bar(share, room, look.accent()));
     line.push_span(Span::raw(text));
     line
+}
+
+/// Bounds of a time that differ by little are one.
+fn left(Remaining { least, most }: Remaining) -> String {
+    match most.map(|most| (figures::age(least), figures::age(most), most)) {
+        None => format!("  over {} left", figures::age(least)),
+        Some((_, text, most)) if most.as_secs_f64() <= 1.25 * least.as_secs_f64() + 1.0 => {
+            format!("  about {text} left")
+        }
+        Some((least, most, _)) => format!("  {least} to {most} left"),
+    }
 }
 
 fn totals(model: &Model, look: Look, width: u16) -> Line<'static> {

@@ -23,6 +23,21 @@ const KEYS: [(&str, &str); 13] = [
     ("", ""),
 ];
 
+/// Keys that mean something else, or more, while a recording is played.
+const PLAYER_KEYS: [(&str, &str); 11] = [
+    ("q", "leave"),
+    ("Space", "pause, go on; at the end begin anew"),
+    ("left right", "5 seconds back, on"),
+    ("PgUp PgDn  Home End", "a tenth of the recording back, on; start, end"),
+    ("< >", "half, twice as fast"),
+    ("Tab", "switch between PEs and nodes"),
+    ("up down k j ctrl-B ctrl-F", "move"),
+    ("Enter", "open: the PEs of a node, the detail of a PE"),
+    ("Esc", "back: close help, detail, filter; then leave"),
+    ("+ -  s  /  l  ?", "scale, sort, filter, output, this help"),
+    ("", ""),
+];
+
 const STATES: [&str; 4] = [
     "S: C computing  I idle  N initialising  R runtime  X node lost",
     "computation over time: a column's height is the share of computing",
@@ -30,12 +45,13 @@ const STATES: [&str; 4] = [
     "speed: sum over PEs, fastest PE = 1; data: share that the node holds",
 ];
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, look: Look) {
-    for (line, (key, what)) in KEYS.into_iter().enumerate() {
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, plays: bool, look: Look) {
+    let keys = if plays { &PLAYER_KEYS[..] } else { &KEYS[..] };
+    for (line, (key, what)) in keys.iter().copied().enumerate() {
         let key = Span::styled(format!(" {key:<26}"), look.accent().patch(look.strong()));
         put(frame, area, line, Line::from(vec![key, Span::raw(what)]));
     }
     for (line, text) in STATES.into_iter().enumerate() {
-        put(frame, area, KEYS.len() + line, Line::styled(format!(" {text}"), look.faint()));
+        put(frame, area, keys.len() + line, Line::styled(format!(" {text}"), look.faint()));
     }
 }

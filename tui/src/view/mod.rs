@@ -9,6 +9,7 @@ mod log;
 pub(crate) mod look;
 mod nodes;
 mod pes;
+mod player;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -24,13 +25,16 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
     let (header, rest) = split(area, if area.height >= 12 { 3 } else { area.height.min(1) });
     let foot = if area.height >= 12 { 2 } else { rest.height.min(1) };
     let (rest, foot) = split(rest, rest.height - foot);
+    let playing = u16::from(app.player.is_some()).min(rest.height);
+    let (rest, playing) = split(rest, rest.height - playing);
+    player::draw(frame, playing, app, look);
     header::draw(frame, header, app, look);
     draw_foot(frame, foot, app, look);
     let log = if app.choice.log { (rest.height / 3).clamp(rest.height.min(2), 14) } else { 0 };
     let (body, log) = split(rest, rest.height - log);
     log::draw(frame, log, app, look);
     if app.choice.help {
-        help::draw(frame, body, look);
+        help::draw(frame, body, app.player.is_some(), look);
     } else if let Some(number) = app.choice.detail {
         detail::draw(frame, body, app, number, look);
     } else if app.choice.view == View::Nodes {
@@ -94,15 +98,20 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
         let text = format!(" filter by node or host: {}_   Enter keep  Esc clear", app.choice.filter);
         put(frame, area, keys_at, Line::styled(text, look.strong()));
     } else if let Some(end) = &app.model().end {
+        let keys = if app.player.is_some() { "Home again, q leaves" } else { "q leaves" };
         let text = match end.code {
-            Some(0) => format!(" ENDED: {}  (q leaves) ", end.summary),
-            Some(code) => format!(" ENDED with code {code}: {}  (q leaves) ", end.summary),
-            None => format!(" ENDED: {}  (q leaves) ", end.summary),
+            Some(code) if code != 0 => format!(" ENDED with code {code}: {}  ({keys}) ", end.summary),
+            _ => format!(" ENDED: {}  ({keys}) ", end.summary),
         };
         let style = if end.code == Some(0) { look.selected() } else { look.alarm() };
         put(frame, area, keys_at, Line::styled(text, style));
     } else {
-        put(frame, area, keys_at, keys(app, look));
+        put(
+            frame,
+            area,
+            keys_at,
+            if app.player.is_some() { player::keys(app, look) } else { keys(app, look) },
+        );
     }
 }
 
@@ -138,21 +147,28 @@ fn column(app: &App) -> String {
 fn keys(app: &App, look: Look) -> Line<'static> {
     let sort = format!("sort:{}", app.choice.sort.name());
     let other = if app.choice.view == View::Pes { "nodes" } else { "PEs" };
-    let hints: [(&str, &str); 10] = [
-        ("q", "quit"),
-        ("?", "help"),
-        ("Tab", other),
-        ("Enter", "open"),
-        ("s", &sort),
-        ("+-", "scale"),
-        ("/", "filter"),
-        ("Spc", if app.paused() { "go on" } else { "pause" }),
-        ("l", "log"),
-        ("Esc", "back"),
-    ];
+    hints(
+        &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("Tab", other),
+            ("Enter", "open"),
+            ("s", &sort),
+            ("+-", "scale"),
+            ("/", "filter"),
+            ("Spc", if app.paused() { "go on" } else { "pause" }),
+            ("l", "log"),
+            ("Esc", "back"),
+        ],
+        look,
+    )
+}
+
+/// Keys and what they do.
+fn hints(hints: &[(&str, &str)], look: Look) -> Line<'static> {
     let mut line = Line::raw(" ");
     for (key, what) in hints {
-        line.push_span(Span::styled(key.to_owned(), look.accent().patch(look.strong())));
+        line.push_span(Span::styled((*key).to_owned(), look.accent().patch(look.strong())));
         line.push_span(Span::raw(format!(" {what}  ")));
     }
     line

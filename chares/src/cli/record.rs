@@ -1,0 +1,122 @@
+//! `--record`: a thread that keeps what the viewers of a run are told. It is one of them: when the disk is slow it
+//! misses events and says how many, and the run goes on.
+
+use super::{Ended, NO_OUTPUT};
+use runtime::monitor::hub::Hub;
+use runtime::monitor::recording::Recorder;
+use runtime::monitor::wire::MonitorEvent;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What a killed launcher may have heard and not recorded.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// A recording under way.
+pub(crate) struct Recording {
+    path: PathBuf,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Recording {
+    /// Begins to record the run of `hub`; an old file of that name is replaced.
+    pub(crate) fn start(hub: &Arc<Hub>, path: &Path) -> Result<Self, Ended> {
+        let file = File::create(path).map_err(|e| unwritable(path, &e))?;
+        let (events, clock) = (hub.subscribe(), Arc::clone(hub));
+        let thread = std::thread::Builder::new().name("recorder".into());
+        let thread = thread.spawn(move || record(&events, &clock, file)).map_err(|e| unwritable(path, &e))?;
+        Ok(Self { path: path.to_owned(), thread })
+    }
+
+    /// Waits until the end of the run is written, which must have been published.
+    pub(crate) fn finish(self) -> Result<(), Ended> {
+        let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the recorder panicked")));
+        written.map_err(|e| unwritable(&self.path, &e))
+    }
+}
+
+/// What is to be said about a recording that cannot be written.
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Ended {
+    Ended::new(NO_OUTPUT, format!("the recording {} cannot be written: {error}", path.display()))
+}
+
+fn record(events: &Receiver<MonitorEvent>, hub: &Hub, file: File) -> io::Result<()> {
+    let mut recorder = Recorder::begin(BufWriter::new(file))?;
+    let mut flushed = Duration::ZERO;
+    loop {
+        match events.recv_timeout(FLUSH) {
+            Ok(event) => {
+                recorder.take(hub.now(), &event)?;
+                if matches!(event, MonitorEvent::Ended { .. }) {
+                    return Ok(());
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            // Too slow to hear of the end, which a new viewer is told.
+            Err(RecvTimeoutError::Disconnected) => {
+                return hub.subscribe().iter().try_for_each(|event| recorder.take(hub.now(), &event));
+            }
+        }
+        if hub.now() >= flushed + FLUSH {
+            recorder.flush()?;
+            flushed = hub.now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime::monitor::recording::Recording as Read;
+    use runtime::monitor::wire::{Phase, RunInfo};
+
+    fn ended() -> MonitorEvent {
+        MonitorEvent::Ended { code: 3, summary: "badly".into() }
+    }
+
+    #[test]
+    fn a_recording_has_what_a_viewer_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.mcr");
+        let hub = Arc::new(Hub::new(RunInfo { app: "gauss".into(), ..RunInfo::default() }));
+        let recording = Recording::start(&hub, &path).unwrap();
+        hub.count("column".into(), 9, 0);
+        hub.publish(ended());
+        recording.finish().unwrap();
+        let read = Read::read(&mut File::open(&path).unwrap()).unwrap();
+        let events: Vec<_> = read.events.into_iter().map(|recorded| recorded.event).collect();
+        let phase = MonitorEvent::Phase(Phase { name: "column".into(), done: 0, total: 9 });
+        assert!(matches!(&events[0], MonitorEvent::Run(info) if info.app == "gauss"));
+        assert_eq!(events[1..], [phase, ended()]);
+    }
+
+    #[test]
+    fn a_recorder_too_slow_for_the_end_still_records_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.mcr");
+        let hub = Hub::new(RunInfo::default());
+        let events = hub.subscribe();
+        for _ in 0..10_000 {
+            hub.publish(MonitorEvent::Phase(Phase::default()));
+        }
+        hub.publish(ended());
+        record(&events, &hub, File::create(&path).unwrap()).unwrap();
+        let read = Read::read(&mut File::open(&path).unwrap()).unwrap();
+        assert_eq!(read.broken, None);
+        assert_eq!(read.events.last().map(|last| &last.event), Some(&ended()));
+    }
+
+    #[test]
+    fn a_recording_that_cannot_be_written_is_an_error_of_the_run() {
+        let hub = Arc::new(Hub::new(RunInfo::default()));
+        let error = Recording::start(&hub, Path::new("/no/such/folder/run.mcr")).err().unwrap();
+        assert!(error.code == NO_OUTPUT && error.sentence.contains("/no/such/folder/run.mcr"));
+        let full = Recording::start(&hub, Path::new("/dev/full")).unwrap();
+        hub.publish(ended());
+        assert_eq!(full.finish().unwrap_err().code, NO_OUTPUT);
+    }
+}

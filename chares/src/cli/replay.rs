@@ -1,0 +1,81 @@
+//! `replay`: a recorded run in the load window.
+
+use super::watch::{HUNG_UP, unshown};
+use super::{BAD_INPUT, Ended, NO_INPUT, say, warn};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use runtime::monitor::recording::{Broken, Recording, RecordingError};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tui::{Left, PlayOptions, WindowOptions};
+
+pub(crate) fn command() -> Command {
+    Command::new("replay")
+        .about("Show a recorded run (`run --record FILE`) in the load window")
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .help("The recording"),
+        )
+        .arg(
+            Arg::new("speed")
+                .long("speed")
+                .value_name("X")
+                .default_value("1")
+                .value_parser(speed)
+                .allow_negative_numbers(true)
+                .help("Seconds of the run per second; < and > change it"),
+        )
+        .arg(
+            Arg::new("from")
+                .long("from")
+                .value_name("SECONDS")
+                .value_parser(moment)
+                .allow_negative_numbers(true)
+                .help("Begin there [default: the start; with --once the end]"),
+        )
+        .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
+}
+
+pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Ended> {
+    let file = matches.get_one::<PathBuf>("file").map_or(Path::new(""), PathBuf::as_path);
+    let recording = open(file)?;
+    if let Some(broken @ (Broken::Cut(_) | Broken::Damaged(_))) = &recording.broken {
+        warn(&format!("{}: {broken}", file.display()));
+    }
+    let from = matches.get_one::<Duration>("from").copied();
+    let options = WindowOptions::from_env();
+    if matches.get_flag("once") {
+        let at = from.unwrap_or(recording.duration());
+        say(&tui::render_moment(recording, at, 100, 30, &options))?;
+        return Ok(0);
+    }
+    let speed = matches.get_one::<f64>("speed").copied().unwrap_or(1.0);
+    let play = PlayOptions { from: from.unwrap_or_default(), speed };
+    match tui::replay(recording, &options, &play).map_err(unshown)? {
+        Left::HungUp => Ok(HUNG_UP),
+        Left::Ended | Left::Detached | Left::Interrupted => Ok(0),
+    }
+}
+
+fn open(path: &Path) -> Result<Recording, Ended> {
+    let unopened = |error| Ended::new(NO_INPUT, format!("{} cannot be opened: {error}", path.display()));
+    let file = File::open(path).map_err(unopened)?;
+    Recording::read(&mut BufReader::new(file)).map_err(|error| {
+        let code = if matches!(error, RecordingError::Read(_)) { NO_INPUT } else { BAD_INPUT };
+        Ended::new(code, format!("{} cannot be replayed: {error}", path.display()))
+    })
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.trim().parse().ok().filter(|speed| (0.01..=10_000.0).contains(speed));
+    speed.ok_or_else(|| "give a number from 0.01 to 10000".into())
+}
+
+fn moment(text: &str) -> Result<Duration, String> {
+    let moment = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    moment.ok_or_else(|| "give seconds from the start of the recording, 0 or more".into())
+}

@@ -1,0 +1,170 @@
+//! What is written is read back; whatever a file holds, reading it ends with a sentence and never with a panic.
+
+use super::*;
+use crate::monitor::wire::{PeSnapshot, RunInfo};
+use proptest::prelude::*;
+
+fn snapshot(node: u16, sequence: u64) -> MonitorEvent {
+    let pe = PeSnapshot {
+        pe: 3,
+        compute_ns: sequence * 1000,
+        entry: "Block: Shift".into(),
+        ..PeSnapshot::default()
+    };
+    let (uptime_ns, pes) = (sequence * 100_000_000, vec![pe]);
+    MonitorEvent::Snapshot(NodeSnapshot { node, sequence, uptime_ns, pes, ..NodeSnapshot::default() })
+}
+
+fn run() -> MonitorEvent {
+    MonitorEvent::Run(RunInfo { app: "matmul".into(), ..RunInfo::default() })
+}
+
+fn ended() -> MonitorEvent {
+    MonitorEvent::Ended { code: 0, summary: "finished".into() }
+}
+
+fn recorded(events: &[MonitorEvent]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut recorder = Recorder::begin(&mut out).unwrap();
+    for (tenth, event) in (0..).zip(events) {
+        recorder.take(PERIOD * tenth, event).unwrap();
+    }
+    out
+}
+
+fn read(bytes: &[u8]) -> Result<Recording, RecordingError> {
+    Recording::read(&mut &*bytes)
+}
+
+#[test]
+fn what_was_recorded_is_read_with_its_times() {
+    let phase = MonitorEvent::Phase(Phase { name: "column".into(), done: 1, total: 9 });
+    let lost = MonitorEvent::NodeLost { node: 1, reason: "gone".into() };
+    let events = [run(), snapshot(1, 1), phase, snapshot(1, 2), lost, ended()];
+    let read = read(&recorded(&events)).unwrap();
+    assert_eq!(read.broken, None);
+    assert_eq!(read.duration(), PERIOD * 5);
+    assert!(read.events.iter().map(|recorded| &recorded.event).eq(&events));
+    assert_eq!(read.events[3].at, PERIOD * 3);
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_a_sentence() {
+    assert!(matches!(read(b""), Err(RecordingError::Empty)));
+    for other in [&b"\x93"[..], b"\x93NUMPY\x01\x00v\x00{'descr'", b"{ \"a report\": 1 }", &[0; 4096]] {
+        assert!(matches!(read(other), Err(RecordingError::Other)), "{other:?}");
+    }
+    let good = recorded(&[run(), ended()]);
+    assert!(matches!(read(&good[..12]), Err(RecordingError::NoEvents)));
+    for place in [8, 10] {
+        let mut newer = good.clone();
+        newer[place] += 1;
+        let error = read(&newer).unwrap_err();
+        assert!(matches!(error, RecordingError::Version { .. }));
+        assert!(error.to_string().contains("another version of this program"), "{error}");
+    }
+    // Text that was carried over in text mode.
+    let text: Vec<u8> = good.iter().copied().filter(|byte| *byte != b'\r').collect();
+    assert!(matches!(read(&text), Err(RecordingError::Other)));
+    assert!(matches!(read(&recorded(&[snapshot(1, 1)])), Err(RecordingError::Other)));
+}
+
+#[test]
+fn an_announced_length_takes_no_memory() {
+    let mut bytes = recorded(&[run()]);
+    let whole = bytes.len() as u64;
+    bytes.extend([0xff, 0xff, 0xff, 0x00, 1, 2, 3, 4, 5]);
+    assert_eq!(read(&bytes).unwrap().broken, Some(Broken::Cut(whole)));
+    bytes[usize::try_from(whole).unwrap() + 3] = 0xff;
+    assert_eq!(read(&bytes).unwrap().broken, Some(Broken::Damaged(whole)));
+}
+
+#[test]
+fn a_long_run_is_thinned_but_its_end_is_exact() {
+    let mut out = Vec::new();
+    let mut recorder = Recorder::begin(&mut out).unwrap();
+    recorder.take(Duration::ZERO, &run()).unwrap();
+    // As if so much had been written: one snapshot in eight is kept.
+    recorder.written = 3 * SPAN_BYTES;
+    let phase = |done| MonitorEvent::Phase(Phase { name: "column".into(), done, total: 1000 });
+    for tenth in 0..100 {
+        for node in [1, 2] {
+            recorder.take(PERIOD * tenth, &snapshot(node, tenth.into())).unwrap();
+        }
+        recorder.take(PERIOD * tenth, &phase(u64::from(tenth))).unwrap();
+    }
+    recorder.take(PERIOD * 100, &ended()).unwrap();
+    let read = read(&out).unwrap();
+    let last = |node| {
+        read.events.iter().rev().find_map(|recorded| match &recorded.event {
+            MonitorEvent::Snapshot(snapshot) if snapshot.node == node => Some(snapshot.sequence),
+            _ => None,
+        })
+    };
+    assert_eq!((last(1), last(2)), (Some(99), Some(99)));
+    assert_eq!(read.events.iter().filter(|recorded| recorded.event == phase(99)).count(), 1);
+    // Thirteen of a hundred, and the last, for two nodes and the phase.
+    assert_eq!(read.events.len(), 3 * 14 + 2);
+}
+
+#[test]
+fn output_without_end_is_counted_and_left_out() {
+    let mut out = Vec::new();
+    let mut recorder = Recorder::begin(&mut out).unwrap();
+    recorder.take(Duration::ZERO, &run()).unwrap();
+    recorder.lines = LINES_MAX_BYTES - 4;
+    for text in ["four", "five!", ""] {
+        let line = OutputLine { text: text.into(), ..OutputLine::default() };
+        recorder.take(Duration::ZERO, &MonitorEvent::Output(line)).unwrap();
+    }
+    recorder.take(Duration::ZERO, &ended()).unwrap();
+    let read = read(&out).unwrap();
+    let lines = read.events.iter().filter(|recorded| matches!(recorded.event, MonitorEvent::Output(_)));
+    assert_eq!(lines.count(), 2);
+    assert!(read.events.iter().any(|recorded| recorded.event == MonitorEvent::Dropped(1)));
+}
+
+/// A recording of a few kinds of events.
+fn sample() -> Vec<u8> {
+    let events = (1..20).map(|n| snapshot((n % 3) as u16 + 1, n));
+    recorded(&std::iter::once(run()).chain(events).chain([ended()]).collect::<Vec<_>>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_cut_file_gives_what_is_whole(part in 0.0..1.0f64) {
+        let (bytes, whole) = (sample(), read(&sample()).unwrap());
+        let cut = read(&bytes[..(part * bytes.len() as f64) as usize]);
+        if let Ok(cut) = cut {
+            prop_assert!(cut.broken.is_some() && whole.events.starts_with(&cut.events));
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_found(place in 12..sample().len(), change in 1..=255u8) {
+        let (mut bytes, whole) = (sample(), read(&sample()).unwrap());
+        bytes[place] ^= change;
+        if let Ok(changed) = read(&bytes) {
+            prop_assert!(changed.broken.is_some() && whole.events.starts_with(&changed.events));
+        }
+    }
+
+    /// Records with the right sum and any content.
+    #[test]
+    fn any_records_are_read_without_panic(
+        records in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..8),
+        rest in proptest::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let mut bytes = recorded(&[run()]);
+        for record in records {
+            bytes.extend(u32::try_from(record.len()).unwrap().to_le_bytes());
+            bytes.extend(checksum(&record).to_le_bytes());
+            bytes.extend(record);
+        }
+        bytes.extend(rest);
+        let read = read(&bytes).unwrap();
+        prop_assert!(read.events.is_sorted_by_key(|recorded| recorded.at));
+    }
+}

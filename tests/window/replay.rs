@@ -1,0 +1,126 @@
+//! A run that is recorded, and its recording in the window and as text.
+
+use crate::terminal::InTerminal;
+use crate::{LONG, STENCIL, inside};
+use harness::{Done, local_nodes, signal, start, wait_for};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn stencil(folder: &Path, words: &[&str]) -> Done {
+    let mut command = Command::new(STENCIL);
+    inside(folder, command.args(words).env("LC_ALL", "C.UTF-8"));
+    start(&mut command).done()
+}
+
+/// A recording of 25 blocks and 100 steps on two nodes.
+fn recorded(folder: &Path) -> Done {
+    local_nodes(folder, &[2, 1]);
+    stencil(folder, &["run", "--steps", "100", "--cells", "400", "--blocks", "5", "--record", "run.mcr"])
+}
+
+#[test]
+fn a_recorded_run_is_shown_as_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = recorded(folder.path());
+    assert_eq!(done.code, 0, "{done:?}");
+    let shown = stencil(folder.path(), &["replay", "run.mcr", "--once"]);
+    assert!(shown.code == 0 && shown.stderr.is_empty(), "{shown:?}");
+    for part in
+        [" stencil2d ", " stepping 2500 of 2500 ", " 3 PEs on 2 nodes ", " at end ", " ENDED: finished "]
+    {
+        assert!(shown.stdout.contains(part), "{part:?} is not in\n{}", shown.stdout);
+    }
+    let begun = stencil(folder.path(), &["replay", "run.mcr", "--once", "--from", "0"]);
+    assert!(begun.code == 0 && begun.stdout.contains(" 0:00.0 of "), "{begun:?}");
+}
+
+#[test]
+fn a_recording_is_paused_sought_and_left_in_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(recorded(folder.path()).code, 0);
+    let mut command = Command::new(STENCIL);
+    inside(folder.path(), command.args(["replay", "run.mcr", "--speed", "0.5"]).env("LC_ALL", "C.UTF-8"));
+    let mut replay = InTerminal::start(&mut command);
+    replay.until("playing");
+    replay.press(" ");
+    replay.until("aused");
+    replay.press("\x1b[F");
+    replay.until("ENDED:");
+    replay.press("q");
+    assert_eq!(replay.end(), 0);
+}
+
+#[test]
+fn a_run_that_was_killed_leaves_a_recording_that_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1, 1]);
+    let mut command = Command::new(STENCIL);
+    inside(folder.path(), command.args(&LONG[..7]).args(["--record", "run.mcr"]));
+    let running = start(&mut command);
+    let file = folder.path().join("run.mcr");
+    wait_for("something to be recorded", || {
+        fs::metadata(&file).is_ok_and(|file| file.len() > 4000).then_some(())
+    });
+    signal(running.pid(), "KILL");
+    let _ = running.done();
+    let shown = stencil(folder.path(), &["replay", "run.mcr", "--once"]);
+    assert!(shown.code == 0 && shown.stdout.contains("stepping"), "{shown:?}");
+    assert!(shown.stdout.contains(" ENDED: the "), "{shown:?}");
+}
+
+#[test]
+fn a_run_that_failed_is_recorded_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1]);
+    let words = [&LONG[..7], &["--timeout", "1", "--record", "run.mcr"]].concat();
+    assert_eq!(stencil(folder.path(), &words).code, 110);
+    let shown = stencil(folder.path(), &["replay", "run.mcr", "--once"]);
+    assert!(shown.stdout.contains(" ENDED with code 110: ") && shown.stdout.contains("FAILED"), "{shown:?}");
+}
+
+#[test]
+fn what_cannot_be_replayed_gets_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    assert_eq!(recorded(path).code, 0);
+    let good = fs::read(path.join("run.mcr")).unwrap();
+    let mut future = good.clone();
+    future[8] = 77;
+    for (name, bytes) in
+        [("empty", &[][..]), ("other", b"a report"), ("future", &future), ("head", &good[..12])]
+    {
+        fs::write(path.join(name), bytes).unwrap();
+    }
+    for (name, code, sentence) in [
+        ("missing", 66, "missing cannot be opened: "),
+        (".", 66, ". cannot be replayed: it cannot be read: "),
+        ("empty", 65, "empty cannot be replayed: it is empty"),
+        ("other", 65, "other cannot be replayed: it is not a recording"),
+        (
+            "future",
+            65,
+            "future cannot be replayed: it was made by another version of this program (recording 77,",
+        ),
+        ("head", 65, "head cannot be replayed: its run was killed before anything was recorded"),
+    ] {
+        let done = stencil(path, &["replay", name, "--once"]);
+        assert!(done.code == code && done.last_error().contains(sentence), "{name}: {done:?}");
+        assert!(done.stdout.is_empty() && done.stderr.lines().count() == 1, "{name}: {done:?}");
+    }
+    fs::write(path.join("cut"), &good[..good.len() - 5]).unwrap();
+    let cut = stencil(path, &["replay", "cut", "--once"]);
+    assert!(cut.code == 0 && cut.stderr.starts_with("warning: cut: the file is cut off at byte "), "{cut:?}");
+    assert!(cut.stdout.contains(" ENDED: the file is cut off at byte "), "{cut:?}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_is_refused_before_any_node_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    harness::write(path, "nodes.toml", "[[node]]\nname = \"a\"\nbinary = \"/no/such/program\"\n");
+    for target in ["no/such/folder/file", "nodes.toml/file", "."] {
+        let done = stencil(path, &["run", "--steps", "1", "--record", target]);
+        assert!(done.code == 73 && done.last_error().contains("the recording "), "{target}: {done:?}");
+    }
+}
