@@ -6,6 +6,7 @@ mod demo;
 mod driving;
 mod nodes;
 mod options;
+mod output;
 mod record;
 mod replay;
 mod report;

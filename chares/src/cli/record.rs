@@ -1,7 +1,8 @@
 //! `--record`: a thread that keeps what the viewers of a run are told. It is one of them: when the disk is slow it
 //! misses events and says how many, and the run goes on.
 
-use super::{Ended, NO_OUTPUT};
+use super::Ended;
+use super::output::unwritable;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::recording::Recorder;
 use runtime::monitor::wire::MonitorEvent;
@@ -25,23 +26,20 @@ pub(crate) struct Recording {
 impl Recording {
     /// Begins to record the run of `hub`; an old file of that name is replaced.
     pub(crate) fn start(hub: &Arc<Hub>, path: &Path) -> Result<Self, Ended> {
-        let file = File::create(path).map_err(|e| unwritable(path, &e))?;
+        let file = File::create(path).map_err(|e| unwritable("recording", path, &e))?;
         let (events, clock) = (hub.subscribe(), Arc::clone(hub));
         let thread = std::thread::Builder::new().name("recorder".into());
-        let thread = thread.spawn(move || record(&events, &clock, file)).map_err(|e| unwritable(path, &e))?;
+        let thread = thread
+            .spawn(move || record(&events, &clock, file))
+            .map_err(|e| unwritable("recording", path, &e))?;
         Ok(Self { path: path.to_owned(), thread })
     }
 
     /// Waits until the end of the run is written, which must have been published.
     pub(crate) fn finish(self) -> Result<(), Ended> {
         let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the recorder panicked")));
-        written.map_err(|e| unwritable(&self.path, &e))
+        written.map_err(|e| unwritable("recording", &self.path, &e))
     }
-}
-
-/// What is to be said about a recording that cannot be written.
-pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Ended {
-    Ended::new(NO_OUTPUT, format!("the recording {} cannot be written: {error}", path.display()))
 }
 
 fn record(events: &Receiver<MonitorEvent>, hub: &Hub, file: File) -> io::Result<()> {
@@ -71,6 +69,7 @@ fn record(events: &Receiver<MonitorEvent>, hub: &Hub, file: File) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::NO_OUTPUT;
     use runtime::monitor::recording::Recording as Read;
     use runtime::monitor::wire::{Phase, RunInfo};
 

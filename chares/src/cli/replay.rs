@@ -1,9 +1,17 @@
-//! `replay`: a recorded run in the load window.
+//! `replay`: a recorded run in the load window, as a picture and as a trace for other viewers.
+
+mod chart;
+mod clocks;
+mod series;
+#[cfg(test)]
+mod tests;
+mod trace;
 
 use super::watch::{HUNG_UP, unshown};
-use super::{BAD_INPUT, Ended, NO_INPUT, say, warn};
+use super::{BAD_INPUT, Ended, NO_INPUT, output, say, warn};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use runtime::monitor::recording::{Broken, Recording, RecordingError};
+use series::Series;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -37,7 +45,18 @@ pub(crate) fn command() -> Command {
                 .allow_negative_numbers(true)
                 .help("Begin there [default: the start; with --once the end]"),
         )
+        .arg(to_file("svg").help("Write a picture of the three bars of each PE, and show no window"))
+        .arg(
+            to_file("trace")
+                .help("Write a trace for Perfetto or Chrome, all nodes on one clock, and show no window"),
+        )
         .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
+}
+
+/// An option for a file that is written of the whole recording.
+fn to_file(name: &'static str) -> Arg {
+    let arg = Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf));
+    arg.conflicts_with("speed")
 }
 
 pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Ended> {
@@ -46,11 +65,15 @@ pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Ended> {
     if let Some(broken @ (Broken::Cut(_) | Broken::Damaged(_))) = &recording.broken {
         warn(&format!("{}: {broken}", file.display()));
     }
+    let is_exported = export(&recording, matches)?;
     let from = matches.get_one::<Duration>("from").copied();
     let options = WindowOptions::from_env();
     if matches.get_flag("once") {
         let at = from.unwrap_or(recording.duration());
         say(&tui::render_moment(recording, at, 100, 30, &options))?;
+        return Ok(0);
+    }
+    if is_exported {
         return Ok(0);
     }
     let speed = matches.get_one::<f64>("speed").copied().unwrap_or(1.0);
@@ -59,6 +82,22 @@ pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Ended> {
         Left::HungUp => Ok(HUNG_UP),
         Left::Ended | Left::Detached | Left::Interrupted => Ok(0),
     }
+}
+
+/// Writes the files that are asked for; whether any was.
+fn export(recording: &Recording, matches: &ArgMatches) -> Result<bool, Ended> {
+    let [svg, trace] = ["svg", "trace"].map(|name| matches.get_one::<PathBuf>(name));
+    if svg.is_none() && trace.is_none() {
+        return Ok(false);
+    }
+    let series = Series::of(recording);
+    if let Some(path) = svg {
+        output::write("picture", path, &chart::drawing(&series).svg())?;
+    }
+    if let Some(path) = trace {
+        output::write("trace", path, &trace::written(&series))?;
+    }
+    Ok(true)
 }
 
 fn open(path: &Path) -> Result<Recording, Ended> {

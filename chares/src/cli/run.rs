@@ -2,12 +2,12 @@
 
 use super::driving::{self, Driven};
 use super::options::{RunOptions, SpeedSource};
-use super::record::{self, Recording};
+use super::record::Recording;
 use super::report::{Report, Sources};
-use super::{Ended, NO_OUTPUT, console, copies, say, speeds, warn};
+use super::{Ended, console, copies, output, say, speeds, warn};
 use crate::driver::{Driver, NodeShape};
 use crate::program::{Program, RunError, Started};
-use crate::replacement::{Replacement, can_be_written};
+use crate::replacement::can_be_written;
 use crate::timeline::Timeline;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
@@ -16,8 +16,6 @@ use runtime::job::{Failure, Interrupter, Job, JobPlan};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
-use std::fs::File;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -28,7 +26,7 @@ use tui::{Left, WindowOptions};
 /// Exit code when nobody reads the output any more: that of a program which SIGPIPE ends.
 const UNHEARD: u8 = 141;
 
-/// How often the clocks of nodes are read at the start of a recorded run: the best reading counts.
+/// How often the clocks of nodes are read at both ends of a recorded run: the best reading counts.
 const CLOCK_READINGS: u32 = 5;
 
 /// How long the window may take to leave when its run is over.
@@ -61,10 +59,10 @@ pub(crate) fn run(
         timeout: options.timeout,
     };
     if let Some(report) = &options.report {
-        check_writable(report)?;
+        output::check("report", report)?;
     }
     if let Some(recording) = &options.record {
-        can_be_written(recording).map_err(|e| record::unwritable(recording, &e))?;
+        can_be_written(recording).map_err(|e| output::unwritable("recording", recording, &e))?;
     }
     let unstarted = described(&plan);
     let job = copies::shown(!options.quiet, |copies| {
@@ -220,7 +218,9 @@ fn drive(
     }
     main.timeline.finished = Some(Instant::now());
     // A run that has failed has no last counters; why it failed is in the result, or its job knows.
-    main.timeline.end = snapshots(main, hub).unwrap_or_default();
+    for _ in 0..clock_readings {
+        main.timeline.end = snapshots(main, hub).unwrap_or_default();
+    }
     result
 }
 
@@ -304,34 +304,7 @@ fn show(
     console::show(&hub.subscribe(), options)
 }
 
-fn check_writable(path: &Path) -> Result<(), Ended> {
-    let could = if is_stream(path) { open_stream(path).map(drop) } else { can_be_written(path) };
-    could.map_err(|e| unwritable(path, &e))
-}
-
-/// Writes the report beside `path` first: what is there is an old report or a whole new one.
 fn write_report(path: &Path, report: &Report) -> Result<(), Ended> {
     let text = serde_json::to_string_pretty(report).map_err(|e| Ended::new(70, e))? + "\n";
-    let written = if is_stream(path) {
-        open_stream(path).and_then(|mut stream| stream.write_all(text.as_bytes()))
-    } else {
-        Replacement::create(path).and_then(|new| {
-            new.file().write_all(text.as_bytes())?;
-            new.commit()
-        })
-    };
-    written.map_err(|e| unwritable(path, &e))
-}
-
-/// Whether it is something like /dev/stdout, which nothing can be put in the place of.
-fn is_stream(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|old| !old.is_file() && !old.is_dir())
-}
-
-fn open_stream(path: &Path) -> std::io::Result<File> {
-    File::options().append(true).open(path)
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Ended {
-    Ended::new(NO_OUTPUT, format!("the report {} cannot be written: {error}", path.display()))
+    output::write("report", path, &text)
 }

@@ -32,7 +32,7 @@ impl Axis {
 const TICKS: f64 = 7.0;
 
 /// An axis with its range, in values and in pixels.
-pub(super) struct Span {
+pub(crate) struct Span {
     scale: Scale,
     /// On logarithmic axes, of the logarithms.
     range: (f64, f64),
@@ -70,6 +70,12 @@ impl Span {
         Self { scale, range: (low, high), step, pixels }
     }
 
+    /// A linear axis from 0 to `end`, which need not be at a tick.
+    pub(crate) fn up_to(end: f64, pixels: (f64, f64)) -> Self {
+        let end = if end.is_normal() && end > 0.0 { end } else { 1.0 };
+        Self { scale: Scale::Linear, range: (0.0, end), step: round_step(end / TICKS), pixels }
+    }
+
     /// Where it begins and ends.
     pub(super) fn pixels(&self) -> (f64, f64) {
         self.pixels
@@ -86,9 +92,9 @@ impl Span {
     }
 
     /// Where ticks are, and what they say.
-    pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
+    pub(crate) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
         let (low, high) = self.range;
-        let count = ((high - low) / self.step).round();
+        let count = ((high - low) / self.step + 1e-9).floor();
         let ats = (0u32..).map(f64::from).take_while(move |n| *n <= count).map(move |n| low + n * self.step);
         ats.map(|at| (self.pixel(at), self.label(at)))
     }
@@ -158,6 +164,14 @@ mod tests {
             labels(Scale::Bytes, &[1.0, 4_194_304.0]),
             ["1 B", "16 B", "256 B", "4 KiB", "64 KiB", "1 MiB", "16 MiB"]
         );
+    }
+
+    #[test]
+    fn an_axis_of_a_given_length_has_no_tick_beyond_it() {
+        let ticks: Vec<_> = Span::up_to(3.1, (10.0, 320.0)).ticks().collect();
+        let labels = ["0.0", "0.5", "1.0", "1.5", "2.0", "2.5", "3.0"];
+        assert!(ticks.iter().map(|(_, label)| label).eq(labels));
+        assert!((ticks[6].0 - 310.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Lines, dots and words at places in pixels, counted from the upper left corner.
+//! Lines, areas, dots and words at places in pixels, counted from the upper left corner.
 
 /// A picture, in the order in which its parts are drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,13 @@ pub enum Shape {
         width: f64,
         /// Whether it has gaps.
         is_dashed: bool,
+    },
+    /// A filled polygon.
+    Area {
+        /// Its corners, at least three.
+        points: Vec<(f64, f64)>,
+        /// Its colour.
+        color: Color,
     },
     /// A filled circle.
     Dot {
@@ -71,6 +78,12 @@ pub(super) const GREY: Color = Color([0x88, 0x88, 0x88]);
 pub(super) const LIGHT: Color = Color([0xdd, 0xdd, 0xdd]);
 
 impl Drawing {
+    /// The picture as an SVG document; the same picture gives the same text.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        super::svg::written(self)
+    }
+
     pub(super) fn line(&mut self, ends: [(f64, f64); 2], color: Color, width: f64) {
         self.shapes.push(Shape::Line { points: ends.to_vec(), color, width, is_dashed: false });
     }

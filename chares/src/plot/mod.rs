@@ -25,7 +25,7 @@ mod svg;
 pub use axis::{Axis, Scale};
 pub use drawing::{Anchor, Color, Drawing, Shape};
 
-use axis::Span;
+pub(crate) use axis::Span;
 use drawing::{GREY, INK, LIGHT};
 
 /// A line chart.

@@ -20,14 +20,16 @@ fn append(shape: &Shape, svg: &mut String) {
     // Writing to a string cannot fail.
     let _ = match shape {
         Shape::Line { points, color, width, is_dashed } => {
-            let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
             let dashes = if *is_dashed { " stroke-dasharray=\"6 4\"" } else { "" };
             writeln!(
                 svg,
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\"{dashes}/>",
-                points.join(" "),
+                listed(points),
                 hex(*color)
             )
+        }
+        Shape::Area { points, color } => {
+            writeln!(svg, "<polygon points=\"{}\" fill=\"{}\"/>", listed(points), hex(*color))
         }
         Shape::Dot { at: (x, y), radius, color } => {
             writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{}\"/>", hex(*color))
@@ -48,6 +50,11 @@ fn append(shape: &Shape, svg: &mut String) {
             )
         }
     };
+}
+
+fn listed(points: &[(f64, f64)]) -> String {
+    let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    points.join(" ")
 }
 
 fn hex(Color([red, green, blue]): Color) -> String {

@@ -1,0 +1,40 @@
+//! Files that a command leaves: whole ones beside the old first, so that there is an old one or a whole new one.
+
+use super::{Ended, NO_OUTPUT};
+use crate::replacement::{Replacement, can_be_written};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// Refuses a place where `write` would fail; `what` is what goes there, e.g. `report`.
+pub(crate) fn check(what: &str, path: &Path) -> Result<(), Ended> {
+    let could = if is_stream(path) { open_stream(path).map(drop) } else { can_be_written(path) };
+    could.map_err(|e| unwritable(what, path, &e))
+}
+
+/// Writes a whole file, or to a stream.
+pub(crate) fn write(what: &str, path: &Path, text: &str) -> Result<(), Ended> {
+    let written = if is_stream(path) {
+        open_stream(path).and_then(|mut stream| stream.write_all(text.as_bytes()))
+    } else {
+        Replacement::create(path).and_then(|new| {
+            new.file().write_all(text.as_bytes())?;
+            new.commit()
+        })
+    };
+    written.map_err(|e| unwritable(what, path, &e))
+}
+
+/// What is to be said about a file that cannot be written.
+pub(crate) fn unwritable(what: &str, path: &Path, error: &io::Error) -> Ended {
+    Ended::new(NO_OUTPUT, format!("the {what} {} cannot be written: {error}", path.display()))
+}
+
+/// Whether it is something like /dev/stdout, which nothing can be put in the place of.
+fn is_stream(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|old| !old.is_file() && !old.is_dir())
+}
+
+fn open_stream(path: &Path) -> io::Result<File> {
+    File::options().append(true).open(path)
+}

@@ -1,0 +1,184 @@
+//! A recording as series over the launcher's time: what each PE did between two snapshots, and the phases of the run.
+
+use super::clocks::{Clock, clocks};
+use runtime::monitor::recording::Recording;
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, Phase, RunInfo};
+use std::collections::BTreeMap;
+
+/// All that a recording holds, with times in nanoseconds since the first that is known.
+pub(crate) struct Series<'a> {
+    pub(crate) run: RunInfo,
+    pub(crate) nodes: Vec<NodeSeries<'a>>,
+    pub(crate) phases: Vec<PhaseSeries<'a>>,
+    /// The end of what is known.
+    pub(crate) end_ns: i64,
+    /// How the run ended: exit code and sentence; `None` if the recording breaks off.
+    pub(crate) ended: Option<(i32, &'a str)>,
+    /// Nodes that were lost: when, which, why.
+    pub(crate) lost: Vec<(i64, u16, &'a str)>,
+}
+
+/// A node over time.
+pub(crate) struct NodeSeries<'a> {
+    pub(crate) node: u16,
+    pub(crate) name: String,
+    pub(crate) host: String,
+    pub(crate) clock: Clock,
+    /// Snapshots and their times, without those that were overtaken.
+    pub(crate) snapshots: Vec<(i64, &'a NodeSnapshot)>,
+    pub(crate) pes: Vec<PeSeries<'a>>,
+}
+
+/// A PE over time.
+pub(crate) struct PeSeries<'a> {
+    pub(crate) pe: u32,
+    pub(crate) spans: Vec<Span<'a>>,
+}
+
+/// What a PE did between two snapshots.
+#[derive(Clone, Copy)]
+pub(crate) struct Span<'a> {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    pub(crate) spent: Times,
+    /// The snapshot at its end.
+    pub(crate) last: &'a PeSnapshot,
+}
+
+/// Nanoseconds in each state; they may not add up to the whole time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Times {
+    pub(crate) compute: u64,
+    pub(crate) overhead: u64,
+    pub(crate) init: u64,
+    pub(crate) idle: u64,
+}
+
+/// A phase of the application.
+pub(crate) struct PhaseSeries<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) total: u64,
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    /// When how many units were done.
+    pub(crate) steps: Vec<(i64, u64)>,
+}
+
+impl Times {
+    pub(crate) fn of(pe: &PeSnapshot) -> Self {
+        Self { compute: pe.compute_ns, overhead: pe.overhead_ns, init: pe.init_ns, idle: pe.idle_ns }
+    }
+
+    /// What was added since `earlier`; a counter that went backwards counts as standing still.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            compute: self.compute.saturating_sub(earlier.compute),
+            overhead: self.overhead.saturating_sub(earlier.overhead),
+            init: self.init.saturating_sub(earlier.init),
+            idle: self.idle.saturating_sub(earlier.idle),
+        }
+    }
+
+    /// Computing, runtime, initialising and idling as parts of all time; nothing if there was none.
+    pub(crate) fn shares(self) -> [f64; 4] {
+        let all = [self.compute, self.overhead, self.init, self.idle].map(|time| time as f64);
+        let total: f64 = all.iter().sum();
+        all.map(|time| if total > 0.0 { time / total } else { 0.0 })
+    }
+}
+
+impl<'a> Series<'a> {
+    /// The series of a recording.
+    pub(crate) fn of(recording: &'a Recording) -> Self {
+        let clocks = clocks(&recording.events);
+        // The nodes began before the first event, most likely.
+        let first = clocks.values().map(|clock| clock.launcher_ns(0)).min().unwrap_or(0).min(0);
+        let mut series = Self {
+            run: RunInfo::default(),
+            nodes: Vec::new(),
+            phases: Vec::new(),
+            end_ns: i64::try_from(recording.duration().as_nanos()).unwrap_or(i64::MAX / 4) - first,
+            ended: None,
+            lost: Vec::new(),
+        };
+        let mut snapshots: BTreeMap<u16, Vec<(i64, &NodeSnapshot)>> = BTreeMap::new();
+        for recorded in &recording.events {
+            let at = i64::try_from(recorded.at.as_nanos()).unwrap_or(i64::MAX / 4) - first;
+            match &recorded.event {
+                MonitorEvent::Run(run) => series.run = run.clone(),
+                MonitorEvent::Snapshot(snapshot) => {
+                    let time =
+                        clocks.get(&snapshot.node).map_or(at, |c| c.launcher_ns(snapshot.uptime_ns) - first);
+                    let all = snapshots.entry(snapshot.node).or_default();
+                    if all.last().is_none_or(|(last, _)| *last < time) {
+                        all.push((time, snapshot));
+                    }
+                }
+                MonitorEvent::Phase(phase) => series.take_phase(at, phase),
+                MonitorEvent::NodeLost { node, reason } => series.lost.push((at, *node, reason)),
+                MonitorEvent::Ended { code, summary } => series.ended = Some((*code, summary)),
+                MonitorEvent::Output(_) | MonitorEvent::Dropped(_) | MonitorEvent::Clocks(_) => {}
+            }
+        }
+        for (node, snapshots) in snapshots {
+            let clock = clocks.get(&node).copied().unwrap_or_default();
+            let info = series.run.nodes.iter().find(|info| info.node == node);
+            let begin = clock.launcher_ns(0) - first;
+            series.nodes.push(NodeSeries::of(node, info, clock, begin, snapshots));
+        }
+        let newest = series.nodes.iter().filter_map(|node| node.snapshots.last()).map(|(at, _)| *at).max();
+        series.end_ns = series.end_ns.max(newest.unwrap_or(0)).max(1);
+        if let Some(phase) = series.phases.last_mut() {
+            phase.to = series.end_ns;
+        }
+        series
+    }
+
+    fn take_phase(&mut self, at: i64, phase: &'a Phase) {
+        if let Some(last) = self.phases.last_mut() {
+            last.to = at;
+            let done = last.steps.last().map_or(0, |step| step.1);
+            if (last.name, last.total) == (&phase.name, phase.total) && phase.done >= done {
+                last.steps.push((at, phase.done));
+                return;
+            }
+        }
+        let steps = vec![(at, phase.done)];
+        self.phases.push(PhaseSeries { name: &phase.name, total: phase.total, from: at, to: at, steps });
+    }
+}
+
+impl<'a> NodeSeries<'a> {
+    fn of(
+        node: u16,
+        info: Option<&NodeInfo>,
+        clock: Clock,
+        begin: i64,
+        snapshots: Vec<(i64, &'a NodeSnapshot)>,
+    ) -> Self {
+        let mut pes: BTreeMap<u32, PeSeries<'a>> = BTreeMap::new();
+        let mut before = begin;
+        for (at, snapshot) in &snapshots {
+            for pe in &snapshot.pes {
+                let series = pes.entry(pe.pe).or_insert_with(|| PeSeries { pe: pe.pe, spans: Vec::new() });
+                // A sound node lists each of its PEs once.
+                if series.spans.last().is_some_and(|span| span.to >= *at) {
+                    continue;
+                }
+                let earlier = series.spans.last().map(|span| Times::of(span.last)).unwrap_or_default();
+                let spent = Times::of(pe).since(earlier);
+                series.spans.push(Span { from: before.min(*at), to: *at, spent, last: pe });
+            }
+            before = *at;
+        }
+        let name = info.map(|info| info.name.clone()).filter(|name| !name.is_empty());
+        Self {
+            node,
+            name: name.unwrap_or_else(|| format!("node{node}")),
+            host: info.map(|info| info.host.clone()).unwrap_or_default(),
+            clock,
+            snapshots,
+            pes: pes.into_values().collect(),
+        }
+    }
+}

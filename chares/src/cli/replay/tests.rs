@@ -1,0 +1,213 @@
+//! Both exports of an invented run: the picture as golden text, the trace against the rules of its format.
+
+use super::series::Series;
+use super::{chart, trace};
+use runtime::monitor::recording::{Recorded, Recording};
+use runtime::monitor::wire::{
+    ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, PeState, Phase, RunInfo,
+};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+const TENTH: u64 = 100_000_000;
+
+fn info(node: u16) -> NodeInfo {
+    let name = ["fast", "old & <slow>"][usize::from(node) - 1].into();
+    NodeInfo { node, name, host: format!("host{node}"), ..NodeInfo::default() }
+}
+
+/// Initialises for a second, then computes two thirds of the time; the second PE of a node one third.
+fn pe(number: u32, tenths: u64) -> PeSnapshot {
+    let (init, rest) = (tenths.min(10) * TENTH, tenths.saturating_sub(10) * TENTH);
+    let overhead = rest / 10;
+    let compute = (rest - overhead) * 3 / 4 / (u64::from(number % 2) + 1);
+    PeSnapshot {
+        pe: number,
+        state: PeState::Compute,
+        init_ns: init,
+        overhead_ns: overhead,
+        compute_ns: compute,
+        idle_ns: rest - overhead - compute,
+        entries: tenths.saturating_sub(10) * 7 / (u64::from(number) + 1),
+        queue_messages: tenths % 3,
+        entry: "Rows: Pivot".into(),
+        ..PeSnapshot::default()
+    }
+}
+
+/// Four seconds of two nodes with two PEs; the second node began half a second after the first.
+fn recording() -> Recording {
+    let mut events = Vec::new();
+    let mut put = |ms, event| events.push(Recorded { at: Duration::from_millis(ms), event });
+    let run = RunInfo {
+        run_id: "gauss-1a2b3c".into(),
+        program: "metachare".into(),
+        app: "gauss".into(),
+        nodes: vec![info(1), info(2)],
+        ..RunInfo::default()
+    };
+    put(0, MonitorEvent::Run(run));
+    let uptimes = vec![(1, 2 * TENTH - 1000), (2, 1000)];
+    put(
+        510,
+        MonitorEvent::Clocks(ClockReading { asked_ns: 5 * TENTH, answered_ns: 5 * TENTH + 40_000, uptimes }),
+    );
+    for tenths in 1..=40 {
+        for node in [1u16, 2] {
+            let tenths = if node == 1 { tenths + 2 } else { tenths };
+            let first = u32::from(node - 1) * 2;
+            let snapshot = NodeSnapshot {
+                node,
+                sequence: tenths,
+                uptime_ns: tenths * TENTH,
+                sent_bytes: tenths * 1_000_000,
+                memory_bytes: 50_000_000,
+                pes: vec![pe(first, tenths), pe(first + 1, tenths)],
+                ..NodeSnapshot::default()
+            };
+            put(505 + tenths * 100, MonitorEvent::Snapshot(snapshot));
+        }
+        let phase = |name: &str, done, total| MonitorEvent::Phase(Phase { name: name.into(), done, total });
+        match tenths {
+            5 => put(1005, phase("reading", 0, 0)),
+            10.. => put(505 + tenths * 100, phase("column", (tenths - 10) * 50, 2048)),
+            _ => {}
+        }
+    }
+    put(4500, MonitorEvent::NodeLost { node: 2, reason: "no sign of life".into() });
+    put(4600, MonitorEvent::Ended { code: 69, summary: "node \"old\" was lost".into() });
+    Recording { events, broken: None }
+}
+
+fn trace_of(recording: &Recording) -> Value {
+    serde_json::from_str(&trace::written(&Series::of(recording))).unwrap()
+}
+
+#[test]
+fn the_picture_is_as_it_was_looked_at() {
+    let shown = chart::drawing(&Series::of(&recording())).svg();
+    let path = format!("{}/tests/replay/run.svg", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &shown).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(wanted == shown, "{path} differs (BLESS=1 rewrites it); look at it in a browser");
+}
+
+#[test]
+fn the_picture_shows_every_pe_and_every_state() {
+    let shown = chart::drawing(&Series::of(&recording())).svg();
+    for words in [
+        "computation over time",
+        "idle, of its life",
+        "entry methods run",
+        "seconds since the nodes began",
+        ">column<",
+        "old &amp; &lt;slow&gt; on host2, lost at ",
+        "failed with code 69: node &quot;old&quot; was lost",
+    ] {
+        assert!(shown.contains(words), "{words}");
+    }
+}
+
+/// The rules of the trace event format, for the kinds of events that are used.
+fn check(trace: &Value) {
+    let events = trace["traceEvents"].as_array().unwrap();
+    assert!(!events.is_empty());
+    let mut slices: HashMap<(u64, u64), Vec<(f64, f64)>> = HashMap::new();
+    for event in events {
+        assert!(event["name"].is_string() && event["args"].is_object(), "{event}");
+        let id = |of: &str| event[of].as_u64().unwrap_or_else(|| panic!("{of} of {event}"));
+        let (process, thread) = (id("pid"), id("tid"));
+        assert!(process > 0, "{event}");
+        let phase = event["ph"].as_str().unwrap();
+        if phase == "M" {
+            let known = ["process_name", "process_sort_index", "process_labels", "thread_name"];
+            assert!(known.contains(&event["name"].as_str().unwrap()), "{event}");
+            continue;
+        }
+        let time = event["ts"].as_f64().unwrap();
+        assert!(time >= 0.0, "{event}");
+        match phase {
+            "X" => {
+                let length = event["dur"].as_f64().unwrap();
+                assert!(length >= 0.0, "{event}");
+                slices.entry((process, thread)).or_default().push((time, time + length));
+            }
+            "C" => assert!(event["args"].as_object().unwrap().values().all(Value::is_number), "{event}"),
+            "i" => assert!(["g", "p", "t"].contains(&event["s"].as_str().unwrap()), "{event}"),
+            other => panic!("{other} is not used: {event}"),
+        }
+    }
+    // Slices of a thread that overlap must lie within each other; these do not overlap.
+    for (thread, slices) in &slices {
+        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0 + 1e-3), "{thread:?}: {slices:?}");
+    }
+}
+
+#[test]
+fn the_trace_obeys_the_rules_of_its_format() {
+    check(&trace_of(&recording()));
+}
+
+#[test]
+fn the_trace_has_a_process_for_each_node_and_a_thread_for_each_pe() {
+    let trace = trace_of(&recording());
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = |what: &str| -> BTreeMap<(u64, u64), &str> {
+        let named = events.iter().filter(|event| event["name"] == what);
+        let id = |event: &Value| (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        named.map(|event| (id(event), event["args"]["name"].as_str().unwrap())).collect()
+    };
+    let processes: Vec<_> = named("process_name").into_values().collect();
+    assert_eq!(processes, ["run gauss-1a2b3c", "node fast", "node old & <slow>"]);
+    let threads: Vec<_> = named("thread_name").into_iter().collect();
+    assert_eq!(
+        threads,
+        [((1, 1), "phases"), ((2, 1), "PE 0"), ((2, 2), "PE 1"), ((3, 3), "PE 2"), ((3, 4), "PE 3")]
+    );
+    let slices: Vec<&str> = events
+        .iter()
+        .filter(|event| event["ph"] == "X" && event["pid"] == 2 && event["tid"] == 1)
+        .map(|event| event["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(slices[..2], ["initialising", "computing"]);
+    let phases: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X" && event["pid"] == 1).collect();
+    assert_eq!((&phases[0]["name"], &phases[1]["name"]), (&"reading".into(), &"column".into()));
+    assert_eq!(phases[1]["args"]["done"], 1500);
+}
+
+#[test]
+fn all_nodes_are_on_one_clock() {
+    let trace = trace_of(&recording());
+    let first = |process: u64| {
+        let events = trace["traceEvents"].as_array().unwrap().iter();
+        let slices = events.filter(|event| event["ph"] == "X" && event["pid"] == process);
+        slices.map(|event| event["ts"].as_f64().unwrap()).fold(f64::INFINITY, f64::min)
+    };
+    // Asked at 500 ms and answered 40 us later, when they were 199.999 and 0.001 ms old.
+    let between = first(3) - first(2);
+    assert!((between - 199_998.0).abs() < 0.01, "{between}");
+    let precision = &trace["otherData"]["clock_precision_us"];
+    assert_eq!((&precision["fast"], &precision["old & <slow>"]), (&20.0.into(), &20.0.into()));
+}
+
+#[test]
+fn times_that_cannot_be_break_nothing() {
+    let mut events = recording().events;
+    for (number, event) in events.iter_mut().enumerate() {
+        if let MonitorEvent::Snapshot(snapshot) = &mut event.event {
+            snapshot.uptime_ns = [u64::MAX, 0, snapshot.uptime_ns][number % 3];
+            for pe in &mut snapshot.pes {
+                (pe.compute_ns, pe.entries, pe.pe) = (u64::MAX, u64::MAX - number as u64, u32::MAX);
+            }
+        }
+    }
+    let recording = Recording { events, broken: None };
+    check(&trace_of(&recording));
+    assert!(chart::drawing(&Series::of(&recording)).svg().ends_with("</svg>\n"));
+    let nothing = Recording { events: recording.events[..1].to_vec(), broken: None };
+    check(&trace_of(&nothing));
+    assert!(chart::drawing(&Series::of(&nothing)).svg().contains("0 PEs on 0 nodes"));
+}

@@ -1,0 +1,183 @@
+//! A recording in the trace event format that Perfetto and Chrome's `about:tracing` open: a process for each node, a
+//! thread for each PE, all on the launcher's clock.
+//!
+//! Format: "Trace Event Format" (Google, 2016), its JSON object form, with metadata, complete, counter and instant
+//! events; times are microseconds. Process 1 is the run itself; node `n` is process `n + 1`, for 0 means the idle
+//! process to viewers, and so is PE `p` thread `p + 1`.
+
+use super::series::{NodeSeries, PeSeries, Series, Span};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// The process of the run.
+const RUN: u32 = 1;
+
+/// The trace, one event a line.
+pub(crate) fn written(series: &Series<'_>) -> String {
+    let mut trace = Trace { text: String::new() };
+    trace.of_run(series);
+    series.nodes.iter().for_each(|node| trace.of_node(node));
+    let precision: serde_json::Map<String, Value> = series
+        .nodes
+        .iter()
+        .map(|node| (node.name.clone(), json!(node.clock.precision_ns.map(|ns| ns as f64 / 1e3))))
+        .collect();
+    let run = &series.run;
+    let other = json!({
+        "program": run.program,
+        "app": run.app,
+        "run_id": run.run_id,
+        "arguments": run.arguments,
+        "started_unix_ms": run.started_unix_ms,
+        "clock_precision_us": precision,
+    });
+    let events = trace.text.trim_end_matches(",\n");
+    format!("{{\"displayTimeUnit\":\"ms\",\"otherData\":{other},\"traceEvents\":[\n{events}\n]}}\n")
+}
+
+struct Trace {
+    text: String,
+}
+
+impl Trace {
+    fn put(&mut self, event: &Value) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "{event},");
+    }
+
+    fn name(&mut self, what: &str, process: u32, thread: u32, name: &str) {
+        self.put(&json!({"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}));
+    }
+
+    fn process(&mut self, process: u32, name: &str, labels: &str) {
+        self.name("process_name", process, 0, name);
+        self.put(&json!({"ph": "M", "name": "process_sort_index", "pid": process, "tid": 0,
+            "args": {"sort_index": process}}));
+        self.put(&json!({"ph": "M", "name": "process_labels", "pid": process, "tid": 0, "args": {"labels": labels}}));
+    }
+
+    fn counter(&mut self, process: u32, name: &str, at: i64, values: &Value) {
+        self.put(
+            &json!({"ph": "C", "name": name, "pid": process, "tid": 0, "ts": micros(at), "args": values}),
+        );
+    }
+
+    fn slice(&mut self, (process, thread): (u32, u32), name: &str, (from, to): (i64, i64), args: &Value) {
+        self.put(&json!({"ph": "X", "cat": "metachare", "name": name, "pid": process, "tid": thread,
+            "ts": micros(from), "dur": micros(to - from), "args": args}));
+    }
+
+    fn instant(&mut self, process: u32, name: &str, at: i64, args: &Value) {
+        self.put(&json!({"ph": "i", "s": "g", "name": name, "pid": process, "tid": 1, "ts": micros(at),
+            "args": args}));
+    }
+
+    /// Phases, how far they are, lost nodes and the end.
+    fn of_run(&mut self, series: &Series<'_>) {
+        self.process(RUN, &format!("run {}", series.run.run_id), &series.run.app);
+        self.name("thread_name", RUN, 1, "phases");
+        for phase in &series.phases {
+            let done = phase.steps.last().map_or(0, |step| step.1);
+            let args = json!({"done": done, "total": phase.total});
+            self.slice((RUN, 1), phase.name, (phase.from, phase.to), &args);
+            if phase.total > 0 {
+                for (at, done) in &phase.steps {
+                    self.counter(
+                        RUN,
+                        "progress",
+                        *at,
+                        &json!({"percent": percent(*done as f64 / phase.total as f64)}),
+                    );
+                }
+            }
+        }
+        for (at, node, reason) in &series.lost {
+            self.instant(u32::from(*node) + 1, "node lost", *at, &json!({"reason": reason}));
+        }
+        if let Some((code, summary)) = series.ended {
+            self.instant(RUN, "ended", series.end_ns, &json!({"code": code, "summary": summary}));
+        }
+    }
+
+    fn of_node(&mut self, node: &NodeSeries<'_>) {
+        let process = u32::from(node.node) + 1;
+        let precision = node.clock.precision_ns;
+        let clock = precision.map_or("unknown".into(), |ns| format!("within {:.3} ms", ns as f64 / 1e6));
+        self.process(process, &format!("node {}", node.name), &format!("{}, clock {clock}", node.host));
+        for pe in &node.pes {
+            self.name("thread_name", process, pe.pe.saturating_add(1), &format!("PE {}", pe.pe));
+            self.of_pe(process, pe);
+        }
+        let mut before = None;
+        for (at, snapshot) in &node.snapshots {
+            self.counter(process, "memory", *at, &json!({"MB": snapshot.memory_bytes as f64 / 1e6}));
+            if let Some((from, sent, received)) =
+                before.replace((*at, snapshot.sent_bytes, snapshot.received_bytes))
+            {
+                // Megabytes a second: bytes in a microsecond.
+                let rate =
+                    |old: u64, new: u64| new.saturating_sub(old) as f64 * 1e3 / (at - from).max(1) as f64;
+                let rates = json!({"sent": rate(sent, snapshot.sent_bytes),
+                    "received": rate(received, snapshot.received_bytes)});
+                self.counter(process, "MB/s to and from other nodes", from, &rates);
+            }
+        }
+    }
+
+    /// Its load as a counter, and as slices what it did most of the time.
+    fn of_pe(&mut self, process: u32, pe: &PeSeries<'_>) {
+        let load = format!("PE {} load, %", pe.pe);
+        let queue = format!("PE {} queue", pe.pe);
+        for span in &pe.spans {
+            let [compute, overhead, init, _] = span.spent.shares().map(percent);
+            let loads = json!({"computing": compute, "runtime": overhead, "initialising": init});
+            self.counter(process, &load, span.from, &loads);
+            self.counter(process, &queue, span.to, &json!({"messages": span.last.queue_messages}));
+        }
+        if let Some(last) = pe.spans.last() {
+            self.counter(process, &load, last.to, &json!({"computing": 0, "runtime": 0, "initialising": 0}));
+        }
+        let mut rest = pe.spans.as_slice();
+        let mut entries = 0;
+        while let Some(first) = rest.first() {
+            let state = mostly(first);
+            let same = rest.iter().take_while(|span| mostly(span) == state).count();
+            let (spans, after) = rest.split_at(same);
+            rest = after;
+            let last = spans.last().unwrap_or(first);
+            let spent =
+                |of: fn(&Span<'_>) -> u64| spans.iter().map(of).fold(0, u64::saturating_add) as f64 / 1e6;
+            let args = json!({
+                "computing_ms": spent(|span| span.spent.compute),
+                "runtime_ms": spent(|span| span.spent.overhead),
+                "initialising_ms": spent(|span| span.spent.init),
+                "idle_ms": spent(|span| span.spent.idle),
+                "entries": last.last.entries.saturating_sub(entries),
+                "last_entry": last.last.entry,
+            });
+            entries = last.last.entries;
+            self.slice((process, pe.pe.saturating_add(1)), state, (first.from, last.to), &args);
+        }
+    }
+}
+
+/// The state in which a PE was longest.
+fn mostly(span: &Span<'_>) -> &'static str {
+    let spent = span.spent;
+    let states = [
+        (spent.idle, "idle"),
+        (spent.overhead, "runtime"),
+        (spent.init, "initialising"),
+        (spent.compute, "computing"),
+    ];
+    states.into_iter().max_by_key(|(time, _)| *time).map_or("idle", |(_, name)| name)
+}
+
+/// A share in percent, to a tenth.
+fn percent(share: f64) -> f64 {
+    (share * 1000.0).round() / 10.0
+}
+
+fn micros(ns: i64) -> f64 {
+    ns as f64 / 1e3
+}
