@@ -80,6 +80,33 @@ fn a_run_that_failed_is_recorded_with_its_reason() {
 }
 
 #[test]
+fn a_recording_becomes_a_picture_and_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    assert_eq!(recorded(path).code, 0);
+    let done = stencil(path, &["replay", "run.mcr", "--svg", "run.svg", "--trace", "run.json"]);
+    assert!(done.code == 0 && done.stdout.is_empty() && done.stderr.is_empty(), "{done:?}");
+    let picture = fs::read_to_string(path.join("run.svg")).unwrap();
+    assert!(picture.starts_with("<svg ") && picture.contains(": 3 PEs on 2 nodes, finished<"), "{picture}");
+    let trace: serde_json::Value = serde_json::from_slice(&fs::read(path.join("run.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = |name| events.iter().filter(|event| event["name"] == name).collect::<Vec<_>>();
+    let threads: Vec<_> = named("thread_name").iter().map(|event| &event["args"]["name"]).collect();
+    assert_eq!(threads, ["phases", "PE 0", "PE 1", "PE 2"]);
+    // 25 blocks, 100 steps; the last phase has the counters of the end.
+    assert_eq!(named("stepping").last().unwrap()["args"]["done"], 2500);
+    // Both nodes answered the launcher.
+    for node in ["a", "b"] {
+        assert!(trace["otherData"]["clock_precision_us"][node].as_f64().unwrap() > 0.0, "{trace}");
+    }
+    let unwritable = stencil(path, &["replay", "run.mcr", "--svg", "no/such/folder/run.svg"]);
+    assert!(
+        unwritable.code == 73 && unwritable.last_error().contains("the picture no/such"),
+        "{unwritable:?}"
+    );
+}
+
+#[test]
 fn what_cannot_be_replayed_gets_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

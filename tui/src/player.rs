@@ -156,8 +156,11 @@ impl Player {
     fn keep_frame(&mut self) {
         let last = self.frames.last().map_or(0, |(applied, _)| *applied);
         let is_due = self.applied >= last + self.events.len().div_ceil(KEY_FRAMES + 1);
+        if !is_due || self.frames.len() >= KEY_FRAMES {
+            return;
+        }
         let pes: usize = self.frames.iter().map(|(_, model)| model.pe_count()).sum();
-        if is_due && self.frames.len() < KEY_FRAMES && pes + self.model.pe_count() <= KEY_PES {
+        if pes + self.model.pe_count() <= KEY_PES {
             self.frames.push((self.applied, self.model.clone()));
         }
     }

@@ -106,7 +106,7 @@ fn draw_pe(series: &Series<'_>, pe: &PeSeries<'_>, most: u64, top: f64, drawing:
     let life = super::series::Times::of(last.last);
     let idle = life.shares()[3];
     part(drawing, IDLE, idle, top, IDLING);
-    let text = format!("{:.0} %  {:.1} s", 100.0 * idle, life.idle as f64 / 1e9);
+    let text = format!("{:.0} %, {:.1} s", 100.0 * idle, life.idle as f64 / 1e9);
     words(drawing, (IDLE.1 + 6.0, middle), &text, Anchor::Start, 12.0);
     let share = if most == 0 { 0.0 } else { entries(pe) as f64 / most as f64 };
     part(drawing, ENTRIES, share, top, COUNT);
@@ -145,13 +145,7 @@ fn draw_axis(series: &Series<'_>, top: f64, drawing: &mut Drawing) {
         drawing.shapes.push(Shape::Line { points, color: COUNT, width: 1.0, is_dashed: false });
         words(drawing, (at, top + 20.0), &label, Anchor::Middle, 12.0);
     }
-    words(
-        drawing,
-        ((STRIP.0 + STRIP.1) / 2.0, top + 42.0),
-        "seconds since the nodes began",
-        Anchor::Middle,
-        12.0,
-    );
+    words(drawing, ((STRIP.0 + STRIP.1) / 2.0, top + 42.0), "seconds since the start", Anchor::Middle, 12.0);
 }
 
 /// The states of a PE in each column of the computation bar, as parts of what it did then.

@@ -102,7 +102,7 @@ fn the_picture_shows_every_pe_and_every_state() {
         "computation over time",
         "idle, of its life",
         "entry methods run",
-        "seconds since the nodes began",
+        "seconds since the start",
         ">column<",
         "old &amp; &lt;slow&gt; on host2, lost at ",
         "failed with code 69: node &quot;old&quot; was lost",
