@@ -192,8 +192,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Announces work of `total` units, whose progress the window and the progress bar show from now on: chares say
-    /// what they have done with [`Ctx::progress`](crate::Ctx::progress). Takes a message to all nodes and back.
+    /// Announces work of `total` units, whose progress the window and the progress bar show from now on, e.g. `column
+    /// 412 of 2048` for the name `column`, and how long the rest may take at this rate: chares say what they have done
+    /// with [`Ctx::progress`](crate::Ctx::progress). Takes a message to all nodes and back.
     ///
     /// # Errors
     /// If the run fails meanwhile.
