@@ -1,5 +1,6 @@
 //! Programs on chares.
 
+pub mod apsp;
 pub mod bench;
 pub mod kernels;
 pub mod matmul;

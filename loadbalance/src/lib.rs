@@ -6,6 +6,7 @@
 //!    grid of blocks ───┤                       ├── grid ───────────► blocks to parts, what crosses the wire
 //!    seconds predicted ┤                       ├── overhead ───────► shares that leave time for messages
 //!    units done so far ┤                       ├── lending ────────► who hands work to whom near the end
+//!    parts that ask ───┤                       ├── self_scheduling ► the next batch of who has done one
 //!    rates of late ────┤                       ├── rebalance ──────► who hands how much to whom, midway
 //!    seconds, rates ───┘                       └── efficiency ─────► the figures of the report
 //! ```
@@ -47,5 +48,6 @@ pub mod overhead;
 pub mod partition;
 pub mod placement;
 pub mod rebalance;
+pub mod self_scheduling;
 
 pub use partition::{Part, PartitionError, PartitionOptions, data_partition};

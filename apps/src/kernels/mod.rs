@@ -2,3 +2,4 @@
 
 mod deterministic;
 pub mod gemm;
+pub mod min_plus;

@@ -1,6 +1,7 @@
 //! The two number types that matrices are made of.
 
 use clap::ValueEnum;
+use super::npy::NpyNumber;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;
@@ -65,7 +66,7 @@ mod sealed {
 /// Sealed: file formats, kernels and tolerances are chosen for exactly these two.
 pub trait Element:
     sealed::Sealed
-    + bytemuck::Pod
+    + NpyNumber
     + Default
     + PartialEq
     + PartialOrd

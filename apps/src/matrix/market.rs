@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-pub use parse::MarketLineError;
+pub use parse::{MarketEntry, MarketLineError};
 
 /// Why a MatrixMarket file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,15 @@ pub fn read(path: impl AsRef<Path>, max_bytes: u64) -> Result<Matrix<f64>, Marke
 /// the line.
 pub fn sides(path: impl AsRef<Path>) -> Result<[u64; 2], MarketReadError> {
     open(path.as_ref(), parse::sides)
+}
+
+/// Gives all entries of a file in its order, and behind each the one that symmetry adds; keeps none of them, so that
+/// a sparse matrix can be made that is far too big for a dense one.
+///
+/// # Errors
+/// If the file cannot be read or is no MatrixMarket file of the kinds above; with the number of the line.
+pub fn entries(path: impl AsRef<Path>, take: impl FnMut(MarketEntry)) -> Result<(), MarketReadError> {
+    open(path.as_ref(), |file, file_bytes| parse::entries(file, file_bytes, take))
 }
 
 /// Reads a file of so many bytes with `read`.

@@ -191,6 +191,59 @@ pub(super) fn matrix(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> R
     let dense = usize::try_from(rows).ok().zip(usize::try_from(cols).ok());
     let dense = dense.and_then(|(rows, cols)| Matrix::zeros(rows, cols).ok());
     let mut matrix = dense.ok_or_else(|| lines.wrong(too_big))?;
+    each_entry(&mut lines, &banner, sides, count, |place, value, _| {
+        banner.symmetry.store(&mut matrix, place, value)
+    })?;
+    Ok(matrix)
+}
+
+/// An entry of a matrix as a file has it, or as its symmetry adds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MarketEntry {
+    /// Its row, from 1.
+    pub row: u64,
+    /// Its column, from 1.
+    pub col: u64,
+    /// The number.
+    pub value: f64,
+    /// Whether the file promises whole numbers.
+    pub is_whole: bool,
+    /// Whether the file names the places of its entries: what it does not name is not there.
+    pub is_sparse: bool,
+    /// The line, from 1.
+    pub line: u64,
+}
+
+/// Gives all entries of a file in its order, and behind each the one that symmetry adds; keeps none of them.
+pub(super) fn entries(
+    source: impl BufRead,
+    file_bytes: u64,
+    mut take: impl FnMut(MarketEntry),
+) -> Result<(), Wrong> {
+    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let (banner, sides, count) = head(&mut lines, file_bytes, u64::MAX)?;
+    let (is_whole, is_sparse) = (banner.field != Field::Real, banner.coordinate);
+    each_entry(&mut lines, &banner, sides, count, |(row, col), value, line| {
+        banner.symmetry.check((row, col))?;
+        let entry = MarketEntry { row, col, value, is_whole, is_sparse, line };
+        take(entry);
+        match banner.symmetry {
+            Symmetry::Symmetric if row != col => take(MarketEntry { row: col, col: row, ..entry }),
+            Symmetry::Skew => take(MarketEntry { row: col, col: row, value: -value, ..entry }),
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+/// Reads the entries behind the head, in the file's order: the place of each, its number and its line.
+fn each_entry(
+    lines: &mut Lines<impl BufRead>,
+    banner: &Banner,
+    sides: [u64; 2],
+    count: u64,
+    mut take: impl FnMut((u64, u64), f64, u64) -> Result<(), Bad>,
+) -> Result<(), Wrong> {
     let mut cursor = (1 + u64::from(banner.symmetry == Symmetry::Skew), 1);
     for got in 0..count {
         let Some(text) = lines.next_data()? else {
@@ -201,16 +254,17 @@ pub(super) fn matrix(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> R
         } else {
             number(text.split_ascii_whitespace(), banner.field, "one number").map(|value| {
                 let here = cursor;
-                cursor = banner.symmetry.below(here, rows);
+                cursor = banner.symmetry.below(here, sides[0]);
                 (here, value)
             })
         };
-        let stored = entry.and_then(|(place, value)| banner.symmetry.store(&mut matrix, place, value));
-        stored.map_err(|bad| lines.wrong(bad))?;
+        let line = lines.number;
+        let taken = entry.and_then(|(place, value)| take(place, value, line));
+        taken.map_err(|bad| lines.wrong(bad))?;
     }
     match lines.next_data()? {
         Some(_) => Err(lines.wrong(Bad::Count { expected: count, got: count + 1 })),
-        None => Ok(matrix),
+        None => Ok(()),
     }
 }
 
@@ -282,10 +336,16 @@ impl Symmetry {
         }
     }
 
-    fn store(self, matrix: &mut Matrix<f64>, (row, col): (u64, u64), value: f64) -> Result<(), Bad> {
+    /// Refuses a place that files of this symmetry do not have.
+    fn check(self, (row, col): (u64, u64)) -> Result<(), Bad> {
         if (self == Self::Symmetric && col > row) || (self == Self::Skew && col >= row) {
             return Err(Bad::UpperTriangle { row, col, symmetry: self.word() });
         }
+        Ok(())
+    }
+
+    fn store(self, matrix: &mut Matrix<f64>, (row, col): (u64, u64), value: f64) -> Result<(), Bad> {
+        self.check((row, col))?;
         let index =
             |from_one: u64| usize::try_from(from_one - 1).expect("sides of a matrix in memory are usize");
         let (i, j, cols) = (index(row), index(col), matrix.cols());

@@ -105,29 +105,30 @@ impl Header {
 
     /// Bytes of all numbers; none if they cannot be counted.
     pub(super) fn data_bytes(&self) -> Option<u64> {
-        let bytes = self.rows.checked_mul(self.cols)?.checked_mul(self.dtype.size_bytes())?;
-        // Offsets in files are signed 64-bit numbers to the operating system.
-        i64::try_from(bytes).ok().and_then(|bytes| u64::try_from(bytes).ok())
+        data_bytes(self.rows, self.cols, self.dtype.size_bytes())
     }
+}
 
-    /// The bytes before the numbers, as version 1.0 and as numpy itself writes them.
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let (order, size) = (if self.big_endian { '>' } else { '<' }, self.dtype.size_bytes());
-        let fortran = if self.fortran_order { "True" } else { "False" };
-        let (rows, cols) = (self.rows, self.cols);
-        let mut text =
-            format!("{{'descr': '{order}f{size}', 'fortran_order': {fortran}, 'shape': ({rows}, {cols}), }}");
-        // Numpy leaves room for the first side to grow to 21 digits when a file is appended to.
-        let first = if self.fortran_order { cols } else { rows };
-        text.extend(std::iter::repeat_n(' ', 21 - first.to_string().len()));
-        let before = PREFIX_BYTES + size_of::<u16>();
-        let padding = ALIGNMENT - (before + text.len() + 1) % ALIGNMENT;
-        text.extend(std::iter::repeat_n(' ', padding));
-        text.push('\n');
-        let len =
-            u16::try_from(text.len()).expect("two numbers of 20 digits and fixed words are below 64 KiB");
-        [MAGIC.as_slice(), &[1, 0], &len.to_le_bytes(), text.as_bytes()].concat()
-    }
+/// The bytes before numbers of the type `descr`, as version 1.0 and as numpy itself writes them.
+pub(super) fn encode(descr: &str, fortran_order: bool, rows: usize, cols: usize) -> Vec<u8> {
+    let fortran = if fortran_order { "True" } else { "False" };
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({rows}, {cols}), }}");
+    // Numpy leaves room for the first side to grow to 21 digits when a file is appended to.
+    let first = if fortran_order { cols } else { rows };
+    text.extend(std::iter::repeat_n(' ', 21 - first.to_string().len()));
+    let before = PREFIX_BYTES + size_of::<u16>();
+    let padding = ALIGNMENT - (before + text.len() + 1) % ALIGNMENT;
+    text.extend(std::iter::repeat_n(' ', padding));
+    text.push('\n');
+    let len = u16::try_from(text.len()).expect("two numbers of 20 digits and fixed words are below 64 KiB");
+    [MAGIC.as_slice(), &[1, 0], &len.to_le_bytes(), text.as_bytes()].concat()
+}
+
+/// Bytes of so many numbers of `size` bytes each; none if they cannot be counted.
+pub(super) fn data_bytes(rows: usize, cols: usize, size: usize) -> Option<u64> {
+    let bytes = rows.checked_mul(cols)?.checked_mul(size)?;
+    // Offsets in files are signed 64-bit numbers to the operating system.
+    i64::try_from(bytes).ok().and_then(|bytes| u64::try_from(bytes).ok())
 }
 
 fn fill<V>(place: &mut Option<V>, key: &'static str, value: V) -> Result<(), HeaderError> {

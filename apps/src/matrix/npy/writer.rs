@@ -1,6 +1,6 @@
 //! Writing `.npy` files.
 
-use super::header::Header;
+use super::header;
 use crate::matrix::dense::Matrix;
 use crate::matrix::element::Element;
 use chares::Replacement;
@@ -47,6 +47,26 @@ pub enum NpyWriteError {
     },
 }
 
+/// A number that a `.npy` file can be written with; only floating-point ones are read back as matrices.
+pub trait NpyNumber: bytemuck::Pod {
+    /// Its type, as numpy names the little-endian one.
+    const DESCR: &'static str;
+}
+
+macro_rules! npy_numbers {
+    ($($number:ty, $descr:literal;)*) => { $(
+        impl NpyNumber for $number {
+            const DESCR: &'static str = $descr;
+        }
+    )* };
+}
+npy_numbers! {
+    f32, "<f4";
+    f64, "<f8";
+    i32, "<i4";
+    i64, "<i8";
+}
+
 /// A `.npy` file in the making, filled by blocks in any order.
 ///
 /// It is written beside the target and takes its name in [`finish`](Self::finish); dropped before, it is
@@ -62,17 +82,17 @@ pub struct NpyWriter<T> {
     element: PhantomData<T>,
 }
 
-impl<T: Element> NpyWriter<T> {
+impl<T: NpyNumber> NpyWriter<T> {
     /// Creates the file for a matrix of this shape, version 1.0, little-endian, C order.
     ///
     /// # Errors
     /// If the matrix is empty or too big, or the file cannot be created.
     pub fn create(path: impl AsRef<Path>, rows: usize, cols: usize) -> Result<Self, NpyWriteError> {
         let path = path.as_ref().to_owned();
-        let header = Header { dtype: T::DTYPE, big_endian: false, fortran_order: false, rows, cols };
-        let bytes = header.encode();
+        let bytes = header::encode(T::DESCR, false, rows, cols);
         let data_start = bytes.len() as u64;
-        let total = header.data_bytes().and_then(|data| data.checked_add(data_start));
+        let total =
+            header::data_bytes(rows, cols, size_of::<T>()).and_then(|data| data.checked_add(data_start));
         let Some(total) = total.filter(|_| rows > 0 && cols > 0) else {
             return Err(NpyWriteError::Shape { path, rows, cols });
         };
@@ -142,7 +162,7 @@ impl<T: Element> NpyWriter<T> {
 
     /// Writes numbers that lie one after the other in the file, beginning with number `first` of the matrix.
     fn write_run(&self, first: usize, values: &[T]) -> Result<(), NpyWriteError> {
-        let offset = self.data_start + first as u64 * T::DTYPE.size_bytes() as u64;
+        let offset = self.data_start + first as u64 * size_of::<T>() as u64;
         let done = if cfg!(target_endian = "little") {
             self.replacement.file().write_all_at(bytemuck::cast_slice(values), offset)
         } else {
@@ -153,7 +173,7 @@ impl<T: Element> NpyWriter<T> {
 
     fn write_swapped(&self, mut offset: u64, values: &[T]) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(CHUNK_BYTES);
-        for chunk in values.chunks(CHUNK_BYTES / T::DTYPE.size_bytes()) {
+        for chunk in values.chunks(CHUNK_BYTES / size_of::<T>()) {
             bytes.clear();
             for value in chunk {
                 bytes.extend(bytemuck::bytes_of(value).iter().rev());

@@ -1,0 +1,159 @@
+//! Shortest paths from one vertex to all others, by Dijkstra's algorithm (E. W. Dijkstra, 1959).
+//!
+//! A distance is the least, over all paths, of the sum of the weights added one by one from the source on. For
+//! floating-point numbers too that sum is the same bits wherever and in whatever order vertices are looked at, because
+//! rounding never makes the longer of two sums the shorter one.
+
+use super::distance::{Distance, DistanceType, Numbers, by_type};
+use super::graph::Graph;
+use super::heap::Heap;
+use chares::Bulk;
+use serde::{Deserialize, Serialize};
+
+/// What stands for the vertex before the source, and before what cannot be reached.
+pub const NO_VERTEX: i32 = -1;
+
+/// What the distances from one source add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The greatest of the finite distances.
+    pub eccentricity: f64,
+    /// Vertices that can be reached, the source included.
+    pub reached: u64,
+    /// All finite distances together, in the order of the vertices.
+    pub total: f64,
+}
+
+impl Summary {
+    /// Takes up a further distance.
+    #[inline]
+    pub fn add<D: Distance>(&mut self, distance: D) {
+        if !distance.is_far() {
+            let distance = distance.to_f64();
+            self.eccentricity = if self.reached == 0 { distance } else { self.eccentricity.max(distance) };
+            self.reached += 1;
+            self.total += distance;
+        }
+    }
+
+    /// Takes up what a further part of the distances adds up to.
+    pub fn join(&mut self, part: &Self) {
+        if part.reached > 0 {
+            let both = self.eccentricity.max(part.eccentricity);
+            self.eccentricity = if self.reached == 0 { part.eccentricity } else { both };
+            self.reached += part.reached;
+            self.total += part.total;
+        }
+    }
+
+    /// Closeness as of Wasserman and Faust ("Social network analysis", 1994), by distances *from* the source: vertices
+    /// reached per mean distance, times the part of all vertices that is reached; 0 if none is.
+    #[must_use]
+    pub fn closeness(&self, vertices: u64) -> f64 {
+        let others = self.reached.saturating_sub(1) as f64;
+        if others == 0.0 || vertices < 2 { 0.0 } else { others / self.total * others / (vertices - 1) as f64 }
+    }
+}
+
+/// Searches one source after the other in memory that is taken once.
+pub trait Search: Send {
+    /// Finds the distances from a vertex; the vertices before each too if these are wanted.
+    fn run(&mut self, graph: &Graph, source: u32);
+    /// What the distances add up to.
+    fn summary(&self, graph: &Graph) -> Summary;
+    /// The distances, in the order of the vertices.
+    fn distances(&self, graph: &Graph) -> Numbers;
+    /// The vertex before each on a shortest path, or [`NO_VERTEX`].
+    fn predecessors(&self, graph: &Graph) -> Bulk<i32>;
+}
+
+/// A search in graphs with weights of this type; `with_predecessors` if these are wanted.
+#[must_use]
+pub fn search(kind: DistanceType, with_predecessors: bool) -> Box<dyn Search> {
+    fn of<D: Distance>(with_predecessors: bool) -> Box<dyn Search> {
+        Box::new(Scratch::<D> { near: Vec::new(), before: Vec::new(), heap: Heap::new(), with_predecessors })
+    }
+    by_type!(kind, of(with_predecessors))
+}
+
+/// Bytes that searches keep on each PE, for a graph of so many vertices and arcs.
+#[must_use]
+pub fn scratch_bytes(vertices: usize, arcs: usize, kind: DistanceType) -> u64 {
+    let key = if kind.size_bytes() == 4 { 8 } else { 16 };
+    vertices as u64 * (kind.size_bytes() as u64 + 4) + key * arcs as u64
+}
+
+struct Scratch<D: Distance> {
+    /// By place, as all here.
+    near: Vec<D>,
+    before: Vec<u32>,
+    heap: Heap<D::Key>,
+    with_predecessors: bool,
+}
+
+impl<D: Distance> Scratch<D> {
+    fn search<const WITH_PREDECESSORS: bool>(&mut self, graph: &Graph, source: u32) {
+        let Some(weights) = D::of(&graph.weights) else { return };
+        let (first, ends) = (&graph.first[..], &graph.ends[..]);
+        let start = graph.places[source as usize];
+        self.near.clear();
+        self.near.resize(graph.len(), D::UNREACHABLE);
+        self.near[start as usize] = D::ZERO;
+        if WITH_PREDECESSORS {
+            self.before.clear();
+            self.before.resize(graph.len(), u32::MAX);
+        }
+        self.heap.push(D::ZERO.key(start));
+        while let Some(key) = self.heap.pop() {
+            let (distance, place) = D::of_key(key);
+            if distance > self.near[place as usize] {
+                continue;
+            }
+            let arcs = first[place as usize] as usize..first[place as usize + 1] as usize;
+            for (&end, &weight) in ends[arcs.clone()].iter().zip(&weights[arcs]) {
+                let there = distance.plus(weight);
+                let near = &mut self.near[end as usize];
+                if there < *near {
+                    *near = there;
+                    if WITH_PREDECESSORS {
+                        self.before[end as usize] = place;
+                    }
+                    self.heap.push(there.key(end));
+                }
+            }
+        }
+    }
+}
+
+impl<D: Distance> Search for Scratch<D> {
+    fn run(&mut self, graph: &Graph, source: u32) {
+        if self.with_predecessors {
+            self.search::<true>(graph, source);
+        } else {
+            self.search::<false>(graph, source);
+        }
+    }
+
+    fn summary(&self, graph: &Graph) -> Summary {
+        let mut summary = Summary::default();
+        graph.places.iter().for_each(|&place| summary.add(self.near[place as usize]));
+        summary
+    }
+
+    fn distances(&self, graph: &Graph) -> Numbers {
+        let mut row = Bulk::zeros(graph.len());
+        for (distance, &place) in row.as_mut_slice().iter_mut().zip(graph.places.iter()) {
+            *distance = self.near[place as usize];
+        }
+        D::any(row)
+    }
+
+    fn predecessors(&self, graph: &Graph) -> Bulk<i32> {
+        let mut row = Bulk::zeros(graph.len());
+        for (before, &place) in row.as_mut_slice().iter_mut().zip(graph.places.iter()) {
+            let vertex = graph.vertices.get(self.before[place as usize] as usize);
+            *before = vertex.map_or(NO_VERTEX, |vertex| vertex.cast_signed());
+        }
+        row
+    }
+}

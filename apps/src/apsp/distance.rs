@@ -1,0 +1,220 @@
+//! The number types that distances have, and what an algorithm must know of them.
+
+use crate::kernels::min_plus::MinPlus;
+use chares::{Bulk, Number};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Type of weights and distances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum DistanceType {
+    /// Whole numbers of 32 bits; unreachable is 2147483647
+    I32,
+    /// Whole numbers of 64 bits; unreachable is 9223372036854775807
+    I64,
+    /// Floating-point numbers of 32 bits; unreachable is infinity
+    F32,
+    /// Floating-point numbers of 64 bits; unreachable is infinity
+    F64,
+}
+
+impl DistanceType {
+    /// Bytes of a number.
+    #[must_use]
+    pub fn size_bytes(self) -> usize {
+        match self {
+            Self::I32 | Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// Whether it holds whole numbers only.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        matches!(self, Self::I32 | Self::I64)
+    }
+
+    /// The longest path that may occur, for sums of two and of what stands for unreachable not to overflow.
+    #[must_use]
+    pub fn longest(self) -> f64 {
+        match self {
+            Self::I32 => f64::from(i32::FAR) / 4.0,
+            Self::I64 => i64::FAR as f64 / 4.0,
+            Self::F32 => f64::from(f32::MAX) / 4.0,
+            Self::F64 => f64::MAX / 4.0,
+        }
+    }
+}
+
+/// A number type that distances have.
+pub trait Distance: Number + MinPlus + fmt::Display {
+    /// Orders what waits in a queue: by distance, then by vertex, so that no tie is left to chance.
+    type Key: Copy + Ord + Send;
+
+    /// The type as a value.
+    const TYPE: DistanceType;
+    /// No distance.
+    const ZERO: Self;
+    /// What stands in results where there is no path.
+    const UNREACHABLE: Self;
+    /// What stands for no path while sums are made of it: twice of it does not overflow.
+    const FAR: Self;
+    /// Relative rounding error of one sum; 0 for whole numbers.
+    const ROUNDOFF: f64;
+
+    /// The distance of a vertex, not negative, as something that queues can order.
+    fn key(self, vertex: u32) -> Self::Key;
+    /// Distance and vertex again.
+    fn of_key(key: Self::Key) -> (Self, u32);
+    /// The nearest number.
+    fn of_whole(value: i64) -> Self;
+    /// The nearest number.
+    fn of_real(value: f64) -> Self;
+    /// The nearest 64-bit floating-point number.
+    fn to_f64(self) -> f64;
+    /// Whether it stands for no path, also where sums have been made of that.
+    fn is_far(self) -> bool;
+    /// These numbers with their type as a value.
+    fn any(numbers: Bulk<Self>) -> Numbers
+    where
+        Self: Sized;
+    /// The numbers, if they are of this type.
+    fn of(numbers: &Numbers) -> Option<&Bulk<Self>>
+    where
+        Self: Sized;
+    /// The same to write to.
+    fn of_mut(numbers: &mut Numbers) -> Option<&mut Bulk<Self>>
+    where
+        Self: Sized;
+}
+
+/// Numbers whose type is known only at run time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Numbers {
+    /// Whole numbers of 32 bits.
+    I32(Bulk<i32>),
+    /// Whole numbers of 64 bits.
+    I64(Bulk<i64>),
+    /// Floating-point numbers of 32 bits.
+    F32(Bulk<f32>),
+    /// Floating-point numbers of 64 bits.
+    F64(Bulk<f64>),
+}
+
+impl Numbers {
+    /// Their type.
+    #[must_use]
+    pub fn distance_type(&self) -> DistanceType {
+        match self {
+            Self::I32(_) => DistanceType::I32,
+            Self::I64(_) => DistanceType::I64,
+            Self::F32(_) => DistanceType::F32,
+            Self::F64(_) => DistanceType::F64,
+        }
+    }
+}
+
+/// Calls a generic function for the type that a value names: `by_type!(kind, function(arguments))` calls
+/// `function::<i32>(arguments)` and so on.
+macro_rules! by_type {
+    ($kind:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        match $kind {
+            $crate::apsp::distance::DistanceType::I32 => $function::<i32>($($argument),*),
+            $crate::apsp::distance::DistanceType::I64 => $function::<i64>($($argument),*),
+            $crate::apsp::distance::DistanceType::F32 => $function::<f32>($($argument),*),
+            $crate::apsp::distance::DistanceType::F64 => $function::<f64>($($argument),*),
+        }
+    };
+}
+pub(super) use by_type;
+
+/// A short key is one machine word, a long one two.
+macro_rules! distances {
+    ($($number:ident $kind:ident $key:ty, $zero:literal, $unreachable:expr, $far:expr, $roundoff:expr,  |$d:ident, $v:ident| $pack:expr, |$k:ident| $open:expr;)*) => { $(
+        impl Distance for $number {
+            type Key = $key;
+            const TYPE: DistanceType = DistanceType::$kind;
+            const ZERO: Self = $zero;
+            const UNREACHABLE: Self = $unreachable;
+            const FAR: Self = $far;
+            const ROUNDOFF: f64 = $roundoff;
+
+            #[inline(always)]
+            fn key(self, vertex: u32) -> $key {
+                let ($d, $v) = (self, vertex);
+                $pack
+            }
+            #[inline(always)]
+            fn of_key($k: $key) -> (Self, u32) {
+                $open
+            }
+            fn of_whole(value: i64) -> Self {
+                value as Self
+            }
+            fn of_real(value: f64) -> Self {
+                value as Self
+            }
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn is_far(self) -> bool {
+                self >= Self::FAR / (2 as Self)
+            }
+            fn any(numbers: Bulk<Self>) -> Numbers {
+                Numbers::$kind(numbers)
+            }
+            fn of(numbers: &Numbers) -> Option<&Bulk<Self>> {
+                if let Numbers::$kind(numbers) = numbers { Some(numbers) } else { None }
+            }
+            fn of_mut(numbers: &mut Numbers) -> Option<&mut Bulk<Self>> {
+                if let Numbers::$kind(numbers) = numbers { Some(numbers) } else { None }
+            }
+        }
+    )* };
+}
+
+// Sums of whole numbers wrap only where a negative cycle is about to be reported anyway.
+distances! {
+    i32 I32 u64, 0, Self::MAX, Self::MAX / 2, 0.0,
+        |d, v| u64::from(d.cast_unsigned()) << 32 | u64::from(v), |k| (((k >> 32) as u32).cast_signed(), k as u32);
+    i64 I64 (u64, u32), 0, Self::MAX, Self::MAX / 2, 0.0,
+        |d, v| (d.cast_unsigned(), v), |k| (k.0.cast_signed(), k.1);
+    f32 F32 u64, 0.0, Self::INFINITY, Self::INFINITY, Self::EPSILON as f64 / 2.0,
+        |d, v| u64::from(d.to_bits()) << 32 | u64::from(v), |k| (Self::from_bits((k >> 32) as u32), k as u32);
+    f64 F64 (u64, u32), 0.0, Self::INFINITY, Self::INFINITY, Self::EPSILON / 2.0,
+        |d, v| (d.to_bits(), v), |k| (Self::from_bits(k.0), k.1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn assert_keys<D: Distance>(one: (D, u32), other: (D, u32)) {
+        let (key, other_key) = (one.0.key(one.1), other.0.key(other.1));
+        assert_eq!(D::of_key(key), one);
+        assert_eq!(Some(key.cmp(&other_key)), one.partial_cmp(&other));
+    }
+
+    proptest! {
+        #[test]
+        fn keys_order_as_distances_do(a in 0i32.., b in 0i32.., v: u32, w: u32, x in 0.0f64..1e300, y in 0.0f64..1e300) {
+            assert_keys((a, v), (b, w));
+            assert_keys((a, v), (a, w));
+            assert_keys((i64::from(a) << 20, v), (i64::from(b), w));
+            assert_keys((x, v), (y, w));
+            assert_keys((x as f32, v), (y as f32, w));
+        }
+    }
+
+    #[test]
+    fn what_is_far_stays_far_with_any_path_added() {
+        assert!((i32::FAR + i32::FAR).is_far() && (i32::FAR - (i32::FAR / 4)).is_far());
+        assert!(!(DistanceType::I32.longest() as i32).is_far());
+        assert!((i64::FAR + i64::FAR).is_far() && !(DistanceType::I64.longest() as i64).is_far());
+        assert!((f64::FAR + -1e300).is_far() && !f64::MAX.is_far() && f32::FAR.is_far());
+    }
+}

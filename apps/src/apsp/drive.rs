@@ -1,0 +1,300 @@
+//! The driver: reads or generates the graph, states what it needs, has paths found, writes and checks them.
+
+use super::arguments::{Algorithm, Apsp, Sources};
+use super::check::Check;
+use super::dijkstra::{Summary, scratch_bytes};
+use super::distance::{Distance, DistanceType, Numbers, by_type};
+use super::graph::{Edges, Graph, Weights, graph_bytes};
+use super::memory::{self, Plan};
+use super::output::{self, Asked, Files};
+use super::sources::{self, GROUP_BYTES, Searcher, Setup, Wanted};
+use super::{floyd, read};
+use chares::{Bulk, Cx, Driver, Group, RunError};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Arcs that a check looks at: more rows than these are not checked.
+const CHECKED_ARCS: u64 = 1_000_000_000;
+/// Bytes of rows that are kept to be checked.
+const CHECKED_BYTES: u64 = 256 << 20;
+/// So many of them are compared with another algorithm's.
+const COMPARED: usize = 3;
+
+/// Finds paths as the command line asks.
+pub(super) fn drive(main: &mut Driver, apsp: Apsp) -> Result<(), RunError> {
+    if apsp.graph.is_none() && floyd::makes_its_own(&apsp) {
+        let vertices = apsp.recipe().vertices;
+        return floyd::drive(
+            main,
+            &apsp,
+            None,
+            Job { vertices, sources: 0..count(vertices), kind: apsp.likely_type() },
+        );
+    }
+    let edges = edges(main, &apsp)?;
+    let kind = kind(&apsp, &edges)?;
+    let job = Job { vertices: edges.vertices, sources: of_sources(&apsp, edges.vertices)?, kind };
+    if edges.names.is_some() {
+        let sentence =
+            "the file's names of vertices have gaps: row and column i are of the i-th smallest name";
+        main.outcome().remark(sentence);
+    }
+    match apsp.algorithm {
+        Algorithm::FloydWarshall => floyd::drive(main, &apsp, Some(edges), job),
+        Algorithm::Dijkstra => dijkstra(main, &apsp, edges, job),
+    }
+}
+
+/// What is to be found.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) vertices: usize,
+    pub(super) sources: Range<u32>,
+    pub(super) kind: DistanceType,
+}
+
+impl Job {
+    /// Rows of the results by their sources.
+    pub(super) fn row(&self, source: u32) -> usize {
+        (source - self.sources.start) as usize
+    }
+
+    fn row_bytes(&self) -> u64 {
+        self.vertices as u64 * self.kind.size_bytes() as u64
+    }
+
+    /// The sources whose rows are checked: all if that is quick, else some, spread evenly.
+    pub(super) fn checked(&self, arcs: usize) -> Vec<u32> {
+        let sources = self.sources.len();
+        let most = (CHECKED_ARCS / (arcs + self.vertices).max(1) as u64)
+            .min(CHECKED_BYTES / self.row_bytes().max(1));
+        let rows = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, sources.max(1));
+        (0..rows).map(|at| self.sources.start + count(at * sources / rows)).collect()
+    }
+
+    /// Files, and their bytes.
+    pub(super) fn files(&self, apsp: &Apsp) -> Vec<(std::path::PathBuf, u64)> {
+        let numbers = self.sources.len() as u64 * self.vertices as u64;
+        let distances = apsp.out.iter().map(|path| (path.clone(), numbers * self.kind.size_bytes() as u64));
+        distances.chain(apsp.predecessors.iter().map(|path| (path.clone(), numbers * 4))).collect()
+    }
+
+    pub(super) fn create_files(&self, apsp: &Apsp) -> Result<Files, RunError> {
+        let asked = Asked { distances: apsp.out.as_ref(), predecessors: apsp.predecessors.as_ref() };
+        Files::create(asked, self.sources.len(), self.vertices, self.kind)
+    }
+
+    /// States what was found, and writes the table of statistics.
+    pub(super) fn conclude(
+        &self,
+        main: &mut Driver,
+        apsp: &Apsp,
+        names: Option<&Vec<u64>>,
+        summaries: &[Summary],
+    ) -> Result<(), RunError> {
+        output::state(main.outcome(), summaries, self.vertices);
+        let Some(path) = &apsp.statistics else { return Ok(()) };
+        let name = |vertex: u32| names.map_or(vertex.into(), |names| names[vertex as usize]);
+        output::write_statistics(path, (self.sources.start, &name), summaries, self.vertices)
+    }
+}
+
+/// Results that are kept to be checked, by source.
+pub(super) type Sample = BTreeMap<u32, (Numbers, Option<Bulk<i32>>)>;
+
+fn count(vertices: usize) -> u32 {
+    u32::try_from(vertices).expect("graphs have at most VERTICES_MAX vertices")
+}
+
+fn edges(main: &mut Driver, apsp: &Apsp) -> Result<Edges, RunError> {
+    main.phase(if apsp.graph.is_some() { "reading the graph" } else { "generating the graph" }, 0, 0);
+    let mut edges = match &apsp.graph {
+        Some(path) => read::read(path, apsp.wanted()).map_err(|e| RunError::Input(e.to_string()))?,
+        None => apsp.recipe().edges(),
+    };
+    if let (Some(negative), Algorithm::Dijkstra, Some(path)) = (&edges.negative, apsp.algorithm, &apsp.graph)
+    {
+        return Err(RunError::Input(format!(
+            "{}:{}: the weight {} is negative, which Dijkstra's algorithm cannot take: use --algorithm floyd-warshall",
+            path.display(),
+            negative.line,
+            negative.weight
+        )));
+    }
+    if apsp.undirected {
+        edges.make_undirected();
+    }
+    Ok(edges)
+}
+
+/// The type that distances of these edges have.
+fn kind(apsp: &Apsp, edges: &Edges) -> Result<DistanceType, RunError> {
+    let kind = apsp.dtype.unwrap_or_else(|| edges.natural_type());
+    let longest = edges.longest();
+    if kind.is_whole() && matches!(edges.weights, Weights::Real(_)) {
+        return Err(RunError::Input(
+            "--dtype: the graph has weights that are not whole; take f32 or f64".into(),
+        ));
+    }
+    if longest <= kind.longest() {
+        return Ok(kind);
+    }
+    Err(RunError::Input(format!(
+        "a path may be {longest:e} long, more than distances of this type can be: take a wider --dtype or --weights float"
+    )))
+}
+
+fn of_sources(apsp: &Apsp, vertices: usize) -> Result<Range<u32>, RunError> {
+    match &apsp.sources {
+        Some(Sources(range)) if range.end as usize <= vertices => Ok(range.clone()),
+        Some(Sources(range)) => Err(RunError::Input(format!(
+            "--sources {}..{}: the graph has the vertices 0 to {}",
+            range.start,
+            range.end,
+            vertices - 1
+        ))),
+        None => Ok(0..count(vertices)),
+    }
+}
+
+fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<(), RunError> {
+    let Job { vertices, kind, ref sources } = job;
+    let arcs = edges.len();
+    let rows = if apsp.out.is_some() { job.row_bytes() } else { 0 };
+    let row_bytes = rows + if apsp.predecessors.is_some() { 4 * vertices as u64 } else { 0 };
+    let graph_bytes = graph_bytes(vertices, arcs, kind);
+    let held = 2 * sources::AHEAD as u64 * GROUP_BYTES.max(row_bytes);
+    let on_pe = scratch_bytes(vertices, arcs, kind) + if row_bytes > 0 { held } else { 0 };
+    memory::check(
+        main,
+        &Plan {
+            what: format!("{} of {vertices} sources, {arcs} arcs", sources.len()),
+            nodes: main.nodes().iter().map(|node| graph_bytes + node.pes.len() as u64 * on_pe).collect(),
+            launcher: 24 * arcs as u64
+                + graph_bytes
+                + CHECKED_BYTES.min(job.row_bytes() * sources.len() as u64),
+            files: job.files(apsp),
+        },
+    )?;
+    let graph = Graph::new(&edges, kind);
+    let names = edges.names;
+    let outcome = main.outcome();
+    outcome.work(sources.len() as f64);
+    outcome.fact("algorithm", "dijkstra");
+    outcome.fact("vertices", vertices);
+    outcome.fact("arcs", graph.arcs());
+    outcome.fact("sources", sources.len());
+    outcome.fact("dtype", serde_json::to_value(kind).unwrap_or_default());
+
+    main.phase("distributing", 0, 0);
+    let everywhere = main.readonly(graph.clone())?;
+    let wanted = Wanted { distances: apsp.out.is_some(), predecessors: apsp.predecessors.is_some() };
+    let searchers: Group<Searcher> = main.group(Setup { graph: everywhere, wanted });
+    let mut files = job.create_files(apsp)?;
+    let checked = if apsp.verify { job.checked(arcs) } else { Vec::new() };
+    let mut sample = Sample::new();
+    let mut summaries = vec![Summary::default(); sources.len()];
+    main.init_over()?;
+    main.expect_progress("searching from sources", sources.len() as u64)?;
+    let done = sources::follow(main, &searchers, sources.clone(), row_bytes, |group| {
+        for (source, found) in (group.first..).zip(group.found) {
+            let row = job.row(source);
+            summaries[row] = found.summary;
+            files.put(
+                (row..row + 1, 0..vertices),
+                found.distances.as_ref(),
+                found.predecessors.as_deref(),
+            )?;
+            if let (Some(distances), Ok(_)) = (found.distances, checked.binary_search(&source)) {
+                sample.insert(source, (distances, found.predecessors));
+            }
+        }
+        Ok(())
+    })?;
+    main.timed_over()?;
+    let total = done.iter().sum::<u64>().max(1) as f64;
+    main.outcome().shares(done.iter().map(|&sources| sources as f64 / total).collect());
+    main.outcome().fact("sources_done", done);
+    files.finish()?;
+    job.conclude(main, apsp, names.as_ref(), &summaries)?;
+    if !apsp.verify {
+        return Ok(());
+    }
+    main.outcome().collected();
+    if !wanted.distances {
+        let setup = Setup { graph: everywhere, wanted: Wanted { distances: true, ..wanted } };
+        sample = again(main, &job, setup, (&checked, &summaries))?;
+    }
+    verify(main, &graph, &sample, true)
+}
+
+/// Searches from some sources once more, this time for their rows too; these must add up to the same.
+fn again(
+    main: &mut Driver,
+    job: &Job,
+    setup: Setup,
+    (checked, summaries): (&[u32], &[Summary]),
+) -> Result<Sample, RunError> {
+    let searchers: Group<Searcher> = main.group(setup);
+    let mut sample = Sample::new();
+    let mut differing = None;
+    for &source in checked {
+        sources::follow(main, &searchers, source..source + 1, 0, |group| {
+            for found in group.found {
+                differing = differing.or((found.summary != summaries[job.row(source)]).then_some(source));
+                sample.extend(found.distances.map(|distances| (source, (distances, found.predecessors))));
+            }
+            Ok(())
+        })?;
+    }
+    match differing {
+        None => Ok(sample),
+        Some(source) => {
+            Err(RunError::Wrong(format!("a second search from vertex {source} found other distances")))
+        }
+    }
+}
+
+/// Checks rows of results.
+pub(super) fn verify(
+    main: &mut Driver,
+    graph: &Graph,
+    sample: &Sample,
+    is_in_order: bool,
+) -> Result<(), RunError> {
+    fn of<D: Distance>(
+        main: &mut Driver,
+        graph: &Graph,
+        sample: &Sample,
+        is_in_order: bool,
+    ) -> Result<f64, String> {
+        let check = Check::<D>::new(graph, is_in_order).ok_or("the graph has weights of another type")?;
+        let (mut worst, every) = (0.0f64, sample.len().div_ceil(COMPARED).max(1));
+        for (at, (&source, (distances, predecessors))) in sample.iter().enumerate() {
+            main.phase("verifying", at as u64, sample.len() as u64);
+            let row = D::of(distances).ok_or("distances are of another type")?;
+            worst = worst.max(check.row(source, row)?);
+            if let Some(before) = predecessors {
+                check.predecessors(source, row, before)?;
+            }
+            if at % every == 0 {
+                check.bellman_ford(source, row)?;
+            }
+        }
+        Ok(worst)
+    }
+    let kind = graph.weights.distance_type();
+    let worst = by_type!(kind, of(main, graph, sample, is_in_order));
+    let outcome = main.outcome();
+    outcome.fact("verified_rows", sample.len());
+    match worst {
+        Ok(worst) => {
+            outcome.verified(true, worst);
+            Ok(())
+        }
+        Err(sentence) => {
+            outcome.verified(false, f64::INFINITY);
+            Err(RunError::Wrong(format!("the distances are wrong: {sentence}")))
+        }
+    }
+}

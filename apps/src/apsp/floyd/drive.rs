@@ -1,0 +1,270 @@
+//! The driver's part: cuts the graph into blocks, gives them to the PEs by speed, collects what they have found.
+
+use super::{AHEAD, Block, BlockFound, CollectBlock, GoBlock, LoadBlock, Setup, Told};
+use crate::apsp::arguments::{Algorithm, Apsp};
+use crate::apsp::cycle::negative_cycle;
+use crate::apsp::dijkstra::{NO_VERTEX, Summary};
+use crate::apsp::distance::{Distance, Numbers, by_type};
+use crate::apsp::drive::{Job, Sample, verify};
+use crate::apsp::generate::Family;
+use crate::apsp::graph::{Edges, Graph, graph_bytes};
+use crate::apsp::memory::{self, Plan};
+use crate::apsp::output::Files;
+use crate::apsp::sources::Wanted;
+use crate::kernels::min_plus::min_plus;
+use crate::matrix::generate::hash;
+use chares::loadbalance::grid;
+use chares::{Array, Bulk, Callback, Cx, Driver, KernelCall, Placement, RunError};
+
+/// Bytes of the blocks by which a speed is measured: more than the nearest caches hold.
+const OPERAND_BYTES: usize = 16 << 20;
+/// Sums of one call of the kernel, at least.
+const KERNEL_SUMS: usize = 1 << 27;
+
+/// Whether blocks make their arcs themselves.
+pub(in crate::apsp) fn makes_its_own(apsp: &Apsp) -> bool {
+    let is_plain = apsp.recipe().family == Family::Dense && !apsp.undirected;
+    apsp.algorithm == Algorithm::FloydWarshall && is_plain
+}
+
+/// Sums and comparisons of a graph of so many vertices.
+#[must_use]
+pub(in crate::apsp) fn work(vertices: usize) -> f64 {
+    2.0 * (vertices as f64).powi(3)
+}
+
+/// Products of blocks as big as the work's.
+pub(in crate::apsp) fn kernel(apsp: &Apsp) -> KernelCall {
+    fn of<D: Distance>(side: usize) -> KernelCall {
+        let block = |seed| -> Vec<D> {
+            (0..side * side).map(|at| D::of_whole((hash(seed, 0, at as u64) % 1000) as i64)).collect()
+        };
+        let sets = (OPERAND_BYTES / (3 * side * side * size_of::<D>())).clamp(1, 64);
+        let mut blocks: Vec<_> =
+            (0..sets as u64).map(|set| (block(3 * set), block(3 * set + 1), block(3 * set + 2))).collect();
+        let sums = 2 * side.pow(3);
+        let repeats = (KERNEL_SUMS / sums).max(1);
+        let mut next = 0;
+        Box::new(move || {
+            for _ in 0..repeats {
+                let (a, b, c) = &mut blocks[next];
+                min_plus(side, side, a, b, c);
+                next = (next + 1) % sets;
+            }
+            (sums * repeats) as f64
+        })
+    }
+    by_type!(apsp.likely_type(), of(apsp.block_side(apsp.recipe().vertices)))
+}
+
+/// Finds all paths of a graph; of one that blocks make themselves if there are no edges.
+pub(in crate::apsp) fn drive(
+    main: &mut Driver,
+    apsp: &Apsp,
+    edges: Option<Edges>,
+    job: Job,
+) -> Result<(), RunError> {
+    let Job { vertices, kind, .. } = job;
+    let side = apsp.block_side(vertices);
+    let (to, told) = main.pending::<Told>();
+    let heaviest = edges.as_ref().map_or(0.0, Edges::heaviest);
+    let roundoff = by_type!(kind, roundoff());
+    let setup = Setup {
+        vertices,
+        side,
+        kind,
+        recipe: edges.is_none().then(|| apsp.recipe()),
+        with_last: apsp.predecessors.is_some(),
+        tolerance: vertices as f64 * roundoff * heaviest,
+        told: to,
+    };
+    let groups = setup.groups();
+    let speeds = main.speeds();
+    let of_nodes: Vec<Vec<f64>> = main
+        .nodes()
+        .iter()
+        .map(|node| speeds[node.pes.start as usize..node.pes.end as usize].to_vec())
+        .collect();
+    let owners = grid::rectangles(groups, groups, &of_nodes)
+        .map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
+    let arcs = edges.as_ref().map_or(apsp.recipe().arcs(), Edges::len);
+    check_memory(main, apsp, &job, (&setup, &owners, edges.as_ref().map_or(0, Edges::len)))?;
+    let mut counts = vec![0u64; main.pe_count() as usize];
+    owners.iter().for_each(|&pe| counts[pe as usize] += 1);
+    let outcome = main.outcome();
+    outcome.shares(counts.iter().map(|&blocks| blocks as f64 / owners.len() as f64).collect());
+    outcome.work(work(vertices));
+    outcome.fact("algorithm", "floyd-warshall");
+    outcome.fact("vertices", vertices);
+    outcome.fact("arcs", arcs);
+    outcome.fact("block", side);
+    outcome.fact("dtype", serde_json::to_value(kind).unwrap_or_default());
+
+    main.phase("distributing", 0, 0);
+    let blocks: Array<Block> = main.array_placed([groups, groups], setup.clone(), Placement::on_pes(owners));
+    if let Some(edges) = &edges {
+        by_type!(kind, load(main, &blocks, &setup, edges));
+    }
+    let files = job.create_files(apsp)?;
+    main.init_over()?;
+    main.expect_progress("relaxing blocks", u64::from(groups).pow(3))?;
+    blocks.broadcast(main, GoBlock);
+    if let Told::NegativeCycle(vertex) = told.wait(main)? {
+        return Err(RunError::Input(described(edges.as_ref(), vertex, setup.tolerance)));
+    }
+    main.timed_over()?;
+    let checked = if apsp.verify { job.checked(arcs) } else { Vec::new() };
+    let (summaries, sample) = collect(main, apsp, &blocks, &setup, (files, &checked))?;
+    let names = edges.as_ref().and_then(|edges| edges.names.as_ref());
+    job.conclude(main, apsp, names, &summaries)?;
+    if !apsp.verify {
+        return Ok(());
+    }
+    main.outcome().collected();
+    let edges = edges.unwrap_or_else(|| apsp.recipe().edges());
+    verify(main, &Graph::new(&edges, kind), &sample, kind.is_whole())
+}
+
+fn roundoff<D: Distance>() -> f64 {
+    D::ROUNDOFF
+}
+
+fn check_memory(
+    main: &mut Driver,
+    apsp: &Apsp,
+    job: &Job,
+    (setup, owners, edges): (&Setup, &[u32], usize),
+) -> Result<(), RunError> {
+    let (n, side) = (setup.vertices as u64, setup.side as u64);
+    let number = setup.kind.size_bytes() as u64 + if setup.with_last { 4 } else { 0 };
+    // Its blocks; of the rounds that are under way, at most all of the pivots' rows and columns.
+    let travelling = 2 * u64::from(AHEAD) * n * side * number;
+    let of_node = |pes: &std::ops::Range<u32>| {
+        let blocks = owners.iter().filter(|pe| pes.contains(pe)).count() as u64;
+        (blocks * side * side * number).min(n * n * number) + travelling
+    };
+    let edges = edges as u64;
+    let shown = if apsp.verify {
+        24 * n * n.min(1 << 16) + graph_bytes(setup.vertices, setup.vertices * setup.vertices, setup.kind)
+    } else {
+        0
+    };
+    let plan = Plan {
+        what: format!("{n} vertices in {0} x {0} blocks", setup.groups()),
+        nodes: main.nodes().iter().map(|node| of_node(&node.pes)).collect(),
+        launcher: 24 * edges + if edges > 0 { n * n * number } else { 2 * n * side * number } + shown,
+        files: job.files(apsp),
+    };
+    memory::check(main, &plan)
+}
+
+/// Sends each block its arcs.
+fn load<D: Distance>(main: &mut Driver, blocks: &Array<Block>, setup: &Setup, edges: &Edges) {
+    let groups = setup.groups();
+    let mut of_group: Vec<Vec<u32>> = vec![Vec::new(); groups as usize];
+    for (at, &from) in (0u32..).zip(&edges.from) {
+        of_group[from as usize / setup.side].push(at);
+    }
+    for (i, of_group) in (0..groups).zip(of_group) {
+        let rows = setup.group(i);
+        let mut parts: Vec<(Bulk<D>, Option<Bulk<i32>>)> = Vec::new();
+        for j in 0..groups {
+            let count = rows.len() * setup.group(j).len();
+            let mut numbers = Bulk::zeros(count);
+            numbers.as_mut_slice().fill(D::FAR);
+            let last = setup.with_last.then(|| Bulk::from(vec![NO_VERTEX; count]));
+            parts.push((numbers, last));
+        }
+        for at in rows.clone() {
+            let width = rows.len();
+            parts[i as usize].0.as_mut_slice()[(at - rows.start) * (width + 1)] = D::ZERO;
+        }
+        for edge in of_group.into_iter().map(|edge| edge as usize) {
+            let (from, to) = (edges.from[edge] as usize, edges.to[edge] as usize);
+            let cols = setup.group((to / setup.side) as u32);
+            let (numbers, last) = &mut parts[to / setup.side];
+            let at = (from - rows.start) * cols.len() + to - cols.start;
+            let (number, weight) = (&mut numbers.as_mut_slice()[at], edges.weight(edge));
+            if weight < *number {
+                *number = weight;
+                if let Some(last) = last {
+                    last.as_mut_slice()[at] = from as i32;
+                }
+            }
+        }
+        for (j, (numbers, last)) in (0..).zip(parts) {
+            blocks.at([i, j]).send(main, LoadBlock { numbers: D::any(numbers), last });
+        }
+    }
+}
+
+/// What is wrong with a graph that has a negative cycle by way of this vertex.
+fn described(edges: Option<&Edges>, vertex: u32, tolerance: f64) -> String {
+    let Some((cycle, sum)) = edges.and_then(|edges| negative_cycle(edges, tolerance)) else {
+        return format!(
+            "the graph has a negative cycle by way of vertex {vertex}: paths have no least length"
+        );
+    };
+    let mut vertices: Vec<String> = cycle.iter().take(20).map(u32::to_string).collect();
+    if cycle.len() > 20 {
+        vertices.push(format!("… ({} more)", cycle.len() - 20));
+    }
+    vertices.extend(cycle.first().map(u32::to_string));
+    format!(
+        "the graph has a negative cycle, so that paths have no least length: {} (vertices counted from 0), {sum} in all",
+        vertices.join(" -> ")
+    )
+}
+
+/// Collects the result, one row of blocks after the other: what each source's distances add up to, and the rows that
+/// are to be checked.
+fn collect(
+    main: &mut Driver,
+    apsp: &Apsp,
+    blocks: &Array<Block>,
+    setup: &Setup,
+    (mut files, checked): (Files, &[u32]),
+) -> Result<(Vec<Summary>, Sample), RunError> {
+    let groups = setup.groups();
+    let (to, found): (Callback<BlockFound>, _) = main.pending();
+    let wanted =
+        Wanted { distances: apsp.out.is_some() || apsp.verify, predecessors: apsp.predecessors.is_some() };
+    let mut summaries = vec![Summary::default(); setup.vertices];
+    let mut sample = Sample::new();
+    for i in 0..groups {
+        (0..groups).for_each(|j| blocks.at([i, j]).send(main, CollectBlock { to, wanted }));
+        let mut row = Vec::new();
+        for _ in 0..groups {
+            let block = found.wait(main)?;
+            let place = (setup.group(i), setup.group(block.at[1]));
+            files.put(place, block.distances.as_ref(), block.predecessors.as_deref())?;
+            row.push(block);
+        }
+        row.sort_by_key(|block| block.at);
+        for block in &row {
+            for (vertex, summary) in setup.group(i).zip(&block.summaries) {
+                summaries[vertex].join(summary);
+            }
+        }
+        let rows = setup.group(i);
+        for &source in checked.iter().filter(|&&source| rows.contains(&(source as usize))) {
+            let at = source as usize - rows.start;
+            sample.insert(source, by_type!(setup.kind, joined(&row, setup, at)));
+        }
+        main.phase("collecting", u64::from(i) + 1, u64::from(groups));
+    }
+    files.finish()?;
+    Ok((summaries, sample))
+}
+
+/// A row of the result, of the blocks that have its parts.
+fn joined<D: Distance>(row: &[BlockFound], setup: &Setup, at: usize) -> (Numbers, Option<Bulk<i32>>) {
+    let (mut numbers, mut before): (Vec<D>, Vec<i32>) = (Vec::new(), Vec::new());
+    for block in row {
+        let cols = setup.group(block.at[1]).len();
+        let part = at * cols..(at + 1) * cols;
+        numbers.extend(block.distances.as_ref().and_then(D::of).map_or(&[][..], |of| &of[part.clone()]));
+        before.extend(block.predecessors.as_ref().map_or(&[][..], |of| &of[part]));
+    }
+    (D::any(numbers.into()), setup.with_last.then(|| before.into()))
+}

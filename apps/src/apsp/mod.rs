@@ -1,0 +1,75 @@
+//! All-pairs shortest paths: how far it is from every vertex of a graph to every other.
+//!
+//! Two algorithms. [`sources`]: Dijkstra's from one source after the other, for sparse graphs of any size.
+//! [`floyd`]: Floyd and Warshall's in blocks, for dense graphs and negative weights. Source: the report on the CHARM
+//! metacomputer (1995), its section on all-pairs shortest paths, for the first.
+//!
+//! # What is promised of the results
+//!
+//! They do not depend on nodes and PEs. Whole numbers are exact. With floating-point weights Dijkstra's distances are
+//! the least sums taken from the source on, the same bits on any mix; those of Floyd and Warshall's algorithm are
+//! sums of sums, whose bits follow from the graph, the type and the side of the blocks. Of several shortest paths the
+//! predecessors tell the same one on any mix.
+//!
+//! Where there is no path stands infinity, or the greatest number of a whole type (2147483647, 9223372036854775807);
+//! in predecessors -1, which stands at the source itself too. Loops count only if they are negative, of parallel edges
+//! the shortest.
+
+pub mod arguments;
+mod check;
+mod cycle;
+pub mod dijkstra;
+pub mod distance;
+mod drive;
+pub mod floyd;
+pub mod generate;
+pub mod graph;
+pub mod heap;
+mod memory;
+mod output;
+pub mod read;
+pub mod sources;
+
+pub use arguments::{Algorithm, Apsp};
+
+use chares::{App, KernelCall, Program};
+use dijkstra::search;
+use graph::Graph;
+
+/// Sources that one call of the kernel searches from take about so many arcs in all: some milliseconds.
+const KERNEL_ARCS: usize = 400_000;
+
+/// Adds the application and its chare types to a program.
+#[must_use]
+pub fn add_to(program: Program) -> Program {
+    program.chare::<sources::Searcher>().chare::<floyd::Block>().app(
+        App::new("apsp", "Find shortest paths between all vertices of a graph", drive::drive)
+            .kernel(kernel)
+            .kernel_key(Apsp::kernel_key)
+            .work(Apsp::work)
+            .check(arguments::check)
+            .complete(Apsp::completed),
+    )
+}
+
+/// What the application spends its time in: searches in the graph, or in one like it where that is in a file; or
+/// products of blocks.
+fn kernel(apsp: &Apsp) -> KernelCall {
+    if apsp.algorithm == Algorithm::FloydWarshall {
+        return floyd::kernel(apsp);
+    }
+    let graph = Graph::new(&apsp.recipe().edges(), apsp.likely_type());
+    let mut search = search(apsp.likely_type(), apsp.predecessors.is_some());
+    let sources = (KERNEL_ARCS / (graph.arcs() + graph.len()).max(1)).max(1);
+    // Spread over the graph by a step that meets every vertex.
+    let step = (0.618 * graph.len() as f64) as usize | 1;
+    let mut source = 0;
+    Box::new(move || {
+        for _ in 0..sources {
+            source = (source + step) % graph.len();
+            search.run(&graph, u32::try_from(source).unwrap_or(0));
+            std::hint::black_box(search.summary(&graph));
+        }
+        sources as f64
+    })
+}

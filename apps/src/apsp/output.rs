@@ -1,0 +1,160 @@
+//! What becomes of the results: files of distances and predecessors, a table of statistics, figures for the report.
+
+use super::dijkstra::Summary;
+use super::distance::{Distance, DistanceType, Numbers, by_type};
+use crate::matrix::npy::{NpyNumber, NpyWriteError, NpyWriter};
+use chares::{Replacement, RunError, Timeline};
+use std::io::{BufWriter, Write as _};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A `.npy` file of distances in the making.
+pub(super) struct DistanceFile(Box<dyn Places>);
+
+/// One type of numbers.
+trait Places {
+    fn put(&mut self, rows: Range<usize>, cols: Range<usize>, numbers: &Numbers) -> Result<(), RunError>;
+    fn finish(self: Box<Self>) -> Result<(), RunError>;
+}
+
+impl<D: Distance + NpyNumber> Places for NpyWriter<D> {
+    fn put(&mut self, rows: Range<usize>, cols: Range<usize>, numbers: &Numbers) -> Result<(), RunError> {
+        let numbers =
+            D::of(numbers).ok_or_else(|| RunError::Failed("distances of another type came".into()))?;
+        self.write_block(rows, cols, numbers).map_err(unwritten)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), RunError> {
+        Self::finish(*self).map_err(unwritten)
+    }
+}
+
+fn unwritten(error: NpyWriteError) -> RunError {
+    RunError::Output(error.to_string())
+}
+
+impl DistanceFile {
+    /// Of so many rows and columns.
+    pub(super) fn create(
+        path: &Path,
+        rows: usize,
+        cols: usize,
+        kind: DistanceType,
+    ) -> Result<Self, RunError> {
+        fn of<D: Distance + NpyNumber>(
+            path: &Path,
+            rows: usize,
+            cols: usize,
+        ) -> Result<Box<dyn Places>, RunError> {
+            Ok(Box::new(NpyWriter::<D>::create(path, rows, cols).map_err(unwritten)?))
+        }
+        Ok(Self(by_type!(kind, of(path, rows, cols))?))
+    }
+
+    /// Writes a block into its place.
+    pub(super) fn put(
+        &mut self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        numbers: &Numbers,
+    ) -> Result<(), RunError> {
+        self.0.put(rows, cols, numbers)
+    }
+}
+
+/// The files that were asked for.
+#[derive(Default)]
+pub(super) struct Files {
+    distances: Option<DistanceFile>,
+    predecessors: Option<NpyWriter<i32>>,
+}
+
+/// What files are asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) distances: Option<&'a PathBuf>,
+    pub(super) predecessors: Option<&'a PathBuf>,
+}
+
+impl Files {
+    /// Of so many rows and columns.
+    pub(super) fn create(
+        asked: Asked<'_>,
+        rows: usize,
+        cols: usize,
+        kind: DistanceType,
+    ) -> Result<Self, RunError> {
+        let distances =
+            asked.distances.map(|path| DistanceFile::create(path, rows, cols, kind)).transpose()?;
+        let predecessors = asked.predecessors.map(|path| NpyWriter::create(path, rows, cols));
+        Ok(Self { distances, predecessors: predecessors.transpose().map_err(unwritten)? })
+    }
+
+    /// Writes what has come of a block.
+    pub(super) fn put(
+        &mut self,
+        (rows, cols): (Range<usize>, Range<usize>),
+        distances: Option<&Numbers>,
+        predecessors: Option<&[i32]>,
+    ) -> Result<(), RunError> {
+        if let (Some(file), Some(numbers)) = (&mut self.distances, distances) {
+            file.put(rows.clone(), cols.clone(), numbers)?;
+        }
+        if let (Some(file), Some(numbers)) = (&mut self.predecessors, predecessors) {
+            file.write_block(rows, cols, numbers).map_err(unwritten)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the files.
+    pub(super) fn finish(self) -> Result<(), RunError> {
+        if let Some(DistanceFile(file)) = self.distances {
+            file.finish()?;
+        }
+        self.predecessors.map_or(Ok(()), |file| file.finish().map_err(unwritten))
+    }
+}
+
+/// States eccentricities, diameter and closeness in the report, for these sources of a graph.
+pub(super) fn state(outcome: &mut Timeline, summaries: &[Summary], vertices: usize) {
+    let sources = summaries.len();
+    let pairs: u64 = summaries.iter().map(|summary| summary.reached).sum();
+    let unreachable = sources as u64 * vertices as u64 - pairs;
+    let eccentricities = || summaries.iter().map(|summary| summary.eccentricity);
+    let (diameter, radius) =
+        (eccentricities().fold(f64::MIN, f64::max), eccentricities().fold(f64::MAX, f64::min));
+    let others = pairs.saturating_sub(sources as u64);
+    let mean = summaries.iter().map(|summary| summary.total).sum::<f64>() / others.max(1) as f64;
+    outcome.fact("diameter", diameter);
+    outcome.fact("radius", radius);
+    outcome.fact("mean_distance", mean);
+    outcome.fact("unreachable_pairs", unreachable);
+    outcome.remark(&format!(
+        "diameter {diameter}, radius {radius}, mean distance {mean:.6}{}",
+        match unreachable {
+            0 => String::new(),
+            _ => format!(", of pairs with a path; {unreachable} have none"),
+        }
+    ));
+}
+
+/// Writes a table with a line for each source: its eccentricity, how many vertices it reaches, its closeness.
+pub(super) fn write_statistics(
+    path: &Path,
+    (first, name): (u32, &dyn Fn(u32) -> u64),
+    summaries: &[Summary],
+    vertices: usize,
+) -> Result<(), RunError> {
+    let io = |e: std::io::Error| RunError::Output(format!("cannot write {}: {e}", path.display()));
+    let file = Replacement::create(path).map_err(io)?;
+    let mut out = BufWriter::new(file.file());
+    writeln!(out, "vertex,eccentricity,reached,closeness").map_err(io)?;
+    for (vertex, summary) in (first..).zip(summaries) {
+        let Summary { eccentricity, reached, .. } = summary;
+        let closeness = summary.closeness(vertices as u64);
+        writeln!(out, "{},{eccentricity},{reached},{closeness}", name(vertex)).map_err(io)?;
+    }
+    out.flush().map_err(io)?;
+    drop(out);
+    file.commit().map_err(io)
+}

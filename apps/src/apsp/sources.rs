@@ -1,0 +1,166 @@
+//! Dijkstra's algorithm from every source: the graph readonly on every node, on each PE a chare that searches from one
+//! group of sources after the other; results only.
+//!
+//! As in the 1995 report (section on all-pairs shortest paths). There the groups were dealt out once, by speed; here a
+//! chare is given the next one when it has done one ([`SelfScheduling`]), so that nothing depends on how well speeds
+//! were known. It always has a second group waiting, and so never waits for a message.
+
+use super::dijkstra::{Search, Summary, search};
+use super::distance::Numbers;
+use super::graph::Graph;
+use chares::loadbalance::self_scheduling::SelfScheduling;
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Group, Readonly, RunError};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Groups that a PE has at a time.
+pub(super) const AHEAD: usize = 2;
+/// Rows of a group together have about so many bytes, where rows are wanted.
+pub(super) const GROUP_BYTES: u64 = 4 << 20;
+
+/// What each search gives besides its summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The distances.
+    pub distances: bool,
+    /// The vertices before each.
+    pub predecessors: bool,
+}
+
+/// Searches from the sources that it is given.
+#[derive(Serialize, Deserialize)]
+pub struct Searcher {
+    setup: Setup,
+    waiting: VecDeque<SearchFrom>,
+    found: Vec<Found>,
+    #[serde(skip)]
+    search: Option<Box<dyn Search>>,
+}
+
+/// What every searcher is made with.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Setup {
+    /// The graph.
+    pub graph: Readonly<Graph>,
+    /// What is wanted of it.
+    pub wanted: Wanted,
+}
+
+/// Search from these sources too.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct SearchFrom {
+    /// Vertices.
+    pub sources: Range<u32>,
+    /// Who is told what was found.
+    pub to: Callback<FoundFrom>,
+}
+
+/// Search from the next source.
+#[derive(Serialize, Deserialize)]
+pub struct SearchNext;
+
+/// What was found from a group of sources.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FoundFrom {
+    /// Who searched.
+    pub pe: u32,
+    /// The first of the sources.
+    pub first: u32,
+    /// What was found, source by source.
+    pub found: Vec<Found>,
+}
+
+/// What was found from a source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// What the distances add up to.
+    pub summary: Summary,
+    /// The distances, if they are wanted.
+    pub distances: Option<Numbers>,
+    /// The vertices before each, if they are wanted.
+    pub predecessors: Option<Bulk<i32>>,
+}
+
+chares::entries!(Searcher: SearchFrom, SearchNext);
+
+impl Chare for Searcher {
+    type Index = u32;
+    type Init = Setup;
+    fn new(setup: Setup, _: &mut Ctx<'_, Self>) -> Self {
+        Self { setup, waiting: VecDeque::new(), found: Vec::new(), search: None }
+    }
+}
+
+impl Entry<SearchFrom> for Searcher {
+    fn receive(&mut self, from: SearchFrom, ctx: &mut Ctx<'_, Self>) {
+        self.waiting.push_back(from);
+        if self.waiting.len() == 1 {
+            ctx.this().send(ctx, SearchNext);
+        }
+    }
+}
+
+/// One source at a time, so that the PE can do other things in between.
+impl Entry<SearchNext> for Searcher {
+    fn receive(&mut self, _: SearchNext, ctx: &mut Ctx<'_, Self>) {
+        let Some(SearchFrom { sources, to }) = self.waiting.front_mut() else { return };
+        let (graph, wanted, first) = (self.setup.graph.read(ctx), self.setup.wanted, sources.start);
+        let source = first + u32::try_from(self.found.len()).unwrap_or(u32::MAX);
+        let kind = graph.weights.distance_type();
+        let search = self.search.get_or_insert_with(|| search(kind, wanted.predecessors));
+        search.run(&graph, source);
+        self.found.push(Found {
+            summary: search.summary(&graph),
+            distances: wanted.distances.then(|| search.distances(&graph)),
+            predecessors: wanted.predecessors.then(|| search.predecessors(&graph)),
+        });
+        ctx.progress(1);
+        if source + 1 >= sources.end {
+            let found = std::mem::take(&mut self.found);
+            to.send(ctx, FoundFrom { pe: ctx.pe_id(), first, found });
+            self.waiting.pop_front();
+        }
+        if !self.waiting.is_empty() {
+            ctx.this().send(ctx, SearchNext);
+        }
+    }
+}
+
+/// Has these sources searched from; `take` is given what was found, group by group in any order. How many sources
+/// each PE has done.
+///
+/// # Errors
+/// If the run ends before, or `take` fails.
+pub(super) fn follow(
+    main: &mut Driver,
+    searchers: &Group<Searcher>,
+    sources: Range<u32>,
+    row_bytes: u64,
+    mut take: impl FnMut(FoundFrom) -> Result<(), RunError>,
+) -> Result<Vec<u64>, RunError> {
+    let most = GROUP_BYTES.checked_div(row_bytes).unwrap_or(u64::MAX);
+    let mut left = SelfScheduling::new(sources.start.into()..sources.end.into(), &main.speeds(), most);
+    let (to, found) = main.pending();
+    let mut give = |main: &mut Driver, pe: u32| {
+        if let Some(group) = left.next(pe as usize) {
+            let vertex = |at: u64| u32::try_from(at).expect("part of a range of u32");
+            let sources = vertex(group.start)..vertex(group.end);
+            searchers.on(pe).send(main, SearchFrom { sources, to });
+        }
+    };
+    let pes = main.pe_count();
+    for pe in (0..AHEAD).flat_map(|_| 0..pes) {
+        give(main, pe);
+    }
+    let mut done = vec![0; main.pe_count() as usize];
+    let mut waiting = sources.len();
+    while waiting > 0 {
+        let group: FoundFrom = found.wait(main)?;
+        give(main, group.pe);
+        waiting = waiting.saturating_sub(group.found.len());
+        done[group.pe as usize] += group.found.len() as u64;
+        take(group)?;
+    }
+    Ok(done)
+}
