@@ -54,7 +54,7 @@ impl<'a, D: Distance> Check<'a, D> {
         if row.len() != n {
             return Err(format!("the row of vertex {source} has {} distances of {n}", row.len()));
         }
-        let near: Vec<D> = self.graph.vertices.iter().map(|&vertex| row[vertex as usize]).collect();
+        let near = self.by_place(row);
         let start = self.graph.places[source as usize] as usize;
         let (tolerance, vertex) = (self.tolerance(row), |place: usize| self.graph.vertices[place]);
         if near[start] != D::ZERO {
@@ -78,25 +78,48 @@ impl<'a, D: Distance> Check<'a, D> {
     }
 
     fn all_are_reached(&self, source: u32, near: &[D], tolerance: f64) -> Result<(), String> {
-        let start = self.graph.places[source as usize] as usize;
-        let mut is_reached = vec![false; near.len()];
-        is_reached[start] = true;
-        let mut next = vec![start];
-        while let Some(from) = next.pop() {
-            for (to, weight) in self.arcs(from) {
-                let is_tight = near[from].plus(weight).to_f64() <= near[to].to_f64() + tolerance;
-                if is_tight && !std::mem::replace(&mut is_reached[to], true) {
-                    next.push(to);
-                }
-            }
-        }
-        match (0..near.len()).find(|&place| !is_reached[place] && !near[place].is_far()) {
+        let before = self.tight_tree(self.graph.places[source as usize] as usize, near, tolerance);
+        match (0..near.len()).find(|&place| before[place].is_none() && !near[place].is_far()) {
             None => Ok(()),
             Some(place) => {
                 let (to, distance) = (self.graph.vertices[place], near[place]);
                 Err(format!("no path of length {distance} leads from vertex {source} to vertex {to}"))
             }
         }
+    }
+
+    /// The place before each on a path of tight arcs from `start`, which is before itself; none where there is none.
+    fn tight_tree(&self, start: usize, near: &[D], tolerance: f64) -> Vec<Option<usize>> {
+        let mut before = vec![None; near.len()];
+        before[start] = Some(start);
+        let mut next = vec![start];
+        while let Some(from) = next.pop() {
+            for (to, weight) in self.arcs(from) {
+                let is_tight = near[from].plus(weight).to_f64() <= near[to].to_f64() + tolerance;
+                if is_tight && before[to].is_none() {
+                    before[to] = Some(from);
+                    next.push(to);
+                }
+            }
+        }
+        before
+    }
+
+    /// The vertices before each on shortest paths from a source whose distances are these.
+    pub(super) fn tree(&self, source: u32, row: &[D]) -> Vec<i32> {
+        let near = self.by_place(row);
+        let start = self.graph.places[source as usize] as usize;
+        let before = self.tight_tree(start, &near, self.tolerance(row));
+        let mut tree = vec![NO_VERTEX; row.len()];
+        for (place, from) in before.into_iter().enumerate().filter(|(place, _)| *place != start) {
+            let from = from.map_or(NO_VERTEX, |from| self.graph.vertices[from].cast_signed());
+            tree[self.graph.vertices[place] as usize] = from;
+        }
+        tree
+    }
+
+    fn by_place(&self, row: &[D]) -> Vec<D> {
+        self.graph.vertices.iter().map(|&vertex| row[vertex as usize]).collect()
     }
 
     /// Compares a row with what Bellman and Ford's algorithm finds; false if that would take too long.
@@ -166,22 +189,92 @@ impl<'a, D: Distance> Check<'a, D> {
             }
         }
         // Arcs of weight 0 are tight in a circle too.
-        let mut leads_home = vec![false; row.len()];
-        leads_home[source as usize] = true;
-        let mut path = Vec::new();
-        for vertex in (0..row.len()).filter(|&vertex| before[vertex] != NO_VERTEX) {
-            let mut at = vertex;
-            while !leads_home[at] && path.len() <= row.len() {
-                path.push(at);
-                at = before[at].max(0) as usize;
+        match circle(source, before) {
+            None => Ok(()),
+            Some(vertex) => {
+                Err(format!("the predecessors of vertex {vertex} from {source} go round in a circle"))
             }
-            if path.len() > row.len() {
-                return Err(format!(
-                    "the predecessors of vertex {vertex} from {source} go round in a circle"
-                ));
-            }
-            path.drain(..).for_each(|at| leads_home[at] = true);
         }
-        Ok(())
+    }
+}
+
+/// A vertex whose predecessors do not lead to the source but round in a circle.
+pub(super) fn circle(source: u32, before: &[i32]) -> Option<usize> {
+    let mut leads_home = vec![false; before.len()];
+    leads_home[source as usize] = true;
+    let mut path = Vec::new();
+    for vertex in (0..before.len()).filter(|&vertex| before[vertex] != NO_VERTEX) {
+        let mut at = vertex;
+        while !leads_home[at] {
+            path.push(at);
+            // One that leads nowhere is no circle; others see that it is wrong.
+            let Some(next) = usize::try_from(before[at]).ok().filter(|&next| next < before.len()) else {
+                break;
+            };
+            if path.len() > before.len() {
+                return Some(vertex);
+            }
+            at = next;
+        }
+        path.drain(..).for_each(|at| leads_home[at] = true);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apsp::distance::DistanceType;
+    use crate::apsp::graph::{Edges, Weights};
+
+    /// 0 -> 1 -> 2 <-> 3, the last two ways of weight 0, and 4 by itself.
+    fn graph() -> Graph {
+        let edges = Edges {
+            vertices: 5,
+            from: vec![0, 1, 2, 3, 0],
+            to: vec![1, 2, 3, 2, 2],
+            weights: Weights::Whole(vec![2, 3, 0, 0, 9]),
+            names: None,
+            negative: None,
+        };
+        Graph::new(&edges, DistanceType::I32)
+    }
+
+    #[test]
+    fn right_rows_pass_and_every_wrong_one_is_found() {
+        let (graph, far) = (graph(), i32::MAX);
+        let check = Check::<i32>::new(&graph, true).unwrap();
+        let right = [0, 2, 5, 5, far];
+        assert_eq!(check.row(0, &right), Ok(0.0));
+        assert_eq!(check.bellman_ford(0, &right), Ok(true));
+        let far_ones =
+            [[1, 2, 5, 5, far], [0, 3, 5, 5, far], [0, 1, 4, 4, far], [0, 2, far, far, far], [0, 2, 5, 5, 7]];
+        // The last: in a circle of weight 0 every arc is tight, but nothing leads there.
+        for wrong in far_ones.iter().chain(&[[0, 2, 4, 4, far]]) {
+            assert!(check.row(0, wrong).is_err(), "{wrong:?}");
+            assert!(check.bellman_ford(0, wrong).is_err(), "{wrong:?}");
+        }
+        assert!(check.row(0, &right[..4]).is_err());
+        assert!(Check::<f64>::new(&graph, true).is_none());
+    }
+
+    #[test]
+    fn predecessors_must_make_paths() {
+        let graph = graph();
+        let check = Check::<i32>::new(&graph, true).unwrap();
+        let row = [0, 2, 5, 5, i32::MAX];
+        assert_eq!(check.tree(0, &row), [-1, 0, 1, 2, -1]);
+        assert_eq!(check.predecessors(0, &row, &[-1, 0, 1, 2, -1]), Ok(()));
+        for wrong in [
+            [-1, 0, 3, 2, -1],
+            [-1, 0, 0, 2, -1],
+            [-1, 0, 1, 2, 1],
+            [0, 0, 1, 2, -1],
+            [-1, 0, 1, 9, -1],
+            [-1, -1, 1, 2, -1],
+        ] {
+            assert!(check.predecessors(0, &row, &wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!((circle(0, &[-1, 0, 3, 2, -1]), circle(0, &[-1, 0, 1, 2, -1])), (Some(2), None));
     }
 }

@@ -73,3 +73,6 @@ fn kernel(apsp: &Apsp) -> KernelCall {
         sources as f64
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -204,9 +204,9 @@ mod tests {
                 run(Product { k, n, a: &a, b: &b, c: &mut c });
                 assert!(c == expected, "{m}x{k}x{n}, {what}");
             };
-            assert(Product::run::<8, 16>, "8 x 16");
-            assert(Product::run::<4, 8>, "4 x 8");
-            assert(Product::run::<4, 4>, "4 x 4");
+            assert(|p| p.run::<8, 16>(), "8 x 16");
+            assert(|p| p.run::<4, 8>(), "4 x 8");
+            assert(|p| p.run::<4, 4>(), "4 x 4");
             assert(|p| min_plus(p.k, p.n, p.a, p.b, p.c), "this machine's");
             let (mut c, mut last) = (first.clone(), vec![-1; m * n]);
             let last_b: Vec<i32> = (0..(k * n) as i32).map(|at| at / n as i32).collect();

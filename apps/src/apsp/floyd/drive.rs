@@ -2,6 +2,7 @@
 
 use super::{AHEAD, Block, BlockFound, CollectBlock, GoBlock, LoadBlock, Setup, Told};
 use crate::apsp::arguments::{Algorithm, Apsp};
+use crate::apsp::check::{Check, circle};
 use crate::apsp::cycle::negative_cycle;
 use crate::apsp::dijkstra::{NO_VERTEX, Summary};
 use crate::apsp::distance::{Distance, Numbers, by_type};
@@ -114,15 +115,17 @@ pub(in crate::apsp) fn drive(
     }
     main.timed_over()?;
     let checked = if apsp.verify { job.checked(arcs) } else { Vec::new() };
-    let (summaries, sample) = collect(main, apsp, &blocks, &setup, (files, &checked))?;
+    let graph =
+        edges.as_ref().filter(|_| apsp.verify || setup.with_last).map(|edges| Graph::new(edges, kind));
+    let (summaries, sample) = collect(main, apsp, &blocks, &setup, (files, &checked, graph.as_ref()))?;
     let names = edges.as_ref().and_then(|edges| edges.names.as_ref());
     job.conclude(main, apsp, names, &summaries)?;
     if !apsp.verify {
         return Ok(());
     }
     main.outcome().collected();
-    let edges = edges.unwrap_or_else(|| apsp.recipe().edges());
-    verify(main, &Graph::new(&edges, kind), &sample, kind.is_whole())
+    let graph = graph.unwrap_or_else(|| Graph::new(&apsp.recipe().edges(), kind));
+    verify(main, &graph, &sample, kind.is_whole())
 }
 
 fn roundoff<D: Distance>() -> f64 {
@@ -223,7 +226,7 @@ fn collect(
     apsp: &Apsp,
     blocks: &Array<Block>,
     setup: &Setup,
-    (mut files, checked): (Files, &[u32]),
+    (mut files, checked, graph): (Files, &[u32], Option<&Graph>),
 ) -> Result<(Vec<Summary>, Sample), RunError> {
     let groups = setup.groups();
     let (to, found): (Callback<BlockFound>, _) = main.pending();
@@ -237,7 +240,7 @@ fn collect(
         for _ in 0..groups {
             let block = found.wait(main)?;
             let place = (setup.group(i), setup.group(block.at[1]));
-            files.put(place, block.distances.as_ref(), block.predecessors.as_deref())?;
+            files.put(place, block.distances.as_ref(), None)?;
             row.push(block);
         }
         row.sort_by_key(|block| block.at);
@@ -247,14 +250,38 @@ fn collect(
             }
         }
         let rows = setup.group(i);
-        for &source in checked.iter().filter(|&&source| rows.contains(&(source as usize))) {
-            let at = source as usize - rows.start;
-            sample.insert(source, by_type!(setup.kind, joined(&row, setup, at)));
+        for at in rows.clone() {
+            let source = u32::try_from(at).unwrap_or(u32::MAX);
+            let is_checked = checked.binary_search(&source).is_ok();
+            if !is_checked && !wanted.predecessors {
+                continue;
+            }
+            let (distances, mut before) = by_type!(setup.kind, joined(&row, setup, at - rows.start));
+            if let Some(before) = &mut before {
+                by_type!(setup.kind, mend(source, &distances, before, graph));
+                files.put((at..at + 1, 0..setup.vertices), None, Some(before))?;
+            }
+            if is_checked {
+                sample.insert(source, (distances, before));
+            }
         }
         main.phase("collecting", u64::from(i) + 1, u64::from(groups));
     }
     files.finish()?;
     Ok((summaries, sample))
+}
+
+/// Where arcs of weight 0 form a circle, blocks may have chosen the last vertices of several equal paths so that they go
+/// round it; they are chosen anew then, from the distances. Graphs that blocks make themselves have no such arcs.
+fn mend<D: Distance>(source: u32, distances: &Numbers, before: &mut Bulk<i32>, graph: Option<&Graph>) {
+    if circle(source, before).is_none() {
+        return;
+    }
+    if let (Some(check), Some(row)) =
+        (graph.and_then(|graph| Check::<D>::new(graph, false)), D::of(distances))
+    {
+        *before = check.tree(source, row).into();
+    }
 }
 
 /// A row of the result, of the blocks that have its parts.
