@@ -4,6 +4,7 @@
 //! floating-point numbers too that sum is the same bits wherever and in whatever order vertices are looked at, because
 //! rounding never makes the longer of two sums the shorter one.
 
+use super::buckets::Buckets;
 use super::distance::{Distance, DistanceType, Numbers, by_type};
 use super::graph::Graph;
 use super::heap::Heap;
@@ -71,7 +72,7 @@ pub trait Search: Send {
 #[must_use]
 pub fn search(kind: DistanceType, with_predecessors: bool) -> Box<dyn Search> {
     fn of<D: Distance>(with_predecessors: bool) -> Box<dyn Search> {
-        Box::new(Scratch::<D> { near: Vec::new(), before: Vec::new(), heap: Heap::new(), with_predecessors })
+        Box::new(Scratch::<D> { near: Vec::new(), before: Vec::new(), queue: None, with_predecessors })
     }
     by_type!(kind, of(with_predecessors))
 }
@@ -80,21 +81,51 @@ pub fn search(kind: DistanceType, with_predecessors: bool) -> Box<dyn Search> {
 #[must_use]
 pub fn scratch_bytes(vertices: usize, arcs: usize, kind: DistanceType) -> u64 {
     let key = if kind.size_bytes() == 4 { 8 } else { 16 };
-    vertices as u64 * (kind.size_bytes() as u64 + 4) + key * arcs as u64
+    vertices as u64 * (kind.size_bytes() as u64 + 8) + key * arcs as u64
 }
 
 struct Scratch<D: Distance> {
     /// By place, as all here.
     near: Vec<D>,
     before: Vec<u32>,
-    heap: Heap<D::Key>,
+    queue: Option<Queue<D>>,
     with_predecessors: bool,
+}
+
+/// What is made for the first graph that is searched, and serves for all.
+enum Queue<D: Distance> {
+    Heap(Heap<D::Key>),
+    /// With the stretch that each vertex waits in.
+    Buckets(Buckets, Vec<u32>),
+}
+
+/// Stands for the stretch of a vertex that does not wait. Stretches are told apart by their last bits: all that are
+/// in the ring at a time lie near each other.
+const NOWHERE: u32 = u32::MAX;
+
+fn mark(stretch: u64) -> u32 {
+    stretch as u32 & (u32::MAX >> 1)
+}
+
+/// The rows of a graph, and its weights as what they are.
+struct Arcs<'a, D> {
+    first: &'a [u32],
+    ends: &'a [u32],
+    weights: &'a [D],
+}
+
+impl<'a, D: Distance> Arcs<'a, D> {
+    #[inline(always)]
+    fn of(&self, place: u32) -> impl Iterator<Item = (u32, D)> + use<'a, D> {
+        let arcs = self.first[place as usize] as usize..self.first[place as usize + 1] as usize;
+        self.ends[arcs.clone()].iter().copied().zip(self.weights[arcs].iter().copied())
+    }
 }
 
 impl<D: Distance> Scratch<D> {
     fn search<const WITH_PREDECESSORS: bool>(&mut self, graph: &Graph, source: u32) {
         let Some(weights) = D::of(&graph.weights) else { return };
-        let (first, ends) = (&graph.first[..], &graph.ends[..]);
+        let arcs = Arcs { first: &graph.first, ends: &graph.ends, weights: &weights[..] };
         let start = graph.places[source as usize];
         self.near.clear();
         self.near.resize(graph.len(), D::UNREACHABLE);
@@ -103,25 +134,83 @@ impl<D: Distance> Scratch<D> {
             self.before.clear();
             self.before.resize(graph.len(), u32::MAX);
         }
-        self.heap.push(D::ZERO.key(start));
-        while let Some(key) = self.heap.pop() {
-            let (distance, place) = D::of_key(key);
-            if distance > self.near[place as usize] {
+        let queue = self.queue.get_or_insert_with(|| match Buckets::for_weights(weights) {
+            Some(buckets) => Queue::Buckets(buckets, vec![NOWHERE; graph.len()]),
+            None => Queue::Heap(Heap::new()),
+        });
+        let (near, before) = (self.near.as_mut_slice(), self.before.as_mut_slice());
+        match queue {
+            Queue::Heap(heap) => by_heap::<D, WITH_PREDECESSORS>(&arcs, start, near, before, heap),
+            Queue::Buckets(buckets, waits) => {
+                by_buckets::<D, WITH_PREDECESSORS>(&arcs, start, near, before, (buckets, waits));
+            }
+        }
+    }
+}
+
+fn by_heap<D: Distance, const WITH_PREDECESSORS: bool>(
+    arcs: &Arcs<'_, D>,
+    start: u32,
+    near: &mut [D],
+    before: &mut [u32],
+    heap: &mut Heap<D::Key>,
+) {
+    heap.push(D::ZERO.key(start));
+    while let Some(key) = heap.pop() {
+        let (distance, place) = D::of_key(key);
+        if distance > near[place as usize] {
+            continue;
+        }
+        for (end, weight) in arcs.of(place) {
+            let there = distance.plus(weight);
+            if there < near[end as usize] {
+                near[end as usize] = there;
+                if WITH_PREDECESSORS {
+                    before[end as usize] = place;
+                }
+                heap.push(there.key(end));
+            }
+        }
+    }
+}
+
+fn by_buckets<D: Distance, const WITH_PREDECESSORS: bool>(
+    arcs: &Arcs<'_, D>,
+    start: u32,
+    near: &mut [D],
+    before: &mut [u32],
+    (buckets, waits): (&mut Buckets, &mut Vec<u32>),
+) {
+    let waits = waits.as_mut_slice();
+    let mut nearest = 0;
+    waits[start as usize] = mark(nearest);
+    buckets.put(nearest, start);
+    while let Some(stretch) = buckets.next(nearest) {
+        nearest = stretch;
+        let (mark_here, mut at) = (mark(stretch), 0);
+        while let Some(place) = buckets.get(stretch, at) {
+            at += 1;
+            if waits[place as usize] != mark_here {
                 continue;
             }
-            let arcs = first[place as usize] as usize..first[place as usize + 1] as usize;
-            for (&end, &weight) in ends[arcs.clone()].iter().zip(&weights[arcs]) {
+            waits[place as usize] = NOWHERE;
+            let distance = near[place as usize];
+            for (end, weight) in arcs.of(place) {
                 let there = distance.plus(weight);
-                let near = &mut self.near[end as usize];
-                if there < *near {
-                    *near = there;
+                if there < near[end as usize] {
+                    near[end as usize] = there;
                     if WITH_PREDECESSORS {
-                        self.before[end as usize] = place;
+                        before[end as usize] = place;
                     }
-                    self.heap.push(there.key(end));
+                    let stretch = buckets.stretch(there);
+                    if waits[end as usize] != mark(stretch) {
+                        waits[end as usize] = mark(stretch);
+                        buckets.put(stretch, end);
+                    }
                 }
             }
         }
+        buckets.clear(stretch);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The number types that distances have, and what an algorithm must know of them.
 
+use super::buckets::Width;
 use crate::kernels::min_plus::MinPlus;
 use chares::{Bulk, Number};
 use clap::ValueEnum;
@@ -68,6 +69,8 @@ pub trait Distance: Number + MinPlus + fmt::Display {
     fn key(self, vertex: u32) -> Self::Key;
     /// Distance and vertex again.
     fn of_key(key: Self::Key) -> (Self, u32);
+    /// Which stretch of this width it lies in; it is not negative.
+    fn stretch(self, width: &Width) -> u64;
     /// The nearest number.
     fn of_whole(value: i64) -> Self;
     /// The nearest number.
@@ -132,7 +135,7 @@ pub(super) use by_type;
 
 /// A short key is one machine word, a long one two.
 macro_rules! distances {
-    ($($number:ident $kind:ident $key:ty, $zero:literal, $unreachable:expr, $far:expr, $roundoff:expr,  |$d:ident, $v:ident| $pack:expr, |$k:ident| $open:expr;)*) => { $(
+    ($($number:ident $kind:ident $key:ty, $zero:literal, $unreachable:expr, $far:expr, $roundoff:expr,  |$d:ident, $v:ident| $pack:expr, |$k:ident| $open:expr, |$w:ident| $stretch:expr;)*) => { $(
         impl Distance for $number {
             type Key = $key;
             const TYPE: DistanceType = DistanceType::$kind;
@@ -149,6 +152,11 @@ macro_rules! distances {
             #[inline(always)]
             fn of_key($k: $key) -> (Self, u32) {
                 $open
+            }
+            #[inline(always)]
+            fn stretch(self, $w: &Width) -> u64 {
+                let $d = self;
+                $stretch
             }
             fn of_whole(value: i64) -> Self {
                 value as Self
@@ -179,13 +187,13 @@ macro_rules! distances {
 // Sums of whole numbers wrap only where a negative cycle is about to be reported anyway.
 distances! {
     i32 I32 u64, 0, Self::MAX, Self::MAX / 2, 0.0,
-        |d, v| u64::from(d.cast_unsigned()) << 32 | u64::from(v), |k| (((k >> 32) as u32).cast_signed(), k as u32);
+        |d, v| u64::from(d.cast_unsigned()) << 32 | u64::from(v), |k| (((k >> 32) as u32).cast_signed(), k as u32), |w| (d.cast_unsigned() >> w.shift).into();
     i64 I64 (u64, u32), 0, Self::MAX, Self::MAX / 2, 0.0,
-        |d, v| (d.cast_unsigned(), v), |k| (k.0.cast_signed(), k.1);
+        |d, v| (d.cast_unsigned(), v), |k| (k.0.cast_signed(), k.1), |w| d.cast_unsigned() >> w.shift;
     f32 F32 u64, 0.0, Self::INFINITY, Self::INFINITY, Self::EPSILON as f64 / 2.0,
-        |d, v| u64::from(d.to_bits()) << 32 | u64::from(v), |k| (Self::from_bits((k >> 32) as u32), k as u32);
+        |d, v| u64::from(d.to_bits()) << 32 | u64::from(v), |k| (Self::from_bits((k >> 32) as u32), k as u32), |w| (f64::from(d) * w.inverse) as u64;
     f64 F64 (u64, u32), 0.0, Self::INFINITY, Self::INFINITY, Self::EPSILON / 2.0,
-        |d, v| (d.to_bits(), v), |k| (Self::from_bits(k.0), k.1);
+        |d, v| (d.to_bits(), v), |k| (Self::from_bits(k.0), k.1), |w| (d * w.inverse) as u64;
 }
 
 #[cfg(test)]

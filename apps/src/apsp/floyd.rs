@@ -38,7 +38,7 @@ const CRITICAL: i32 = -1_000_000;
 pub fn default_side(vertices: usize) -> usize {
     match vertices {
         0..=1024 => 64,
-        1025..=6144 => 128,
+        1025..=2048 => 128,
         _ => 256,
     }
 }

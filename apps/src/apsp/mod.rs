@@ -16,6 +16,7 @@
 //! the shortest.
 
 pub mod arguments;
+pub mod buckets;
 mod check;
 mod cycle;
 pub mod dijkstra;
