@@ -8,4 +8,5 @@ pub mod matrix;
 pub mod netbench;
 pub mod output;
 pub mod statistics;
+pub mod system;
 pub mod verify;
