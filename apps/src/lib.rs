@@ -2,6 +2,7 @@
 
 pub mod apsp;
 pub mod bench;
+pub mod gauss;
 pub mod kernels;
 pub mod matmul;
 pub mod matrix;

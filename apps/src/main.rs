@@ -8,6 +8,7 @@ fn main() -> ExitCode {
         .about("One program over whatever machines you can reach, each with the share that its speed earns")
         .demo("matmul", &["--n", "10752", "--q", "12", "--dtype", "f32", "--verify", "--built-in-nodes"]);
     let program = apps::matmul::add_to(program);
+    let program = apps::gauss::add_to(program);
     let program = apps::apsp::add_to(program);
     let program = apps::netbench::add_to(program);
     apps::bench::add_to(program).main()

@@ -3,6 +3,7 @@
 //! ```text
 //!    measured speeds ──┐                       ┌── data_partition ─► how many rows each part gets
 //!    memory limits ────┼──► this crate (pure) ─┼── placement ──────► which part owns element i
+//!                      │                       ├── cyclic ─────────► the same, balanced however many are left
 //!    grid of blocks ───┤                       ├── grid ───────────► blocks to parts, what crosses the wire
 //!    seconds predicted ┤                       ├── overhead ───────► shares that leave time for messages
 //!    units done so far ┤                       ├── lending ────────► who hands work to whom near the end
@@ -41,6 +42,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+pub mod cyclic;
 pub mod efficiency;
 pub mod grid;
 pub mod lending;

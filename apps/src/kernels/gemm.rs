@@ -138,6 +138,84 @@ fn product<T: Element>(
     }
 }
 
+/// A matrix in memory: its element (i, j) is number `i * rows_apart + j * columns_apart`.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a, T> {
+    /// The numbers, and perhaps others between them and behind.
+    pub values: &'a [T],
+    /// From one row to the next.
+    pub rows_apart: usize,
+    /// From one column to the next.
+    pub columns_apart: usize,
+}
+
+impl<'a, T> View<'a, T> {
+    /// Columns one after the other, `length` numbers apart.
+    #[must_use]
+    pub fn by_columns(values: &'a [T], length: usize) -> Self {
+        Self { values, rows_apart: 1, columns_apart: length }
+    }
+
+    /// Rows one after the other, `length` numbers apart.
+    #[must_use]
+    pub fn by_rows(values: &'a [T], length: usize) -> Self {
+        Self { values, rows_apart: length, columns_apart: 1 }
+    }
+}
+
+/// C -= A B as fast as this machine can, on the calling thread: A is m x k, B is k x n, C is m x n, its columns one after
+/// the other, `c.1` numbers apart. Sides may be 0.
+///
+/// # Panics
+/// If a matrix does not lie within its slice.
+#[expect(unsafe_code, reason = "the kernel crate takes raw pointers; all sides are checked before")]
+pub fn subtract_product<T: Element>(
+    [m, k, n]: [usize; 3],
+    a: View<'_, T>,
+    b: View<'_, T>,
+    c: (&mut [T], usize),
+) {
+    if m == 0 || k == 0 || n == 0 {
+        return;
+    }
+    let within = |rows: usize, columns: usize, view: &View<'_, T>| {
+        let last = |count: usize, apart: usize| (count - 1).checked_mul(apart);
+        let end = last(rows, view.rows_apart).zip(last(columns, view.columns_apart));
+        end.and_then(|(row, column)| row.checked_add(column)).is_some_and(|end| end < view.values.len())
+    };
+    let (numbers, c_apart) = c;
+    assert!(within(m, k, &a), "A is {m} x {k}");
+    assert!(within(k, n, &b), "B is {k} x {n}");
+    assert!(c_apart >= m && within(m, n, &View::by_columns(numbers, c_apart)), "C is {m} x {n}");
+    let stride = |side: usize| isize::try_from(side).expect("no slice is longer than isize::MAX");
+    let one = T::from_f64(1.0);
+    // SAFETY: the kernel touches the elements of A, B and C and none beside them; it is asserted above that the last of
+    // each lies within its slice, and strides are not negative. C is borrowed for writing, so it overlaps neither.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            numbers.as_mut_ptr(),
+            stride(c_apart),
+            1,
+            true,
+            a.values.as_ptr(),
+            stride(a.columns_apart),
+            stride(a.rows_apart),
+            b.values.as_ptr(),
+            stride(b.columns_apart),
+            stride(b.rows_apart),
+            one,
+            -one,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
 /// What the kernel computes at once, for any element type and vector width; a remainder costs about as much.
 const BLOCK_UNIT: usize = 64;
 

@@ -3,3 +3,4 @@
 mod deterministic;
 pub mod gemm;
 pub mod min_plus;
+pub mod lu;

@@ -5,7 +5,7 @@ use super::npy::NpyNumber;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 use std::str::FromStr;
 
 /// The type of a matrix's numbers, where it is known only at run time.
@@ -76,6 +76,8 @@ pub trait Element:
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
     + AddAssign
     + Sum
     + Serialize
@@ -91,6 +93,10 @@ pub trait Element:
     /// The smallest positive number, a subnormal one: the absolute error of a result that underflows.
     const TINY: f64;
 
+    /// The number without its sign.
+    #[must_use]
+    fn magnitude(self) -> Self;
+
     /// The number as `f64`, exactly.
     fn to_f64(self) -> f64;
 
@@ -102,6 +108,10 @@ impl Element for f32 {
     const DTYPE: Dtype = Dtype::F32;
     const UNIT_ROUNDOFF: f64 = Self::EPSILON as f64 / 2.0;
     const TINY: f64 = Self::from_bits(1) as f64;
+
+    fn magnitude(self) -> Self {
+        self.abs()
+    }
 
     fn to_f64(self) -> f64 {
         f64::from(self)
@@ -116,6 +126,10 @@ impl Element for f64 {
     const DTYPE: Dtype = Dtype::F64;
     const UNIT_ROUNDOFF: Self = Self::EPSILON / 2.0;
     const TINY: Self = Self::from_bits(1);
+
+    fn magnitude(self) -> Self {
+        self.abs()
+    }
 
     fn to_f64(self) -> f64 {
         self

@@ -1,0 +1,85 @@
+//! What a user says of an elimination, and whether it makes sense.
+
+use crate::system::SystemArguments;
+use chares::RunError;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+/// Columns of a block, if the user does not say how many.
+const WIDTH: usize = 128;
+/// Most columns of a block.
+const WIDTH_MAX: usize = 4096;
+
+/// Arguments of `run gauss`.
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+pub struct Gauss {
+    /// The system
+    #[command(flatten)]
+    pub system: SystemArguments,
+    /// How the elimination is spread over the nodes
+    #[arg(long, value_enum, default_value = "blocked")]
+    pub algorithm: Algorithm,
+    /// Columns of a block (blocked); chosen if absent
+    #[arg(long)]
+    pub block: Option<usize>,
+    /// Check the solution also row by row; a wrong one gives a non-zero exit code
+    #[arg(long)]
+    pub verify: bool,
+}
+
+/// How the elimination is spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// As in the 1995 report: rows by speed, a pivot row broadcast for each column
+    Columns,
+    /// Blocks of columns by speed, panels broadcast ahead of the work
+    Blocked,
+}
+
+impl Gauss {
+    /// Columns of a block.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.block.unwrap_or(WIDTH).min(self.system.n).max(1)
+    }
+
+    /// Floating-point operations of elimination and back substitution.
+    #[must_use]
+    pub fn work(&self) -> f64 {
+        let (n, rhs) = (self.system.n as f64, self.system.rhs as f64);
+        2.0 / 3.0 * n * n * n + 2.0 * n * n * rhs
+    }
+
+    /// The same with the sizes and the type of files.
+    #[must_use]
+    pub fn completed(mut self) -> Self {
+        self.system = self.system.completed();
+        self
+    }
+
+    /// What the kernel's speed depends on: speeds measured for one system hold for all others of this key.
+    #[must_use]
+    pub fn kernel_key(&self) -> String {
+        let dtype = self.system.dtype_or_default();
+        match self.algorithm {
+            Algorithm::Columns => format!("{dtype} columns"),
+            Algorithm::Blocked => {
+                let class = match self.system.n {
+                    0..256 => "tiny",
+                    256..1024 => "small",
+                    1024.. => "full",
+                };
+                format!("{dtype} blocked, {class}, blocks of {}", self.width())
+            }
+        }
+    }
+}
+
+/// Checks arguments before any node is started.
+pub(super) fn check(gauss: &Gauss) -> Result<(), RunError> {
+    if let Some(width) = gauss.block.filter(|width| !(1..=WIDTH_MAX).contains(width)) {
+        return Err(RunError::Input(format!("--block {width}: give 1 to {WIDTH_MAX} columns")));
+    }
+    gauss.system.check()
+}

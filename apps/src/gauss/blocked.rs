@@ -1,0 +1,210 @@
+//! The blocked elimination: columns in blocks, dealt out by speed; a block is factored by the PE that holds it, and
+//! broadcast as a panel; every PE lets its own blocks take it up, by products of blocks.
+//!
+//! Whole columns belong to one PE, so that pivots are looked for without a message and rows are exchanged where they lie:
+//! the only thing that travels is each panel, once to each node, n^2 / 2 numbers in all. The next panel is factored and
+//! sent while the rest of the matrix still takes up the last ([`share`] says in which order).
+//! Right-hand sides are further columns behind those of A. The way back goes through the owners of the blocks from the
+//! last to the first, each block of right-hand sides as one message that gets shorter.
+
+mod share;
+
+use super::plan::Plan;
+use crate::matrix::{Piece, Real};
+use chares::{Bulk, Callback, Chare, Ctx, Entry, Reduce};
+use serde::{Deserialize, Serialize};
+pub use share::{Factored, Singular, Unsolved};
+use share::{Share, Task};
+
+/// What others wait for goes before what waits.
+const URGENT: i32 = -1;
+
+/// The blocks of columns of one PE.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Blocks<T> {
+    plan: Plan,
+    share: Share<T>,
+    go: Option<GoBlocks>,
+    /// The rows have been scaled.
+    is_scaled: bool,
+    /// A [`Work`] is on its way.
+    is_working: bool,
+    /// Blocks that right-hand sides have still to come through.
+    unsolved: usize,
+}
+
+/// The columns of a block, one after the other, where they are not generated.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct LoadBlock<T> {
+    /// Which block.
+    pub block: u32,
+    /// Its numbers.
+    pub columns: Bulk<T>,
+}
+
+/// Begin; `done` is told the end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GoBlocks {
+    /// Who waits for the end.
+    pub done: Callback<Ended>,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ended {
+    /// Pieces of X to collect.
+    pub pieces: usize,
+    /// Why there are none.
+    pub singular: Option<Singular>,
+}
+
+impl Reduce for Ended {
+    fn combine(&mut self, other: Self) {
+        self.pieces += other.pieces;
+        self.singular = self.singular.or(other.singular);
+    }
+}
+
+/// The largest magnitude in each row of A.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowMagnitudes(Vec<f64>);
+
+impl Reduce for RowMagnitudes {
+    fn combine(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(one, other)| *one = one.max(other));
+    }
+}
+
+/// Do the next task.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Work;
+
+/// Send the solution.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct CollectBlocks<T: Real>(pub Callback<Piece<T>>);
+
+macro_rules! blocks_of {
+    ($($real:ty, $blocks:literal;)*) => { $(
+        chares::entries!(Blocks<$real> as $blocks:
+            LoadBlock<$real> as "Load", GoBlocks, RowMagnitudes, Factored<$real> as "Factored", Work,
+            Unsolved<$real> as "Unsolved", CollectBlocks<$real> as "Collect";
+            reduces RowMagnitudes, Ended);
+
+        impl Chare for Blocks<$real> {
+            type Index = u32;
+            type Init = Plan;
+            fn new(plan: Plan, ctx: &mut Ctx<'_, Self>) -> Self {
+                Self::made(plan, ctx.index())
+            }
+        }
+        impl Entry<LoadBlock<$real>> for Blocks<$real> {
+            fn receive(&mut self, load: LoadBlock<$real>, _: &mut Ctx<'_, Self>) {
+                self.share.load(load.block, &load.columns);
+            }
+        }
+        impl Entry<GoBlocks> for Blocks<$real> {
+            fn receive(&mut self, go: GoBlocks, ctx: &mut Ctx<'_, Self>) {
+                self.go = Some(go);
+                let magnitudes = RowMagnitudes(self.share.row_magnitudes());
+                let all = Callback::broadcast(&ctx.array());
+                ctx.contribute(magnitudes, all);
+            }
+        }
+        impl Entry<RowMagnitudes> for Blocks<$real> {
+            fn receive(&mut self, RowMagnitudes(magnitudes): RowMagnitudes, ctx: &mut Ctx<'_, Self>) {
+                if let Err(singular) = self.share.scale(&magnitudes) {
+                    // All find the same; one says it.
+                    return if ctx.index() == 0 { self.give_up(singular, ctx) };
+                }
+                self.is_scaled = true;
+                self.work_on(ctx);
+                self.rest(ctx);
+            }
+        }
+        impl Entry<Factored<$real>> for Blocks<$real> {
+            fn receive(&mut self, panel: Factored<$real>, ctx: &mut Ctx<'_, Self>) {
+                self.share.take(panel);
+                self.work_on(ctx);
+            }
+        }
+        impl Entry<Work> for Blocks<$real> {
+            fn receive(&mut self, _: Work, ctx: &mut Ctx<'_, Self>) {
+                self.is_working = false;
+                match self.share.next() {
+                    Some(Task::Factor(at)) => match self.share.factor(at) {
+                        Ok(panel) => {
+                            ctx.array().broadcast_with(ctx, URGENT, panel.clone());
+                            self.share.take(panel);
+                            ctx.progress(1);
+                        }
+                        Err(singular) => return self.give_up(singular, ctx),
+                    },
+                    Some(Task::Update(panel, blocks)) => self.share.update(panel, blocks),
+                    None => {}
+                }
+                for unsolved in self.share.ready() {
+                    self.pass_on(unsolved, ctx);
+                }
+                self.work_on(ctx);
+            }
+        }
+        impl Entry<Unsolved<$real>> for Blocks<$real> {
+            fn receive(&mut self, unsolved: Unsolved<$real>, ctx: &mut Ctx<'_, Self>) {
+                if let Some(left) = self.share.solve(unsolved) {
+                    self.pass_on(left, ctx);
+                }
+                self.unsolved -= 1;
+                self.rest(ctx);
+            }
+        }
+        impl Entry<CollectBlocks<$real>> for Blocks<$real> {
+            fn receive(&mut self, CollectBlocks(to): CollectBlocks<$real>, ctx: &mut Ctx<'_, Self>) {
+                self.share.hand_out().for_each(|piece| to.send(ctx, piece));
+            }
+        }
+        impl Blocks<$real> {
+            /// Sees to it that the next task is done, after what is more urgent.
+            fn work_on(&mut self, ctx: &mut Ctx<'_, Self>) {
+                if self.is_scaled && !self.is_working && self.share.next().is_some() {
+                    self.is_working = true;
+                    ctx.this().send(ctx, Work);
+                }
+            }
+
+            fn pass_on(&mut self, unsolved: Unsolved<$real>, ctx: &mut Ctx<'_, Self>) {
+                let owner = self.plan.owners[unsolved.block as usize];
+                ctx.array().at(owner).send_with(ctx, URGENT, unsolved);
+            }
+
+            fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
+                self.is_scaled = false;
+                if let Some(go) = &self.go {
+                    go.done.send(ctx, Ended { pieces: 0, singular: Some(singular) });
+                }
+            }
+
+            fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
+                if self.unsolved == 0
+                    && let Some(go) = self.go.take()
+                {
+                    ctx.contribute(Ended { pieces: self.share.piece_count(), singular: None }, go.done);
+                }
+            }
+        }
+    )* };
+}
+blocks_of! {
+    f32, "GaussBlocks32";
+    f64, "GaussBlocks64";
+}
+
+impl<T: Real> Blocks<T> {
+    fn made(plan: Plan, pe: u32) -> Self {
+        let share = Share::new(plan.clone(), pe);
+        let unsolved = share.panel_count() * plan.right_blocks() as usize;
+        Self { plan, share, go: None, is_scaled: false, is_working: false, unsolved }
+    }
+}

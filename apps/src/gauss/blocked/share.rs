@@ -1,0 +1,314 @@
+//! What one PE does of a blocked factorisation: which task is next, and the tasks. Knows no messages.
+//!
+//! Each block of columns takes up the panels before it in their order, however far other blocks are; then it is
+//! factored, and is the next panel. The block whose turn is next goes before all others, so that its panel is on its way
+//! while they are still worked on: that is the look-ahead.
+
+use super::super::plan::Plan;
+use crate::kernels::gemm::{View, subtract_product};
+use crate::kernels::lu::{self, NoPivot};
+use crate::matrix::{Piece, Real, zeros};
+use crate::system::{exponent, times_power_of_two};
+use chares::Bulk;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Columns that are worked on at once, about: wide enough for the kernel, and so few that what is urgent comes soon.
+const COLUMNS_AT_ONCE: usize = 256;
+/// Blocks so far before their turn go before others.
+const AHEAD: u32 = 2;
+
+/// A factored block of columns, from its diagonal down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Factored<T> {
+    /// Which block.
+    pub index: u32,
+    /// Row `first + j` was exchanged with row `pivots[j]`, where `first` is the first row of the panel.
+    pub pivots: Vec<u32>,
+    /// Its columns, from the row of the first diagonal element on.
+    pub values: Bulk<T>,
+}
+
+/// Right-hand sides on their way through the blocks from the last to the first.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Unsolved<T> {
+    /// Which block of B, from 0.
+    pub right: u32,
+    /// The block of A that is next.
+    pub block: u32,
+    /// Its columns, with the rows up to the end of that block.
+    pub values: Bulk<T>,
+}
+
+/// A system without a solution that could be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Singular {
+    /// Nothing but zeros in a row.
+    #[error("the matrix is singular: row {0}, counted from 0, has nothing but zeros")]
+    Row(usize),
+    /// No pivot left.
+    #[error(
+        "the matrix is singular, or so near to it that rounding decides: no pivot is left in column {0}, counted from 0, \
+         which up to rounding is a sum of multiples of the columns before it"
+    )]
+    Column(usize),
+}
+
+/// What a PE can do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Factor the block at this place.
+    Factor(usize),
+    /// Let the blocks at these places take up this panel.
+    Update(u32, Range<usize>),
+}
+
+/// A block of columns of this PE.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Held {
+    index: u32,
+    /// Its columns of those that this PE has.
+    columns: Range<usize>,
+    /// Panels that it has taken up; one more than there are before it once it is factored.
+    applied: u32,
+}
+
+/// The columns of one PE.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub(super) struct Share<T> {
+    plan: Plan,
+    held: Vec<Held>,
+    /// All columns, one after the other.
+    values: Bulk<T>,
+    /// What the pivot of each column must be larger than.
+    least: Vec<T>,
+    /// Panels that are still needed here.
+    panels: BTreeMap<u32, Factored<T>>,
+    /// All panels before this one are or were here.
+    known: u32,
+    /// What the rows were divided by, as powers of two; in all.
+    scaled_by: i64,
+    pieces: Vec<Piece<T>>,
+}
+
+impl<T: Real> Share<T> {
+    pub(super) fn new(plan: Plan, pe: u32) -> Self {
+        let mut end = 0;
+        let held = |index: u32| {
+            let first = end;
+            end += plan.columns_of(index).len();
+            Held { index, columns: first..end, applied: 0 }
+        };
+        let held: Vec<Held> = plan.blocks_of(pe).map(held).collect();
+        let mut values = zeros::<T>(end * plan.n);
+        if let Some(generated) = &plan.generated {
+            for block in &held {
+                let part = block.columns.start * plan.n..block.columns.end * plan.n;
+                plan.fill(generated, block.index, &mut values.as_mut_slice()[part]);
+            }
+        }
+        let (least, panels, pieces) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Self { plan, held, values, least, panels, known: 0, scaled_by: 0, pieces }
+    }
+
+    /// Takes a block's columns from the driver.
+    pub(super) fn load(&mut self, index: u32, columns: &[T]) {
+        let n = self.plan.n;
+        if let Some(block) = self.held.iter().find(|block| block.index == index) {
+            let part = block.columns.start * n..block.columns.end * n;
+            self.values.as_mut_slice()[part].copy_from_slice(columns);
+        }
+    }
+
+    /// Columns of A come first.
+    fn columns_of_a(&self) -> usize {
+        let of_a = self.held.iter().take_while(|block| block.index < self.plan.panels());
+        of_a.last().map_or(0, |block| block.columns.end)
+    }
+
+    /// The largest magnitude of each row of A in the columns that are here.
+    pub(super) fn row_magnitudes(&self) -> Vec<f64> {
+        let n = self.plan.n;
+        let mut largest = vec![T::zeroed(); n];
+        for column in self.values[..self.columns_of_a() * n].chunks_exact(n) {
+            lu::keep_larger(&mut largest, column);
+        }
+        largest.into_iter().map(T::to_f64).collect()
+    }
+
+    /// Divides each row by the power of two that brings its largest magnitude, of all PEs, below 1. So no row is chosen
+    /// as a pivot only because it is written in a small unit.
+    pub(super) fn scale(&mut self, row_magnitudes: &[f64]) -> Result<(), Singular> {
+        if let Some(row) = row_magnitudes.iter().position(|most| *most == 0.0) {
+            return Err(Singular::Row(row));
+        }
+        let n = self.plan.n;
+        let exponents: Vec<i32> = row_magnitudes.iter().map(|most| exponent(*most)).collect();
+        self.scaled_by = exponents.iter().map(|e| i64::from(*e)).sum();
+        let of_a = self.columns_of_a();
+        let values = self.values.as_mut_slice();
+        if exponents.iter().any(|e| *e != 0) {
+            // In two steps, for neither the number nor the power may leave the range in between.
+            let power = |e: i32| T::from_f64(times_power_of_two(1.0, e));
+            let steps: Vec<[T; 2]> = exponents.iter().map(|e| [power(-e / 2), power(-e - -e / 2)]).collect();
+            for column in values.chunks_exact_mut(n) {
+                column.iter_mut().zip(&steps).for_each(|(x, [one, other])| *x = *x * *one * *other);
+            }
+        }
+        let unit = T::from_f64(n as f64 * T::UNIT_ROUNDOFF);
+        let columns = values[..of_a * n].chunks_exact(n);
+        self.least = columns.map(|column| lu::largest_magnitude(column) * unit).collect();
+        Ok(())
+    }
+
+    /// Takes a panel, its own as well as others'.
+    pub(super) fn take(&mut self, panel: Factored<T>) {
+        if panel.index >= self.known {
+            self.panels.insert(panel.index, panel);
+            while self.panels.contains_key(&self.known) {
+                self.known += 1;
+            }
+            self.forget();
+        }
+    }
+
+    /// Panels that a block takes up before its turn.
+    fn before(&self, block: &Held) -> u32 {
+        block.index.min(self.plan.panels())
+    }
+
+    /// Panels that no block here needs any more.
+    fn forget(&mut self) {
+        let needed = self.held.iter().filter(|block| block.applied < self.before(block));
+        let least = needed.map(|block| block.applied).min().unwrap_or(u32::MAX);
+        self.panels.retain(|index, _| *index >= least);
+    }
+
+    pub(super) fn next(&self) -> Option<Task> {
+        let can_take = |block: &Held| block.applied < self.before(block) && block.applied < self.known;
+        let panels = self.plan.panels();
+        let due = self.held.iter().position(|block| block.index < panels && block.applied <= block.index);
+        if let Some(at) = due {
+            let block = &self.held[at];
+            if block.applied == block.index {
+                return Some(Task::Factor(at));
+            }
+            if block.index < self.known + AHEAD && can_take(block) {
+                return Some(Task::Update(block.applied, at..at + 1));
+            }
+        }
+        let open = self.held.iter().enumerate().filter(|(_, block)| can_take(block));
+        let (first, block) = open.min_by_key(|(_, block)| block.applied)?;
+        let mut end = first + 1;
+        while self.held.get(end).is_some_and(|next| {
+            let columns = next.columns.end - block.columns.start;
+            next.applied == block.applied && can_take(next) && columns <= COLUMNS_AT_ONCE
+        }) {
+            end += 1;
+        }
+        Some(Task::Update(block.applied, first..end))
+    }
+
+    /// Lets blocks take up a panel.
+    pub(super) fn update(&mut self, panel: u32, blocks: Range<usize>) {
+        let Some(factored) = self.panels.get(&panel) else { return };
+        let columns = self.held[blocks.start].columns.start..self.held[blocks.end - 1].columns.end;
+        let n = self.plan.n;
+        let first = self.plan.columns_of(panel).start;
+        take_up(factored, (n, first), &mut self.values.as_mut_slice()[columns.start * n..columns.end * n]);
+        self.held[blocks].iter_mut().for_each(|block| block.applied += 1);
+        self.forget();
+    }
+
+    /// Factors a block that has taken up all panels before it.
+    pub(super) fn factor(&mut self, at: usize) -> Result<Factored<T>, Singular> {
+        let Held { index, columns, .. } = self.held[at].clone();
+        let (n, first) = (self.plan.n, self.plan.columns_of(index).start);
+        let (rows, width) = (n - first, columns.len());
+        let mut panel = Bulk::zeros(rows * width);
+        let values = &mut self.values.as_mut_slice()[columns.start * n..columns.end * n];
+        for (to, column) in panel.as_mut_slice().chunks_exact_mut(rows).zip(values.chunks_exact(n)) {
+            to.copy_from_slice(&column[first..]);
+        }
+        let pivots = lu::factor(panel.as_mut_slice(), rows, &self.least[columns])
+            .map_err(|NoPivot { column }| Singular::Column(first + column))?;
+        for (from, column) in panel.chunks_exact(rows).zip(values.chunks_exact_mut(n)) {
+            column[first..first + width].copy_from_slice(&from[..width]);
+        }
+        self.held[at].applied += 1;
+        let below = u32::try_from(first).expect("sides are below 2^32");
+        Ok(Factored { index, pivots: pivots.into_iter().map(|pivot| pivot + below).collect(), values: panel })
+    }
+
+    /// Blocks of A that are here.
+    pub(super) fn panel_count(&self) -> usize {
+        self.held.iter().filter(|block| block.index < self.plan.panels()).count()
+    }
+
+    /// Blocks of B that have taken up all panels since the last time, ready for the way back.
+    pub(super) fn ready(&mut self) -> Vec<Unsolved<T>> {
+        let (n, panels) = (self.plan.n, self.plan.panels());
+        let mut ready = Vec::new();
+        for block in &mut self.held {
+            if block.index >= panels && block.applied == panels {
+                block.applied += 1;
+                let values = Bulk::from_slice(&self.values[block.columns.start * n..block.columns.end * n]);
+                ready.push(Unsolved { right: block.index - panels, block: panels - 1, values });
+            }
+        }
+        ready
+    }
+
+    /// Solves the rows of a block for some right-hand sides; what is left for the blocks before it.
+    pub(super) fn solve(&mut self, unsolved: Unsolved<T>) -> Option<Unsolved<T>> {
+        let Unsolved { right, block, mut values } = unsolved;
+        let rows = self.plan.columns_of(block);
+        let cols = self.plan.columns_of(self.plan.panels() + right);
+        let held = self.held.iter().find(|held| held.index == block)?;
+        let (n, above, length) = (self.plan.n, rows.start, rows.end);
+        let own = &self.values[held.columns.start * n..held.columns.end * n];
+        lu::solve_upper(own, n, above, rows.len(), values.as_mut_slice());
+        let solved = |i: usize| values.iter().skip(above + i).step_by(length).copied();
+        let piece: Vec<T> = (0..rows.len()).flat_map(solved).collect();
+        self.pieces.push(Piece { rows, cols, values: piece.into() });
+        let block = block.checked_sub(1)?;
+        let left: Vec<T> = values.chunks_exact(length).flat_map(|column| &column[..above]).copied().collect();
+        Some(Unsolved { right, block, values: left.into() })
+    }
+
+    /// How many pieces of the solution are here.
+    pub(super) fn piece_count(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The pieces of the solution that are here.
+    pub(super) fn hand_out(&mut self) -> impl Iterator<Item = Piece<T>> {
+        std::mem::take(&mut self.pieces).into_iter()
+    }
+}
+
+/// Columns of `n` numbers take up a panel whose first row is `first`: their rows are exchanged as its were, the rows beside
+/// its triangle become those of U, and the rows below lose L U.
+fn take_up<T: Real>(panel: &Factored<T>, (n, first): (usize, usize), columns: &mut [T]) {
+    let (rows, width, count) = (n - first, panel.pivots.len(), columns.len() / n);
+    lu::exchange_rows(columns, n, first, &panel.pivots);
+    let mut u = vec![T::zeroed(); width * count];
+    for (c, column) in columns.chunks_exact(n).enumerate() {
+        let from = &column[first..first + width];
+        u.iter_mut().skip(c).step_by(count).zip(from).for_each(|(to, value)| *to = *value);
+    }
+    lu::solve_lower(&panel.values, rows, &mut u);
+    for (c, column) in columns.chunks_exact_mut(n).enumerate() {
+        let to = &mut column[first..first + width];
+        to.iter_mut().zip(u.iter().skip(c).step_by(count)).for_each(|(to, value)| *to = *value);
+    }
+    if rows > width {
+        let below = View::by_columns(&panel.values[width..], rows);
+        let sides = [rows - width, width, count];
+        subtract_product(sides, below, View::by_rows(&u, count), (&mut columns[first + width..], n));
+    }
+}

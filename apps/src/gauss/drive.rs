@@ -1,0 +1,236 @@
+//! The driver: deals out the system by speed, starts the chares, collects and checks the solution.
+
+use super::arguments::{Algorithm, Gauss};
+use super::blocked::{Blocks, CollectBlocks, Ended, GoBlocks, LoadBlock};
+use super::columns::{CollectRows, GoRows, LoadRows, RowPlan, Rows};
+use super::plan::Plan;
+use crate::matrix::{Dtype, Matrix, Piece, Real, ShapeError, npy};
+use crate::system::{Coefficients, LinearSystem, Residual, residual};
+use chares::loadbalance::{PartitionError, cyclic};
+use chares::{Bulk, Callback, Cx, Driver, Group, Pending, RunError};
+use std::sync::Arc;
+
+/// Solves a system as the command line asks.
+pub(super) fn drive(main: &mut Driver, gauss: Gauss) -> Result<(), RunError> {
+    match gauss.system.dtype_or_default() {
+        Dtype::F32 => run::<f32>(main, &gauss),
+        Dtype::F64 => run::<f64>(main, &gauss),
+    }
+}
+
+fn run<T: Eliminates>(main: &mut Driver, gauss: &Gauss) -> Result<(), RunError> {
+    main.phase("reading the system", 0, 0);
+    let system = LinearSystem::<T>::of(&gauss.system, 0.0)?;
+    state(main, gauss, &system);
+    let x = match gauss.algorithm {
+        Algorithm::Columns => T::columns(main, &system)?,
+        Algorithm::Blocked => T::blocked(main, gauss, &system)?,
+    };
+    finish(main, gauss, &system, &x)
+}
+
+/// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
+trait Eliminates: Real {
+    /// The solution, n x rhs, with rows on the PEs.
+    fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<Matrix<Self>, RunError>;
+    /// The same with blocks of columns on the PEs.
+    fn blocked(
+        main: &mut Driver,
+        gauss: &Gauss,
+        system: &LinearSystem<Self>,
+    ) -> Result<Matrix<Self>, RunError>;
+}
+
+macro_rules! eliminates {
+    ($($real:ty)*) => { $(
+        impl Eliminates for $real {
+            fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<Matrix<Self>, RunError> {
+                let plan = rows_planned(main, system)?;
+                main.phase("distributing", 0, 0);
+                let rows: Group<Rows<$real>> = main.group(plan.clone());
+                if let Coefficients::Dense(a) = &system.a {
+                    for pe in 0..main.pe_count() {
+                        rows.on(pe).send(main, LoadRows(given_rows(a, &system.b, plan.rows_of(pe))));
+                    }
+                }
+                main.init_over()?;
+                main.expect_progress("column", system.n as u64)?;
+                let (done, ended) = main.pending();
+                rows.broadcast(main, GoRows { done });
+                let pieces = pieces_of(ended.wait(main)?)?;
+                main.timed_over()?;
+                let (to, solved): (Callback<Piece<$real>>, Pending<_>) = main.pending();
+                rows.broadcast(main, CollectRows(to));
+                collected(main, system, pieces, &solved)
+            }
+
+            fn blocked(
+                main: &mut Driver,
+                gauss: &Gauss,
+                system: &LinearSystem<Self>,
+            ) -> Result<Matrix<Self>, RunError> {
+                let plan = planned(main, gauss, system)?;
+                main.phase("distributing", 0, 0);
+                let blocks: Group<Blocks<$real>> = main.group(plan.clone());
+                for (block, columns) in given_columns(system, &plan) {
+                    let owner = plan.owners[block as usize];
+                    blocks.on(owner).send(main, LoadBlock { block, columns });
+                }
+                main.init_over()?;
+                main.expect_progress("panel", u64::from(plan.panels()))?;
+                let (done, ended) = main.pending();
+                blocks.broadcast(main, GoBlocks { done });
+                let pieces = pieces_of(ended.wait(main)?)?;
+                main.timed_over()?;
+                let (to, solved): (Callback<Piece<$real>>, Pending<_>) = main.pending();
+                blocks.broadcast(main, CollectBlocks(to));
+                collected(main, system, pieces, &solved)
+            }
+        }
+    )* };
+}
+eliminates!(f32 f64);
+
+/// Which PE holds which block.
+fn planned<T: Real>(main: &mut Driver, gauss: &Gauss, system: &LinearSystem<T>) -> Result<Plan, RunError> {
+    let (n, rhs, width) = (system.n, system.rhs, gauss.width());
+    let count = Plan::counts(n, rhs, width).into_iter().sum();
+    let speeds = main.speeds();
+    let owners = cyclic::weighted_cyclic(count, &speeds).map_err(unplaceable)?;
+    let plan = Plan { n, rhs, width, owners: Arc::new(owners), generated: system.generated() };
+    let mut columns = vec![0; speeds.len()];
+    let all = (0..).zip(plan.owners.iter());
+    all.for_each(|(block, &owner)| columns[owner as usize] += plan.columns_of(block).len());
+    let outcome = main.outcome();
+    outcome.shares(columns.into_iter().map(|count| count as f64 / (n + rhs) as f64).collect());
+    outcome.fact("block", width);
+    outcome.fact("panels", plan.panels());
+    Ok(plan)
+}
+
+/// Which PE holds which row.
+fn rows_planned<T: Real>(main: &mut Driver, system: &LinearSystem<T>) -> Result<RowPlan, RunError> {
+    let (n, rhs, speeds) = (system.n, system.rhs, main.speeds());
+    let owners = cyclic::weighted_cyclic(n, &speeds).map_err(unplaceable)?;
+    let plan = RowPlan { n, rhs, owners: Arc::new(owners), generated: system.generated() };
+    let share = |pe: u32| plan.rows_of(pe).count() as f64 / n as f64;
+    let shares = (0..main.pe_count()).map(share).collect();
+    main.outcome().shares(shares);
+    Ok(plan)
+}
+
+/// The pieces of the solution that are to be collected, if there is one.
+fn pieces_of(Ended { pieces, singular }: Ended) -> Result<usize, RunError> {
+    singular.map_or(Ok(pieces), |singular| Err(RunError::Input(singular.to_string())))
+}
+
+fn unplaceable(error: PartitionError) -> RunError {
+    RunError::Failed(format!("the work cannot be divided by speed: {error}"))
+}
+
+/// The columns of each block, if they are the driver's to send.
+fn given_columns<T: Real>(system: &LinearSystem<T>, plan: &Plan) -> impl Iterator<Item = (u32, Bulk<T>)> {
+    let given = match &system.a {
+        Coefficients::Dense(a) => Some(a),
+        Coefficients::Generated(_) => None,
+    };
+    given.into_iter().flat_map(move |a| {
+        (0..plan.panels() + plan.right_blocks()).map(move |block| {
+            let from = if block < plan.panels() { a } else { &system.b };
+            (block, transposed(from, plan.columns_of(block)))
+        })
+    })
+}
+
+/// Some rows, each of A and then of B.
+fn given_rows<T: Real>(a: &Matrix<T>, b: &Matrix<T>, rows: impl Iterator<Item = usize>) -> Bulk<T> {
+    let mut values = Vec::new();
+    for row in rows {
+        values.extend_from_slice(a.row_slice(row..row + 1));
+        values.extend_from_slice(b.row_slice(row..row + 1));
+    }
+    values.into()
+}
+
+/// Columns of a matrix, one after the other.
+fn transposed<T: Real>(matrix: &Matrix<T>, columns: std::ops::Range<usize>) -> Bulk<T> {
+    let n = matrix.rows();
+    let mut block = Bulk::zeros(columns.len() * n);
+    let values = block.as_mut_slice();
+    for i in 0..n {
+        let row = &matrix.row_slice(i..i + 1)[columns.clone()];
+        values[i..].iter_mut().step_by(n).zip(row).for_each(|(to, value)| *to = *value);
+    }
+    block
+}
+
+/// Puts the pieces of the solution together.
+fn collected<T: Real>(
+    main: &mut Driver,
+    system: &LinearSystem<T>,
+    pieces: usize,
+    solved: &Pending<Piece<T>>,
+) -> Result<Matrix<T>, RunError> {
+    let too_big = |e: ShapeError| RunError::Failed(e.to_string());
+    let mut x = Matrix::zeros(system.n, system.rhs).map_err(too_big)?;
+    for done in 1..=pieces {
+        let piece = solved.wait(main)?;
+        x.set_block(piece.rows, piece.cols, &piece.values);
+        main.phase("collecting", done as u64, pieces as u64);
+    }
+    Ok(x)
+}
+
+/// States the system in the report.
+fn state<T: Real>(main: &mut Driver, gauss: &Gauss, system: &LinearSystem<T>) {
+    let outcome = main.outcome();
+    outcome.work(gauss.work());
+    outcome.fact("n", system.n);
+    outcome.fact("rhs", system.rhs);
+    outcome.fact("dtype", T::DTYPE.to_string());
+    outcome.fact("algorithm", serde_json::to_value(gauss.algorithm).unwrap_or_default());
+}
+
+/// Checks and writes the solution.
+fn finish<T: Real>(
+    main: &mut Driver,
+    gauss: &Gauss,
+    system: &LinearSystem<T>,
+    x: &Matrix<T>,
+) -> Result<(), RunError> {
+    if let Some(at) = x.values().iter().position(|value| !value.to_f64().is_finite()) {
+        return Err(RunError::Input(format!(
+            "unknown {} of right-hand side {}, counted from 0, is beyond the range of {}: scale the system",
+            at / system.rhs,
+            at % system.rhs,
+            T::DTYPE
+        )));
+    }
+    if let Some(out) = &gauss.system.out {
+        main.phase("writing", 0, 0);
+        npy::write(out, x).map_err(|e| RunError::Output(e.to_string()))?;
+    }
+    main.phase("verifying", 0, 0);
+    main.outcome().collected();
+    let Residual { overall, by_row, row } = residual(system, x);
+    let outcome = main.outcome();
+    outcome.fact("residual", overall);
+    let is_accepted = |residual: f64| residual < Residual::ACCEPTED;
+    if gauss.verify {
+        outcome.fact("residual_by_row", by_row);
+        outcome.verified(is_accepted(overall) && is_accepted(by_row), by_row);
+    }
+    let wrong = |sentence: String| Err(RunError::Wrong(format!("the solution is wrong: {sentence}")));
+    let limit = Residual::ACCEPTED;
+    if !is_accepted(overall) {
+        return wrong(format!(
+            "||A x - b|| / (||A|| ||x|| n eps) is {overall:.1}, below {limit} is accepted"
+        ));
+    }
+    if gauss.verify && !is_accepted(by_row) {
+        return wrong(format!(
+            "the residual of row {row} is {by_row:.1} for its size, below {limit} is accepted"
+        ));
+    }
+    Ok(())
+}

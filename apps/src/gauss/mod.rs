@@ -1,0 +1,91 @@
+//! Gaussian elimination with partial pivoting: A X = B for any number of right-hand sides.
+//!
+//! Source: T. Neff's report on the CHARM metacomputer (1995), its section on Gaussian elimination, for the elimination
+//! column by column; the blocked one follows LAPACK's and HPL's. Check: the residual as HPL measures it (see
+//! [`crate::system::residual`]).
+
+pub mod arguments;
+pub mod blocked;
+pub mod columns;
+mod drive;
+pub mod plan;
+
+pub use arguments::{Algorithm, Gauss};
+
+use crate::kernels::gemm::{View, subtract_product};
+use crate::kernels::lu;
+use crate::matrix::{Dtype, Real, generated};
+use chares::{App, KernelCall, Program};
+
+/// Rows and columns of the trailing matrix by which a PE's speed is measured.
+const KERNEL_ROWS: usize = 2048;
+const KERNEL_COLUMNS: usize = 256;
+/// So many of them do not stay in the caches.
+const KERNEL_SETS: usize = 8;
+/// Bytes of the rows by which it is measured where the elimination goes column by column.
+const ROWS_BYTES: usize = 4 << 20;
+
+/// Adds the application and its chare types to a program.
+#[must_use]
+pub fn add_to(program: Program) -> Program {
+    program
+        .chare::<blocked::Blocks<f32>>()
+        .chare::<blocked::Blocks<f64>>()
+        .chare::<columns::Rows<f32>>()
+        .chare::<columns::Rows<f64>>()
+        .app(
+            App::new("gauss", "Solve a linear system by Gaussian elimination", drive::drive)
+                .kernel(kernel)
+                .kernel_key(Gauss::kernel_key)
+                .work(Gauss::work)
+                .check(arguments::check)
+                .complete(Gauss::completed),
+        )
+}
+
+/// The block product, or the update of rows, that the application spends its time in; units are floating-point operations.
+fn kernel(gauss: &Gauss) -> KernelCall {
+    match (gauss.algorithm, gauss.system.dtype_or_default()) {
+        (Algorithm::Columns, Dtype::F32) => row_kernel::<f32>(gauss),
+        (Algorithm::Columns, Dtype::F64) => row_kernel::<f64>(gauss),
+        (Algorithm::Blocked, Dtype::F32) => block_kernel::<f32>(gauss),
+        (Algorithm::Blocked, Dtype::F64) => block_kernel::<f64>(gauss),
+    }
+}
+
+/// Multiples of a row are taken from others, of as many numbers as rows have on average.
+fn row_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
+    let length = (gauss.system.n / 2 + gauss.system.rhs).max(1);
+    let pivot = generated::<T>(1, 0..1, 0..length);
+    let rows = (ROWS_BYTES / size_of::<T>() / length).clamp(1, gauss.system.n);
+    let mut values = generated::<T>(2, 0..rows, 0..length);
+    let factor = T::from_f64(0.5);
+    let repeats = (1 << 21) / (rows * length) + 1;
+    Box::new(move || {
+        for _ in 0..repeats {
+            let rows = values.as_mut_slice().chunks_exact_mut(length);
+            rows.for_each(|row| lu::subtract_multiple(row, factor, &pivot));
+        }
+        2.0 * (repeats * rows * length) as f64
+    })
+}
+
+fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
+    let (n, width) = (gauss.system.n, gauss.width());
+    let (rows, columns) = (n.clamp(1, KERNEL_ROWS), n.clamp(1, KERNEL_COLUMNS));
+    let (a, b) = (generated::<T>(1, 0..width, 0..rows), generated::<T>(2, 0..width, 0..columns));
+    let mut c: Vec<_> =
+        (0..KERNEL_SETS as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
+    let work = 2.0 * rows as f64 * width as f64 * columns as f64;
+    // Tiny blocks are repeated, so that reading the clock is not what is measured.
+    let repeats = (1 << 22) / (rows * width * columns) + 1;
+    let mut next = 0;
+    Box::new(move || {
+        for _ in 0..repeats {
+            next = (next + 1) % KERNEL_SETS;
+            let (a, b) = (View::by_columns(&a, rows), View::by_rows(&b, columns));
+            subtract_product([rows, width, columns], a, b, (c[next].as_mut_slice(), rows));
+        }
+        work * repeats as f64
+    })
+}
