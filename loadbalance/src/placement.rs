@@ -36,6 +36,39 @@ pub fn weighted_bounds(count: u64, speeds: &[f64]) -> Result<Vec<u64>, Partition
     Ok(std::iter::once(0).chain(ranges.into_iter().map(|range| range.end)).collect())
 }
 
+/// Bounds that give every part elements in proportion to its speed, where elements cost unlike much: element `i` costs
+/// `before[i + 1] - before[i]`, so that `before` has one number more than there are elements, begins with 0 and does
+/// not descend. Each bound lies where the cost before it is nearest to what it should be.
+///
+/// # Errors
+///
+/// If there are no speeds, or one is not a positive, finite number.
+///
+/// # Examples
+///
+/// Rows of a sparse matrix by their entries; the first is as long as all others:
+///
+/// ```
+/// let starts = [0, 4, 5, 6, 7, 8];
+/// assert_eq!(loadbalance::placement::weighted_bounds_by_cost(&starts, &[1.0, 1.0])?, [0, 1, 5]);
+/// # Ok::<(), loadbalance::PartitionError>(())
+/// ```
+pub fn weighted_bounds_by_cost(before: &[u64], speeds: &[f64]) -> Result<Vec<u64>, PartitionError> {
+    let total = before.last().copied().unwrap_or(0);
+    let mut bounds = weighted_bounds(total, speeds)?;
+    let last = before.len().saturating_sub(1);
+    for bound in &mut bounds {
+        let after = before.partition_point(|&cost| cost < *bound).min(last);
+        let is_nearer = after > 0 && *bound - before[after - 1] < before[after].saturating_sub(*bound);
+        *bound = (after - usize::from(is_nearer)) as u64;
+    }
+    // Elements that cost nothing belong to somebody as well.
+    if let Some(end) = bounds.last_mut() {
+        *end = last as u64;
+    }
+    Ok(bounds)
+}
+
 /// The part that owns element `index`, or `None` if the index lies outside the bounds.
 #[must_use]
 pub fn owner(bounds: &[u64], index: u64) -> Option<usize> {
@@ -112,6 +145,23 @@ mod tests {
         fn equal_speeds_give_even_blocks(count: u64, parts in 1usize..50) {
             let bounds = weighted_bounds(count, &vec![0.7; parts]).unwrap();
             prop_assert_eq!(bounds, block_bounds(count, parts));
+        }
+
+        #[test]
+        fn no_part_is_off_by_more_than_one_element_at_either_end(
+            costs in prop::collection::vec(0u64..50, 0..200),
+            speeds in prop::collection::vec(0.01f64..1.0, 1..8),
+        ) {
+            let mut before = vec![0];
+            costs.iter().for_each(|cost| before.push(before[before.len() - 1] + cost));
+            let bounds = weighted_bounds_by_cost(&before, &speeds).unwrap();
+            check_bounds(&bounds, costs.len() as u64, speeds.len())?;
+            let (total, all) = (before[costs.len()] as f64, speeds.iter().sum::<f64>());
+            for (part, speed) in speeds.iter().enumerate() {
+                let cost = before[bounds[part + 1] as usize] - before[bounds[part] as usize];
+                let most = costs.iter().copied().max().unwrap_or(0) as f64;
+                prop_assert!((cost as f64 - total * speed / all).abs() <= most + 1.0);
+            }
         }
 
         #[test]
