@@ -1,6 +1,7 @@
 //! Block kernels: pure functions on slices, single-threaded, with no chare in sight.
 
 mod deterministic;
+pub mod dot;
 pub mod gemm;
-pub mod min_plus;
 pub mod lu;
+pub mod min_plus;

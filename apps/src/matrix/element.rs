@@ -1,7 +1,7 @@
 //! The two number types that matrices are made of.
 
-use clap::ValueEnum;
 use super::npy::NpyNumber;
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;

@@ -1,4 +1,4 @@
-//! MatrixMarket files: text, `array` or `coordinate`, read into a dense matrix.
+//! MatrixMarket files: text, `array` or `coordinate`, read into a dense or a sparse matrix.
 //!
 //! Source: Boisvert, Pozo, Remington: "The Matrix Market Exchange Formats: Initial Design", NISTIR 5935, 1996.
 //! Read: real, integer and pattern numbers; general, symmetric and skew-symmetric. Entries that a coordinate
@@ -8,6 +8,7 @@ mod parse;
 
 use super::dense::Matrix;
 use super::element::Element;
+use super::sparse::Csr;
 use chares::Replacement;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -48,6 +49,26 @@ pub enum MarketReadError {
 /// the limit; with the number of the line.
 pub fn read(path: impl AsRef<Path>, max_bytes: u64) -> Result<Matrix<f64>, MarketReadError> {
     open(path.as_ref(), |file, file_bytes| parse::matrix(file, file_bytes, max_bytes))
+}
+
+/// Reads a coordinate file into a sparse matrix whose rows and entries take at most `max_bytes` bytes.
+///
+/// Memory is taken for rows and entries, not for places without an entry; about twice that while it is read.
+///
+/// # Errors
+/// If the file cannot be read, is no coordinate file of the kinds above, or the matrix would be bigger than the
+/// limit; with the number of the line.
+pub fn read_sparse(path: impl AsRef<Path>, max_bytes: u64) -> Result<Csr<f64>, MarketReadError> {
+    open(path.as_ref(), |file, file_bytes| parse::sparse(file, file_bytes, max_bytes))
+}
+
+/// How many entries the matrix in a file has, those that symmetry adds included, if the file lists them one by one
+/// with their places (`coordinate`); `None` if it is dense. Only the beginning is read.
+///
+/// # Errors
+/// If the file cannot be read or does not begin as a MatrixMarket file of the kinds above.
+pub fn entry_count(path: impl AsRef<Path>) -> Result<Option<u64>, MarketReadError> {
+    open(path.as_ref(), parse::entry_count)
 }
 
 /// Rows and columns of the matrix in a file, of which only the beginning is read.

@@ -1,6 +1,6 @@
-//! Dense matrices and where they come from: `.npy` files, MatrixMarket files, and a generator by seed.
+//! Matrices, dense and sparse, and where they come from: `.npy` files, MatrixMarket files, and a generator by seed.
 //!
-//! A matrix is row-major numbers in one plain vector. How they travel between nodes is not decided here.
+//! A dense matrix is row-major numbers in one plain vector. How they travel between nodes is not decided here.
 
 mod block;
 mod dense;
@@ -9,8 +9,10 @@ mod file;
 pub mod generate;
 pub mod market;
 pub mod npy;
+mod sparse;
 
 pub use block::{Piece, Real, generated, part, zeros};
 pub use dense::{AnyMatrix, Matrix, ShapeError, bounds};
 pub use element::{Dtype, Element, UnknownDtype};
 pub use file::{Heading, ReadError, read};
+pub use sparse::{Csr, SIDE_MAX as SPARSE_SIDE_MAX, Triplet};

@@ -1,6 +1,7 @@
 //! From lines to a matrix.
 
 use crate::matrix::dense::Matrix;
+use crate::matrix::sparse::{Csr, SIDE_MAX, Triplet};
 use std::io::{self, BufRead, Read};
 
 /// The format allows 1024 characters; other writers' long comments shall not fail for that.
@@ -94,6 +95,23 @@ pub enum MarketLineError {
         /// The limit.
         max_bytes: u64,
     },
+    /// The matrix as a sparse one is bigger than allowed.
+    #[error(
+        "a sparse {rows} x {cols} matrix of {entries} entries is bigger than the limit of {max_bytes} bytes, or of 2^32 - 1 rows"
+    )]
+    SparseTooBig {
+        /// Rows announced.
+        rows: u64,
+        /// Columns announced.
+        cols: u64,
+        /// Entries, those that symmetry adds included.
+        entries: u64,
+        /// The limit.
+        max_bytes: u64,
+    },
+    /// The file lists all numbers, so that it holds a dense matrix.
+    #[error("the file holds a dense matrix ('array'), where a sparse one ('coordinate') is needed")]
+    NotSparse,
     /// The file cannot have as many entries as it says, or has other ones.
     #[error("{expected} entries are announced, but the file has {}{got}", if *.got > *.expected { "at least " } else { "" })]
     Count {
@@ -163,6 +181,44 @@ pub(super) fn sides(source: impl BufRead, file_bytes: u64) -> Result<[u64; 2], W
     Ok(head(&mut lines, file_bytes, u64::MAX)?.1)
 }
 
+/// Reads no further than to the size line: entries of a coordinate file, with those that symmetry adds.
+pub(super) fn entry_count(source: impl BufRead, file_bytes: u64) -> Result<Option<u64>, Wrong> {
+    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let (banner, _, count) = head(&mut lines, file_bytes, u64::MAX)?;
+    Ok(banner.coordinate.then(|| banner.symmetry.entries(count)))
+}
+
+/// Reads a whole coordinate file; `file_bytes` bounds what it can announce, `max_bytes` what is allocated.
+pub(super) fn sparse(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> Result<Csr<f64>, Wrong> {
+    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let (banner, [rows, cols], count) = head(&mut lines, file_bytes, u64::MAX)?;
+    if !banner.coordinate {
+        return Err(Wrong::Line(1, Bad::NotSparse));
+    }
+    let entries = banner.symmetry.entries(count);
+    // While it is read an entry takes 16 bytes and 12 more later, a row 8 bytes twice.
+    let bytes = entries.saturating_mul(28).saturating_add(rows.saturating_mul(16));
+    let too_big = Bad::SparseTooBig { rows, cols, entries, max_bytes };
+    if bytes > max_bytes || rows.max(cols) > SIDE_MAX {
+        return Err(lines.wrong(too_big));
+    }
+    let (row_count, col_count) = (usize::try_from(rows), usize::try_from(cols));
+    let (Ok(row_count), Ok(col_count)) = (row_count, col_count) else { return Err(lines.wrong(too_big)) };
+    // Grows with what really comes.
+    let mut triplets: Vec<Triplet<f64>> = Vec::new();
+    each_entry(&mut lines, &banner, [rows, cols], count, |place, value, _| {
+        let index = |from_one: u64| u32::try_from(from_one - 1).expect("sides are checked to be 32 bits");
+        let keep = |(row, col), value| triplets.push((index(row), index(col), value));
+        banner.symmetry.both(place, value, keep)
+    })?;
+    let matrix = Csr::from_triplets(row_count, col_count, &triplets);
+    if matrix.is_finite() {
+        Ok(matrix)
+    } else {
+        Err(lines.wrong(Bad::NotFinite { word: "a sum of duplicates".into() }))
+    }
+}
+
 /// The banner, the sides and how many lines of entries follow.
 fn head(
     lines: &mut Lines<impl BufRead>,
@@ -223,16 +279,9 @@ pub(super) fn entries(
     let mut lines = Lines { source, line: Vec::new(), number: 0 };
     let (banner, sides, count) = head(&mut lines, file_bytes, u64::MAX)?;
     let (is_whole, is_sparse) = (banner.field != Field::Real, banner.coordinate);
-    each_entry(&mut lines, &banner, sides, count, |(row, col), value, line| {
-        banner.symmetry.check((row, col))?;
-        let entry = MarketEntry { row, col, value, is_whole, is_sparse, line };
-        take(entry);
-        match banner.symmetry {
-            Symmetry::Symmetric if row != col => take(MarketEntry { row: col, col: row, ..entry }),
-            Symmetry::Skew => take(MarketEntry { row: col, col: row, value: -value, ..entry }),
-            _ => {}
-        }
-        Ok(())
+    each_entry(&mut lines, &banner, sides, count, |place, value, line| {
+        let mut take = |(row, col), value| take(MarketEntry { row, col, value, is_whole, is_sparse, line });
+        banner.symmetry.both(place, value, &mut take)
     })
 }
 
@@ -334,6 +383,28 @@ impl Symmetry {
             Self::Symmetric => (col + 1, col + 1),
             Self::Skew => (col + 2, col + 1),
         }
+    }
+
+    /// Entries of a matrix whose file names so many, at most.
+    fn entries(self, count: u64) -> u64 {
+        if self == Self::General { count } else { count.saturating_mul(2) }
+    }
+
+    /// Gives an entry, and the one that symmetry adds.
+    fn both(
+        self,
+        (row, col): (u64, u64),
+        value: f64,
+        mut take: impl FnMut((u64, u64), f64),
+    ) -> Result<(), Bad> {
+        self.check((row, col))?;
+        take((row, col), value);
+        match self {
+            Self::Symmetric if row != col => take((col, row), value),
+            Self::Skew => take((col, row), -value),
+            Self::General | Self::Symmetric => {}
+        }
+        Ok(())
     }
 
     /// Refuses a place that files of this symmetry do not have.

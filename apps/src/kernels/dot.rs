@@ -1,0 +1,182 @@
+//! Rows times a vector, for matrices that stream from memory once per use: dense rows and compressed sparse ones.
+//!
+//! The order of operations is fixed, so that a product has the same bits on any machine: a dense dot product keeps
+//! one sum for each of so many lanes, each product and each sum rounded (no fused multiply-add), and adds the lanes
+//! up pairwise at the end; a sparse one likewise with four sums. `pulp` picks the widest vectors that this machine has.
+//! Memory is the limit, not arithmetic: the lanes are enough to hide the time that an addition takes.
+
+use crate::matrix::Element;
+use pulp::{Arch, Simd, WithSimd};
+
+/// Bytes of the sums of a dense dot product: four vectors of 32 bytes.
+const LANE_BYTES: usize = 128;
+
+/// One dot product for each row: `sums[i]` becomes row i of `rows`, row-major with as many columns as `x` has
+/// numbers, times `x`.
+///
+/// # Panics
+/// If there are not as many numbers in `rows` as sums times numbers in `x`.
+pub fn dense<T: Element>(rows: &[T], x: &[T], sums: &mut [T]) {
+    assert_eq!(sums.len().checked_mul(x.len()), Some(rows.len()), "{} rows of {}", sums.len(), x.len());
+    if x.is_empty() {
+        sums.fill(T::zeroed());
+        return;
+    }
+    Arch::new().dispatch(Dense { rows, x, sums });
+}
+
+/// One dot product for each of some compressed sparse rows: `sums[i]` becomes the sum of `values[k] * x[cols[k]]` for
+/// `k` in `starts[i]..starts[i + 1]`.
+///
+/// # Panics
+/// If `starts` is not one longer than `sums` or leads outside the other slices, or if a column lies outside `x`.
+pub fn sparse<T: Element>(starts: &[u64], cols: &[u32], values: &[T], x: &[T], sums: &mut [T]) {
+    assert_eq!(starts.len(), sums.len() + 1, "one start more than rows");
+    let at = |start: u64| usize::try_from(start).expect("entries in memory");
+    for (sum, ends) in sums.iter_mut().zip(starts.windows(2)) {
+        let row = at(ends[0])..at(ends[1]);
+        let (cols, values) = (&cols[row.clone()], &values[row]);
+        let mut lanes = [T::zeroed(); 4];
+        let mut fours = cols.chunks_exact(4).zip(values.chunks_exact(4));
+        for (cols, values) in &mut fours {
+            for lane in 0..4 {
+                lanes[lane] += values[lane] * x[cols[lane] as usize];
+            }
+        }
+        let done = cols.len() - cols.len() % 4;
+        for (lane, (&col, &value)) in lanes.iter_mut().zip(cols[done..].iter().zip(&values[done..])) {
+            *lane += value * x[col as usize];
+        }
+        *sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+    }
+}
+
+struct Dense<'a, T> {
+    rows: &'a [T],
+    x: &'a [T],
+    sums: &'a mut [T],
+}
+
+impl<T: Element> WithSimd for Dense<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        match size_of::<T>() {
+            8 => self.run::<{ LANE_BYTES / 8 }>(),
+            _ => self.run::<{ LANE_BYTES / 4 }>(),
+        }
+    }
+}
+
+impl<T: Element> Dense<'_, T> {
+    #[inline(always)]
+    fn run<const LANES: usize>(self) {
+        let Self { rows, x, sums } = self;
+        for (row, sum) in rows.chunks_exact(x.len()).zip(sums) {
+            *sum = dot::<T, LANES>(row, x);
+        }
+    }
+}
+
+#[inline(always)]
+fn dot<T: Element, const LANES: usize>(row: &[T], x: &[T]) -> T {
+    let mut lanes = [T::zeroed(); LANES];
+    let (row, row_rest) = row.as_chunks::<LANES>();
+    let (x, x_rest) = x.as_chunks::<LANES>();
+    for (row, x) in row.iter().zip(x) {
+        for lane in 0..LANES {
+            lanes[lane] += row[lane] * x[lane];
+        }
+    }
+    for (lane, (&value, &x)) in lanes.iter_mut().zip(row_rest.iter().zip(x_rest)) {
+        *lane += value * x;
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for lane in 0..width {
+            let upper = lanes[lane + width];
+            lanes[lane] += upper;
+        }
+    }
+    lanes[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::generate;
+    use proptest::prelude::*;
+
+    /// The exact sum, nearly, and the sum of the magnitudes that errors are measured by.
+    fn reference<T: Element>(pairs: impl Iterator<Item = (T, T)>) -> (f64, f64) {
+        pairs.fold((0.0, 0.0), |(sum, size), (a, x)| {
+            let product = a.to_f64() * x.to_f64();
+            (sum + product, size + product.abs())
+        })
+    }
+
+    fn assert_near<T: Element>(sum: T, (exact, size): (f64, f64), terms: usize) {
+        let bound = (terms + 2) as f64 * T::UNIT_ROUNDOFF * size * 1.01;
+        assert!((sum.to_f64() - exact).abs() <= bound, "{sum} {exact} {bound}");
+    }
+
+    fn assert_dense<T: Element>(rows: usize, cols: usize) {
+        let (a, x) = (generate::block::<T>(1, 0..rows, 0..cols), generate::block::<T>(2, 0..1, 0..cols));
+        let mut sums = vec![T::from_f64(9.0); rows];
+        dense(&a, &x, &mut sums);
+        for (i, &sum) in sums.iter().enumerate() {
+            let row = &a[i * cols..(i + 1) * cols];
+            assert_near(sum, reference(row.iter().copied().zip(x.iter().copied())), cols);
+        }
+    }
+
+    #[test]
+    fn dense_rows_of_any_length_are_multiplied() {
+        for cols in [0, 1, 2, 15, 16, 17, 31, 33, 100, 1000] {
+            assert_dense::<f64>(5, cols);
+            assert_dense::<f32>(3, cols);
+        }
+        assert_dense::<f64>(0, 7);
+    }
+
+    /// The numbers are those of plain code, whatever vectors the machine has.
+    #[test]
+    fn dense_bits_are_those_of_the_lanes_written_out() {
+        let (a, x) = (generate::block::<f64>(3, 0..1, 0..77), generate::block::<f64>(4, 0..1, 0..77));
+        let mut lanes = [0.0; 16];
+        a.iter().zip(&x).enumerate().for_each(|(at, (a, x))| lanes[at % 16] += a * x);
+        for width in [8, 4, 2, 1] {
+            (0..width).for_each(|lane| lanes[lane] += lanes[lane + width]);
+        }
+        let mut sum = [0.0];
+        dense(&a, &x, &mut sum);
+        assert_eq!(sum[0], lanes[0]);
+    }
+
+    proptest! {
+        #[test]
+        fn sparse_rows_of_any_length_are_multiplied(lengths in prop::collection::vec(0usize..12, 0..20), seed: u64) {
+            let mut starts = vec![0u64];
+            lengths.iter().for_each(|&len| starts.push(starts[starts.len() - 1] + len as u64));
+            let count = starts[lengths.len()] as usize;
+            let x = generate::block::<f64>(seed, 0..1, 0..50);
+            let values = generate::block::<f64>(seed, 1..2, 0..count);
+            let cols: Vec<u32> = (0..count as u64).map(|at| (generate::hash(seed, 2, at) % 50) as u32).collect();
+            let mut sums = vec![7.0; lengths.len()];
+            sparse(&starts, &cols, &values, &x, &mut sums);
+            for (at, &sum) in sums.iter().enumerate() {
+                let row = starts[at] as usize..starts[at + 1] as usize;
+                let pairs = row.clone().map(|k| (values[k], x[cols[k] as usize]));
+                assert_near(sum, reference(pairs), row.len());
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "2 rows of 3")]
+    fn wrong_sides_panic() {
+        dense(&[0.0; 5], &[0.0; 3], &mut [0.0; 2]);
+    }
+}
