@@ -3,6 +3,7 @@
 pub mod apsp;
 pub mod bench;
 pub mod gauss;
+pub mod jacobi;
 pub mod kernels;
 pub mod matmul;
 pub mod matrix;

@@ -11,5 +11,6 @@ fn main() -> ExitCode {
     let program = apps::gauss::add_to(program);
     let program = apps::apsp::add_to(program);
     let program = apps::netbench::add_to(program);
+    let program = apps::jacobi::add_to(program);
     apps::bench::add_to(program).main()
 }

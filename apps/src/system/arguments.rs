@@ -86,7 +86,7 @@ impl SystemArguments {
 }
 
 /// Whether matrices of these rows and columns, from these files, make a system.
-pub(super) fn check_sides(
+pub(crate) fn check_sides(
     a: &Path,
     (rows, cols): (usize, usize),
     b: &Path,

@@ -121,7 +121,11 @@ fn too_big(error: ShapeError) -> RunError {
     RunError::Input(error.to_string())
 }
 
-fn read<T: Real>(path: &Path) -> Result<Matrix<T>, RunError> {
+/// The matrix in a file, in the type `T`, all of whose numbers are finite.
+///
+/// # Errors
+/// If the file cannot be read or holds others.
+pub(crate) fn read<T: Real>(path: &Path) -> Result<Matrix<T>, RunError> {
     let any = matrix::read(path).map_err(|e| RunError::Input(e.to_string()))?;
     let matrix: Matrix<T> = any.into_typed().map_err(too_big)?;
     let Some(at) = matrix.values().iter().position(|value| !value.to_f64().is_finite()) else {

@@ -10,6 +10,8 @@ mod residual;
 mod wide;
 
 pub use arguments::SystemArguments;
+pub(crate) use arguments::check_sides;
+pub(crate) use coefficients::read;
 pub use coefficients::{Coefficients, Generated, LinearSystem};
 pub use residual::{Residual, residual};
 pub use wide::{Wide, exponent, times_power_of_two};

@@ -1,0 +1,125 @@
+//! Is x really what the iteration should have come to? Checked with A as it was given, or made anew, in 64-bit numbers.
+//!
+//! With M = I - D^-1 A an iteration's change is M times the one before it, and D^-1 (B - A x) is the change that the
+//! next iteration would make. So after a last change of at most c no row of D^-1 (B - A x) is larger than |M| c, |M|
+//! the largest sum of magnitudes in a row of M; and rounding adds no more than gamma(e + 4) (|A| |x| + |B|) to a row
+//! of e entries (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1) for each of the two
+//! iterations. A right solution never fails.
+
+use super::generated::Generated;
+use crate::matrix::{Csr, Element, Matrix, Real, generated};
+
+/// A system A X = B.
+pub(super) enum System<T> {
+    /// Made by seed wherever it is needed.
+    Generated { a: Generated, rhs: usize, seed_b: u64 },
+    /// From files.
+    Dense { a: Matrix<T>, b: Matrix<T> },
+    /// From files.
+    Sparse { a: Csr<T>, b: Matrix<T> },
+}
+
+impl<T: Real> System<T> {
+    /// Unknowns and right-hand sides.
+    pub(super) fn sides(&self) -> (usize, usize) {
+        match self {
+            Self::Generated { a, rhs, .. } => (a.n, *rhs),
+            Self::Dense { b, .. } | Self::Sparse { b, .. } => b.shape(),
+        }
+    }
+
+    /// All rows: number, entries of A and numbers of B.
+    fn for_each_row(&self, mut take: impl FnMut(usize, &mut dyn Iterator<Item = (usize, f64)>, &[T])) {
+        let wide = |(col, value): (u32, T)| (col as usize, value.to_f64());
+        match self {
+            Self::Generated { a, rhs, seed_b } => {
+                let mut row = vec![T::zeroed(); if a.is_dense() { a.n } else { 0 }];
+                for i in 0..a.n {
+                    let b = generated::<T>(*seed_b, i..i + 1, 0..*rhs);
+                    if a.is_dense() {
+                        a.fill_row(i, &mut row);
+                        take(i, &mut row.iter().map(|value| value.to_f64()).enumerate(), &b);
+                    } else {
+                        take(i, &mut a.sparse_rows::<T>(i..i + 1).row(0).map(wide), &b);
+                    }
+                }
+            }
+            Self::Dense { a, b } => {
+                for i in 0..a.rows() {
+                    let row = a.row_slice(i..i + 1);
+                    take(i, &mut row.iter().map(|value| value.to_f64()).enumerate(), b.row_slice(i..i + 1));
+                }
+            }
+            Self::Sparse { a, b } => {
+                (0..a.rows()).for_each(|i| take(i, &mut a.row(i).map(wide), b.row_slice(i..i + 1)));
+            }
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use = "a check is worth nothing if nobody looks at it"]
+pub(super) struct Checked {
+    /// The largest magnitude of B - A x, relative to the largest of |A| |x| + |B|.
+    pub(super) residual: f64,
+    /// How many times what can be explained the worst row is off; infinite if it is not finite.
+    pub(super) excess: f64,
+    /// That row, from 0.
+    pub(super) row: usize,
+}
+
+impl Checked {
+    /// Whether the solution is right.
+    pub(super) fn holds(&self) -> bool {
+        self.excess <= 1.0
+    }
+}
+
+/// Checks x, n x rhs, after whose iteration the next one's changes are at most `change`.
+pub(super) fn solution<T: Real>(system: &System<T>, x: &Matrix<T>, change: f64) -> Checked {
+    let mut checked = Checked { residual: 0.0, excess: 0.0, row: 0 };
+    let (mut most_off, mut scale, rhs) = (0.0f64, 0.0f64, x.cols());
+    let (mut offs, mut sizes) = (vec![0.0; rhs], vec![0.0; rhs]);
+    system.for_each_row(|i, entries, b| {
+        let (mut diagonal, mut count) = (0.0, 0usize);
+        offs.iter_mut().zip(b).for_each(|(off, b)| *off = b.to_f64());
+        sizes.iter_mut().zip(b).for_each(|(size, b)| *size = b.to_f64().abs());
+        for (col, value) in entries {
+            count += 1;
+            if col == i {
+                diagonal = value.abs();
+            }
+            for ((off, size), x) in offs.iter_mut().zip(&mut sizes).zip(x.row_slice(col..col + 1)) {
+                let product = value * x.to_f64();
+                *off -= product;
+                *size += product.abs();
+            }
+        }
+        for (off, size) in offs.iter().zip(&sizes) {
+            let explained = diagonal * change + 2.0 * rounding::<T>(count) * size;
+            let excess = excess(*off, explained);
+            if excess > checked.excess {
+                (checked.excess, checked.row) = (excess, i);
+            }
+            most_off = most_off.max(if off.is_nan() { f64::INFINITY } else { off.abs() });
+            scale = scale.max(*size);
+        }
+    });
+    checked.residual = most_off / scale.max(f64::MIN_POSITIVE);
+    checked
+}
+
+fn excess(off: f64, explained: f64) -> f64 {
+    let ratio = off.abs() / explained.max(f64::MIN_POSITIVE);
+    if ratio.is_nan() { f64::INFINITY } else { ratio }
+}
+
+/// The relative error of a row of so many entries: that of its numbers, and that of the check.
+fn rounding<T: Element>(entries: usize) -> f64 {
+    let gamma = |unit: f64| {
+        let sum = (entries as f64 + 4.0) * unit;
+        if sum < 0.5 { sum / (1.0 - sum) } else { f64::INFINITY }
+    };
+    gamma(T::UNIT_ROUNDOFF) + gamma(f64::UNIT_ROUNDOFF)
+}

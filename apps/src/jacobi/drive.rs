@@ -1,0 +1,326 @@
+//! The driver: distributes the rows by speed, starts the iteration, collects and checks the solution.
+
+use super::arguments::Jacobi;
+use super::check::{self, System};
+use super::dominance::Dominance;
+use super::solver::{
+    Collect, Go, Left, LoadDense, LoadRhs, LoadSparse, Measure, Prepare, Setup, Solver, transposed,
+};
+use super::watch::{Verdict, Why};
+use crate::matrix::{Csr, Dtype, Matrix, Real, ShapeError, market, npy};
+use crate::system::{Coefficients, LinearSystem, check_sides, read};
+use chares::loadbalance::placement;
+use chares::{Bulk, Cx, Driver, Group, Reduce, RunError};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a row of a sparse matrix costs beside its entries, in entries: its unknown, right-hand side and diagonal.
+const ROW_COST: u64 = 3;
+/// Most bytes of a sparse matrix from a file.
+const SPARSE_BYTES_MAX: u64 = 256 << 30;
+/// Rows of a dense matrix in one message.
+const MESSAGE_BYTES: usize = 64 << 20;
+
+/// Runs an iteration as the command line asks.
+pub(super) fn drive(main: &mut Driver, jacobi: Jacobi) -> Result<(), RunError> {
+    super::memory::check(main, &jacobi)?;
+    main.phase("reading the system", 0, 0);
+    match jacobi.system.dtype_or_default() {
+        Dtype::F32 => f32::solve(main, &jacobi, given(&jacobi)?),
+        Dtype::F64 => f64::solve(main, &jacobi, given(&jacobi)?),
+    }
+}
+
+/// The system that the arguments name.
+fn given<T: Real>(jacobi: &Jacobi) -> Result<System<T>, RunError> {
+    let (Some(a), Some(b)) = (&jacobi.system.a, &jacobi.system.b) else {
+        let seed_b = jacobi.system.seed.wrapping_add(0x9e37_79b9);
+        let generated = jacobi.generated().ok_or_else(|| RunError::Input("--b goes with --a".into()))?;
+        return Ok(System::Generated { a: generated, rhs: jacobi.system.rhs, seed_b });
+    };
+    if jacobi.is_dense() {
+        let LinearSystem { a, b, .. } = LinearSystem::<T>::of(&jacobi.system, 0.0)?;
+        let Coefficients::Dense(a) = a else { return Err(RunError::Input("--b goes with --a".into())) };
+        return Ok(System::Dense { a, b });
+    }
+    let a_read = market::read_sparse(a, SPARSE_BYTES_MAX).map_err(|e| RunError::Input(e.to_string()))?;
+    let b_read = read::<T>(b)?;
+    // The files may have changed since they were looked at.
+    check_sides(a, (a_read.rows(), a_read.cols()), b, b_read.shape())?;
+    let a_read = if T::DTYPE == Dtype::F32 { finite(a, a_read.convert())? } else { a_read.convert() };
+    Ok(System::Sparse { a: a_read, b: b_read })
+}
+
+fn finite<T: Real>(path: &Path, a: Csr<T>) -> Result<Csr<T>, RunError> {
+    if a.is_finite() {
+        return Ok(a);
+    }
+    Err(RunError::Input(format!(
+        "{path:?} has numbers that are too large for {}: leave out --dtype",
+        T::DTYPE
+    )))
+}
+
+/// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
+trait Solves: Real {
+    fn solve(main: &mut Driver, jacobi: &Jacobi, system: System<Self>) -> Result<(), RunError>;
+    fn distribute(
+        main: &mut Driver,
+        setup: &Setup,
+        system: &System<Self>,
+    ) -> Result<(Group<Solver<Self>>, Dominance), RunError>;
+    fn collect(
+        main: &mut Driver,
+        setup: &Setup,
+        solvers: &Group<Solver<Self>>,
+    ) -> Result<Matrix<Self>, RunError>;
+}
+
+macro_rules! solves {
+    ($($real:ty)*) => { $(
+        impl Solves for $real {
+            fn solve(main: &mut Driver, jacobi: &Jacobi, system: System<Self>) -> Result<(), RunError> {
+                let setup = setup(main, jacobi, &system)?;
+                state(main, jacobi, &setup);
+                let (solvers, dominance) = Self::distribute(main, &setup, &system)?;
+                look_at(main, &setup, &dominance)?;
+                main.init_over()?;
+                let (to, stopped) = main.pending();
+                solvers.broadcast(main, Go(to));
+                let mut verdict = None;
+                for _ in 0..main.pe_count() {
+                    verdict = Some(stopped.wait(main)?);
+                }
+                main.timed_over()?;
+                let Some(verdict) = verdict else { return Err(RunError::Failed("there are no PEs".into())) };
+                conclude(main, jacobi, &setup, &dominance, &verdict)?;
+                let (to, told) = main.pending();
+                solvers.broadcast(main, Measure(to));
+                let mut left = Left::default();
+                for _ in 0..main.pe_count() {
+                    left.combine(told.wait(main)?);
+                }
+                let residual = left.residual / (dominance.norm * left.x + left.b).max(f64::MIN_POSITIVE);
+                main.outcome().fact("residual", residual);
+                if jacobi.verify || jacobi.system.out.is_some() {
+                    let x = Self::collect(main, &setup, &solvers)?;
+                    finish(main, jacobi, &system, &x, (&verdict, &dominance))?;
+                }
+                exhausted(jacobi, &dominance, &verdict, setup.n)
+            }
+
+            fn distribute(
+                main: &mut Driver,
+                setup: &Setup,
+                system: &System<Self>,
+            ) -> Result<(Group<Solver<Self>>, Dominance), RunError> {
+                main.phase("distributing", 0, 0);
+                let solvers: Group<Solver<$real>> = main.group(setup.clone());
+                for pe in 0..main.pe_count() {
+                    let rows = setup.rows_of(pe);
+                    let b = match system {
+                        System::Generated { .. } => continue,
+                        System::Dense { a, b } => {
+                            let at_once = (MESSAGE_BYTES / size_of::<$real>() / setup.n).max(1);
+                            for first in rows.clone().step_by(at_once) {
+                                let values = a.row_slice(first..(first + at_once).min(rows.end));
+                                let values = Bulk::from_slice(values);
+                                solvers.on(pe).send(main, LoadDense { first, values });
+                            }
+                            b
+                        }
+                        System::Sparse { a, b } => {
+                            let (starts, cols, values) = a.bulk(rows.clone());
+                            solvers.on(pe).send(main, LoadSparse { starts, cols, values });
+                            b
+                        }
+                    };
+                    let b = transposed(b.row_slice(rows), setup.rhs);
+                    solvers.on(pe).send(main, LoadRhs::<$real>(b));
+                }
+                // Rows must be where they belong before anybody is asked to look at them.
+                main.quiescence()?;
+                let (to, told) = main.pending();
+                solvers.broadcast(main, Prepare(to));
+                Ok((solvers, told.wait(main)?))
+            }
+
+            fn collect(
+                main: &mut Driver,
+                setup: &Setup,
+                solvers: &Group<Solver<Self>>,
+            ) -> Result<Matrix<Self>, RunError> {
+                let too_big = |e: ShapeError| RunError::Failed(e.to_string());
+                let (to, pieces) = main.pending();
+                solvers.broadcast(main, Collect::<$real>(to));
+                let mut x = Matrix::zeros(setup.n, setup.rhs).map_err(too_big)?;
+                let count = u64::from(main.pe_count());
+                for done in 1..=count {
+                    let piece = pieces.wait(main)?;
+                    let rows = piece.cols.len();
+                    if rows > 0 && piece.values.len() == rows * setup.rhs {
+                        x.set_block(piece.cols, 0..setup.rhs, &transposed(&piece.values, rows));
+                    } else if rows > 0 {
+                        return Err(RunError::Failed("a PE gave another part of the solution than its own".into()));
+                    }
+                    main.phase("collecting", done, count);
+                }
+                Ok(x)
+            }
+        }
+    )* };
+}
+solves!(f32 f64);
+
+fn setup<T: Real>(main: &mut Driver, jacobi: &Jacobi, system: &System<T>) -> Result<Setup, RunError> {
+    let speeds = main.speeds();
+    let (n, rhs) = system.sides();
+    let bounds = match system {
+        System::Sparse { a, .. } => {
+            let costs: Vec<u64> = (0..).zip(a.starts()).map(|(row, start)| start + ROW_COST * row).collect();
+            placement::weighted_bounds_by_cost(&costs, &speeds)
+        }
+        System::Dense { .. } | System::Generated { .. } => placement::weighted_bounds(n as u64, &speeds),
+    };
+    let bounds = bounds.map_err(|e| RunError::Failed(format!("the rows cannot be divided by speed: {e}")))?;
+    let (generated, seed_b) = match system {
+        System::Generated { a, seed_b, .. } => (Some(*a), *seed_b),
+        System::Dense { .. } | System::Sparse { .. } => (None, 0),
+    };
+    let entries = match system {
+        System::Sparse { a, .. } => {
+            let entries = |row: u64| a.starts()[usize::try_from(row).unwrap_or(n)];
+            bounds.iter().map(|&row| entries(row)).collect()
+        }
+        System::Dense { .. } | System::Generated { .. } => bounds.clone(),
+    };
+    main.outcome().shares(shares_of(&entries));
+    Ok(Setup {
+        n,
+        rhs,
+        bounds: Arc::new(bounds),
+        is_dense: jacobi.is_dense(),
+        generated,
+        seed_b,
+        tolerance: jacobi.tolerance(),
+        max_iterations: jacobi.max_iterations,
+    })
+}
+
+/// The share of each PE, where what comes before each of them is known.
+fn shares_of(before: &[u64]) -> Vec<f64> {
+    let total = before.last().copied().unwrap_or(0).max(1) as f64;
+    before.windows(2).map(|ends| (ends[1] - ends[0]) as f64 / total).collect()
+}
+
+/// States the system in the report.
+fn state(main: &mut Driver, jacobi: &Jacobi, setup: &Setup) {
+    let outcome = main.outcome();
+    outcome.fact("n", setup.n);
+    outcome.fact("rhs", setup.rhs);
+    outcome.fact("entries", jacobi.entries());
+    outcome.fact("storage", if setup.is_dense { "dense" } else { "sparse" });
+    outcome.fact("tolerance", setup.tolerance);
+}
+
+/// Refuses a matrix that the method cannot use, and warns of one that it may fail for.
+fn look_at(main: &mut Driver, setup: &Setup, dominance: &Dominance) -> Result<(), RunError> {
+    if let Some(row) = dominance.not_finite {
+        return Err(RunError::Input(format!(
+            "row {row} of the matrix, counted from 0, has numbers that are NaN or infinite, or too large to add up"
+        )));
+    }
+    if let Some(row) = dominance.zero {
+        return Err(RunError::Input(format!(
+            "row {row} of the matrix, counted from 0, has 0 on the diagonal, which Jacobi's method divides by: order the \
+             rows otherwise, or use gauss"
+        )));
+    }
+    main.outcome().fact("rows_not_dominant", dominance.weak);
+    if let Some((ratio, row)) = dominance.worst {
+        main.outcome().fact("worst_row", row);
+        main.outcome().fact("worst_row_others_by_diagonal", ratio);
+    }
+    if let Some(warning) = dominance.warning(setup.n) {
+        main.outcome().remark(&warning);
+    }
+    Ok(())
+}
+
+/// States how the iteration went, and ends the run if it ran away.
+fn conclude(
+    main: &mut Driver,
+    jacobi: &Jacobi,
+    setup: &Setup,
+    dominance: &Dominance,
+    verdict: &Verdict,
+) -> Result<(), RunError> {
+    let outcome = main.outcome();
+    outcome.work(jacobi.work_of_iteration() * f64::from(verdict.iteration));
+    outcome.fact("iterations", verdict.iteration);
+    outcome.fact("last_change", verdict.change);
+    outcome.fact("converged", verdict.why == Why::Converged);
+    if verdict.why != Why::Diverged {
+        return Ok(());
+    }
+    let change = if verdict.change.is_finite() {
+        format!("the largest change is {:.1e}, after {:.1e} at the least", verdict.change, verdict.least)
+    } else {
+        "its changes are no finite numbers any more".into()
+    };
+    let why = dominance.warning(setup.n).map_or_else(String::new, |why| format!(": {why}"));
+    let sentence = format!(
+        "Jacobi's method runs away from the solution of this system: in iteration {} {change}{why}",
+        verdict.iteration
+    );
+    Err(RunError::App(sentence.into()))
+}
+
+/// The error of an iteration that came to its cap.
+fn exhausted(jacobi: &Jacobi, dominance: &Dominance, verdict: &Verdict, n: usize) -> Result<(), RunError> {
+    if verdict.why != Why::Exhausted {
+        return Ok(());
+    }
+    let written = match &jacobi.system.out {
+        Some(out) => format!(" ({} has what it came to)", out.display()),
+        None => String::new(),
+    };
+    let why = dominance.warning(n).map_or_else(String::new, |why| format!("; {why}"));
+    let sentence = format!(
+        "no convergence in {} iterations{written}: the largest change of the last one is {:.1e}, and --tolerance is \
+         {:.1e}: raise --max-iterations or --tolerance{why}",
+        verdict.iteration,
+        verdict.change,
+        jacobi.tolerance()
+    );
+    Err(RunError::App(sentence.into()))
+}
+
+/// Writes and checks the solution.
+fn finish<T: Real>(
+    main: &mut Driver,
+    jacobi: &Jacobi,
+    system: &System<T>,
+    x: &Matrix<T>,
+    (verdict, dominance): (&Verdict, &Dominance),
+) -> Result<(), RunError> {
+    if let Some(out) = &jacobi.system.out {
+        main.phase("writing", 0, 0);
+        npy::write(out, x).map_err(|e| RunError::Output(e.to_string()))?;
+    }
+    if !jacobi.verify {
+        return Ok(());
+    }
+    main.phase("verifying", 0, 0);
+    main.outcome().collected();
+    let growth = dominance.worst.map_or(0.0, |(ratio, _)| ratio);
+    let checked = check::solution(system, x, verdict.change * growth);
+    main.outcome().verified(checked.holds(), checked.residual);
+    if checked.holds() {
+        return Ok(());
+    }
+    Err(RunError::Wrong(format!(
+        "the solution is wrong: row {} of A x is off by {:.2e} times what the last change and rounding explain",
+        checked.row, checked.excess
+    )))
+}

@@ -1,0 +1,94 @@
+//! Jacobi's method for linear systems A X = B, dense and sparse.
+//!
+//! Source: the report on the CHARM metacomputer (1995), its section on Jacobi's method. x becomes
+//! x + D^-1 (B - A x), D the diagonal of A, until no unknown changes by more than a tolerance. It converges for every
+//! start if the diagonal dominates the rows (Varga, "Matrix Iterative Analysis", 1962, section 3.3).
+
+mod arguments;
+mod check;
+pub mod dominance;
+mod drive;
+pub mod generated;
+mod memory;
+mod parts;
+mod rounds;
+mod rows;
+mod share;
+pub mod solver;
+pub mod watch;
+
+pub use arguments::Jacobi;
+
+use crate::matrix::{Dtype, Real, generated as numbers};
+use chares::{App, KernelCall, Program};
+use generated::{Generated, Kind};
+use rows::{Dense, Rows, Sparse};
+use share::Share;
+
+/// Bytes of the rows by which a speed is measured: more than the caches hold.
+const OPERAND_BYTES: usize = 96 << 20;
+/// Bytes that a sparse row takes beside its entries.
+const ROW_BYTES: usize = 48;
+
+/// Adds the application and its chare types to a program.
+#[must_use]
+pub fn add_to(program: Program) -> Program {
+    program.chare::<solver::Solver<f32>>().chare::<solver::Solver<f64>>().app(
+        App::new("jacobi", "Solve a linear system by Jacobi's method", drive::drive)
+            .kernel(kernel)
+            .kernel_key(Jacobi::kernel_key)
+            .work(Jacobi::work)
+            .check(arguments::check)
+            .complete(Jacobi::completed),
+    )
+}
+
+/// Iterations on some rows, in which the application spends its time; units are floating-point operations.
+fn kernel(jacobi: &Jacobi) -> KernelCall {
+    match jacobi.system.dtype_or_default() {
+        Dtype::F32 => kernel_of::<f32>(jacobi),
+        Dtype::F64 => kernel_of::<f64>(jacobi),
+    }
+}
+
+fn kernel_of<T: Real>(jacobi: &Jacobi) -> KernelCall {
+    let (n, rhs) = (jacobi.system.n.max(1), jacobi.system.rhs.clamp(1, 16));
+    let (rows, bounds, entries) = if jacobi.is_dense() {
+        let count = (OPERAND_BYTES / size_of::<T>() / n).clamp(1, n);
+        let mut rows = Dense::zeros(n, 0..count);
+        let mut row = vec![T::from_f64(-0.9 / n as f64); n];
+        for i in 0..count {
+            row[i] = T::from_f64(1.0);
+            rows.set_row(i, &row);
+            row[i] = T::from_f64(-0.9 / n as f64);
+        }
+        (Rows::Dense(rows), vec![0, count as u64, n as u64], count * n)
+    } else {
+        let each = usize::try_from(jacobi.entries()).unwrap_or(n).div_ceil(n).max(1);
+        let row_bytes = ROW_BYTES + each * (size_of::<T>() + size_of::<u32>());
+        let count = (OPERAND_BYTES / row_bytes).clamp(1, n);
+        let of =
+            jacobi.generated().unwrap_or(Generated { kind: Kind::Laplace3d, n, dominance: 1.1, seed: 1 });
+        let all = Generated { n: count, ..of }.sparse_rows::<T>(0..count);
+        let (starts, cols, values) = all.bulk(0..count);
+        let sparse =
+            Sparse::new(count, 0..count, starts, cols, values).expect("the rows of a matrix are rows");
+        (Rows::Sparse(sparse), vec![0, count as u64], all.entries())
+    };
+    let count = rows.range().len();
+    let (mut share, units) = Share::new(0, &bounds, rhs, rows, numbers(1, 0..rhs, 0..count));
+    let work = 2.0 * entries as f64 * rhs as f64;
+    // Tiny systems are repeated, so that reading the clock is not what is measured.
+    let repeats = (1 << 21) / (entries * rhs) + 1;
+    Box::new(move || {
+        for _ in 0..repeats {
+            (0..units.len()).for_each(|unit| share.compute(unit));
+            let outcome = share.finish();
+            assert!(share.take_in(0, &outcome.x), "the own part");
+        }
+        work * repeats as f64
+    })
+}
+
+#[cfg(test)]
+mod tests;

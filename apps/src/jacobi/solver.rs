@@ -1,0 +1,561 @@
+//! The chares that iterate: one on each PE, with some rows of the system and the unknowns of these rows.
+//!
+//! As in the 1995 report, each iteration is an exchange of x, and the iteration ends when no unknown of any PE changes
+//! by more than the tolerance. Two things differ. A PE computes with the parts of x that are here, its own first, while
+//! others are on their way; of a sparse matrix only those numbers of x travel that somebody's rows need. And nobody
+//! waits for the largest change: it is a reduction that goes on while the next iterations are computed, and the result
+//! is that of the iteration that decided. So result and count of iterations do not depend on when messages come.
+
+use super::dominance::Dominance;
+use super::generated::Generated;
+use super::rounds::Rounds;
+use super::rows::{Dense, Rows, Sparse};
+use super::share::{Outcome, Share};
+use super::watch::{Verdict, Watch};
+use crate::matrix::{Piece, Real, generated};
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Inbox, Reduce};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Iterations that may be begun before it is known whether one of them was the last.
+const AHEAD: u32 = 4;
+/// Computed without looking for messages.
+const SLICE: Duration = Duration::from_micros(500);
+/// How often the window is told how it goes.
+const TELL: Duration = Duration::from_millis(100);
+/// What others send goes before what is still to be computed.
+const URGENT: i32 = -1;
+
+/// What every solver is made with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Setup {
+    /// Unknowns.
+    pub n: usize,
+    /// Right-hand sides.
+    pub rhs: usize,
+    /// PE `p` has the rows `bounds[p]..bounds[p + 1]`.
+    pub bounds: Arc<Vec<u64>>,
+    /// Whether the rows are dense.
+    pub is_dense: bool,
+    /// The matrix, if it is generated.
+    pub generated: Option<Generated>,
+    /// Seed of generated right-hand sides.
+    pub seed_b: u64,
+    /// The largest change of an unknown in the last iteration.
+    pub tolerance: f64,
+    /// Iterations at most.
+    pub max_iterations: u32,
+}
+
+impl Setup {
+    /// The rows of a PE.
+    #[must_use]
+    pub fn rows_of(&self, pe: u32) -> Range<usize> {
+        let at = |pe: usize| usize::try_from(self.bounds[pe]).expect("a row of a matrix in memory");
+        at(pe as usize)..at(pe as usize + 1)
+    }
+}
+
+/// Iterates on the rows of one PE.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Solver<T> {
+    setup: Setup,
+    pe: u32,
+    /// As they come, before [`Prepare`].
+    rows: Option<Rows<T>>,
+    b: Bulk<T>,
+    work: Option<Work<T>>,
+}
+
+/// What an iterating PE has.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+struct Work<T> {
+    pe: u32,
+    share: Share<T>,
+    rounds: Rounds,
+    /// Who needs which of the own unknowns (by number here); not used where all need all.
+    wanted: Vec<(u32, Bulk<u32>)>,
+    watch: Watch,
+    /// The iteration that is being computed, from 1; 0 before the start.
+    iteration: u32,
+    /// It may not begin yet.
+    is_parked: bool,
+    /// A message to go on is on its way.
+    is_stepping: bool,
+    /// Parts of x of iterations to come, by the iteration that made them.
+    early: Inbox<u32, (u32, Bulk<T>)>,
+    /// The last iterations that were made here.
+    past: VecDeque<(u32, Outcome<T>)>,
+    ended: Option<Verdict>,
+    stopped: Option<Callback<Verdict>>,
+    told: Option<Callback<Left>>,
+    #[serde(skip)]
+    shown: Option<Instant>,
+}
+
+/// Dense rows of A, where they are not generated: adjoining ones from row `first` of A on.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct LoadDense<T> {
+    /// The first of them.
+    pub first: usize,
+    /// Their numbers, row by row.
+    pub values: Bulk<T>,
+}
+
+/// All sparse rows of a PE, where they are not generated.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct LoadSparse<T> {
+    /// Where each row's entries begin, and the end of the last.
+    pub starts: Bulk<u64>,
+    /// Columns of the entries.
+    pub cols: Bulk<u32>,
+    /// Their numbers.
+    pub values: Bulk<T>,
+}
+
+/// The right-hand sides of a PE's rows, one after the other, where they are not generated.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct LoadRhs<T>(pub Bulk<T>);
+
+/// All rows have come: say what they are like, and tell others what is needed of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Prepare(pub Callback<Dominance>);
+
+/// A PE needs these unknowns of another, by their numbers there, in every iteration.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Want {
+    pe: u32,
+    rows: Bulk<u32>,
+}
+
+/// Begin; each PE says when it stops.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Go(pub Callback<Verdict>);
+
+/// A part of x as an iteration made it.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Part<T> {
+    iteration: u32,
+    pe: u32,
+    values: Bulk<T>,
+}
+
+/// Compute something that can be computed.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Step;
+
+/// The largest change of an iteration.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Change {
+    iteration: u32,
+    change: f64,
+}
+
+impl Reduce for Change {
+    fn combine(&mut self, other: Self) {
+        self.change = self.change.max(other.change);
+    }
+}
+
+/// Say how far A x is from B for the result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measure(pub Callback<Left>);
+
+/// What is left of a PE's rows of B - A x, and how large numbers are: magnitudes, the largest.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Left {
+    /// Of B - A x.
+    pub residual: f64,
+    /// Of x.
+    pub x: f64,
+    /// Of B.
+    pub b: f64,
+}
+
+impl Reduce for Left {
+    fn combine(&mut self, other: Self) {
+        self.residual = self.residual.max(other.residual);
+        self.x = self.x.max(other.x);
+        self.b = self.b.max(other.b);
+    }
+}
+
+/// Send the result: pieces with a row for each right-hand side.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
+pub struct Collect<T: Real>(pub Callback<Piece<T>>);
+
+macro_rules! solvers_of {
+    ($($real:ty, $solver:literal;)*) => { $(
+        chares::entries!(Solver<$real> as $solver:
+            LoadDense<$real> as "LoadDense", LoadSparse<$real> as "LoadSparse", LoadRhs<$real> as "LoadRhs",
+            Prepare, Want, Go, Part<$real> as "Part", Step, Change, Measure, Collect<$real> as "Collect";
+            reduces Dominance, Change);
+
+        impl Chare for Solver<$real> {
+            type Index = u32;
+            type Init = Setup;
+            fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+                Self::made(setup, ctx.index())
+            }
+        }
+        impl Entry<LoadDense<$real>> for Solver<$real> {
+            fn receive(&mut self, load: LoadDense<$real>, _: &mut Ctx<'_, Self>) {
+                self.load_dense(&load);
+            }
+        }
+        impl Entry<LoadSparse<$real>> for Solver<$real> {
+            fn receive(&mut self, load: LoadSparse<$real>, ctx: &mut Ctx<'_, Self>) {
+                let rows = self.setup.rows_of(self.pe);
+                match Sparse::new(self.setup.n, rows, load.starts, load.cols, load.values) {
+                    Some(sparse) => self.rows = Some(Rows::Sparse(sparse)),
+                    None => ctx.fail("the rows that came for a PE are not rows of the matrix"),
+                }
+            }
+        }
+        impl Entry<LoadRhs<$real>> for Solver<$real> {
+            fn receive(&mut self, LoadRhs(b): LoadRhs<$real>, _: &mut Ctx<'_, Self>) {
+                self.b = b;
+            }
+        }
+        impl Entry<Prepare> for Solver<$real> {
+            fn receive(&mut self, Prepare(to): Prepare, ctx: &mut Ctx<'_, Self>) {
+                let Some(rows) = self.rows.take() else { return ctx.fail("no rows have come for a PE") };
+                let b = std::mem::take(&mut self.b);
+                if b.len() != rows.range().len() * self.setup.rhs {
+                    return ctx.fail("the right-hand sides that came for a PE are not those of its rows");
+                }
+                ctx.contribute(Dominance::of(&rows), to);
+                self.work = Some(Work::new(&self.setup, self.pe, rows, b));
+                for (of, rows) in self.wants() {
+                    ctx.array().at(of).send(ctx, Want { pe: self.pe, rows });
+                }
+            }
+        }
+        impl Entry<Want> for Solver<$real> {
+            fn receive(&mut self, Want { pe, rows }: Want, ctx: &mut Ctx<'_, Self>) {
+                let count = self.setup.rows_of(self.pe).len();
+                match &mut self.work {
+                    Some(work) if rows.iter().all(|&row| (row as usize) < count) => work.wanted.push((pe, rows)),
+                    // Whoever was asked first is not prepared yet.
+                    None => ctx.this().send(ctx, Want { pe, rows }),
+                    Some(_) => ctx.fail("a PE was asked for unknowns that are not its own"),
+                }
+            }
+        }
+        impl Entry<Go> for Solver<$real> {
+            fn receive(&mut self, Go(stopped): Go, ctx: &mut Ctx<'_, Self>) {
+                let Some(work) = &mut self.work else { return };
+                work.stopped = Some(stopped);
+                work.begin();
+                self.step_on(ctx);
+            }
+        }
+        impl Entry<Part<$real>> for Solver<$real> {
+            fn receive(&mut self, part: Part<$real>, ctx: &mut Ctx<'_, Self>) {
+                let Some(work) = &mut self.work else { return };
+                if part.pe == self.pe {
+                    return;
+                }
+                if !work.take_in(part) {
+                    return ctx.fail("a part of x has another length than what was asked for");
+                }
+                self.step_on(ctx);
+            }
+        }
+        impl Entry<Step> for Solver<$real> {
+            fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+                let Some(work) = &mut self.work else { return };
+                work.is_stepping = false;
+                let started = Instant::now();
+                while let Some(unit) = work.rounds.next() {
+                    work.share.compute(unit);
+                    if started.elapsed() > SLICE {
+                        break;
+                    }
+                }
+                if work.is_over() {
+                    let (iteration, outcome) = work.finish();
+                    if work.ended.is_none() {
+                        self.hand_out(iteration, outcome, ctx);
+                    }
+                    if let Some(work) = &mut self.work {
+                        work.begin();
+                        work.tell_left(ctx);
+                    }
+                }
+                self.step_on(ctx);
+            }
+        }
+        impl Entry<Change> for Solver<$real> {
+            fn receive(&mut self, change: Change, ctx: &mut Ctx<'_, Self>) {
+                let Some(work) = &mut self.work else { return };
+                if work.ended.is_some() {
+                    return;
+                }
+                if change.iteration != work.watch.iteration() + 1 {
+                    return ctx.fail("the changes of iterations came in another order than these");
+                }
+                work.ended = work.watch.observe(change.change);
+                if self.pe == 0 {
+                    work.show(ctx);
+                }
+                if let Some(verdict) = work.ended
+                    && let Some(stopped) = work.stopped.take()
+                {
+                    stopped.send(ctx, verdict);
+                }
+                if work.is_parked {
+                    work.begin();
+                }
+                self.step_on(ctx);
+            }
+        }
+        impl Entry<Measure> for Solver<$real> {
+            fn receive(&mut self, Measure(to): Measure, ctx: &mut Ctx<'_, Self>) {
+                let Some(work) = &mut self.work else { return };
+                work.told = Some(to);
+                work.tell_left(ctx);
+                self.step_on(ctx);
+            }
+        }
+        impl Entry<Collect<$real>> for Solver<$real> {
+            fn receive(&mut self, Collect(to): Collect<$real>, ctx: &mut Ctx<'_, Self>) {
+                let Some(work) = &self.work else { return };
+                let (rows, values) = (self.setup.rows_of(self.pe), work.result());
+                to.send(ctx, Piece { rows: 0..self.setup.rhs, cols: rows, values });
+            }
+        }
+        impl Solver<$real> {
+            /// Sees to it that what can be computed is computed.
+            fn step_on(&mut self, ctx: &mut Ctx<'_, Self>) {
+                let Some(work) = &mut self.work else { return };
+                if work.has_work() && !work.is_stepping {
+                    work.is_stepping = true;
+                    ctx.this().send(ctx, Step);
+                }
+            }
+
+            /// Sends the own part of x to those who need it, and the largest change to all.
+            fn hand_out(&mut self, iteration: u32, outcome: Outcome<$real>, ctx: &mut Ctx<'_, Self>) {
+                let (Some(work), solvers, pe) = (&self.work, ctx.array(), self.pe) else { return };
+                if self.setup.is_dense {
+                    if !outcome.x.is_empty() && ctx.pe_count() > 1 {
+                        solvers.broadcast_with(ctx, URGENT, Part { iteration, pe, values: outcome.x.clone() });
+                    }
+                } else {
+                    for (to, rows) in &work.wanted {
+                        let values = work.share.pick(&outcome.x, rows);
+                        solvers.at(*to).send_with(ctx, URGENT, Part { iteration, pe, values });
+                    }
+                }
+                let change = Change { iteration, change: outcome.change };
+                ctx.contribute(change, Callback::broadcast(&solvers));
+            }
+        }
+    )* };
+}
+solvers_of! {
+    f32, "Solver32";
+    f64, "Solver64";
+}
+
+impl<T: Real> Solver<T> {
+    fn made(setup: Setup, pe: u32) -> Self {
+        let range = setup.rows_of(pe);
+        let rows = match setup.generated {
+            Some(matrix) if setup.is_dense => {
+                let mut rows = Dense::zeros(setup.n, range.clone());
+                let mut row = vec![T::zeroed(); setup.n];
+                for i in range.clone() {
+                    matrix.fill_row(i, &mut row);
+                    rows.set_row(i, &row);
+                }
+                Some(Rows::Dense(rows))
+            }
+            Some(matrix) => {
+                let all = matrix.sparse_rows::<T>(range.clone());
+                let (starts, cols, values) = all.bulk(0..range.len());
+                Sparse::new(setup.n, range.clone(), starts, cols, values).map(Rows::Sparse)
+            }
+            None if setup.is_dense => Some(Rows::Dense(Dense::zeros(setup.n, range.clone()))),
+            None => None,
+        };
+        let b = if setup.generated.is_some() {
+            transposed(&generated::<T>(setup.seed_b, range, 0..setup.rhs), setup.rhs)
+        } else {
+            Bulk::default()
+        };
+        Self { setup, pe, rows, b, work: None }
+    }
+
+    fn load_dense(&mut self, load: &LoadDense<T>) {
+        let Some(Rows::Dense(rows)) = &mut self.rows else { return };
+        for (row, values) in (load.first..).zip(load.values.chunks_exact(self.setup.n)) {
+            rows.set_row(row, values);
+        }
+    }
+
+    /// What is needed of others: whose, and their numbers there.
+    fn wants(&self) -> Vec<(u32, Bulk<u32>)> {
+        let Some(work) = &self.work else { return Vec::new() };
+        let parts = &work.share.parts;
+        let sources = parts.sources().iter().enumerate();
+        let wants = sources.filter_map(|(at, source)| {
+            let first = u32::try_from(self.setup.rows_of(source.pe).start).ok()?;
+            let rows: Vec<u32> = parts.wanted(at)?.iter().map(|unknown| unknown - first).collect();
+            Some((source.pe, Bulk::from(rows)))
+        });
+        wants.collect()
+    }
+}
+
+/// Row-major numbers with `columns` in each row, column by column.
+pub(super) fn transposed<T: Real>(values: &[T], columns: usize) -> Bulk<T> {
+    let mut turned = Bulk::zeros(values.len());
+    let rows = values.len() / columns;
+    if rows > 0 {
+        for (column, to) in turned.as_mut_slice().chunks_exact_mut(rows).enumerate() {
+            to.iter_mut().zip(values.chunks_exact(columns)).for_each(|(to, row)| *to = row[column]);
+        }
+    }
+    turned
+}
+
+impl<T: Real> Work<T> {
+    fn new(setup: &Setup, pe: u32, rows: Rows<T>, b: Bulk<T>) -> Self {
+        let (share, units) = Share::new(pe, &setup.bounds, setup.rhs, rows, b);
+        let rounds = Rounds::new(share.parts.sources().len(), &units);
+        Self {
+            pe,
+            share,
+            rounds,
+            wanted: Vec::new(),
+            watch: Watch::new(setup.tolerance, setup.max_iterations),
+            iteration: 0,
+            is_parked: false,
+            is_stepping: false,
+            early: Inbox::default(),
+            past: VecDeque::new(),
+            ended: None,
+            stopped: None,
+            told: None,
+            shown: None,
+        }
+    }
+
+    /// Begins the next iteration if it may begin: not too far ahead of what is known of the changes. The one after the
+    /// last tells what is left of the residual.
+    fn begin(&mut self) {
+        let next = if self.is_parked { self.iteration } else { self.iteration + 1 };
+        let until = self.ended.map_or(self.watch.iteration() + AHEAD, |verdict| verdict.iteration) + 1;
+        (self.iteration, self.is_parked) = (next, next > until);
+        if self.is_parked {
+            return;
+        }
+        self.rounds.begin();
+        // x begins as 0, which everybody knows.
+        if next == 1 {
+            (0..self.share.parts.sources().len()).for_each(|source| self.rounds.arrive(source));
+            return;
+        }
+        let own = self.past.back().map(|(_, outcome)| outcome.x.clone()).unwrap_or_default();
+        self.place(self.pe, &own);
+        for (pe, values) in self.early.take(&(next - 1), 0).into_iter().flatten() {
+            self.place(pe, &values);
+        }
+    }
+
+    /// Takes a part of x in, or keeps it for its iteration; `false` if it is not what was asked for.
+    fn take_in(&mut self, Part { iteration, pe, values }: Part<T>) -> bool {
+        if !self.is_parked && iteration + 1 == self.iteration {
+            return self.place(pe, &values);
+        }
+        if iteration + 1 >= self.iteration {
+            self.early.hold(iteration, (pe, values));
+        }
+        true
+    }
+
+    fn place(&mut self, pe: u32, values: &[T]) -> bool {
+        let Some(source) = self.share.parts.source(pe) else { return true };
+        let is_right = self.share.take_in(source, values);
+        if is_right {
+            self.rounds.arrive(source);
+        }
+        is_right
+    }
+
+    fn has_work(&self) -> bool {
+        self.is_iterating() && (self.rounds.is_ready() || self.rounds.is_over())
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_iterating() && self.rounds.is_over()
+    }
+
+    /// Whether an iteration has been begun that somebody wants.
+    fn is_iterating(&self) -> bool {
+        let is_wanted = self.ended.is_none_or(|verdict| self.iteration <= verdict.iteration + 1);
+        self.iteration > 0 && !self.is_parked && is_wanted
+    }
+
+    /// Ends the iteration: its number, and what it gave.
+    fn finish(&mut self) -> (u32, Outcome<T>) {
+        let outcome = self.share.finish();
+        self.past.push_back((self.iteration, outcome.clone()));
+        if self.past.len() > AHEAD as usize + 2 {
+            self.past.pop_front();
+        }
+        (self.iteration, outcome)
+    }
+
+    /// What iteration number `iteration` gave here.
+    fn outcome(&self, iteration: u32) -> Option<&Outcome<T>> {
+        self.past.iter().find(|(number, _)| *number == iteration).map(|(_, outcome)| outcome)
+    }
+
+    /// The own unknowns of the iteration that decided.
+    fn result(&self) -> Bulk<T> {
+        let outcome = self.ended.and_then(|verdict| self.outcome(verdict.iteration));
+        outcome.map(|outcome| outcome.x.clone()).unwrap_or_default()
+    }
+
+    /// What is left of the residual with the result, once the iteration after it has been made.
+    fn left(&self) -> Option<Left> {
+        let after = self.outcome(self.ended?.iteration + 1)?;
+        let most = |values: &[T]| values.iter().fold(0.0, |most: f64, value| most.max(value.to_f64().abs()));
+        Some(Left {
+            residual: after.residual,
+            x: most(&self.result()),
+            b: most(self.share.right_hand_sides()),
+        })
+    }
+
+    /// Says what is left, if somebody has asked and it is known.
+    fn tell_left<C: Chare>(&mut self, ctx: &mut Ctx<'_, C>) {
+        if let Some(left) = self.left()
+            && let Some(to) = self.told.take()
+        {
+            to.send(ctx, left);
+        }
+    }
+
+    /// Tells the window how far it is, now and then.
+    fn show<C: Chare>(&mut self, ctx: &mut Ctx<'_, C>) {
+        if self.shown.is_none_or(|shown| shown.elapsed() > TELL) || self.ended.is_some() {
+            let (name, total) = self.watch.progress();
+            ctx.phase(&name, self.watch.iteration().into(), total);
+            self.shown = Some(Instant::now());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! When to stop: the largest change of each iteration in, a verdict out. All PEs see the same changes and so come to
+//! the same verdict without asking each other.
+
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// A change this many times the smallest one so far is no detour any more: the iteration runs away.
+const RUNAWAY: f64 = 1e10;
+/// Without a new smallest change for so many iterations, a change that has grown by [`GROWTH`] since counts as such.
+const PATIENCE: u32 = 200;
+const GROWTH: f64 = 10.0;
+/// Iterations from which the rate of convergence is told.
+const WINDOW: usize = 16;
+
+/// Why the iteration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Why {
+    /// No unknown changed by more than the tolerance.
+    Converged,
+    /// Changes grow instead of shrinking, or are no numbers any more.
+    Diverged,
+    /// The last iteration that is allowed was made.
+    Exhausted,
+}
+
+/// The end of the iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The iteration that decided, from 1: the result is what it gave.
+    pub iteration: u32,
+    /// Its largest change.
+    pub change: f64,
+    /// The smallest one of all iterations.
+    pub least: f64,
+    /// What it means.
+    pub why: Why,
+}
+
+/// Follows the changes of all iterations, in order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Watch {
+    tolerance: f64,
+    max_iterations: u32,
+    iteration: u32,
+    least: f64,
+    least_at: u32,
+    recent: VecDeque<f64>,
+}
+
+impl Watch {
+    pub(super) fn new(tolerance: f64, max_iterations: u32) -> Self {
+        Self {
+            tolerance,
+            max_iterations,
+            iteration: 0,
+            least: f64::INFINITY,
+            least_at: 0,
+            recent: VecDeque::with_capacity(WINDOW + 1),
+        }
+    }
+
+    /// Iterations whose changes are known.
+    pub(super) fn iteration(&self) -> u32 {
+        self.iteration
+    }
+
+    /// Takes up the largest change of the next iteration; a verdict if it is the last one.
+    pub(super) fn observe(&mut self, change: f64) -> Option<Verdict> {
+        self.iteration += 1;
+        if change < self.least {
+            (self.least, self.least_at) = (change, self.iteration);
+        }
+        self.recent.push_back(change);
+        if self.recent.len() > WINDOW {
+            self.recent.pop_front();
+        }
+        let has_grown = self.iteration - self.least_at >= PATIENCE && change > GROWTH * self.least;
+        let why = if !change.is_finite() || change > RUNAWAY * self.least || has_grown {
+            Why::Diverged
+        } else if change <= self.tolerance {
+            Why::Converged
+        } else if self.iteration >= self.max_iterations {
+            Why::Exhausted
+        } else {
+            return None;
+        };
+        Some(Verdict { iteration: self.iteration, change, least: self.least, why })
+    }
+
+    /// What the window shows: how far it is, and how many iterations there will be if the changes go on shrinking as
+    /// they did of late (0 if they do not shrink).
+    pub(super) fn progress(&self) -> (String, u64) {
+        let change = self.recent.back().copied().unwrap_or(f64::INFINITY);
+        let name =
+            format!("iteration {} (change {change:.1e}, wants {:.1e})", self.iteration, self.tolerance);
+        let first = self.recent.front().copied().unwrap_or(change);
+        let shrinks = (change / first).ln() / (self.recent.len().max(2) - 1) as f64;
+        let left = (self.tolerance / change).ln() / shrinks;
+        let total = if shrinks < 0.0 && left.is_finite() {
+            let left = left.ceil().clamp(0.0, 1e9) as u64;
+            (u64::from(self.iteration) + left).min(u64::from(self.max_iterations))
+        } else {
+            0
+        };
+        (name, total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(changes: impl IntoIterator<Item = f64>) -> Option<Verdict> {
+        let mut watch = Watch::new(1e-6, 1000);
+        changes.into_iter().find_map(|change| watch.observe(change))
+    }
+
+    #[test]
+    fn the_first_change_within_the_tolerance_ends_it() {
+        let verdict = ended((0..).map(|k| 0.5f64.powi(k))).unwrap();
+        assert_eq!((verdict.iteration, verdict.why), (21, Why::Converged));
+        assert_eq!(ended([1e-6]).unwrap().why, Why::Converged);
+        assert_eq!(ended([0.0]).unwrap().why, Why::Converged);
+    }
+
+    #[test]
+    fn growth_for_good_is_found_and_a_detour_is_not() {
+        let verdict = ended((0..).map(|k| 1.01f64.powi(k))).unwrap();
+        assert_eq!((verdict.iteration, verdict.why), (PATIENCE + 32 + 1, Why::Diverged));
+        let verdict = ended((0..).map(|k| 8.0f64.powi(k))).unwrap();
+        assert!(verdict.why == Why::Diverged && verdict.iteration < 15, "{verdict:?}");
+        // Up by a factor of a million for a hundred iterations, and then down.
+        let detour = (0..100).map(|k| 1.15f64.powi(k)).chain((0..).map(|k| 1e6 * 0.7f64.powi(k)));
+        assert_eq!(ended(detour).unwrap().why, Why::Converged);
+    }
+
+    #[test]
+    fn what_is_no_number_has_diverged() {
+        assert_eq!(ended([1.0, f64::NAN]).unwrap().why, Why::Diverged);
+        assert_eq!(ended([1.0, f64::INFINITY]).unwrap().iteration, 2);
+    }
+
+    #[test]
+    fn the_cap_ends_what_only_stands_still() {
+        let verdict = ended(std::iter::repeat(0.5)).unwrap();
+        assert_eq!((verdict.iteration, verdict.why), (1000, Why::Exhausted));
+    }
+
+    #[test]
+    fn the_estimate_is_right_for_steady_convergence_and_absent_without() {
+        let mut watch = Watch::new(1e-6, 1000);
+        (0..30).for_each(|k| assert!(watch.observe(0.9f64.powi(k)).is_none()));
+        let (name, total) = watch.progress();
+        assert!(name.starts_with("iteration 30 (change 4.7e-2, wants 1.0e-6)"), "{name}");
+        // 0.9^131.1 is the tolerance.
+        assert!((132..=133).contains(&total), "{total}");
+        let mut watch = Watch::new(1e-6, 1000);
+        (0..30).for_each(|k| assert!(watch.observe(1.1f64.powi(k)).is_none()));
+        assert_eq!(watch.progress().1, 0);
+    }
+}
