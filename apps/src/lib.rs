@@ -10,5 +10,6 @@ pub mod matrix;
 pub mod netbench;
 pub mod output;
 pub mod statistics;
+pub mod memory;
 pub mod system;
 pub mod verify;

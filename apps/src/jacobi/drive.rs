@@ -3,11 +3,13 @@
 use super::arguments::Jacobi;
 use super::check::{self, System};
 use super::dominance::Dominance;
+use super::memory::Size;
 use super::solver::{
     Collect, Go, Left, LoadDense, LoadRhs, LoadSparse, Measure, Prepare, Setup, Solver, transposed,
 };
 use super::watch::{Verdict, Why};
 use crate::matrix::{Csr, Dtype, Matrix, Real, ShapeError, market, npy};
+use crate::memory;
 use crate::system::{Coefficients, LinearSystem, check_sides, read};
 use chares::loadbalance::placement;
 use chares::{Bulk, Cx, Driver, Group, Reduce, RunError};
@@ -23,7 +25,7 @@ const MESSAGE_BYTES: usize = 64 << 20;
 
 /// Runs an iteration as the command line asks.
 pub(super) fn drive(main: &mut Driver, jacobi: Jacobi) -> Result<(), RunError> {
-    super::memory::check(main, &jacobi)?;
+    memory::check(main, &Size::of(&jacobi))?;
     main.phase("reading the system", 0, 0);
     match jacobi.system.dtype_or_default() {
         Dtype::F32 => f32::solve(main, &jacobi, given(&jacobi)?),

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Iterations that may be begun before it is known whether one of them was the last.
-const AHEAD: u32 = 4;
+pub(super) const AHEAD: u32 = 4;
 /// Computed without looking for messages.
 const SLICE: Duration = Duration::from_micros(500);
 /// How often the window is told how it goes.

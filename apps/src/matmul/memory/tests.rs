@@ -1,6 +1,7 @@
 //! Tests of what products need, and of shares that follow memory.
 
 use super::*;
+use crate::memory::plan;
 use proptest::prelude::*;
 
 const ALGORITHMS: [Algorithm; 4] =
@@ -35,7 +36,7 @@ fn refusal(product: &Product, (launcher, nodes): &(NodeShape, Vec<NodeShape>)) -
 fn a_single_node_holds_factors_and_product_once() {
     let (_, nodes) = hosts(&[1000]);
     for algorithm in ALGORITHMS {
-        let needs = product(algorithm, (640, 1280, 960)).needs(&nodes, &[1.0, 0.5]).unwrap();
+        let needs = product(algorithm, (640, 1280, 960)).of_nodes(&nodes, &[1.0, 0.5]).unwrap();
         let once = 8 * (640 * 1280 + 1280 * 960 + 640 * 960);
         // Fox's rows travel even there.
         assert!((once..once + once / 2).contains(&needs[0]), "{algorithm:?}: {needs:?} of {once}");
@@ -64,7 +65,7 @@ fn a_small_node_gets_the_share_that_fits_and_the_others_take_over() {
                 nodes[1].memory_limit_bytes = Some(78 * MIB);
             }
             let product = product(algorithm, (2000, 2000, 2000));
-            let half = product.needs(&nodes, &[1.0; 4]).unwrap();
+            let half = product.of_nodes(&nodes, &[1.0; 4]).unwrap();
             assert!(half[1] > 40 * MIB, "{algorithm:?}: {half:?}");
             let plan = plan(&product, &launcher, &nodes, &[1.0; 4]).unwrap();
             assert!((25 * MIB..=40 * MIB).contains(&plan.needs[1]), "{algorithm:?}: {:?}", plan.needs);
@@ -158,7 +159,7 @@ proptest! {
         let product = product(algorithm, sides);
         if let Ok(plan) = plan(&product, &launcher, &nodes, &speeds) {
             prop_assert!(plan.speeds.iter().all(|speed| *speed > 0.0 && *speed <= 1.0));
-            prop_assert_eq!(&product.needs(&nodes, &plan.speeds).unwrap(), &plan.needs);
+            prop_assert_eq!(&product.of_nodes(&nodes, &plan.speeds).unwrap(), &plan.needs);
             for (need, mib) in plan.needs.iter().zip(&mib) {
                 prop_assert!(need + 16 * MIB <= mib * MIB, "{:?} in {:?}", plan.needs, mib);
             }
