@@ -12,4 +12,5 @@ pub mod output;
 pub mod statistics;
 pub mod memory;
 pub mod system;
+pub mod statics;
 pub mod verify;

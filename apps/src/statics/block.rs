@@ -1,0 +1,222 @@
+//! A block of atoms: its own, and copies of those near enough to be felt, the ghosts.
+//!
+//! The block is the unit of everything: whoever holds it, with whatever neighbours on whatever machine, computes the
+//! same bits, because own atoms and ghosts stand in an order that depends on the crystal alone (own atoms by id; ghosts
+//! by block, image and place there). One evaluation takes two exchanges: positions of the ghosts before
+//! [`Block::densities`], slopes F'(rho) of the ghosts before [`Block::forces`].
+
+use super::eam;
+use super::neighbours::{Extent, List};
+use super::potential::Potential;
+
+/// What is done with an atom. The order is that from the inside of a crystal to its outside.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+#[repr(u8)]
+pub enum Class {
+    /// Moves.
+    Free,
+    /// Has a density and an energy, and stays where it is.
+    Buffer,
+    /// Is felt by others, and stays where it is; without density and energy of its own.
+    Fixed,
+    /// Is there no longer: nobody feels it. Its id and place remain.
+    Removed,
+}
+
+/// The box of the periodic images, with its low corner in the origin.
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Bounds {
+    /// Lengths in A.
+    pub lengths: [f64; 3],
+    /// Along which axes the crystal repeats.
+    pub periodic: [bool; 3],
+}
+
+impl Bounds {
+    /// How far an image is from the original, in A.
+    pub fn shift(&self, image: [i32; 3]) -> [f64; 3] {
+        std::array::from_fn(|k| f64::from(image[k]) * self.lengths[k])
+    }
+}
+
+/// Own atoms of a block and their ghosts.
+#[derive(Clone, Default, Debug)]
+pub struct Block {
+    /// Ids of the own atoms, ascending.
+    pub ids: Vec<u64>,
+    /// Species, own atoms first, then ghosts.
+    pub species: Vec<u8>,
+    /// Classes, own atoms first, then ghosts.
+    pub classes: Vec<Class>,
+    /// Places in A, own atoms first, then ghosts (shifted to their image).
+    pub at: Vec<[f64; 3]>,
+    /// Densities of the own atoms; 0 where none is computed.
+    pub density: Vec<f64>,
+    /// F'(rho) in eV, own atoms first, then ghosts; 0 for fixed atoms.
+    pub slope: Vec<f64>,
+    /// Force in eV/A, and energy in eV, of the own atoms.
+    pub force: Vec<[f64; 4]>,
+    list: List,
+}
+
+/// What a block's evaluation sums up to.
+#[derive(Clone, Copy, Default, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Total {
+    /// Energy of the free and buffer atoms, in eV.
+    pub energy: f64,
+    /// Virial, sum of x_a f_b over pairs in eV: xx, yy, zz, yz, xz, xy. Stress times volume, with the sign turned.
+    pub virial: [f64; 6],
+}
+
+impl std::ops::AddAssign for Total {
+    fn add_assign(&mut self, other: Self) {
+        self.energy += other.energy;
+        for (sum, part) in self.virial.iter_mut().zip(other.virial) {
+            *sum += part;
+        }
+    }
+}
+
+impl Block {
+    /// A block of these atoms, which come with ascending ids.
+    pub fn new(atoms: impl IntoIterator<Item = super::crystal::Atom>) -> Self {
+        let mut block = Self::default();
+        for atom in atoms {
+            block.ids.push(atom.id);
+            block.species.push(atom.species);
+            block.classes.push(atom.class);
+            block.at.push(atom.at);
+        }
+        let own = block.ids.len();
+        block.density = vec![0.0; own];
+        block.slope = vec![0.0; own];
+        block.force = vec![[0.0; 4]; own];
+        block
+    }
+
+    /// Number of own atoms, removed ones included.
+    pub fn own(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Number of ghosts.
+    pub fn ghosts(&self) -> usize {
+        self.at.len() - self.ids.len()
+    }
+
+    /// Pairs of the neighbour list, within the cutoff and the skin.
+    pub fn pairs(&self) -> usize {
+        self.list.entries()
+    }
+
+    /// The smallest box around the own atoms that are there; none for an empty block.
+    pub fn extent(&self) -> Option<Extent> {
+        let there = (0..self.own()).filter(|&i| self.classes[i] != Class::Removed);
+        Extent::around(there.map(|i| self.at[i]))
+    }
+
+    /// Own atoms that, `shift` away from where they are, come within `reach` of a box: those that a block in that box
+    /// has as ghosts. Indices of own atoms, ascending.
+    pub fn felt_in(&self, target: &Extent, shift: [f64; 3], reach: f64) -> Vec<u32> {
+        let near = |i: &usize| {
+            let at = std::array::from_fn(|k| self.at[*i][k] + shift[k]);
+            self.classes[*i] != Class::Removed && target.distance_squared(at) <= reach * reach
+        };
+        (0..self.own()).filter(near).map(|i| i as u32).collect()
+    }
+
+    /// Takes the species and classes of new ghosts, in their order, in place of the old ones; their places are not set.
+    pub fn set_ghosts(&mut self, ghosts: impl IntoIterator<Item = (u8, Class)>) {
+        let own = self.own();
+        self.species.truncate(own);
+        self.classes.truncate(own);
+        for (species, class) in ghosts {
+            self.species.push(species);
+            self.classes.push(class);
+        }
+        self.at.resize(self.species.len(), [f64::NAN; 3]);
+        self.slope.resize(self.species.len(), f64::NAN);
+    }
+
+    /// Places of the ghosts, to be set before [`Self::rebuild`] and before each [`Self::densities`].
+    pub fn ghost_places(&mut self) -> &mut [[f64; 3]] {
+        let own = self.own();
+        &mut self.at[own..]
+    }
+
+    /// Slopes of the ghosts, to be set before each [`Self::forces`].
+    pub fn ghost_slopes(&mut self) -> &mut [f64] {
+        let own = self.own();
+        &mut self.slope[own..]
+    }
+
+    /// Lists all pairs within `reach`, which is the cutoff and the skin. Good until an atom has moved by half the skin.
+    pub fn rebuild(&mut self, reach: f64) {
+        self.list.build(self.own(), &self.at, &self.classes, reach);
+    }
+
+    /// First half of an evaluation: densities, embedding energies and slopes of the own atoms.
+    pub fn densities(&mut self, potential: &Potential) {
+        let own = self.own();
+        self.density.fill(0.0);
+        let scene = eam::Scene {
+            potential,
+            list: &self.list,
+            classes: &self.classes[..own],
+            species: &self.species,
+            at: &self.at,
+        };
+        eam::densities(&scene, &mut self.density);
+        for i in 0..own {
+            let (energy, slope) = match self.classes[i] {
+                Class::Free | Class::Buffer => potential.embed(self.species[i], self.density[i]),
+                Class::Fixed | Class::Removed => (0.0, 0.0),
+            };
+            self.force[i] = [0.0, 0.0, 0.0, energy];
+            self.slope[i] = slope;
+        }
+    }
+
+    /// Second half: forces and energies of the own atoms, and the totals of the block, summed in the order of the ids.
+    /// Only free atoms keep a force. The virial is computed on request only.
+    pub fn forces(&mut self, potential: &Potential, with_virial: bool) -> Total {
+        let own = self.own();
+        let scene = eam::Scene {
+            potential,
+            list: &self.list,
+            classes: &self.classes[..own],
+            species: &self.species,
+            at: &self.at,
+        };
+        let virial = eam::forces(&scene, &self.slope, &mut self.force, with_virial);
+        let mut energy = 0.0;
+        for (force, class) in self.force.iter_mut().zip(&self.classes) {
+            energy += force[3];
+            if *class != Class::Free {
+                *force = [0.0, 0.0, 0.0, force[3]];
+            }
+        }
+        Total { energy, virial }
+    }
+
+    /// The first own atom whose place or force is no finite number, by id.
+    pub fn not_finite(&self) -> Option<u64> {
+        let bad = |i: &usize| !(self.at[*i].iter().chain(&self.force[*i]).all(|x| x.is_finite()));
+        (0..self.own()).find(bad).map(|i| self.ids[i])
+    }
+
+    /// Bytes of memory that the block holds.
+    pub fn bytes(&self) -> usize {
+        fn of<T>(vector: &Vec<T>) -> usize {
+            vector.capacity() * size_of::<T>()
+        }
+        of(&self.ids)
+            + of(&self.species)
+            + of(&self.classes)
+            + of(&self.at)
+            + of(&self.density)
+            + of(&self.slope)
+            + of(&self.force)
+            + self.list.bytes()
+    }
+}

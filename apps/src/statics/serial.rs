@@ -1,0 +1,165 @@
+//! All blocks in one thread: the reference that every other mode has to equal bit by bit.
+
+use super::block::{Block, Bounds, Total};
+use super::neighbours::{Extent, influence};
+use super::potential::Potential;
+
+/// Where a run of ghosts comes from.
+#[derive(Clone, Debug)]
+struct Run {
+    block: usize,
+    shift: [f64; 3],
+    atoms: Vec<u32>,
+}
+
+/// Atoms in blocks, in a box, with a potential.
+#[derive(Debug)]
+pub struct System {
+    potential: Potential,
+    bounds: Bounds,
+    skin: f64,
+    blocks: Vec<Block>,
+    runs: Vec<Vec<Run>>,
+    evaluations: usize,
+    rebuilds: usize,
+}
+
+impl System {
+    /// A system of these blocks, with lists that reach `skin` A beyond the cutoff.
+    pub fn new(potential: Potential, bounds: Bounds, blocks: Vec<Block>, skin: f64) -> Self {
+        let runs = vec![Vec::new(); blocks.len()];
+        let mut system = Self { potential, bounds, skin, blocks, runs, evaluations: 0, rebuilds: 0 };
+        system.rebuild();
+        system
+    }
+
+    /// The blocks.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The blocks, to be changed; [`Self::rebuild`] has to follow when atoms were moved far, removed or changed.
+    pub fn blocks_mut(&mut self) -> &mut [Block] {
+        &mut self.blocks
+    }
+
+    /// The potential.
+    pub fn potential(&self) -> &Potential {
+        &self.potential
+    }
+
+    /// The box.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Width of the skin, in A.
+    pub fn skin(&self) -> f64 {
+        self.skin
+    }
+
+    /// Evaluations so far.
+    pub fn evaluations(&self) -> usize {
+        self.evaluations
+    }
+
+    /// Lists built so far.
+    pub fn rebuilds(&self) -> usize {
+        self.rebuilds
+    }
+
+    /// Stretches the box and all places in it by a factor per axis.
+    pub fn scale(&mut self, factors: [f64; 3]) {
+        for (length, factor) in self.bounds.lengths.iter_mut().zip(factors) {
+            *length *= factor;
+        }
+        for at in self.blocks.iter_mut().flat_map(|block| &mut block.at) {
+            for (x, factor) in at.iter_mut().zip(factors) {
+                *x *= factor;
+            }
+        }
+        self.rebuild();
+    }
+
+    /// Finds ghosts and neighbours anew.
+    pub fn rebuild(&mut self) {
+        self.rebuilds += 1;
+        let reach = self.potential.cutoff() + self.skin;
+        let extents: Vec<Option<Extent>> = self.blocks.iter().map(Block::extent).collect();
+        for me in 0..self.blocks.len() {
+            let mut runs = Vec::new();
+            for (other, image) in influence(&extents, me, &self.bounds, reach) {
+                let Some(target) = &extents[me] else { continue };
+                let shift = self.bounds.shift(image);
+                let atoms = self.blocks[other].felt_in(target, shift, reach);
+                runs.push(Run { block: other, shift, atoms });
+            }
+            let ghosts: Vec<_> = runs.iter().flat_map(|run| self.features(run)).collect();
+            self.blocks[me].set_ghosts(ghosts);
+            self.runs[me] = runs;
+        }
+        self.send_places();
+        for block in &mut self.blocks {
+            block.rebuild(reach);
+        }
+    }
+
+    fn features(&self, run: &Run) -> impl Iterator<Item = (u8, super::block::Class)> + '_ {
+        let block = &self.blocks[run.block];
+        run.atoms.clone().into_iter().map(|i| (block.species[i as usize], block.classes[i as usize]))
+    }
+
+    fn send_places(&mut self) {
+        for (me, runs) in self.runs.iter().enumerate() {
+            let mut block = std::mem::take(&mut self.blocks[me]);
+            let mut ghost = block.own();
+            for run in runs {
+                for &i in &run.atoms {
+                    // An atom may feel images of its own block.
+                    let places = if run.block == me { &block.at } else { &self.blocks[run.block].at };
+                    let at = places[i as usize];
+                    block.at[ghost] = std::array::from_fn(|k| at[k] + run.shift[k]);
+                    ghost += 1;
+                }
+            }
+            self.blocks[me] = block;
+        }
+    }
+
+    fn send_slopes(&mut self) {
+        for (me, runs) in self.runs.iter().enumerate() {
+            let mut block = std::mem::take(&mut self.blocks[me]);
+            let mut ghost = block.own();
+            for run in runs {
+                for &i in &run.atoms {
+                    let slopes = if run.block == me { &block.slope } else { &self.blocks[run.block].slope };
+                    block.slope[ghost] = slopes[i as usize];
+                    ghost += 1;
+                }
+            }
+            self.blocks[me] = block;
+        }
+    }
+
+    /// Energy, forces and, if asked, virial at the places of now, with the lists of the last rebuild.
+    pub fn evaluate(&mut self, with_virial: bool) -> Total {
+        self.evaluations += 1;
+        self.send_places();
+        for block in &mut self.blocks {
+            block.densities(&self.potential);
+        }
+        self.send_slopes();
+        let mut total = Total::default();
+        for block in &mut self.blocks {
+            total += block.forces(&self.potential, with_virial);
+        }
+        total
+    }
+
+    /// Bytes of memory that the atoms take.
+    pub fn bytes(&self) -> usize {
+        let run = |run: &Run| run.atoms.capacity() * size_of::<u32>() + size_of::<Run>();
+        let runs: usize = self.runs.iter().flatten().map(run).sum();
+        runs + self.blocks.iter().map(Block::bytes).sum::<usize>()
+    }
+}

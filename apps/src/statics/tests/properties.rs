@@ -1,0 +1,148 @@
+//! What holds for any crystal: forces are the slope of the energy, blocks and thickness change nothing.
+
+use super::*;
+use crate::statics::block::Class;
+use crate::statics::potential::analytic::{self, Model};
+
+/// The largest difference between forces and central differences of the energy, for every free atom of a few.
+fn off_from_slope(system: &mut System, atoms: &[(usize, usize)]) -> f64 {
+    system.evaluate(false);
+    let h = 2e-5;
+    let mut worst = 0.0_f64;
+    for &(block, i) in atoms {
+        let force = system.blocks()[block].force[i];
+        for k in 0..3 {
+            let mut energy = |by: f64| {
+                system.blocks_mut()[block].at[i][k] += by;
+                system.evaluate(false).energy
+            };
+            let (up, down) = (energy(h), energy(-2.0 * h));
+            energy(h);
+            worst = worst.max((force[k] + (up - down) / (2.0 * h)).abs());
+        }
+    }
+    worst
+}
+
+fn free_atoms(system: &System, every: usize) -> Vec<(usize, usize)> {
+    let of = |(n, block): (usize, &Block)| {
+        let free = (0..block.own()).filter(|&i| block.classes[i] == Class::Free);
+        free.map(|i| (n, i)).collect::<Vec<_>>()
+    };
+    system.blocks().iter().enumerate().flat_map(of).step_by(every).collect()
+}
+
+/// Also where shells are thinner than the cutoff, so that free atoms feel fixed ones.
+#[test]
+fn forces_are_the_slope_of_the_energy_at_every_class_boundary() {
+    let potential = analytic::built_in(Model::SuttonChen, "Cu").unwrap();
+    for (buffer, fixed) in [(7.6, 7.6), (2.0, 4.0), (0.0, 3.0), (3.0, 0.0), (0.0, 0.0)] {
+        let shells = Side::Shells { buffer, fixed };
+        let crystal = crystal(Kind::Fcc, 3.61, [9, 9, 1], [shells, shells, Side::Periodic]);
+        let mut system = system(&potential, &crystal, [2, 1, 1]);
+        shake(&mut system, 0.05);
+        let atoms = free_atoms(&system, 7);
+        assert!(!atoms.is_empty());
+        let off = off_from_slope(&mut system, &atoms);
+        assert!(off < 1e-7, "shells of {buffer} and {fixed} A: {off}");
+    }
+}
+
+#[test]
+fn forces_are_the_slope_of_the_energy_in_thin_cells_with_several_images() {
+    let potential = analytic::built_in(Model::FinnisSinclair, "Fe").unwrap();
+    for cells in [[1, 1, 1], [1, 2, 3], [2, 1, 1]] {
+        let mut system = system(&potential, &crystal(Kind::Bcc, 2.8665, cells, PERIODIC), [1, 1, 1]);
+        shake(&mut system, 0.05);
+        let atoms = free_atoms(&system, 1);
+        let off = off_from_slope(&mut system, &atoms);
+        assert!(off < 1e-7, "{cells:?}: {off}");
+    }
+}
+
+#[test]
+fn forces_are_the_slope_of_the_energy_with_two_species() {
+    for (files, names, kind) in [
+        (["NiAlH_jea.eam.alloy"], ["Ni", "Al"], Kind::L12),
+        (["NiAlH_jea.eam.fs"], ["Al", "Ni"], Kind::B2),
+        (["AlFe_mm.eam.fs"], ["Al", "Fe"], Kind::B2),
+    ] {
+        let Some(potential) = installed(&files, &names) else { return };
+        let a = if kind == Kind::B2 { 2.9 } else { 3.57 };
+        let mut system = system(&potential, &crystal(kind, a, [3, 3, 2], PERIODIC), [2, 1, 2]);
+        shake(&mut system, 0.05);
+        let atoms = free_atoms(&system, 3);
+        let off = off_from_slope(&mut system, &atoms);
+        assert!(off < 1e-7, "{files:?}: {off}");
+    }
+}
+
+#[test]
+fn the_net_force_vanishes_and_blocks_change_the_rounding_only() {
+    let potential = analytic::built_in(Model::SuttonChen, "Ag").unwrap();
+    let crystal = crystal(Kind::Fcc, 4.09, [6, 5, 4], PERIODIC);
+    let mut whole = system(&potential, &crystal, [1, 1, 1]);
+    shake(&mut whole, 0.1);
+    let energy = whole.evaluate(false).energy;
+    for blocks in [[6, 1, 1], [2, 2, 2], [6, 5, 4]] {
+        let mut cut = system(&potential, &crystal, blocks);
+        shake(&mut cut, 0.1);
+        assert!((cut.evaluate(false).energy / energy - 1.0).abs() < 1e-13);
+        let mut net = [0.0; 3];
+        for (one, other) in forces(&cut).iter().zip(forces(&whole)) {
+            for k in 0..3 {
+                assert!((one[k] - other[k]).abs() < 1e-12);
+                net[k] += one[k];
+            }
+        }
+        assert!(net.iter().all(|sum| sum.abs() < 1e-11), "{net:?}");
+    }
+}
+
+/// Lists of other ages and skins hold other pairs, but the pairs within the cutoff stand in one order.
+#[test]
+fn bits_do_not_depend_on_the_age_of_the_lists() {
+    let potential = analytic::built_in(Model::SuttonChen, "Cu").unwrap();
+    let crystal = crystal(Kind::Fcc, 3.61, [8, 4, 4], PERIODIC);
+    let mut aged = system(&potential, &crystal, [2, 1, 1]);
+    for block in aged.blocks_mut() {
+        for own in 0..block.own() {
+            block.at[own][0] += 0.2 * (block.ids[own] as f64).sin();
+        }
+    }
+    let old = aged.evaluate(true);
+    let with_old = forces(&aged);
+    aged.rebuild();
+    assert_eq!(old, aged.evaluate(true));
+    assert!(with_old == forces(&aged));
+}
+
+#[test]
+fn a_thin_crystal_has_the_energy_of_a_thick_one() {
+    let Some(potential) = mishin() else { return };
+    for thickness in [1, 2, 4] {
+        let crystal = crystal(Kind::Fcc, 3.615, [6, 6, thickness], PERIODIC);
+        let energy = system(&potential, &crystal, [1, 1, 1]).evaluate(false).energy;
+        let per_atom = energy / crystal.atoms() as f64;
+        assert!((per_atom + 3.5402183104).abs() < 1e-9, "{thickness}: {per_atom}");
+    }
+}
+
+/// The thesis's geometry: energies of a perfect slab with shells, and of one with a vacancy before it relaxes.
+#[test]
+fn a_slab_with_shells_has_the_energy_of_its_bulk() {
+    let Some(potential) = mishin() else { return };
+    let a = 3.61492506588808;
+    let shells = Side::Shells { buffer: 2.0 * a, fixed: 2.0 * a };
+    let crystal = crystal(Kind::Fcc, a, [24, 24, 2], [shells, shells, Side::Periodic]);
+    let mut system = system(&potential, &crystal, [3, 3, 1]);
+    let perfect = system.evaluate(false).energy;
+    assert!((perfect + 11328.698656656).abs() < 1e-7, "{perfect}");
+    let gone = (12 * 24 + 12) * 4;
+    let block = system.blocks_mut().iter_mut().find(|block| block.ids.contains(&gone)).unwrap();
+    let place = block.ids.binary_search(&gone).unwrap();
+    block.classes[place] = Class::Removed;
+    system.rebuild();
+    let with_vacancy = system.evaluate(false).energy;
+    assert!((with_vacancy + 11323.849083271).abs() < 1e-7, "{with_vacancy}");
+}
