@@ -37,7 +37,12 @@ pub(super) fn densities(scene: &Scene<'_>, density: &mut [f64]) {
 }
 
 /// Adds pair energies and forces to `force`; gives the virial if asked.
-pub(super) fn forces(scene: &Scene<'_>, slope: &[f64], force: &mut [[f64; 4]], with_virial: bool) -> [f64; 6] {
+pub(super) fn forces(
+    scene: &Scene<'_>,
+    slope: &[f64],
+    force: &mut [[f64; 4]],
+    with_virial: bool,
+) -> [f64; 6] {
     let mut virial = [0.0; 6];
     Arch::new().dispatch(Forces { scene: *scene, slope, force, virial: with_virial.then_some(&mut virial) });
     virial
@@ -177,7 +182,9 @@ impl WithSimd for Forces<'_> {
             let mut own = [0.0; 4];
             // A fixed atom has no share in the energy of a pair: a free one takes both.
             let alone = if scene.classes[i] == Class::Free { 1.0 } else { 0.5 };
-            for (part, both, share) in [(row.own, true, 0.5), (row.ghosts, false, 0.5), (row.fixed, false, alone)] {
+            for (part, both, share) in
+                [(row.own, true, 0.5), (row.ghosts, false, 0.5), (row.fixed, false, alone)]
+            {
                 for candidates in part.chunks(CHUNK) {
                     near.collect(scene.at[i], candidates, scene.at, cutoff * cutoff);
                     self.pull(i, &near, &mut pulls);

@@ -10,6 +10,7 @@ mod eam;
 pub mod neighbours;
 pub mod partition;
 pub mod potential;
+pub mod relax;
 pub mod serial;
 #[cfg(test)]
 mod tests;

@@ -29,10 +29,7 @@ impl Extent {
 
     /// Squared distance of a place from the box, 0 inside.
     pub fn distance_squared(&self, at: [f64; 3]) -> f64 {
-        (0..3)
-            .map(|k| (self.low[k] - at[k]).max(at[k] - self.high[k]).max(0.0))
-            .map(|d| d * d)
-            .sum()
+        (0..3).map(|k| (self.low[k] - at[k]).max(at[k] - self.high[k]).max(0.0)).map(|d| d * d).sum()
     }
 }
 
@@ -177,8 +174,7 @@ impl Bins {
             side *= 1.25;
         }
         let counts: [usize; 3] = bins(side).map(|count: f64| count as usize);
-        let mut bins =
-            Self { low, per_length: 1.0 / side, counts, starts: Vec::new(), atoms: Vec::new() };
+        let mut bins = Self { low, per_length: 1.0 / side, counts, starts: Vec::new(), atoms: Vec::new() };
         let mut starts = vec![0u32; counts.iter().product::<usize>() + 1];
         for i in (0..at.len()).filter(there) {
             starts[bins.number(bins.place(at[i])) + 1] += 1;
@@ -198,9 +194,7 @@ impl Bins {
     }
 
     fn place(&self, at: [f64; 3]) -> [usize; 3] {
-        std::array::from_fn(|k| {
-            (((at[k] - self.low[k]) * self.per_length) as usize).min(self.counts[k] - 1)
-        })
+        std::array::from_fn(|k| (((at[k] - self.low[k]) * self.per_length) as usize).min(self.counts[k] - 1))
     }
 
     fn number(&self, [x, y, z]: [usize; 3]) -> usize {

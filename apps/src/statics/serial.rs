@@ -3,6 +3,8 @@
 use super::block::{Block, Bounds, Total};
 use super::neighbours::{Extent, influence};
 use super::potential::Potential;
+use super::relax::vectors::Vectors;
+use super::relax::{Limits, Measured, Method, Order, Relaxation, Stop};
 
 /// Where a run of ghosts comes from.
 #[derive(Clone, Debug)]
@@ -22,6 +24,23 @@ pub struct System {
     runs: Vec<Vec<Run>>,
     evaluations: usize,
     rebuilds: usize,
+}
+
+/// How a relaxation ended.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Relaxed {
+    /// What ended it.
+    pub stop: Stop,
+    /// Energy in eV.
+    pub energy: f64,
+    /// Largest component of a force, in eV/A.
+    pub max_force: f64,
+    /// Lines searched.
+    pub iterations: u64,
+    /// Evaluations of energy and forces.
+    pub evaluations: u64,
+    /// Bytes of memory that the atoms took.
+    pub bytes: usize,
 }
 
 impl System {
@@ -144,16 +163,72 @@ impl System {
     /// Energy, forces and, if asked, virial at the places of now, with the lists of the last rebuild.
     pub fn evaluate(&mut self, with_virial: bool) -> Total {
         self.evaluations += 1;
-        self.send_places();
-        for block in &mut self.blocks {
-            block.densities(&self.potential);
-        }
-        self.send_slopes();
+        self.begin();
         let mut total = Total::default();
         for block in &mut self.blocks {
             total += block.forces(&self.potential, with_virial);
         }
         total
+    }
+
+    /// The first half of an evaluation, and the exchanges before and after.
+    fn begin(&mut self) {
+        self.send_places();
+        for block in &mut self.blocks {
+            block.densities(&self.potential);
+        }
+        self.send_slopes();
+    }
+
+    /// Relaxes all free atoms. `watch` is called after each evaluation, with its number and what was measured.
+    pub fn relax(
+        &mut self,
+        method: Method,
+        limits: Limits,
+        mut watch: impl FnMut(u64, &Measured),
+    ) -> Relaxed {
+        self.rebuild();
+        let mut vectors: Vec<Vectors> = self.blocks.iter().map(Vectors::new).collect();
+        let mut machine = Relaxation::new(method, limits, self.skin);
+        let mut order = machine.start();
+        loop {
+            let Order::Go { rebuild, .. } = &order else {
+                unreachable!("a machine that has stopped is not asked")
+            };
+            for (block, vectors) in self.blocks.iter_mut().zip(&mut vectors) {
+                vectors.obey(block, &order);
+            }
+            if *rebuild {
+                self.rebuild();
+                self.blocks.iter().zip(&mut vectors).for_each(|(block, vectors)| vectors.built(block));
+            }
+            let measured = self.measure(&vectors, method == Method::Lbfgs);
+            watch(machine.evaluations() + 1, &measured);
+            order = machine.next(&measured);
+            if let Order::Stop(stop) = order {
+                let vectors: usize = vectors.iter().map(Vectors::bytes).sum();
+                return Relaxed {
+                    stop,
+                    energy: measured.energy,
+                    max_force: measured.max_f,
+                    iterations: machine.iterations(),
+                    evaluations: machine.evaluations(),
+                    bytes: self.bytes() + vectors,
+                };
+            }
+        }
+    }
+
+    /// One evaluation, and what the machine is told of it.
+    fn measure(&mut self, vectors: &[Vectors], with_history: bool) -> Measured {
+        self.evaluations += 1;
+        self.begin();
+        let mut measured = Measured::default();
+        for (block, vectors) in self.blocks.iter_mut().zip(vectors) {
+            let total = block.forces(&self.potential, false);
+            measured.join(&vectors.measure(block, &total, with_history));
+        }
+        measured
     }
 
     /// Bytes of memory that the atoms take.

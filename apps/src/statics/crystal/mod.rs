@@ -209,7 +209,8 @@ impl Crystal {
     }
 
     fn cell_atoms(&self, cell: [usize; 3]) -> impl Iterator<Item = Atom> + '_ {
-        let number = (cell[2] as u64 * self.cells[1] as u64 + cell[1] as u64) * self.cells[0] as u64 + cell[0] as u64;
+        let number =
+            (cell[2] as u64 * self.cells[1] as u64 + cell[1] as u64) * self.cells[0] as u64 + cell[0] as u64;
         let sites = self.cell.sites.len() as u64;
         self.cell.sites.iter().zip(number * sites..).map(move |(site, id)| {
             let at = std::array::from_fn(|k| (cell[k] as f64 + site.at[k]) * self.cell.edges[k]);

@@ -26,7 +26,9 @@ fn a_part_holds_the_atoms_that_the_whole_holds_there() {
 fn turned_cells_are_as_small_as_they_can_be() {
     let cell = oriented::orient(&fcc(), &[[1, 1, -2], [1, 1, 1], [1, -1, 0]]).unwrap();
     let a = 3.615;
-    for (edge, expected) in cell.edges.iter().zip([a * 1.5_f64.sqrt(), a * 3.0_f64.sqrt(), a * 0.5_f64.sqrt()]) {
+    for (edge, expected) in
+        cell.edges.iter().zip([a * 1.5_f64.sqrt(), a * 3.0_f64.sqrt(), a * 0.5_f64.sqrt()])
+    {
         assert!((edge - expected).abs() < 1e-12, "{edge} instead of {expected}");
     }
     assert_eq!(cell.sites.len(), 6);

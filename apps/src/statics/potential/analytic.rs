@@ -121,9 +121,8 @@ fn tabulate(
     pair: impl Fn(f64) -> f64,
 ) -> Potential {
     let d_r = cutoff / (POINTS - 1) as f64;
-    let table = |f: &dyn Fn(f64) -> f64| {
-        spline::cubics(&(0..POINTS).map(|m| f(m as f64 * d_r)).collect::<Vec<_>>())
-    };
+    let table =
+        |f: &dyn Fn(f64) -> f64| spline::cubics(&(0..POINTS).map(|m| f(m as f64 * d_r)).collect::<Vec<_>>());
     let (density, pair) = (table(&density), table(&|r| r * pair(r)));
     let intervals = density.into_iter().zip(pair).map(|(density, pair)| Interval { density, pair });
     Potential {

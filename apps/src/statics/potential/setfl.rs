@@ -22,12 +22,7 @@ pub(super) enum Kind {
 }
 
 /// The tables of the `wanted` elements, in that order.
-pub(super) fn read(
-    file: &Path,
-    text: &str,
-    kind: Kind,
-    wanted: &[String],
-) -> Result<Tables, PotentialError> {
+pub(super) fn read(file: &Path, text: &str, kind: Kind, wanted: &[String]) -> Result<Tables, PotentialError> {
     let mut words = Words::new(file, text);
     for _ in 0..3 {
         words.next_line("a comment (there are three)")?;
