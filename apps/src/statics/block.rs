@@ -23,11 +23,14 @@ pub enum Class {
     Removed,
 }
 
-/// The box of the periodic images, with its low corner in the origin.
+/// The box of the periodic images, with its low corner in the origin. Its edges are (lx, 0, 0), (xy, ly, 0) and
+/// (xz, yz, lz).
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
     /// Lengths in A.
     pub lengths: [f64; 3],
+    /// xy, xz and yz in A.
+    pub tilt: [f64; 3],
     /// Along which axes the crystal repeats.
     pub periodic: [bool; 3],
 }
@@ -35,7 +38,14 @@ pub struct Bounds {
 impl Bounds {
     /// How far an image is from the original, in A.
     pub fn shift(&self, image: [i32; 3]) -> [f64; 3] {
-        std::array::from_fn(|k| f64::from(image[k]) * self.lengths[k])
+        let [x, y, z] = image.map(f64::from);
+        let ([lx, ly, lz], [xy, xz, yz]) = (self.lengths, self.tilt);
+        [x * lx + y * xy + z * xz, y * ly + z * yz, z * lz]
+    }
+
+    /// Volume in A^3.
+    pub fn volume(&self) -> f64 {
+        self.lengths.iter().product()
     }
 }
 

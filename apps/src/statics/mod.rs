@@ -10,7 +10,9 @@ mod eam;
 pub mod neighbours;
 pub mod partition;
 pub mod potential;
+pub mod pressure;
 pub mod relax;
 pub mod serial;
+pub mod studies;
 #[cfg(test)]
 mod tests;

@@ -46,17 +46,18 @@ pub fn influence(
     let mut felt = Vec::new();
     for (other, extent) in extents.iter().enumerate() {
         let Some(extent) = extent else { continue };
-        let images = |k: usize| {
+        // Along an axis, with the shift that the images along later axes bring.
+        let images = |k: usize, tilt: f64| {
             if !bounds.periodic[k] {
                 return 0..=0;
             }
-            let first = (target.low[k] - reach - extent.high[k]) / bounds.lengths[k];
-            let last = (target.high[k] + reach - extent.low[k]) / bounds.lengths[k];
+            let first = (target.low[k] - reach - extent.high[k] - tilt) / bounds.lengths[k];
+            let last = (target.high[k] + reach - extent.low[k] - tilt) / bounds.lengths[k];
             first.ceil() as i32..=last.floor() as i32
         };
-        for z in images(2) {
-            for y in images(1) {
-                for x in images(0) {
+        for z in images(2, 0.0) {
+            for y in images(1, bounds.shift([0, 0, z])[1]) {
+                for x in images(0, bounds.shift([0, y, z])[0]) {
                     let shift = bounds.shift([x, y, z]);
                     let apart = |k: usize| {
                         let low = extent.low[k] + shift[k] - target.high[k];

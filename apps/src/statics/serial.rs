@@ -1,7 +1,9 @@
 //! All blocks in one thread: the reference that every other mode has to equal bit by bit.
 
 use super::block::{Block, Bounds, Total};
+use super::crystal::Crystal;
 use super::neighbours::{Extent, influence};
+use super::partition::{ATOMS_PER_BLOCK, Partition};
 use super::potential::Potential;
 use super::relax::vectors::Vectors;
 use super::relax::{Limits, Measured, Method, Order, Relaxation, Stop};
@@ -52,6 +54,13 @@ impl System {
         system
     }
 
+    /// A system of a perfect crystal.
+    pub fn of_crystal(potential: Potential, crystal: &Crystal, skin: f64) -> Self {
+        let partition = Partition::of(crystal, ATOMS_PER_BLOCK);
+        let blocks = (0..partition.len()).map(|block| Block::new(partition.atoms(crystal, block)));
+        Self::new(potential, crystal.bounds(), blocks.collect(), skin)
+    }
+
     /// The blocks.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
@@ -92,10 +101,25 @@ impl System {
         for (length, factor) in self.bounds.lengths.iter_mut().zip(factors) {
             *length *= factor;
         }
+        let tilted = [factors[0], factors[0], factors[1]];
+        for (tilt, factor) in self.bounds.tilt.iter_mut().zip(tilted) {
+            *tilt *= factor;
+        }
         for at in self.blocks.iter_mut().flat_map(|block| &mut block.at) {
             for (x, factor) in at.iter_mut().zip(factors) {
                 *x *= factor;
             }
+        }
+        self.rebuild();
+    }
+
+    /// Shears the box and all places in it: x grows by `strain` y.
+    pub fn shear(&mut self, strain: f64) {
+        let [_, ly, _] = self.bounds.lengths;
+        self.bounds.tilt[0] += strain * ly;
+        self.bounds.tilt[1] += strain * self.bounds.tilt[2];
+        for at in self.blocks.iter_mut().flat_map(|block| &mut block.at) {
+            at[0] += strain * at[1];
         }
         self.rebuild();
     }

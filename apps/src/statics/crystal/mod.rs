@@ -180,7 +180,8 @@ impl Crystal {
 
     /// The box for the periodic images.
     pub fn bounds(&self) -> Bounds {
-        Bounds { lengths: self.lengths(), periodic: self.sides.map(|side| side == Side::Periodic) }
+        let periodic = self.sides.map(|side| side == Side::Periodic);
+        Bounds { lengths: self.lengths(), tilt: [0.0; 3], periodic }
     }
 
     /// Shells thinner than the cutoff, with which atoms at the border feel less than they should: (axis, what, A).

@@ -3,6 +3,7 @@
 mod defects;
 mod golden;
 mod properties;
+mod studies;
 
 use super::block::Block;
 use super::crystal::lattice::{Kind, Lattice};
