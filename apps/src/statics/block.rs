@@ -119,6 +119,12 @@ impl Block {
         self.list.entries()
     }
 
+    /// Pairs of the neighbour list both of whose atoms are own ones that have a density; they are computed once, all
+    /// others at both ends.
+    pub fn pairs_of_own(&self) -> usize {
+        (0..self.own()).map(|i| self.list.row(i).own.len()).sum()
+    }
+
     /// The smallest box around the own atoms that are there; none for an empty block.
     pub fn extent(&self) -> Option<Extent> {
         let there = (0..self.own()).filter(|&i| self.classes[i] != Class::Removed);

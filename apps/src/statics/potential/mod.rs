@@ -7,6 +7,8 @@ pub mod analytic;
 mod funcfl;
 mod setfl;
 pub mod spline;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use spline::Cubic;

@@ -48,13 +48,12 @@ pub(super) fn read(file: &Path, text: &str, kind: Kind, wanted: &[String]) -> Re
         words.number("the lattice constant")?;
         words.word("the lattice")?;
         all.embedding.push(words.numbers(densities, &format!("F(rho) of {name}"))?);
-        let targets = if kind == Kind::Alloy { 1 } else { elements };
-        for target in 0..targets {
-            let what = match kind {
-                Kind::Alloy => format!("rho(r) of {name}"),
-                Kind::FinnisSinclair => format!("rho(r) of {name} at {}", names[target]),
-            };
-            let values = words.numbers(distances, &what)?;
+        let targets: Vec<String> = match kind {
+            Kind::Alloy => vec![String::new()],
+            Kind::FinnisSinclair => names.iter().map(|target| format!(" at {target}")).collect(),
+        };
+        for target in targets {
+            let values = words.numbers(distances, &format!("rho(r) of {name}{target}"))?;
             // What nobody asked for is not kept.
             all.density.push(if chosen.contains(&index) { values } else { Vec::new() });
         }

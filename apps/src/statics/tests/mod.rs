@@ -2,6 +2,7 @@
 
 mod defects;
 mod golden;
+mod lists;
 mod properties;
 mod studies;
 

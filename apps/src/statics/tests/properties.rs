@@ -11,14 +11,14 @@ fn off_from_slope(system: &mut System, atoms: &[(usize, usize)]) -> f64 {
     let mut worst = 0.0_f64;
     for &(block, i) in atoms {
         let force = system.blocks()[block].force[i];
-        for k in 0..3 {
+        for (k, force) in force.into_iter().enumerate().take(3) {
             let mut energy = |by: f64| {
                 system.blocks_mut()[block].at[i][k] += by;
                 system.evaluate(false).energy
             };
             let (up, down) = (energy(h), energy(-2.0 * h));
             energy(h);
-            worst = worst.max((force[k] + (up - down) / (2.0 * h)).abs());
+            worst = worst.max((force + (up - down) / (2.0 * h)).abs());
         }
     }
     worst
