@@ -111,7 +111,7 @@ impl Jacobi {
 /// Entries that a file lists, if it is one that lists entries.
 fn entries_of(path: &Path) -> Result<Option<u64>, market::MarketReadError> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mtx")) {
-        market::entries(path)
+        market::entry_count(path)
     } else {
         Ok(None)
     }
