@@ -56,7 +56,7 @@ pub(crate) fn command() -> Command {
 /// An option for a file that is written of the whole recording.
 fn to_file(name: &'static str) -> Arg {
     let arg = Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf));
-    arg.conflicts_with("speed")
+    arg.conflicts_with_all(["speed", "from", "once"])
 }
 
 pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Ended> {
