@@ -75,6 +75,7 @@ pub struct App<A> {
     work: Option<fn(&A) -> f64>,
     check: Option<Check<A>>,
     complete: Option<fn(A) -> A>,
+    aside: &'static [&'static str],
     is_hidden: bool,
 }
 
@@ -95,6 +96,7 @@ impl<A> App<A> {
             work: None,
             check: None,
             complete: None,
+            aside: &[],
             is_hidden: false,
         }
     }
@@ -140,6 +142,14 @@ impl<A> App<A> {
         self
     }
 
+    /// Names arguments that change nothing of the timed part, such as where the result is written: runs may differ
+    /// in them and are still runs of the same work, which `compare` puts side by side. Names are those of the fields.
+    #[must_use]
+    pub fn aside(mut self, names: &'static [&'static str]) -> Self {
+        self.aside = names;
+        self
+    }
+
     /// Leaves the application out of the help: one that only another command of the program starts.
     #[must_use]
     pub fn hidden(mut self) -> Self {
@@ -181,6 +191,8 @@ pub(crate) struct AppEntry {
     pub(crate) command: Command,
     pub(crate) start: Start,
     pub(crate) kernel: Option<u16>,
+    /// Arguments that runs of the same work may differ in.
+    pub(crate) aside: &'static [&'static str],
 }
 
 /// A program under construction: list its chare types and applications, then call
@@ -212,6 +224,11 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
+    /// Whether it is one application of its own name, whose arguments come right after `run`.
+    pub(crate) fn is_single(&self) -> bool {
+        matches!(self.apps.as_slice(), [only] if only.name == self.name)
+    }
+
     /// A program of that name and version; nodes refuse to work with another version.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str) -> Self {
@@ -265,7 +282,7 @@ impl Program {
     where
         A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
     {
-        let App { name, about, drive, kernel, kernel_key, work, check, complete, is_hidden } = app;
+        let App { name, about, drive, kernel, kernel_key, work, check, complete, aside, is_hidden } = app;
         let number = kernel.map(|kernel| {
             let prepare = move |packed: &[u8]| {
                 let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
@@ -298,7 +315,7 @@ impl Program {
         };
         // The arguments' own documentation would take the place of what the application is for.
         let command = A::augment_args(Command::new(name)).about(about).long_about(None).hide(is_hidden);
-        self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number });
+        self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number, aside });
         self
     }
 }

@@ -47,7 +47,8 @@ pub fn add_to(program: Program) -> Program {
                 .kernel_key(Matmul::kernel_key)
                 .work(Matmul::work)
                 .check(arguments::check)
-                .complete(Matmul::completed),
+                .complete(Matmul::completed)
+                .aside(&["out", "verify"]),
         )
 }
 

@@ -1,5 +1,6 @@
-//! The command line that every program on chares has: `run`, `nodes`, `watch`, `replay`.
+//! The command line that every program on chares has: `run`, `compare`, `nodes`, `watch`, `replay`.
 
+mod compare;
 mod console;
 mod copies;
 mod demo;
@@ -77,7 +78,7 @@ impl Program {
                 };
             }
         };
-        runtime::job::before_exit_at_once(tui::restore_terminal);
+        runtime::job::before_exit_at_once(leave);
         if let Err(error) = runtime::job::hear_signals() {
             return complain_of(&Ended::new(UNAVAILABLE, format!("signals cannot be heard: {error}")));
         }
@@ -87,6 +88,12 @@ impl Program {
             Err(ended) => complain_of(&ended),
         }
     }
+}
+
+/// What has to be done before the process ends at once.
+fn leave() {
+    compare::end_child();
+    tui::restore_terminal();
 }
 
 fn complain_of(ended: &Ended) -> ExitCode {
@@ -114,6 +121,7 @@ fn dispatch(
             run::run(program, name, matches, line, command_started)
         }
         Some(("nodes", matches)) => nodes::nodes(program, matches, command_started),
+        Some(("compare", matches)) => compare::compare(&program, matches),
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
@@ -133,7 +141,7 @@ fn own(program: &Program, name: &str) -> Option<Execute> {
 fn command(program: &Program) -> Command {
     let run = Command::new("run").about("Run an application on the nodes");
     let run = match program.apps.as_slice() {
-        [only] if only.name == program.name => RunOptions::augment_args(only.command.clone().name("run")),
+        [only] if program.is_single() => RunOptions::augment_args(only.command.clone().name("run")),
         several => {
             several.iter().fold(run.subcommand_required(true).arg_required_else_help(true), |run, app| {
                 run.subcommand(RunOptions::augment_args(app.command.clone()))
@@ -146,6 +154,7 @@ fn command(program: &Program) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(run)
+        .subcommand(compare::command(program))
         .subcommand(nodes::command(program))
         .subcommand(watch::command())
         .subcommand(replay::command());

@@ -133,6 +133,17 @@ impl NodesOptions {
         self.choice.load()
     }
 
+    /// The same nodes file and patience on the command line of another command; which nodes of it is left open.
+    pub(crate) fn as_words(&self) -> Vec<String> {
+        let mut words = vec!["--start-timeout".into(), self.start_timeout.as_secs_f64().to_string()];
+        match &self.choice.nodes {
+            Some(file) => words.extend(["--nodes".into(), file.display().to_string()]),
+            None if self.choice.built_in_nodes => words.push("--built-in-nodes".into()),
+            None => {}
+        }
+        words
+    }
+
     /// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
     pub(crate) fn launch(&self, config: &ClusterConfig) -> Result<LaunchOptions, Ended> {
         let mut options = LaunchOptions {
@@ -181,7 +192,7 @@ impl RunOptions {
 }
 
 /// A time in seconds from the command line.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let limit = text.trim().parse().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());
     let limit = limit.filter(|limit| !limit.is_zero() && *limit <= TIME_MAX);
     limit.ok_or_else(|| format!("give seconds, more than 0 and at most {}", TIME_MAX.as_secs()))

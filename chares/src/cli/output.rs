@@ -13,12 +13,12 @@ pub(crate) fn check(what: &str, path: &Path) -> Result<(), Ended> {
 }
 
 /// Writes a whole file, or to a stream.
-pub(crate) fn write(what: &str, path: &Path, text: &str) -> Result<(), Ended> {
+pub(crate) fn write(what: &str, path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Ended> {
     let written = if is_stream(path) {
-        open_stream(path).and_then(|mut stream| stream.write_all(text.as_bytes()))
+        open_stream(path).and_then(|mut stream| stream.write_all(contents.as_ref()))
     } else {
         Replacement::create(path).and_then(|new| {
-            new.file().write_all(text.as_bytes())?;
+            new.file().write_all(contents.as_ref())?;
             new.commit()
         })
     };

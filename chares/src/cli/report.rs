@@ -3,6 +3,8 @@
 
 mod table;
 
+pub(crate) use table::fitting;
+
 use crate::timeline::Timeline;
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
 use serde::Serialize;

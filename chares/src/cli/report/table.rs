@@ -64,7 +64,7 @@ impl Report {
 }
 
 /// A number in at most `width` characters, with as many of its decimals as there is room for.
-pub(super) fn fitting(value: f64, decimals: usize, width: usize) -> String {
+pub(crate) fn fitting(value: f64, decimals: usize, width: usize) -> String {
     let texts = (0..=decimals).rev().map(|decimals| format!("{value:.decimals$}"));
     texts.into_iter().find(|text| text.len() <= width).unwrap_or_else(|| format!("{value:.0e}"))
 }

@@ -1,0 +1,360 @@
+//! A comparison as data: what runs of the same work on several mixes of nodes say about the mixes.
+#![doc = include_str!("schema.md")]
+
+use super::lost::Lost;
+use super::saved::Run;
+use super::spread;
+use super::verdict::{self, Step};
+use crate::cli::Ended;
+use loadbalance::efficiency::mixed_node_efficiency;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Exit code for runs that cannot be compared.
+const DATA: u8 = 65;
+
+/// All of it; the fields are the JSON keys, explained above.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Comparison {
+    pub(super) schema: &'static str,
+    pub(super) program: String,
+    pub(super) version: String,
+    pub(super) commit: String,
+    pub(super) app: String,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) work: Option<f64>,
+    pub(super) reference: Reference,
+    pub(super) nodes: Vec<NodeWorth>,
+    pub(super) mixes: Vec<Mix>,
+    pub(super) steps: Vec<Step>,
+    pub(super) verdict: String,
+    pub(super) warnings: Vec<String>,
+}
+
+/// What mixes are compared with: the fastest node alone.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Reference {
+    pub(super) node: String,
+    pub(super) seconds: f64,
+    pub(super) is_measured: bool,
+}
+
+/// A node.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct NodeWorth {
+    pub(super) name: String,
+    pub(super) host: String,
+    pub(super) cpu: String,
+    pub(super) pes: usize,
+    pub(super) equivalents: f64,
+}
+
+/// What the runs on the same nodes have given.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Mix {
+    pub(super) nodes: Vec<String>,
+    pub(super) pes: usize,
+    pub(super) equivalents: f64,
+    pub(super) runs: Vec<f64>,
+    pub(super) sources: Vec<String>,
+    pub(super) seconds: f64,
+    pub(super) spread: Option<f64>,
+    pub(super) speedup: f64,
+    pub(super) efficiency: f64,
+    pub(super) efficiency_spread: Option<f64>,
+    pub(super) lost: Lost,
+    pub(super) predicted: Option<Prediction>,
+}
+
+/// What a cost model says of a mix.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Prediction {
+    pub(super) seconds: f64,
+    pub(super) error: f64,
+}
+
+impl Comparison {
+    /// Compares runs; arguments named in `aside` may differ. Mixes are in the order in which they come first.
+    ///
+    /// # Errors
+    /// One sentence, if they are not of the same work or it cannot be said what a mix is worth.
+    pub(super) fn of(runs: &[Run], aside: &[&str]) -> Result<Self, Ended> {
+        let first = runs.first().ok_or_else(|| Ended::new(DATA, "there are no runs to compare"))?;
+        for run in runs {
+            same_work(first, run, aside)?;
+            same_nodes(runs, run)?;
+        }
+        let worths = Worths::of(runs)?;
+        let groups = grouped(runs);
+        let reference = worths.reference(&groups, first.work)?;
+        let repeats: Vec<Vec<f64>> =
+            groups.iter().map(|group| group.iter().map(|run| run.seconds()).collect()).collect();
+        let spreads = spread::of_medians(&repeats.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let alone = groups.iter().position(|group| group[0].mix() == BTreeSet::from([worths.fastest]));
+        let (spent, spread_of_one) = match alone {
+            Some(at) => (Lost::spent(middle(&groups[at]), &[1.0]), spreads[at]),
+            None => (Lost::all_work(), Some(0.0)),
+        };
+        let mixes = groups.iter().zip(&spreads).enumerate().map(|(at, (group, spread))| {
+            let relative =
+                if Some(at) == alone { Some(0.0) } else { spread::of_ratio(*spread, spread_of_one) };
+            Mix::of(group, *spread, relative, &worths, (reference.seconds, &spent))
+        });
+        let mixes: Vec<Mix> = mixes.collect::<Result<_, _>>()?;
+        let steps = verdict::steps(&mixes);
+        Ok(Self {
+            schema: "metachare-compare/1",
+            program: first.program.clone(),
+            version: first.version.clone(),
+            commit: first.commit.clone(),
+            app: first.app.clone(),
+            arguments: first.arguments_of_work(aside),
+            work: first.work,
+            verdict: verdict::verdict(&steps),
+            nodes: worths.nodes(runs),
+            warnings: warnings(runs),
+            reference,
+            mixes,
+            steps,
+        })
+    }
+
+    /// Adds what a cost model predicts for each mix, in their order.
+    pub(super) fn predict(&mut self, seconds: impl IntoIterator<Item = Option<f64>>) {
+        for (mix, seconds) in self.mixes.iter_mut().zip(seconds) {
+            mix.predicted = seconds.map(|seconds| Prediction { seconds, error: seconds / mix.seconds - 1.0 });
+        }
+    }
+}
+
+impl Mix {
+    fn of(
+        group: &[&Run],
+        spread: Option<f64>,
+        relative: Option<f64>,
+        worths: &Worths<'_>,
+        (one, spent): (f64, &Lost),
+    ) -> Result<Self, Ended> {
+        let run = middle(group);
+        let speeds: Vec<f64> = run.nodes.iter().map(|node| worths.of_node(&node.name)).collect();
+        let equivalents = speeds.iter().sum();
+        let seconds = run.seconds();
+        let efficiency = mixed_node_efficiency(one, seconds, equivalents)
+            .ok_or_else(|| Ended::new(DATA, format!("{} has times beyond reckoning", run.source)))?;
+        Ok(Self {
+            nodes: run.nodes.iter().map(|node| node.name.clone()).collect(),
+            pes: run.nodes.iter().map(|node| node.pes.len()).sum(),
+            equivalents,
+            runs: group.iter().map(|run| run.seconds()).collect(),
+            sources: group.iter().map(|run| run.source.clone()).collect(),
+            seconds,
+            spread,
+            speedup: one / seconds,
+            efficiency,
+            efficiency_spread: relative,
+            lost: Lost::of(run, &speeds, spent, efficiency),
+            predicted: None,
+        })
+    }
+}
+
+/// The run of median time; of an even number, the faster one in the middle. A real run, so that its parts add up.
+pub(super) fn middle<'a>(group: &[&'a Run]) -> &'a Run {
+    let mut sorted = group.to_vec();
+    sorted.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    sorted[(sorted.len() - 1) / 2]
+}
+
+/// The runs of each mix, in the order in which mixes come first.
+pub(super) fn grouped(runs: &[Run]) -> Vec<Vec<&Run>> {
+    let mut groups: Vec<Vec<&Run>> = Vec::new();
+    for run in runs {
+        match groups.iter_mut().find(|group| group[0].mix() == run.mix()) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups
+}
+
+fn same_work(first: &Run, run: &Run, aside: &[&str]) -> Result<(), Ended> {
+    let (a, b) = (&first.source, &run.source);
+    let differ = |what: &str, of_a: &dyn std::fmt::Display, of_b: &dyn std::fmt::Display| {
+        let sentence = format!(
+            "{a} and {b} are not of the same work: the {what} is {of_a} in the one and {of_b} in the other"
+        );
+        Err(Ended::new(DATA, sentence))
+    };
+    if first.program != run.program {
+        return differ("program", &first.program, &run.program);
+    }
+    if first.app != run.app {
+        return differ("application", &first.app, &run.app);
+    }
+    let (one, other) = (first.arguments_of_work(aside), run.arguments_of_work(aside));
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    if let Some(name) = names.into_iter().find(|name| one.get(*name) != other.get(*name)) {
+        let value = |of: &Map<String, Value>| of.get(name).unwrap_or(&Value::Null).to_string();
+        return differ(&format!("argument {name}"), &value(&one), &value(&other));
+    }
+    let text = |work: Option<f64>| work.map_or_else(|| "not stated".into(), |work| work.to_string());
+    if first.work != run.work {
+        return differ("amount of work", &text(first.work), &text(run.work));
+    }
+    Ok(())
+}
+
+/// A name stands for the same node in all runs.
+fn same_nodes(runs: &[Run], run: &Run) -> Result<(), Ended> {
+    for node in &run.nodes {
+        let others = runs.iter().flat_map(|other| other.nodes.iter().map(move |node| (other, node)));
+        let unlike = others.filter(|(_, other)| other.name == node.name).find(|(_, other)| {
+            (&other.host, &other.cpu, other.pes.len()) != (&node.host, &node.cpu, node.pes.len())
+        });
+        if let Some((other, _)) = unlike {
+            return Err(Ended::new(
+                DATA,
+                format!(
+                    "the node {} of {} is another one than in {}: host, CPU or PEs differ",
+                    node.name, run.source, other.source
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What may make runs of the same work unlike, though they can be compared.
+fn warnings(runs: &[Run]) -> Vec<String> {
+    let unlike = |of: &dyn Fn(&Run) -> &str| runs.iter().map(of).collect::<BTreeSet<_>>().len() > 1;
+    let mut warnings = Vec::new();
+    if unlike(&|run| &run.version) || unlike(&|run| &run.commit) {
+        warnings.push("the runs are of several versions of the program".into());
+    } else if unlike(&|run| &run.executable) {
+        warnings.push("the runs are of several builds of the same version".into());
+    }
+    if unlike(&|run| run.speed_source.as_deref().unwrap_or("unknown")) {
+        warnings.push("the runs have their speeds from several sources (`speed_source`)".into());
+    }
+    warnings
+}
+
+/// What each node is worth, in equivalents of the fastest one.
+struct Worths<'a> {
+    fastest: &'a str,
+    /// Units of work per second of the fastest.
+    rate: Option<f64>,
+    of: BTreeMap<&'a str, f64>,
+}
+
+impl<'a> Worths<'a> {
+    fn of(runs: &'a [Run]) -> Result<Self, Ended> {
+        let nodes: BTreeSet<&str> = runs.iter().flat_map(|run| run.mix()).collect();
+        let rates: BTreeMap<&str, Option<f64>> =
+            nodes.iter().map(|name| (*name, median(values(runs, name, |node| node.rate)))).collect();
+        let fastest = match rates.values().copied().collect::<Option<Vec<f64>>>() {
+            Some(_) => rates.iter().max_by(|a, b| a.1.unwrap_or(0.0).total_cmp(&b.1.unwrap_or(0.0))),
+            None => None,
+        };
+        // Without rates the fastest node of the biggest mix leads.
+        let fastest = fastest.map(|(name, _)| *name).or_else(|| fastest_of_biggest(runs));
+        let fastest = fastest.ok_or_else(|| Ended::new(DATA, "the runs have no nodes"))?;
+        let rate = rates.get(fastest).copied().flatten();
+        let mut of = BTreeMap::new();
+        for name in nodes {
+            let beside = median(ratios(runs, name, fastest));
+            let apart = || Some(rates.get(name).copied().flatten()? / rate?);
+            let worth = beside.or_else(apart).filter(|worth| worth.is_finite() && *worth > 0.0);
+            let unknown = || {
+                let sentence = format!(
+                    "it is not known what {name} is worth: no run has both {name} and {fastest}, the fastest \
+                     node, and speeds were not measured"
+                );
+                Ended::new(DATA, sentence)
+            };
+            of.insert(name, worth.ok_or_else(unknown)?);
+        }
+        Ok(Self { fastest, rate, of })
+    }
+
+    fn of_node(&self, name: &str) -> f64 {
+        self.of.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// The fastest node alone, reckoned from its rate if no run shows it.
+    fn reference(&self, groups: &[Vec<&Run>], work: Option<f64>) -> Result<Reference, Ended> {
+        let node = self.fastest.to_string();
+        if let Some(alone) = groups.iter().find(|group| group[0].mix() == BTreeSet::from([self.fastest])) {
+            return Ok(Reference { node, seconds: middle(alone).seconds(), is_measured: true });
+        }
+        let reckoned = work.zip(self.rate).map(|(work, rate)| work / rate);
+        match reckoned.filter(|seconds| seconds.is_finite() && *seconds > 0.0) {
+            Some(seconds) => Ok(Reference { node, seconds, is_measured: false }),
+            None => Err(Ended::new(
+                DATA,
+                format!(
+                    "none of the runs is of {node}, the fastest node, alone, and how long it takes cannot be \
+                     reckoned without measured speeds: add a run with `--only {node}`"
+                ),
+            )),
+        }
+    }
+
+    fn nodes(&self, runs: &[Run]) -> Vec<NodeWorth> {
+        let mut nodes: Vec<NodeWorth> = Vec::new();
+        for node in runs.iter().flat_map(|run| &run.nodes) {
+            if nodes.iter().all(|known| known.name != node.name) {
+                nodes.push(NodeWorth {
+                    name: node.name.clone(),
+                    host: node.host.clone(),
+                    cpu: node.cpu.clone(),
+                    pes: node.pes.len(),
+                    equivalents: self.of_node(&node.name),
+                });
+            }
+        }
+        nodes
+    }
+}
+
+/// The name of the fastest node as far as these runs know.
+pub(super) fn fastest(runs: &[Run]) -> Result<String, Ended> {
+    Ok(Worths::of(runs)?.fastest.to_string())
+}
+
+fn fastest_of_biggest(runs: &[Run]) -> Option<&str> {
+    let biggest = runs.iter().max_by_key(|run| run.nodes.len())?;
+    let fastest = biggest.nodes.iter().max_by(|a, b| a.speed.total_cmp(&b.speed))?;
+    Some(&fastest.name)
+}
+
+/// What is known of a node in the runs where it is.
+fn values<'a>(
+    runs: &'a [Run],
+    name: &'a str,
+    of: impl Fn(&super::saved::Node) -> Option<f64> + 'a,
+) -> impl Iterator<Item = f64> + 'a {
+    runs.iter().flat_map(|run| &run.nodes).filter(move |node| node.name == name).filter_map(of)
+}
+
+/// How fast a node is in units of another one, in the runs that have both.
+fn ratios<'a>(runs: &'a [Run], name: &'a str, of: &'a str) -> impl Iterator<Item = f64> + 'a {
+    runs.iter().filter_map(move |run| {
+        let find = |name: &str| run.nodes.iter().find(|node| node.name == name);
+        let (one, other) = (find(name)?, find(of)?);
+        match (one.rate, other.rate) {
+            (Some(one), Some(other)) => Some(one / other),
+            _ => Some(one.speed / other.speed),
+        }
+    })
+}
+
+/// The middle of some numbers, the mean of both of an even count; `None` of none.
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let upper = sorted.get(sorted.len() / 2)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some((upper + lower) / 2.0)
+}

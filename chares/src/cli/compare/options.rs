@@ -1,0 +1,206 @@
+//! What `compare` and `plan` are asked for.
+
+use crate::cli::options::{NodesOptions, SpeedSource, seconds};
+use crate::cli::{Ended, USAGE, output};
+use crate::program::Program;
+use clap::{Arg, Args, Command, ValueEnum};
+use runtime::config::ClusterConfig;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the words after an application's name are kept.
+const WORDS: &str = "words";
+/// More repeats than anybody waits for.
+const REPEATS_MAX: usize = 1000;
+
+// Documentation here would become that of the command.
+#[derive(Args, Clone, Debug)]
+pub(super) struct CompareOptions {
+    #[command(flatten)]
+    pub(super) mixes: MixOptions,
+    /// Run each mix so many times
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = repeats)]
+    pub(super) repeats: usize,
+    /// End with an error when a run takes longer than so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    pub(super) timeout: Option<Duration>,
+    /// Keep the report of every run in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) reports: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) files: Files,
+    /// Reports of earlier runs, instead of an application to run
+    #[arg(value_name = "REPORT", conflicts_with_all = ["mix", "mixes", "nodes", "built_in_nodes", "only", "reports"])]
+    pub(super) saved: Vec<PathBuf>,
+}
+
+// Which mixes of which nodes.
+#[derive(Args, Clone, Debug)]
+pub(super) struct MixOptions {
+    /// Nodes that run together; once for each mix
+    #[arg(long, value_name = "NAME,…", conflicts_with = "mixes")]
+    mix: Vec<String>,
+    /// Which mixes, unless they are named by --mix
+    #[arg(long, value_enum, default_value = "all-prefixes")]
+    mixes: Choice,
+    #[command(flatten)]
+    pub(super) nodes: NodesOptions,
+    /// Where the speeds of PEs come from
+    #[arg(long, value_enum, default_value = "measured")]
+    pub(super) speed: SpeedSource,
+}
+
+// Where the result goes besides the terminal.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Files {
+    /// Write the table as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<PathBuf>,
+    /// Write everything as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+    /// Write the table as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(super) markdown: Option<PathBuf>,
+    /// Draw speedup against equivalents as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// Draw the same as PNG
+    #[arg(long, value_name = "FILE")]
+    pub(super) png: Option<PathBuf>,
+}
+
+/// Which mixes of the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Choice {
+    /// The first node, the first two, and so on to all
+    AllPrefixes,
+    /// Each node alone, then all together
+    Singles,
+}
+
+impl MixOptions {
+    /// The names of the nodes of each mix, in the order of the nodes file.
+    pub(super) fn load(&self) -> Result<Vec<Vec<String>>, Ended> {
+        self.of(&self.nodes.load()?)
+    }
+
+    /// The same choice of nodes file and speeds for a run, without the mix.
+    pub(super) fn as_words(&self) -> Vec<String> {
+        let mut words = self.nodes.as_words();
+        words.extend(["--speed".into(), self.speed.name().into()]);
+        words
+    }
+
+    fn of(&self, config: &ClusterConfig) -> Result<Vec<Vec<String>>, Ended> {
+        let all: Vec<String> = config.nodes.iter().map(|node| node.name.clone()).collect();
+        let mut mixes = match self.mixes {
+            _ if !self.mix.is_empty() => {
+                self.mix.iter().map(|mix| named(mix, config)).collect::<Result<Vec<_>, _>>()?
+            }
+            Choice::AllPrefixes => (1..=all.len()).map(|count| all[..count].to_vec()).collect(),
+            Choice::Singles => all.iter().map(|name| vec![name.clone()]).chain([all.clone()]).collect(),
+        };
+        let mut seen = Vec::new();
+        mixes.retain(|mix| {
+            !seen.contains(mix) && {
+                seen.push(mix.clone());
+                true
+            }
+        });
+        Ok(mixes)
+    }
+}
+
+/// The nodes of a mix as the user names them, in the order of the file.
+fn named(mix: &str, config: &ClusterConfig) -> Result<Vec<String>, Ended> {
+    let names: Vec<String> =
+        mix.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ToString::to_string).collect();
+    if names.is_empty() {
+        return Err(Ended::new(
+            USAGE,
+            "--mix names no node; give names of the nodes file with commas between",
+        ));
+    }
+    let chosen = config.clone().select(&names).map_err(|e| Ended::new(USAGE, format!("--mix {mix}: {e}")))?;
+    Ok(chosen.nodes.into_iter().map(|node| node.name).collect())
+}
+
+impl Files {
+    /// Every file with what it is.
+    fn all(&self) -> impl Iterator<Item = (&Path, &'static str)> {
+        let files = [
+            (&self.csv, "table"),
+            (&self.json, "comparison"),
+            (&self.markdown, "table"),
+            (&self.svg, "picture"),
+            (&self.png, "picture"),
+        ];
+        files.into_iter().filter_map(|(path, what)| Some((path.as_deref()?, what)))
+    }
+
+    /// Says before anything is run whether all can be written.
+    pub(super) fn check(&self) -> Result<(), Ended> {
+        self.all().try_for_each(|(path, what)| output::check(what, path))
+    }
+}
+
+/// Adds the applications: what follows a name is its own, checked when the command is carried out.
+pub(super) fn with_apps(command: Command, program: &Program) -> Command {
+    let apps = program.apps.iter().filter(|app| !app.command.is_hide_set());
+    let of_app = |app: &crate::program::AppEntry| {
+        let about = app.command.get_about().cloned().unwrap_or_default();
+        let words = Arg::new(WORDS).num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+        Command::new(app.name).about(about).disable_help_flag(true).arg(words)
+    };
+    command
+        .subcommand_precedence_over_arg(true)
+        .disable_help_subcommand(true)
+        .subcommand_value_name("APP [OPTIONS OF APP]")
+        .subcommands(apps.map(of_app))
+}
+
+/// The words after the application's name.
+pub(super) fn words(matches: &clap::ArgMatches) -> Vec<String> {
+    matches.get_many::<String>(WORDS).unwrap_or_default().cloned().collect()
+}
+
+fn repeats(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=REPEATS_MAX).contains(count));
+    count.ok_or_else(|| format!("give a number from 1 to {REPEATS_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches as _;
+
+    fn mixes(words: &[&str]) -> Result<Vec<String>, String> {
+        let command = CompareOptions::augment_args(Command::new("compare"));
+        let words = [&["compare", "--built-in-nodes"], words].concat();
+        let matches = command.try_get_matches_from(words).map_err(|e| e.to_string())?;
+        let options = CompareOptions::from_arg_matches(&matches).map_err(|e| e.to_string())?;
+        let mixes = options.mixes.load().map_err(|e| e.sentence)?;
+        Ok(mixes.iter().map(|mix| mix.join(",")).collect())
+    }
+
+    #[test]
+    fn mixes_are_those_named_in_the_order_of_the_file_each_once() {
+        assert_eq!(mixes(&[]).unwrap(), ["large", "large,medium", "large,medium,small"]);
+        assert_eq!(
+            mixes(&["--mixes", "singles"]).unwrap(),
+            ["large", "medium", "small", "large,medium,small"]
+        );
+        let named = ["--mix", "small,large", "--mix", "medium", "--mix", " large , small"];
+        assert_eq!(mixes(&named).unwrap(), ["large,small", "medium"]);
+        assert_eq!(mixes(&["--only", "small,medium"]).unwrap(), ["medium", "medium,small"]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_a_sentence() {
+        assert!(mixes(&["--mix", "large,huge"]).unwrap_err().contains("no node \"huge\""));
+        assert!(mixes(&["--mix", ","]).unwrap_err().contains("names no node"));
+        assert!(mixes(&["--repeats", "0"]).unwrap_err().contains("from 1 to 1000"));
+        assert!(mixes(&["a.json", "--mix", "large"]).unwrap_err().contains("cannot be used with"));
+    }
+}

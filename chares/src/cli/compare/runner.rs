@@ -1,0 +1,175 @@
+//! Runs every mix in turn, each run a process of its own: it goes the way that it goes for any user.
+
+use super::model;
+use super::saved::Run;
+use crate::cli::Ended;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, Write as _};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Exit code where a run gives none that says more.
+const FAILED: u8 = 70;
+/// How a report begins; what the application printed stands before it.
+const REPORT: &str = "{\n  \"schema\": ";
+
+/// The process that runs, while one does.
+static CHILD: Mutex<Option<Pid>> = Mutex::new(None);
+
+/// Tells the run under way to end in good order, when this process has to.
+pub(crate) fn end_child() {
+    if let Some(child) = CHILD.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // One that has ended by itself needs no order.
+        let _ = kill(child, Signal::SIGTERM);
+    }
+}
+
+/// How a run of some nodes is started: `program words… --only NODES options…`.
+#[derive(Clone, Debug)]
+pub(super) struct Starts {
+    /// Words before those of the run, such as `run matmul`.
+    pub(super) command: Vec<String>,
+    /// Where nodes and speeds come from.
+    pub(super) options: Vec<String>,
+    /// The application's own.
+    pub(super) words: Vec<String>,
+}
+
+/// What a run that went well has written.
+pub(super) struct Done {
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: String,
+}
+
+impl Starts {
+    /// Runs it on these nodes; `name` is for sentences.
+    ///
+    /// # Errors
+    /// Its exit code and last words.
+    pub(super) fn run(&self, nodes: &[String], name: &str) -> Result<Done, Ended> {
+        let said = |error: std::io::Error| Ended::new(FAILED, format!("{name} cannot be run: {error}"));
+        let mut command = Command::new(std::env::current_exe().map_err(said)?);
+        command.args(&self.command).args(["--only", &nodes.join(",")]).args(&self.options);
+        command.args(&self.words);
+        let output = output(command).map_err(said)?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() {
+            return Ok(Done { stdout: output.stdout, stderr });
+        }
+        let last = stderr.lines().last().unwrap_or("it ended without a word");
+        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED);
+        Err(Ended::new(code, format!("{name}: {}", last.trim_start_matches("error: "))))
+    }
+}
+
+fn output(mut command: Command) -> std::io::Result<Output> {
+    let (stdin, piped) = (Stdio::null(), Stdio::piped);
+    let child = command.stdin(stdin).stdout(piped()).stderr(piped()).spawn()?;
+    let pid = i32::try_from(child.id()).ok().map(Pid::from_raw);
+    *CHILD.lock().unwrap_or_else(PoisonError::into_inner) = pid;
+    let output = child.wait_with_output();
+    *CHILD.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    output
+}
+
+/// The report at the end of what a run printed.
+pub(super) fn report_in(stdout: &[u8]) -> Option<&[u8]> {
+    let text = std::str::from_utf8(stdout).ok()?;
+    Some(&stdout[text.rfind(REPORT)?..])
+}
+
+/// Says what goes on, and how far it is, if anybody looks.
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(super) fn new(runs: usize) -> Self {
+        let is_seen = std::io::stderr().is_terminal();
+        let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("run {pos} of {len} [{bar:20}] {eta} left, now {msg}")
+        {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self(bar)
+    }
+
+    pub(super) fn begin(&self, name: &str) {
+        self.0.set_message(name.to_string());
+        self.0.tick();
+    }
+
+    pub(super) fn done(&self) {
+        self.0.inc(1);
+    }
+
+    fn more(&self, runs: usize) {
+        self.0.inc_length(runs as u64);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// One run in the order of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// Which mix.
+    pub(super) mix: usize,
+    /// Which of its runs, from 1.
+    pub(super) repeat: usize,
+}
+
+/// Runs all mixes so many times, round after round, each round beginning with another mix. The fastest node alone is
+/// added if it is missing, as soon as the first round has shown which it is.
+///
+/// # Errors
+/// Of the first run that fails.
+pub(super) fn rounds(
+    mixes: &mut Vec<Vec<String>>,
+    repeats: usize,
+    progress: &Progress,
+    mut run: impl FnMut(&[String], Turn) -> Result<Run, Ended>,
+) -> Result<Vec<Run>, Ended> {
+    let mut runs: Vec<(Turn, Run)> = Vec::new();
+    for repeat in 1..=repeats {
+        let count = mixes.len();
+        let mut order: Vec<usize> = (0..count).map(|at| (at + repeat - 1) % count).collect();
+        while let Some(mix) = (!order.is_empty()).then(|| order.remove(0)) {
+            let turn = Turn { mix, repeat };
+            progress.begin(&mixes[mix].join(","));
+            runs.push((turn, run(&mixes[mix], turn)?));
+            progress.done();
+            if repeat == 1 && order.is_empty() {
+                let known: Vec<Run> = runs.iter().map(|(_, run)| run.clone()).collect();
+                let alone = model::fastest(&known)?;
+                if mixes.iter().all(|mix| *mix != [alone.clone()]) {
+                    mixes.push(vec![alone]);
+                    order.push(mixes.len() - 1);
+                    progress.more(repeats);
+                }
+            }
+        }
+    }
+    runs.sort_by_key(|(turn, _)| (turn.mix, turn.repeat));
+    Ok(runs.into_iter().map(|(_, run)| run).collect())
+}
+
+/// Passes on warnings that runs wrote, each once.
+#[derive(Debug, Default)]
+pub(super) struct Warnings(BTreeSet<String>);
+
+impl Warnings {
+    pub(super) fn pass_on(&mut self, stderr: &str) {
+        for line in stderr.lines().filter(|line| line.starts_with("warning: ")) {
+            if self.0.insert(line.to_string()) {
+                let _ = writeln!(std::io::stderr().lock(), "{line}");
+            }
+        }
+    }
+}

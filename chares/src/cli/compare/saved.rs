@@ -1,0 +1,145 @@
+//! What a comparison needs of the report of a run, checked: a report may have come from anywhere.
+
+use crate::cli::{Ended, NO_INPUT};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// Exit code for a report that cannot be used.
+const DATA: u8 = 65;
+const SCHEMA: &str = "metachare-run/1";
+/// The longest file that is taken for a report: one of 100,000 PEs has 50 MB.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// A run that went well, and where it is told of.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Run {
+    /// The file, or which run of this comparison it was.
+    #[serde(skip)]
+    pub(crate) source: String,
+    pub(crate) program: String,
+    pub(crate) version: String,
+    pub(crate) commit: String,
+    pub(crate) executable: String,
+    pub(crate) app: String,
+    pub(crate) arguments: Value,
+    exit_code: i64,
+    error: Option<String>,
+    verified: Option<bool>,
+    timed_s: Option<f64>,
+    /// Units of the kernel's work.
+    pub(crate) work: Option<f64>,
+    pub(crate) speed_source: Option<String>,
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// What a node of the run was and did in its timed part.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) host: String,
+    pub(crate) cpu: String,
+    /// Relative to the fastest node of the run.
+    pub(crate) speed: f64,
+    /// Units of work per second, if measured.
+    pub(crate) rate: Option<f64>,
+    pub(crate) pes: Vec<Pe>,
+}
+
+/// Seconds of the timed part.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Pe {
+    /// Relative to the fastest PE of the run.
+    pub(crate) speed: f64,
+    pub(crate) compute_s: f64,
+    pub(crate) idle_s: f64,
+    pub(crate) overhead_s: f64,
+}
+
+impl Run {
+    /// Seconds of the timed part: above 0, as was checked.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.timed_s.unwrap_or(f64::NAN)
+    }
+
+    /// The names of its nodes, whatever their order.
+    pub(crate) fn mix(&self) -> BTreeSet<&str> {
+        self.nodes.iter().map(|node| node.name.as_str()).collect()
+    }
+
+    /// Its arguments without those that change nothing of the timed work.
+    pub(crate) fn arguments_of_work(&self, aside: &[&str]) -> Map<String, Value> {
+        let all = self.arguments.as_object().cloned().unwrap_or_default();
+        all.into_iter().filter(|(name, _)| !aside.contains(&name.as_str())).collect()
+    }
+
+    /// Reads the report in a file.
+    pub(crate) fn load(path: &Path) -> Result<Self, Ended> {
+        let name = path.display().to_string();
+        let unread = |e: std::io::Error| Ended::new(NO_INPUT, format!("{name} cannot be read: {e}"));
+        let mut bytes = Vec::new();
+        File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(unread)?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(Ended::new(DATA, format!("{name} has more than {BYTES_MAX} bytes: it is no report")));
+        }
+        Self::parse(&bytes, &name)
+    }
+
+    /// Understands a report; `source` names it in sentences.
+    pub(crate) fn parse(bytes: &[u8], source: &str) -> Result<Self, Ended> {
+        let refused = |why: String| Ended::new(DATA, format!("{source} {why}"));
+        let value: Value = serde_json::from_slice(bytes)
+            .map_err(|e| refused(format!("is not JSON ({e}); give files that `run --report` wrote")))?;
+        match value.get("schema").and_then(Value::as_str) {
+            Some(SCHEMA) => {}
+            Some(other) => {
+                let why = format!("is of the schema {other:?}, not {SCHEMA}; give reports of runs");
+                return Err(refused(why));
+            }
+            None => {
+                return Err(refused("is no report of a run; give files that `run --report` wrote".into()));
+            }
+        }
+        let run: Self =
+            serde_json::from_value(value).map_err(|e| refused(format!("is not a whole report: {e}")))?;
+        let run = Self { source: source.into(), ..run };
+        run.fault().map_or(Ok(()), |why| Err(refused(why)))?;
+        Ok(run)
+    }
+
+    /// Why nothing can be learnt from it.
+    fn fault(&self) -> Option<String> {
+        if self.exit_code != 0 || self.error.is_some() {
+            let why = self.error.as_deref().unwrap_or("it does not say why");
+            return Some(format!("is of a run that failed: {why}"));
+        }
+        if self.verified == Some(false) {
+            return Some("is of a run whose result is wrong".into());
+        }
+        if self.timed_s.is_none_or(|seconds| seconds <= 0.0) {
+            return Some("has no timed part; the application does not say where it begins and ends".into());
+        }
+        if self.nodes.is_empty() || self.nodes.iter().any(|node| node.pes.is_empty()) {
+            return Some("names no nodes, or one without PEs".into());
+        }
+        if self.mix().len() != self.nodes.len() {
+            return Some("names a node twice".into());
+        }
+        // JSON has no infinite numbers, so below 0 is all that a number may be wrong by.
+        let of_pes = self.nodes.iter().flat_map(|node| &node.pes);
+        let times = of_pes.flat_map(|pe| [pe.speed, pe.compute_s, pe.idle_s, pe.overhead_s]);
+        let of_nodes = self.nodes.iter().flat_map(|node| [node.speed, node.rate.unwrap_or(0.0)]);
+        let is_negative = |number: f64| number < 0.0;
+        if times.chain(of_nodes).chain(self.work).any(is_negative) {
+            return Some("has a time, speed or amount of work below 0".into());
+        }
+        let has_speed = |node: &Node| node.speed > 0.0 && node.pes.iter().any(|pe| pe.speed > 0.0);
+        if !self.nodes.iter().all(has_speed) {
+            return Some("has a node without any speed".into());
+        }
+        None
+    }
+}

@@ -1,0 +1,162 @@
+//! The command `compare` as its users run it: on the built-in nodes with every kind of output, on saved reports, and
+//! when something goes wrong.
+
+#![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+use harness::{Done, is_alive, processes_with, signal, start, wait_for, wait_for_work};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
+
+fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(METACHARE);
+    command.args(words).current_dir(folder).env_remove("METACHARE_NODES");
+    command.env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
+    command
+}
+
+fn run(folder: &Path, words: &[&str]) -> Done {
+    start(&mut command(folder, words)).done()
+}
+
+fn json(folder: &Path, name: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join(name)).unwrap()).unwrap()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn all_prefixes_of_the_built_in_nodes_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let words = "compare --built-in-nodes --repeats 2 --mixes all-prefixes --csv c.csv --json c.json --markdown c.md \
+                 --svg c.svg --png c.png --reports runs matmul --n 512 --verify";
+    let done = run(folder, &words.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(done.code, 0, "{done:?}");
+    for part in
+        ["large  ", "+ medium  ", "+ small  ", "speedup over large alone", "\nadding medium ", "+-: where"]
+    {
+        assert!(done.stdout.contains(part), "{part} is not in {}", done.stdout);
+    }
+    assert!(done.stdout.lines().take(18).all(|line| line.chars().count() <= 90), "{}", done.stdout);
+    let comparison = json(folder, "c.json");
+    let mixes = comparison["mixes"].as_array().unwrap();
+    let nodes = ["large", "medium", "small"];
+    for (at, mix) in mixes.iter().enumerate() {
+        assert_eq!(mix["nodes"], serde_json::to_value(&nodes[..=at]).unwrap());
+        assert_eq!(mix["runs"].as_array().unwrap().len(), 2);
+        let lost: f64 = mix["lost"].as_object().unwrap().values().map(number).sum();
+        assert!((lost + number(&mix["efficiency"]) - 1.0).abs() < 1e-9, "{mix}");
+        let speedup = number(&comparison["reference"]["seconds"]) / number(&mix["seconds"]);
+        assert!((speedup / number(&mix["speedup"]) - 1.0).abs() < 1e-9, "{mix}");
+    }
+    assert_eq!((mixes.len(), number(&mixes[0]["efficiency"])), (3, 1.0));
+    assert!(mixes.windows(2).all(|pair| number(&pair[0]["equivalents"]) < number(&pair[1]["equivalents"])));
+    let csv = std::fs::read_to_string(folder.join("c.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!((rows.len(), rows[3][0], rows[3][1]), (4, "large medium small", "4"), "{csv}");
+    let markdown = std::fs::read_to_string(folder.join("c.md")).unwrap();
+    assert!(markdown.contains("\n| large, medium, small | "), "{markdown}");
+    let svg = std::fs::read_to_string(folder.join("c.svg")).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.contains(">measured<") && svg.contains(">ideal<"), "{svg}");
+    let png = std::fs::read(folder.join("c.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xae\x42\x60\x82"));
+    the_kept_reports_give_the_same_comparison(folder, &comparison);
+}
+
+fn the_kept_reports_give_the_same_comparison(folder: &Path, first: &Value) {
+    let mut files: Vec<String> = std::fs::read_dir(folder.join("runs"))
+        .unwrap()
+        .map(|entry| format!("runs/{}", entry.unwrap().file_name().into_string().unwrap()))
+        .collect();
+    files.sort();
+    assert_eq!((files.len(), files[5].as_str()), (6, "runs/03-large+medium+small-2.json"));
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let done = run(folder, &[&["compare", "--json", "again.json"], files.as_slice()].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    let mut again = json(folder, "again.json");
+    for (mix, of_first) in
+        again["mixes"].as_array_mut().unwrap().iter_mut().zip(first["mixes"].as_array().unwrap())
+    {
+        mix["sources"] = of_first["sources"].clone();
+    }
+    assert_eq!(again, *first);
+}
+
+#[test]
+fn reports_of_other_work_and_of_failed_runs_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let report = |name: &str, words: &[&str], code| {
+        let start = ["run", "matmul", "--built-in-nodes", "--only", "medium", "--quiet", "--report", name];
+        assert_eq!(run(folder, &[&start, words].concat()).code, code);
+    };
+    report("a.json", &["--n", "64"], 0);
+    report("b.json", &["--n", "65"], 0);
+    report("c.json", &["--n", "64", "--out", "c.npy", "--verify"], 0);
+    report("d.json", &["--n", "20000", "--timeout", "0.05"], 110);
+    let refused = |files: [&str; 2]| {
+        let done = run(folder, &[&["compare"], files.as_slice()].concat());
+        assert_eq!((done.code, done.stdout.as_str(), done.stderr.lines().count()), (65, "", 1), "{done:?}");
+        done.stderr
+    };
+    let sentence = refused(["a.json", "b.json"]);
+    assert!(sentence.contains("not of the same work: the argument n is 64 in the one and 65"), "{sentence}");
+    let sentence = refused(["a.json", "d.json"]);
+    assert!(sentence.contains("d.json is of a run that failed: "), "{sentence}");
+    std::fs::write(folder.join("e.json"), "{").unwrap();
+    assert!(refused(["e.json", "a.json"]).contains("e.json is not JSON"));
+    let done = run(folder, &["compare", "a.json", "c.json"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stdout.contains("on 1 mix of 1 node, 2 runs each"), "{}", done.stdout);
+}
+
+#[test]
+fn what_cannot_be_run_ends_with_one_sentence_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["--built-in-nodes", "matmul", "--n", "0"], 65, "sides must be 1 to"),
+        (&["--built-in-nodes", "matmul", "--bogus"], 64, "matmul: unexpected argument '--bogus' found"),
+        (&["--built-in-nodes", "--mix", "large,huge", "matmul"], 64, "there is no node \"huge\""),
+        (
+            &["--csv", "no/such/folder/c.csv", "matmul"],
+            73,
+            "the table no/such/folder/c.csv cannot be written",
+        ),
+        (&["mamul"], 64, "there is neither an application (matmul"),
+        (&["nowhere.json"], 66, "nowhere.json cannot be read"),
+    ];
+    for (words, code, sentence) in cases {
+        let done = run(folder.path(), &[&["compare"], words].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (code, ""), "{words:?}: {done:?}");
+        assert!(done.last_error().contains(sentence), "{words:?}: {done:?}");
+    }
+}
+
+#[test]
+fn a_run_that_fails_ends_the_comparison_with_its_exit_code_and_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let words =
+        ["compare", "--built-in-nodes", "--mix", "large", "--timeout", "0.05", "matmul", "--n", "20000"];
+    let done = run(folder.path(), &words);
+    assert_eq!((done.code, done.stdout.as_str()), (110, ""), "{done:?}");
+    assert!(done.last_error().starts_with("error: matmul on large, run 1: "), "{done:?}");
+}
+
+#[test]
+fn an_interrupted_comparison_leaves_no_run_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("interrupted.npy").display().to_string();
+    let words = ["compare", "--built-in-nodes", "matmul", "--n", "8000", "--kernel", "plain", "--out", &mark];
+    let running = start(&mut command(folder.path(), &words));
+    wait_for_work(folder.path());
+    let with_mark = processes_with(&mark);
+    assert!(with_mark.len() >= 2, "the comparison and its run: {with_mark:?}");
+    signal(running.pid(), "TERM");
+    assert_eq!(running.done().code, 143);
+    wait_for("the run to end", || (!with_mark.iter().any(|&pid| is_alive(pid))).then_some(()));
+}
