@@ -5,6 +5,7 @@ use crate::driver::Driver;
 use crate::pup;
 use crate::store;
 use clap::{ArgMatches, Args, Command};
+use loadbalance::cost::{Machines, Phase};
 use runtime::envelope::Packed;
 use runtime::object::{Kernel, KernelCall, ProgramTable, PupError};
 use serde::Serialize;
@@ -65,6 +66,9 @@ impl RunError {
 /// Looks at arguments before any node is started.
 type Check<A> = fn(&A) -> Result<(), RunError>;
 
+/// Divides the work over machines as a run would, and says what each part of it needs.
+type Cost<A> = fn(&A, &Machines) -> Result<Vec<Phase>, RunError>;
+
 /// An application of a program: what `run NAME` does.
 pub struct App<A> {
     name: &'static str,
@@ -76,6 +80,7 @@ pub struct App<A> {
     check: Option<Check<A>>,
     complete: Option<fn(A) -> A>,
     aside: &'static [&'static str],
+    cost: Option<(&'static str, Cost<A>)>,
     is_hidden: bool,
 }
 
@@ -97,6 +102,7 @@ impl<A> App<A> {
             check: None,
             complete: None,
             aside: &[],
+            cost: None,
             is_hidden: false,
         }
     }
@@ -150,6 +156,15 @@ impl<A> App<A> {
         self
     }
 
+    /// How `plan` and `compare` predict the length of the timed part: `cost` divides the work over machines as a run
+    /// would, and says phase by phase what it needs, with work in units of the kernel. `model` is a sentence that says
+    /// what is reckoned with, for people.
+    #[must_use]
+    pub fn cost(mut self, model: &'static str, cost: Cost<A>) -> Self {
+        self.cost = Some((model, cost));
+        self
+    }
+
     /// Leaves the application out of the help: one that only another command of the program starts.
     #[must_use]
     pub fn hidden(mut self) -> Self {
@@ -193,7 +208,19 @@ pub(crate) struct AppEntry {
     pub(crate) kernel: Option<u16>,
     /// Arguments that runs of the same work may differ in.
     pub(crate) aside: &'static [&'static str],
+    pub(crate) cost: Option<CostModel>,
 }
+
+/// What a run is reckoned to need.
+pub(crate) struct CostModel {
+    /// For people.
+    pub(crate) statement: &'static str,
+    /// From the arguments as they are in reports.
+    pub(crate) phases: Phases,
+}
+
+/// Makes phases of the arguments in a report and of machines.
+pub(crate) type Phases = Box<dyn Fn(&serde_json::Value, &Machines) -> Result<Vec<Phase>, RunError>>;
 
 /// A program under construction: list its chare types and applications, then call
 /// [`main`](Self::main).
@@ -282,7 +309,8 @@ impl Program {
     where
         A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
     {
-        let App { name, about, drive, kernel, kernel_key, work, check, complete, aside, is_hidden } = app;
+        let App { name, about, drive, kernel, kernel_key, work, check, complete, aside, cost, is_hidden } =
+            app;
         let number = kernel.map(|kernel| {
             let prepare = move |packed: &[u8]| {
                 let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
@@ -313,9 +341,18 @@ impl Program {
                 work,
             })
         };
+        let cost = cost.map(|(statement, cost)| {
+            let phases: Phases = Box::new(move |arguments, machines| {
+                let arguments: A = serde_json::from_value(arguments.clone()).map_err(|e| {
+                    RunError::Input(format!("its arguments are not those of this version: {e}"))
+                })?;
+                cost(&arguments, machines)
+            });
+            CostModel { statement, phases }
+        });
         // The arguments' own documentation would take the place of what the application is for.
         let command = A::augment_args(Command::new(name)).about(about).long_about(None).hide(is_hidden);
-        self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number, aside });
+        self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number, aside, cost });
         self
     }
 }

@@ -9,7 +9,8 @@
 //!    units done so far ┤                       ├── lending ────────► who hands work to whom near the end
 //!    parts that ask ───┤                       ├── self_scheduling ► the next batch of who has done one
 //!    rates of late ────┤                       ├── rebalance ──────► who hands how much to whom, midway
-//!    seconds, rates ───┘                       └── efficiency ─────► the figures of the report
+//!    seconds, rates ───┤                       ├── efficiency ─────► the figures of the report
+//!    phases, links ────┘                       └── cost ───────────► seconds that a run will take
 //! ```
 //!
 //! The crate knows no process, clock, socket or chare, and none may come in: everything here can be tried on
@@ -42,6 +43,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+pub mod cost;
 pub mod cyclic;
 pub mod efficiency;
 pub mod grid;

@@ -88,6 +88,48 @@ fn the_kept_reports_give_the_same_comparison(folder: &Path, first: &Value) {
 }
 
 #[test]
+fn a_plan_predicts_the_same_table_from_speeds_measured_now_or_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let words = ["plan", "--built-in-nodes", "--json", "p.json", "--csv", "p.csv", "matmul", "--n", "512"];
+    let done = run(folder, &words);
+    assert_eq!(done.code, 0, "{done:?}");
+    let plan = json(folder, "p.json");
+    let mixes = plan["mixes"].as_array().unwrap();
+    assert_eq!((mixes.len(), &plan["is_predicted"]), (3, &true.into()));
+    assert!(mixes.iter().all(|mix| number(&mix["seconds"]) > 0.0 && mix["spread"].is_null()), "{plan}");
+    assert!(done.stdout.contains("predicted, not run") && done.stdout.contains("\nprediction: "), "{done:?}");
+    let speeds = run(folder, &["nodes", "speed", "matmul", "--n", "512", "--built-in-nodes", "--json"]);
+    assert_eq!(speeds.code, 0, "{speeds:?}");
+    std::fs::write(folder.join("s.json"), speeds.stdout).unwrap();
+    let net = r#"{"links": [{"kind": "two-nodes", "from": "large", "to": "small", "latency_s": 1, "bytes_per_s": 1e9}]}"#;
+    std::fs::write(folder.join("net.json"), net).unwrap();
+    let words = |n: &'static str| {
+        let start = [
+            "plan",
+            "--built-in-nodes",
+            "--speeds",
+            "s.json",
+            "--network",
+            "net.json",
+            "--mix",
+            "small,large",
+        ];
+        [&start[..], &["--json", "q.json", "matmul", "--n", n]].concat()
+    };
+    let done = run(folder, &words("512"));
+    assert_eq!(done.code, 0, "{done:?}");
+    let plan = json(folder, "q.json");
+    let nodes: Vec<&Value> = plan["mixes"].as_array().unwrap().iter().map(|mix| &mix["nodes"]).collect();
+    assert_eq!(nodes, [&serde_json::json!(["large", "small"]), &serde_json::json!(["large"])]);
+    let seconds = number(&plan["mixes"][0]["seconds"]);
+    assert!((4.0..64.0).contains(&seconds), "some steps of a second's latency each: {seconds}");
+    let done = run(folder, &words("64"));
+    assert_eq!(done.code, 65, "{done:?}");
+    assert!(done.last_error().contains("s.json has no speeds of large for `matmul: "), "{done:?}");
+}
+
+#[test]
 fn reports_of_other_work_and_of_failed_runs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

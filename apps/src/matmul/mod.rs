@@ -48,7 +48,8 @@ pub fn add_to(program: Program) -> Program {
                 .work(Matmul::work)
                 .check(arguments::check)
                 .complete(Matmul::completed)
-                .aside(&["out", "verify"]),
+                .aside(&["out", "verify"])
+                .cost(traffic::COST, traffic::cost),
         )
 }
 

@@ -28,12 +28,20 @@ const ALIKE: f64 = 0.9;
 /// # Errors
 /// If the work cannot be divided by the speeds at all.
 pub(super) fn settle(main: &mut Driver, matmul: &mut Matmul) -> Result<(), RunError> {
+    let speeds = main.speeds();
+    let nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
+    settle_for(&nodes, matmul).map_err(unplaceable)
+}
+
+/// The same for PEs of these speeds, node by node.
+///
+/// # Errors
+/// If the work cannot be divided by the speeds at all.
+pub(super) fn settle_for(nodes: &[Vec<f64>], matmul: &mut Matmul) -> Result<(), PartitionError> {
     let is_on_grid = matches!(matmul.algorithm, Algorithm::Cannon | Algorithm::FoxHeyOtto);
     if is_on_grid && matmul.q.is_none() && !matmul.deterministic {
         let (m, k, n) = matmul.sides();
-        let speeds = main.speeds();
-        let nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
-        matmul.q = Some(chosen(m.min(k).min(n), &nodes).map_err(unplaceable)?);
+        matmul.q = Some(chosen(m.min(k).min(n), nodes)?);
     }
     Ok(())
 }

@@ -2,25 +2,15 @@
 //!
 //! A node without a spare core pays for its messages with the time of its PEs, and a slow one pays more for each
 //! byte. By speed alone its share would be too big: see [`chares::loadbalance::overhead`]. And as speeds are measured
-//! for a moment only, a slow node, for which all others would have to wait, gets somewhat less.
+//! for a moment only, a slow node, for which all others would have to wait, gets somewhat less. The same reckoning says
+//! beforehand how long a product takes.
 
 use super::arguments::{Algorithm, Matmul};
 use super::drive::{shares_of, speeds_by_node, unplaceable};
+use super::{panel, side};
+use chares::loadbalance::cost::{BETWEEN_HOSTS, ByteTime, Bytes, INSIDE_A_HOST, Machines, Phase};
 use chares::loadbalance::{PartitionError, grid, overhead, placement};
 use chares::{Cx, Driver, NodeShape, RunError};
-
-/// Processor time that a byte costs its sender and its receiver.
-#[derive(Clone, Copy)]
-struct Cost {
-    sent: f64,
-    received: f64,
-}
-
-/// Between hosts: measured over a link of 1 Gbit/s in frames of 1,500 bytes, encryption included, on three nodes at
-/// once (2.6 and 0.6 ns fit all three), and with less load.
-const BETWEEN_HOSTS: Cost = Cost { sent: 2.0e-9, received: 0.6e-9 };
-/// Inside one host, where datagrams may be long.
-const INSIDE_A_HOST: Cost = Cost { sent: 0.5e-9, received: 0.5e-9 };
 
 /// Makes the shares such that all nodes end together, as far as that can be told beforehand. Without measured speeds
 /// they stay in proportion to the speeds that are given.
@@ -33,28 +23,69 @@ pub(super) fn plan(main: &mut Driver, matmul: &Matmul) -> Result<(), RunError> {
         return Ok(());
     }
     let wire = Wire::of(main.nodes());
-    let weights = overhead::balanced(&speeds, |weights| {
-        let seconds = seconds(matmul, &wire, &rates, weights)?;
-        Ok::<_, PartitionError>(wire.with_allowance(seconds, weights))
-    });
-    let weights = weights.map_err(unplaceable)?;
+    let weights = weights(matmul, &wire, &rates, &speeds).map_err(unplaceable)?;
     if weights != speeds {
         main.plan_with(weights);
     }
     Ok(())
 }
 
+/// By what the product is divided.
+fn weights(matmul: &Matmul, wire: &Wire, rates: &[f64], speeds: &[f64]) -> Result<Vec<f64>, PartitionError> {
+    overhead::balanced(speeds, |weights| {
+        let seconds = seconds(matmul, wire, rates, weights)?;
+        Ok(wire.with_allowance(seconds, weights))
+    })
+}
+
+/// What is reckoned with before a run, for people.
+pub(super) const COST: &str = "operations by speed, as the grid, columns or rows permit; blocks travel while others are \
+                               multiplied; the bytes that each node sends and receives cost its PEs time";
+
+/// The product as a phase of work and bytes, divided as a run on these machines would.
+///
+/// # Errors
+/// If it cannot be divided by their speeds at all.
+pub(super) fn cost(matmul: &Matmul, machines: &Machines) -> Result<Vec<Phase>, RunError> {
+    let mut matmul = matmul.clone();
+    let by_node = machines.speeds_by_node();
+    side::settle_for(&by_node, &mut matmul).map_err(unplaceable)?;
+    let (rates, speeds) = (machines.rates(), by_node.concat());
+    let wire = Wire {
+        nodes: machines.pes(),
+        costs: (0..machines.nodes.len()).map(|node| machines.byte_time(node)).collect(),
+    };
+    let (work, bytes): (Vec<f64>, _) = match matmul.algorithm {
+        // Rows are lent and columns move while it runs, until all end together.
+        Algorithm::Conventional | Algorithm::Fox => {
+            let even = |weights: &[f64]| seconds(&matmul, &wire, &rates, weights);
+            let weights = overhead::balanced(&speeds, even).map_err(unplaceable)?;
+            let total: f64 = weights.iter().sum();
+            let (_, bytes) = division(&matmul, &wire, &weights).map_err(unplaceable)?;
+            (weights.iter().map(|weight| weight / total).collect(), bytes)
+        }
+        Algorithm::Cannon | Algorithm::FoxHeyOtto => {
+            let weights = weights(&matmul, &wire, &rates, &speeds).map_err(unplaceable)?;
+            division(&matmul, &wire, &weights).map_err(unplaceable)?
+        }
+    };
+    let work = work.into_iter().map(|share| share * matmul.work()).collect();
+    // A broadcast goes out when the one before has been taken up; blocks on a grid need a step's time in advance.
+    let rounds = match matmul.algorithm {
+        Algorithm::Conventional => 1.0,
+        Algorithm::Cannon | Algorithm::FoxHeyOtto => f64::from(matmul.side()),
+        Algorithm::Fox => {
+            let rows = matmul.sides().0;
+            rows.div_ceil(matmul.grain.unwrap_or_else(|| panel::default_grain(rows))) as f64
+        }
+    };
+    Ok(vec![Phase { times: 1.0, work, bytes, rounds, is_overlapped: true }])
+}
+
 /// The node of each PE, and what a byte costs there.
 struct Wire {
     nodes: Vec<std::ops::Range<u32>>,
-    costs: Vec<Cost>,
-}
-
-/// Bytes that a node sends and receives.
-#[derive(Clone, Copy, Default)]
-struct Bytes {
-    sent: f64,
-    received: f64,
+    costs: Vec<ByteTime>,
 }
 
 impl Wire {
@@ -83,13 +114,7 @@ impl Wire {
 
 /// How long each PE will take if the work is divided by these weights.
 fn seconds(matmul: &Matmul, wire: &Wire, rates: &[f64], weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
-    let (shares, bytes) = match matmul.algorithm {
-        Algorithm::Cannon | Algorithm::FoxHeyOtto => tiles(matmul, wire, weights)?,
-        Algorithm::Fox => panels(matmul, wire, weights)?,
-        Algorithm::Conventional => {
-            (strips(matmul.sides().0, weights)?, vec![Bytes::default(); wire.nodes.len()])
-        }
-    };
+    let (shares, bytes) = division(matmul, wire, weights)?;
     let work = matmul.work();
     // A byte takes a slow processor as much longer as a product does.
     let fastest = rates.iter().copied().fold(0.0, f64::max);
@@ -100,6 +125,17 @@ fn seconds(matmul: &Matmul, wire: &Wire, rates: &[f64], weights: &[f64]) -> Resu
         seconds.extend(pes.clone().map(|pe| (work * shares[pe as usize] + on_wire) / rates[pe as usize]));
     }
     Ok(seconds)
+}
+
+/// The share of each PE, and the bytes that each node receives and sends.
+fn division(matmul: &Matmul, wire: &Wire, weights: &[f64]) -> Result<(Vec<f64>, Vec<Bytes>), PartitionError> {
+    match matmul.algorithm {
+        Algorithm::Cannon | Algorithm::FoxHeyOtto => tiles(matmul, wire, weights),
+        Algorithm::Fox => panels(matmul, wire, weights),
+        Algorithm::Conventional => {
+            Ok((strips(matmul.sides().0, weights)?, vec![Bytes::default(); wire.nodes.len()]))
+        }
+    }
 }
 
 fn number_bytes(matmul: &Matmul) -> f64 {
@@ -146,6 +182,7 @@ fn strips(count: usize, weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chares::loadbalance::cost::{Link, Machine};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -201,6 +238,42 @@ mod tests {
         );
         let two = Wire { nodes: vec![0..2, 2..3], costs: vec![INSIDE_A_HOST; 2] };
         assert_eq!(two.with_allowance(vec![1.0; 3], &[1.0, 1.0, 2.0]), [1.0; 3], "halves of the work");
+    }
+
+    #[test]
+    fn what_is_planned_is_all_of_the_work_by_speed_and_the_bytes_of_the_division() {
+        let machines = |nodes: &[(&str, &[f64])]| {
+            let machine = |(host, rates): &(&str, &[f64])| Machine {
+                name: (*host).into(),
+                host: (*host).into(),
+                rates: rates.to_vec(),
+            };
+            let link = Link { latency_s: 1e-4, bytes_per_s: 1e9 };
+            Machines {
+                nodes: nodes.iter().map(machine).collect(),
+                links: vec![link; nodes.len() * nodes.len()],
+            }
+        };
+        let three = machines(&[("a", &RATES[..1]), ("b", &RATES[1..2]), ("c", &RATES[2..])]);
+        let one = machines(&[("a", &RATES)]);
+        for algorithm in ["conventional", "cannon", "fox-hey-otto", "fox"] {
+            let matmul = Line::parse_from(["x", "--algorithm", algorithm, "--n", "8000"]).matmul;
+            let phases = cost(&matmul, &three).unwrap();
+            let [phase] = phases.as_slice() else { panic!("{algorithm}: {phases:?}") };
+            let all: f64 = phase.work.iter().sum();
+            assert!((all / matmul.work() - 1.0).abs() < 1e-9, "{algorithm}: {phase:?}");
+            assert!(phase.work.windows(2).all(|pair| pair[0] > pair[1]), "{algorithm}: {phase:?}");
+            let [sent, received]: [f64; 2] =
+                [|b: &Bytes| b.sent, |b: &Bytes| b.received].map(|of| phase.bytes.iter().map(of).sum());
+            assert!((sent - received).abs() <= 1e-9 * sent, "{algorithm}: {phase:?}");
+            assert_eq!(sent > 0.0, algorithm != "conventional", "{algorithm}: {phase:?}");
+            // The fastest alone takes 5.12 s; three take at least 200/360 of that, and fox's broadcasts the PEs of the
+            // three 1.48 s.
+            let seconds = three.reckon(&phases).seconds;
+            assert!((2.84..4.4).contains(&seconds), "{algorithm}: {seconds}");
+            let alone = cost(&matmul, &one).unwrap();
+            assert!(alone[0].bytes.iter().all(|bytes| *bytes == Bytes::default()), "{algorithm}: {alone:?}");
+        }
     }
 
     #[test]

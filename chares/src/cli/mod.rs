@@ -1,13 +1,15 @@
-//! The command line that every program on chares has: `run`, `compare`, `nodes`, `watch`, `replay`.
+//! The command line that every program on chares has: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`.
 
 mod compare;
 mod console;
 mod copies;
 mod demo;
 mod driving;
+mod network;
 mod nodes;
 mod options;
 mod output;
+mod plan;
 mod record;
 mod replay;
 mod report;
@@ -122,6 +124,7 @@ fn dispatch(
         }
         Some(("nodes", matches)) => nodes::nodes(program, matches, command_started),
         Some(("compare", matches)) => compare::compare(&program, matches),
+        Some(("plan", matches)) => plan::plan(&program, matches),
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
@@ -155,6 +158,7 @@ fn command(program: &Program) -> Command {
         .arg_required_else_help(true)
         .subcommand(run)
         .subcommand(compare::command(program))
+        .subcommands(program.apps.iter().any(|app| app.cost.is_some()).then(|| plan::command(program)))
         .subcommand(nodes::command(program))
         .subcommand(watch::command())
         .subcommand(replay::command());

@@ -92,10 +92,10 @@ fn export(recording: &Recording, matches: &ArgMatches) -> Result<bool, Ended> {
     }
     let series = Series::of(recording);
     if let Some(path) = svg {
-        output::write("picture", path, &chart::drawing(&series).svg())?;
+        output::write("picture", path, chart::drawing(&series).svg())?;
     }
     if let Some(path) = trace {
-        output::write("trace", path, &trace::written(&series))?;
+        output::write("trace", path, trace::written(&series))?;
     }
     Ok(true)
 }

@@ -1,22 +1,29 @@
 //! `nodes speed`: measures the nodes with the kernel of one application, or of each.
 
 use super::options::{NodesOptions, SpeedSource};
-use super::{Ended, copies, say, speeds};
+use super::{BAD_INPUT, Ended, NO_INPUT, copies, say, speeds};
 use crate::driver::Driver;
 use crate::program::{Program, RunError, Started};
 use crate::timeline::Timeline;
-use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use runtime::config::ClusterConfig;
 use runtime::job::{Job, JobPlan};
-use runtime::monitor::wire::RunInfo;
+use runtime::monitor::wire::{NodeInfo, RunInfo};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Of the JSON.
+const SCHEMA: &str = "metachare-speeds/1";
 
 /// The command: with an application's name, its arguments too.
 pub(crate) fn command(program: &Program) -> Command {
     let about = "Measure the nodes with the kernel of each application, or of one with its arguments";
-    let all = NodesOptions::augment_args(Command::new("speed").about(about));
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).global(true).help("As JSON");
+    let all = NodesOptions::augment_args(Command::new("speed").about(about)).arg(json);
     let apps = program.apps.iter().filter(|app| app.kernel.is_some());
     apps.fold(all.args_conflicts_with_subcommands(true), |all, app| {
         all.subcommand(NodesOptions::augment_args(app.command.clone()))
@@ -77,8 +84,90 @@ pub(crate) fn speed(program: Program, matches: &ArgMatches, started_at: Instant)
         Some(failure) => Ended::new(failure.exit_code, failure),
         None => Ended::new(e.exit_code(), e),
     })?;
-    say(&table(&info, &subjects, &found))?;
+    // An application may have an option of this name that is something else.
+    if matches.try_get_one("json").is_ok_and(|json| json == Some(&true)) {
+        let speeds = Speeds::of(&info, &subjects, &found);
+        let text = serde_json::to_string_pretty(&speeds).map_err(|e| Ended::new(70, e))?;
+        say(&(text + "\n"))?;
+    } else {
+        say(&table(&info, &subjects, &found))?;
+    }
     Ok(0)
+}
+
+/// What was measured, as `--json` has it and `plan --speeds` reads it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Speeds {
+    schema: String,
+    #[serde(skip)]
+    source: String,
+    nodes: Vec<NodeSpeeds>,
+}
+
+/// What a node reaches.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NodeSpeeds {
+    name: String,
+    pub(crate) host: String,
+    pub(crate) cpu: String,
+    /// Units of work per second of each PE, by the kernel and what it depends on.
+    rates: BTreeMap<String, Vec<f64>>,
+}
+
+impl Speeds {
+    fn of(info: &RunInfo, subjects: &[Subject], found: &[speeds::Found]) -> Self {
+        let of_node = |node: &NodeInfo| {
+            let pes = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+            let rates = subjects.iter().zip(found).filter_map(|(subject, found)| {
+                Some((subject.started.kernel_key.clone(), found.rates.get(pes.clone())?.to_vec()))
+            });
+            NodeSpeeds {
+                name: node.name.clone(),
+                host: node.host.clone(),
+                cpu: node.cpu.clone(),
+                rates: rates.collect(),
+            }
+        };
+        let nodes = info.nodes.iter().map(of_node).collect();
+        Self { schema: SCHEMA.into(), source: String::new(), nodes }
+    }
+
+    /// Those in a file.
+    pub(crate) fn load(path: &Path) -> Result<Self, Ended> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path)
+            .map_err(|e| Ended::new(NO_INPUT, format!("the speeds {name} cannot be read: {e}")))?;
+        Self::parse(&bytes, &name)
+    }
+
+    /// Understands what `--json` has written; `source` names it in sentences.
+    pub(crate) fn parse(bytes: &[u8], source: &str) -> Result<Self, Ended> {
+        let refused = |why: String| {
+            let sentence = format!("{source} has no speeds: {why}; `nodes speed APP --json` writes them");
+            Ended::new(BAD_INPUT, sentence)
+        };
+        let speeds: Self = serde_json::from_slice(bytes).map_err(|e| refused(e.to_string()))?;
+        if speeds.schema != SCHEMA {
+            return Err(refused(format!("its schema is {:?}, not {SCHEMA}", speeds.schema)));
+        }
+        let all = speeds.nodes.iter().flat_map(|node| node.rates.values());
+        if all.clone().any(Vec::is_empty) || all.flatten().any(|rate| !(*rate > 0.0 && rate.is_finite())) {
+            return Err(refused("a node has no PEs, or a rate that is not above 0".into()));
+        }
+        Ok(Self { source: source.into(), ..speeds })
+    }
+
+    /// A node, and what its PEs reach with this kernel.
+    pub(crate) fn of_node(&self, name: &str, kernel: &str) -> Result<(&NodeSpeeds, &[f64]), Ended> {
+        let refused = |why: String| Ended::new(BAD_INPUT, format!("{} {why}", self.source));
+        let node = self.nodes.iter().find(|node| node.name == name);
+        let node = node.ok_or_else(|| refused(format!("has no speeds of the node {name}")))?;
+        let rates = node.rates.get(kernel).ok_or_else(|| {
+            let known: Vec<&str> = node.rates.keys().map(String::as_str).collect();
+            refused(format!("has no speeds of {name} for `{kernel}`, only for `{}`", known.join("`, `")))
+        })?;
+        Ok((node, rates))
+    }
 }
 
 /// One after the other, on the same nodes.

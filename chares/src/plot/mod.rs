@@ -1,4 +1,4 @@
-//! Line charts: series of points over linear or logarithmic axes, with a legend, as SVG.
+//! Line charts: series of points over linear or logarithmic axes, with a legend, as SVG and PNG.
 //!
 //! A [`Chart`] says what is shown. It becomes a [`Drawing`], a list of lines, dots and words at places in pixels, which
 //! any format can be made of.
@@ -20,6 +20,7 @@
 
 mod axis;
 mod drawing;
+mod png;
 mod svg;
 
 pub use axis::{Axis, Scale};
@@ -109,6 +110,15 @@ impl Chart {
     #[must_use]
     pub fn to_svg(&self) -> String {
         svg::written(&self.drawing())
+    }
+
+    /// As a PNG file of about 1800 x 1080 pixels, for where SVG is not shown. Letters that Latin-1 does not have become
+    /// question marks.
+    ///
+    /// # Errors
+    /// If the encoder fails, which it has no reason to.
+    pub fn to_png(&self) -> std::io::Result<Vec<u8>> {
+        png::written(&self.drawing()).map_err(std::io::Error::other)
     }
 
     /// As lines, dots and words.

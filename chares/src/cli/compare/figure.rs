@@ -12,10 +12,13 @@ impl Comparison {
         let points = |speedup: &dyn Fn(&Mix) -> Option<f64>| -> Vec<(f64, f64)> {
             mixes.iter().filter_map(|mix| Some((mix.equivalents, speedup(mix)?))).collect()
         };
-        let mut series = vec![
-            Series::ideal("ideal", vec![(0.0, 0.0), (farthest, farthest)]),
-            Series::measured("measured", points(&|mix| Some(mix.speedup))),
-        ];
+        let mut series = vec![Series::ideal("ideal", vec![(0.0, 0.0), (farthest, farthest)])];
+        let reached = points(&|mix| Some(mix.speedup));
+        series.push(if self.is_predicted {
+            Series::other("predicted", reached)
+        } else {
+            Series::measured("measured", reached)
+        });
         let of_one = self.reference.seconds;
         let predicted = points(&|mix| Some(of_one / mix.predicted.as_ref()?.seconds));
         if !predicted.is_empty() {

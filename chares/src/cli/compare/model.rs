@@ -2,22 +2,21 @@
 #![doc = include_str!("schema.md")]
 
 use super::lost::Lost;
+use super::predict::Predictor;
 use super::saved::Run;
 use super::spread;
 use super::verdict::{self, Step};
-use crate::cli::Ended;
+use crate::cli::{BAD_INPUT, Ended};
 use loadbalance::efficiency::mixed_node_efficiency;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Exit code for runs that cannot be compared.
-const DATA: u8 = 65;
-
 /// All of it; the fields are the JSON keys, explained above.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Comparison {
     pub(super) schema: &'static str,
+    pub(super) is_predicted: bool,
     pub(super) program: String,
     pub(super) version: String,
     pub(super) commit: String,
@@ -29,7 +28,15 @@ pub(crate) struct Comparison {
     pub(super) mixes: Vec<Mix>,
     pub(super) steps: Vec<Step>,
     pub(super) verdict: String,
+    pub(super) model: Option<Model>,
     pub(super) warnings: Vec<String>,
+}
+
+/// What predictions rest on, in words.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Model {
+    pub(super) statement: String,
+    pub(super) network: String,
 }
 
 /// What mixes are compared with: the fastest node alone.
@@ -80,7 +87,19 @@ impl Comparison {
     /// # Errors
     /// One sentence, if they are not of the same work or it cannot be said what a mix is worth.
     pub(super) fn of(runs: &[Run], aside: &[&str]) -> Result<Self, Ended> {
-        let first = runs.first().ok_or_else(|| Ended::new(DATA, "there are no runs to compare"))?;
+        Self::made(runs, aside, None)
+    }
+
+    /// The same for runs that were not made but predicted.
+    ///
+    /// # Errors
+    /// One sentence, if it cannot be said what a mix is worth.
+    pub(crate) fn of_predictions(runs: &[Run], predictor: &Predictor<'_>) -> Result<Self, Ended> {
+        Self::made(runs, &[], Some(predictor.described()))
+    }
+
+    fn made(runs: &[Run], aside: &[&str], model: Option<Model>) -> Result<Self, Ended> {
+        let first = runs.first().ok_or_else(|| Ended::new(BAD_INPUT, "there are no runs to compare"))?;
         for run in runs {
             same_work(first, run, aside)?;
             same_nodes(runs, run)?;
@@ -102,9 +121,10 @@ impl Comparison {
             Mix::of(group, *spread, relative, &worths, (reference.seconds, &spent))
         });
         let mixes: Vec<Mix> = mixes.collect::<Result<_, _>>()?;
-        let steps = verdict::steps(&mixes);
+        let steps = verdict::steps(&mixes, model.is_some());
         Ok(Self {
             schema: "metachare-compare/1",
+            is_predicted: model.is_some(),
             program: first.program.clone(),
             version: first.version.clone(),
             commit: first.commit.clone(),
@@ -114,6 +134,7 @@ impl Comparison {
             verdict: verdict::verdict(&steps),
             nodes: worths.nodes(runs),
             warnings: warnings(runs),
+            model,
             reference,
             mixes,
             steps,
@@ -121,10 +142,16 @@ impl Comparison {
     }
 
     /// Adds what a cost model predicts for each mix, in their order.
-    pub(super) fn predict(&mut self, seconds: impl IntoIterator<Item = Option<f64>>) {
+    pub(super) fn predict(&mut self, model: Model, seconds: impl IntoIterator<Item = Option<f64>>) {
         for (mix, seconds) in self.mixes.iter_mut().zip(seconds) {
             mix.predicted = seconds.map(|seconds| Prediction { seconds, error: seconds / mix.seconds - 1.0 });
         }
+        self.model = Some(model);
+    }
+
+    /// Adds what whoever reads the comparison should know.
+    pub(super) fn warn(&mut self, sentence: String) {
+        self.warnings.push(sentence);
     }
 }
 
@@ -141,7 +168,7 @@ impl Mix {
         let equivalents = speeds.iter().sum();
         let seconds = run.seconds();
         let efficiency = mixed_node_efficiency(one, seconds, equivalents)
-            .ok_or_else(|| Ended::new(DATA, format!("{} has times beyond reckoning", run.source)))?;
+            .ok_or_else(|| Ended::new(BAD_INPUT, format!("{} has times beyond reckoning", run.source)))?;
         Ok(Self {
             nodes: run.nodes.iter().map(|node| node.name.clone()).collect(),
             pes: run.nodes.iter().map(|node| node.pes.len()).sum(),
@@ -184,7 +211,7 @@ fn same_work(first: &Run, run: &Run, aside: &[&str]) -> Result<(), Ended> {
         let sentence = format!(
             "{a} and {b} are not of the same work: the {what} is {of_a} in the one and {of_b} in the other"
         );
-        Err(Ended::new(DATA, sentence))
+        Err(Ended::new(BAD_INPUT, sentence))
     };
     if first.program != run.program {
         return differ("program", &first.program, &run.program);
@@ -214,7 +241,7 @@ fn same_nodes(runs: &[Run], run: &Run) -> Result<(), Ended> {
         });
         if let Some((other, _)) = unlike {
             return Err(Ended::new(
-                DATA,
+                BAD_INPUT,
                 format!(
                     "the node {} of {} is another one than in {}: host, CPU or PEs differ",
                     node.name, run.source, other.source
@@ -259,7 +286,7 @@ impl<'a> Worths<'a> {
         };
         // Without rates the fastest node of the biggest mix leads.
         let fastest = fastest.map(|(name, _)| *name).or_else(|| fastest_of_biggest(runs));
-        let fastest = fastest.ok_or_else(|| Ended::new(DATA, "the runs have no nodes"))?;
+        let fastest = fastest.ok_or_else(|| Ended::new(BAD_INPUT, "the runs have no nodes"))?;
         let rate = rates.get(fastest).copied().flatten();
         let mut of = BTreeMap::new();
         for name in nodes {
@@ -271,7 +298,7 @@ impl<'a> Worths<'a> {
                     "it is not known what {name} is worth: no run has both {name} and {fastest}, the fastest \
                      node, and speeds were not measured"
                 );
-                Ended::new(DATA, sentence)
+                Ended::new(BAD_INPUT, sentence)
             };
             of.insert(name, worth.ok_or_else(unknown)?);
         }
@@ -292,7 +319,7 @@ impl<'a> Worths<'a> {
         match reckoned.filter(|seconds| seconds.is_finite() && *seconds > 0.0) {
             Some(seconds) => Ok(Reference { node, seconds, is_measured: false }),
             None => Err(Ended::new(
-                DATA,
+                BAD_INPUT,
                 format!(
                     "none of the runs is of {node}, the fastest node, alone, and how long it takes cannot be \
                      reckoned without measured speeds: add a run with `--only {node}`"

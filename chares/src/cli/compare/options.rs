@@ -1,9 +1,9 @@
 //! What `compare` and `plan` are asked for.
 
 use crate::cli::options::{NodesOptions, SpeedSource, seconds};
-use crate::cli::{Ended, USAGE, output};
-use crate::program::Program;
-use clap::{Arg, Args, Command, ValueEnum};
+use crate::cli::{Ended, USAGE, output, said};
+use crate::program::{AppEntry, Program, Started};
+use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use runtime::config::ClusterConfig;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,12 +21,18 @@ pub(super) struct CompareOptions {
     /// Run each mix so many times
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = repeats)]
     pub(super) repeats: usize,
+    /// Where the speeds of PEs come from
+    #[arg(long, value_enum, default_value = "measured")]
+    pub(super) speed: SpeedSource,
     /// End with an error when a run takes longer than so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) timeout: Option<Duration>,
     /// Keep the report of every run in this folder
     #[arg(long, value_name = "FOLDER")]
     pub(super) reports: Option<PathBuf>,
+    /// What `netbench --json` has measured between the nodes, for the prediction
+    #[arg(long, value_name = "FILE")]
+    pub(super) network: Option<PathBuf>,
     #[command(flatten)]
     pub(super) files: Files,
     /// Reports of earlier runs, instead of an application to run
@@ -36,7 +42,7 @@ pub(super) struct CompareOptions {
 
 // Which mixes of which nodes.
 #[derive(Args, Clone, Debug)]
-pub(super) struct MixOptions {
+pub(crate) struct MixOptions {
     /// Nodes that run together; once for each mix
     #[arg(long, value_name = "NAME,…", conflicts_with = "mixes")]
     mix: Vec<String>,
@@ -44,15 +50,12 @@ pub(super) struct MixOptions {
     #[arg(long, value_enum, default_value = "all-prefixes")]
     mixes: Choice,
     #[command(flatten)]
-    pub(super) nodes: NodesOptions,
-    /// Where the speeds of PEs come from
-    #[arg(long, value_enum, default_value = "measured")]
-    pub(super) speed: SpeedSource,
+    pub(crate) nodes: NodesOptions,
 }
 
 // Where the result goes besides the terminal.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     /// Write the table as CSV
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
@@ -81,15 +84,8 @@ enum Choice {
 
 impl MixOptions {
     /// The names of the nodes of each mix, in the order of the nodes file.
-    pub(super) fn load(&self) -> Result<Vec<Vec<String>>, Ended> {
+    pub(crate) fn load(&self) -> Result<Vec<Vec<String>>, Ended> {
         self.of(&self.nodes.load()?)
-    }
-
-    /// The same choice of nodes file and speeds for a run, without the mix.
-    pub(super) fn as_words(&self) -> Vec<String> {
-        let mut words = self.nodes.as_words();
-        words.extend(["--speed".into(), self.speed.name().into()]);
-        words
     }
 
     fn of(&self, config: &ClusterConfig) -> Result<Vec<Vec<String>>, Ended> {
@@ -140,15 +136,15 @@ impl Files {
     }
 
     /// Says before anything is run whether all can be written.
-    pub(super) fn check(&self) -> Result<(), Ended> {
+    pub(crate) fn check(&self) -> Result<(), Ended> {
         self.all().try_for_each(|(path, what)| output::check(what, path))
     }
 }
 
-/// Adds the applications: what follows a name is its own, checked when the command is carried out.
-pub(super) fn with_apps(command: Command, program: &Program) -> Command {
-    let apps = program.apps.iter().filter(|app| !app.command.is_hide_set());
-    let of_app = |app: &crate::program::AppEntry| {
+/// Adds those applications that suit: what follows a name is its own, checked when the command is carried out.
+pub(crate) fn with_apps(command: Command, program: &Program, suits: impl Fn(&&AppEntry) -> bool) -> Command {
+    let apps = program.apps.iter().filter(|app| !app.command.is_hide_set()).filter(suits);
+    let of_app = |app: &AppEntry| {
         let about = app.command.get_about().cloned().unwrap_or_default();
         let words = Arg::new(WORDS).num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
         Command::new(app.name).about(about).disable_help_flag(true).arg(words)
@@ -160,9 +156,31 @@ pub(super) fn with_apps(command: Command, program: &Program) -> Command {
         .subcommands(apps.map(of_app))
 }
 
-/// The words after the application's name.
-pub(super) fn words(matches: &clap::ArgMatches) -> Vec<String> {
-    matches.get_many::<String>(WORDS).unwrap_or_default().cloned().collect()
+/// The application that was named, and the words after its name.
+pub(crate) fn chosen<'a>(
+    program: &'a Program,
+    matches: &ArgMatches,
+) -> Result<(&'a AppEntry, Vec<String>), Ended> {
+    let missing = || Ended::new(USAGE, "say which application; `--help` lists them");
+    let (name, of_app) = matches.subcommand().ok_or_else(missing)?;
+    let app = program.apps.iter().find(|app| app.name == name).ok_or_else(missing)?;
+    Ok((app, of_app.get_many::<String>(WORDS).unwrap_or_default().cloned().collect()))
+}
+
+/// The application with its arguments, checked here once before the first of many runs would; `None` if only its help
+/// was asked for, which has been printed then.
+pub(crate) fn checked(app: &AppEntry, words: &[String]) -> Result<Option<Started>, Ended> {
+    let line = std::iter::once(app.name).chain(words.iter().map(String::as_str));
+    match app.command.clone().try_get_matches_from(line) {
+        Ok(matches) => (app.start)(&matches).map(Some).map_err(|e| Ended::new(e.exit_code(), e)),
+        Err(help) if !help.use_stderr() => said(help.print()).map(|()| None),
+        // Its first line is the sentence; the rest is about a usage that is not this one.
+        Err(error) => {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            Err(Ended::new(USAGE, format!("{}: {line}", app.name)))
+        }
+    }
 }
 
 fn repeats(text: &str) -> Result<usize, String> {

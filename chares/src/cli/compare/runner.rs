@@ -29,18 +29,18 @@ pub(crate) fn end_child() {
 
 /// How a run of some nodes is started: `program words… --only NODES options…`.
 #[derive(Clone, Debug)]
-pub(super) struct Starts {
+pub(crate) struct Starts {
     /// Words before those of the run, such as `run matmul`.
-    pub(super) command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// Where nodes and speeds come from.
-    pub(super) options: Vec<String>,
+    pub(crate) options: Vec<String>,
     /// The application's own.
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
 }
 
 /// What a run that went well has written.
-pub(super) struct Done {
-    pub(super) stdout: Vec<u8>,
+pub(crate) struct Done {
+    pub(crate) stdout: Vec<u8>,
     pub(super) stderr: String,
 }
 
@@ -49,7 +49,7 @@ impl Starts {
     ///
     /// # Errors
     /// Its exit code and last words.
-    pub(super) fn run(&self, nodes: &[String], name: &str) -> Result<Done, Ended> {
+    pub(crate) fn run(&self, nodes: &[String], name: &str) -> Result<Done, Ended> {
         let said = |error: std::io::Error| Ended::new(FAILED, format!("{name} cannot be run: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(said)?);
         command.args(&self.command).args(["--only", &nodes.join(",")]).args(&self.options);
@@ -82,10 +82,10 @@ pub(super) fn report_in(stdout: &[u8]) -> Option<&[u8]> {
 }
 
 /// Says what goes on, and how far it is, if anybody looks.
-pub(super) struct Progress(ProgressBar);
+pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    pub(super) fn new(runs: usize) -> Self {
+    pub(crate) fn new(runs: usize) -> Self {
         let is_seen = std::io::stderr().is_terminal();
         let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
@@ -118,7 +118,7 @@ impl Drop for Progress {
 
 /// One run in the order of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     /// Which mix.
     pub(super) mix: usize,
     /// Which of its runs, from 1.
@@ -130,7 +130,7 @@ pub(super) struct Turn {
 ///
 /// # Errors
 /// Of the first run that fails.
-pub(super) fn rounds(
+pub(crate) fn rounds(
     mixes: &mut Vec<Vec<String>>,
     repeats: usize,
     progress: &Progress,

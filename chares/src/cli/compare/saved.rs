@@ -1,6 +1,7 @@
 //! What a comparison needs of the report of a run, checked: a report may have come from anywhere.
 
-use crate::cli::{Ended, NO_INPUT};
+use super::predict::Subject;
+use crate::cli::{BAD_INPUT, Ended, NO_INPUT};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -8,8 +9,6 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Exit code for a report that cannot be used.
-const DATA: u8 = 65;
 const SCHEMA: &str = "metachare-run/1";
 /// The longest file that is taken for a report: one of 100,000 PEs has 50 MB.
 const BYTES_MAX: u64 = 256 << 20;
@@ -60,6 +59,32 @@ pub(crate) struct Pe {
 }
 
 impl Run {
+    /// A run that was not made, as it is predicted to go.
+    pub(super) fn predicted(
+        source: &str,
+        subject: &Subject<'_>,
+        work: f64,
+        seconds: f64,
+        nodes: Vec<Node>,
+    ) -> Self {
+        Self {
+            source: source.into(),
+            program: subject.program.name.into(),
+            version: subject.program.version.into(),
+            commit: crate::COMMIT.into(),
+            executable: String::new(),
+            app: subject.app.into(),
+            arguments: subject.arguments.clone(),
+            exit_code: 0,
+            error: None,
+            verified: None,
+            timed_s: Some(seconds),
+            work: Some(work),
+            speed_source: None,
+            nodes,
+        }
+    }
+
     /// Seconds of the timed part: above 0, as was checked.
     pub(crate) fn seconds(&self) -> f64 {
         self.timed_s.unwrap_or(f64::NAN)
@@ -83,14 +108,17 @@ impl Run {
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(unread)?;
         if bytes.len() as u64 > BYTES_MAX {
-            return Err(Ended::new(DATA, format!("{name} has more than {BYTES_MAX} bytes: it is no report")));
+            return Err(Ended::new(
+                BAD_INPUT,
+                format!("{name} has more than {BYTES_MAX} bytes: it is no report"),
+            ));
         }
         Self::parse(&bytes, &name)
     }
 
     /// Understands a report; `source` names it in sentences.
     pub(crate) fn parse(bytes: &[u8], source: &str) -> Result<Self, Ended> {
-        let refused = |why: String| Ended::new(DATA, format!("{source} {why}"));
+        let refused = |why: String| Ended::new(BAD_INPUT, format!("{source} {why}"));
         let value: Value = serde_json::from_slice(bytes)
             .map_err(|e| refused(format!("is not JSON ({e}); give files that `run --report` wrote")))?;
         match value.get("schema").and_then(Value::as_str) {

@@ -1,9 +1,11 @@
 //! A comparison as text: for a terminal of 80 columns, as Markdown and as CSV.
 
-use super::model::{Comparison, Mix};
+use super::model::{Comparison, Mix, Model};
 use crate::cli::report::fitting;
 use std::fmt::Write as _;
 
+/// Columns of a mix's name.
+const LABEL: usize = 16;
 /// Columns of the longest bar.
 const BAR: f64 = 40.0;
 
@@ -14,14 +16,14 @@ impl Comparison {
         let predicts = self.mixes.iter().any(|mix| mix.predicted.is_some());
         let _ = write!(
             out,
-            "{:<18} {:>6} {:>9} {:>6} {:>7} {:>6} {:>6}",
+            "{:<LABEL$} {:>6} {:>9} {:>6} {:>7} {:>6} {:>6}",
             "mix", "equiv.", "seconds", "+-", "speedup", "effic.", "+-"
         );
         out += if predicts { "  predicted  error\n" } else { "\n" };
         for (mix, label) in self.mixes.iter().zip(self.labels()) {
             let _ = write!(
                 out,
-                "{label:<18.18} {:>6} {:>9} {:>6} {:>7} {:>6} {:>6}",
+                "{label:<LABEL$.LABEL$} {:>6} {:>9} {:>6} {:>7} {:>6} {:>6}",
                 fitting(mix.equivalents, 2, 6),
                 fitting(mix.seconds, 2, 9),
                 or_gap(mix.spread.map(|spread| fitting(spread * mix.seconds, 2, 6))),
@@ -38,7 +40,7 @@ impl Comparison {
         out += "\nwhere the time went, in % of the PEs' time by speed, beyond what the reference needs\n";
         let _ = writeln!(
             out,
-            "{:<18} {:>6} {:>6} {:>14} {:>10} {:>9} {:>6}",
+            "{:<LABEL$} {:>6} {:>6} {:>14} {:>10} {:>9} {:>6}",
             "mix", "lost", "idle", "communication", "imbalance", "overhead", "other"
         );
         for (mix, label) in self.mixes.iter().zip(self.labels()) {
@@ -48,7 +50,7 @@ impl Comparison {
                     .map(tenths);
             let _ = writeln!(
                 out,
-                "{label:<18.18} {all:>6} {idle:>6} {communication:>14} {imbalance:>10} {overhead:>9} {other:>6}"
+                "{label:<LABEL$.LABEL$} {all:>6} {idle:>6} {communication:>14} {imbalance:>10} {overhead:>9} {other:>6}"
             );
         }
         out.push('\n');
@@ -66,7 +68,7 @@ impl Comparison {
             let reached = columns(mix.speedup);
             let missing = columns(mix.equivalents).saturating_sub(reached);
             format!(
-                "{label:<18.18} {}{} {:.2} of {:.2}\n",
+                "{label:<LABEL$.LABEL$} {}{} {:.2} of {:.2}\n",
                 "#".repeat(reached),
                 ".".repeat(missing),
                 mix.speedup,
@@ -156,13 +158,21 @@ impl Comparison {
             (count(self.mixes.len(), "mix", "mixes"), count(self.nodes.len(), "node", "nodes"));
         let commit = self.commit.get(..10).unwrap_or(&self.commit);
         let Self { app, program, version, .. } = self;
-        format!("{app} of {program} {version} ({commit}) on {mixes} of {nodes}, {runs} each")
+        let how = if self.is_predicted { "predicted, not run".into() } else { format!("{runs} each") };
+        format!("{app} of {program} {version} ({commit}) on {mixes} of {nodes}, {how}")
     }
 
     /// What follows, sentence by sentence.
     fn words(&self) -> Vec<String> {
         let mut words: Vec<String> = self.steps.iter().map(|step| step.sentence.clone()).collect();
         words.push(self.verdict.clone());
+        if let Some(model) = &self.model {
+            let errors = self.mixes.iter().filter_map(|mix| mix.predicted.as_ref());
+            let worst = errors.map(|predicted| predicted.error.abs()).reduce(f64::max);
+            let worst = worst.map(|worst| format!("off by at most {:.0} %; ", 100.0 * worst));
+            let Model { statement, network } = model;
+            words.push(format!("prediction: {}{statement}; {network}", worst.unwrap_or_default()));
+        }
         if !self.reference.is_measured {
             let (node, seconds) = (&self.reference.node, self.reference.seconds);
             words.push(format!(

@@ -2,9 +2,13 @@
 
 use super::lost::Lost;
 use super::model::{Comparison, grouped};
+use super::predict::{Predictor, Subject};
 use super::runner::{Progress, Turn, report_in, rounds};
 use super::saved::{self, Run};
 use super::verdict::Finding;
+use crate::cli::network::Network;
+use crate::program::{CostModel, Phases, Program, RunError};
+use loadbalance::cost::{Bytes, Machine, Phase};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -13,6 +17,9 @@ const WORK: f64 = 1000.0;
 
 /// A node: name, rate, and for each PE computing, idle and runtime seconds.
 type Made<'a> = (&'a str, f64, &'a [[f64; 3]]);
+
+/// A change of a report, and the words that it is refused with.
+type Case<'a> = (&'a str, &'a dyn Fn(&mut Value));
 
 fn report(seconds: f64, nodes: &[Made<'_>]) -> Value {
     let fastest = nodes.iter().map(|node| node.1).fold(0.0, f64::max);
@@ -54,24 +61,111 @@ fn the_table_of_two_mixes() {
     let expected = "\
 matmul of metachare 0.1.0 (0123456789) on 2 mixes of 2 nodes, 3 runs each
 
-mix                equiv.   seconds     +- speedup effic.     +-
-fast                 1.00     10.00   0.32    1.00  1.000  0.000
-+ slow               1.50      8.00   0.28    1.25  0.833  0.040
+mix              equiv.   seconds     +- speedup effic.     +-
+fast               1.00     10.00   0.32    1.00  1.000  0.000
++ slow             1.50      8.00   0.28    1.25  0.833  0.040
 
 where the time went, in % of the PEs' time by speed, beyond what the reference needs
-mix                  lost   idle  communication  imbalance  overhead  other
-fast                  0.0    0.0            0.0        0.0       0.0    0.0
-+ slow               16.7   -1.0            5.2        6.2       6.2    0.0
+mix                lost   idle  communication  imbalance  overhead  other
+fast                0.0    0.0            0.0        0.0       0.0    0.0
++ slow             16.7   -1.0            5.2        6.2       6.2    0.0
 
 speedup over fast alone (#), of the mix's equivalents (.)
-fast               ########################### 1.00 of 1.00
-+ slow             #################################....... 1.25 of 1.50
+fast             ########################### 1.00 of 1.00
++ slow           #################################....... 1.25 of 1.50
 
 adding slow saves 20.0 % of the time (its speed promises 33.3 %, give or take 3.8 %)
 worth having: slow
 +-: where another such comparison is expected with 95 % certainty, here within 3.6 %
 ";
     assert_eq!(comparison.text(), expected, "{}", comparison.text());
+}
+
+/// A model by which work takes as long as it has to and everything else a tenth of a second.
+fn model(phases: Phases) -> CostModel {
+    CostModel { statement: "work and a tenth", phases }
+}
+
+#[test]
+fn predictions_stand_beside_what_was_measured_with_their_error() {
+    let runs: Vec<Run> = two_mixes().iter().map(|report| run(report).unwrap()).collect();
+    let mut comparison = Comparison::of(&runs, &[]).unwrap();
+    let model = model(Box::new(|arguments, machines| {
+        assert_eq!(arguments["n"], 512);
+        let rates = machines.rates();
+        let total: f64 = rates.iter().sum();
+        let work = rates.iter().map(|rate| rate / total * WORK).collect();
+        Ok(vec![
+            Phase { times: 1.0, work, ..Phase::default() },
+            Phase { times: 10.0, rounds: 1.0, ..Phase::default() },
+        ])
+    }));
+    let file = r#"{"links": [{"kind": "two-nodes", "from": "fast", "to": "slow", "latency_s": 0.02, "bytes_per_s": 1.0}]}"#;
+    let network = Network::parse(file.as_bytes(), "net.json").unwrap();
+    Predictor { model: &model, network: &network }.add_to(&mut comparison, &runs);
+    let text = comparison.text();
+    let rows: Vec<&str> = text.lines().skip(2).take(3).collect();
+    assert_eq!(
+        rows,
+        [
+            "mix              equiv.   seconds     +- speedup effic.     +-  predicted  error",
+            "fast               1.00     10.00   0.32    1.00  1.000  0.000      10.00    +0%",
+            "+ slow             1.50      8.00   0.28    1.25  0.833  0.040       6.87   -14%",
+        ]
+    );
+    assert!(rows.iter().all(|row| row.len() == 80));
+    let words = "prediction: off by at most 14 %; work and a tenth; the network as measured in net.json; ";
+    assert!(text.contains(words), "{text}");
+    assert!(comparison.markdown().contains(" | 6.87 s (-14 %) |\n"), "{}", comparison.markdown());
+    assert!(comparison.figure().to_svg().contains(">predicted<"));
+}
+
+#[test]
+fn a_model_that_has_no_answer_is_named_and_speeds_that_were_not_measured_predict_nothing() {
+    let predicted = |reports: &[Value], phases: Phases| {
+        let runs: Vec<Run> = reports.iter().map(|report| run(report).unwrap()).collect();
+        let mut comparison = Comparison::of(&runs, &[]).unwrap();
+        Predictor { model: &model(phases), network: &Network::default() }.add_to(&mut comparison, &runs);
+        assert!(comparison.mixes.iter().all(|mix| mix.predicted.is_none()) && comparison.model.is_none());
+        comparison.warnings
+    };
+    let refused = || -> Phases { Box::new(|_, _| Err(RunError::Input("no such matrix".into()))) };
+    assert_eq!(predicted(&two_mixes(), refused()), ["there is no prediction: no such matrix"]);
+    let nothing = predicted(&two_mixes(), Box::new(|_, _| Ok(Vec::new())));
+    assert_eq!(nothing, ["there is no prediction: with these speeds the time is beyond reckoning"]);
+    let mut reports = two_mixes();
+    reports.iter_mut().for_each(|report| {
+        report["nodes"].as_array_mut().unwrap().iter_mut().for_each(|node| node["rate"] = Value::Null);
+    });
+    assert!(predicted(&reports, refused()).is_empty());
+}
+
+#[test]
+fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
+    let model = model(Box::new(|_, machines| {
+        let work = vec![WORK / machines.rates().len() as f64; machines.rates().len()];
+        let bytes = vec![Bytes { sent: 1e8, received: 0.0 }; machines.nodes.len()];
+        Ok(vec![Phase { times: 1.0, work, bytes, rounds: 0.0, is_overlapped: true }])
+    }));
+    let network = Network::default();
+    let predictor = Predictor { model: &model, network: &network };
+    let program = Program::new("metachare", "0.1.0");
+    let subject = Subject { program: &program, app: "matmul", arguments: &json!({"n": 512}) };
+    let machine = |name: &str, rate: f64| {
+        (Machine { name: name.into(), host: "h".into(), rates: vec![rate] }, "c".to_string())
+    };
+    let runs = [vec![machine("a", 100.0)], vec![machine("a", 100.0), machine("b", 50.0)]]
+        .map(|nodes| predictor.run("x", &subject, nodes).unwrap());
+    let comparison = Comparison::of_predictions(&runs, &predictor).unwrap();
+    let [alone, both] = comparison.mixes.as_slice() else { panic!("{comparison:?}") };
+    // Half of the work at half the speed, and 1e8 B of 0.5 ns each on a PE of half the speed.
+    assert!((alone.seconds - 10.05).abs() < 1e-9 && (both.seconds - 10.1).abs() < 1e-9, "{comparison:?}");
+    assert!((both.lost.sum() + both.efficiency - 1.0).abs() < 1e-12 && both.lost.imbalance > 0.3, "{both:?}");
+    let text = comparison.text();
+    assert!(text.starts_with("matmul of metachare 0.1.0 ("), "{text}");
+    assert!(text.contains("on 2 mixes of 2 nodes, predicted, not run\n"), "{text}");
+    assert!(text.contains("\nadding b costs 0.5 % more time (predicted)\n"), "{text}");
+    assert!(!text.contains("repeats") && comparison.is_predicted, "{text}");
 }
 
 #[test]
@@ -106,7 +200,8 @@ fn is_as_documented(json: &Value) {
         .collect();
     let mut found = std::collections::BTreeSet::new();
     keys(json, "", &mut found);
-    found.extend(["mixes[].predicted.seconds", "mixes[].predicted.error"].map(String::from));
+    let absent = ["mixes[].predicted.seconds", "mixes[].predicted.error", "model.statement", "model.network"];
+    found.extend(absent.map(String::from));
     assert_eq!(found, documented);
 }
 
@@ -183,7 +278,7 @@ fn what_is_not_the_same_work_is_refused_with_what_differs() {
         change(&mut reports[1]);
         compared(&reports).err()
     };
-    let cases: [(&str, &dyn Fn(&mut Value)); 5] = [
+    let cases: [Case<'_>; 5] = [
         ("the application is matmul in the one and gauss in the other", &|r| r["app"] = json!("gauss")),
         ("the argument n is 512 in the one and 513 in the other", &|r| r["arguments"]["n"] = json!(513)),
         ("the argument q is null in the one and 4 in the other", &|r| r["arguments"]["q"] = json!(4)),
@@ -211,7 +306,7 @@ fn what_is_no_report_of_a_run_that_went_well_is_refused_with_a_reason() {
         change(&mut report);
         run(&report).map(drop).unwrap_err()
     };
-    let cases: [(&str, &dyn Fn(&mut Value)); 10] = [
+    let cases: [Case<'_>; 10] = [
         ("a.json is of a run that failed: the node slow was lost", &|r| {
             r["error"] = json!("the node slow was lost")
         }),

@@ -32,19 +32,19 @@ pub(super) enum Finding {
 }
 
 /// One for each mix that holds another one: what its other nodes bring to the largest such, the latest of several.
-pub(super) fn steps(mixes: &[Mix]) -> Vec<Step> {
+pub(super) fn steps(mixes: &[Mix], is_predicted: bool) -> Vec<Step> {
     let step = |mix: &Mix| {
         let holds = |other: &&Mix| {
             other.nodes.len() < mix.nodes.len() && other.nodes.iter().all(|node| mix.nodes.contains(node))
         };
         let base = mixes.iter().filter(holds).max_by_key(|other| other.nodes.len())?;
-        Some(Step::between(base, mix))
+        Some(Step::between(base, mix, is_predicted))
     };
     mixes.iter().filter_map(step).collect()
 }
 
 impl Step {
-    fn between(base: &Mix, mix: &Mix) -> Self {
+    fn between(base: &Mix, mix: &Mix, is_predicted: bool) -> Self {
         let added: Vec<String> =
             mix.nodes.iter().filter(|node| !base.nodes.contains(node)).cloned().collect();
         let ratio = mix.seconds / base.seconds;
@@ -57,10 +57,11 @@ impl Step {
             _ => Finding::Costs,
         };
         let names = added.join(" and ");
-        let within = spread.map_or_else(
-            || ", one run each: how sure that is, only repeats can tell".into(),
-            |spread| format!(", give or take {}", percent(spread)),
-        );
+        let within = match spread {
+            _ if is_predicted => ", predicted".into(),
+            Some(spread) => format!(", give or take {}", percent(spread)),
+            None => ", one run each: how sure that is, only repeats can tell".into(),
+        };
         let sentence = match finding {
             Finding::Unclear => format!(
                 "adding {names} changes nothing that {} repeats could show ({} of the time{within})",

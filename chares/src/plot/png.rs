@@ -1,6 +1,6 @@
 //! Pictures as PNG, for where SVG is not shown. Drawn without system fonts, so that they look alike everywhere.
 
-use crate::plot::{Anchor, Color, Drawing, Shape};
+use super::drawing::{Anchor, Color, Drawing, INK, Shape};
 use embedded_graphics::Pixel;
 use embedded_graphics::mono_font::MonoTextStyle;
 use embedded_graphics::mono_font::iso_8859_1::FONT_10X20;
@@ -18,7 +18,6 @@ const SIDE_MAX: f64 = 8192.0;
 /// Length of a dash, in the drawing's pixels, and of the gap behind it.
 const DASH: f64 = 6.0;
 const GAP: f64 = 4.0;
-const INK: Rgb888 = Rgb888::new(0x33, 0x33, 0x33);
 
 /// The file.
 pub(super) fn written(drawing: &Drawing) -> Result<Vec<u8>, png::EncodingError> {
@@ -62,6 +61,26 @@ impl Canvas {
                 if (column as f64 + 0.5 - x).hypot(row as f64 + 0.5 - y) <= radius {
                     self.pixels[row * self.width + column] = color;
                 }
+            }
+        }
+    }
+
+    /// A filled polygon: in each row between the first edge that is crossed and the second, and so on.
+    fn draw_area(&mut self, corners: &[(f64, f64)], Color(color): Color) {
+        let bound = |at: f64, limit: usize| at.clamp(0.0, limit as f64) as usize;
+        let ys = || corners.iter().map(|(_, y)| *y);
+        let top = bound(ys().fold(f64::INFINITY, f64::min), self.height);
+        let bottom = bound(ys().fold(0.0, f64::max).ceil(), self.height);
+        for row in top..bottom {
+            let y = row as f64 + 0.5;
+            let edges = corners.iter().zip(corners.iter().cycle().skip(1));
+            let crossed = edges.filter(|((_, y0), (_, y1))| (*y0 <= y) != (*y1 <= y));
+            let mut xs: Vec<f64> =
+                crossed.map(|((x0, y0), (x1, y1))| x0 + (y - y0) / (y1 - y0) * (x1 - x0)).collect();
+            xs.sort_by(f64::total_cmp);
+            for pair in xs.chunks_exact(2) {
+                let (from, to) = (bound(pair[0].round(), self.width), bound(pair[1].round(), self.width));
+                self.pixels[row * self.width + from..row * self.width + to].fill(color);
             }
         }
     }
@@ -140,6 +159,9 @@ fn draw_figure(shape: &Shape, canvas: &mut Canvas) {
                 canvas.draw_line([fine(from), fine(to)], width * scale / 2.0, *color);
             }
         }
+        Shape::Area { points, color } => {
+            canvas.draw_area(&points.iter().map(|&point| fine(point)).collect::<Vec<_>>(), *color);
+        }
         Shape::Dot { at, radius, color } => canvas.draw_dot(fine(*at), radius * scale, *color),
         Shape::Text { .. } => {}
     }
@@ -152,7 +174,8 @@ fn draw_words(shape: &Shape, canvas: &mut Canvas) {
         Anchor::Middle => Alignment::Center,
         Anchor::End => Alignment::Right,
     };
-    let style = MonoTextStyle::new(&FONT_10X20, INK);
+    let Color([red, green, blue]) = INK;
+    let style = MonoTextStyle::new(&FONT_10X20, Rgb888::new(red, green, blue));
     let (x, y) = ((x * SCALE) as i32, (y * SCALE) as i32);
     let text = latin(text);
     // There is one size of letters: large ones are drawn twice, which makes them bold.
@@ -225,6 +248,20 @@ mod tests {
         let line = count(&measured, blue);
         assert!((2000..8000).contains(&line), "a line of 1,500 pixels, 3 or 4 thick: {line}");
         assert!(count(&empty, [0x33; 3]) > 1000, "axes and words");
+    }
+
+    #[test]
+    fn an_area_has_its_pixels_and_ends_at_the_edges_of_the_picture() {
+        let mut canvas = Canvas::new(20, 10);
+        let color = Color([1, 2, 3]);
+        canvas.draw_area(&[(2.0, 2.0), (12.0, 2.0), (12.0, 8.0), (2.0, 8.0)], color);
+        let count = |canvas: &Canvas| canvas.pixels.iter().filter(|pixel| **pixel == color.0).count();
+        assert_eq!(count(&canvas), 60);
+        canvas.draw_area(&[(-50.0, -50.0), (50.0, -50.0), (50.0, 50.0), (-50.0, 50.0)], color);
+        assert_eq!(count(&canvas), 200);
+        let mut triangle = Canvas::new(20, 10);
+        triangle.draw_area(&[(0.0, 0.0), (20.0, 0.0), (0.0, 10.0)], color);
+        assert_eq!(count(&triangle), 100);
     }
 
     #[test]

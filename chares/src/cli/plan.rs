@@ -1,0 +1,79 @@
+//! `plan`: the table of `compare`, predicted from measured speeds and the application's cost model. Nothing of the
+//! application runs but its kernel.
+
+use super::compare::{self, Comparison, Files, MixOptions, Predictor, Progress, Starts, Subject};
+use super::network::Network;
+use super::speed::Speeds;
+use super::{Ended, USAGE};
+use crate::program::Program;
+use clap::{ArgMatches, Args, Command, FromArgMatches as _};
+use loadbalance::cost::Machine;
+use std::path::PathBuf;
+
+// Documentation here would become that of the command.
+#[derive(Args, Clone, Debug)]
+struct PlanOptions {
+    #[command(flatten)]
+    mixes: MixOptions,
+    /// Speeds that `nodes speed APP --json` has written, instead of measuring each mix now
+    #[arg(long, value_name = "FILE")]
+    speeds: Option<PathBuf>,
+    /// What `netbench --json` has measured between the nodes
+    #[arg(long, value_name = "FILE")]
+    network: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
+}
+
+/// The command.
+pub(crate) fn command(program: &Program) -> Command {
+    let about = "Predict what `compare` would show, from measured speeds, without running the application";
+    let command = PlanOptions::augment_args(Command::new("plan").about(about));
+    let has_model = |app: &&crate::program::AppEntry| app.cost.is_some();
+    compare::with_apps(command.subcommand_required(true).arg_required_else_help(true), program, has_model)
+}
+
+/// Predicts, prints and writes; the exit code.
+pub(crate) fn plan(program: &Program, matches: &ArgMatches) -> Result<u8, Ended> {
+    let options = PlanOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
+    options.files.check()?;
+    let (app, words) = compare::chosen(program, matches)?;
+    let Some(model) = &app.cost else {
+        return Err(Ended::new(USAGE, format!("{} has no cost model to predict with", app.name)));
+    };
+    let Some(started) = compare::checked(app, &words)? else { return Ok(0) };
+    let network = Network::load(options.network.as_deref())?;
+    let predictor = Predictor { model, network: &network };
+    let mut mixes = options.mixes.load()?;
+    let saved = options.speeds.as_deref().map(Speeds::load).transpose()?;
+    let command = ["nodes", "speed", app.name, "--json"].map(ToString::to_string).to_vec();
+    let starts = Starts { command, options: options.mixes.nodes.as_words(), words };
+    let progress = Progress::new(mixes.len());
+    let subject = Subject { program, app: app.name, arguments: &started.arguments };
+    let planned = compare::rounds(&mut mixes, 1, &progress, |nodes, _| {
+        let name = format!("{} on {}", app.name, nodes.join(","));
+        let measured;
+        let speeds = match &saved {
+            Some(speeds) => speeds,
+            None => {
+                measured = Speeds::parse(&starts.run(nodes, &name)?.stdout, &name)?;
+                &measured
+            }
+        };
+        predictor.run(&name, &subject, machines(speeds, nodes, &started.kernel_key)?)
+    })?;
+    drop(progress);
+    let comparison = Comparison::of_predictions(&planned, &predictor)?;
+    compare::show(&comparison, &options.files)?;
+    Ok(0)
+}
+
+/// The nodes of a mix, with their CPUs.
+fn machines(speeds: &Speeds, nodes: &[String], kernel: &str) -> Result<Vec<(Machine, String)>, Ended> {
+    let machine = |name: &String| {
+        let (node, rates) = speeds.of_node(name, kernel)?;
+        let machine = Machine { name: name.clone(), host: node.host.clone(), rates: rates.to_vec() };
+        Ok((machine, node.cpu.clone()))
+    };
+    nodes.iter().map(machine).collect()
+}
