@@ -195,7 +195,7 @@ fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<()
     let mut sample = Sample::new();
     let mut summaries = vec![Summary::default(); sources.len()];
     main.init_over()?;
-    main.expect_progress("searching from sources", sources.len() as u64)?;
+    main.expect_progress("source", sources.len() as u64)?;
     let done = sources::follow(main, &searchers, sources.clone(), row_bytes, |group| {
         for (source, found) in (group.first..).zip(group.found) {
             let row = job.row(source);

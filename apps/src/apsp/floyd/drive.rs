@@ -108,7 +108,7 @@ pub(in crate::apsp) fn drive(
     }
     let files = job.create_files(apsp)?;
     main.init_over()?;
-    main.expect_progress("relaxing blocks", u64::from(groups).pow(3))?;
+    main.expect_progress("block", u64::from(groups).pow(3))?;
     blocks.broadcast(main, GoBlock);
     if let Told::NegativeCycle(vertex) = told.wait(main)? {
         return Err(RunError::Input(described(edges.as_ref(), vertex, setup.tolerance)));
