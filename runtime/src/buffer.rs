@@ -192,8 +192,9 @@ impl Buffer {
     }
 
     /// `len_bytes` bytes that will all be written before anybody reads them: a long one may hold what an earlier
-    /// one held.
-    pub(crate) fn for_arrival(len_bytes: usize) -> Self {
+    /// one held, and when nobody needs it any more it is kept for the next.
+    #[must_use]
+    pub fn for_arrival(len_bytes: usize) -> Self {
         Self { memory: Arc::new(Memory::for_arrival(len_bytes)), len_bytes }
     }
 

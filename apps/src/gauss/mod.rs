@@ -18,10 +18,10 @@ use crate::matrix::{Dtype, Real, generated};
 use chares::{App, KernelCall, Program};
 
 /// Rows and columns of the trailing matrix by which a PE's speed is measured.
-const KERNEL_ROWS: usize = 2048;
-const KERNEL_COLUMNS: usize = 256;
+const KERNEL_ROWS: usize = 4096;
+const KERNEL_COLUMNS: usize = 512;
 /// So many of them do not stay in the caches.
-const KERNEL_SETS: usize = 8;
+const KERNEL_SETS: usize = 3;
 /// Bytes of the rows by which it is measured where the elimination goes column by column.
 const ROWS_BYTES: usize = 4 << 20;
 

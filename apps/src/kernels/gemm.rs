@@ -168,7 +168,6 @@ impl<'a, T> View<'a, T> {
 ///
 /// # Panics
 /// If a matrix does not lie within its slice.
-#[expect(unsafe_code, reason = "the kernel crate takes raw pointers; all sides are checked before")]
 pub fn subtract_product<T: Element>(
     [m, k, n]: [usize; 3],
     a: View<'_, T>,
@@ -178,15 +177,28 @@ pub fn subtract_product<T: Element>(
     if m == 0 || k == 0 || n == 0 {
         return;
     }
-    let within = |rows: usize, columns: usize, view: &View<'_, T>| {
+    let (c, apart) = c;
+    for rows in blocks(m, BLOCK[0]) {
+        let a = View { values: &a.values[(rows.start * a.rows_apart).min(a.values.len())..], ..a };
+        subtract_at_once([rows.len(), k, n], a, b, (&mut c[rows.start..], apart));
+    }
+}
+
+#[expect(unsafe_code, reason = "the kernel crate takes raw pointers; all sides are checked before")]
+fn subtract_at_once<T: Element>(
+    [m, k, n]: [usize; 3],
+    a: View<'_, T>,
+    b: View<'_, T>,
+    (c, c_apart): (&mut [T], usize),
+) {
+    let within = |rows: usize, columns: usize, view: View<'_, T>| {
         let last = |count: usize, apart: usize| (count - 1).checked_mul(apart);
         let end = last(rows, view.rows_apart).zip(last(columns, view.columns_apart));
         end.and_then(|(row, column)| row.checked_add(column)).is_some_and(|end| end < view.values.len())
     };
-    let (numbers, c_apart) = c;
-    assert!(within(m, k, &a), "A is {m} x {k}");
-    assert!(within(k, n, &b), "B is {k} x {n}");
-    assert!(c_apart >= m && within(m, n, &View::by_columns(numbers, c_apart)), "C is {m} x {n}");
+    assert!(within(m, k, a), "A is {m} x {k}");
+    assert!(within(k, n, b), "B is {k} x {n}");
+    assert!(c_apart >= m && within(m, n, View::by_columns(c, c_apart)), "C is {m} x {n}");
     let stride = |side: usize| isize::try_from(side).expect("no slice is longer than isize::MAX");
     let one = T::from_f64(1.0);
     // SAFETY: the kernel touches the elements of A, B and C and none beside them; it is asserted above that the last of
@@ -196,7 +208,7 @@ pub fn subtract_product<T: Element>(
             m,
             n,
             k,
-            numbers.as_mut_ptr(),
+            c.as_mut_ptr(),
             stride(c_apart),
             1,
             true,
@@ -390,6 +402,39 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn products_are_subtracted_wherever_the_numbers_lie() {
+        for [m, k, n] in [[1, 1, 1], [7, 3, 5], [64, 33, 12], [1700, 40, 9], [3, 0, 2], [0, 4, 2]] {
+            let (a, b, before) = operands::<f64>(4, m, k, n);
+            let mut expected: Vec<f64> = before.iter().map(|c| -c).collect();
+            gemm(Kernel::Plain, m, k, n, &a, &b, &mut expected);
+            // A and C by columns, some rows apart; B by columns, and by rows.
+            let apart = m + 3;
+            let by_columns = |values: &[f64], rows: usize, cols: usize, apart: usize| {
+                let mut to = vec![9.0; apart * cols];
+                (0..rows * cols).for_each(|at| to[at % cols * apart + at / cols] = values[at]);
+                to
+            };
+            let (a, b_columns) = (by_columns(&a, m, k, apart), by_columns(&b, k, n, k + 1));
+            for b in [View::by_rows(&b, n), View::by_columns(&b_columns, k + 1)] {
+                let mut c = by_columns(&before, m, n, apart);
+                subtract_product([m, k, n], View::by_columns(&a, apart), b, (&mut c, apart));
+                let far = |(at, c): (usize, &f64)| {
+                    let (i, j) = (at % apart, at / apart);
+                    if i < m { (c + expected[i * n + j]).abs() } else { (c - 9.0).abs() }
+                };
+                assert!(c.iter().enumerate().map(far).fold(0.0, f64::max) < 1e-12, "{m} {k} {n}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "C is 3 x 2")]
+    fn a_result_that_does_not_lie_within_its_slice_panics() {
+        let view = View::by_columns(&[0.0f64; 6], 3);
+        subtract_product([3, 1, 2], view, view, (&mut [0.0; 5], 3));
     }
 
     #[test]

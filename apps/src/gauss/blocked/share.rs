@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Columns that are worked on at once, about: wide enough for the kernel, and so few that what is urgent comes soon.
-const COLUMNS_AT_ONCE: usize = 256;
+const COLUMNS_AT_ONCE: usize = 512;
 /// Blocks so far before their turn go before others.
 const AHEAD: u32 = 2;
 
@@ -229,7 +229,7 @@ impl<T: Real> Share<T> {
         let Held { index, columns, .. } = self.held[at].clone();
         let (n, first) = (self.plan.n, self.plan.columns_of(index).start);
         let (rows, width) = (n - first, columns.len());
-        let mut panel = Bulk::zeros(rows * width);
+        let mut panel = Bulk::reused(rows * width);
         let values = &mut self.values.as_mut_slice()[columns.start * n..columns.end * n];
         for (to, column) in panel.as_mut_slice().chunks_exact_mut(rows).zip(values.chunks_exact(n)) {
             to.copy_from_slice(&column[first..]);
