@@ -2,14 +2,14 @@
 //!
 //! The order of operations is fixed, so that a product has the same bits on any machine: a dense dot product keeps
 //! one sum for each of so many lanes, each product and each sum rounded (no fused multiply-add), and adds the lanes
-//! up pairwise at the end; a sparse one likewise with four sums. `pulp` picks the widest vectors that this machine has.
+//! up in a fixed order at the end; a sparse one likewise with four sums. `pulp` picks the widest vectors that this machine has.
 //! Memory is the limit, not arithmetic: the lanes are enough to hide the time that an addition takes.
 
 use crate::matrix::Element;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Bytes of the sums of a dense dot product: four vectors of 32 bytes.
-const LANE_BYTES: usize = 128;
+/// Sums of a dense dot product in a group, whatever the numbers are; the groups of one are added first.
+const GROUP: usize = 16;
 
 /// One dot product for each row: `sums[i]` becomes row i of `rows`, row-major with as many columns as `x` has
 /// numbers, times `x`.
@@ -63,44 +63,60 @@ impl<T: Element> WithSimd for Dense<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         match size_of::<T>() {
-            8 => self.run::<{ LANE_BYTES / 8 }>(),
-            _ => self.run::<{ LANE_BYTES / 4 }>(),
+            8 => self.run::<1>(),
+            _ => self.run::<2>(),
         }
     }
 }
 
 impl<T: Element> Dense<'_, T> {
     #[inline(always)]
-    fn run<const LANES: usize>(self) {
+    fn run<const GROUPS: usize>(self) {
         let Self { rows, x, sums } = self;
         for (row, sum) in rows.chunks_exact(x.len()).zip(sums) {
-            *sum = dot::<T, LANES>(row, x);
+            *sum = dot::<T, GROUPS>(row, x);
         }
     }
 }
 
+/// In rows of lanes that the compiler takes for vectors: of 32 lanes in one array it makes none.
 #[inline(always)]
-fn dot<T: Element, const LANES: usize>(row: &[T], x: &[T]) -> T {
-    let mut lanes = [T::zeroed(); LANES];
-    let (row, row_rest) = row.as_chunks::<LANES>();
-    let (x, x_rest) = x.as_chunks::<LANES>();
-    for (row, x) in row.iter().zip(x) {
-        for lane in 0..LANES {
-            lanes[lane] += row[lane] * x[lane];
+fn dot<T: Element, const GROUPS: usize>(row: &[T], x: &[T]) -> T {
+    let mut lanes = [[T::zeroed(); GROUP]; GROUPS];
+    let (row, row_rest) = row.as_chunks::<GROUP>();
+    let (x, x_rest) = x.as_chunks::<GROUP>();
+    let (row, x) = (row.as_chunks::<GROUPS>(), x.as_chunks::<GROUPS>());
+    for (row, x) in row.0.iter().zip(x.0) {
+        for group in 0..GROUPS {
+            add(&mut lanes[group], &row[group], &x[group]);
         }
     }
-    for (lane, (&value, &x)) in lanes.iter_mut().zip(row_rest.iter().zip(x_rest)) {
+    for (group, (row, x)) in row.1.iter().zip(x.1).enumerate() {
+        add(&mut lanes[group], row, x);
+    }
+    for (lane, (&value, &x)) in lanes[row.1.len()].iter_mut().zip(row_rest.iter().zip(x_rest)) {
         *lane += value * x;
     }
-    let mut width = LANES;
+    let (first, others) = lanes.split_at_mut(1);
+    for other in others {
+        (0..GROUP).for_each(|lane| first[0][lane] += other[lane]);
+    }
+    let mut width = GROUP;
     while width > 1 {
         width /= 2;
         for lane in 0..width {
-            let upper = lanes[lane + width];
-            lanes[lane] += upper;
+            let upper = first[0][lane + width];
+            first[0][lane] += upper;
         }
     }
-    lanes[0]
+    first[0][0]
+}
+
+#[inline(always)]
+fn add<T: Element>(lanes: &mut [T; GROUP], row: &[T; GROUP], x: &[T; GROUP]) {
+    for lane in 0..GROUP {
+        lanes[lane] += row[lane] * x[lane];
+    }
 }
 
 #[cfg(test)]

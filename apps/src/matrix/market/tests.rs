@@ -194,3 +194,82 @@ fn ten_thousand_mutated_files_are_read_or_refused() {
     }
     assert!(read_well > 100 && refused > 1000, "{read_well} read, {refused} refused");
 }
+
+fn sparse(text: &str) -> Result<Csr<f64>, parse::Wrong> {
+    parse::sparse(text.as_bytes(), text.len() as u64, 1 << 20)
+}
+
+/// The line and the words of what is wrong.
+fn sparse_wrong(text: &str) -> (u64, String) {
+    match sparse(text) {
+        Err(parse::Wrong::Line(line, bad)) => (line, bad.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_sparse_matrix_is_the_dense_one_of_the_same_file() {
+    let files = [
+        "%%MatrixMarket matrix coordinate real general\n3 4 4\n3 1 2.5\n1 4 -1\n% note\n\n3 1 0.5\n2 2 1e3\n",
+        "%%MatrixMarket matrix coordinate integer symmetric\n3 3 4\n1 1 2\n2 1 -1\n3 3 5\n3 2 4\n",
+        "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 1.5\n3 2 4\n",
+        "%%MatrixMarket matrix coordinate pattern general\n2 3 2\n1 3\n2 1\n",
+        "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 2\n1 1\n2 1\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 0\n",
+    ];
+    for text in files {
+        let dense = parse::matrix(text.as_bytes(), text.len() as u64, 1 << 20).unwrap();
+        let sparse = sparse(text).unwrap();
+        assert_eq!((sparse.rows(), sparse.cols()), dense.shape());
+        let mut back = Matrix::zeros(dense.rows(), dense.cols()).unwrap();
+        for i in 0..sparse.rows() {
+            sparse.row(i).for_each(|(j, value)| back.values_mut()[i * dense.cols() + j as usize] = value);
+        }
+        assert_eq!(back, dense, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_sparse_file_is_named_by_its_line() {
+    let general = "%%MatrixMarket matrix coordinate real general\n";
+    let with = |rest: &str| sparse_wrong(&format!("{general}{rest}"));
+    assert_eq!(with("3 3 2\n1 1 1\n4 1 1\n"), (4, "position (4, 1) is outside the 3 x 3 matrix".into()));
+    assert_eq!(with("3 3 2\n1 1 1\n0 1 1\n").0, 4);
+    assert_eq!(with("3 3 2\n1 1 1\n2 2 x\n"), (4, "'x' is not a number".into()));
+    assert_eq!(with("3 3 2\n1 1 1\n2 2 inf\n").0, 4);
+    assert_eq!(with("3 3 2\n1 1 1\n2 2\n").0, 4);
+    assert_eq!(with("3 3 2\n1 1 1\n").1, "2 entries are announced, but the file has 1");
+    assert_eq!(with("3 3 1\n1 1 1\n2 2 1\n").0, 4);
+    assert_eq!(with("3 3 99\n1 1 1\n").0, 2);
+    assert!(with("3 3 2\n1 1 1e308\n1 1 1e308\n").1.contains("a sum of duplicates"));
+    let symmetric = "%%MatrixMarket matrix coordinate real symmetric\n3 3 1\n1 2 1\n";
+    assert_eq!(sparse_wrong(symmetric).0, 3);
+    let dense = "%%MatrixMarket matrix array real general\n1 1\n5\n";
+    assert_eq!(sparse_wrong(dense).0, 1);
+    assert!(sparse_wrong(dense).1.contains("where a sparse one ('coordinate') is needed"));
+}
+
+/// Sides cost memory as well: a short file cannot ask for much.
+#[test]
+fn a_sparse_file_gets_memory_for_what_it_has() {
+    let wide = "%%MatrixMarket matrix coordinate real general\n100000000 100000000 1\n1 1 1\n";
+    let (line, said) = sparse_wrong(wide);
+    assert!(line == 2 && said.contains("bigger than the limit of 1048576 bytes"), "{said}");
+    // No dense matrix of these sides would fit.
+    let text = "%%MatrixMarket matrix coordinate real general\n50000 50000 1\n50000 50000 7\n";
+    let made = sparse(text).unwrap();
+    assert_eq!((made.entries(), made.row(49_999).next()), (1, Some((49_999, 7.0))));
+}
+
+#[test]
+fn entries_are_counted_from_the_beginning_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |text: &str| {
+        let path = folder.path().join("a.mtx");
+        std::fs::write(&path, text).unwrap();
+        super::entries(&path).unwrap()
+    };
+    assert_eq!(of("%%MatrixMarket matrix coordinate real general\n9 9 2\n1 1 1\n2 2 2\n"), Some(2));
+    assert_eq!(of("%%MatrixMarket matrix coordinate real symmetric\n9 9 2\n1 1 1\n2 2 2\n"), Some(4));
+    assert_eq!(of("%%MatrixMarket matrix array real general\n1 2\n5\n6\n"), None);
+}
