@@ -50,7 +50,7 @@ impl Bounds {
 }
 
 /// Own atoms of a block and their ghosts.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Block {
     /// Ids of the own atoms, ascending.
     pub ids: Vec<u64>,

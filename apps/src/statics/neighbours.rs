@@ -75,7 +75,7 @@ pub fn influence(
 }
 
 /// Neighbours of each own atom within a reach, in three parts.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct List {
     /// Where the three parts of each row begin; and the end of the last.
     starts: Vec<u32>,

@@ -102,7 +102,7 @@ struct Tables {
 }
 
 /// The cubics of one interval of the distance, in one cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(align(64))]
 pub struct Interval {
     /// Density of the source at the target.
@@ -112,7 +112,7 @@ pub struct Interval {
 }
 
 /// Energy of one atom in the density of its neighbours.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 enum Embedding {
     /// Tabulated; beyond `rho_max` a straight line.
     Table { per_rho: f64, rho_max: f64, cubics: Vec<Cubic> },
@@ -121,7 +121,7 @@ enum Embedding {
 }
 
 /// A potential for a number of species, which are numbered in the order of its names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Potential {
     names: Vec<String>,
     masses: Vec<f64>,

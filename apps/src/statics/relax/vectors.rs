@@ -4,7 +4,7 @@ use super::{History, Measured, Order, Turn};
 use crate::statics::block::{Block, Class, Total};
 
 /// Vectors of a block's own atoms; those of atoms that do not move stay 0.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Vectors {
     /// Places where the line begins.
     origin: Vec<[f64; 3]>,
