@@ -44,6 +44,6 @@ impl Fire {
         force += self.dt;
         let max_d = force * measured.max_f + direction * measured.max_d;
         let step = self.dt.min(self.max_step / max_d);
-        Choice::Turn { turn: Turn { force, direction, ..Turn::default() }, step, max_d }
+        Choice::Turn { turn: Turn { force, direction, ..Turn::default() }, step, max_d, away: 0.0 }
     }
 }

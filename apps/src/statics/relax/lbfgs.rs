@@ -39,7 +39,7 @@ impl Lbfgs {
         };
         match line.judge(measured.energy, measured.fd) {
             Verdict::Try(step) => Choice::Step(step),
-            Verdict::Accept { .. } => self.turn(measured),
+            Verdict::Accept | Verdict::Beyond { .. } => self.turn(measured),
             Verdict::Fail if self.straight => Choice::Stuck,
             Verdict::Fail => {
                 self.line = None;
@@ -58,9 +58,9 @@ impl Lbfgs {
     }
 
     fn search(&mut self, measured: &Measured, turn: Turn, slope: f64, max_d: f64, step: f64) -> Choice {
-        let line = Line::new(measured.energy, slope, step, self.max_step / max_d, 0.9);
+        let line = Line::new(measured.energy, slope, step, self.max_step / max_d, 0.9, 0.0);
         self.line = Some(line);
-        Choice::Turn { turn, step: line.step(), max_d }
+        Choice::Turn { turn, step: line.step(), max_d, away: 0.0 }
     }
 
     fn turn(&mut self, measured: &Measured) -> Choice {
@@ -83,7 +83,7 @@ impl Lbfgs {
             return self.along_force(measured);
         }
         self.straight = false;
-        let turn = Turn { force: gamma, direction: 0.0, keep: self.steps.len(), history: factors };
+        let turn = Turn { force: gamma, keep: self.steps.len(), history: factors, ..Turn::default() };
         self.search(measured, turn, slope, max_d, 1.0)
     }
 

@@ -177,6 +177,9 @@ fn add(sums: &mut [f64], others: &[f64]) {
 /// factors. The places of now become the origin of the next line.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Turn {
+    /// How much farther than the atoms the line is followed first, in parts of its step: there is where its minimum would
+    /// be if the force changed evenly, and the force there is taken to be what that makes of it.
+    pub beyond: f64,
     /// Factor of the force.
     pub force: f64,
     /// Factor of the last direction.
@@ -207,8 +210,9 @@ pub enum Order {
 enum Choice {
     /// Along the direction there is.
     Step(f64),
-    /// A new direction; with the largest component that it can have.
-    Turn { turn: Turn, step: f64, max_d: f64 },
+    /// A new direction; with the largest component that it can have, and the largest coordinate by which the new origin is
+    /// away from the atoms.
+    Turn { turn: Turn, step: f64, max_d: f64, away: f64 },
     /// Nothing leads down.
     Stuck,
 }
@@ -218,6 +222,9 @@ enum State {
     Fire(fire::Fire),
     Lbfgs(lbfgs::Lbfgs),
 }
+
+/// Length of a vector whose components are 1.
+const DIAGONAL: f64 = 1.732_050_807_568_877_2;
 
 /// The machine.
 pub struct Relaxation {
@@ -283,13 +290,13 @@ impl Relaxation {
         let (turn, step) = match choice {
             Choice::Stuck => return Order::Stop(self.satisfied(measured).unwrap_or(Stop::NoDescent)),
             Choice::Step(step) => (None, step),
-            Choice::Turn { turn, step, max_d } => {
+            Choice::Turn { turn, step, max_d, away } => {
                 if let Some(stop) = self.satisfied(measured) {
                     return Order::Stop(stop);
                 }
                 self.iterations += u64::from(self.energy.is_some());
                 self.energy = Some(measured.energy);
-                self.origin_moved = measured.moved;
+                self.origin_moved = measured.moved + away * DIAGONAL;
                 self.max_d = max_d;
                 (Some(turn), step)
             }
@@ -297,8 +304,7 @@ impl Relaxation {
         if let Some(stop) = self.capped() {
             return Order::Stop(stop);
         }
-        // A component bounds a third of the square of a length.
-        let reached = step.abs() * self.max_d * 3.0_f64.sqrt();
+        let reached = step.abs() * self.max_d * DIAGONAL;
         let rebuild = self.origin_moved + reached > self.slack;
         if rebuild {
             self.origin_moved = reached;

@@ -61,17 +61,19 @@ impl Vectors {
             self.kept.drain(..surplus);
         }
         for i in 0..block.own() {
-            let force = block.force[i];
             for k in 0..3 {
-                let mut d = turn.force * force[k] + turn.direction * self.direction[i][k];
+                let (at, force) = (block.at[i][k], block.force[i][k]);
+                let place = at + turn.beyond * (at - self.origin[i][k]);
+                let force = force + turn.beyond * (force - self.before[i][k]);
+                let mut d = turn.force * force + turn.direction * self.direction[i][k];
                 for ([s, y], factors) in self.kept.iter().zip(&turn.history) {
                     d += factors[0] * s[i][k] + factors[1] * y[i][k];
                 }
                 self.direction[i][k] = if block.classes[i] == Class::Free { d } else { 0.0 };
-                self.before[i][k] = force[k];
+                self.before[i][k] = force;
+                self.origin[i][k] = place;
             }
         }
-        self.origin.copy_from_slice(&block.at[..block.own()]);
     }
 
     fn way(&self, block: &Block) -> Vec<[f64; 3]> {
