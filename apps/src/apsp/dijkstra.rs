@@ -136,7 +136,7 @@ impl<D: Distance> Scratch<D> {
         }
         let queue = self.queue.get_or_insert_with(|| match Buckets::for_weights(weights) {
             Some(buckets) => Queue::Buckets(buckets, vec![NOWHERE; graph.len()]),
-            None => Queue::Heap(Heap::new()),
+            None => Queue::Heap(Heap::default()),
         });
         let (near, before) = (self.near.as_mut_slice(), self.before.as_mut_slice());
         match queue {

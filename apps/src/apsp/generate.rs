@@ -104,7 +104,7 @@ impl Recipe {
             let (left, up) = ((to % width > 0).then(|| to - 1), to.checked_sub(width));
             let bits = hash(self.seed, to as u64, 0);
             let is_both = bits % 1000 < both_in_1000;
-            let takes_left = up.is_none() || (bits >> 32) % 2 == 0;
+            let takes_left = up.is_none() || (bits >> 32).is_multiple_of(2);
             for (at, from) in [left, up].into_iter().enumerate() {
                 let is_chosen = is_both || (at == 0) == (takes_left && left.is_some());
                 if let Some(from) = from.filter(|_| is_chosen) {

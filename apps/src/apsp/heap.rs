@@ -12,13 +12,13 @@ pub struct Heap<K> {
     keys: Vec<K>,
 }
 
-impl<K: Copy + Ord> Heap<K> {
-    /// Nothing in it.
-    #[must_use]
-    pub fn new() -> Self {
+impl<K> Default for Heap<K> {
+    fn default() -> Self {
         Self { keys: Vec::new() }
     }
+}
 
+impl<K: Copy + Ord> Heap<K> {
     /// Puts a key in.
     #[inline]
     pub fn push(&mut self, key: K) {
@@ -75,7 +75,7 @@ mod tests {
         /// Puts in (some) and takes out (none) in any order.
         #[test]
         fn the_least_comes_out_first(moves in prop::collection::vec(prop::option::weighted(0.6, 0u32..50), 0..300)) {
-            let (mut heap, mut other) = (Heap::new(), BinaryHeap::new());
+            let (mut heap, mut other) = (Heap::default(), BinaryHeap::default());
             for key in moves {
                 match key {
                     Some(key) => {

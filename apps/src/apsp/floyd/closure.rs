@@ -142,7 +142,7 @@ mod tests {
         let mut block: Vec<i32> = (0..side * side)
             .map(|at| {
                 let bits = hash(seed, 0, at as u64);
-                if bits % 3 == 0 { i32::FAR } else { least + ((bits >> 8) % 50) as i32 }
+                if bits.is_multiple_of(3) { i32::FAR } else { least + ((bits >> 8) % 50) as i32 }
             })
             .collect();
         (0..side).for_each(|at| block[at * side + at] = 0);

@@ -267,7 +267,7 @@ fn entries_are_counted_from_the_beginning_of_a_file() {
     let of = |text: &str| {
         let path = folder.path().join("a.mtx");
         std::fs::write(&path, text).unwrap();
-        super::entries(&path).unwrap()
+        super::entry_count(&path).unwrap()
     };
     assert_eq!(of("%%MatrixMarket matrix coordinate real general\n9 9 2\n1 1 1\n2 2 2\n"), Some(2));
     assert_eq!(of("%%MatrixMarket matrix coordinate real symmetric\n9 9 2\n1 1 1\n2 2 2\n"), Some(4));
