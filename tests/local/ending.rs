@@ -109,7 +109,7 @@ fn a_signal_while_inputs_are_read_ends_the_program() {
     local_nodes(folder.path(), &[1]);
     for (name, code, words) in signals() {
         // Nobody writes into the pipe that it reads.
-        let pipe = folder.path().join(name);
+        let pipe = folder.path().join(format!("{name}.npy"));
         let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         let pipe = pipe.to_str().unwrap();

@@ -33,8 +33,9 @@ fn check(program: &str, words: &[&str], about: Option<&str>) -> usize {
 
 #[test]
 fn every_help_page_says_what_its_command_is_for() {
-    // run, run matmul, nodes, nodes list, nodes check, nodes speed, nodes speed matmul, watch, replay, demo, bench
-    assert_eq!(check(METACHARE, &[], None), 12);
+    // run, nodes, nodes list, nodes check, nodes speed, watch, replay, demo, bench; run matmul, nodes speed matmul; and
+    // two of each other application.
+    assert!(check(METACHARE, &[], None) >= 12);
     assert_eq!(check(STENCIL, &[], None), 8);
     let page = run(METACHARE, &["run", "matmul", "--help"]).stdout;
     assert!(page.starts_with("Multiply two matrices\n"), "{page}");
