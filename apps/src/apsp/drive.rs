@@ -177,7 +177,7 @@ fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<()
         },
     )?;
     let graph = Graph::new(&edges, kind);
-    let names = edges.names;
+    let Edges { names, .. } = edges;
     let outcome = main.outcome();
     outcome.work(sources.len() as f64);
     outcome.fact("algorithm", "dijkstra");
@@ -186,7 +186,6 @@ fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<()
     outcome.fact("sources", sources.len());
     outcome.fact("dtype", serde_json::to_value(kind).unwrap_or_default());
 
-    main.phase("distributing", 0, 0);
     let everywhere = main.readonly(graph.clone())?;
     let wanted = Wanted { distances: apsp.out.is_some(), predecessors: apsp.predecessors.is_some() };
     let searchers: Group<Searcher> = main.group(Setup { graph: everywhere, wanted });

@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Largest side of a block.
+/// Most blocks along a side of the array.
+const GROUPS_MAX: usize = 2048;
+/// Largest side of a block that may be asked for.
 pub const SIDE_MAX: usize = 4096;
 /// Rounds that may be under way at a time.
 pub(super) const AHEAD: u32 = 4;
@@ -39,7 +41,7 @@ pub fn default_side(vertices: usize) -> usize {
     match vertices {
         0..=1024 => 64,
         1025..=2048 => 128,
-        _ => 256,
+        _ => vertices.div_ceil(GROUPS_MAX).max(256),
     }
 }
 

@@ -31,9 +31,9 @@ pub(super) fn check(main: &mut Driver, plan: &Plan) -> Result<(), RunError> {
         plan.files.iter().map(|(path, bytes)| format!(", {} in {}", Size(*bytes), path.display())).collect();
     let sentence =
         format!("{}: {} a node, {} here{}", plan.what, Size(most), Size(plan.launcher), files.concat());
-    main.phase(&sentence, 0, 0);
+    main.phase(&format!("distributing {sentence}"), 0, 0);
+    main.outcome().remark(&format!("planned: {sentence}"));
     main.outcome().fact("planned_memory_bytes", plan.nodes.clone());
-    main.outcome().fact("planned", sentence);
     refuse(plan, main.launcher(), main.nodes()).map_or(Ok(()), |sentence| Err(RunError::Input(sentence)))?;
     let free = |path: &PathBuf| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

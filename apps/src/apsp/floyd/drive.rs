@@ -1,6 +1,6 @@
 //! The driver's part: cuts the graph into blocks, gives them to the PEs by speed, collects what they have found.
 
-use super::{AHEAD, Block, BlockFound, CollectBlock, GoBlock, LoadBlock, Setup, Told};
+use super::{AHEAD, Block, BlockFound, CollectBlock, GROUPS_MAX, GoBlock, LoadBlock, Setup, Told};
 use crate::apsp::arguments::{Algorithm, Apsp};
 use crate::apsp::check::{Check, circle};
 use crate::apsp::cycle::negative_cycle;
@@ -16,6 +16,7 @@ use crate::kernels::min_plus::min_plus;
 use crate::matrix::generate::hash;
 use chares::loadbalance::grid;
 use chares::{Array, Bulk, Callback, Cx, Driver, KernelCall, Placement, RunError};
+use std::ops::Range;
 
 /// Bytes of the blocks by which a speed is measured: more than the nearest caches hold.
 const OPERAND_BYTES: usize = 16 << 20;
@@ -65,46 +66,23 @@ pub(in crate::apsp) fn drive(
     edges: Option<Edges>,
     job: Job,
 ) -> Result<(), RunError> {
-    let Job { vertices, kind, .. } = job;
-    let side = apsp.block_side(vertices);
     let (to, told) = main.pending::<Told>();
-    let heaviest = edges.as_ref().map_or(0.0, Edges::heaviest);
-    let roundoff = by_type!(kind, roundoff());
-    let setup = Setup {
-        vertices,
-        side,
-        kind,
-        recipe: edges.is_none().then(|| apsp.recipe()),
-        with_last: apsp.predecessors.is_some(),
-        tolerance: vertices as f64 * roundoff * heaviest,
-        told: to,
-    };
-    let groups = setup.groups();
-    let speeds = main.speeds();
-    let of_nodes: Vec<Vec<f64>> = main
-        .nodes()
-        .iter()
-        .map(|node| speeds[node.pes.start as usize..node.pes.end as usize].to_vec())
-        .collect();
-    let owners = grid::rectangles(groups, groups, &of_nodes)
-        .map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
+    let setup = setup(apsp, edges.as_ref(), &job, to)?;
     let arcs = edges.as_ref().map_or(apsp.recipe().arcs(), Edges::len);
-    check_memory(main, apsp, &job, (&setup, &owners, edges.as_ref().map_or(0, Edges::len)))?;
-    let mut counts = vec![0u64; main.pe_count() as usize];
-    owners.iter().for_each(|&pe| counts[pe as usize] += 1);
+    check_memory(main, apsp, &job, (&setup, edges.as_ref().map_or(0, Edges::len)))?;
+    let groups = setup.groups();
+    let owners = owners(main, groups)?;
     let outcome = main.outcome();
-    outcome.shares(counts.iter().map(|&blocks| blocks as f64 / owners.len() as f64).collect());
-    outcome.work(work(vertices));
+    outcome.work(work(job.vertices));
     outcome.fact("algorithm", "floyd-warshall");
-    outcome.fact("vertices", vertices);
+    outcome.fact("vertices", job.vertices);
     outcome.fact("arcs", arcs);
-    outcome.fact("block", side);
-    outcome.fact("dtype", serde_json::to_value(kind).unwrap_or_default());
+    outcome.fact("block", setup.side);
+    outcome.fact("dtype", serde_json::to_value(job.kind).unwrap_or_default());
 
-    main.phase("distributing", 0, 0);
     let blocks: Array<Block> = main.array_placed([groups, groups], setup.clone(), Placement::on_pes(owners));
     if let Some(edges) = &edges {
-        by_type!(kind, load(main, &blocks, &setup, edges));
+        by_type!(job.kind, load(main, &blocks, &setup, edges));
     }
     let files = job.create_files(apsp)?;
     main.init_over()?;
@@ -115,8 +93,8 @@ pub(in crate::apsp) fn drive(
     }
     main.timed_over()?;
     let checked = if apsp.verify { job.checked(arcs) } else { Vec::new() };
-    let graph =
-        edges.as_ref().filter(|_| apsp.verify || setup.with_last).map(|edges| Graph::new(edges, kind));
+    let is_looked_at = apsp.verify || setup.with_last;
+    let graph = edges.as_ref().filter(|_| is_looked_at).map(|edges| Graph::new(edges, job.kind));
     let (summaries, sample) = collect(main, apsp, &blocks, &setup, (files, &checked, graph.as_ref()))?;
     let names = edges.as_ref().and_then(|edges| edges.names.as_ref());
     job.conclude(main, apsp, names, &summaries)?;
@@ -124,41 +102,80 @@ pub(in crate::apsp) fn drive(
         return Ok(());
     }
     main.outcome().collected();
-    let graph = graph.unwrap_or_else(|| Graph::new(&apsp.recipe().edges(), kind));
-    verify(main, &graph, &sample, kind.is_whole())
+    let graph = graph.unwrap_or_else(|| Graph::new(&apsp.recipe().edges(), job.kind));
+    verify(main, &graph, &sample, job.kind.is_whole())
 }
 
-fn roundoff<D: Distance>() -> f64 {
-    D::ROUNDOFF
+fn setup(apsp: &Apsp, edges: Option<&Edges>, job: &Job, told: Callback<Told>) -> Result<Setup, RunError> {
+    fn roundoff<D: Distance>() -> f64 {
+        D::ROUNDOFF
+    }
+    let Job { vertices, kind, .. } = *job;
+    let side = apsp.block_side(vertices);
+    let least = vertices.div_ceil(GROUPS_MAX);
+    if side < least {
+        return Err(RunError::Input(format!(
+            "--block {side}: that makes too many blocks of {vertices} vertices; give at least {least}"
+        )));
+    }
+    let heaviest = edges.map_or(0.0, Edges::heaviest);
+    Ok(Setup {
+        vertices,
+        side,
+        kind,
+        recipe: edges.is_none().then(|| apsp.recipe()),
+        with_last: apsp.predecessors.is_some(),
+        tolerance: vertices as f64 * by_type!(kind, roundoff()) * heaviest,
+        told,
+    })
+}
+
+/// The PE of each block, by speed and so that few blocks cross between nodes.
+fn owners(main: &mut Driver, groups: u32) -> Result<Vec<u32>, RunError> {
+    let speeds = main.speeds();
+    let of_node = |pes: &Range<u32>| speeds[pes.start as usize..pes.end as usize].to_vec();
+    let of_nodes: Vec<Vec<f64>> = main.nodes().iter().map(|node| of_node(&node.pes)).collect();
+    let owners = grid::rectangles(groups, groups, &of_nodes)
+        .map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
+    let mut counts = vec![0u64; speeds.len()];
+    owners.iter().for_each(|&pe| counts[pe as usize] += 1);
+    main.outcome().shares(counts.iter().map(|&blocks| blocks as f64 / owners.len() as f64).collect());
+    Ok(owners)
 }
 
 fn check_memory(
     main: &mut Driver,
     apsp: &Apsp,
     job: &Job,
-    (setup, owners, edges): (&Setup, &[u32], usize),
+    (setup, edges): (&Setup, usize),
 ) -> Result<(), RunError> {
     let (n, side) = (setup.vertices as u64, setup.side as u64);
     let number = setup.kind.size_bytes() as u64 + if setup.with_last { 4 } else { 0 };
-    // Its blocks; of the rounds that are under way, at most all of the pivots' rows and columns.
+    let all = (n * n).saturating_mul(number);
+    // A share of the blocks; of the rounds that are under way, at most all of the pivots' rows and columns.
     let travelling = 2 * u64::from(AHEAD) * n * side * number;
-    let of_node = |pes: &std::ops::Range<u32>| {
-        let blocks = owners.iter().filter(|pe| pes.contains(pe)).count() as u64;
-        (blocks * side * side * number).min(n * n * number) + travelling
+    let speeds = main.speeds();
+    let total: f64 = speeds.iter().sum();
+    let of_node = |pes: &Range<u32>| {
+        let share = speeds[pes.start as usize..pes.end as usize].iter().sum::<f64>() / total;
+        ((share * all as f64) as u64).saturating_add(side * side * number).saturating_add(travelling)
     };
     let edges = edges as u64;
-    let shown = if apsp.verify {
-        24 * n * n.min(1 << 16) + graph_bytes(setup.vertices, setup.vertices * setup.vertices, setup.kind)
-    } else {
-        0
+    let shown = match apsp.verify {
+        true if edges == 0 => (n * n).saturating_mul(24 + 4 + number),
+        true => graph_bytes(setup.vertices, edges as usize, setup.kind),
+        false => 0,
     };
-    let plan = Plan {
-        what: format!("{n} vertices in {0} x {0} blocks", setup.groups()),
-        nodes: main.nodes().iter().map(|node| of_node(&node.pes)).collect(),
-        launcher: 24 * edges + if edges > 0 { n * n * number } else { 2 * n * side * number } + shown,
-        files: job.files(apsp),
-    };
-    memory::check(main, &plan)
+    let loaded = if edges > 0 { all } else { 2 * n * side * number };
+    memory::check(
+        main,
+        &Plan {
+            what: format!("{n} vertices in {0} x {0} blocks", setup.groups()),
+            nodes: main.nodes().iter().map(|node| of_node(&node.pes)).collect(),
+            launcher: (24 * edges).saturating_add(loaded).saturating_add(shown),
+            files: job.files(apsp),
+        },
+    )
 }
 
 /// Sends each block its arcs.
