@@ -3,8 +3,10 @@
 use super::arguments::{Algorithm, Gauss};
 use super::blocked::{Blocks, CollectBlocks, Ended, GoBlocks, LoadBlock};
 use super::columns::{CollectRows, GoRows, LoadRows, RowPlan, Rows};
+use super::memory::Size;
 use super::plan::Plan;
 use crate::matrix::{Dtype, Matrix, Piece, Real, ShapeError, npy};
+use crate::memory;
 use crate::system::{Coefficients, LinearSystem, Residual, residual};
 use chares::loadbalance::{PartitionError, cyclic};
 use chares::{Bulk, Callback, Cx, Driver, Group, Pending, RunError};
@@ -12,6 +14,7 @@ use std::sync::Arc;
 
 /// Solves a system as the command line asks.
 pub(super) fn drive(main: &mut Driver, gauss: Gauss) -> Result<(), RunError> {
+    memory::check(main, &Size::of(&gauss))?;
     match gauss.system.dtype_or_default() {
         Dtype::F32 => run::<f32>(main, &gauss),
         Dtype::F64 => run::<f64>(main, &gauss),
@@ -21,16 +24,25 @@ pub(super) fn drive(main: &mut Driver, gauss: Gauss) -> Result<(), RunError> {
 fn run<T: Eliminates>(main: &mut Driver, gauss: &Gauss) -> Result<(), RunError> {
     main.phase("reading the system", 0, 0);
     let system = LinearSystem::<T>::of(&gauss.system, 0.0)?;
-    state(main, gauss, &system);
-    let x = match gauss.algorithm {
-        Algorithm::Columns => T::columns(main, &system)?,
-        Algorithm::Blocked => T::blocked(main, gauss, &system)?,
-    };
+    let x = solved(main, gauss, &system)?;
     finish(main, gauss, &system, &x)
 }
 
+/// The solution of a system, n x rhs.
+pub(super) fn solved<T: Eliminates>(
+    main: &mut Driver,
+    gauss: &Gauss,
+    system: &LinearSystem<T>,
+) -> Result<Matrix<T>, RunError> {
+    state(main, gauss, system);
+    match gauss.algorithm {
+        Algorithm::Columns => T::columns(main, system),
+        Algorithm::Blocked => T::blocked(main, gauss, system),
+    }
+}
+
 /// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
-trait Eliminates: Real {
+pub(super) trait Eliminates: Real {
     /// The solution, n x rhs, with rows on the PEs.
     fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<Matrix<Self>, RunError>;
     /// The same with blocks of columns on the PEs.

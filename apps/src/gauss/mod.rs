@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod blocked;
 pub mod columns;
 mod drive;
+mod memory;
 pub mod plan;
 
 pub use arguments::{Algorithm, Gauss};
@@ -89,3 +90,6 @@ fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
         work * repeats as f64
     })
 }
+
+#[cfg(test)]
+mod tests;
