@@ -104,6 +104,10 @@ macro_rules! solves {
                 }
                 let residual = left.residual / (dominance.norm * left.x + left.b).max(f64::MIN_POSITIVE);
                 main.outcome().fact("residual", residual);
+                main.outcome().remark(&format!(
+                    "{} iterations, last change {:.2e}, residual {residual:.2e} relative to |A| |x| + |B|",
+                    verdict.iteration, verdict.change
+                ));
                 if jacobi.verify || jacobi.system.out.is_some() {
                     let x = Self::collect(main, &setup, &solvers)?;
                     finish(main, jacobi, &system, &x, (&verdict, &dominance))?;

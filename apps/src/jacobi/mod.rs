@@ -26,7 +26,7 @@ use rows::{Dense, Rows, Sparse};
 use share::Share;
 
 /// Bytes of the rows by which a speed is measured: more than the caches hold.
-const OPERAND_BYTES: usize = 96 << 20;
+const OPERAND_BYTES: usize = 48 << 20;
 /// Bytes that a sparse row takes beside its entries.
 const ROW_BYTES: usize = 48;
 

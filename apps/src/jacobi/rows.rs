@@ -14,6 +14,8 @@ use std::ops::Range;
 
 /// Columns that are multiplied at once: their part of x stays in the nearest cache.
 pub(super) const SEGMENT: usize = 1024;
+/// Rows of a segment that stay in a second-level cache.
+const ROWS_AT_ONCE: usize = 32;
 /// Entries of a sparse matrix in one unit of work: some tens of microseconds.
 const UNIT_ENTRIES: u64 = 1 << 14;
 
@@ -194,18 +196,31 @@ impl<T: Real> Rows<T> {
         }
     }
 
-    /// Computes a unit of work: its part of A x for one right-hand side, into its place among `sums`.
-    pub(super) fn multiply(&self, unit: usize, x: &[T], sums: &mut [T]) {
+    /// Computes a unit of work: its part of A x into its place among `sums`, where the parts of x that are held, `held`
+    /// of them, and the sums of one right-hand side follow those of the one before.
+    pub(super) fn multiply(&self, unit: usize, held: usize, x: &[T], sums: &mut [T]) {
+        let each = self.sums_each();
+        if each == 0 {
+            return;
+        }
         match self {
             Self::Dense(dense) => {
-                let rows = dense.rows.len();
-                let sums = &mut sums[unit * rows..(unit + 1) * rows];
-                dot::dense(&dense.segments[unit], &x[segment(dense.n, unit)], sums);
+                let (count, columns) = (dense.rows.len(), segment(dense.n, unit));
+                // Some rows for all right-hand sides, while they are in the caches.
+                for first in (0..count).step_by(ROWS_AT_ONCE) {
+                    let rows = first..(first + ROWS_AT_ONCE).min(count);
+                    let values = &dense.segments[unit][rows.start * columns.len()..rows.end * columns.len()];
+                    for (x, sums) in x.chunks_exact(held).zip(sums.chunks_exact_mut(each)) {
+                        dot::dense(values, &x[columns.clone()], &mut sums[unit * count..][rows.clone()]);
+                    }
+                }
             }
             Self::Sparse(sparse) => {
                 let rows = sparse.units[unit].clone();
                 let starts = &sparse.starts[rows.start..=rows.end];
-                dot::sparse(starts, &sparse.cols, &sparse.values, x, &mut sums[rows]);
+                for (x, sums) in x.chunks_exact(held).zip(sums.chunks_exact_mut(each)) {
+                    dot::sparse(starts, &sparse.cols, &sparse.values, x, &mut sums[rows.clone()]);
+                }
             }
         }
     }

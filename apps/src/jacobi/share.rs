@@ -68,13 +68,7 @@ impl<T: Real> Share<T> {
 
     /// Computes a unit of work, all of whose sources have been taken in.
     pub(super) fn compute(&mut self, unit: usize) {
-        let each = self.rows.sums_each();
-        if each == 0 {
-            return;
-        }
-        for (x, sums) in self.x.chunks_exact(self.parts.len()).zip(self.sums.chunks_exact_mut(each)) {
-            self.rows.multiply(unit, x, sums);
-        }
+        self.rows.multiply(unit, self.parts.len(), &self.x, &mut self.sums);
     }
 
     /// Ends the iteration, all of whose units have been computed: each unknown takes up its residual, divided by its
