@@ -45,7 +45,10 @@ pub fn min_plus<T: MinPlus>(k: usize, n: usize, a: &[T], b: &[T], c: &mut [T]) {
     if k == 0 || n == 0 || c.is_empty() {
         return;
     }
-    assert!(c.len().is_multiple_of(n) && a.len() == c.len() / n * k && b.len() == k * n, "blocks of other sides");
+    assert!(
+        c.len().is_multiple_of(n) && a.len() == c.len() / n * k && b.len() == k * n,
+        "blocks of other sides"
+    );
     Arch::new().dispatch(Product { k, n, a, b, c });
 }
 

@@ -80,12 +80,14 @@ fn columns_move_and_the_bits_stay() {
 fn the_fast_kernel_is_as_near_with_other_columns() {
     let problem = problem([2412, 2011, 1503], Kernel::Fast);
     let setup = setup(problem.clone(), 1503);
-    let (c, moved) =
-        program().run_in_process(&InProcess::new(COUNTS[1]), |main| product_64(main, &setup)).unwrap();
+    // Whether columns move depends on how evenly other programs leave the cores: of so many runs one does it.
+    let run =
+        |_| program().run_in_process(&InProcess::new(COUNTS[1]), |main| product_64(main, &setup)).unwrap();
+    let (c, moved) = (0..20).map(run).find(|(_, moved)| *moved > 0).expect("columns move");
     let far = c.values().iter().zip(expected::<f64>(&problem)).map(|(one, other)| (one - other).abs());
     let most = far.fold(0.0, f64::max);
     // Sums of so many products of numbers below 1.
-    assert!(moved > 0 && most < 2011.0 * 2011.0 * f64::EPSILON, "{moved} moved, {most}");
+    assert!(most < 2011.0 * 2011.0 * f64::EPSILON, "{moved} moved, {most}");
 }
 
 #[test]
