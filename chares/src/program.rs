@@ -67,7 +67,7 @@ impl RunError {
 type Check<A> = fn(&A) -> Result<(), RunError>;
 
 /// Divides the work over machines as a run would, and says what each part of it needs.
-type Cost<A> = fn(&A, &Machines) -> Result<Vec<Phase>, RunError>;
+type Cost<A> = fn(&A, &Machines, Option<f64>) -> Result<Vec<Phase>, RunError>;
 
 /// An application of a program: what `run NAME` does.
 pub struct App<A> {
@@ -157,8 +157,9 @@ impl<A> App<A> {
     }
 
     /// How `plan` and `compare` predict the length of the timed part: `cost` divides the work over machines as a run
-    /// would, and says phase by phase what it needs, with work in units of the kernel. `model` is a sentence that says
-    /// what is reckoned with, for people.
+    /// would, and says phase by phase what it needs, with work in units of the kernel. Where runs are known it is told
+    /// how much work they did, which does not always follow from the arguments. `model` is a sentence that says what
+    /// is reckoned with, for people.
     #[must_use]
     pub fn cost(mut self, model: &'static str, cost: Cost<A>) -> Self {
         self.cost = Some((model, cost));
@@ -219,8 +220,9 @@ pub(crate) struct CostModel {
     pub(crate) phases: Phases,
 }
 
-/// Makes phases of the arguments in a report and of machines.
-pub(crate) type Phases = Box<dyn Fn(&serde_json::Value, &Machines) -> Result<Vec<Phase>, RunError>>;
+/// Makes phases of the arguments in a report, of machines, and of the work that runs did.
+pub(crate) type Phases =
+    Box<dyn Fn(&serde_json::Value, &Machines, Option<f64>) -> Result<Vec<Phase>, RunError>>;
 
 /// A program under construction: list its chare types and applications, then call
 /// [`main`](Self::main).
@@ -342,11 +344,11 @@ impl Program {
             })
         };
         let cost = cost.map(|(statement, cost)| {
-            let phases: Phases = Box::new(move |arguments, machines| {
+            let phases: Phases = Box::new(move |arguments, machines, work| {
                 let arguments: A = serde_json::from_value(arguments.clone()).map_err(|e| {
                     RunError::Input(format!("its arguments are not those of this version: {e}"))
                 })?;
-                cost(&arguments, machines)
+                cost(&arguments, machines, work)
             });
             CostModel { statement, phases }
         });

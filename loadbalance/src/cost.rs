@@ -101,6 +101,26 @@ impl Busy {
 }
 
 impl Machines {
+    /// Nodes `n0`, `n1` and so on of one host with these rates, the same link between any two.
+    #[must_use]
+    pub fn on_one_host(rates: &[&[f64]], link: Link) -> Self {
+        let machine = |(at, rates): (usize, &&[f64])| Machine {
+            name: format!("n{at}"),
+            host: "host".into(),
+            rates: rates.to_vec(),
+        };
+        let nodes: Vec<Machine> = rates.iter().enumerate().map(machine).collect();
+        Self { links: vec![link; nodes.len() * nodes.len()], nodes }
+    }
+
+    /// The part of each PE of so much work, if all end together.
+    #[must_use]
+    pub fn divided_by_speed(&self, work: f64) -> Vec<f64> {
+        let rates = self.rates();
+        let total: f64 = rates.iter().sum();
+        rates.iter().map(|rate| rate / total * work).collect()
+    }
+
     /// Rates of all PEs, by their number.
     #[must_use]
     pub fn rates(&self) -> Vec<f64> {
@@ -206,12 +226,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn machines(nodes: &[(&str, &[f64])], link: Link) -> Machines {
-        let machine = |(host, rates): &(&str, &[f64])| Machine {
-            name: String::new(),
-            host: (*host).into(),
-            rates: rates.to_vec(),
-        };
-        Machines { nodes: nodes.iter().map(machine).collect(), links: vec![link; nodes.len() * nodes.len()] }
+        let rates: Vec<&[f64]> = nodes.iter().map(|(_, rates)| *rates).collect();
+        let mut machines = Machines::on_one_host(&rates, link);
+        machines.nodes.iter_mut().zip(nodes).for_each(|(node, (host, _))| node.host = (*host).into());
+        machines
     }
 
     const LAN: Link = Link { latency_s: 1e-4, bytes_per_s: 1e8 };

@@ -18,6 +18,7 @@
 pub mod arguments;
 pub mod buckets;
 mod check;
+mod cost;
 mod cycle;
 pub mod dijkstra;
 pub mod distance;
@@ -49,7 +50,9 @@ pub fn add_to(program: Program) -> Program {
             .kernel_key(Apsp::kernel_key)
             .work(Apsp::work)
             .check(arguments::check)
-            .complete(Apsp::completed),
+            .complete(Apsp::completed)
+            .aside(&["verify"])
+            .cost(cost::MODEL, cost::cost),
     )
 }
 

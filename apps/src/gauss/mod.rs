@@ -7,6 +7,7 @@
 pub mod arguments;
 pub mod blocked;
 pub mod columns;
+mod cost;
 mod drive;
 mod memory;
 pub mod plan;
@@ -40,7 +41,9 @@ pub fn add_to(program: Program) -> Program {
                 .kernel_key(Gauss::kernel_key)
                 .work(Gauss::work)
                 .check(arguments::check)
-                .complete(Gauss::completed),
+                .complete(Gauss::completed)
+                .aside(&["system.out", "verify"])
+                .cost(cost::MODEL, cost::cost),
         )
 }
 

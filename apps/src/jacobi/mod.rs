@@ -6,6 +6,7 @@
 
 mod arguments;
 mod check;
+mod cost;
 pub mod dominance;
 mod drive;
 pub mod generated;
@@ -39,7 +40,9 @@ pub fn add_to(program: Program) -> Program {
             .kernel_key(Jacobi::kernel_key)
             .work(Jacobi::work)
             .check(arguments::check)
-            .complete(Jacobi::completed),
+            .complete(Jacobi::completed)
+            .aside(&["system.out", "verify"])
+            .cost(cost::MODEL, cost::cost),
     )
 }
 

@@ -46,7 +46,7 @@ pub(super) const COST: &str = "operations by speed, as the grid, columns or rows
 ///
 /// # Errors
 /// If it cannot be divided by their speeds at all.
-pub(super) fn cost(matmul: &Matmul, machines: &Machines) -> Result<Vec<Phase>, RunError> {
+pub(super) fn cost(matmul: &Matmul, machines: &Machines, _: Option<f64>) -> Result<Vec<Phase>, RunError> {
     let mut matmul = matmul.clone();
     let by_node = machines.speeds_by_node();
     side::settle_for(&by_node, &mut matmul).map_err(unplaceable)?;
@@ -182,7 +182,7 @@ fn strips(count: usize, weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chares::loadbalance::cost::{Link, Machine};
+    use chares::loadbalance::cost::Link;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -242,23 +242,13 @@ mod tests {
 
     #[test]
     fn what_is_planned_is_all_of_the_work_by_speed_and_the_bytes_of_the_division() {
-        let machines = |nodes: &[(&str, &[f64])]| {
-            let machine = |(host, rates): &(&str, &[f64])| Machine {
-                name: (*host).into(),
-                host: (*host).into(),
-                rates: rates.to_vec(),
-            };
-            let link = Link { latency_s: 1e-4, bytes_per_s: 1e9 };
-            Machines {
-                nodes: nodes.iter().map(machine).collect(),
-                links: vec![link; nodes.len() * nodes.len()],
-            }
-        };
-        let three = machines(&[("a", &RATES[..1]), ("b", &RATES[1..2]), ("c", &RATES[2..])]);
-        let one = machines(&[("a", &RATES)]);
+        let link = Link { latency_s: 1e-4, bytes_per_s: 1e9 };
+        let mut three = Machines::on_one_host(&[&RATES[..1], &RATES[1..2], &RATES[2..]], link);
+        three.nodes.iter_mut().for_each(|node| node.host = node.name.clone());
+        let one = Machines::on_one_host(&[&RATES], link);
         for algorithm in ["conventional", "cannon", "fox-hey-otto", "fox"] {
             let matmul = Line::parse_from(["x", "--algorithm", algorithm, "--n", "8000"]).matmul;
-            let phases = cost(&matmul, &three).unwrap();
+            let phases = cost(&matmul, &three, None).unwrap();
             let [phase] = phases.as_slice() else { panic!("{algorithm}: {phases:?}") };
             let all: f64 = phase.work.iter().sum();
             assert!((all / matmul.work() - 1.0).abs() < 1e-9, "{algorithm}: {phase:?}");
@@ -271,7 +261,7 @@ mod tests {
             // three 1.48 s.
             let seconds = three.reckon(&phases).seconds;
             assert!((2.84..4.4).contains(&seconds), "{algorithm}: {seconds}");
-            let alone = cost(&matmul, &one).unwrap();
+            let alone = cost(&matmul, &one, None).unwrap();
             assert!(alone[0].bytes.iter().all(|bytes| *bytes == Bytes::default()), "{algorithm}: {alone:?}");
         }
     }

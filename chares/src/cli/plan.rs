@@ -49,7 +49,8 @@ pub(crate) fn plan(program: &Program, matches: &ArgMatches) -> Result<u8, Ended>
     let command = ["nodes", "speed", app.name, "--json"].map(ToString::to_string).to_vec();
     let starts = Starts { command, options: options.mixes.nodes.as_words(), words };
     let progress = Progress::new(mixes.len());
-    let subject = Subject { program, app: app.name, arguments: &started.arguments };
+    let work = Some(started.work).filter(|work| *work > 0.0);
+    let subject = Subject { program, app: app.name, arguments: &started.arguments, work };
     let planned = compare::rounds(&mut mixes, 1, &progress, |nodes, _| {
         let name = format!("{} on {}", app.name, nodes.join(","));
         let measured;

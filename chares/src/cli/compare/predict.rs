@@ -14,6 +14,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) app: &'a str,
     /// As in reports.
     pub(crate) arguments: &'a Value,
+    /// How much it is, in units of the kernel.
+    pub(crate) work: Option<f64>,
 }
 
 /// A cost model and the network that it reckons with.
@@ -30,7 +32,8 @@ impl Predictor<'_> {
             .iter()
             .map(|group| {
                 let machines = self.network.join(machines(group)?);
-                Some(self.reckon(&group[0].arguments, &machines).map(|reckoned| reckoned.seconds))
+                let reckoned = self.reckon(&group[0].arguments, &machines, group[0].work);
+                Some(reckoned.map(|reckoned| reckoned.seconds))
             })
             .collect();
         if let Some(error) = seconds.iter().flatten().find_map(|seconds| seconds.as_ref().err()) {
@@ -42,9 +45,13 @@ impl Predictor<'_> {
     }
 
     /// How long the application takes with these arguments on these machines.
-    fn reckon(&self, arguments: &Value, machines: &Machines) -> Result<Reckoned, RunError> {
-        let phases = (self.model.phases)(arguments, machines)?;
-        let reckoned = machines.reckon(&phases);
+    fn reckon(
+        &self,
+        arguments: &Value,
+        machines: &Machines,
+        known: Option<f64>,
+    ) -> Result<Reckoned, RunError> {
+        let reckoned = machines.reckon(&(self.model.phases)(arguments, machines, known)?);
         // No work at all, or rates that nobody can have.
         if !reckoned.seconds.is_finite() || reckoned.seconds <= 0.0 {
             return Err(RunError::Input("with these speeds the time is beyond reckoning".into()));
@@ -70,8 +77,7 @@ impl Predictor<'_> {
         let (nodes, cpus): (Vec<Machine>, Vec<String>) = nodes.into_iter().unzip();
         let machines = self.network.join(nodes);
         let failed = |e: RunError| Ended::new(e.exit_code(), format!("{name}: {e}"));
-        let phases = (self.model.phases)(subject.arguments, &machines).map_err(failed)?;
-        let reckoned = self.reckon(subject.arguments, &machines).map_err(failed)?;
+        let reckoned = self.reckon(subject.arguments, &machines, None).map_err(failed)?;
         let rates = machines.rates();
         let fastest = rates.iter().copied().fold(0.0, f64::max);
         let fastest_node =
@@ -94,8 +100,7 @@ impl Predictor<'_> {
                 rate: Some(rate),
             }
         });
-        let work = phases.iter().map(|phase| phase.times * phase.work.iter().sum::<f64>()).sum();
-        Ok(Run::predicted(name, subject, work, reckoned.seconds, nodes.collect()))
+        Ok(Run::predicted(name, subject, reckoned.seconds, nodes.collect()))
     }
 }
 

@@ -60,13 +60,7 @@ pub(crate) struct Pe {
 
 impl Run {
     /// A run that was not made, as it is predicted to go.
-    pub(super) fn predicted(
-        source: &str,
-        subject: &Subject<'_>,
-        work: f64,
-        seconds: f64,
-        nodes: Vec<Node>,
-    ) -> Self {
+    pub(super) fn predicted(source: &str, subject: &Subject<'_>, seconds: f64, nodes: Vec<Node>) -> Self {
         Self {
             source: source.into(),
             program: subject.program.name.into(),
@@ -79,7 +73,7 @@ impl Run {
             error: None,
             verified: None,
             timed_s: Some(seconds),
-            work: Some(work),
+            work: subject.work,
             speed_source: None,
             nodes,
         }
@@ -95,10 +89,12 @@ impl Run {
         self.nodes.iter().map(|node| node.name.as_str()).collect()
     }
 
-    /// Its arguments without those that change nothing of the timed work.
+    /// Its arguments without those that change nothing of the timed work; those inside others as `system.n`.
     pub(crate) fn arguments_of_work(&self, aside: &[&str]) -> Map<String, Value> {
-        let all = self.arguments.as_object().cloned().unwrap_or_default();
-        all.into_iter().filter(|(name, _)| !aside.contains(&name.as_str())).collect()
+        let mut flat = Map::new();
+        flatten("", &self.arguments, &mut flat);
+        flat.retain(|name, _| !aside.contains(&name.as_str()));
+        flat
     }
 
     /// Reads the report in a file.
@@ -169,5 +165,17 @@ impl Run {
             return Some("has a node without any speed".into());
         }
         None
+    }
+}
+
+fn flatten(path: &str, value: &Value, flat: &mut Map<String, Value>) {
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map {
+                let dot = if path.is_empty() { "" } else { "." };
+                flatten(&format!("{path}{dot}{name}"), value, flat);
+            }
+        }
+        _ => drop(flat.insert(path.into(), value.clone())),
     }
 }

@@ -90,7 +90,7 @@ fn model(phases: Phases) -> CostModel {
 fn predictions_stand_beside_what_was_measured_with_their_error() {
     let runs: Vec<Run> = two_mixes().iter().map(|report| run(report).unwrap()).collect();
     let mut comparison = Comparison::of(&runs, &[]).unwrap();
-    let model = model(Box::new(|arguments, machines| {
+    let model = model(Box::new(|arguments, machines, _| {
         assert_eq!(arguments["n"], 512);
         let rates = machines.rates();
         let total: f64 = rates.iter().sum();
@@ -129,9 +129,9 @@ fn a_model_that_has_no_answer_is_named_and_speeds_that_were_not_measured_predict
         assert!(comparison.mixes.iter().all(|mix| mix.predicted.is_none()) && comparison.model.is_none());
         comparison.warnings
     };
-    let refused = || -> Phases { Box::new(|_, _| Err(RunError::Input("no such matrix".into()))) };
+    let refused = || -> Phases { Box::new(|_, _, _| Err(RunError::Input("no such matrix".into()))) };
     assert_eq!(predicted(&two_mixes(), refused()), ["there is no prediction: no such matrix"]);
-    let nothing = predicted(&two_mixes(), Box::new(|_, _| Ok(Vec::new())));
+    let nothing = predicted(&two_mixes(), Box::new(|_, _, _| Ok(Vec::new())));
     assert_eq!(nothing, ["there is no prediction: with these speeds the time is beyond reckoning"]);
     let mut reports = two_mixes();
     reports.iter_mut().for_each(|report| {
@@ -142,7 +142,7 @@ fn a_model_that_has_no_answer_is_named_and_speeds_that_were_not_measured_predict
 
 #[test]
 fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
-    let model = model(Box::new(|_, machines| {
+    let model = model(Box::new(|_, machines, _| {
         let work = vec![WORK / machines.rates().len() as f64; machines.rates().len()];
         let bytes = vec![Bytes { sent: 1e8, received: 0.0 }; machines.nodes.len()];
         Ok(vec![Phase { times: 1.0, work, bytes, rounds: 0.0, is_overlapped: true }])
@@ -150,7 +150,8 @@ fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
     let network = Network::default();
     let predictor = Predictor { model: &model, network: &network };
     let program = Program::new("metachare", "0.1.0");
-    let subject = Subject { program: &program, app: "matmul", arguments: &json!({"n": 512}) };
+    let subject =
+        Subject { program: &program, app: "matmul", arguments: &json!({"n": 512}), work: Some(WORK) };
     let machine = |name: &str, rate: f64| {
         (Machine { name: name.into(), host: "h".into(), rates: vec![rate] }, "c".to_string())
     };
