@@ -55,7 +55,7 @@ pub enum Lack {
 }
 
 /// Refuses work that the nodes cannot hold; where only some cannot, shifts their shares to the others. What each node
-/// will hold is stated in the report.
+/// will hold is stated in the window and in the report.
 ///
 /// # Errors
 /// Which node or host has too little memory, how much is needed there, and how to mend it.
@@ -66,8 +66,20 @@ pub fn check(main: &mut Driver, need: &impl Need) -> Result<(), RunError> {
     if plan.speeds != speeds {
         main.plan_with(plan.speeds);
     }
+    let names: Vec<&str> = main.nodes().iter().map(|node| node.name.as_str()).collect();
+    let stated = format!("needs {}", on_nodes(&plan.needs, &names));
+    main.phase(&stated, 0, 0);
     main.outcome().fact("planned_memory_bytes", plan.needs);
     Ok(())
+}
+
+/// Bytes on each of few nodes, or on those of many that need most.
+fn on_nodes(bytes: &[u64], names: &[&str]) -> String {
+    let mut all: Vec<_> = bytes.iter().zip(names).collect();
+    all.sort_by_key(|(bytes, _)| std::cmp::Reverse(**bytes));
+    let said = all.iter().take(4).map(|(bytes, name)| format!("{} on node {name}", Size(**bytes)));
+    let rest = if all.len() > 4 { format!(" and less on {} more", all.len() - 4) } else { String::new() };
+    said.collect::<Vec<_>>().join(", ") + &rest
 }
 
 /// Speeds by which everything fits, and what each node will hold, bytes.
@@ -190,5 +202,18 @@ impl fmt::Display for Size {
             1024.0..1_048_576.0 => write!(f, "{:.1} GiB", mib / 1024.0),
             _ => write!(f, "{:.1} TiB", mib / 1_048_576.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_are_stated_node_by_node_the_largest_first() {
+        let gib = 1 << 30;
+        let names = ["a", "b", "c", "d", "e"];
+        assert_eq!(on_nodes(&[gib, 3 * gib], &names), "3.0 GiB on node b, 1.0 GiB on node a");
+        assert!(on_nodes(&[gib; 5], &names).ends_with("1.0 GiB on node d and less on 1 more"));
     }
 }

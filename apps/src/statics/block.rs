@@ -125,6 +125,11 @@ impl Block {
         (0..self.own()).map(|i| self.list.row(i).own.len()).sum()
     }
 
+    /// The same apart: with own atoms, with ghosts, with fixed atoms.
+    pub fn pairs_by_part(&self) -> [usize; 3] {
+        self.list.entries_by_part()
+    }
+
     /// The smallest box around the own atoms that are there; none for an empty block.
     pub fn extent(&self) -> Option<Extent> {
         let there = (0..self.own()).filter(|&i| self.classes[i] != Class::Removed);

@@ -15,15 +15,67 @@
 //! 4. Relaxation: [`relax::Relaxation`] in one place gives an order to all blocks ([`relax::vectors::Vectors::obey`]), and
 //!    is told what all measured ([`relax::vectors::Vectors::measure`]), joined in the order of the blocks' numbers.
 
+pub mod arguments;
 pub mod block;
+pub mod cblocks;
 pub mod crystal;
+mod drive;
 mod eam;
 pub mod neighbours;
 pub mod partition;
 pub mod potential;
 pub mod pressure;
+pub mod problem;
+pub mod progress;
 pub mod relax;
+pub mod result;
 pub mod serial;
 pub mod studies;
 #[cfg(test)]
 mod tests;
+
+use arguments::Statics;
+use chares::{App, KernelCall, Program};
+use crystal::Side;
+use problem::Problem;
+
+/// Adds the application and its chare types to a program.
+#[must_use]
+pub fn add_to(program: Program) -> Program {
+    program.chare::<cblocks::element::CBlock>().app(
+        App::new("statics", "Relax a crystal with defects to its smallest energy", drive::drive)
+            .kernel(kernel)
+            .kernel_key(Statics::kernel_key)
+            .work(Statics::work)
+            .check(arguments::check)
+            .complete(Statics::completed),
+    )
+}
+
+/// Evaluations of blocks such as a run has, one after the other, so that they do not stay in the caches; units are atoms
+/// whose density and force are computed.
+fn kernel(statics: &Statics) -> KernelCall {
+    let Ok(problem) = statics.problem() else { return Box::new(|| 1.0) };
+    let potential = problem.potential.clone();
+    let mut blocks = kernel_blocks(problem);
+    let mut next = 0;
+    Box::new(move || {
+        next = (next + 1) % blocks.len();
+        let block = &mut blocks[next];
+        block.densities(&potential);
+        block.forces(&potential, false);
+        block.own() as f64
+    })
+}
+
+/// Some blocks of the size of a problem's, inside a crystal.
+fn kernel_blocks(problem: Problem) -> Vec<block::Block> {
+    let cells = problem.partition.cells(0).map(|cells| cells.len());
+    let blocks = problem.partition.grid().map(|n| n.min(2));
+    let size = std::array::from_fn(|k| cells[k] * blocks[k]);
+    let part = problem.crystal.resized(size, [Side::Periodic; 3]);
+    let Some(partition) = partition::Partition::with_blocks(&part, blocks) else { return Vec::new() };
+    let mut system = Problem { crystal: part, partition, removed: Vec::new(), ..problem }.serial();
+    system.evaluate(false);
+    system.into_blocks()
+}

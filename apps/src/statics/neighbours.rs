@@ -45,28 +45,37 @@ pub fn influence(
     let Some(target) = extents[me] else { return Vec::new() };
     let mut felt = Vec::new();
     for (other, extent) in extents.iter().enumerate() {
-        let Some(extent) = extent else { continue };
-        // Along an axis, with the shift that the images along later axes bring.
-        let images = |k: usize, tilt: f64| {
-            if !bounds.periodic[k] {
-                return 0..=0;
-            }
-            let first = (target.low[k] - reach - extent.high[k] - tilt) / bounds.lengths[k];
-            let last = (target.high[k] + reach - extent.low[k] - tilt) / bounds.lengths[k];
-            first.ceil() as i32..=last.floor() as i32
-        };
-        for z in images(2, 0.0) {
-            for y in images(1, bounds.shift([0, 0, z])[1]) {
-                for x in images(0, bounds.shift([0, y, z])[0]) {
-                    let shift = bounds.shift([x, y, z]);
-                    let apart = |k: usize| {
-                        let low = extent.low[k] + shift[k] - target.high[k];
-                        low.max(target.low[k] - extent.high[k] - shift[k]).max(0.0)
-                    };
-                    let distance: f64 = (0..3).map(apart).map(|d| d * d).sum();
-                    if distance <= reach * reach && (other, [x, y, z]) != (me, [0; 3]) {
-                        felt.push((other, [x, y, z]));
-                    }
+        let Some(source) = extent else { continue };
+        let images = images_felt(&target, source, bounds, reach).into_iter();
+        felt.extend(images.map(|image| (other, image)).filter(|felt| *felt != (me, [0; 3])));
+    }
+    felt
+}
+
+/// Images of `source` of which something can come within `reach` of `target`, in the order in which their atoms become
+/// ghosts there.
+pub fn images_felt(target: &Extent, source: &Extent, bounds: &Bounds, reach: f64) -> Vec<[i32; 3]> {
+    let mut felt = Vec::new();
+    // Along an axis, with the shift that the images along later axes bring.
+    let images = |k: usize, tilt: f64| {
+        if !bounds.periodic[k] {
+            return 0..=0;
+        }
+        let first = (target.low[k] - reach - source.high[k] - tilt) / bounds.lengths[k];
+        let last = (target.high[k] + reach - source.low[k] - tilt) / bounds.lengths[k];
+        first.ceil() as i32..=last.floor() as i32
+    };
+    for z in images(2, 0.0) {
+        for y in images(1, bounds.shift([0, 0, z])[1]) {
+            for x in images(0, bounds.shift([0, y, z])[0]) {
+                let shift = bounds.shift([x, y, z]);
+                let apart = |k: usize| {
+                    let low = source.low[k] + shift[k] - target.high[k];
+                    low.max(target.low[k] - source.high[k] - shift[k]).max(0.0)
+                };
+                let distance: f64 = (0..3).map(apart).map(|d| d * d).sum();
+                if distance <= reach * reach {
+                    felt.push([x, y, z]);
                 }
             }
         }
@@ -108,6 +117,14 @@ impl List {
     /// Number of entries of all rows.
     pub fn entries(&self) -> usize {
         self.neighbours.len()
+    }
+
+    /// Entries of all rows in each of the three parts.
+    pub fn entries_by_part(&self) -> [usize; 3] {
+        let length = |row: &[u32], part: usize| (row[part + 1] - row[part]) as usize;
+        // The end of a row is the beginning of the next.
+        let rows = || self.starts.windows(4).step_by(3);
+        std::array::from_fn(|part| rows().map(|row| length(row, part)).sum())
     }
 
     pub(super) fn bytes(&self) -> usize {

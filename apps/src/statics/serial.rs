@@ -71,6 +71,12 @@ impl System {
         &mut self.blocks
     }
 
+    /// The blocks alone.
+    #[must_use]
+    pub fn into_blocks(self) -> Vec<Block> {
+        self.blocks
+    }
+
     /// The potential.
     pub fn potential(&self) -> &Potential {
         &self.potential

@@ -3,7 +3,7 @@
 use super::CrystalError;
 
 /// An atom of a cell: its place in fractions of the cell's edges, from 0 inclusive to 1 exclusive, and its species.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Site {
     /// Fractions of the three edges.
     pub at: [f64; 3],
@@ -19,8 +19,9 @@ pub struct Lattice {
 }
 
 /// Lattices that have a name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 #[value(rename_all = "lower")]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Face-centred cubic.
     Fcc,

@@ -84,7 +84,7 @@ pub enum CrystalError {
 }
 
 /// What the crystal is like at its two ends along an axis.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Side {
     /// It goes on for ever.
     Periodic,
@@ -121,7 +121,7 @@ pub struct Atom {
 }
 
 /// A crystal of `cells` repetitions of an oriented cell, with its low corner in the origin.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Crystal {
     cell: Oriented,
     cells: [usize; 3],
@@ -158,6 +158,12 @@ impl Crystal {
         Ok(crystal)
     }
 
+    /// The same cell, repeated `cells` times, each at least once, and ended otherwise.
+    #[must_use]
+    pub fn resized(&self, cells: [usize; 3], sides: [Side; 3]) -> Self {
+        Self { cell: self.cell.clone(), cells: cells.map(|n| n.max(1)), sides }
+    }
+
     /// The cell that is repeated.
     pub fn cell(&self) -> &Oriented {
         &self.cell
@@ -166,6 +172,11 @@ impl Crystal {
     /// Number of cells along each axis.
     pub fn cells(&self) -> [usize; 3] {
         self.cells
+    }
+
+    /// What it is like at its ends along each axis.
+    pub fn sides(&self) -> [Side; 3] {
+        self.sides
     }
 
     /// Number of atoms.

@@ -13,7 +13,7 @@ pub const AS_IT_IS: Triads = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
 const LARGEST_INDEX: i32 = 50;
 
 /// A box along x, y, z that repeats, with its atoms.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Oriented {
     /// Lengths in A.
     pub edges: [f64; 3],

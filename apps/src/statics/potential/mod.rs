@@ -210,6 +210,16 @@ impl Potential {
         self.cutoff
     }
 
+    /// Bytes of memory that the tables take.
+    pub fn bytes(&self) -> u64 {
+        let of = |embedding: &Embedding| match embedding {
+            Embedding::Table { cubics, .. } => cubics.len() * size_of::<Cubic>(),
+            Embedding::Root { .. } => 0,
+        };
+        let pairs = self.pairs.iter().map(|intervals| intervals.len() * size_of::<Interval>());
+        (pairs.sum::<usize>() + self.embedding.iter().map(of).sum::<usize>()) as u64
+    }
+
     /// Intervals of the distance per A.
     #[inline(always)]
     pub fn per_r(&self) -> f64 {

@@ -13,6 +13,7 @@ const FIRST: f64 = 0.02;
 /// Slope that is left at the end of a line that is searched. Smaller takes more evaluations, larger more lines.
 const FLATNESS: f64 = 0.3;
 
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cg {
     max_step: f64,
     line: Option<Line>,

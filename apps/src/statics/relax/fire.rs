@@ -7,6 +7,7 @@ const FIRST_STEP: f64 = 0.05;
 const LONGEST_STEP: f64 = 0.5;
 const FIRST_MIX: f64 = 0.1;
 
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Fire {
     max_step: f64,
     /// Time step.

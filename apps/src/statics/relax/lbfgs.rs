@@ -9,6 +9,7 @@ const KEPT: usize = 5;
 /// First step along the force, as for conjugate gradients.
 const FIRST: f64 = 0.02;
 
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Lbfgs {
     max_step: f64,
     line: Option<Line>,
@@ -18,7 +19,7 @@ pub(super) struct Lbfgs {
 }
 
 /// A step that is kept: products of its s and y with the y of all steps that are kept, and largest components.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Kept {
     s_y: Vec<f64>,
     y_y: Vec<f64>,

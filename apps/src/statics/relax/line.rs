@@ -15,7 +15,7 @@ pub(super) enum Verdict {
 }
 
 /// A line from an origin with this energy, and the force along it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Line {
     energy: f64,
     /// How well the energy at the origin is known.

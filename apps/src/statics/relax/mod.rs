@@ -217,6 +217,7 @@ enum Choice {
     Stuck,
 }
 
+#[derive(Debug, Serialize, Deserialize)]
 enum State {
     Cg(cg::Cg),
     Fire(fire::Fire),
@@ -227,6 +228,7 @@ enum State {
 const DIAGONAL: f64 = 1.732_050_807_568_877_2;
 
 /// The machine.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Relaxation {
     limits: Limits,
     /// Half the skin: how far atoms may move before lists are built anew.

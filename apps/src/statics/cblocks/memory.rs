@@ -1,0 +1,141 @@
+//! What blocks will hold and cost, before any of them is made: from the crystal, the cut and the reach of the lists.
+
+use super::distribution::{Load, distribute};
+use crate::memory::{Lack, Need};
+use crate::statics::block::Class;
+use crate::statics::crystal::Side;
+use crate::statics::problem::Problem;
+use crate::statics::relax::Method;
+use chares::NodeShape;
+use chares::loadbalance::PartitionError;
+use std::f64::consts::PI;
+use std::fmt;
+
+/// Bytes for each own atom: id, species, class, place, density, slope, force and energy, four vectors of the
+/// relaxation, three starts of its row.
+const OWN_BYTES: u64 = 8 + 1 + 1 + 24 + 8 + 8 + 32 + 4 * 24 + 12;
+/// More for each of the five steps that limited-memory BFGS keeps.
+const KEPT_BYTES: u64 = 5 * 48;
+/// Bytes for each ghost: species, class, place, slope; its number at the sender; its place on the way. Arrays of ghosts
+/// grow by doubling.
+const GHOST_BYTES: u64 = 2 * (1 + 1 + 24 + 8) + 4 + 24;
+/// Bytes for each listed pair, with what may be left over.
+const PAIR_BYTES: f64 = 4.0 * 17.0 / 16.0;
+
+/// What is expected of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// Own atoms.
+    pub atoms: u64,
+    /// Those whose density is computed.
+    pub computed: u64,
+    /// Ghosts.
+    pub ghosts: u64,
+    /// Listed pairs.
+    pub pairs: u64,
+    /// Bytes of memory.
+    pub bytes: u64,
+}
+
+/// What is expected of every block. Only those that hold atoms of shells are looked at atom by atom.
+pub fn expected(problem: &Problem) -> Vec<Expected> {
+    (0..problem.partition.len()).map(|block| of_block(problem, block)).collect()
+}
+
+/// A problem, as far as its memory goes.
+pub struct Needed<'a>(pub &'a Problem);
+
+impl fmt::Display for Needed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a crystal of {} atoms", self.0.crystal.atoms())
+    }
+}
+
+impl Need for Needed<'_> {
+    fn of_nodes(&self, nodes: &[NodeShape], speeds: &[f64]) -> Result<Vec<u64>, PartitionError> {
+        let expected = expected(self.0);
+        let owners = distribute(&load(self.0), &of_nodes(nodes, speeds))?.owners;
+        let of_node = |node: &NodeShape| {
+            let mine = expected.iter().zip(&owners).filter(|(_, owner)| node.pes.contains(owner));
+            mine.map(|(block, _)| block.bytes).sum::<u64>() + self.0.potential.bytes()
+        };
+        Ok(nodes.iter().map(of_node).collect())
+    }
+
+    fn of_launcher(&self, _: bool) -> u64 {
+        self.0.potential.bytes()
+    }
+
+    fn mend(&self, place: Lack) -> &'static str {
+        match place {
+            Lack::Node => "take fewer atoms or more nodes, or raise its `memory` in the nodes file",
+            Lack::Host | Lack::LaunchersHost => "take fewer atoms or more hosts",
+        }
+    }
+}
+
+/// Speeds of the PEs of each node.
+pub fn of_nodes(nodes: &[NodeShape], speeds: &[f64]) -> Vec<Vec<f64>> {
+    nodes.iter().map(|node| speeds[node.pes.start as usize..node.pes.end as usize].to_vec()).collect()
+}
+
+/// What decides where blocks live.
+pub fn load(problem: &Problem) -> Load {
+    let grid = problem.partition.grid();
+    let bounds = problem.crystal.bounds();
+    let expected = expected(problem);
+    let inside = pairs_of_atom(problem);
+    let sides: [f64; 3] = std::array::from_fn(|k| bounds.lengths[k] / grid[k] as f64);
+    let density = problem.crystal.atoms() as f64 / bounds.volume();
+    let face = |k: usize| density * problem.reach() * sides[(k + 1) % 3] * sides[(k + 2) % 3];
+    Load {
+        grid,
+        periodic: bounds.periodic,
+        cost: expected.iter().map(|block| block.pairs as f64 / inside).collect(),
+        faces: std::array::from_fn(face),
+    }
+}
+
+/// Pairs of an atom inside the crystal, each counted for one of the two.
+fn pairs_of_atom(problem: &Problem) -> f64 {
+    let density = problem.crystal.atoms() as f64 / problem.crystal.bounds().volume();
+    density * 2.0 / 3.0 * PI * problem.reach().powi(3)
+}
+
+fn of_block(problem: &Problem, block: usize) -> Expected {
+    let (crystal, grid, reach) = (&problem.crystal, problem.partition.grid(), problem.reach());
+    let cells = problem.partition.cells(block);
+    let edges = crystal.cell().edges;
+    let atoms =
+        cells.iter().map(|cells| cells.len() as u64).product::<u64>() * crystal.cell().sites.len() as u64;
+    let low: [f64; 3] = std::array::from_fn(|k| cells[k].start as f64 * edges[k]);
+    let high: [f64; 3] = std::array::from_fn(|k| cells[k].end as f64 * edges[k]);
+    let lengths = crystal.lengths();
+    let in_shell = |k: usize| match crystal.sides()[k] {
+        Side::Periodic => false,
+        Side::Shells { fixed, .. } => fixed > 0.0 && (low[k] < fixed || high[k] > lengths[k] - fixed),
+    };
+    let computed = if (0..3).any(in_shell) {
+        problem.partition.atoms(crystal, block).filter(|atom| atom.class < Class::Fixed).count() as u64
+    } else {
+        atoms
+    };
+    // Along an axis: the part of the pairs that leave the block, and how much of it the ghosts widen it.
+    let [nx, ny, _] = grid;
+    let place = [block % nx, block / nx % ny, block / (nx * ny)];
+    let (mut inside, mut widened) = (1.0, 1.0);
+    for k in 0..3 {
+        let is_periodic = crystal.sides()[k] == Side::Periodic;
+        let open = [place[k] > 0 || is_periodic, place[k] + 1 < grid[k] || is_periodic];
+        let sides = open.iter().filter(|&&open| open).count() as f64;
+        let part = reach / (high[k] - low[k]);
+        // Neighbours are 3/8 of the reach away along an axis, on average.
+        inside *= 1.0 - (sides / 2.0 * 3.0 / 8.0 * part).min(1.0);
+        widened *= 1.0 + sides * part;
+    }
+    let pairs = computed as f64 * pairs_of_atom(problem) * (2.0 - inside);
+    let ghosts = atoms as f64 * (widened - 1.0);
+    let kept = if problem.method == Method::Lbfgs { KEPT_BYTES } else { 0 };
+    let bytes = atoms * (OWN_BYTES + kept) + ghosts as u64 * GHOST_BYTES + (pairs * PAIR_BYTES) as u64;
+    Expected { atoms, computed, ghosts: ghosts as u64, pairs: pairs as u64, bytes }
+}

@@ -1,0 +1,76 @@
+//! What comes out of a relaxation: atoms with their final places, and a checksum over them.
+
+use super::block::{Block, Class};
+use chares::{Bulk, Reduce};
+use serde::{Deserialize, Serialize};
+
+/// The atoms of a block, removed ones left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Number of the block.
+    pub block: u32,
+    /// Global ids, ascending.
+    pub ids: Bulk<u64>,
+    /// Species of each.
+    pub species: Bulk<u8>,
+    /// Class of each: 0 free, 1 buffer, 2 fixed.
+    pub classes: Bulk<u8>,
+    /// Place in A, force in eV/A and energy in eV, density: eight numbers for each.
+    pub values: Bulk<f64>,
+}
+
+impl Piece {
+    /// The atoms of a block.
+    pub fn of(number: u32, block: &Block) -> Self {
+        let there: Vec<usize> = (0..block.own()).filter(|&i| block.classes[i] != Class::Removed).collect();
+        let mut values = Vec::with_capacity(8 * there.len());
+        for &i in &there {
+            values.extend(block.at[i].iter().chain(&block.force[i]));
+            values.push(block.density[i]);
+        }
+        Self {
+            block: number,
+            ids: there.iter().map(|&i| block.ids[i]).collect::<Vec<_>>().into(),
+            species: there.iter().map(|&i| block.species[i]).collect::<Vec<_>>().into(),
+            classes: there.iter().map(|&i| block.classes[i] as u8).collect::<Vec<_>>().into(),
+            values: values.into(),
+        }
+    }
+}
+
+/// A checksum over ids, places, forces and energies of blocks, in the order of their numbers, to the last bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest(pub u64);
+
+/// The checksum is FNV-1a over 64-bit words.
+const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+impl Digest {
+    /// Of one block.
+    pub fn of(block: &Block) -> Self {
+        let mut hash = SEED;
+        let mut take = |word: u64| hash = (hash ^ word).wrapping_mul(PRIME).rotate_left(23);
+        for i in 0..block.own() {
+            take(block.ids[i]);
+            block.at[i].iter().chain(&block.force[i]).for_each(|x| take(x.to_bits()));
+        }
+        Self(hash)
+    }
+
+    /// Of several, in this order.
+    pub fn of_all<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Self {
+        let mut digests = blocks.into_iter().map(Self::of);
+        let first = digests.next().unwrap_or(Self(SEED));
+        digests.fold(first, |mut all, next| {
+            all.combine(next);
+            all
+        })
+    }
+}
+
+impl Reduce for Digest {
+    fn combine(&mut self, other: Self) {
+        self.0 = (self.0 ^ other.0).wrapping_mul(PRIME).rotate_left(23);
+    }
+}
