@@ -9,9 +9,9 @@ fn main() -> ExitCode {
         .demo("matmul", &["--n", "10752", "--q", "12", "--dtype", "f32", "--verify", "--built-in-nodes"]);
     let program = apps::matmul::add_to(program);
     let program = apps::gauss::add_to(program);
-    let program = apps::apsp::add_to(program);
-    let program = apps::netbench::add_to(program);
     let program = apps::jacobi::add_to(program);
+    let program = apps::apsp::add_to(program);
     let program = apps::statics::add_to(program);
+    let program = apps::netbench::add_to(program);
     apps::bench::add_to(program).main()
 }
