@@ -25,13 +25,13 @@ WAYS = {"over TCP": ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", 
 def options():
     parser = argparse.ArgumentParser(prog="tests/against_peers")
     parser.add_argument("--json", metavar="FILE", help="write all figures; also a file for `metachare bench --peers`")
-    parser.add_argument("--only", default="gemm,cannon,messages", help="some of gemm, cannon, messages")
+    parser.add_argument("--only", default="gemm,cannon,gauss,messages", help="some of gemm, cannon, gauss, messages")
     parser.add_argument("--repeats", type=int, default=5, help="turns")
     parser.add_argument("--brief", action="store_true", help="only go through everything once, with small sizes")
     chosen = parser.parse_args()
     chosen.only = chosen.only.split(",")
-    if unknown := set(chosen.only) - {"gemm", "cannon", "messages"}:
-        parser.error(f"--only {', '.join(sorted(unknown))}: give some of gemm, cannon, messages")
+    if unknown := set(chosen.only) - {"gemm", "cannon", "gauss", "messages"}:
+        parser.error(f"--only {', '.join(sorted(unknown))}: give some of gemm, cannon, gauss, messages")
     chosen.repeats = 1 if chosen.brief else max(chosen.repeats, 1)
     return chosen
 
@@ -57,7 +57,7 @@ def nodes_file(name, pes):
 
 
 class Side:
-    """One way to make a product: a name, and a function that makes it and says how many seconds that took."""
+    """One way to do some work: a name, and a function that does it and says how many seconds that took."""
 
     def __init__(self, name, seconds):
         self.name, self.seconds, self.figures = name, seconds, []
@@ -74,22 +74,23 @@ class Side:
         return {"name": self.name, "unit": "GFLOP/s", "median": statistics.median(self.figures), "figures": self.figures}
 
 
-def ours(nodes, n, dtype, *words):
-    """Seconds of the timed part: data in place, until the last number of C is there."""
+def ours(nodes, n, dtype, *words, app="matmul"):
+    """Seconds of the timed part: data in place, until the last number of the result is there."""
     def seconds():
         report = os.path.join(WORK, "run.json")
-        output([METACHARE, "run", "matmul", "--nodes", nodes, "--n", str(n), "--dtype", dtype, "--quiet", "--report",
+        output([METACHARE, "run", app, "--nodes", nodes, "--n", str(n), "--dtype", dtype, "--quiet", "--report",
                 report, *words])
         with open(report) as file:
             return json.load(file)["timed_s"]
     return seconds
 
 
-def in_turn(title, n, target, peer, own, chosen):
-    """All sides in turn, so that what slows the machine for a while slows them all."""
+def in_turn(title, n, target, peer, own, chosen, work=None):
+    """All sides in turn, so that what slows the machine for a while slows them all. The work is a product's, if none is
+    given."""
     for _ in range(chosen.repeats):
         for side in [peer, *own]:
-            side.turn(2.0 * n**3)
+            side.turn(work or 2.0 * n**3)
     print(f"{title}\n{peer.line([])}")
     for side in own:
         print(side.line([peer]), flush=True)
@@ -99,12 +100,12 @@ def in_turn(title, n, target, peer, own, chosen):
     return {"title": title, "n": n, "target": target, "ratio": ratio, "peer": peer.json(), "own": [s.json() for s in own]}
 
 
-def ours_by_speeds(nodes, n, dtype, words):
+def ours_by_speeds(nodes, n, dtype, words, app="matmul"):
     """First as a user gets it. One verified run before the clock matters: what is compared must be right."""
-    ours(nodes, n, dtype, "--verify", *words)()
-    run = " ".join(["metachare run matmul", *words])
-    return [Side(run, ours(nodes, n, dtype, *words)),
-            Side(f"{run} --speed equal", ours(nodes, n, dtype, "--speed", "equal", *words))]
+    ours(nodes, n, dtype, "--verify", *words, app=app)()
+    run = " ".join([f"metachare run {app}", *words])
+    return [Side(run, ours(nodes, n, dtype, *words, app=app)),
+            Side(f"{run} --speed equal", ours(nodes, n, dtype, "--speed", "equal", *words, app=app))]
 
 
 def gemm(chosen):
@@ -142,6 +143,36 @@ def cannon(chosen):
         own = ours_by_speeds(nodes, n, "f64", ["--algorithm", "cannon"])
         compared.append(in_turn(f"product, f64, n = {n}, {processes} processes of one core", n, 1.2, peer, own,
                                 chosen))
+    return compared
+
+
+def gauss(chosen):
+    """Systems of linear equations: OpenBLAS on as many threads as there are cores and one node with as many PEs, and
+    ScaLAPACK on 2 x 2 processes and as many nodes with one PE each."""
+    compared, one = [], nodes_file("one.toml", [CORES])
+    blas = f"OpenBLAS {version('libopenblas-dev')} getrf"
+    for n, dtype in [(512, "f64")] if chosen.brief else [(4096, "f64"), (8192, "f64"), (8192, "f32")]:
+        def factored(n=n, dtype=dtype):
+            times = output(["./getrf", dtype, str(n), "1" if n > 4096 else "3"], OPENBLAS_NUM_THREADS=str(CORES)).split()
+            return statistics.median(map(float, times))
+        title = f"system of equations, {dtype}, n = {n}, one process on {CORES} cores"
+        own = ours_by_speeds(one, n, dtype, [], app="gauss")
+        compared.append(in_turn(title, n, 1 / 1.3, Side(blas, factored), own, chosen, 2 / 3 * n**3 + 2.0 * n**2))
+    processes = GRID * GRID
+    if CORES < processes:
+        print(f"gauss: {processes} processes need as many cores, and here are {CORES}")
+        return compared
+    nodes = nodes_file("grid.toml", [1] * processes)
+    for n in [512] if chosen.brief else [4096, 8192]:
+        def of(block, repeats, n=n):
+            command = [*MPIRUN, str(processes), "./pdgesv", str(GRID), str(n), str(block), str(repeats)]
+            return statistics.median(map(float, output(command, OPENBLAS_NUM_THREADS="1").split()))
+        best = min(BLOCKS, key=lambda block: of(block, 1))
+        name = f"ScaLAPACK {version('libscalapack-openmpi-dev')} pdgesv, blocks of {best}"
+        peer = Side(name, lambda of=of, best=best: of(best, 1 if n > 4096 else 3))
+        own = ours_by_speeds(nodes, n, "f64", [], app="gauss")
+        title = f"system of equations, f64, n = {n}, {processes} processes of one core"
+        compared.append(in_turn(title, n, 1.0, peer, own, chosen, 2 / 3 * n**3 + 2.0 * n**2))
     return compared
 
 
@@ -205,6 +236,8 @@ def main():
         results["products"] += gemm(chosen)
     if "cannon" in chosen.only:
         results["products"] += cannon(chosen)
+    if "gauss" in chosen.only:
+        results["systems"] = gauss(chosen)
     if "messages" in chosen.only:
         results["messages"], results["peers"] = messages(chosen)
     print(f"{time.time() - began:.0f} s")
