@@ -5,13 +5,11 @@
 //! nothing is allocated by a number that the file only announces.
 
 use super::graph::{EDGES_MAX, Edges, Negative, VERTICES_MAX, Weights};
+use crate::matrix::lines::{LINE_BYTES_MAX, LineError, Lines};
 use crate::matrix::market::{self, MarketReadError};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-
-/// Longest line.
-const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Why a graph could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +132,22 @@ enum Wrong {
     Line(u64, Bad),
 }
 
+/// The next line and its number; none at the end of the file.
+fn next<R: BufRead>(lines: &mut Lines<R>) -> Result<Option<(u64, &str)>, Wrong> {
+    let is_any = lines.next().map(|text| text.is_some());
+    let unreadable = |number, error| match error {
+        LineError::Io(source) => Wrong::Io(source),
+        LineError::TooLong => Wrong::Line(number, Bad::TooLong),
+        LineError::NotText => Wrong::Line(number, Bad::NotText),
+    };
+    let number = lines.number;
+    if !is_any.map_err(|error| unreadable(number, error))? {
+        return Ok(None);
+    }
+    let text = lines.last().map_err(|error| unreadable(number, error))?;
+    Ok(Some((number, text)))
+}
+
 /// Which weights are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
@@ -212,7 +226,7 @@ pub fn announced(path: &Path) -> Result<(usize, usize), GraphReadError> {
         Format::Dimacs => {
             let mut lines = Lines::new(BufReader::new(File::open(path).map_err(io)?));
             let mut vertices = 1;
-            while let Ok(Some((_, text))) = lines.next() {
+            while let Ok(Some((_, text))) = next(&mut lines) {
                 if text.starts_with('p') {
                     vertices = problem(text).map_or(1, |(vertices, _)| vertices);
                     break;
@@ -284,7 +298,7 @@ fn dimacs(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
     let mut lines = Lines::new(source);
     let mut taken = Taken::new(wanted);
     let mut head: Option<(usize, u64)> = None;
-    while let Some((line, text)) = lines.next()? {
+    while let Some((line, text)) = next(&mut lines)? {
         let wrong = |bad| Wrong::Line(line, bad);
         match text.split_ascii_whitespace().next() {
             None | Some("c") => {}
@@ -342,7 +356,7 @@ fn list(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
     let mut lines = Lines::new(source);
     let mut taken = Taken::new(wanted);
     let mut ends: Vec<[u64; 2]> = Vec::new();
-    while let Some((line, text)) = lines.next()? {
+    while let Some((line, text)) = next(&mut lines)? {
         if text.is_empty() || text.starts_with(['#', '%']) {
             continue;
         }
@@ -416,35 +430,6 @@ fn whole(word: &str, expected: &'static str) -> Result<u64, Bad> {
 
 fn shortened(word: &str) -> String {
     word.chars().take(40).collect()
-}
-
-/// Lines with their numbers, none longer than allowed.
-struct Lines<R> {
-    source: R,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl<R: BufRead> Lines<R> {
-    fn new(source: R) -> Self {
-        Self { source, line: Vec::new(), number: 0 }
-    }
-
-    /// The next line and its number, from 1; none at the end of the file.
-    fn next(&mut self) -> Result<Option<(u64, &str)>, Wrong> {
-        self.line.clear();
-        let mut limited = (&mut self.source).take(LINE_BYTES_MAX);
-        let len = limited.read_until(b'\n', &mut self.line).map_err(Wrong::Io)?;
-        if len == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
-        if len as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
-            return Err(Wrong::Line(self.number, Bad::TooLong));
-        }
-        let text = std::str::from_utf8(&self.line).map_err(|_| Wrong::Line(self.number, Bad::NotText))?;
-        Ok(Some((self.number, text.trim())))
-    }
 }
 
 #[cfg(test)]

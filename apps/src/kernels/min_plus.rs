@@ -1,15 +1,11 @@
 //! The product of two blocks where sums take the place of products and the least that of sums: what shortest paths
 //! by way of a set of vertices are made of.
 //!
-//! As in [`super::gemm`] for ordinary products, a tile of C stays in registers while the inner side runs, and a panel
-//! of B is copied so that it streams. Plain loops over fixed-size arrays become vector instructions; `pulp` picks the
-//! widest set that this machine has. The least of some numbers is the same in whatever order they are looked at, so
-//! tiles of any size give the same bits.
+//! The least of some numbers is the same in whatever order they are looked at, so that tiles of any size give the same
+//! bits (see [`tiles`]).
 
+use super::tiles::{self, Step};
 use pulp::{Arch, Simd, WithSimd};
-
-/// Depth of a panel of B.
-const DEPTH: usize = 256;
 
 /// A number that has sums and can be compared.
 pub trait MinPlus: Copy + PartialOrd + Send + Sync {
@@ -49,7 +45,7 @@ pub fn min_plus<T: MinPlus>(k: usize, n: usize, a: &[T], b: &[T], c: &mut [T]) {
         c.len().is_multiple_of(n) && a.len() == c.len() / n * k && b.len() == k * n,
         "blocks of other sides"
     );
-    Arch::new().dispatch(Product { k, n, a, b, c });
+    tiles::run::<T, Least>([k, n], &(0..n), a, b, c);
 }
 
 /// The same, and `last[i][j]` becomes `last_b[p][j]` where the first least sum by way of `p` is less than what was
@@ -70,85 +66,14 @@ pub fn min_plus_with_last<T: MinPlus>(
     Arch::new().dispatch(WithLast { n, a, b, last_b, c, last, k });
 }
 
-struct Product<'a, T> {
-    k: usize,
-    n: usize,
-    a: &'a [T],
-    b: &'a [T],
-    c: &'a mut [T],
-}
+/// The lesser of what is there and a sum.
+pub(super) struct Least;
 
-impl<T: MinPlus> WithSimd for Product<'_, T> {
-    type Output = ();
-
-    /// Tiles as big as the registers: 16 vectors of C with 32 registers of 64 bytes, else 8 of 16.
+impl<T: MinPlus> Step<T> for Least {
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        match (size_of::<S::f64s>(), size_of::<T>()) {
-            (64, 8) => self.run::<8, 16>(),
-            (64, _) => self.run::<8, 32>(),
-            (32, 8) => self.run::<4, 8>(),
-            (32, _) => self.run::<4, 16>(),
-            (_, 8) => self.run::<4, 4>(),
-            (_, _) => self.run::<4, 8>(),
-        }
-    }
-}
-
-impl<T: MinPlus> Product<'_, T> {
-    /// Panels of B outside, tiles of C inside: a panel is copied once and used for all rows of A.
-    #[inline(always)]
-    fn run<const MR: usize, const NR: usize>(self) {
-        let Self { k, n, a, b, c } = self;
-        let rows = c.len() / n;
-        let mut panel = vec![[b[0]; NR]; DEPTH.min(k)];
-        for p in (0..k).step_by(DEPTH) {
-            let depth = DEPTH.min(k - p);
-            for j in (0..n).step_by(NR) {
-                let width = NR.min(n - j);
-                for (q, line) in panel[..depth].iter_mut().enumerate() {
-                    line[..width].copy_from_slice(&b[(p + q) * n + j..][..width]);
-                }
-                let mut i = 0;
-                while i + MR <= rows {
-                    tile::<T, MR, NR>(&a[i * k + p..], k, &panel[..depth], &mut c[i * n + j..], n, width);
-                    i += MR;
-                }
-                while i < rows {
-                    tile::<T, 1, NR>(&a[i * k + p..], k, &panel[..depth], &mut c[i * n + j..], n, width);
-                    i += 1;
-                }
-            }
-        }
-    }
-}
-
-/// MR rows of `width` numbers of C take up the sums of `panel.len()` steps.
-#[inline(always)]
-fn tile<T: MinPlus, const MR: usize, const NR: usize>(
-    a: &[T],
-    a_stride: usize,
-    panel: &[[T; NR]],
-    c: &mut [T],
-    c_stride: usize,
-    width: usize,
-) {
-    let rows: [&[T]; MR] = std::array::from_fn(|r| &a[r * a_stride..][..panel.len()]);
-    let mut least = [[c[0]; NR]; MR];
-    for (r, line) in least.iter_mut().enumerate() {
-        line[..width].copy_from_slice(&c[r * c_stride..][..width]);
-    }
-    for (q, line) in panel.iter().enumerate() {
-        for r in 0..MR {
-            let x = rows[r][q];
-            for s in 0..NR {
-                let sum = x.plus(line[s]);
-                least[r][s] = if sum < least[r][s] { sum } else { least[r][s] };
-            }
-        }
-    }
-    for (r, line) in least.iter().enumerate() {
-        c[r * c_stride..][..width].copy_from_slice(&line[..width]);
+    fn step(c: T, x: T, y: T) -> T {
+        let sum = x.plus(y);
+        if sum < c { sum } else { c }
     }
 }
 
@@ -186,40 +111,22 @@ mod tests {
     use super::*;
     use crate::matrix::generate;
 
-    fn plain(k: usize, n: usize, a: &[f64], b: &[f64], c: &mut [f64]) {
-        for (a, c) in a.chunks(k).zip(c.chunks_mut(n)) {
-            for (j, c) in c.iter_mut().enumerate() {
-                *c = (0..k).map(|p| a[p] + b[p * n + j]).fold(*c, f64::min);
-            }
-        }
-    }
-
-    /// The tiles of machines that the tests do not run on, compiled for this one.
     #[test]
-    fn every_tile_gives_the_same_bits() {
-        for (m, k, n) in [(1, 1, 1), (3, 300, 7), (9, 513, 33), (17, 64, 65), (12, 5, 31)] {
-            let (a, b) = (generate::block::<f64>(1, 0..m, 0..k), generate::block::<f64>(2, 0..k, 0..n));
-            let first = generate::block::<f64>(3, 0..m, 0..n);
-            let mut expected = first.clone();
-            plain(k, n, &a, &b, &mut expected);
-            let assert = |run: fn(Product<'_, f64>), what: &str| {
-                let mut c = first.clone();
-                run(Product { k, n, a: &a, b: &b, c: &mut c });
-                assert!(c == expected, "{m}x{k}x{n}, {what}");
-            };
-            assert(|p| p.run::<8, 16>(), "8 x 16");
-            assert(|p| p.run::<4, 8>(), "4 x 8");
-            assert(|p| p.run::<4, 4>(), "4 x 4");
-            assert(|p| min_plus(p.k, p.n, p.a, p.b, p.c), "this machine's");
-            let (mut c, mut last) = (first.clone(), vec![-1; m * n]);
-            let last_b: Vec<i32> = (0..(k * n) as i32).map(|at| at / n as i32).collect();
-            min_plus_with_last([k, n], &a, (&b, &last_b), (&mut c, &mut last));
-            assert!(c == expected);
-            for (at, &p) in last.iter().enumerate() {
-                let (i, j) = (at / n, at % n);
-                let sum = (p >= 0).then(|| a[i * k + p as usize] + b[p as usize * n + j]);
-                assert_eq!(sum.unwrap_or(first[at]), expected[at]);
-            }
+    fn the_last_vertex_is_that_of_the_first_least_sum() {
+        let (m, k, n) = (9, 70, 33);
+        let (a, b) = (generate::block::<f64>(1, 0..m, 0..k), generate::block::<f64>(2, 0..k, 0..n));
+        let mut first = generate::block::<f64>(3, 0..m, 0..n);
+        first[7] = -3.0;
+        let (mut c, mut expected, mut last) = (first.clone(), first.clone(), vec![-1; m * n]);
+        min_plus(k, n, &a, &b, &mut expected);
+        let last_b: Vec<i32> = (0..(k * n) as i32).map(|at| at / n as i32).collect();
+        min_plus_with_last([k, n], &a, (&b, &last_b), (&mut c, &mut last));
+        assert!(c == expected && last.contains(&-1));
+        for (at, &p) in last.iter().enumerate() {
+            let (i, j) = (at / n, at % n);
+            let sum = |p: i32| a[i * k + p as usize] + b[p as usize * n + j];
+            assert_eq!(if p >= 0 { sum(p) } else { first[at] }, expected[at]);
+            assert!((0..p).all(|before| sum(before) > expected[at]));
         }
     }
 

@@ -5,3 +5,4 @@ pub mod dot;
 pub mod gemm;
 pub mod lu;
 pub mod min_plus;
+mod tiles;

@@ -7,6 +7,7 @@ mod dense;
 mod element;
 mod file;
 pub mod generate;
+pub(crate) mod lines;
 pub mod market;
 pub mod npy;
 mod sparse;

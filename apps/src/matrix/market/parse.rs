@@ -1,11 +1,9 @@
 //! From lines to a matrix.
 
 use crate::matrix::dense::Matrix;
+use crate::matrix::lines::{self, LINE_BYTES_MAX, LineError};
 use crate::matrix::sparse::{Csr, SIDE_MAX, Triplet};
-use std::io::{self, BufRead, Read};
-
-/// The format allows 1024 characters; other writers' long comments shall not fail for that.
-const LINE_BYTES_MAX: u64 = 64 * 1024;
+use std::io::{self, BufRead};
 
 /// What is wrong with a line of a MatrixMarket file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -177,20 +175,20 @@ struct Banner {
 
 /// Reads no further than to the sides, rows and columns; `file_bytes` bounds what the file can announce.
 pub(super) fn sides(source: impl BufRead, file_bytes: u64) -> Result<[u64; 2], Wrong> {
-    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let mut lines = Lines::new(source);
     Ok(head(&mut lines, file_bytes, u64::MAX)?.1)
 }
 
 /// Reads no further than to the size line: entries of a coordinate file, with those that symmetry adds.
 pub(super) fn entry_count(source: impl BufRead, file_bytes: u64) -> Result<Option<u64>, Wrong> {
-    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let mut lines = Lines::new(source);
     let (banner, _, count) = head(&mut lines, file_bytes, u64::MAX)?;
     Ok(banner.coordinate.then(|| banner.symmetry.entries(count)))
 }
 
 /// Reads a whole coordinate file; `file_bytes` bounds what it can announce, `max_bytes` what is allocated.
 pub(super) fn sparse(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> Result<Csr<f64>, Wrong> {
-    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let mut lines = Lines::new(source);
     let (banner, [rows, cols], count) = head(&mut lines, file_bytes, u64::MAX)?;
     if !banner.coordinate {
         return Err(Wrong::Line(1, Bad::NotSparse));
@@ -240,7 +238,7 @@ fn head(
 
 /// Reads a whole file; `file_bytes` bounds what it can announce, `max_bytes` what is allocated.
 pub(super) fn matrix(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> Result<Matrix<f64>, Wrong> {
-    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let mut lines = Lines::new(source);
     let (banner, sides, count) = head(&mut lines, file_bytes, max_bytes)?;
     let [rows, cols] = sides;
     let too_big = Bad::TooBig { rows, cols, max_bytes };
@@ -276,7 +274,7 @@ pub(super) fn entries(
     file_bytes: u64,
     mut take: impl FnMut(MarketEntry),
 ) -> Result<(), Wrong> {
-    let mut lines = Lines { source, line: Vec::new(), number: 0 };
+    let mut lines = Lines::new(source);
     let (banner, sides, count) = head(&mut lines, file_bytes, u64::MAX)?;
     let (is_whole, is_sparse) = (banner.field != Field::Real, banner.coordinate);
     each_entry(&mut lines, &banner, sides, count, |place, value, line| {
@@ -307,7 +305,7 @@ fn each_entry(
                 (here, value)
             })
         };
-        let line = lines.number;
+        let line = lines.0.number;
         let taken = entry.and_then(|(place, value)| take(place, value, line));
         taken.map_err(|bad| lines.wrong(bad))?;
     }
@@ -504,29 +502,21 @@ fn shortened(word: &str) -> String {
     word.chars().take(40).collect()
 }
 
-/// Lines with their numbers, none longer than allowed.
-struct Lines<R> {
-    source: R,
-    line: Vec<u8>,
-    number: u64,
-}
+/// Lines, and what is wrong with them.
+struct Lines<R>(lines::Lines<R>);
 
 impl<R: BufRead> Lines<R> {
+    fn new(source: R) -> Self {
+        Self(lines::Lines::new(source))
+    }
+
     /// The next line; none at the end of the file.
     fn next_any(&mut self) -> Result<Option<&str>, Wrong> {
-        self.line.clear();
-        let mut limited = (&mut self.source).take(LINE_BYTES_MAX);
-        let len = limited.read_until(b'\n', &mut self.line).map_err(Wrong::Io)?;
-        if len == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
-        if len as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
-            return Err(Wrong::Line(self.number, Bad::TooLong));
-        }
-        match std::str::from_utf8(&self.line) {
-            Ok(text) => Ok(Some(text.trim())),
-            Err(_) => Err(Wrong::Line(self.number, Bad::NotText)),
+        // The line is looked at again because a borrow that ends in an error cannot be given up (Polonius).
+        match self.0.next().map(|text| text.is_some()) {
+            Ok(false) => Ok(None),
+            Ok(true) => self.0.last().map(Some).map_err(|error| self.unreadable(error)),
+            Err(error) => Err(self.unreadable(error)),
         }
     }
 
@@ -538,13 +528,21 @@ impl<R: BufRead> Lines<R> {
                 Some(text) if text.is_empty() || text.starts_with('%') => continue,
                 Some(_) => false,
             };
-            // The line is looked at again because a borrow cannot leave a loop that goes on (Polonius).
-            let text = std::str::from_utf8(&self.line).map_err(|_| self.wrong(Bad::NotText))?;
-            return Ok((!end).then_some(text.trim()));
+            // As above.
+            let text = self.0.last().map_err(|error| self.unreadable(error))?;
+            return Ok((!end).then_some(text));
+        }
+    }
+
+    fn unreadable(&self, error: LineError) -> Wrong {
+        match error {
+            LineError::Io(source) => Wrong::Io(source),
+            LineError::TooLong => self.wrong(Bad::TooLong),
+            LineError::NotText => self.wrong(Bad::NotText),
         }
     }
 
     fn wrong(&self, bad: Bad) -> Wrong {
-        Wrong::Line(self.number, bad)
+        Wrong::Line(self.0.number, bad)
     }
 }
