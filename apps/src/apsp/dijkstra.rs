@@ -80,21 +80,20 @@ pub fn search(kind: DistanceType, with_predecessors: bool) -> Box<dyn Search> {
 /// Bytes that searches keep on each PE, for a graph of so many vertices and arcs.
 #[must_use]
 pub fn scratch_bytes(vertices: usize, arcs: usize, kind: DistanceType) -> u64 {
-    let key = if kind.size_bytes() == 4 { 8 } else { 16 };
-    vertices as u64 * (kind.size_bytes() as u64 + 8) + key * arcs as u64
+    vertices as u64 * (kind.size_bytes() as u64 + 8) + 16 * arcs as u64
 }
 
 struct Scratch<D: Distance> {
     /// By place, as all here.
     near: Vec<D>,
     before: Vec<u32>,
-    queue: Option<Queue<D>>,
+    queue: Option<Queue>,
     with_predecessors: bool,
 }
 
 /// What is made for the first graph that is searched, and serves for all.
-enum Queue<D: Distance> {
-    Heap(Heap<D::Key>),
+enum Queue {
+    Heap(Heap),
     /// With the stretch that each vertex waits in.
     Buckets(Buckets, Vec<u32>),
 }
@@ -153,11 +152,11 @@ fn by_heap<D: Distance, const WITH_PREDECESSORS: bool>(
     start: u32,
     near: &mut [D],
     before: &mut [u32],
-    heap: &mut Heap<D::Key>,
+    heap: &mut Heap,
 ) {
-    heap.push(D::ZERO.key(start));
-    while let Some(key) = heap.pop() {
-        let (distance, place) = D::of_key(key);
+    heap.push(D::ZERO.key(), start);
+    while let Some((key, place)) = heap.pop() {
+        let distance = D::of_key(key);
         if distance > near[place as usize] {
             continue;
         }
@@ -168,7 +167,7 @@ fn by_heap<D: Distance, const WITH_PREDECESSORS: bool>(
                 if WITH_PREDECESSORS {
                     before[end as usize] = place;
                 }
-                heap.push(there.key(end));
+                heap.push(there.key(), end);
             }
         }
     }

@@ -51,9 +51,6 @@ impl DistanceType {
 
 /// A number type that distances have.
 pub trait Distance: Number + MinPlus + fmt::Display {
-    /// Orders what waits in a queue: by distance, then by vertex, so that no tie is left to chance.
-    type Key: Copy + Ord + Send;
-
     /// The type as a value.
     const TYPE: DistanceType;
     /// No distance.
@@ -65,10 +62,10 @@ pub trait Distance: Number + MinPlus + fmt::Display {
     /// Relative rounding error of one sum; 0 for whole numbers.
     const ROUNDOFF: f64;
 
-    /// The distance of a vertex, not negative, as something that queues can order.
-    fn key(self, vertex: u32) -> Self::Key;
-    /// Distance and vertex again.
-    fn of_key(key: Self::Key) -> (Self, u32);
+    /// A distance, not negative, as a number that orders as distances do.
+    fn key(self) -> u64;
+    /// The distance again.
+    fn of_key(key: u64) -> Self;
     /// Which stretch of this width it lies in; it is not negative.
     fn stretch(self, width: &Width) -> u64;
     /// The nearest number.
@@ -133,11 +130,10 @@ macro_rules! by_type {
 }
 pub(super) use by_type;
 
-/// A short key is one machine word, a long one two.
 macro_rules! distances {
-    ($($number:ident $kind:ident $key:ty, $zero:literal, $unreachable:expr, $far:expr, $roundoff:expr,  |$d:ident, $v:ident| $pack:expr, |$k:ident| $open:expr, |$w:ident| $stretch:expr;)*) => { $(
+    ($($number:ident $kind:ident $zero:literal, $unreachable:expr, $far:expr, $roundoff:expr,
+        |$d:ident| $pack:expr, |$k:ident| $open:expr, |$w:ident| $stretch:expr;)*) => { $(
         impl Distance for $number {
-            type Key = $key;
             const TYPE: DistanceType = DistanceType::$kind;
             const ZERO: Self = $zero;
             const UNREACHABLE: Self = $unreachable;
@@ -145,12 +141,12 @@ macro_rules! distances {
             const ROUNDOFF: f64 = $roundoff;
 
             #[inline(always)]
-            fn key(self, vertex: u32) -> $key {
-                let ($d, $v) = (self, vertex);
+            fn key(self) -> u64 {
+                let $d = self;
                 $pack
             }
             #[inline(always)]
-            fn of_key($k: $key) -> (Self, u32) {
+            fn of_key($k: u64) -> Self {
                 $open
             }
             #[inline(always)]
@@ -186,14 +182,14 @@ macro_rules! distances {
 
 // Sums of whole numbers wrap only where a negative cycle is about to be reported anyway.
 distances! {
-    i32 I32 u64, 0, Self::MAX, Self::MAX / 2, 0.0,
-        |d, v| u64::from(d.cast_unsigned()) << 32 | u64::from(v), |k| (((k >> 32) as u32).cast_signed(), k as u32), |w| (d.cast_unsigned() >> w.shift).into();
-    i64 I64 (u64, u32), 0, Self::MAX, Self::MAX / 2, 0.0,
-        |d, v| (d.cast_unsigned(), v), |k| (k.0.cast_signed(), k.1), |w| d.cast_unsigned() >> w.shift;
-    f32 F32 u64, 0.0, Self::INFINITY, Self::INFINITY, Self::EPSILON as f64 / 2.0,
-        |d, v| u64::from(d.to_bits()) << 32 | u64::from(v), |k| (Self::from_bits((k >> 32) as u32), k as u32), |w| (f64::from(d) * w.inverse) as u64;
-    f64 F64 (u64, u32), 0.0, Self::INFINITY, Self::INFINITY, Self::EPSILON / 2.0,
-        |d, v| (d.to_bits(), v), |k| (Self::from_bits(k.0), k.1), |w| (d * w.inverse) as u64;
+    i32 I32 0, Self::MAX, Self::MAX / 2, 0.0,
+        |d| d.cast_unsigned().into(), |k| k as Self, |w| (d.cast_unsigned() >> w.shift).into();
+    i64 I64 0, Self::MAX, Self::MAX / 2, 0.0,
+        |d| d.cast_unsigned(), |k| k as Self, |w| d.cast_unsigned() >> w.shift;
+    f32 F32 0.0, Self::INFINITY, Self::INFINITY, Self::EPSILON as f64 / 2.0,
+        |d| d.to_bits().into(), |k| Self::from_bits(k as u32), |w| (f64::from(d) * w.inverse) as u64;
+    f64 F64 0.0, Self::INFINITY, Self::INFINITY, Self::EPSILON / 2.0,
+        |d| d.to_bits(), |k| Self::from_bits(k), |w| (d * w.inverse) as u64;
 }
 
 #[cfg(test)]
@@ -201,20 +197,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn assert_keys<D: Distance>(one: (D, u32), other: (D, u32)) {
-        let (key, other_key) = (one.0.key(one.1), other.0.key(other.1));
-        assert_eq!(D::of_key(key), one);
-        assert_eq!(Some(key.cmp(&other_key)), one.partial_cmp(&other));
+    fn assert_keys<D: Distance>(one: D, other: D) {
+        assert_eq!(D::of_key(one.key()), one);
+        assert_eq!(Some(one.key().cmp(&other.key())), one.partial_cmp(&other));
     }
 
     proptest! {
         #[test]
-        fn keys_order_as_distances_do(a in 0i32.., b in 0i32.., v: u32, w: u32, x in 0.0f64..1e300, y in 0.0f64..1e300) {
-            assert_keys((a, v), (b, w));
-            assert_keys((a, v), (a, w));
-            assert_keys((i64::from(a) << 20, v), (i64::from(b), w));
-            assert_keys((x, v), (y, w));
-            assert_keys((x as f32, v), (y as f32, w));
+        fn keys_order_as_distances_do(a in 0i32.., b in 0i32.., x in 0.0f64..1e300, y in 0.0f64..1e300) {
+            assert_keys(a, b);
+            assert_keys(i64::from(a) << 20, i64::from(b));
+            assert_keys(x, y);
+            assert_keys(x, 0.0);
+            assert_keys(x as f32, y as f32);
         }
     }
 

@@ -12,24 +12,51 @@ pub trait MinPlus: Copy + PartialOrd + Send + Sync {
     /// The sum.
     #[must_use]
     fn plus(self, other: Self) -> Self;
+
+    /// Each of `c` becomes the lesser of itself and the sum of `x` and one of the line, which have a whole number of
+    /// vectors.
+    #[inline(always)]
+    fn lesser<W: Simd, const NR: usize>(_: W, c: &mut [Self; NR], x: Self, line: &[Self; NR]) {
+        for (c, y) in c.iter_mut().zip(line) {
+            *c = Least::step(*c, x, *y);
+        }
+    }
 }
 
-macro_rules! min_plus {
-    ($($number:ty: |$a:ident, $b:ident| $plus:expr;)*) => { $(
+macro_rules! whole {
+    ($($number:ty)*) => { $(
         impl MinPlus for $number {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
-                let ($a, $b) = (self, other);
-                $plus
+                self.wrapping_add(other)
             }
         }
     )* };
 }
-min_plus! {
-    i32: |a, b| a.wrapping_add(b);
-    i64: |a, b| a.wrapping_add(b);
-    f32: |a, b| a + b;
-    f64: |a, b| a + b;
+whole!(i32 i64);
+
+/// Of loops over these the compiler makes one instruction a number (f64) or seldom more.
+macro_rules! real {
+    ($($number:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $add:ident, $min:ident;)*) => { $(
+        impl MinPlus for $number {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn lesser<W: Simd, const NR: usize>(simd: W, c: &mut [Self; NR], x: Self, line: &[Self; NR]) {
+                let x = simd.$splat(x);
+                let ((c, _), (line, _)) = (W::$vectors_mut(c), W::$vectors(line));
+                for (c, y) in c.iter_mut().zip(line) {
+                    *c = simd.$min(simd.$add(x, *y), *c);
+                }
+            }
+        }
+    )* };
+}
+real! {
+    f32, as_simd_f32s, as_mut_simd_f32s, splat_f32s, add_f32s, min_f32s;
+    f64, as_simd_f64s, as_mut_simd_f64s, splat_f64s, add_f64s, min_f64s;
 }
 
 /// `c[i][j]` becomes the least of itself and all `a[i][p] + b[p][j]`; the blocks are row-major, A with `k` columns,
@@ -74,6 +101,11 @@ impl<T: MinPlus> Step<T> for Least {
     fn step(c: T, x: T, y: T) -> T {
         let sum = x.plus(y);
         if sum < c { sum } else { c }
+    }
+
+    #[inline(always)]
+    fn line<W: Simd, const NR: usize>(simd: W, c: &mut [T; NR], x: T, line: &[T; NR]) {
+        T::lesser(simd, c, x, line);
     }
 }
 

@@ -13,9 +13,18 @@ use std::ops::Range;
 const DEPTH: usize = 256;
 
 /// What an element of C becomes by a term of its sum.
-pub(super) trait Step<T> {
+pub(super) trait Step<T: Copy> {
     /// By the term of `x` from A and `y` from B. Has to be inlined always, to be compiled for each set.
     fn step(c: T, x: T, y: T) -> T;
+
+    /// What a line of C becomes by `x` and a line of B, which have a whole number of vectors; overridden where the
+    /// compiler does not make vector instructions of the loop.
+    #[inline(always)]
+    fn line<W: Simd, const NR: usize>(_: W, c: &mut [T; NR], x: T, line: &[T; NR]) {
+        for (c, y) in c.iter_mut().zip(line) {
+            *c = Self::step(*c, x, *y);
+        }
+    }
 }
 
 /// Takes up all terms in these columns of C, row-major, with `k` columns in A and `n` in C; neither is 0.
@@ -44,14 +53,14 @@ impl<T: Copy, S: Step<T>> WithSimd for Product<'_, T, S> {
 
     /// Tiles as big as the registers: 16 vectors of C with 32 registers of 64 bytes, else 8 of 16.
     #[inline(always)]
-    fn with_simd<W: Simd>(self, _: W) {
+    fn with_simd<W: Simd>(self, simd: W) {
         match (size_of::<W::f64s>(), size_of::<T>()) {
-            (64, 8) => self.run::<8, 16>(),
-            (64, _) => self.run::<8, 32>(),
-            (32, 8) => self.run::<4, 8>(),
-            (32, _) => self.run::<4, 16>(),
-            (_, 8) => self.run::<4, 4>(),
-            (_, _) => self.run::<4, 8>(),
+            (64, 8) => self.run::<W, 8, 16>(simd),
+            (64, _) => self.run::<W, 8, 32>(simd),
+            (32, 8) => self.run::<W, 4, 8>(simd),
+            (32, _) => self.run::<W, 4, 16>(simd),
+            (_, 8) => self.run::<W, 4, 4>(simd),
+            (_, _) => self.run::<W, 4, 8>(simd),
         }
     }
 }
@@ -59,7 +68,7 @@ impl<T: Copy, S: Step<T>> WithSimd for Product<'_, T, S> {
 impl<T: Copy, S: Step<T>> Product<'_, T, S> {
     /// Panels of B outside, tiles of C inside: a panel is copied once and used for all rows of A.
     #[inline(always)]
-    fn run<const MR: usize, const NR: usize>(self) {
+    fn run<W: Simd, const MR: usize, const NR: usize>(self, simd: W) {
         let Self { k, n, columns, a, b, c, .. } = self;
         let rows = c.len() / n;
         let mut panel = vec![[b[0]; NR]; DEPTH.min(k)];
@@ -72,11 +81,11 @@ impl<T: Copy, S: Step<T>> Product<'_, T, S> {
                 }
                 let (mut i, panel) = (0, &panel[..depth]);
                 while i + MR <= rows {
-                    tile::<T, S, MR, NR>(&a[i * k + p..], k, panel, &mut c[i * n + j..], n, width);
+                    tile::<T, S, W, MR, NR>(simd, &a[i * k + p..], k, panel, &mut c[i * n + j..], n, width);
                     i += MR;
                 }
                 while i < rows {
-                    tile::<T, S, 1, NR>(&a[i * k + p..], k, panel, &mut c[i * n + j..], n, width);
+                    tile::<T, S, W, 1, NR>(simd, &a[i * k + p..], k, panel, &mut c[i * n + j..], n, width);
                     i += 1;
                 }
             }
@@ -86,7 +95,8 @@ impl<T: Copy, S: Step<T>> Product<'_, T, S> {
 
 /// MR rows of `width` elements of C take up the terms of `panel.len()` steps.
 #[inline(always)]
-fn tile<T: Copy, S: Step<T>, const MR: usize, const NR: usize>(
+fn tile<T: Copy, S: Step<T>, W: Simd, const MR: usize, const NR: usize>(
+    simd: W,
     a: &[T],
     a_stride: usize,
     panel: &[[T; NR]],
@@ -101,10 +111,7 @@ fn tile<T: Copy, S: Step<T>, const MR: usize, const NR: usize>(
     }
     for (q, line) in panel.iter().enumerate() {
         for r in 0..MR {
-            let x = rows[r][q];
-            for s in 0..NR {
-                sums[r][s] = S::step(sums[r][s], x, line[s]);
-            }
+            S::line(simd, &mut sums[r], rows[r][q], line);
         }
     }
     for (r, line) in sums.iter().enumerate() {
@@ -130,7 +137,7 @@ mod tests {
             expect(k, n, &a, &b, &mut expected);
             let product: Product<'_, T, S> =
                 Product { k, n, columns: &(0..n), a: &a, b: &b, c: &mut c, step: PhantomData };
-            product.run::<MR, NR>();
+            product.run::<pulp::Scalar, MR, NR>(pulp::Scalar);
             assert!(c == expected, "{m}x{k}x{n} in tiles of {MR}x{NR}");
         }
     }
