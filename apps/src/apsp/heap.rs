@@ -29,7 +29,9 @@ impl Heap {
     #[inline]
     pub fn push(&mut self, key: u64, vertex: u32) {
         let bits = u64::BITS - (key ^ self.last).leading_zeros();
-        self.is_filled |= (1 << bits) >> 1;
+        if bits > 0 {
+            self.is_filled |= 1 << (bits - 1);
+        }
         self.lists[bits as usize].push((key, vertex));
     }
 
