@@ -80,6 +80,8 @@ pub enum Mode {
     /// Blocks of the crystal, spread over the nodes by speed
     #[value(name = "cblocks")]
     CBlocks,
+    /// All atoms on every PE, each of which computes a part
+    Replicated,
     /// All atoms in the launcher's one thread
     Serial,
 }

@@ -7,17 +7,21 @@ use super::cblocks::{distribution, memory};
 use super::problem::Problem;
 use super::progress::Forecast;
 use super::relax::Stop;
+use super::replicated::{CheckReplica, Replica, Setup};
 use super::result::Digest;
-use chares::{Cx, Driver, Gather, Pending, Placement, RunError};
+use chares::loadbalance::placement;
+use chares::{Cx, Driver, Gather, Group, Pending, Placement, RunError};
 
 /// Relaxes as the command line asks.
 pub(super) fn drive(main: &mut Driver, statics: Statics) -> Result<(), RunError> {
     let problem = statics.problem()?;
     state(main, &problem);
-    match statics.mode {
+    let outcome = match statics.mode {
         Mode::Serial => serial(main, &problem),
-        Mode::CBlocks => cblocks(main, problem).map(|_| ()),
-    }
+        Mode::Replicated => replicated(main, problem),
+        Mode::CBlocks => cblocks(main, problem),
+    }?;
+    say(main, &outcome)
 }
 
 fn state(main: &mut Driver, problem: &Problem) {
@@ -40,7 +44,7 @@ pub(super) struct Outcome {
 }
 
 /// All blocks in the launcher's one thread.
-fn serial(main: &mut Driver, problem: &Problem) -> Result<(), RunError> {
+pub(super) fn serial(main: &mut Driver, problem: &Problem) -> Result<Outcome, RunError> {
     let mut system = problem.serial();
     main.init_over()?;
     let mut forecast = Forecast::new(problem.limits.max_force);
@@ -58,7 +62,7 @@ fn serial(main: &mut Driver, problem: &Problem) -> Result<(), RunError> {
     };
     let digest = Digest::of_all(system.blocks());
     main.outcome().fact("bytes_per_atom", relaxed.bytes as f64 / problem.crystal.atoms() as f64);
-    say(main, &Outcome { last, digest, tables: None })
+    Ok(Outcome { last, digest, tables: None })
 }
 
 /// Blocks as chares on all nodes.
@@ -86,9 +90,33 @@ pub(super) fn cblocks(main: &mut Driver, problem: Problem) -> Result<Outcome, Ru
     array.broadcast(main, Check(to));
     let digest = digest.wait(main)?;
     main.outcome().work(computed * last.evaluations as f64);
-    let outcome = Outcome { last, digest, tables: Some(tables) };
-    say(main, &outcome)?;
-    Ok(outcome)
+    Ok(Outcome { last, digest, tables: Some(tables) })
+}
+
+/// All atoms on every PE.
+///
+/// # Errors
+/// A place or an energy that is no number, or what ends a run.
+pub(super) fn replicated(main: &mut Driver, problem: Problem) -> Result<Outcome, RunError> {
+    let (speeds, blocks) = (main.speeds(), problem.partition.len() as u64);
+    let bounds = placement::weighted_bounds(blocks, &speeds);
+    let bounds =
+        bounds.map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
+    let share = |part: &[u64]| (part[1] - part[0]) as f64 / blocks as f64;
+    main.outcome().shares(bounds.windows(2).map(share).collect());
+    let (limit, computed) = (problem.limits.max_force, computed_atoms(&problem));
+    let problem = main.readonly(problem)?;
+    let group: Group<Replica> = main.group(Setup { problem, bounds });
+    main.init_over()?;
+    let (watcher, watched) = main.pending();
+    group.broadcast(main, Begin { watcher });
+    let last = follow(main, limit, &watched)?;
+    main.timed_over()?;
+    let (to, digests) = main.pending::<Gather<Digest>>();
+    group.broadcast(main, CheckReplica(to));
+    let digest = Digest::joined(digests.wait(main)?.0);
+    main.outcome().work(computed * last.evaluations as f64);
+    Ok(Outcome { last, digest, tables: None })
 }
 
 fn computed_atoms(problem: &Problem) -> f64 {

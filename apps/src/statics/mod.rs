@@ -28,6 +28,7 @@ pub mod pressure;
 pub mod problem;
 pub mod progress;
 pub mod relax;
+pub mod replicated;
 pub mod result;
 pub mod serial;
 pub mod studies;
@@ -42,7 +43,7 @@ use problem::Problem;
 /// Adds the application and its chare types to a program.
 #[must_use]
 pub fn add_to(program: Program) -> Program {
-    program.chare::<cblocks::element::CBlock>().app(
+    program.chare::<cblocks::element::CBlock>().chare::<replicated::Replica>().app(
         App::new("statics", "Relax a crystal with defects to its smallest energy", drive::drive)
             .kernel(kernel)
             .kernel_key(Statics::kernel_key)

@@ -60,7 +60,12 @@ impl Digest {
 
     /// Of several, in this order.
     pub fn of_all<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Self {
-        let mut digests = blocks.into_iter().map(Self::of);
+        Self::joined(blocks.into_iter().map(Self::of))
+    }
+
+    /// Several in one, in this order.
+    pub fn joined(digests: impl IntoIterator<Item = Self>) -> Self {
+        let mut digests = digests.into_iter();
         let first = digests.next().unwrap_or(Self(SEED));
         digests.fold(first, |mut all, next| {
             all.combine(next);

@@ -7,9 +7,10 @@ use super::partition::{ATOMS_PER_BLOCK, Partition};
 use super::potential::Potential;
 use super::relax::vectors::Vectors;
 use super::relax::{Limits, Measured, Method, Order, Relaxation, Stop};
+use std::ops::Range;
 
 /// Where a run of ghosts comes from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Run {
     block: usize,
     shift: [f64; 3],
@@ -17,12 +18,14 @@ struct Run {
 }
 
 /// Atoms in blocks, in a box, with a potential.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct System {
     potential: Potential,
     bounds: Bounds,
     skin: f64,
     blocks: Vec<Block>,
+    /// Blocks that are computed here; of others only atoms and slopes are known.
+    mine: Range<usize>,
     runs: Vec<Vec<Run>>,
     evaluations: usize,
     rebuilds: usize,
@@ -48,10 +51,23 @@ pub struct Relaxed {
 impl System {
     /// A system of these blocks, with lists that reach `skin` A beyond the cutoff.
     pub fn new(potential: Potential, bounds: Bounds, blocks: Vec<Block>, skin: f64) -> Self {
-        let runs = vec![Vec::new(); blocks.len()];
-        let mut system = Self { potential, bounds, skin, blocks, runs, evaluations: 0, rebuilds: 0 };
+        let mut system = Self::shared(potential, bounds, blocks, skin, 0..usize::MAX);
         system.rebuild();
         system
+    }
+
+    /// The same without lists yet, of which only the blocks `mine` are computed: others, who compute the rest, tell
+    /// places and slopes of theirs.
+    pub fn shared(
+        potential: Potential,
+        bounds: Bounds,
+        blocks: Vec<Block>,
+        skin: f64,
+        mine: Range<usize>,
+    ) -> Self {
+        let mine = mine.start.min(blocks.len())..mine.end.min(blocks.len());
+        let runs = vec![Vec::new(); blocks.len()];
+        Self { potential, bounds, skin, blocks, mine, runs, evaluations: 0, rebuilds: 0 }
     }
 
     /// A system of a perfect crystal.
@@ -135,7 +151,7 @@ impl System {
         self.rebuilds += 1;
         let reach = self.potential.cutoff() + self.skin;
         let extents: Vec<Option<Extent>> = self.blocks.iter().map(Block::extent).collect();
-        for me in 0..self.blocks.len() {
+        for me in self.mine.clone() {
             let mut runs = Vec::new();
             for (other, image) in influence(&extents, me, &self.bounds, reach) {
                 let Some(target) = &extents[me] else { continue };
@@ -148,7 +164,7 @@ impl System {
             self.runs[me] = runs;
         }
         self.send_places();
-        for block in &mut self.blocks {
+        for block in &mut self.blocks[self.mine.clone()] {
             block.rebuild(reach);
         }
     }
@@ -192,8 +208,8 @@ impl System {
 
     /// Energy, forces and, if asked, virial at the places of now, with the lists of the last rebuild.
     pub fn evaluate(&mut self, with_virial: bool) -> Total {
-        self.evaluations += 1;
-        self.begin();
+        self.densities();
+        self.send_slopes();
         let mut total = Total::default();
         for block in &mut self.blocks {
             total += block.forces(&self.potential, with_virial);
@@ -201,13 +217,29 @@ impl System {
         total
     }
 
-    /// The first half of an evaluation, and the exchanges before and after.
-    fn begin(&mut self) {
+    /// First half of an evaluation: places of ghosts, then densities and slopes of the blocks that are computed here.
+    pub fn densities(&mut self) {
+        self.evaluations += 1;
         self.send_places();
-        for block in &mut self.blocks {
+        for block in &mut self.blocks[self.mine.clone()] {
             block.densities(&self.potential);
         }
+    }
+
+    /// Second half: slopes of ghosts, then forces, and what each of these blocks measures.
+    pub fn measure(&mut self, vectors: &[Vectors], with_history: bool) -> Vec<Measured> {
         self.send_slopes();
+        let potential = &self.potential;
+        let measure = |(block, vectors): (&mut Block, &Vectors)| {
+            let total = block.forces(potential, false);
+            vectors.measure(block, &total, with_history)
+        };
+        self.blocks[self.mine.clone()].iter_mut().zip(vectors).map(measure).collect()
+    }
+
+    /// The blocks that are computed here, to be moved.
+    pub fn mine(&mut self) -> &mut [Block] {
+        &mut self.blocks[self.mine.clone()]
     }
 
     /// Relaxes all free atoms. `watch` is called after each evaluation, with its number and what was measured.
@@ -232,7 +264,8 @@ impl System {
                 self.rebuild();
                 self.blocks.iter().zip(&mut vectors).for_each(|(block, vectors)| vectors.built(block));
             }
-            let measured = self.measure(&vectors, method == Method::Lbfgs);
+            self.densities();
+            let measured = Measured::all(&self.measure(&vectors, method == Method::Lbfgs));
             watch(machine.evaluations() + 1, &measured);
             order = machine.next(&measured);
             if let Order::Stop(stop) = order {
@@ -247,18 +280,6 @@ impl System {
                 };
             }
         }
-    }
-
-    /// One evaluation, and what the machine is told of it.
-    fn measure(&mut self, vectors: &[Vectors], with_history: bool) -> Measured {
-        self.evaluations += 1;
-        self.begin();
-        let mut measured = Measured::default();
-        for (block, vectors) in self.blocks.iter_mut().zip(vectors) {
-            let total = block.forces(&self.potential, false);
-            measured.join(&vectors.measure(block, &total, with_history));
-        }
-        measured
     }
 
     /// Bytes of memory that the atoms take.

@@ -77,6 +77,19 @@ pub struct Watch {
     pub stop: Option<Stop>,
 }
 
+impl Watch {
+    /// After an evaluation that measured so, and what is to be done next.
+    pub fn of(machine: &Relaxation, measured: &Measured, order: &Order) -> Self {
+        Self {
+            evaluations: machine.evaluations(),
+            iterations: machine.iterations(),
+            energy: measured.energy,
+            max_force: measured.max_f,
+            stop: if let Order::Stop(stop) = order { Some(*stop) } else { None },
+        }
+    }
+}
+
 /// What all blocks measured, joined in the order of their numbers.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Sums(pub Measured);
@@ -197,15 +210,7 @@ impl Entry<Sums> for CBlock {
         let Some((machine, watcher)) = &mut self.relaxation else { return };
         let order = machine.next(&measured);
         if self.number == 0 {
-            let stop = if let Order::Stop(stop) = order { Some(stop) } else { None };
-            let watch = Watch {
-                evaluations: machine.evaluations(),
-                iterations: machine.iterations(),
-                energy: measured.energy,
-                max_force: measured.max_f,
-                stop,
-            };
-            watcher.send(ctx, watch);
+            watcher.send(ctx, Watch::of(machine, &measured, &order));
         }
         self.obey(&order, ctx);
     }

@@ -137,6 +137,13 @@ pub struct History {
 }
 
 impl Measured {
+    /// What all blocks measured, in the order of their numbers.
+    pub fn all(blocks: &[Self]) -> Self {
+        let mut sums = Self::default();
+        blocks.iter().for_each(|block| sums.join(block));
+        sums
+    }
+
     /// Joins what another block measured. Sums are rounded, so blocks are joined in the order of their numbers.
     pub fn join(&mut self, other: &Self) {
         self.energy += other.energy;

@@ -1,0 +1,201 @@
+//! Replicated data, as PMOLSTAT of 1999 had it: every PE holds all atoms, and computes some consecutive blocks of them.
+//!
+//! A cross-check for the blocks as chares: the same bits, by another way, with memory on every node that grows with the
+//! crystal. Each PE tells all others the places of its free atoms and the slopes of its atoms, at every evaluation.
+
+use super::block::{Block, Class};
+use super::cblocks::element::{Begin, Watch};
+use super::problem::Problem;
+use super::relax::vectors::Vectors;
+use super::relax::{Measured, Method, Order, Relaxation};
+use super::result::Digest;
+use super::serial::System;
+use chares::{Bulk, Callback, Chare, Ctx, Cx as _, Entry, Gather, Inbox, Readonly};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// All atoms, on one PE.
+#[derive(Serialize, Deserialize)]
+pub struct Replica {
+    setup: Setup,
+    system: System,
+    vectors: Vec<Vectors>,
+    relaxation: Option<(Relaxation, Callback<Watch>)>,
+    /// Counts exchanges: two for an evaluation.
+    exchange: u64,
+    rebuilds: bool,
+    told: Inbox<u64, Told>,
+}
+
+/// What every PE is told.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Setup {
+    /// What is relaxed.
+    pub problem: Readonly<Problem>,
+    /// PE `p` computes the blocks `bounds[p]..bounds[p + 1]`.
+    pub bounds: Vec<u64>,
+}
+
+/// Places or slopes of the blocks of a PE.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Told {
+    exchange: u64,
+    from: u32,
+    numbers: Bulk<f64>,
+}
+
+/// What blocks measured, in the order of their numbers.
+type Sums = Gather<Measured>;
+
+/// A checksum over the bits of all places and forces.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct CheckReplica(pub Callback<Gather<Digest>>);
+
+chares::entries!(Replica:
+    Begin, Told, Sums as "Sums", CheckReplica as "Check"; reduces Sums as "Sums", Gather<Digest> as "Digests");
+
+impl Setup {
+    fn blocks(&self, pe: u32) -> Range<usize> {
+        self.bounds[pe as usize] as usize..self.bounds[pe as usize + 1] as usize
+    }
+}
+
+impl Chare for Replica {
+    type Index = u32;
+    type Init = Setup;
+
+    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+        let problem = setup.problem.read(ctx);
+        let blocks = (0..problem.partition.len()).map(|number| problem.block(number)).collect();
+        let (bounds, mine) = (problem.crystal.bounds(), setup.blocks(ctx.pe_id()));
+        let system = System::shared(problem.potential.clone(), bounds, blocks, problem.skin, mine);
+        Self {
+            setup,
+            system,
+            vectors: Vec::new(),
+            relaxation: None,
+            exchange: 0,
+            rebuilds: false,
+            told: Inbox::default(),
+        }
+    }
+}
+
+impl Entry<Begin> for Replica {
+    fn receive(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
+        let problem = self.setup.problem.read(ctx);
+        self.vectors = self.system.mine().iter().map(Vectors::new).collect();
+        let mut machine = Relaxation::new(problem.method, problem.limits, problem.skin);
+        let mut order = machine.start();
+        // There are no lists yet.
+        if let Order::Go { rebuild, .. } = &mut order {
+            *rebuild = true;
+        }
+        self.relaxation = Some((machine, begin.watcher));
+        self.obey(&order, ctx);
+    }
+}
+
+impl Entry<Sums> for Replica {
+    fn receive(&mut self, Gather(blocks): Sums, ctx: &mut Ctx<'_, Self>) {
+        let Some((machine, watcher)) = &mut self.relaxation else { return };
+        let measured = Measured::all(&blocks);
+        let order = machine.next(&measured);
+        if ctx.pe_id() == 0 {
+            let watch = Watch::of(machine, &measured, &order);
+            watcher.send(ctx, watch);
+        }
+        self.obey(&order, ctx);
+    }
+}
+
+impl Entry<Told> for Replica {
+    fn receive(&mut self, told: Told, ctx: &mut Ctx<'_, Self>) {
+        self.told.hold(told.exchange, told);
+        self.advance(ctx);
+    }
+}
+
+impl Entry<CheckReplica> for Replica {
+    fn receive(&mut self, CheckReplica(to): CheckReplica, ctx: &mut Ctx<'_, Self>) {
+        let digests = self.system.mine().iter().map(Digest::of).collect();
+        ctx.contribute_ordered(Gather(digests), to);
+    }
+}
+
+impl Replica {
+    fn obey(&mut self, order: &Order, ctx: &mut Ctx<'_, Self>) {
+        let Order::Go { rebuild, .. } = order else { return };
+        let system = &mut self.system;
+        for (block, vectors) in system.mine().iter_mut().zip(&mut self.vectors) {
+            vectors.obey(block, order);
+        }
+        self.rebuilds = *rebuild;
+        let places = |block: &Block| {
+            let free = (0..block.own()).filter(|&i| block.classes[i] == Class::Free);
+            free.flat_map(|i| block.at[i]).collect::<Vec<_>>()
+        };
+        let numbers = system.mine().iter().flat_map(places).collect();
+        self.tell(numbers, ctx);
+    }
+
+    /// Tells all others, and goes on when all have told.
+    fn tell(&mut self, numbers: Vec<f64>, ctx: &mut Ctx<'_, Self>) {
+        self.exchange += 1;
+        let (all, me) = (ctx.array(), ctx.pe_id());
+        let told = Told { exchange: self.exchange, from: me, numbers: numbers.into() };
+        for pe in (0..ctx.pe_count()).filter(|&pe| pe != me) {
+            all.at(pe).send(ctx, told.clone());
+        }
+        self.advance(ctx);
+    }
+
+    fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let others = ctx.pe_count() as usize - 1;
+        let Some(told) = self.told.take(&self.exchange, others) else { return };
+        let system = &mut self.system;
+        let has_places = self.exchange % 2 == 1;
+        for Told { from, numbers, .. } in &told {
+            let blocks = &mut system.blocks_mut()[self.setup.blocks(*from)];
+            if has_places { take_places(blocks, numbers) } else { take_slopes(blocks, numbers) }
+        }
+        if has_places {
+            if self.rebuilds {
+                system.rebuild();
+                system.mine().iter().zip(&mut self.vectors).for_each(|(block, vectors)| vectors.built(block));
+            }
+            system.densities();
+            let slopes = |block: &Block| block.slope[..block.own()].to_vec();
+            let numbers = system.mine().iter().flat_map(slopes).collect();
+            return self.tell(numbers, ctx);
+        }
+        let with_history = self.setup.problem.read(ctx).method == Method::Lbfgs;
+        let measured = system.measure(&self.vectors, with_history);
+        ctx.progress(measured.len() as u64);
+        let all = Callback::broadcast(&ctx.array());
+        ctx.contribute_ordered(Gather(measured), all);
+    }
+}
+
+fn take_places(blocks: &mut [Block], numbers: &[f64]) {
+    let mut places = numbers.chunks_exact(3);
+    for block in blocks {
+        for i in 0..block.own() {
+            if block.classes[i] == Class::Free
+                && let Some(at) = places.next()
+            {
+                block.at[i].copy_from_slice(at);
+            }
+        }
+    }
+}
+
+fn take_slopes(blocks: &mut [Block], numbers: &[f64]) {
+    let mut slopes = numbers.iter();
+    for block in blocks {
+        let own = block.own();
+        for (to, slope) in block.slope[..own].iter_mut().zip(&mut slopes) {
+            *to = *slope;
+        }
+    }
+}
