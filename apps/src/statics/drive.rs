@@ -5,11 +5,12 @@ use super::cblocks::account::{self, Figures, Tables};
 use super::cblocks::element::{Account, Begin, Blocks, CBlock, Check, Watch, shape_of};
 use super::cblocks::{distribution, memory};
 use super::problem::Problem;
-use super::progress::Forecast;
+use super::progress::{Forecast, Shown};
 use super::relax::Stop;
 use super::replicated::{CheckReplica, Replica, Setup};
 use super::result::Digest;
 use chares::loadbalance::placement;
+use std::time::{Duration, Instant};
 use chares::{Cx, Driver, Gather, Group, Pending, Placement, RunError};
 
 /// Relaxes as the command line asks.
@@ -47,10 +48,11 @@ pub(super) struct Outcome {
 pub(super) fn serial(main: &mut Driver, problem: &Problem) -> Result<Outcome, RunError> {
     let mut system = problem.serial();
     main.init_over()?;
-    let mut forecast = Forecast::new(problem.limits.max_force);
+    let mut display = Display::new(problem.limits.max_force);
     let relaxed = system.relax(problem.method, problem.limits, |evaluations, measured| {
-        let (name, done, total) = forecast.phase(evaluations, measured.energy, measured.max_f);
-        main.phase(&name, done, total);
+        let (energy, max_force) = (measured.energy, measured.max_f);
+        let watch = Watch { evaluations, iterations: evaluations, energy, max_force, stop: None };
+        display.show(main, &watch);
     });
     main.timed_over()?;
     let last = Watch {
@@ -140,15 +142,38 @@ fn spread(main: &mut Driver, problem: &Problem) -> Result<Vec<u32>, RunError> {
 
 /// Shows how far the relaxation is, until it ends.
 fn follow(main: &mut Driver, max_force: f64, watched: &Pending<Watch>) -> Result<Watch, RunError> {
-    let mut forecast = Forecast::new(max_force);
+    let mut display = Display::new(max_force);
     loop {
         let watch = watched.wait(main)?;
-        let (name, done, total) = forecast.phase(watch.evaluations, watch.energy, watch.max_force);
-        main.phase(&name, done, total);
+        display.show(main, &watch);
         match watch.stop {
             Some(stop @ Stop::NotFinite(_)) => return Err(RunError::Wrong(stop.to_string())),
             Some(_) => return Ok(watch),
             None => {}
+        }
+    }
+}
+
+/// Time between two lines in the window.
+const REFRESH: Duration = Duration::from_millis(100);
+
+/// Shows in the window how far a relaxation is.
+struct Display {
+    forecast: Forecast,
+    begun: Instant,
+    shown: Option<Instant>,
+}
+
+impl Display {
+    fn new(max_force: f64) -> Self {
+        Self { forecast: Forecast::new(max_force), begun: Instant::now(), shown: None }
+    }
+
+    fn show(&mut self, main: &mut Driver, watch: &Watch) {
+        let Shown { name, done, total } = self.forecast.watch(watch, self.begun.elapsed());
+        if self.shown.is_none_or(|shown| shown.elapsed() >= REFRESH) {
+            self.shown = Some(Instant::now());
+            main.phase(&name, done, total);
         }
     }
 }

@@ -4,8 +4,22 @@
 //! minimum. The forecast draws that line through the smallest forces so far and where they began; it is no promise, and
 //! without a trend it says nothing.
 
+use super::cblocks::element::Watch;
+use std::time::Duration;
+
 /// Evaluations after which a trend is trusted.
 const ENOUGH: usize = 8;
+
+/// A phase as a window shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// Energy, largest force, iteration and seconds that may be left, in at most 80 characters.
+    pub name: String,
+    /// Evaluations so far.
+    pub done: u64,
+    /// How many there may be in all; 0 if nothing can be said.
+    pub total: u64,
+}
 
 /// Watches the largest force.
 #[derive(Clone, Debug)]
@@ -51,20 +65,28 @@ impl Forecast {
 mod tests {
     use super::*;
 
+    fn watch(n: u64, max_force: f64) -> Watch {
+        Watch { evaluations: n, iterations: n, energy: -123_456_789.0, max_force, stop: None }
+    }
+
     #[test]
     fn a_steady_fall_is_foretold() {
         let mut forecast = Forecast::new(1e-8);
-        let force = |n: u64| 10f64.powf(-0.25 * n as f64);
         for n in 1..20 {
-            let (_, done, total) = forecast.phase(n, -1.0, force(n));
-            assert_eq!(done, n);
-            assert!(if n < 8 { total == 0 } else { (32..=33).contains(&total) }, "{n}: {total}");
+            let force = 10f64.powf(-0.25 * n as f64);
+            let shown = forecast.watch(&watch(n, force), Duration::from_secs(2 * n));
+            assert!(shown.done == n && shown.name.len() <= 80, "{shown:?}");
+            let total = if n < 8 { 0..=0 } else { 32..=33 };
+            assert!(total.contains(&shown.total), "{shown:?}");
+            let left = format!("about {} s left", 2 * shown.total.saturating_sub(n));
+            assert_eq!(shown.name.contains(&left), n >= 8, "{shown:?}");
         }
     }
 
     #[test]
     fn no_fall_is_no_forecast() {
         let mut forecast = Forecast::new(1e-8);
-        assert!((1..50).all(|n| forecast.phase(n, -1.0, 0.1).2 == 0));
+        let mut shown = (1..50).map(|n| forecast.watch(&watch(n, 0.1), Duration::from_secs(n)));
+        assert!(shown.all(|shown| shown.total == 0 && !shown.name.contains("left")));
     }
 }
