@@ -20,8 +20,18 @@ const MIXES: [&[(u32, f64)]; 4] = [
 
 /// A copper crystal with a vacancy, in 12 blocks.
 const CRYSTAL: [&str; 12] = [
-    "--size", "9,8,8", "--block", "200", "--vacancy", "100", "--shake", "0.05", "--max-force", "1e-4",
-    "--evaluations", "30",
+    "--size",
+    "9,8,8",
+    "--block",
+    "200",
+    "--vacancy",
+    "100",
+    "--shake",
+    "0.05",
+    "--max-force",
+    "1e-4",
+    "--evaluations",
+    "30",
 ];
 
 fn run(folder: &Path, words: &[&str]) -> Done {
@@ -38,7 +48,8 @@ fn nodes(folder: &Path, nodes: &[(u32, f64)], more: &str) {
 }
 
 fn relaxed(folder: &Path, words: &[&str]) -> Value {
-    let words = [&["run", "statics", "--speed", "file", "--report", "run.json"], &CRYSTAL[..], words].concat();
+    let words =
+        [&["run", "statics", "--speed", "file", "--report", "run.json"], &CRYSTAL[..], words].concat();
     let done = run(folder, &words);
     assert_eq!(done.code, 0, "{words:?}: {done:?}");
     serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap()
@@ -125,7 +136,8 @@ fn memory_is_stated_before_the_start_and_limits_are_kept() {
         let planned = report["facts"]["planned_memory_bytes"].as_array().unwrap();
         planned.iter().map(|bytes| bytes.as_u64().unwrap()).collect()
     };
-    let held = |report: &Value, node: usize| report["facts"]["tables"]["nodes"][node]["bytes"].as_u64().unwrap();
+    let held =
+        |report: &Value, node: usize| report["facts"]["tables"]["nodes"][node]["bytes"].as_u64().unwrap();
     let plan = planned(&free);
     assert!((0..2).all(|node| plan[node] > held(&free, node)), "{plan:?}: {free}");
     let done = run(folder.path(), &["run", "statics", "--size", "2000", "--speed", "equal"]);

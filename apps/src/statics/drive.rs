@@ -10,8 +10,8 @@ use super::relax::Stop;
 use super::replicated::{CheckReplica, Replica, Setup};
 use super::result::Digest;
 use chares::loadbalance::placement;
-use std::time::{Duration, Instant};
 use chares::{Cx, Driver, Gather, Group, Pending, Placement, RunError};
+use std::time::{Duration, Instant};
 
 /// Relaxes as the command line asks.
 pub(super) fn drive(main: &mut Driver, statics: Statics) -> Result<(), RunError> {
