@@ -18,6 +18,7 @@
 pub mod arguments;
 pub mod block;
 pub mod cblocks;
+mod cost;
 pub mod crystal;
 mod drive;
 mod eam;
@@ -39,6 +40,8 @@ use arguments::Statics;
 use chares::{App, KernelCall, Program};
 use crystal::Side;
 use problem::Problem;
+use relax::Order;
+use relax::vectors::Vectors;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
@@ -48,23 +51,30 @@ pub fn add_to(program: Program) -> Program {
             .kernel(kernel)
             .kernel_key(Statics::kernel_key)
             .work(Statics::work)
+            .cost(cost::MODEL, cost::cost)
             .check(arguments::check)
             .complete(Statics::completed),
     )
 }
 
-/// Evaluations of blocks such as a run has, one after the other, so that they do not stay in the caches; units are atoms
-/// whose density and force are computed.
+/// Evaluations of blocks such as a run has, one after the other, so that they do not stay in the caches, with a step and
+/// the sums that belong to each; units are atoms whose density and force are computed.
 fn kernel(statics: &Statics) -> KernelCall {
     let Ok(problem) = statics.problem() else { return Box::new(|| 1.0) };
     let potential = problem.potential.clone();
-    let mut blocks = kernel_blocks(problem);
+    let mut blocks: Vec<_> =
+        kernel_blocks(problem).into_iter().map(|block| (Vectors::new(&block), block)).collect();
     let mut next = 0;
+    let order = Order::Go { turn: None, step: 0.0, rebuild: false };
     Box::new(move || {
-        next = (next + 1) % blocks.len();
-        let block = &mut blocks[next];
+        let count = blocks.len().max(1);
+        let Some((vectors, block)) = blocks.get_mut(next) else { return 1.0 };
+        next = (next + 1) % count;
+        vectors.obey(block, &order);
         block.densities(&potential);
-        block.forces(&potential, false);
+        let total = block.forces(&potential, false);
+        let measured = vectors.measure(block, &total, false);
+        std::hint::black_box(measured);
         block.own() as f64
     })
 }

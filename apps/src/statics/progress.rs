@@ -36,16 +36,23 @@ impl Forecast {
         Self { target, best: Vec::new() }
     }
 
-    /// Takes in another evaluation: a line for people, evaluations so far, and how many there may be in all, 0 if
-    /// nothing can be said.
-    pub fn phase(&mut self, evaluations: u64, energy: f64, max_force: f64) -> (String, u64, u64) {
-        let force = max_force.max(f64::MIN_POSITIVE).ln();
+    /// Takes in another evaluation, `elapsed` after the first began: what a window shows.
+    pub fn watch(&mut self, watch: &Watch, elapsed: Duration) -> Shown {
+        let force = watch.max_force.max(f64::MIN_POSITIVE).ln();
         let best = self.best.last().copied().unwrap_or(f64::INFINITY).min(force);
         self.best.push(best);
-        let total = self.left().map_or(0, |left| evaluations + left);
-        let line =
-            format!("evaluation {evaluations}, energy {energy:.6} eV, largest force {max_force:.2e} eV/A,");
-        (line, evaluations, total)
+        let left = self.left();
+        let seconds = |left: u64| elapsed.as_secs_f64() / watch.evaluations.max(1) as f64 * left as f64;
+        let rest =
+            left.map_or_else(String::new, |left| format!(", about {:.0} s left", seconds(left).ceil()));
+        Shown {
+            name: format!(
+                "E {:.4} eV, force {:.1e} eV/A, iteration {}{rest}; evaluation",
+                watch.energy, watch.max_force, watch.iterations
+            ),
+            done: watch.evaluations,
+            total: left.map_or(0, |left| watch.evaluations + left),
+        }
     }
 
     /// Evaluations that are left, by the trend of the last half of them.

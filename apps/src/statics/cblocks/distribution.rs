@@ -77,6 +77,19 @@ impl Load {
         [block % nx, block / nx % ny, block / (nx * ny)]
     }
 
+    /// Ghosts that each node has from blocks on others, those across edges and corners left out.
+    pub fn ghosts_from_elsewhere(&self, nodes: &[Vec<f64>], owners: &[u32]) -> Vec<f64> {
+        let node_of: Vec<usize> =
+            nodes.iter().enumerate().flat_map(|(node, pes)| pes.iter().map(move |_| node)).collect();
+        let node = |block: usize| node_of[owners[block] as usize];
+        let mut ghosts = vec![0.0; nodes.len()];
+        for block in 0..owners.len() {
+            let elsewhere = self.beside(block).filter(|&(other, _)| node(other) != node(block));
+            ghosts[node(block)] += elsewhere.map(|(_, ghosts)| ghosts).sum::<f64>();
+        }
+        ghosts
+    }
+
     /// The blocks that share a face with one, and the ghosts that it has of each.
     fn beside(&self, block: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         let place = self.place(block);

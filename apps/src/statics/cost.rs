@@ -1,0 +1,69 @@
+//! What a relaxation takes, reckoned beforehand.
+
+use super::arguments::Statics;
+use super::cblocks::{distribution, memory};
+use chares::RunError;
+use chares::loadbalance::cost::{Bytes, Machines, Phase};
+
+/// What is reckoned with, for people.
+pub(super) const MODEL: &str = "evaluations of blocks that live where their cost and the speeds of the PEs put them, ghosts \
+                                hidden behind the work, and sums of all blocks that each evaluation waits for; as many \
+                                evaluations as were made, or 50";
+/// Bytes of a ghost atom in an evaluation: its place and its slope.
+const GHOST_BYTES: f64 = 32.0;
+/// Messages of an evaluation that follow one another: places, slopes, sums, and their way back.
+const ROUNDS: f64 = 4.0;
+
+/// The evaluations, each a phase of work and exchanges.
+///
+/// # Errors
+/// The arguments make no sense, or the blocks cannot be divided by these speeds.
+pub(super) fn cost(
+    statics: &Statics,
+    machines: &Machines,
+    known: Option<f64>,
+) -> Result<Vec<Phase>, RunError> {
+    let problem = statics.problem()?;
+    let (load, nodes) = (memory::load(&problem), machines.speeds_by_node());
+    let found = distribution::distribute(&load, &nodes)
+        .map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
+    let expected = memory::expected(&problem);
+    let mut work = vec![0.0; machines.rates().len()];
+    for (block, &pe) in expected.iter().zip(&found.owners) {
+        work[pe as usize] += block.computed as f64;
+    }
+    let of_each = work.iter().sum::<f64>().max(1.0);
+    let times = known.unwrap_or_else(|| statics.work()) / of_each;
+    // As many ghosts go as come: influence is mutual.
+    let ghosts = load.ghosts_from_elsewhere(&nodes, &found.owners);
+    let bytes = ghosts.into_iter().map(|ghosts| ghosts * GHOST_BYTES);
+    let bytes = bytes.map(|bytes| Bytes { sent: bytes, received: bytes }).collect();
+    Ok(vec![Phase { times, work, bytes, rounds: ROUNDS, is_overlapped: true }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chares::loadbalance::cost::Link;
+    use clap::{Args as _, Command, FromArgMatches as _};
+
+    fn seconds(words: &[&str], rates: &[&[f64]], link: Link) -> f64 {
+        let command = Statics::augment_args(Command::new("statics"));
+        let matches = command.get_matches_from([&["statics", "--a", "3.61"], words].concat());
+        let statics = Statics::from_arg_matches(&matches).unwrap().completed();
+        let machines = Machines::on_one_host(rates, link);
+        machines.reckon(&cost(&statics, &machines, None).unwrap()).seconds
+    }
+
+    #[test]
+    fn a_large_crystal_takes_as_long_as_its_work_and_a_small_one_waits_for_sums() {
+        let lan = Link { latency_s: 2e-4, bytes_per_s: 1e8 };
+        let rates: [&[f64]; 3] = [&[1e6], &[5.5e5], &[2.5e5]];
+        let ideal = 50.0 * 256_000.0 / 1.8e6;
+        let large = seconds(&["--size", "40"], &rates, lan);
+        assert!((ideal..1.1 * ideal).contains(&large), "{large} and {ideal}");
+        let ideal = 50.0 * 500.0 / 1.8e6;
+        let small = seconds(&["--size", "5", "--block", "50"], &rates, lan);
+        assert!(small > 2.0 * ideal, "{small} and {ideal}");
+    }
+}
