@@ -192,7 +192,7 @@ fn host_with(host: &str, names: &[&str], has_launcher: bool) -> String {
 }
 
 /// A size for people.
-struct Size(u64);
+pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -169,7 +169,9 @@ fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<()
         main,
         &Plan {
             what: format!("{} of {vertices} sources, {arcs} arcs", sources.len()),
-            nodes: main.nodes().iter().map(|node| graph_bytes + node.pes.len() as u64 * on_pe).collect(),
+            on_node: graph_bytes,
+            on_pe,
+            shared: 0,
             launcher: 24 * arcs as u64
                 + graph_bytes
                 + CHECKED_BYTES.min(job.row_bytes() * sources.len() as u64),

@@ -1,12 +1,10 @@
 //! What a run needs of memory and disk, said and checked before it begins.
 
+use crate::memory::{self, Lack, Need, Size};
+use chares::loadbalance::{Part, PartitionError, PartitionOptions, data_partition};
 use chares::{Cx, Driver, NodeShape, RunError};
 use std::fmt;
-use std::path::PathBuf;
-
-/// What a process takes besides: stacks, and what connections have under way.
-const NODE_RESERVE_BYTES: u64 = 20 << 20;
-const PE_RESERVE_BYTES: u64 = 4 << 20;
+use std::path::{Path, PathBuf};
 
 /// What a run will take.
 #[derive(Debug)]
@@ -14,11 +12,46 @@ pub(super) struct Plan {
     /// What it is, for people.
     pub(super) what: String,
     /// Bytes on each node.
-    pub(super) nodes: Vec<u64>,
+    pub(super) on_node: u64,
+    /// Bytes for each PE besides.
+    pub(super) on_pe: u64,
+    /// Bytes that the PEs share by their speeds besides.
+    pub(super) shared: u64,
     /// Bytes of the launcher.
     pub(super) launcher: u64,
     /// Files, and their bytes.
     pub(super) files: Vec<(PathBuf, u64)>,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl Need for Plan {
+    fn of_nodes(&self, nodes: &[NodeShape], speeds: &[f64]) -> Result<Vec<u64>, PartitionError> {
+        let parts: Vec<Part> = speeds.iter().copied().map(Part::new).collect();
+        let shares = data_partition(self.shared, &parts, &PartitionOptions::default())?;
+        let of_node = |node: &NodeShape| {
+            let (first, last) = (node.pes.start as usize, node.pes.end as usize);
+            let shared: u64 = shares[first..last].iter().map(|share| share.end - share.start).sum();
+            let on_pes = self.on_pe.saturating_mul(node.pes.len() as u64);
+            self.on_node.saturating_add(on_pes).saturating_add(shared)
+        };
+        Ok(nodes.iter().map(of_node).collect())
+    }
+
+    fn of_launcher(&self, _: bool) -> u64 {
+        self.launcher
+    }
+
+    fn mend(&self, place: Lack) -> &'static str {
+        match place {
+            Lack::Node => "take a smaller graph, or raise its `memory` in the nodes file",
+            Lack::Host | Lack::LaunchersHost => "take a smaller graph, or hosts with more memory",
+        }
+    }
 }
 
 /// States the plan, in the window and in the report, and refuses what does not fit.
@@ -26,77 +59,36 @@ pub(super) struct Plan {
 /// # Errors
 /// Which node, host or disk has too little room, how much is needed there, and how to mend it.
 pub(super) fn check(main: &mut Driver, plan: &Plan) -> Result<(), RunError> {
-    let most = plan.nodes.iter().copied().max().unwrap_or(0);
-    let files: Vec<String> =
-        plan.files.iter().map(|(path, bytes)| format!(", {} in {}", Size(*bytes), path.display())).collect();
-    let sentence =
-        format!("{}: {} a node, {} here{}", plan.what, Size(most), Size(plan.launcher), files.concat());
+    memory::check(main, plan)?;
+    let most = plan.on_node.saturating_add(plan.on_pe);
+    let mut sentence = format!("{plan}: {} here", Size(plan.launcher));
+    for (share, of) in [(plan.shared, "shared by all nodes"), (most, "on a node of one PE")] {
+        if share > 0 {
+            sentence += &format!(", {} {of}", Size(share));
+        }
+    }
+    for (path, bytes) in &plan.files {
+        sentence += &format!(", {} in {}", Size(*bytes), path.display());
+    }
     main.phase(&format!("distributing {sentence}"), 0, 0);
     main.outcome().remark(&format!("planned: {sentence}"));
-    main.outcome().fact("planned_memory_bytes", plan.nodes.clone());
-    refuse(plan, main.launcher(), main.nodes()).map_or(Ok(()), |sentence| Err(RunError::Input(sentence)))?;
-    let free = |path: &PathBuf| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        nix::sys::statvfs::statvfs(folder.unwrap_or_else(|| std::path::Path::new("."))).ok()
-    };
-    for (path, bytes) in &plan.files {
-        let Some(disk) = free(path) else { continue };
-        let room = disk.blocks_available().saturating_mul(disk.fragment_size());
-        if *bytes > room {
-            return Err(RunError::Input(format!(
-                "{} needs {} and its disk has {}: write --statistics only, or take some --sources",
-                path.display(),
-                Size(*bytes),
-                Size(room)
-            )));
-        }
-    }
-    Ok(())
+    plan.files.iter().try_for_each(|(path, bytes)| fits_on_disk(path, *bytes))
 }
 
-/// Why the plan does not fit into memory; `None` if it does.
-fn refuse(plan: &Plan, launcher: &NodeShape, nodes: &[NodeShape]) -> Option<String> {
-    let reserve = |node: &NodeShape| NODE_RESERVE_BYTES + PE_RESERVE_BYTES * node.pes.len() as u64;
-    let too_big = |place: String, need: u64, room: u64| {
-        let Plan { what, .. } = plan;
-        format!(
-            "{what} needs {} on {place}, which may take {}: take a smaller graph or more memory",
-            Size(need),
-            Size(room)
-        )
-    };
-    for (node, &bytes) in nodes.iter().zip(&plan.nodes) {
-        let need = bytes.saturating_add(node.memory_bytes).saturating_add(reserve(node));
-        if let Some(room) = node.memory_limit_bytes.filter(|&room| need > room) {
-            return Some(too_big(format!("node {:?}", node.name), need, room));
-        }
+fn fits_on_disk(path: &Path, bytes: u64) -> Result<(), RunError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Where the disk does not tell, writing will.
+    let Ok(disk) = nix::sys::statvfs::statvfs(folder) else { return Ok(()) };
+    let room = disk.blocks_available().saturating_mul(disk.fragment_size());
+    if bytes <= room {
+        return Ok(());
     }
-    let mut hosts: Vec<&str> = nodes.iter().chain([launcher]).map(|node| node.host.as_str()).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    hosts.into_iter().find_map(|host| {
-        let here = || nodes.iter().zip(&plan.nodes).filter(|(node, _)| node.host == host);
-        let own = if launcher.host == host { plan.launcher } else { 0 };
-        let need =
-            here().fold(own, |sum, (node, &bytes)| sum.saturating_add(bytes).saturating_add(reserve(node)));
-        let told = here().map(|(node, _)| node).chain((launcher.host == host).then_some(launcher));
-        let room = told.filter_map(|node| node.host_memory_bytes).min()?;
-        (need > room).then(|| too_big(format!("host {host:?}"), need, room))
-    })
-}
-
-/// A size for people.
-pub(super) struct Size(pub(super) u64);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = self.0 as f64 / f64::from(1 << 20);
-        match mib {
-            0.0..1024.0 => write!(f, "{mib:.1} MiB"),
-            1024.0..1_048_576.0 => write!(f, "{:.1} GiB", mib / 1024.0),
-            _ => write!(f, "{:.1} TiB", mib / 1_048_576.0),
-        }
-    }
+    Err(RunError::Input(format!(
+        "{} needs {} and its disk has {}: write --statistics only, or take some --sources",
+        path.display(),
+        Size(bytes),
+        Size(room)
+    )))
 }
 
 #[cfg(test)]
@@ -104,31 +96,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_refused_by_name() {
-        let node = |name: &str, host: &str, limit, host_memory| NodeShape {
-            name: name.into(),
-            host: host.into(),
-            pes: 0..1,
-            memory_limit_bytes: limit,
-            memory_bytes: 0,
-            host_memory_bytes: host_memory,
-        };
-        let gib = 1u64 << 30;
-        let plan =
-            |nodes: Vec<u64>, launcher| Plan { what: "a graph".into(), nodes, launcher, files: Vec::new() };
-        let launcher = node("launcher", "localhost", None, Some(4 * gib));
-        let nodes = [
-            node("a", "localhost", None, Some(4 * gib)),
-            node("b", "far", Some(gib), None),
-            node("c", "far", None, None),
-        ];
-        let said = |plan: &Plan| refuse(plan, &launcher, &nodes).unwrap_or_default();
-        assert_eq!(
-            said(&plan(vec![gib; 3], gib)),
-            "a graph needs 1.0 GiB on node \"b\", which may take 1.0 GiB: take a smaller graph or more memory"
-        );
-        assert_eq!(said(&plan(vec![gib, gib / 2, 100 * gib], gib)), "");
-        assert!(said(&plan(vec![2 * gib, 0, 0], 2 * gib)).contains("4.0 GiB on host \"localhost\""));
-        assert_eq!(Size(3 << 40).to_string(), "3.0 TiB");
+    fn nodes_hold_the_graph_what_each_pe_needs_and_their_share() {
+        let (on_node, on_pe, shared) = (100, 10, 1000);
+        let plan = Plan { what: "a graph".into(), on_node, on_pe, shared, launcher: 7, files: Vec::new() };
+        let node = |pes| NodeShape { pes, ..NodeShape::default() };
+        let needs = plan.of_nodes(&[node(0..2), node(2..3)], &[1.0, 0.5, 0.5]).unwrap();
+        assert_eq!((needs, plan.of_launcher(true)), (vec![100 + 20 + 750, 100 + 10 + 250], 7));
+        assert!(plan.of_nodes(&[node(0..1)], &[0.0]).is_err());
+    }
+
+    #[test]
+    fn a_file_that_no_disk_holds_is_refused() {
+        let sentence = fits_on_disk(Path::new("d.npy"), u64::MAX / 2).unwrap_err().to_string();
+        assert!(sentence.contains("d.npy needs 8388608.0 TiB and its disk has"), "{sentence}");
+        fits_on_disk(Path::new("d.npy"), 1).unwrap();
     }
 }

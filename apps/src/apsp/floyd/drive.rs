@@ -154,12 +154,6 @@ fn check_memory(
     let all = (n * n).saturating_mul(number);
     // A share of the blocks; of the rounds that are under way, at most all of the pivots' rows and columns.
     let travelling = 2 * u64::from(AHEAD) * n * side * number;
-    let speeds = main.speeds();
-    let total: f64 = speeds.iter().sum();
-    let of_node = |pes: &Range<u32>| {
-        let share = speeds[pes.start as usize..pes.end as usize].iter().sum::<f64>() / total;
-        ((share * all as f64) as u64).saturating_add(side * side * number).saturating_add(travelling)
-    };
     let edges = edges as u64;
     let shown = match apsp.verify {
         true if edges == 0 => (n * n).saturating_mul(24 + 4 + number),
@@ -171,7 +165,9 @@ fn check_memory(
         main,
         &Plan {
             what: format!("{n} vertices in {0} x {0} blocks", setup.groups()),
-            nodes: main.nodes().iter().map(|node| of_node(&node.pes)).collect(),
+            on_node: (side * side * number).saturating_add(travelling),
+            on_pe: 0,
+            shared: all,
             launcher: (24 * edges).saturating_add(loaded).saturating_add(shown),
             files: job.files(apsp),
         },
