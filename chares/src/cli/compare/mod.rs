@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn command(program: &Program) -> Command {
     let about = "Run an application on several mixes of nodes and show which nodes are worth having";
     let long = format!(
-        "{about}. With reports of earlier runs instead of an application it compares these. Options of `compare` come \
+        "{about}\n\nWith reports of earlier runs instead of an application it compares these. Options of `compare` come \
          before the application's name, options of the application after it."
     );
     let command = CompareOptions::augment_args(Command::new("compare").about(about).long_about(long));
