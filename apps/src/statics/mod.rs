@@ -43,6 +43,9 @@ use problem::Problem;
 use relax::Order;
 use relax::vectors::Vectors;
 
+/// Blocks along each axis by which a PE's speed is measured: they do not fit into its caches.
+const KERNEL_BLOCKS: usize = 3;
+
 /// Adds the application and its chare types to a program.
 #[must_use]
 pub fn add_to(program: Program) -> Program {
@@ -57,8 +60,9 @@ pub fn add_to(program: Program) -> Program {
     )
 }
 
-/// Evaluations of blocks such as a run has, one after the other, so that they do not stay in the caches, with a step and
-/// the sums that belong to each; units are atoms whose density and force are computed.
+/// What evaluations of blocks such as a run has take, with the step and the sums that belong to each; units are atoms
+/// whose density and force are computed. Forces follow half a round after densities, so that a block has left the caches
+/// in between, as in a run.
 fn kernel(statics: &Statics) -> KernelCall {
     let Ok(problem) = statics.problem() else { return Box::new(|| 1.0) };
     let potential = problem.potential.clone();
@@ -68,13 +72,14 @@ fn kernel(statics: &Statics) -> KernelCall {
     let order = Order::Go { turn: None, step: 0.0, rebuild: false };
     Box::new(move || {
         let count = blocks.len().max(1);
-        let Some((vectors, block)) = blocks.get_mut(next) else { return 1.0 };
         next = (next + 1) % count;
-        vectors.obey(block, &order);
-        block.densities(&potential);
+        if let Some((vectors, block)) = blocks.get_mut(next) {
+            vectors.obey(block, &order);
+            block.densities(&potential);
+        }
+        let Some((vectors, block)) = blocks.get_mut((next + count / 2) % count) else { return 1.0 };
         let total = block.forces(&potential, false);
-        let measured = vectors.measure(block, &total, false);
-        std::hint::black_box(measured);
+        std::hint::black_box(vectors.measure(block, &total, false));
         block.own() as f64
     })
 }
@@ -82,7 +87,7 @@ fn kernel(statics: &Statics) -> KernelCall {
 /// Some blocks of the size of a problem's, inside a crystal.
 fn kernel_blocks(problem: Problem) -> Vec<block::Block> {
     let cells = problem.partition.cells(0).map(|cells| cells.len());
-    let blocks = problem.partition.grid().map(|n| n.min(2));
+    let blocks = problem.partition.grid().map(|n| n.min(KERNEL_BLOCKS));
     let size = std::array::from_fn(|k| cells[k] * blocks[k]);
     let part = problem.crystal.resized(size, [Side::Periodic; 3]);
     let Some(partition) = partition::Partition::with_blocks(&part, blocks) else { return Vec::new() };

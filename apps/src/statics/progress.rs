@@ -43,11 +43,10 @@ impl Forecast {
         self.best.push(best);
         let left = self.left();
         let seconds = |left: u64| elapsed.as_secs_f64() / watch.evaluations.max(1) as f64 * left as f64;
-        let rest =
-            left.map_or_else(String::new, |left| format!(", about {:.0} s left", seconds(left).ceil()));
+        let rest = left.map_or_else(String::new, |left| format!(", ~{:.0} s left", seconds(left).ceil()));
         Shown {
             name: format!(
-                "E {:.4} eV, force {:.1e} eV/A, iteration {}{rest}; evaluation",
+                "{:.3} eV, force {:.1e} eV/A, iteration {}{rest}; evaluation",
                 watch.energy, watch.max_force, watch.iterations
             ),
             done: watch.evaluations,
@@ -85,7 +84,7 @@ mod tests {
             assert!(shown.done == n && shown.name.len() <= 80, "{shown:?}");
             let total = if n < 8 { 0..=0 } else { 32..=33 };
             assert!(total.contains(&shown.total), "{shown:?}");
-            let left = format!("about {} s left", 2 * shown.total.saturating_sub(n));
+            let left = format!("~{} s left", 2 * shown.total.saturating_sub(n));
             assert_eq!(shown.name.contains(&left), n >= 8, "{shown:?}");
         }
     }

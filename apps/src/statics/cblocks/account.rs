@@ -19,7 +19,7 @@ pub struct Figures {
     pub sources: Vec<(u32, u32)>,
     /// Bytes of memory.
     pub bytes: u64,
-    /// Seconds of computing densities and forces, all evaluations together, and of building lists.
+    /// Seconds of moving atoms and computing densities and forces, all evaluations together.
     pub seconds: f64,
     /// Seconds of building lists.
     pub list_seconds: f64,
@@ -89,8 +89,8 @@ pub struct Tables {
     pub unbalanced_seconds: f64,
     /// How much longer the last computed than the mean, in percent (table 5.4).
     pub delay_percent: f64,
-    /// Part of the PEs' time in which they did not compute densities, forces or lists, in percent: messages, moves,
-    /// waiting (table 5.8).
+    /// Part of the PEs' time in which they neither computed nor built lists, in percent: messages and waiting (table
+    /// 5.8).
     pub communication_percent: f64,
     /// Seconds of building lists, of all PEs together.
     pub list_seconds: f64,

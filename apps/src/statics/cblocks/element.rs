@@ -317,7 +317,9 @@ impl CBlock {
     fn obey(&mut self, order: &Order, ctx: &mut Ctx<'_, Self>) {
         let Order::Go { rebuild, .. } = order else { return };
         self.evaluation += 1;
+        let begun = Instant::now();
         self.vectors.obey(&mut self.block, order);
+        self.figures.seconds += begun.elapsed().as_secs_f64();
         let array = ctx.array();
         if *rebuild {
             self.stage = Stage::Extents;

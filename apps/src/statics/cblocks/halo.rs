@@ -18,6 +18,9 @@ pub struct Audience {
     atoms: Vec<u32>,
     /// How many of them for each image.
     runs: Vec<u32>,
+    /// How many move, and how many have a slope.
+    moving: u32,
+    computed: u32,
 }
 
 /// A block that this one feels, and where its atoms are among the ghosts.
@@ -63,7 +66,11 @@ pub fn audiences(
             atoms.extend(felt);
         }
         atoms.shrink_to_fit();
-        audiences.push(Audience { block: number as u32, atoms, runs });
+        let count = |wanted: fn(Class) -> bool| {
+            atoms.iter().filter(|&&i| wanted(block.classes[i as usize])).count() as u32
+        };
+        let (moving, computed) = (count(moves), count(is_computed));
+        audiences.push(Audience { block: number as u32, atoms, runs, moving, computed });
     }
     audiences
 }
@@ -118,22 +125,31 @@ impl Audience {
 
     /// Places of those of its atoms that move; none if there are none.
     pub fn places(&self, block: &Block) -> Option<Bulk<f64>> {
-        let moving = || self.atoms.iter().filter(|&&i| moves(block.classes[i as usize]));
-        let mut places = Bulk::zeros(3 * moving().count());
-        for (to, &i) in places.as_mut_slice().chunks_exact_mut(3).zip(moving()) {
-            to.copy_from_slice(&block.at[i as usize]);
+        let mut places = Bulk::zeros(3 * self.moving as usize);
+        for (to, i) in places.as_mut_slice().chunks_exact_mut(3).zip(self.those(block, self.moving, moves)) {
+            to.copy_from_slice(&block.at[i]);
         }
         (!places.is_empty()).then_some(places)
     }
 
     /// Slopes of those of its atoms that have one; none if there are none.
     pub fn slopes(&self, block: &Block) -> Option<Bulk<f64>> {
-        let computed = || self.atoms.iter().filter(|&&i| is_computed(block.classes[i as usize]));
-        let mut slopes = Bulk::zeros(computed().count());
-        for (to, &i) in slopes.as_mut_slice().iter_mut().zip(computed()) {
-            *to = block.slope[i as usize];
+        let mut slopes = Bulk::zeros(self.computed as usize);
+        for (to, i) in slopes.as_mut_slice().iter_mut().zip(self.those(block, self.computed, is_computed)) {
+            *to = block.slope[i];
         }
         (!slopes.is_empty()).then_some(slopes)
+    }
+
+    /// Its `count` atoms of these classes. Mostly all are, and nothing has to be looked up.
+    fn those<'a>(
+        &'a self,
+        block: &'a Block,
+        count: u32,
+        wanted: fn(Class) -> bool,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let all = count as usize == self.atoms.len();
+        self.atoms.iter().map(|&i| i as usize).filter(move |&i| all || wanted(block.classes[i]))
     }
 }
 
@@ -229,10 +245,11 @@ impl Source {
 
     fn put_places(&self, block: &mut Block, places: &[f64], wanted: impl Fn(Class) -> bool) {
         let own = block.own();
+        let all = self.moving as usize == self.atoms();
         let mut places = places.chunks_exact(3);
         for (shift, run) in self.shifts.iter().zip(self.starts.windows(2)) {
             for ghost in own + run[0] as usize..own + run[1] as usize {
-                if wanted(block.classes[ghost])
+                if (all || wanted(block.classes[ghost]))
                     && let Some(at) = places.next()
                 {
                     block.at[ghost] = std::array::from_fn(|k| at[k] + shift[k]);

@@ -17,8 +17,8 @@ const OWN_BYTES: u64 = 8 + 1 + 1 + 24 + 8 + 8 + 32 + 4 * 24 + 12;
 /// More for each of the five steps that limited-memory BFGS keeps.
 const KEPT_BYTES: u64 = 5 * 48;
 /// Bytes for each ghost: species, class, place, slope; its number at the sender; its place on the way. Arrays of ghosts
-/// grow by doubling.
-const GHOST_BYTES: u64 = 2 * (1 + 1 + 24 + 8) + 4 + 24;
+/// may have room for half as many again.
+const GHOST_BYTES: u64 = (1 + 1 + 24 + 8) * 3 / 2 + 4 + 24;
 /// Bytes for each listed pair, with what may be left over.
 const PAIR_BYTES: f64 = 4.0 * 17.0 / 16.0;
 
