@@ -4,7 +4,7 @@ use super::block::{Block, Class};
 use super::crystal::Crystal;
 use super::partition::Partition;
 use super::potential::Potential;
-use super::relax::{Limits, Method};
+use super::relax::{Limits, Method, Order, Relaxation};
 use super::serial::System;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,16 @@ impl Problem {
             }
         }
         block
+    }
+
+    /// The machine of a relaxation, and its first order, by which lists are built.
+    pub fn begin(&self) -> (Relaxation, Order) {
+        let mut machine = Relaxation::new(self.method, self.limits, self.skin);
+        let mut order = machine.start();
+        if let Order::Go { rebuild, .. } = &mut order {
+            *rebuild = true;
+        }
+        (machine, order)
     }
 
     /// All blocks in one thread.

@@ -85,12 +85,7 @@ impl Entry<Begin> for Replica {
     fn receive(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
         let problem = self.setup.problem.read(ctx);
         self.vectors = self.system.mine().iter().map(Vectors::new).collect();
-        let mut machine = Relaxation::new(problem.method, problem.limits, problem.skin);
-        let mut order = machine.start();
-        // There are no lists yet.
-        if let Order::Go { rebuild, .. } = &mut order {
-            *rebuild = true;
-        }
+        let (machine, order) = problem.begin();
         self.relaxation = Some((machine, begin.watcher));
         self.obey(&order, ctx);
     }
