@@ -6,7 +6,7 @@
 //! [`Block::densities`], slopes F'(rho) of the ghosts before [`Block::forces`].
 
 use super::eam;
-use super::neighbours::{Extent, List};
+use super::neighbours::{Extent, Half, List};
 use super::potential::Potential;
 
 /// What is done with an atom. The order is that from the inside of a crystal to its outside.
@@ -178,17 +178,20 @@ impl Block {
 
     /// First half of an evaluation: densities, embedding energies and slopes of the own atoms.
     pub fn densities(&mut self, potential: &Potential) {
-        let own = self.own();
+        self.densities_inside(potential);
+        self.densities_across(potential);
+    }
+
+    /// What of the densities needs no ghosts; to be followed by [`Self::densities_across`].
+    pub fn densities_inside(&mut self, potential: &Potential) {
         self.density.fill(0.0);
-        let scene = eam::Scene {
-            potential,
-            list: &self.list,
-            classes: &self.classes[..own],
-            species: &self.species,
-            at: &self.at,
-        };
-        eam::densities(&scene, &mut self.density);
-        for i in 0..own {
+        self.add_densities(potential, Half::Inside);
+    }
+
+    /// The rest of [`Self::densities`].
+    pub fn densities_across(&mut self, potential: &Potential) {
+        self.add_densities(potential, Half::Across);
+        for i in 0..self.own() {
             let (energy, slope) = match self.classes[i] {
                 Class::Free | Class::Buffer => potential.embed(self.species[i], self.density[i]),
                 Class::Fixed | Class::Removed => (0.0, 0.0),
@@ -198,18 +201,29 @@ impl Block {
         }
     }
 
+    fn add_densities(&mut self, potential: &Potential, half: Half) {
+        let Self { list, classes, species, at, density, .. } = self;
+        let scene = eam::Scene { potential, list, half, classes: &classes[..density.len()], species, at };
+        eam::densities(&scene, density);
+    }
+
     /// Second half: forces and energies of the own atoms, and the totals of the block, summed in the order of the ids.
     /// Only free atoms keep a force. The virial is computed on request only.
     pub fn forces(&mut self, potential: &Potential, with_virial: bool) -> Total {
-        let own = self.own();
-        let scene = eam::Scene {
-            potential,
-            list: &self.list,
-            classes: &self.classes[..own],
-            species: &self.species,
-            at: &self.at,
-        };
-        let virial = eam::forces(&scene, &self.slope, &mut self.force, with_virial);
+        let mut virial = self.add_forces(potential, Half::Inside, with_virial);
+        let across = self.forces_across(potential, with_virial);
+        virial.iter_mut().zip(across.virial).for_each(|(sum, part)| *sum += part);
+        Total { virial, ..across }
+    }
+
+    /// What of the forces needs no slopes of ghosts; to be followed by [`Self::forces_across`].
+    pub fn forces_inside(&mut self, potential: &Potential) {
+        self.add_forces(potential, Half::Inside, false);
+    }
+
+    /// The rest of [`Self::forces`]; of the virial the part of pairs with ghosts and fixed atoms.
+    pub fn forces_across(&mut self, potential: &Potential, with_virial: bool) -> Total {
+        let virial = self.add_forces(potential, Half::Across, with_virial);
         let mut energy = 0.0;
         for (force, class) in self.force.iter_mut().zip(&self.classes) {
             energy += force[3];
@@ -218,6 +232,12 @@ impl Block {
             }
         }
         Total { energy, virial }
+    }
+
+    fn add_forces(&mut self, potential: &Potential, half: Half, with_virial: bool) -> [f64; 6] {
+        let Self { list, classes, species, at, slope, force, .. } = self;
+        let scene = eam::Scene { potential, list, half, classes: &classes[..force.len()], species, at };
+        eam::forces(&scene, slope, force, with_virial)
     }
 
     /// The first own atom whose place or force is no finite number, by id.

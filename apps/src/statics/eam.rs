@@ -10,7 +10,7 @@
 //! is done side by side has no influence on them. So all machines get the same numbers.
 
 use super::block::Class;
-use super::neighbours::List;
+use super::neighbours::{Half, List};
 use super::potential::{Interval, Potential, spline};
 use pulp::{Arch, Simd, WithSimd};
 
@@ -19,6 +19,8 @@ use pulp::{Arch, Simd, WithSimd};
 pub(super) struct Scene<'a> {
     pub potential: &'a Potential,
     pub list: &'a List,
+    /// Which pairs: those inside the block can be computed while others are on their way.
+    pub half: Half,
     /// Of own atoms only.
     pub classes: &'a [Class],
     pub species: &'a [u8],
@@ -106,7 +108,7 @@ impl WithSimd for Densities<'_> {
         let (cutoff, per_r) = (scene.potential.cutoff(), scene.potential.per_r());
         let (mut near, mut t) = (Near::new(), [0.0; CHUNK]);
         for i in scene.computed() {
-            let row = scene.list.row(i);
+            let row = scene.list.row(i).half(scene.half);
             let (at, species) = (scene.at[i], scene.species[i]);
             let mut sum = 0.0;
             for (part, both) in [(row.own, true), (row.ghosts, false), (row.fixed, false)] {
@@ -176,7 +178,7 @@ impl WithSimd for Forces<'_> {
         let cutoff = scene.potential.cutoff();
         let (mut near, mut pulls) = (Near::new(), Pull::new());
         for i in scene.computed() {
-            let row = scene.list.row(i);
+            let row = scene.list.row(i).half(scene.half);
             let mut own = [0.0; 4];
             // A fixed atom has no share in the energy of a pair: a free one takes both.
             let alone = if scene.classes[i] == Class::Free { 1.0 } else { 0.5 };

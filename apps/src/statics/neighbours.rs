@@ -102,6 +102,26 @@ pub struct Row<'a> {
     pub fixed: &'a [u32],
 }
 
+/// Which pairs of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    /// Of own atoms that move or are buffer.
+    Inside,
+    /// With ghosts and fixed atoms.
+    Across,
+}
+
+impl Row<'_> {
+    /// The row with one kind of pairs only.
+    #[inline(always)]
+    pub fn half(self, half: Half) -> Self {
+        match half {
+            Half::Inside => Self { ghosts: &[], fixed: &[], ..self },
+            Half::Across => Self { own: &[], ..self },
+        }
+    }
+}
+
 /// Bits of an index that say which part a neighbour belongs to, while a row is sorted.
 const GHOST: u32 = 1 << 30;
 const FIXED: u32 = 2 << 30;

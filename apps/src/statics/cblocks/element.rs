@@ -14,10 +14,12 @@ use std::time::Instant;
 
 /// What others wait for goes before anything that computes.
 const URGENT: i32 = -1;
-/// Densities that other nodes wait for, those that this node waits for, and forces, which nobody waits for.
+/// Densities that other nodes wait for, those that this node waits for, forces, which nobody waits for, and what can be
+/// computed without ghosts, where nothing else is to be done.
 const DENSITIES_FOR_OTHERS: i32 = 1;
 const DENSITIES: i32 = 2;
 const FORCES: i32 = 3;
+const AHEAD: i32 = 4;
 
 /// A block of the crystal, its ghosts, and what it keeps for the relaxation.
 #[derive(Serialize, Deserialize)]
@@ -30,6 +32,8 @@ pub struct CBlock {
     /// Counts evaluations; messages carry it.
     evaluation: u64,
     stage: Stage,
+    /// Whether what needs no ghosts has been computed in this stage.
+    is_ahead: bool,
     audiences: Vec<Audience>,
     sources: Vec<Source>,
     /// Whether another node feels this block.
@@ -42,7 +46,7 @@ pub struct CBlock {
 
 /// What a block waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Stage {
+pub enum Stage {
     /// An order, or its own turn to compute.
     Idle,
     /// The extents of all.
@@ -127,6 +131,13 @@ pub struct Slopes {
     slopes: Bulk<f64>,
 }
 
+/// Compute what needs no ghosts, while they are on their way: of the densities, or of the forces.
+#[derive(Serialize, Deserialize)]
+pub struct Ahead {
+    evaluation: u64,
+    awaited: Stage,
+}
+
 /// Compute the densities: the ghosts are in their places.
 #[derive(Serialize, Deserialize)]
 pub struct Densities;
@@ -148,7 +159,7 @@ pub struct Check(pub Callback<Digest>);
 pub struct Collect(pub Callback<Piece>);
 
 chares::entries!(CBlock:
-    Begin, Sums, Extents as "Extents", Ghosts, Places, Slopes, Densities, Forces, Account, Check, Collect;
+    Begin, Sums, Extents as "Extents", Ghosts, Places, Slopes, Ahead, Densities, Forces, Account, Check, Collect;
     reduces Sums, Extents as "Extents", Gather<Figures> as "Figures", Digest);
 
 /// The place of a block in the array: z, y, x, so that blocks stand in the order of their numbers.
@@ -179,6 +190,7 @@ impl Chare for CBlock {
             relaxation: None,
             evaluation: 0,
             stage: Stage::Idle,
+            is_ahead: false,
             audiences: Vec::new(),
             sources: Vec::new(),
             is_felt_elsewhere: false,
@@ -256,7 +268,10 @@ impl Entry<Slopes> for CBlock {
 impl Entry<Densities> for CBlock {
     fn receive(&mut self, _: Densities, ctx: &mut Ctx<'_, Self>) {
         let (begun, problem) = (Instant::now(), self.problem.read(ctx));
-        self.block.densities(&problem.potential);
+        if !std::mem::take(&mut self.is_ahead) {
+            self.block.densities_inside(&problem.potential);
+        }
+        self.block.densities_across(&problem.potential);
         self.figures.seconds += begun.elapsed().as_secs_f64();
         let (array, grid) = (ctx.array(), problem.partition.grid());
         for audience in &self.audiences {
@@ -265,15 +280,33 @@ impl Entry<Densities> for CBlock {
                 array.at(index_of(grid, audience.block)).send_with(ctx, URGENT, slopes);
             }
         }
-        self.stage = Stage::Slopes;
-        self.advance(ctx);
+        self.await_ghosts(Stage::Slopes, ctx);
+    }
+}
+
+impl Entry<Ahead> for CBlock {
+    fn receive(&mut self, ahead: Ahead, ctx: &mut Ctx<'_, Self>) {
+        // What it waited for has come meanwhile.
+        if (ahead.evaluation, ahead.awaited) != (self.evaluation, self.stage) {
+            return;
+        }
+        let (begun, problem) = (Instant::now(), self.problem.read(ctx));
+        match self.stage {
+            Stage::Places => self.block.densities_inside(&problem.potential),
+            _ => self.block.forces_inside(&problem.potential),
+        }
+        self.is_ahead = true;
+        self.figures.seconds += begun.elapsed().as_secs_f64();
     }
 }
 
 impl Entry<Forces> for CBlock {
     fn receive(&mut self, _: Forces, ctx: &mut Ctx<'_, Self>) {
         let (begun, problem) = (Instant::now(), self.problem.read(ctx));
-        let total = self.block.forces(&problem.potential, false);
+        if !std::mem::take(&mut self.is_ahead) {
+            self.block.forces_inside(&problem.potential);
+        }
+        let total = self.block.forces_across(&problem.potential, false);
         let measured = self.vectors.measure(&self.block, &total, problem.method == Method::Lbfgs);
         self.figures.seconds += begun.elapsed().as_secs_f64();
         ctx.progress(1);
@@ -328,8 +361,17 @@ impl CBlock {
                 array.at(index_of(grid, audience.block)).send_with(ctx, URGENT, places);
             }
         }
-        self.stage = Stage::Places;
+        self.await_ghosts(Stage::Places, ctx);
+    }
+
+    /// Goes on as soon as ghosts have come, and computes what needs none if they do not come at once.
+    fn await_ghosts(&mut self, awaited: Stage, ctx: &mut Ctx<'_, Self>) {
+        self.stage = awaited;
         self.advance(ctx);
+        if self.stage == awaited {
+            let ahead = Ahead { evaluation: self.evaluation, awaited };
+            self.this(ctx).send_with(ctx, AHEAD, ahead);
+        }
     }
 
     /// Goes on if all that it waits for is here.

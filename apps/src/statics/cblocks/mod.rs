@@ -14,6 +14,8 @@
 //!   sums of all     ──► every block (one reduction)     each evaluation
 //! ```
 //!
+//! While ghosts are on their way, a block computes the pairs that need none.
+//!
 //! Every block runs the machine of the relaxation itself, on the same sums: so an evaluation takes one reduction and one
 //! broadcast, and no driver in between. An atom stays in its block for ever; whom a block feels is found anew from where
 //! the atoms are whenever lists are built.
