@@ -7,19 +7,12 @@ import hashlib, itertools, json, os, subprocess, sys, time
 import numpy as np
 import scipy.io, scipy.sparse as sp, scipy.sparse.linalg as sl
 
+from mixes import nodes_file
+
 METACHARE = os.environ["METACHARE"]
 rng = np.random.default_rng(int(os.environ.get("SEED", "1995")))
 MIXES = [[1], [2, 1], [1, 2, 1], [2, 1, 1, 1, 1], [1, 1, 2, 1, 1, 2, 1]]
-SPEEDS = [1.0, 0.55, 0.25, 0.8, 0.37, 0.1, 0.63]
 failures, runs, began = [], 0, time.time()
-
-
-def nodes_file(mix):
-    name = "nodes%s.toml" % "".join(map(str, mix))
-    with open(name, "w") as out:
-        for at, (pes, speed) in enumerate(zip(mix, SPEEDS)):
-            out.write(f'[[node]]\nname = "n{at + 1}"\npes = {pes}\nspeed = {speed}\n')
-    return name
 
 
 def run(mix, *words):

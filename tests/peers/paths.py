@@ -12,22 +12,14 @@ import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
 import graphs
+from mixes import nodes_file
 
 METACHARE = os.environ["METACHARE"]
 rng = np.random.default_rng(int(os.environ.get("SEED", "1995")))
-# PEs of each node; their speeds are unequal and fixed, so that shares do not depend on the day.
+# PEs of each node.
 MIXES = [[1], [2, 1], [1, 1, 2, 1], [2], [1, 2, 1], [1, 1, 1, 1, 2, 1]]
-SPEEDS = [1.0, 0.55, 0.25, 0.8, 0.37, 0.1]
 UNREACHABLE = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 failures, runs, began = [], 0, time.time()
-
-
-def nodes_file(mix):
-    name = "nodes%s.toml" % "".join(map(str, mix))
-    with open(name, "w") as out:
-        for at, (pes, speed) in enumerate(zip(mix, SPEEDS)):
-            out.write(f'[[node]]\nname = "n{at + 1}"\npes = {pes}\nspeed = {speed}\n')
-    return name
 
 
 def found(path, algorithm, mix, *words):

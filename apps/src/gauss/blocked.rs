@@ -3,7 +3,7 @@
 //!
 //! Whole columns belong to one PE, so that pivots are looked for without a message and rows are exchanged where they lie:
 //! the only thing that travels is each panel, once to each node, n^2 / 2 numbers in all. The next panel is factored and
-//! sent while the rest of the matrix still takes up the last ([`share`] says in which order).
+//! sent while the rest of the matrix still takes up the last (`share` says in which order).
 //! Right-hand sides are further columns behind those of A. The way back goes through the owners of the blocks from the
 //! last to the first, each block of right-hand sides as one message that gets shorter.
 

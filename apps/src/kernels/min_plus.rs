@@ -2,7 +2,7 @@
 //! by way of a set of vertices are made of.
 //!
 //! The least of some numbers is the same in whatever order they are looked at, so that tiles of any size give the same
-//! bits (see [`tiles`]).
+//! bits (see `kernels::tiles`).
 
 use super::tiles::{self, Step};
 use pulp::{Arch, Simd, WithSimd};

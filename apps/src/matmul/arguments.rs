@@ -87,12 +87,8 @@ impl Matmul {
     #[must_use]
     pub fn completed(mut self) -> Self {
         let mut settled = Dtype::F64;
-        if let (Some(a), Some(b)) = (&self.a, &self.b)
-            && let (Ok(a), Ok(b)) = (Heading::of(a), Heading::of(b))
-        {
-            if a.dtype == Dtype::F32 && b.dtype == Dtype::F32 {
-                settled = Dtype::F32;
-            }
+        if let Some([a, b]) = Heading::of_both(self.a.as_deref(), self.b.as_deref()) {
+            settled = a.dtype.joined(b.dtype);
             (self.rows, self.inner, self.n) = (Some(a.rows), Some(a.cols), b.cols);
         }
         self.dtype.get_or_insert(settled);

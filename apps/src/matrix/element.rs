@@ -19,6 +19,12 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    /// The type of numbers computed from both: f32 if both are, else f64.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        if self == other { self } else { Self::F64 }
+    }
+
     /// Bytes of one number: 4 or 8.
     #[must_use]
     pub fn size_bytes(self) -> usize {

@@ -98,6 +98,12 @@ impl Heading {
             }
         }
     }
+
+    /// What the beginnings of two files say, if both are given and can be read.
+    #[must_use]
+    pub fn of_both(a: Option<&Path>, b: Option<&Path>) -> Option<[Self; 2]> {
+        Some([Self::of(a?).ok()?, Self::of(b?).ok()?])
+    }
 }
 
 #[cfg(test)]
