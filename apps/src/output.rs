@@ -48,6 +48,6 @@ pub fn write(path: &Path, text: &str) -> Result<(), RunError> {
     written.map_err(|e| unwritable(path, &e))
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> RunError {
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> RunError {
     RunError::Output(format!("the results {} cannot be written: {error}", path.display()))
 }

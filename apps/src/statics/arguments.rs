@@ -1,83 +1,97 @@
 //! What a user says of a relaxation on the command line, and whether it makes sense.
 
-use super::crystal::lattice::{Kind, Lattice};
-use super::crystal::oriented::AS_IT_IS;
-use super::crystal::{Crystal, Side};
-use super::partition::{ATOMS_PER_BLOCK, Partition};
-use super::potential::{Format, Potential, analytic};
+use super::aberration::Aberration;
+use super::crystal::lattice::Kind;
+use super::input::{End, Input, InputError, StepInput};
 use super::problem::Problem;
-use super::relax::{Limits, Method};
-use super::studies::Material;
+use super::relax::Method;
+use super::study::Study;
 use chares::RunError;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt::Display;
 use std::path::PathBuf;
 
-/// Arguments of `run statics`.
-#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+/// Arguments of `run statics`. Those that an input file can say too go over it; nothing has a default here, so that what
+/// is given is known.
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Statics {
+    /// Input file; every option here that is given goes over what it says
+    #[arg(value_name = "INPUT.toml")]
+    pub input: Option<PathBuf>,
+    /// Compute properties of the material in place of a relaxation, on the launcher
+    #[arg(long, value_enum)]
+    pub study: Option<Study>,
     /// Who holds the atoms
     #[arg(long, value_enum, default_value = "cblocks")]
     pub mode: Mode,
     /// Potential: *.eam.alloy, *.setfl, *.eam.fs, or one *.eam per element; built-in parameters if absent
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub potential: Vec<PathBuf>,
-    /// Elements, in the order of the lattice's species
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "Cu")]
+    /// Elements, in the order of the lattice's species [default: Cu]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub element: Vec<String>,
-    /// Lattice
-    #[arg(long, value_enum, default_value = "fcc")]
-    pub lattice: Kind,
+    /// Lattice [default: fcc]
+    #[arg(long, value_enum)]
+    pub lattice: Option<Kind>,
     /// Lattice constant in A; the one without pressure if absent
     #[arg(long)]
     pub a: Option<f64>,
-    /// Cells along x, y and z, or one number for all
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "10")]
+    /// Cells along x, y and z, or one number for all [default: 10]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
     pub size: Vec<usize>,
-    /// Axes that end in shells of buffer and fixed atoms, e.g. xy; the others go round
-    #[arg(long, value_name = "AXES", default_value = "")]
-    pub ends: String,
-    /// Thickness in A of the shell of buffer atoms at each end
-    #[arg(long, default_value_t = 0.0)]
-    pub buffer: f64,
-    /// Thickness in A of the shell of fixed atoms at each end, outside the buffer
-    #[arg(long, default_value_t = 0.0)]
-    pub fixed: f64,
-    /// Ids of atoms that are taken out
+    /// Axes that end, e.g. xy, in surfaces or in shells of --buffer and --fixed atoms; the others go round
+    #[arg(long, value_name = "AXES")]
+    pub ends: Option<String>,
+    /// Thickness in A of the shell of buffer atoms at each of these ends
+    #[arg(long, requires = "ends")]
+    pub buffer: Option<f64>,
+    /// Thickness in A of the shell of fixed atoms at each of these ends, outside the buffer
+    #[arg(long, requires = "ends")]
+    pub fixed: Option<f64>,
+    /// Ids of atoms that are taken out, before the first step
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub vacancy: Vec<u64>,
     /// Begin with every free atom up to so many A beside its place, by a rule that depends on its id only
-    #[arg(long, default_value_t = 0.0)]
-    pub shake: f64,
-    /// The way to the minimum
-    #[arg(long, value_enum, default_value = "cg")]
-    pub method: Method,
-    /// End when the largest component of a force is at most this, in eV/A
-    #[arg(long, default_value_t = 1e-8)]
-    pub max_force: f64,
-    /// End after so many lines
-    #[arg(long, default_value_t = Limits::default().iterations)]
-    pub iterations: u64,
-    /// End after so many evaluations of energy and forces
-    #[arg(long, default_value_t = Limits::default().evaluations)]
-    pub evaluations: u64,
-    /// How far in A the lists reach beyond the cutoff
-    #[arg(long, default_value_t = 0.5)]
-    pub skin: f64,
-    /// About how many atoms a block has. Results with the same number are the same bits on any nodes
-    #[arg(long, default_value_t = ATOMS_PER_BLOCK)]
-    pub block: usize,
+    #[arg(long)]
+    pub shake: Option<f64>,
+    /// The way to the minimum [default: cg]
+    #[arg(long, value_enum)]
+    pub method: Option<Method>,
+    /// End when the largest component of a force is at most this, in eV/A [default: 1e-8]
+    #[arg(long)]
+    pub max_force: Option<f64>,
+    /// End after so many lines [default: 10000]
+    #[arg(long)]
+    pub iterations: Option<u64>,
+    /// End after so many evaluations of energy and forces [default: 50000]
+    #[arg(long)]
+    pub evaluations: Option<u64>,
+    /// How far in A the lists reach beyond the cutoff [default: 0.5]
+    #[arg(long)]
+    pub skin: Option<f64>,
+    /// About how many atoms a block has. Results with the same number are the same bits on any nodes [default: 4096]
+    #[arg(long)]
+    pub block: Option<usize>,
+    /// Write the atoms as extended XYZ, with energy, density, force, displacement, centro-symmetry and structure
+    #[arg(long, value_name = "FILE")]
+    pub xyz: Option<PathBuf>,
+    /// The same as a LAMMPS dump
+    #[arg(long, value_name = "FILE")]
+    pub dump: Option<PathBuf>,
+    /// Write energy and largest force of every evaluation as CSV
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// What the launcher read for the nodes.
     #[arg(skip)]
     pub known: Known,
 }
 
 /// Who holds the atoms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Blocks of the crystal, spread over the nodes by speed
+    #[default]
     #[value(name = "cblocks")]
     CBlocks,
     /// All atoms on every PE, each of which computes a part
@@ -86,9 +100,10 @@ pub enum Mode {
     Serial,
 }
 
-/// Potential and lattice constant, found on the launcher. Travels to the nodes, and is left out of reports.
+/// What is relaxed, with all that stands in files, as the launcher found it. Travels to the nodes, and is left out of
+/// reports.
 #[derive(Clone, Debug, Default)]
-pub struct Known(Option<(Potential, f64)>);
+pub struct Known(Option<Box<Problem>>);
 
 impl Serialize for Known {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -106,52 +121,33 @@ impl<'de> Deserialize<'de> for Known {
     }
 }
 
-fn wrong(reason: impl Display) -> RunError {
-    RunError::Input(reason.to_string())
+fn wrong(error: InputError) -> RunError {
+    RunError::Input(error.to_string())
+}
+
+fn option(name: &str, message: &str) -> RunError {
+    RunError::Input(format!("--{name}: {message}"))
 }
 
 /// Checks arguments before any node is started.
 pub(super) fn check(statics: &Statics) -> Result<(), RunError> {
-    statics.clone().completed().problem().map(|_| ())
+    let input = statics.merged()?;
+    if statics.study.is_some() {
+        return input.potential().map(|_| ()).map_err(wrong);
+    }
+    let outputs = [&input.output.xyz, &input.output.dump, &input.output.trace];
+    outputs.into_iter().flatten().try_for_each(|path| crate::output::check_writable(path))?;
+    statics.problem().map(|_| ())
 }
 
 impl Statics {
     /// The same with what files and studies say, for nodes, which do not have them; as it was if they say nothing.
     #[must_use]
     pub fn completed(mut self) -> Self {
-        if self.known.0.is_none() {
-            self.known = Known(self.read().ok());
+        if self.known.0.is_none() && self.study.is_none() {
+            self.known = Known(self.problem().ok().map(Box::new));
         }
         self
-    }
-
-    fn read(&self) -> Result<(Potential, f64), RunError> {
-        let potential = self.read_potential()?;
-        let a = match self.a {
-            Some(a) => a,
-            None => {
-                let material = Material::new(potential.clone(), self.lattice, Method::Cg, Limits::default());
-                material.and_then(|material| material.at_rest(None)).map_err(wrong)?.a
-            }
-        };
-        Ok((potential, a))
-    }
-
-    fn read_potential(&self) -> Result<Potential, RunError> {
-        let Some(first) = self.potential.first() else {
-            let [element] = &self.element[..] else {
-                return Err(wrong("built-in potentials are for one --element; give a --potential for more"));
-            };
-            let (model, _) = analytic::model_of(element).unwrap_or((analytic::Model::SuttonChen, 0.0));
-            return analytic::built_in(model, element).map_err(wrong);
-        };
-        let Some(format) = Format::of_name(first) else {
-            return Err(wrong(format!(
-                "--potential {}: its name has to end with .eam.alloy, .setfl, .eam.fs, .eam or .funcfl",
-                first.display()
-            )));
-        };
-        Potential::read(&self.potential, format, &self.element).map_err(wrong)
     }
 
     /// The crystal and how it is relaxed.
@@ -159,67 +155,103 @@ impl Statics {
     /// # Errors
     /// What does not make sense.
     pub fn problem(&self) -> Result<Problem, RunError> {
-        let (potential, a) = match &self.known.0 {
-            Some(known) => known.clone(),
-            None => self.read()?,
-        };
-        let lattice = Lattice::named(self.lattice, a, None).map_err(wrong)?;
-        let cells = match self.size[..] {
-            [n] => [n; 3],
-            [x, y, z] => [x, y, z],
-            _ => return Err(wrong(format!("--size {:?}: give one number of cells, or three", self.size))),
-        };
-        let crystal = Crystal::new(&lattice, &AS_IT_IS, cells, self.sides()?).map_err(wrong)?;
-        let species = lattice.sites().iter().map(|site| usize::from(site.species) + 1).max().unwrap_or(1);
-        if species > potential.species() {
-            return Err(wrong(format!("this lattice has {species} species, name as many --element")));
+        match &self.known.0 {
+            Some(known) => Ok((**known).clone()),
+            None => self.merged()?.problem().map_err(wrong),
         }
-        let positive = |name: &str, value: f64| {
-            let fits = value.is_finite() && (0.0..=10.0).contains(&value);
-            if fits { Ok(value) } else { Err(wrong(format!("--{name} {value}: give 0 to 10 A"))) }
-        };
-        let limits = Limits {
-            max_force: self.max_force,
-            iterations: self.iterations,
-            evaluations: self.evaluations,
-            ..Limits::default()
-        };
-        if let Some(id) = self.vacancy.iter().find(|&&id| id >= crystal.atoms()) {
-            return Err(wrong(format!("--vacancy {id}: ids run from 0 to {}", crystal.atoms() - 1)));
-        }
-        let mut removed = self.vacancy.clone();
-        removed.sort_unstable();
-        Ok(Problem {
-            partition: Partition::of(&crystal, self.block),
-            potential,
-            crystal,
-            skin: positive("skin", self.skin)?,
-            method: self.method,
-            limits,
-            removed,
-            shake: positive("shake", self.shake)?,
-        })
     }
 
-    fn sides(&self) -> Result<[Side; 3], RunError> {
-        if let Some(other) = self.ends.chars().find(|axis| !"xyz".contains(*axis)) {
-            return Err(wrong(format!("--ends {}: {other:?} is no axis; give some of xyz", self.ends)));
+    /// The input file, or an empty one, with all options that are given over it. `--vacancy` and `--shake` come before
+    /// all else of the first step.
+    ///
+    /// # Errors
+    /// The file, or an option that says nothing.
+    pub fn merged(&self) -> Result<Input, RunError> {
+        let mut input = match &self.input {
+            Some(file) => Input::read(file).map_err(wrong)?,
+            None => Input::default(),
+        };
+        replace(&mut input.crystal.lattice, &self.lattice);
+        replace(&mut input.crystal.a, &self.a);
+        let size = match self.size[..] {
+            [] => None,
+            [n] => Some([n; 3]),
+            [x, y, z] => Some([x, y, z]),
+            _ => return Err(option("size", "give one number of cells, or three")),
+        };
+        replace(&mut input.crystal.size, &size);
+        if !self.potential.is_empty() {
+            input.potential.files.clone_from(&self.potential);
         }
-        let shells = Side::Shells { buffer: self.buffer, fixed: self.fixed };
-        Ok(['x', 'y', 'z'].map(|axis| if self.ends.contains(axis) { shells } else { Side::Periodic }))
+        if !self.element.is_empty() {
+            input.potential.elements.clone_from(&self.element);
+        }
+        self.merge_ends(&mut input)?;
+        let relaxation = &mut input.relaxation;
+        replace(&mut relaxation.method, &self.method);
+        replace(&mut relaxation.max_force, &self.max_force);
+        replace(&mut relaxation.iterations, &self.iterations);
+        replace(&mut relaxation.evaluations, &self.evaluations);
+        replace(&mut relaxation.skin, &self.skin);
+        replace(&mut relaxation.block, &self.block);
+        replace(&mut input.output.xyz, &self.xyz);
+        replace(&mut input.output.dump, &self.dump);
+        replace(&mut input.output.trace, &self.trace);
+        self.merge_first(&mut input);
+        Ok(input)
+    }
+
+    fn merge_ends(&self, input: &mut Input) -> Result<(), RunError> {
+        let Some(ends) = &self.ends else { return Ok(()) };
+        if let Some(other) = ends.chars().find(|axis| !"xyz".contains(*axis)) {
+            return Err(option("ends", &format!("{other:?} is no axis; give some of xyz")));
+        }
+        let (buffer, fixed) = (self.buffer.unwrap_or(0.0), self.fixed.unwrap_or(0.0));
+        let end = |axis| if ends.contains(axis) { End::Shells { buffer, fixed } } else { End::Periodic };
+        let boundary = &mut input.boundary;
+        (boundary.x, boundary.y, boundary.z) = (Some(end('x')), Some(end('y')), Some(end('z')));
+        Ok(())
+    }
+
+    fn merge_first(&self, input: &mut Input) {
+        let mut first = Vec::new();
+        if !self.vacancy.is_empty() {
+            first.push(Aberration::Vacancy { ids: self.vacancy.clone() });
+        }
+        first.extend(self.shake.map(|by| Aberration::Shake { by }));
+        if first.is_empty() {
+            return;
+        }
+        if input.step.is_empty() {
+            input.step.push(StepInput::default());
+        }
+        input.step[0].disturb.splice(..0, first);
     }
 
     /// What the kernel's speed depends on.
     #[must_use]
     pub fn kernel_key(&self) -> String {
-        let names: Vec<String> = self.potential.iter().map(|file| file.display().to_string()).collect();
-        format!("{:?} {:?} {:?} {:?} {} {}", self.lattice, self.element, names, self.a, self.skin, self.block)
+        let Some(problem) = &self.known.0 else { return format!("{self:?}") };
+        let (potential, reach) = (&problem.potential, problem.reach());
+        let atoms = problem.crystal.atoms() as f64 / problem.crystal.bounds().volume();
+        let block = problem.crystal.atoms() as usize / problem.partition.len();
+        format!("{:?} {} {reach} {atoms:.6} {block}", potential.names(), potential.bytes())
     }
 
     /// Atoms times evaluations, about.
     #[must_use]
     pub fn work(&self) -> f64 {
-        let evaluations = self.evaluations.min(50) as f64;
-        self.problem().map_or(0.0, |problem| problem.crystal.atoms() as f64 * evaluations)
+        let evaluations = |problem: &Problem| -> u64 {
+            problem.steps.iter().map(|step| step.limits.evaluations.min(50)).sum()
+        };
+        let work = |problem: &Problem| problem.crystal.atoms() as f64 * evaluations(problem) as f64;
+        self.known.0.as_deref().map_or(0.0, work)
+    }
+}
+
+/// An option that is given takes the place of what a file says.
+fn replace<T: Clone>(of_file: &mut Option<T>, given: &Option<T>) {
+    if given.is_some() {
+        of_file.clone_from(given);
     }
 }

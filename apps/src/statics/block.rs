@@ -104,6 +104,18 @@ impl Block {
         block
     }
 
+    /// Adds an own atom, whose id is larger than all others. Ghosts are gone until they are set anew.
+    pub fn insert(&mut self, atom: super::crystal::Atom) {
+        self.set_ghosts([]);
+        self.ids.push(atom.id);
+        self.species.push(atom.species);
+        self.classes.push(atom.class);
+        self.at.push(atom.at);
+        self.density.push(0.0);
+        self.slope.push(0.0);
+        self.force.push([0.0; 4]);
+    }
+
     /// Number of own atoms, removed ones included.
     pub fn own(&self) -> usize {
         self.ids.len()

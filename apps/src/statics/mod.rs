@@ -5,7 +5,8 @@
 //! [`relax`] finds the minimum. The modes differ only in who holds the blocks; [`serial`] holds all, and shows in one page
 //! what every holder does:
 //!
-//! 1. A block's atoms: [`partition::Partition::atoms`], nobody else's. Defects are changes of its own atoms.
+//! 1. A block's atoms: [`partition::Partition::atoms`], nobody else's. Defects are changes of its own atoms
+//!    ([`aberration`]), at the begin of each step.
 //! 2. Lists, at the start and when an order says `rebuild`: all blocks learn all extents ([`block::Block::extent`]); a block
 //!    feels the blocks and images of [`neighbours::influence`], in that order. Who is felt tells which atoms
 //!    ([`block::Block::felt_in`], kept for later) with species and class ([`block::Block::set_ghosts`]) and place
@@ -15,6 +16,7 @@
 //! 4. Relaxation: [`relax::Relaxation`] in one place gives an order to all blocks ([`relax::vectors::Vectors::obey`]), and
 //!    is told what all measured ([`relax::vectors::Vectors::measure`]), joined in the order of the blocks' numbers.
 
+pub mod aberration;
 pub mod arguments;
 pub mod block;
 pub mod cblocks;
@@ -22,6 +24,7 @@ mod cost;
 pub mod crystal;
 mod drive;
 mod eam;
+pub mod input;
 pub mod neighbours;
 pub mod partition;
 pub mod potential;
@@ -32,9 +35,12 @@ pub mod relax;
 pub mod replicated;
 pub mod result;
 pub mod serial;
+pub mod structure;
 pub mod studies;
+pub mod study;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use arguments::Statics;
 use chares::{App, KernelCall, Program};
@@ -64,6 +70,9 @@ pub fn add_to(program: Program) -> Program {
 /// whose density and force are computed. Forces follow half a round after densities, so that a block has left the caches
 /// in between, as in a run.
 fn kernel(statics: &Statics) -> KernelCall {
+    if statics.study.is_some() {
+        return Box::new(|| 1.0);
+    }
     let Ok(problem) = statics.problem() else { return Box::new(|| 1.0) };
     let potential = problem.potential.clone();
     let mut blocks: Vec<_> =
@@ -91,7 +100,7 @@ fn kernel_blocks(problem: Problem) -> Vec<block::Block> {
     let size = std::array::from_fn(|k| cells[k] * blocks[k]);
     let part = problem.crystal.resized(size, [Side::Periodic; 3]);
     let Some(partition) = partition::Partition::with_blocks(&part, blocks) else { return Vec::new() };
-    let mut system = Problem { crystal: part, partition, removed: Vec::new(), ..problem }.serial();
+    let mut system = Problem { crystal: part, partition, ..problem }.serial();
     system.evaluate(false);
     system.into_blocks()
 }

@@ -189,7 +189,7 @@ impl List {
 }
 
 /// Atoms sorted into cubes, for the time of building a list.
-struct Bins {
+pub(super) struct Bins {
     low: [f64; 3],
     per_length: f64,
     counts: [usize; 3],
@@ -200,7 +200,7 @@ struct Bins {
 }
 
 impl Bins {
-    fn new(at: &[[f64; 3]], classes: &[Class], side: f64) -> Self {
+    pub(super) fn new(at: &[[f64; 3]], classes: &[Class], side: f64) -> Self {
         let there = |i: &usize| classes[*i] != Class::Removed && at[*i].iter().all(|x| x.is_finite());
         let extent = Extent::around((0..at.len()).filter(there).map(|i| at[i]));
         let Extent { low, high } = extent.unwrap_or(Extent { low: [0.0; 3], high: [0.0; 3] });
@@ -240,7 +240,7 @@ impl Bins {
     }
 
     /// All atoms within `reach` of a place, the atom there included.
-    fn near(&self, at: [f64; 3], reach: f64, mut found: impl FnMut(u32)) {
+    pub(super) fn near(&self, at: [f64; 3], reach: f64, mut found: impl FnMut(u32)) {
         let low = self.place(at.map(|x| x - reach));
         let high = self.place(at.map(|x| x + reach));
         for z in low[2]..=high[2] {

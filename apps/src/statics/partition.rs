@@ -66,15 +66,9 @@ impl Partition {
         })
     }
 
-    /// The block of an atom, by its id alone; `sites` is the number of atoms per cell.
-    pub fn block_of(&self, id: u64, sites: usize) -> usize {
-        let cell = usize::try_from(id / sites as u64).unwrap_or(usize::MAX);
-        let place = [
-            cell % self.cells[0],
-            cell / self.cells[0] % self.cells[1],
-            cell / (self.cells[0] * self.cells[1]),
-        ];
-        let [x, y, z] = std::array::from_fn(|k| ((place[k] + 1) * self.blocks[k] - 1) / self.cells[k]);
+    /// The block of a cell.
+    pub fn block_of(&self, cell: [usize; 3]) -> usize {
+        let [x, y, z] = std::array::from_fn(|k| ((cell[k] + 1) * self.blocks[k] - 1) / self.cells[k]);
         (z * self.blocks[1] + y) * self.blocks[0] + x
     }
 

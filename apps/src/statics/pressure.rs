@@ -6,7 +6,7 @@ use super::serial::{Relaxed, System};
 /// Pressure tensor in eV/A^3 (xx, yy, zz, yz, xz, xy; positive: the box wants to grow), after the atoms have relaxed in
 /// the box.
 pub fn pressures(system: &mut System, method: Method, limits: Limits) -> ([f64; 6], Relaxed) {
-    let relaxed = system.relax(method, limits, |_, _| ());
+    let relaxed = system.relax(method, limits, |_, _, _| ());
     let volume = system.bounds().volume();
     (system.evaluate(true).virial.map(|virial| virial / volume), relaxed)
 }

@@ -4,11 +4,11 @@
 //! crystal. Each PE tells all others the places of its free atoms and the slopes of its atoms, at every evaluation.
 
 use super::block::{Block, Class};
-use super::cblocks::element::{Begin, Watch};
+use super::cblocks::element::{Begin, Collect, Watch};
 use super::problem::Problem;
 use super::relax::vectors::Vectors;
 use super::relax::{Measured, Method, Order, Relaxation};
-use super::result::Digest;
+use super::result::{Digest, Piece};
 use super::serial::System;
 use chares::{Bulk, Callback, Chare, Ctx, Cx as _, Entry, Gather, Inbox, Readonly};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub struct Replica {
     system: System,
     vectors: Vec<Vectors>,
     relaxation: Option<(Relaxation, Callback<Watch>)>,
+    /// A step that was told before the end of the last.
+    next: Option<Begin>,
     /// Counts exchanges: two for an evaluation.
     exchange: u64,
     rebuilds: bool,
@@ -52,7 +54,7 @@ type Sums = Gather<Measured>;
 pub struct CheckReplica(pub Callback<Gather<Digest>>);
 
 chares::entries!(Replica:
-    Begin, Told, Sums as "Sums", CheckReplica as "Check"; reduces Sums as "Sums", Gather<Digest> as "Digests");
+    Begin, Told, Sums as "Sums", CheckReplica as "Check", Collect; reduces Sums as "Sums", Gather<Digest> as "Digests");
 
 impl Setup {
     fn blocks(&self, pe: u32) -> Range<usize> {
@@ -74,6 +76,7 @@ impl Chare for Replica {
             system,
             vectors: Vec::new(),
             relaxation: None,
+            next: None,
             exchange: 0,
             rebuilds: false,
             told: Inbox::default(),
@@ -83,11 +86,11 @@ impl Chare for Replica {
 
 impl Entry<Begin> for Replica {
     fn receive(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
-        let problem = self.setup.problem.read(ctx);
-        self.vectors = self.system.mine().iter().map(Vectors::new).collect();
-        let (machine, order) = problem.begin();
-        self.relaxation = Some((machine, begin.watcher));
-        self.obey(&order, ctx);
+        if self.relaxation.is_some() {
+            self.next = Some(begin);
+        } else {
+            self.begin(begin, ctx);
+        }
     }
 }
 
@@ -99,6 +102,13 @@ impl Entry<Sums> for Replica {
         if ctx.pe_id() == 0 {
             let watch = Watch::of(machine, &measured, &order);
             watcher.send(ctx, watch);
+        }
+        if let Order::Stop(_) = order {
+            self.relaxation = None;
+            if let Some(begin) = self.next.take() {
+                self.begin(begin, ctx);
+            }
+            return;
         }
         self.obey(&order, ctx);
     }
@@ -118,7 +128,25 @@ impl Entry<CheckReplica> for Replica {
     }
 }
 
+impl Entry<Collect> for Replica {
+    fn receive(&mut self, Collect(to): Collect, ctx: &mut Ctx<'_, Self>) {
+        let (problem, numbers) = (self.setup.problem.read(ctx), self.setup.blocks(ctx.pe_id()));
+        for (number, block) in numbers.zip(self.system.mine()) {
+            to.send(ctx, Piece::of(number as u32, block, &problem));
+        }
+    }
+}
+
 impl Replica {
+    fn begin(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
+        let problem = self.setup.problem.read(ctx);
+        problem.disturb_all(begin.step as usize, &mut self.system);
+        self.vectors = self.system.mine().iter().map(Vectors::new).collect();
+        let (machine, order) = problem.begin(begin.step as usize);
+        self.relaxation = Some((machine, begin.watcher));
+        self.obey(&order, ctx);
+    }
+
     fn obey(&mut self, order: &Order, ctx: &mut Ctx<'_, Self>) {
         let Order::Go { rebuild, .. } = order else { return };
         let system = &mut self.system;

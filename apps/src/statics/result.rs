@@ -1,6 +1,8 @@
 //! What comes out of a relaxation: atoms with their final places, and a checksum over them.
 
 use super::block::{Block, Class};
+use super::problem::Problem;
+use super::structure;
 use chares::{Bulk, Reduce};
 use serde::{Deserialize, Serialize};
 
@@ -15,18 +17,24 @@ pub struct Piece {
     pub species: Bulk<u8>,
     /// Class of each: 0 free, 1 buffer, 2 fixed.
     pub classes: Bulk<u8>,
-    /// Place in A, force in eV/A and energy in eV, density: eight numbers for each.
+    /// Place in A, force in eV/A and energy in eV, density, centro-symmetry in A^2: nine numbers for each.
     pub values: Bulk<f64>,
+    /// Structure of each: 0 other, 1 fcc, 2 hcp, 3 bcc.
+    pub structures: Bulk<u8>,
 }
 
 impl Piece {
-    /// The atoms of a block.
-    pub fn of(number: u32, block: &Block) -> Self {
+    /// How many numbers each atom has in `values`.
+    pub const VALUES: usize = 9;
+
+    /// The atoms of a block after an evaluation.
+    pub fn of(number: u32, block: &Block, problem: &Problem) -> Self {
+        let found = structure::of_block(block, problem.reach(), problem.opposite);
         let there: Vec<usize> = (0..block.own()).filter(|&i| block.classes[i] != Class::Removed).collect();
-        let mut values = Vec::with_capacity(8 * there.len());
+        let mut values = Vec::with_capacity(Self::VALUES * there.len());
         for &i in &there {
             values.extend(block.at[i].iter().chain(&block.force[i]));
-            values.push(block.density[i]);
+            values.extend([block.density[i], found[i].0]);
         }
         Self {
             block: number,
@@ -34,6 +42,7 @@ impl Piece {
             species: there.iter().map(|&i| block.species[i]).collect::<Vec<_>>().into(),
             classes: there.iter().map(|&i| block.classes[i] as u8).collect::<Vec<_>>().into(),
             values: values.into(),
+            structures: there.iter().map(|&i| found[i].1 as u8).collect::<Vec<_>>().into(),
         }
     }
 }

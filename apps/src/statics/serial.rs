@@ -242,12 +242,13 @@ impl System {
         &mut self.blocks[self.mine.clone()]
     }
 
-    /// Relaxes all free atoms. `watch` is called after each evaluation, with its number and what was measured.
+    /// Relaxes all free atoms. `watch` is called after each evaluation, with the machine, what
+    /// was measured and what is done next.
     pub fn relax(
         &mut self,
         method: Method,
         limits: Limits,
-        mut watch: impl FnMut(u64, &Measured),
+        mut watch: impl FnMut(&Relaxation, &Measured, &Order),
     ) -> Relaxed {
         self.rebuild();
         let mut vectors: Vec<Vectors> = self.blocks.iter().map(Vectors::new).collect();
@@ -266,8 +267,8 @@ impl System {
             }
             self.densities();
             let measured = Measured::all(&self.measure(&vectors, method == Method::Lbfgs));
-            watch(machine.evaluations() + 1, &measured);
             order = machine.next(&measured);
+            watch(&machine, &measured, &order);
             if let Order::Stop(stop) = order {
                 let vectors: usize = vectors.iter().map(Vectors::bytes).sum();
                 return Relaxed {

@@ -257,7 +257,7 @@ impl Material {
     }
 
     fn relax(&self, system: &mut System) -> Result<f64, StudyError> {
-        let relaxed = system.relax(self.method, self.limits, |_, _| ());
+        let relaxed = system.relax(self.method, self.limits, |_, _, _| ());
         if relaxed.stop.is_minimum() { Ok(relaxed.energy) } else { Err(StudyError::NotRelaxed(relaxed.stop)) }
     }
 }

@@ -29,6 +29,8 @@ pub struct CBlock {
     block: Block,
     vectors: Vectors,
     relaxation: Option<(Relaxation, Callback<Watch>)>,
+    /// A step that was told before the end of the last.
+    next: Option<Begin>,
     /// Counts evaluations; messages carry it.
     evaluation: u64,
     stage: Stage,
@@ -59,9 +61,11 @@ pub enum Stage {
     Slopes,
 }
 
-/// Relax; the first block tells `watcher` after each evaluation how far it is.
+/// Take a step: make its changes, then relax; the first block tells `watcher` after each evaluation how far it is.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Begin {
+    /// Number of the step.
+    pub step: u32,
     /// Who is told.
     pub watcher: Callback<Watch>,
 }
@@ -188,6 +192,7 @@ impl Chare for CBlock {
             block: known.block(number as usize),
             vectors: Vectors::default(),
             relaxation: None,
+            next: None,
             evaluation: 0,
             stage: Stage::Idle,
             is_ahead: false,
@@ -204,11 +209,11 @@ impl Chare for CBlock {
 
 impl Entry<Begin> for CBlock {
     fn receive(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
-        let problem = self.problem.read(ctx);
-        self.vectors = Vectors::new(&self.block);
-        let (machine, order) = problem.begin();
-        self.relaxation = Some((machine, begin.watcher));
-        self.obey(&order, ctx);
+        if self.relaxation.is_some() {
+            self.next = Some(begin);
+        } else {
+            self.begin(begin, ctx);
+        }
     }
 }
 
@@ -218,6 +223,13 @@ impl Entry<Sums> for CBlock {
         let order = machine.next(&measured);
         if self.number == 0 {
             watcher.send(ctx, Watch::of(machine, &measured, &order));
+        }
+        if let Order::Stop(_) = order {
+            self.relaxation = None;
+            if let Some(begin) = self.next.take() {
+                self.begin(begin, ctx);
+            }
+            return;
         }
         self.obey(&order, ctx);
     }
@@ -336,11 +348,21 @@ impl Entry<Check> for CBlock {
 
 impl Entry<Collect> for CBlock {
     fn receive(&mut self, Collect(to): Collect, ctx: &mut Ctx<'_, Self>) {
-        to.send(ctx, Piece::of(self.number, &self.block));
+        let problem = self.problem.read(ctx);
+        to.send(ctx, Piece::of(self.number, &self.block, &problem));
     }
 }
 
 impl CBlock {
+    fn begin(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
+        let problem = self.problem.read(ctx);
+        problem.disturb(begin.step as usize, self.number as usize, &mut self.block);
+        self.vectors = Vectors::new(&self.block);
+        let (machine, order) = problem.begin(begin.step as usize);
+        self.relaxation = Some((machine, begin.watcher));
+        self.obey(&order, ctx);
+    }
+
     /// Moves the atoms as told, and tells others where they are; or that lists are to be built anew.
     fn obey(&mut self, order: &Order, ctx: &mut Ctx<'_, Self>) {
         let Order::Go { rebuild, .. } = order else { return };

@@ -106,8 +106,7 @@ fn of_block(problem: &Problem, block: usize) -> Expected {
     let (crystal, grid, reach) = (&problem.crystal, problem.partition.grid(), problem.reach());
     let cells = problem.partition.cells(block);
     let edges = crystal.cell().edges;
-    let atoms =
-        cells.iter().map(|cells| cells.len() as u64).product::<u64>() * crystal.cell().sites.len() as u64;
+    let atoms = crystal.atoms_in(&cells);
     let low: [f64; 3] = std::array::from_fn(|k| cells[k].start as f64 * edges[k]);
     let high: [f64; 3] = std::array::from_fn(|k| cells[k].end as f64 * edges[k]);
     let lengths = crystal.lengths();

@@ -4,6 +4,7 @@ use super::account::{self, Figures};
 use super::element::CBlock;
 use super::halo::{Features, audiences, sources, take_features};
 use super::{distribution, memory};
+use crate::statics::aberration::Aberration;
 use crate::statics::block::{Block, Bounds, Class};
 use crate::statics::crystal::lattice::{Kind, Lattice};
 use crate::statics::crystal::oriented::AS_IT_IS;
@@ -12,9 +13,10 @@ use crate::statics::drive::{self, Outcome};
 use crate::statics::neighbours::{Extent, influence};
 use crate::statics::partition::Partition;
 use crate::statics::potential::analytic::{self, Model};
-use crate::statics::problem::Problem;
+use crate::statics::problem::{Problem, Step};
 use crate::statics::relax::{Limits, Method};
 use crate::statics::replicated::Replica;
+use crate::statics::written::Written;
 use chares::{Driver, InProcess, Program, RunError};
 use proptest::prelude::*;
 
@@ -27,22 +29,25 @@ fn problem(cells: [usize; 3], blocks: [usize; 3], sides: [Side; 3]) -> Problem {
         crystal,
         skin: 0.4,
         method: Method::Cg,
-        limits: Limits { max_force: 1e-6, evaluations: 25, ..Limits::default() },
-        removed: vec![17],
-        shake: 0.06,
+        opposite: 12,
+        steps: vec![Step {
+            name: "1".into(),
+            disturb: vec![Aberration::Vacancy { ids: vec![17] }, Aberration::Shake { by: 0.06 }],
+            limits: Limits { max_force: 1e-6, evaluations: 25, ..Limits::default() },
+        }],
     }
 }
 
-type Drive = fn(&mut Driver, Problem) -> Result<Outcome, RunError>;
+type Drive = fn(&mut Driver, Problem, &Written) -> Result<Outcome, RunError>;
 
 fn run(problem: &Problem, pes: &[u32], speeds: &[f64], drive: Drive) -> Outcome {
     let program = Program::new("statics", "1").chare::<CBlock>().chare::<Replica>();
     let mix = InProcess::new(pes).speeds(speeds).always_pup();
-    program.run_in_process(&mix, |main| drive(main, problem.clone())).unwrap()
+    program.run_in_process(&mix, |main| drive(main, problem.clone(), &Written::nothing(problem))).unwrap()
 }
 
 fn serial(problem: &Problem) -> Outcome {
-    run(problem, &[1], &[1.0], |main, problem| drive::serial(main, &problem))
+    run(problem, &[1], &[1.0], |main, problem, written| drive::serial(main, &problem, written))
 }
 
 /// One to seven nodes of unequal PEs and speeds, and which two modes are tried there.
@@ -79,7 +84,7 @@ fn a_periodic_crystal_with_a_vacancy_relaxes_to_the_same_bits_on_any_mix() {
 fn so_does_a_thin_one_with_shells() {
     let shells = Side::Shells { buffer: 3.7, fixed: 3.7 };
     let mut problem = problem([8, 7, 1], [3, 2, 1], [shells, shells, Side::Periodic]);
-    problem.removed = vec![8 * 4 * 3 + 14];
+    problem.steps[0].disturb[0] = Aberration::Vacancy { ids: vec![8 * 4 * 3 + 14] };
     agrees_everywhere(&problem);
 }
 
@@ -99,7 +104,7 @@ fn so_do_all_ways_down_with_lists_built_anew_often() {
 fn expected_memory_and_pairs_are_about_what_comes() {
     for (cells, blocks) in [([10, 10, 10], [2, 2, 2]), ([12, 6, 6], [4, 1, 1])] {
         let mut problem = problem(cells, blocks, [Side::Periodic; 3]);
-        problem.removed.clear();
+        problem.steps[0].disturb.remove(0);
         let found = run(&problem, &[2], &[1.0, 1.0], drive::cblocks).tables.unwrap();
         let expected = memory::expected(&problem);
         let bytes: u64 = expected.iter().map(|block| block.bytes).sum();

@@ -4,12 +4,15 @@
 //! node numbers the atoms alike without a word.
 
 pub mod lattice;
+mod listed;
 pub mod oriented;
+pub mod read;
 #[cfg(test)]
 mod tests;
 
 use super::block::{Bounds, Class};
 use lattice::Lattice;
+pub use listed::Listed;
 use oriented::{Oriented, Triads};
 use std::ops::Range;
 
@@ -120,13 +123,18 @@ pub struct Atom {
     pub class: Class,
 }
 
-/// A crystal of `cells` repetitions of an oriented cell, with its low corner in the origin.
+/// A crystal of `cells` repetitions of an oriented cell, with its low corner in the origin; or atoms from a list, where
+/// the cells are no more than boxes by which they are sorted.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Crystal {
     cell: Oriented,
     cells: [usize; 3],
     sides: [Side; 3],
+    listed: Option<Listed>,
 }
+
+/// Edge in A of the boxes by which listed atoms are sorted, about.
+const BOX: f64 = 6.0;
 
 impl Crystal {
     /// A lattice, turned, repeated, and ended as told.
@@ -145,23 +153,63 @@ impl Crystal {
         if !few || atoms > 2_f64.powi(40) {
             return Err(CrystalError::Cells(cells));
         }
-        let crystal = Self { cell, cells, sides };
-        for (axis, side) in sides.iter().enumerate() {
+        Self { cell, cells, sides, listed: None }.with_room()
+    }
+
+    /// Atoms from a list, in a box of these lengths, ended as told. Every holder of blocks holds the whole list.
+    ///
+    /// # Errors
+    /// Lengths that are not positive, no atoms, shells that do not fit.
+    pub fn listed(lengths: [f64; 3], atoms: &read::Atoms, sides: [Side; 3]) -> Result<Self, CrystalError> {
+        if !lengths.iter().all(|length| length.is_finite() && *length > 0.0) {
+            return Err(CrystalError::Edges(lengths));
+        }
+        if atoms.ids.is_empty() {
+            return Err(CrystalError::NoSites);
+        }
+        let boxes = |edge: f64| lengths.map(|length| (length / edge).floor().clamp(1.0, 1e6) as usize);
+        // Few atoms in much space must not make many empty boxes.
+        let mut edge = BOX;
+        while boxes(edge).iter().map(|&n| n as f64).product::<f64>() > atoms.ids.len() as f64 {
+            edge *= 1.25;
+        }
+        let cells = boxes(edge);
+        let cell =
+            Oriented { edges: std::array::from_fn(|k| lengths[k] / cells[k] as f64), sites: Vec::new() };
+        let listed = Listed::sort(atoms, lengths, cells, sides.map(|side| side == Side::Periodic));
+        Self { cell, cells, sides, listed: Some(listed) }.with_room()
+    }
+
+    /// The crystal, if its shells leave something free.
+    fn with_room(self) -> Result<Self, CrystalError> {
+        for (axis, side) in self.sides.iter().enumerate() {
             if let Side::Shells { buffer, fixed } = *side {
-                let length = crystal.lengths()[axis];
+                let length = self.lengths()[axis];
                 let fits = buffer >= 0.0 && fixed >= 0.0 && 2.0 * (buffer + fixed) < length;
                 if !fits {
                     return Err(CrystalError::Shells { axis: ['x', 'y', 'z'][axis], buffer, fixed, length });
                 }
             }
         }
-        Ok(crystal)
+        Ok(self)
     }
 
-    /// The same cell, repeated `cells` times, each at least once, and ended otherwise.
+    /// The same cell, repeated `cells` times, each at least once, and ended otherwise. In place of listed atoms stands
+    /// one lattice plane after the other, as dense as they are on average.
     #[must_use]
     pub fn resized(&self, cells: [usize; 3], sides: [Side; 3]) -> Self {
-        Self { cell: self.cell.clone(), cells: cells.map(|n| n.max(1)), sides }
+        let mut cell = self.cell.clone();
+        if self.listed.is_some() {
+            let boxes: usize = self.cells.iter().product();
+            let side = (self.atoms() as f64 / boxes as f64).cbrt().ceil().max(1.0);
+            let at = |n: usize| {
+                let of = side as usize;
+                [n % of, n / of % of, n / (of * of)].map(|n| n as f64 / side)
+            };
+            let count = side.powi(3) as usize;
+            cell.sites = (0..count).map(|n| lattice::Site { at: at(n), species: 0 }).collect();
+        }
+        Self { cell, cells: cells.map(|n| n.max(1)), sides, listed: None }
     }
 
     /// The cell that is repeated.
@@ -181,7 +229,60 @@ impl Crystal {
 
     /// Number of atoms.
     pub fn atoms(&self) -> u64 {
-        self.cells.iter().map(|&n| n as u64).product::<u64>() * self.cell.sites.len() as u64
+        match &self.listed {
+            Some(listed) => listed.len(),
+            None => self.cells.iter().map(|&n| n as u64).product::<u64>() * self.cell.sites.len() as u64,
+        }
+    }
+
+    /// Number of atoms in cells with these indices.
+    pub fn atoms_in(&self, cells: &[Range<usize>; 3]) -> u64 {
+        match &self.listed {
+            Some(_) => self.part(cells.clone()).count() as u64,
+            None => {
+                let cells: u64 = cells.iter().map(|cells| cells.len() as u64).product();
+                cells * self.cell.sites.len() as u64
+            }
+        }
+    }
+
+    /// Bytes of memory of a list of atoms; 0 for a lattice.
+    pub fn bytes(&self) -> u64 {
+        self.listed.as_ref().map_or(0, Listed::bytes)
+    }
+
+    /// The number that people know an atom by: that of the file it was read from, or its id.
+    pub fn name_of(&self, id: u64) -> u64 {
+        self.listed.as_ref().map_or(id, |listed| listed.name_of(id))
+    }
+
+    /// The id of the atom that people know by a number, if there is one.
+    pub fn id_of(&self, name: u64) -> Option<u64> {
+        match &self.listed {
+            Some(listed) => listed.id_of(name),
+            None => (name < self.atoms()).then_some(name),
+        }
+    }
+
+    /// From what number to what number people know the atoms, for a sentence.
+    pub fn names(&self) -> String {
+        let first = self.listed.as_ref().map_or(0, Listed::first_name);
+        format!("{first} to {}", self.first_free_name() - 1)
+    }
+
+    /// The first number that no atom is known by, nor any after it.
+    pub fn first_free_name(&self) -> u64 {
+        self.listed.as_ref().map_or(self.atoms(), Listed::first_free_name)
+    }
+
+    /// The cell that a place is in; periodic axes go round, and at others what is outside belongs to the last cell.
+    pub fn cell_at(&self, at: [f64; 3]) -> [usize; 3] {
+        std::array::from_fn(|k| {
+            let cell = (at[k] / self.cell.edges[k]).floor();
+            let count = self.cells[k] as f64;
+            let cell = if self.sides[k] == Side::Periodic { cell.rem_euclid(count) } else { cell };
+            (cell.max(0.0) as usize).min(self.cells[k] - 1)
+        })
     }
 
     /// Lengths in A.
@@ -223,15 +324,41 @@ impl Crystal {
     fn cell_atoms(&self, cell: [usize; 3]) -> impl Iterator<Item = Atom> + '_ {
         let number =
             (cell[2] as u64 * self.cells[1] as u64 + cell[1] as u64) * self.cells[0] as u64 + cell[0] as u64;
-        let sites = self.cell.sites.len() as u64;
-        self.cell.sites.iter().zip(number * sites..).map(move |(site, id)| {
-            let at = std::array::from_fn(|k| (cell[k] as f64 + site.at[k]) * self.cell.edges[k]);
-            Atom { id, at, species: site.species, class: self.class(at) }
-        })
+        let ids = match &self.listed {
+            Some(listed) => listed.ids_in(number),
+            None => {
+                let sites = self.cell.sites.len() as u64;
+                number * sites..(number + 1) * sites
+            }
+        };
+        ids.map(move |id| self.atom_in(cell, id))
+    }
+
+    /// The atom with an id below [`Self::atoms`].
+    pub fn atom(&self, id: u64) -> Atom {
+        if self.listed.is_some() {
+            return self.atom_in([0; 3], id);
+        }
+        let number = id / self.cell.sites.len() as u64;
+        let [nx, ny, _] = self.cells.map(|n| n as u64);
+        self.atom_in([number % nx, number / nx % ny, number / (nx * ny)].map(|n| n as usize), id)
+    }
+
+    /// The same, where its cell is known.
+    fn atom_in(&self, cell: [usize; 3], id: u64) -> Atom {
+        let (at, species) = match &self.listed {
+            Some(listed) => listed.atom(id),
+            None => {
+                let site = &self.cell.sites[(id % self.cell.sites.len() as u64) as usize];
+                let at = std::array::from_fn(|k| (cell[k] as f64 + site.at[k]) * self.cell.edges[k]);
+                (at, site.species)
+            }
+        };
+        Atom { id, at, species, class: self.class(at) }
     }
 
     /// Nested shells: what is fixed along any axis is fixed.
-    fn class(&self, at: [f64; 3]) -> Class {
+    pub fn class(&self, at: [f64; 3]) -> Class {
         let lengths = self.lengths();
         let along = |k: usize| {
             let Side::Shells { buffer, fixed } = self.sides[k] else { return Class::Free };

@@ -22,7 +22,7 @@ fn a_vacancy_relaxes_to_the_energy_of_lammps() {
         let whole = system.evaluate(false).energy;
         remove(&mut system, 0);
         let limits = Limits { max_force: 1e-6, ..Limits::default() };
-        let relaxed = system.relax(method, limits, |_, _| ());
+        let relaxed = system.relax(method, limits, |_, _, _| ());
         let formation = relaxed.energy - 863.0 / 864.0 * whole;
         eprintln!("{method:?}: {formation} {relaxed:?}");
         assert!((formation - 1.272616).abs() < 1e-6, "{method:?}: {formation} {relaxed:?}");
@@ -36,7 +36,7 @@ fn disorder_relaxes_to_the_crystal() {
     for method in [Method::Cg, Method::Fire, Method::Lbfgs] {
         let mut system = system(&potential, &crystal, [2, 2, 1]);
         shake(&mut system, 0.1);
-        let relaxed = system.relax(method, Limits::default(), |_, _| ());
+        let relaxed = system.relax(method, Limits::default(), |_, _, _| ());
         eprintln!("{method:?}: {relaxed:?} rebuilds {}", system.rebuilds());
         assert!((relaxed.energy + 906.29588748468).abs() < 1e-9, "{method:?} {relaxed:?}");
     }

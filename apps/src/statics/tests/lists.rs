@@ -121,7 +121,7 @@ fn an_atom_belongs_to_the_block_that_generates_it() {
         let mut seen = 0;
         for block in 0..partition.len() {
             for atom in partition.atoms(&crystal, block) {
-                assert_eq!(partition.block_of(atom.id, 4), block);
+                assert_eq!(partition.block_of(crystal.cell_at(atom.at)), block);
                 seen += 1;
             }
         }

@@ -1,5 +1,6 @@
 //! The physics against reference numbers, and properties that hold for any crystal.
 
+mod aberrations;
 mod defects;
 mod golden;
 mod lists;

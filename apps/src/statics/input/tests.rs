@@ -1,0 +1,182 @@
+//! Inputs: what a file says, options over it, and what is refused.
+
+use super::*;
+use crate::statics::arguments::Statics;
+use crate::statics::problem::Problem;
+use std::io::Write as _;
+
+fn file(text: &str, ending: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(ending).tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn problem(text: &str) -> Result<Problem, String> {
+    let file = file(text, ".toml");
+    let input = Input::read(file.path()).and_then(|input| input.problem());
+    input.map_err(|error| error.to_string())
+}
+
+/// All that a file can say.
+const WHOLE: &str = r#"
+[crystal]
+lattice = "fcc"
+a = 3.6
+orient = { x = [1, 1, -2], y = [1, 1, 1], z = [1, -1, 0] }
+size = [6, 5, 2]
+
+[boundary]
+x = "free"
+y = { shells = { buffer = 2.0, fixed = 2.5 } }
+z = "periodic"
+
+[potential]
+elements = ["Cu"]
+
+[relaxation]
+method = "lbfgs"
+max_force = 1e-5
+skin = 0.4
+block = 100
+
+[[step]]
+name = "whole"
+relax = false
+
+[[step]]
+disturb = [
+  { vacancy = { ids = [3, 5] } },
+  { interstitial = { at = [1.0, 2.0, 3.0], element = "Cu" } },
+  { screw = { line = "z", through = [10.0, 12.0], burgers = 2.5 } },
+]
+repeat = 2
+iterations = 7
+
+[output]
+xyz = "end.xyz"
+"#;
+
+#[test]
+fn a_file_says_all_that_is_relaxed() {
+    let problem = problem(WHOLE).unwrap();
+    assert_eq!(problem.crystal.cells(), [6, 5, 2]);
+    assert_eq!(problem.crystal.sides()[0], Side::FREE);
+    assert_eq!(problem.crystal.sides()[1], Side::Shells { buffer: 2.0, fixed: 2.5 });
+    assert_eq!((problem.method, problem.skin), (Method::Lbfgs, 0.4));
+    let names: Vec<&str> = problem.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["whole", "2 (1 of 2)", "2 (2 of 2)"]);
+    assert_eq!(problem.steps[0].limits.evaluations, 1);
+    assert_eq!((problem.steps[2].limits.iterations, problem.steps[2].limits.max_force), (7, 1e-5));
+    // Two are taken out once, one is put in by each turn.
+    assert_eq!(problem.atoms(), problem.crystal.atoms());
+}
+
+#[test]
+fn options_go_over_the_file() {
+    let file = file(WHOLE, ".toml");
+    let statics = Statics {
+        input: Some(file.path().into()),
+        size: vec![4],
+        max_force: Some(1e-3),
+        vacancy: vec![9],
+        ..Statics::default()
+    };
+    let input = statics.merged().unwrap();
+    assert_eq!(input.crystal.size, Some([4; 3]));
+    assert_eq!((input.relaxation.max_force, input.relaxation.skin), (Some(1e-3), Some(0.4)));
+    assert_eq!(input.step[0].disturb, [Aberration::Vacancy { ids: vec![9] }]);
+    assert_eq!(input.step.len(), 2);
+    assert_eq!(input.output.xyz, Some(file.path().parent().unwrap().join("end.xyz")));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_line_or_key() {
+    for (text, sentence) in [
+        ("[crystal]\nlatice = \"fcc\"\n", ":2: unknown field `latice`"),
+        ("[crystal]\na = \"x\"\n", ":2: invalid type: string \"x\""),
+        ("[boundary]\nx = \"open\"\n", ":2: unknown variant `open`"),
+        ("[boundary]\nx = { shells = { buffer = 1.0 } }\n", ":2: missing field `fixed`"),
+        ("[[step]]\n\n[[step]]\nrelaxx = true\n", ":4: unknown field `relaxx`"),
+        ("[[step]]\ndisturb = [{ vacancy = { id = [1] } }]\n", ":2: unexpected keys in table: id"),
+        ("[[step]]\ndisturb = [{ dent = { id = [1] } }]\n", ":2: unknown variant `dent`"),
+        ("[crystal\n", ":1: "),
+        ("[crystal]\na = -1.0\n", "[crystal] and [boundary]: the cell has edges"),
+        ("[crystal]\na = 3.6\nsize = [0, 1, 1]\n", "each axis takes 1 to 1000000"),
+        ("[relaxation]\nmax_step = 0.0\n", "relaxation.max_step: 0"),
+        ("[relaxation]\nmax_force = -1.0\n", "relaxation.max_force: -1; give 0 or more"),
+        ("[crystal]\na = 3.6\nfile = \"x\"\n", "crystal.file: a file of atoms takes no lattice"),
+        ("[crystal]\nfile = \"no-such-file.xyz\"\n", "no-such-file.xyz: No such file"),
+        ("[potential]\nfiles = [\"a.txt\"]\n", "its name has to end with"),
+        ("[crystal]\na = 3.6\n[[step]]\nrepeat = 0\n", "step 1: repeat: 0; give 1 or more"),
+        (
+            "[crystal]\na = 3.6\n[[step]]\ndisturb = [{ antisite = { id = 1, element = \"Al\" } }]\n",
+            "element Al is none",
+        ),
+        (
+            "[crystal]\na = 3.6\n[[step]]\ndisturb = [{ screw = { line = \"z\", through = [0.0, 0.0], burgers = 2.5 } }]\n",
+            "axis x cannot be periodic",
+        ),
+        (
+            "[crystal]\na = 3.6\n[[step]]\ndisturb = [{ surface = { axis = \"z\", from = 3.0, to = 1.0 } }]\n",
+            "has no thickness",
+        ),
+    ] {
+        let found = problem(text).map(|_| ()).unwrap_err();
+        assert!(found.contains(sentence), "{text}: {found}");
+        assert_eq!(found.lines().count(), 1, "{found}");
+    }
+}
+
+const DATA: &str = "title\n\n3 atoms\n1 atom types\n-1.0 9.0 xlo xhi\n0 10 ylo yhi\n0 10 zlo zhi\n\nMasses\n\n1 63.5\n\n\
+                    Atoms # atomic\n\n7 1 0.0 1.0 2.0\n3 1 5.0 5.0 5.0 0 0 0\n9 1 8.5 9.0 9.5\n";
+
+const XYZ: &str = "2\nLattice=\"10 0 0 0 11.0 0 0 0 12\" Properties=id:I:1:species:S:1:pos:R:3 pbc=\"T F T\"\n1 Cu 1 2 \
+                   3\n2 Cu 4.5 5 6\n";
+
+#[test]
+fn crystals_come_from_files() {
+    let data = file(DATA, ".data");
+    let toml = |path: &Path| {
+        format!("[crystal]\nfile = {path:?}\n[[step]]\ndisturb = [{{ vacancy = {{ ids = [3] }} }}]\n")
+    };
+    let found = problem(&toml(data.path())).unwrap();
+    assert_eq!((found.crystal.atoms(), found.atoms(), found.crystal.lengths()), (3, 2, [10.0; 3]));
+    let id = found.crystal.id_of(7).unwrap();
+    assert_eq!((found.crystal.atom(id).at, found.crystal.name_of(id)), ([1.0, 1.0, 2.0], 7));
+    let xyz = file(XYZ, ".xyz");
+    let found = problem(&format!("[crystal]\nfile = {:?}\n", xyz.path())).unwrap();
+    assert_eq!(found.crystal.sides(), [Side::Periodic, Side::FREE, Side::Periodic]);
+    assert_eq!(found.crystal.atom(found.crystal.id_of(2).unwrap()).at, [4.5, 5.0, 6.0]);
+}
+
+#[test]
+fn files_of_atoms_are_not_trusted() {
+    for (text, ending, sentence) in [
+        (DATA.replace("3 atoms", "4 atoms"), ".data", ":17: the header promises 4 atoms, and 3 are there"),
+        (
+            DATA.replace("3 atoms", "9999999999999999 atoms"),
+            ".data",
+            ":3: `9999999999999999` is no whole number",
+        ),
+        (DATA.replace("9 1 8.5", "7 1 8.5"), ".data", ":17: there is an atom 7 already"),
+        (DATA.replace("9 1 8.5", "9 2 8.5"), ".data", ":17: `2` is no whole number from 1 to 1"),
+        (DATA.replace("9.5\n", "nan\n"), ".data", ":17: `nan` is no finite number for a coordinate"),
+        (DATA.replace("9.5\n", "\n"), ".data", ":17: nothing is no finite number for a coordinate"),
+        (DATA.replace("8.5", "85"), ".data", ":17: the atom is far outside its box along x"),
+        (DATA.replace("0 10 zlo zhi", "0 10 zlo zhi\n1 0 0 xy xz yz"), ".data", ":8: a tilted box"),
+        (DATA.replace("# atomic", "# full"), ".data", ":13: atom_style full; only atomic is read"),
+        (DATA.replace("0 10 ylo yhi", ""), ".data", "does not say xlo xhi"),
+        (DATA.replace("0 10 ylo yhi", "10 0 ylo yhi"), ".data", "lengths have to be positive"),
+        (String::new(), ".data", "is this a LAMMPS data file?"),
+        (XYZ.replacen('2', "3", 1), ".xyz", ":4: the file ends after 2 of 3 atoms"),
+        (XYZ.replacen('2', "-2", 1), ".xyz", ":1: `-2` is no whole number"),
+        (XYZ.replace("Lattice", "Latice"), ".xyz", ":2: no Lattice="),
+        (XYZ.replace("0 0 0 11.0", "1 0 0 11.0"), ".xyz", "a box with right angles"),
+        (XYZ.replace("pos:R:3", "pos:R:2"), ".xyz", "pos:R:3 are needed"),
+        (XYZ.replace("2 Cu", "2 Au"), ".xyz", ":4: `Au` is none of the elements Cu"),
+    ] {
+        let file = file(&text, ending);
+        let found = problem(&format!("[crystal]\nfile = {:?}\n", file.path())).map(|_| ()).unwrap_err();
+        assert!(found.contains(sentence), "{sentence}: {found}");
+    }
+}
