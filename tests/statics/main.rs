@@ -143,3 +143,127 @@ fn memory_is_stated_before_the_start_and_limits_are_kept() {
     let done = run(folder.path(), &["run", "statics", "--size", "2000", "--speed", "equal"]);
     assert!(done.last_error().contains("GiB on") || done.last_error().contains("TiB on"), "{done:?}");
 }
+
+/// A bar with held ends along x and y: a screw dislocation, then atoms taken out, put in and moved.
+const STEPS: &str = r#"
+[crystal]
+a = 3.61
+orient = { x = [1, 1, -2], y = [1, 1, 1], z = [1, -1, 0] }
+size = [14, 8, 4]
+
+[boundary]
+x = { shells = { buffer = 4.0, fixed = 4.0 } }
+y = { shells = { buffer = 4.0, fixed = 4.0 } }
+
+[relaxation]
+max_force = 1e-3
+iterations = 40
+block = 300
+
+[[step]]
+name = "perfect"
+relax = false
+
+[[step]]
+name = "screw"
+disturb = [{ screw = { line = "z", through = [30.9, 25.1], burgers = 2.553 } }]
+
+[[step]]
+name = "points"
+disturb = [
+  { vacancy = { ids = [1300, 1301] } },
+  { interstitial = { at = [31.0, 12.5, 5.0], element = "Cu" } },
+]
+repeat = 2
+
+[output]
+xyz = "end.xyz"
+dump = "end.dump"
+trace = "end.csv"
+"#;
+
+#[test]
+fn an_input_file_of_steps_leaves_the_same_files_on_any_mix_and_by_any_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    harness::write(folder.path(), "steps.toml", STEPS);
+    let files = |mode: &str, mix: &[(u32, f64)]| {
+        nodes(folder.path(), mix, "");
+        let words =
+            ["run", "statics", "steps.toml", "--speed", "file", "--report", "run.json", "--mode", mode];
+        let done = run(folder.path(), &words);
+        assert_eq!(done.code, 0, "{mode} on {mix:?}: {done:?}");
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let report: Value = serde_json::from_str(&read("run.json")).unwrap();
+        let steps = report["facts"]["steps"].as_array().unwrap().clone();
+        assert_eq!(steps.len(), 4, "{report}");
+        // 14 x 8 x 4 cells of 6 atoms, two gone, two put in.
+        assert_eq!(report["facts"]["atoms"], 14 * 8 * 4 * 6, "{report}");
+        let all = ["end.xyz", "end.dump", "end.csv"].map(|name| {
+            let text = read(name);
+            std::fs::remove_file(folder.path().join(name)).unwrap();
+            text
+        });
+        (all, steps)
+    };
+    let expected = files("serial", &[(1, 1.0)]);
+    let ([xyz, dump, trace], _) = &expected;
+    assert!(xyz.starts_with("2688\nLattice=\"") && xyz.lines().count() == 2690, "{xyz}");
+    assert!(dump.lines().count() == 2688 + 9 && dump.contains("ITEM: BOX BOUNDS ff ff pp"), "{dump}");
+    let ids: Vec<u64> =
+        dump.lines().skip(9).map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
+    assert!(ids.is_sorted() && !ids.contains(&1300) && ids.ends_with(&[2688, 2689]), "{ids:?}");
+    assert!(xyz.contains(" hcp 2") && xyz.contains(" other 0"), "the core is there to be seen");
+    assert!(
+        trace.starts_with("step,evaluation,") && trace.lines().last().unwrap().starts_with("4,"),
+        "{trace}"
+    );
+    for mix in MIXES {
+        for mode in ["cblocks", "replicated"] {
+            assert!(files(mode, mix) == expected, "{mode} on {mix:?}");
+        }
+    }
+    // What was written can be read, and the atoms are where they were.
+    harness::write(folder.path(), "again.xyz", xyz);
+    harness::write(folder.path(), "again.toml", "[crystal]\nfile = \"again.xyz\"\n[[step]]\nrelax = false\n");
+    nodes(folder.path(), MIXES[0], "");
+    let again = run(folder.path(), &["run", "statics", "again.toml", "--speed", "equal", "--xyz", "end.xyz"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    let places = |text: &str| -> Vec<String> {
+        text.lines().skip(2).map(|line| line.splitn(6, ' ').take(4).collect::<Vec<_>>().join(" ")).collect()
+    };
+    let end = std::fs::read_to_string(folder.path().join("end.xyz")).unwrap();
+    assert!(places(&end) == places(xyz), "{end}");
+}
+
+#[test]
+fn studies_are_in_the_table_and_in_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    nodes(folder.path(), &[(1, 1.0)], "");
+    let words =
+        ["run", "statics", "--study", "vacancy", "--size", "4", "--report", "run.json", "--speed", "equal"];
+    let done = run(folder.path(), &words);
+    assert_eq!(done.code, 0, "{done:?}");
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+    let vacancy = report["facts"]["vacancy_ev"].as_f64().unwrap();
+    assert!((0.3..2.0).contains(&vacancy) && report["facts"]["study"] == "vacancy", "{report}");
+    assert!(done.stdout.contains(&format!("{vacancy:.6} eV")), "{done:?}");
+    let done =
+        run(folder.path(), &["run", "statics", "--study", "fault", "--lattice", "bcc", "--element", "Fe"]);
+    assert!(done.code == 65 && done.last_error().contains("is for fcc lattices"), "{done:?}");
+}
+
+#[test]
+fn an_input_file_that_is_wrong_is_refused_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, code, sentence) in [
+        ("[crystal]\nsise = [1, 1, 1]\n", 65, "in.toml:2: unknown field `sise`"),
+        ("[crystal]\nfile = \"in.data\"\n", 65, "in.data:4: the header promises 1 atoms, and 0 are there"),
+        ("[output]\nxyz = \"no/such/folder/a.xyz\"\n", 73, "cannot be written"),
+    ] {
+        harness::write(folder.path(), "in.toml", text);
+        harness::write(folder.path(), "in.data", "t\n1 atoms\n0 9 xlo xhi\n0 9 ylo yhi\n");
+        let done = run(folder.path(), &["run", "statics", "in.toml"]);
+        assert!(done.code == code && done.last_error().contains(sentence), "{text}: {done:?}");
+    }
+}
