@@ -13,7 +13,7 @@ const ENOUGH: usize = 8;
 /// A phase as a window shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
-    /// Energy, largest force, iteration and seconds that may be left, in at most 80 characters.
+    /// Energy, largest force, iteration and seconds that may be left, in so few characters that the count of evaluations has room on 80 columns.
     pub name: String,
     /// Evaluations so far.
     pub done: u64,
@@ -46,7 +46,7 @@ impl Forecast {
         let rest = left.map_or_else(String::new, |left| format!(", ~{:.0} s left", seconds(left).ceil()));
         Shown {
             name: format!(
-                "{:.3} eV, force {:.1e} eV/A, iteration {}{rest}; evaluation",
+                "{:.3} eV, {:.1e} eV/A, iteration {}{rest}; evaluation",
                 watch.energy, watch.max_force, watch.iterations
             ),
             done: watch.evaluations,
@@ -81,7 +81,7 @@ mod tests {
         for n in 1..20 {
             let force = 10f64.powf(-0.25 * n as f64);
             let shown = forecast.watch(&watch(n, force), Duration::from_secs(2 * n));
-            assert!(shown.done == n && shown.name.len() <= 80, "{shown:?}");
+            assert!(shown.done == n && shown.name.len() <= 70, "{shown:?}");
             let total = if n < 8 { 0..=0 } else { 32..=33 };
             assert!(total.contains(&shown.total), "{shown:?}");
             let left = format!("~{} s left", 2 * shown.total.saturating_sub(n));
