@@ -48,6 +48,7 @@ def options():
     parser = argparse.ArgumentParser(prog="tests/against_lammps")
     parser.add_argument("--json", metavar="FILE", help="write all figures")
     parser.add_argument("--repeats", type=int, default=5, help="turns")
+    parser.add_argument("--cores", type=int, nargs="+", default=sorted({1, CORES}), help="1 and all, if not given")
     parser.add_argument("--brief", action="store_true", help="only go through everything once, with small sizes")
     chosen = parser.parse_args()
     chosen.repeats = 1 if chosen.brief else max(chosen.repeats, 1)
@@ -116,7 +117,7 @@ def main():
     sizes = [(6, 5), (8, 5)] if chosen.brief else [(20, 100), (40, 25)]
     rows = []
     print(f"| {CORES} cores, {chosen.repeats} turns: median (least-most) | LAMMPS | Metachare | |\n|---|--:|--:|--:|")
-    for cores in sorted({1, CORES}):
+    for cores in chosen.cores:
         for n, evaluations in sizes:
             turns = [(lammps(n, evaluations, cores), ours(n, evaluations, cores)) for _ in range(chosen.repeats)]
             theirs, mine = zip(*turns)
