@@ -14,3 +14,4 @@ pub mod statics;
 pub mod statistics;
 pub mod system;
 pub mod verify;
+mod wire;

@@ -1,9 +1,11 @@
 //! The blocked elimination: columns in blocks, dealt out by speed; a block is factored by the PE that holds it, and
-//! broadcast as a panel; every PE lets its own blocks take it up, by products of blocks.
+//! goes to all others as a panel; every PE lets its own blocks take it up, by products of blocks.
 //!
 //! Whole columns belong to one PE, so that pivots are looked for without a message and rows are exchanged where they lie:
 //! the only thing that travels is each panel, once to each node, n^2 / 2 numbers in all. The next panel is factored and
 //! sent while the rest of the matrix still takes up the last (`share` says in which order).
+//! A panel goes from node to node, first to the one that makes the next ([`Plan::onward`]): if its owner sent it to all,
+//! the copies would share one link, and the next panel would wait for the last of them.
 //! Right-hand sides are further columns behind those of A. The way back goes through the owners of the blocks from the
 //! last to the first, each block of right-hand sides as one message that gets shorter.
 
@@ -11,7 +13,7 @@ mod share;
 
 use super::plan::Plan;
 use crate::matrix::{Piece, Real};
-use chares::{Bulk, Callback, Chare, Ctx, Entry, Reduce};
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Reduce};
 use serde::{Deserialize, Serialize};
 pub use share::{Factored, Singular, Unsolved};
 use share::{Share, Task};
@@ -24,6 +26,8 @@ const URGENT: i32 = -1;
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Blocks<T> {
     plan: Plan,
+    /// The node of each PE.
+    nodes: Vec<u32>,
     share: Share<T>,
     go: Option<GoBlocks>,
     /// The rows have been scaled.
@@ -97,7 +101,8 @@ macro_rules! blocks_of {
             type Index = u32;
             type Init = Plan;
             fn new(plan: Plan, ctx: &mut Ctx<'_, Self>) -> Self {
-                Self::made(plan, ctx.index())
+                let nodes = (0..ctx.pe_count()).map(|pe| ctx.node_of_pe(pe)).collect();
+                Self::made(plan, ctx.index(), nodes)
             }
         }
         impl Entry<LoadBlock<$real>> for Blocks<$real> {
@@ -126,6 +131,7 @@ macro_rules! blocks_of {
         }
         impl Entry<Factored<$real>> for Blocks<$real> {
             fn receive(&mut self, panel: Factored<$real>, ctx: &mut Ctx<'_, Self>) {
+                self.hand_on(&panel, ctx);
                 self.share.take(panel);
                 self.work_on(ctx);
             }
@@ -136,7 +142,7 @@ macro_rules! blocks_of {
                 match self.share.next() {
                     Some(Task::Factor(at)) => match self.share.factor(at) {
                         Ok(panel) => {
-                            ctx.array().broadcast_with(ctx, URGENT, panel.clone());
+                            self.hand_on(&panel, ctx);
                             self.share.take(panel);
                             ctx.progress(1);
                         }
@@ -174,6 +180,12 @@ macro_rules! blocks_of {
                 }
             }
 
+            fn hand_on(&mut self, panel: &Factored<$real>, ctx: &mut Ctx<'_, Self>) {
+                for pe in self.plan.onward(panel.index, ctx.index(), &self.nodes) {
+                    ctx.array().at(pe).send_with(ctx, URGENT, panel.clone());
+                }
+            }
+
             fn pass_on(&mut self, unsolved: Unsolved<$real>, ctx: &mut Ctx<'_, Self>) {
                 let owner = self.plan.owners[unsolved.block as usize];
                 ctx.array().at(owner).send_with(ctx, URGENT, unsolved);
@@ -202,9 +214,9 @@ blocks_of! {
 }
 
 impl<T: Real> Blocks<T> {
-    fn made(plan: Plan, pe: u32) -> Self {
+    fn made(plan: Plan, pe: u32, nodes: Vec<u32>) -> Self {
         let share = Share::new(plan.clone(), pe);
         let unsolved = share.panel_count() * plan.right_blocks() as usize;
-        Self { plan, share, go: None, is_scaled: false, is_working: false, unsolved }
+        Self { plan, nodes, share, go: None, is_scaled: false, is_working: false, unsolved }
     }
 }

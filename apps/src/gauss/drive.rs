@@ -5,6 +5,7 @@ use super::blocked::{Blocks, CollectBlocks, Ended, GoBlocks, LoadBlock};
 use super::columns::{CollectRows, GoRows, LoadRows, RowPlan, Rows};
 use super::memory::Size;
 use super::plan::Plan;
+use super::traffic;
 use crate::matrix::{Dtype, Matrix, Piece, Real, ShapeError, npy};
 use crate::memory;
 use crate::system::{Coefficients, LinearSystem, Residual, residual};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 /// Solves a system as the command line asks.
 pub(super) fn drive(main: &mut Driver, gauss: Gauss) -> Result<(), RunError> {
+    traffic::plan(main, &gauss);
     memory::check(main, &Size::of(&gauss))?;
     match gauss.system.dtype_or_default() {
         Dtype::F32 => run::<f32>(main, &gauss),

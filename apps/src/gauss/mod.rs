@@ -11,6 +11,7 @@ mod cost;
 mod drive;
 mod memory;
 pub mod plan;
+mod traffic;
 
 pub use arguments::{Algorithm, Gauss};
 
@@ -22,8 +23,10 @@ use chares::{App, KernelCall, Program};
 /// Rows and columns of the trailing matrix by which a PE's speed is measured.
 const KERNEL_ROWS: usize = 4096;
 const KERNEL_COLUMNS: usize = 512;
-/// So many of them do not stay in the caches.
-const KERNEL_SETS: usize = 3;
+/// So many bytes of them do not stay in the caches.
+const KERNEL_BYTES: usize = 64 << 20;
+/// Tiny ones are not made more often than that.
+const KERNEL_SETS: usize = 8;
 /// Bytes of the rows by which it is measured where the elimination goes column by column.
 const ROWS_BYTES: usize = 4 << 20;
 
@@ -78,15 +81,15 @@ fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
     let (n, width) = (gauss.system.n, gauss.width());
     let (rows, columns) = (n.clamp(1, KERNEL_ROWS), n.clamp(1, KERNEL_COLUMNS));
     let (a, b) = (generated::<T>(1, 0..width, 0..rows), generated::<T>(2, 0..width, 0..columns));
-    let mut c: Vec<_> =
-        (0..KERNEL_SETS as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
+    let sets = (KERNEL_BYTES / (rows * columns * size_of::<T>())).clamp(1, KERNEL_SETS);
+    let mut c: Vec<_> = (0..sets as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
     let work = 2.0 * rows as f64 * width as f64 * columns as f64;
     // Tiny blocks are repeated, so that reading the clock is not what is measured.
     let repeats = (1 << 22) / (rows * width * columns) + 1;
     let mut next = 0;
     Box::new(move || {
         for _ in 0..repeats {
-            next = (next + 1) % KERNEL_SETS;
+            next = (next + 1) % sets;
             let (a, b) = (View::by_columns(&a, rows), View::by_rows(&b, columns));
             subtract_product([rows, width, columns], a, b, (c[next].as_mut_slice(), rows));
         }

@@ -61,6 +61,33 @@ impl Plan {
         (0..).zip(self.owners.iter()).filter(move |(_, owner)| **owner == pe).map(|(block, _)| block)
     }
 
+    /// The PEs that PE `pe` hands a panel on to, where `nodes` has the node of each PE. On each node the PE whose next block
+    /// comes first gets the panel, from such a PE of another node, and hands it to the others of its node. Nodes and PEs
+    /// follow one another as their next blocks do; those that have no block behind the panel are left out.
+    ///
+    /// Source: the ring broadcasts of HPL (A. Petitet et al., "HPL", 2018, section "Panel Broadcast").
+    #[must_use]
+    pub fn onward(&self, panel: u32, pe: u32, nodes: &[u32]) -> Vec<u32> {
+        let mut is_met = vec![false; nodes.len()];
+        let mut order = Vec::new();
+        for &owner in &self.owners[panel as usize..] {
+            if !std::mem::replace(&mut is_met[owner as usize], true) {
+                order.push(owner);
+            }
+            if order.len() == nodes.len() {
+                break;
+            }
+        }
+        let node_of = |pe: u32| nodes[pe as usize];
+        let is_first = |pe: &u32| order.iter().find(|other| node_of(**other) == node_of(*pe)) == Some(pe);
+        if !is_first(&pe) {
+            return Vec::new();
+        }
+        let elsewhere = order.iter().copied().filter(is_first).skip_while(|first| *first != pe).nth(1);
+        let here = order.iter().copied().filter(|other| *other != pe && node_of(*other) == node_of(pe));
+        elsewhere.into_iter().chain(here).collect()
+    }
+
     /// Writes the generated columns of a block, one after the other.
     pub fn fill<T: Real>(&self, generated: &Generated, block: u32, columns: &mut [T]) {
         let cols = self.columns_of(block);
@@ -74,6 +101,56 @@ impl Plan {
             for (j, column) in columns.chunks_exact_mut(self.n).enumerate() {
                 let to = column[rows.clone()].iter_mut();
                 to.zip(strip.iter().skip(j).step_by(cols.len())).for_each(|(to, value)| *to = *value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plan(owners: &[u32]) -> Plan {
+        Plan { n: owners.len() - 1, rhs: 1, width: 1, owners: Arc::new(owners.to_vec()), generated: None }
+    }
+
+    #[test]
+    fn a_panel_goes_first_to_who_makes_the_next() {
+        let plan = plan(&[0, 2, 1, 0, 3, 1]);
+        let alone = [0, 1, 2, 3];
+        assert_eq!(plan.onward(0, 0, &alone), [2]);
+        assert_eq!(plan.onward(0, 2, &alone), [1]);
+        assert_eq!(plan.onward(0, 1, &alone), [3]);
+        assert!(plan.onward(0, 3, &alone).is_empty());
+        // PE 2 has no block behind its panel, PE 0 one.
+        assert_eq!(plan.onward(1, 2, &alone), [1]);
+        assert_eq!(plan.onward(3, 0, &alone), [3]);
+        let pairs = [0, 0, 1, 1];
+        assert_eq!(plan.onward(0, 0, &pairs), [2, 1]);
+        assert_eq!(plan.onward(0, 2, &pairs), [3]);
+        assert!(plan.onward(0, 1, &pairs).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn all_who_need_a_panel_get_it_once(
+            owners in prop::collection::vec(0u32..9, 2..60), places in prop::collection::vec(0u32..4, 9), at in 0usize..59,
+        ) {
+            let panel = at % (owners.len() - 1);
+            let plan = plan(&owners);
+            let mut got = vec![0; 9];
+            let mut open = vec![owners[panel]];
+            while let Some(pe) = open.pop() {
+                for next in plan.onward(panel as u32, pe, &places) {
+                    got[next as usize] += 1;
+                    prop_assert!(got[next as usize] == 1, "{next} twice");
+                    open.push(next);
+                }
+            }
+            for pe in 0..9 {
+                let needs = pe != owners[panel] && owners[panel + 1..].contains(&pe);
+                prop_assert_eq!(got[pe as usize], u32::from(needs), "PE {}", pe);
             }
         }
     }

@@ -8,9 +8,10 @@
 use super::arguments::{Algorithm, Matmul};
 use super::drive::{shares_of, speeds_by_node, unplaceable};
 use super::{panel, side};
-use chares::loadbalance::cost::{BETWEEN_HOSTS, ByteTime, Bytes, INSIDE_A_HOST, Machines, Phase};
+use crate::wire::Wire;
+use chares::loadbalance::cost::{Bytes, Machines, Phase};
 use chares::loadbalance::{PartitionError, grid, overhead, placement};
-use chares::{Cx, Driver, NodeShape, RunError};
+use chares::{Cx, Driver, RunError};
 
 /// Makes the shares such that all nodes end together, as far as that can be told beforehand. Without measured speeds
 /// they stay in proportion to the speeds that are given.
@@ -82,49 +83,11 @@ pub(super) fn cost(matmul: &Matmul, machines: &Machines, _: Option<f64>) -> Resu
     Ok(vec![Phase { times: 1.0, work, bytes, rounds, is_overlapped: true }])
 }
 
-/// The node of each PE, and what a byte costs there.
-struct Wire {
-    nodes: Vec<std::ops::Range<u32>>,
-    costs: Vec<ByteTime>,
-}
-
-impl Wire {
-    fn of(nodes: &[NodeShape]) -> Self {
-        let cost = |node: &NodeShape| {
-            let is_inside = nodes.iter().all(|other| other.host == node.host);
-            if is_inside { INSIDE_A_HOST } else { BETWEEN_HOSTS }
-        };
-        Self {
-            nodes: nodes.iter().map(|node| node.pes.clone()).collect(),
-            costs: nodes.iter().map(cost).collect(),
-        }
-    }
-
-    /// The seconds of PEs with what speeds may be wrong by: alike for all PEs of a node, which share its troubles.
-    fn with_allowance(&self, mut seconds: Vec<f64>, weights: &[f64]) -> Vec<f64> {
-        let total: f64 = weights.iter().sum();
-        for pes in &self.nodes {
-            let pes = pes.start as usize..pes.end as usize;
-            let allowance = overhead::allowance(weights[pes.clone()].iter().sum::<f64>() / total);
-            seconds[pes].iter_mut().for_each(|seconds| *seconds *= allowance);
-        }
-        seconds
-    }
-}
-
 /// How long each PE will take if the work is divided by these weights.
 fn seconds(matmul: &Matmul, wire: &Wire, rates: &[f64], weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
     let (shares, bytes) = division(matmul, wire, weights)?;
-    let work = matmul.work();
-    // A byte takes a slow processor as much longer as a product does.
-    let fastest = rates.iter().copied().fold(0.0, f64::max);
-    let mut seconds = Vec::with_capacity(rates.len());
-    for (pes, (bytes, cost)) in wire.nodes.iter().zip(bytes.iter().zip(&wire.costs)) {
-        let on_wire = (bytes.sent * cost.sent + bytes.received * cost.received) * fastest
-            / f64::from(pes.end - pes.start);
-        seconds.extend(pes.clone().map(|pe| (work * shares[pe as usize] + on_wire) / rates[pe as usize]));
-    }
-    Ok(seconds)
+    let work: Vec<f64> = shares.into_iter().map(|share| share * matmul.work()).collect();
+    Ok(wire.seconds(&work, &bytes, rates))
 }
 
 /// The share of each PE, and the bytes that each node receives and sends.
@@ -182,7 +145,8 @@ fn strips(count: usize, weights: &[f64]) -> Result<Vec<f64>, PartitionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chares::loadbalance::cost::Link;
+    use chares::NodeShape;
+    use chares::loadbalance::cost::{INSIDE_A_HOST, Link};
     use clap::Parser;
 
     #[derive(Parser)]
