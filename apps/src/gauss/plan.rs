@@ -139,7 +139,7 @@ mod tests {
         ) {
             let panel = at % (owners.len() - 1);
             let plan = plan(&owners);
-            let mut got = vec![0; 9];
+            let mut got = [0; 9];
             let mut open = vec![owners[panel]];
             while let Some(pe) = open.pop() {
                 for next in plan.onward(panel as u32, pe, &places) {
