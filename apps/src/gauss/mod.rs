@@ -80,7 +80,7 @@ fn row_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
 fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
     let (n, width) = (gauss.system.n, gauss.width());
     let (rows, columns) = (n.clamp(1, KERNEL_ROWS), n.clamp(1, KERNEL_COLUMNS));
-    let (a, b) = (generated::<T>(1, 0..width, 0..rows), generated::<T>(2, 0..width, 0..columns));
+    let (a, b) = (generated::<T>(1, 0..width, 0..rows), generated::<T>(2, 0..columns, 0..width));
     let sets = (KERNEL_BYTES / (rows * columns * size_of::<T>())).clamp(1, KERNEL_SETS);
     let mut c: Vec<_> = (0..sets as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
     let work = 2.0 * rows as f64 * width as f64 * columns as f64;
@@ -90,7 +90,7 @@ fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
     Box::new(move || {
         for _ in 0..repeats {
             next = (next + 1) % sets;
-            let (a, b) = (View::by_columns(&a, rows), View::by_rows(&b, columns));
+            let (a, b) = (View::by_columns(&a, rows), View::by_columns(&b, width));
             subtract_product([rows, width, columns], a, b, (c[next].as_mut_slice(), rows));
         }
         work * repeats as f64

@@ -16,6 +16,8 @@ use std::ops::Range;
 
 /// Columns that are worked on at once, about: wide enough for the kernel, and so few that what is urgent comes soon.
 const COLUMNS_AT_ONCE: usize = 512;
+/// Columns whose numbers are brought from columns into rows at once.
+const COLUMNS_TO_TURN: usize = 16;
 /// Blocks so far before their turn go before others.
 const AHEAD: u32 = 2;
 
@@ -93,6 +95,9 @@ pub(super) struct Share<T> {
     /// What the rows were divided by, as powers of two; in all.
     scaled_by: i64,
     pieces: Vec<Piece<T>>,
+    /// Memory that updates use: the allocator would clear it anew for each.
+    #[serde(skip)]
+    beside: Vec<T>,
 }
 
 impl<T: Real> Share<T> {
@@ -112,7 +117,7 @@ impl<T: Real> Share<T> {
             }
         }
         let (least, panels, pieces) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { plan, held, values, least, panels, known: 0, scaled_by: 0, pieces }
+        Self { plan, held, values, least, panels, known: 0, scaled_by: 0, pieces, beside: Vec::new() }
     }
 
     /// Takes a block's columns from the driver.
@@ -219,7 +224,8 @@ impl<T: Real> Share<T> {
         let columns = self.held[blocks.start].columns.start..self.held[blocks.end - 1].columns.end;
         let n = self.plan.n;
         let first = self.plan.columns_of(panel).start;
-        take_up(factored, (n, first), &mut self.values.as_mut_slice()[columns.start * n..columns.end * n]);
+        let values = &mut self.values.as_mut_slice()[columns.start * n..columns.end * n];
+        take_up(factored, (n, first), values, &mut self.beside);
         self.held[blocks].iter_mut().for_each(|block| block.applied += 1);
         self.forget();
     }
@@ -292,23 +298,34 @@ impl<T: Real> Share<T> {
 }
 
 /// Columns of `n` numbers take up a panel whose first row is `first`: their rows are exchanged as its were, the rows beside
-/// its triangle become those of U, and the rows below lose L U.
-fn take_up<T: Real>(panel: &Factored<T>, (n, first): (usize, usize), columns: &mut [T]) {
+/// its triangle become those of U, and the rows below lose L U. `u` is memory for U, kept from one time to the next.
+fn take_up<T: Real>(panel: &Factored<T>, (n, first): (usize, usize), columns: &mut [T], u: &mut Vec<T>) {
     let (rows, width, count) = (n - first, panel.pivots.len(), columns.len() / n);
     lu::exchange_rows(columns, n, first, &panel.pivots);
-    let mut u = vec![T::zeroed(); width * count];
-    for (c, column) in columns.chunks_exact(n).enumerate() {
-        let from = &column[first..first + width];
-        u.iter_mut().skip(c).step_by(count).zip(from).for_each(|(to, value)| *to = *value);
+    u.clear();
+    u.resize(width * count, T::zeroed());
+    // Some columns at once, so that what is written in a row is a whole line of the cache.
+    for (group, some) in columns.chunks(COLUMNS_TO_TURN * n).enumerate() {
+        let at = group * COLUMNS_TO_TURN;
+        for (i, row) in u.chunks_exact_mut(count).enumerate() {
+            let from = some[first + i..].iter().step_by(n);
+            row[at..].iter_mut().zip(from).for_each(|(to, value)| *to = *value);
+        }
     }
-    lu::solve_lower(&panel.values, rows, &mut u);
-    for (c, column) in columns.chunks_exact_mut(n).enumerate() {
-        let to = &mut column[first..first + width];
-        to.iter_mut().zip(u.iter().skip(c).step_by(count)).for_each(|(to, value)| *to = *value);
+    lu::solve_lower(&panel.values, rows, u);
+    for (group, some) in columns.chunks_mut(COLUMNS_TO_TURN * n).enumerate() {
+        let at = group * COLUMNS_TO_TURN;
+        for (i, row) in u.chunks_exact(count).enumerate() {
+            let to = some[first + i..].iter_mut().step_by(n);
+            to.zip(&row[at..]).for_each(|(to, value)| *to = *value);
+        }
     }
     if rows > width {
+        // By columns, as the kernel reads it without a copy.
+        let above = columns.chunks_exact(n).map(|column| &column[first..first + width]);
+        u.chunks_exact_mut(width).zip(above).for_each(|(to, from)| to.copy_from_slice(from));
         let below = View::by_columns(&panel.values[width..], rows);
         let sides = [rows - width, width, count];
-        subtract_product(sides, below, View::by_rows(&u, count), (&mut columns[first + width..], n));
+        subtract_product(sides, below, View::by_columns(u, width), (&mut columns[first + width..], n));
     }
 }
