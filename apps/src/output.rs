@@ -41,13 +41,27 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunError> {
 /// # Errors
 /// If it cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), RunError> {
-    let written = Replacement::create(path).and_then(|new| {
-        new.file().write_all(text.as_bytes())?;
-        new.commit()
-    });
-    written.map_err(|e| unwritable(path, &e))
+    fill(path, |out| out.write_all(text.as_bytes()))
 }
 
-pub(crate) fn unwritable(path: &Path, error: &io::Error) -> RunError {
+/// Writes a file piece by piece; an old one is replaced when the new one is whole.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn fill(path: &Path, fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> Result<(), RunError> {
+    Replacement::write(path, fill).map_err(|e| unwritable(path, &e))
+}
+
+/// Checks, before a long computation, that the file that an option names could be written.
+///
+/// # Errors
+/// If not, with the option.
+pub fn check_option(option: &str, path: &Path) -> Result<(), RunError> {
+    chares::can_be_written(path).map_err(|e| {
+        RunError::Output(format!("{option} {}: it cannot be written there: {e}", path.display()))
+    })
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> RunError {
     RunError::Output(format!("the results {} cannot be written: {error}", path.display()))
 }

@@ -3,7 +3,7 @@
 //! Whoever looks at the target sees the old file or the whole new one; an interrupted run leaves the old one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +38,19 @@ impl Replacement {
         let temporary = target.with_file_name(beside);
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary)?;
         Ok(Self { file, temporary, target })
+    }
+
+    /// Writes a whole file: what `fill` puts into it, which takes the target's name if all went well.
+    ///
+    /// # Errors
+    /// What [`create`](Self::create), `fill` or [`commit`](Self::commit) fails with; an old file stays then.
+    pub fn write(target: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let new = Self::create(target)?;
+        let mut out = BufWriter::new(&new.file);
+        fill(&mut out)?;
+        out.flush()?;
+        drop(out);
+        new.commit()
     }
 
     /// The new file, open for reading and writing.
@@ -78,7 +91,6 @@ impl Drop for Replacement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write as _;
 
     #[test]
     fn the_old_file_stays_until_the_new_one_is_complete_and_nothing_else_is_left() {

@@ -5,6 +5,7 @@ use super::floyd;
 use super::generate::{Family, Recipe, WEIGHT_MAX};
 use super::graph::{EDGES_MAX, VERTICES_MAX};
 use super::read::{self, Format, Wanted};
+use crate::output::check_option;
 use chares::RunError;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -250,9 +251,7 @@ pub(super) fn check(apsp: &Apsp) -> Result<(), RunError> {
         [("--out", &apsp.out), ("--predecessors", &apsp.predecessors), ("--statistics", &apsp.statistics)];
     for (option, file) in files {
         let Some(file) = file else { continue };
-        chares::can_be_written(file).map_err(|e| {
-            RunError::Output(format!("{option} {}: it cannot be written there: {e}", file.display()))
-        })?;
+        check_option(option, file)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::dijkstra::Summary;
 use super::distance::{Distance, DistanceType, Numbers, by_type};
 use crate::matrix::npy::{NpyNumber, NpyWriteError, NpyWriter};
 use chares::{Replacement, RunError, Timeline};
-use std::io::{BufWriter, Write as _};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -145,16 +145,14 @@ pub(super) fn write_statistics(
     summaries: &[Summary],
     vertices: usize,
 ) -> Result<(), RunError> {
-    let io = |e: std::io::Error| RunError::Output(format!("cannot write {}: {e}", path.display()));
-    let file = Replacement::create(path).map_err(io)?;
-    let mut out = BufWriter::new(file.file());
-    writeln!(out, "vertex,eccentricity,reached,closeness").map_err(io)?;
-    for (vertex, summary) in (first..).zip(summaries) {
-        let Summary { eccentricity, reached, .. } = summary;
-        let closeness = summary.closeness(vertices as u64);
-        writeln!(out, "{},{eccentricity},{reached},{closeness}", name(vertex)).map_err(io)?;
-    }
-    out.flush().map_err(io)?;
-    drop(out);
-    file.commit().map_err(io)
+    let lines = |out: &mut dyn Write| {
+        writeln!(out, "vertex,eccentricity,reached,closeness")?;
+        (first..).zip(summaries).try_for_each(|(vertex, summary)| {
+            let Summary { eccentricity, reached, .. } = summary;
+            let closeness = summary.closeness(vertices as u64);
+            writeln!(out, "{},{eccentricity},{reached},{closeness}", name(vertex))
+        })
+    };
+    Replacement::write(path, lines)
+        .map_err(|e| RunError::Output(format!("cannot write {}: {e}", path.display())))
 }

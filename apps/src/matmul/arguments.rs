@@ -4,6 +4,7 @@ use super::tile::Scheme;
 use super::{conventional, panel, side};
 use crate::kernels::gemm::Kernel;
 use crate::matrix::{Dtype, Heading, ReadError};
+use crate::output::check_option;
 use chares::RunError;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -169,9 +170,7 @@ pub(super) fn check(matmul: &Matmul) -> Result<(), RunError> {
         let (left, right) = (Heading::of(a).map_err(refused)?, Heading::of(b).map_err(refused)?);
         check_sides(a, (left.rows, left.cols), b, (right.rows, right.cols))?;
     }
-    let Some(out) = &matmul.out else { return Ok(()) };
-    chares::can_be_written(out)
-        .map_err(|e| RunError::Output(format!("--out {}: it cannot be written there: {e}", out.display())))
+    matmul.out.as_ref().map_or(Ok(()), |out| check_option("--out", out))
 }
 
 /// Whether factors of these rows and columns, from these files, can be multiplied.

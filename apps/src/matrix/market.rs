@@ -11,7 +11,7 @@ use super::element::Element;
 use super::sparse::Csr;
 use chares::Replacement;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 pub use parse::{MarketEntry, MarketLineError};
@@ -151,17 +151,12 @@ pub fn write<T: Element>(path: impl AsRef<Path>, matrix: &Matrix<T>) -> Result<(
             value,
         });
     }
-    let replacement = Replacement::create(path).map_err(io)?;
-    let mut out = BufWriter::new(replacement.file());
-    writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {cols}").map_err(io)?;
-    for j in 0..cols {
-        for i in 0..rows {
-            writeln!(out, "{:e}", matrix.values()[i * cols + j]).map_err(io)?;
-        }
-    }
-    out.flush().map_err(io)?;
-    drop(out);
-    replacement.commit().map_err(io)
+    let text = |out: &mut dyn Write| {
+        writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {cols}")?;
+        let by_columns = (0..cols).flat_map(|j| (0..rows).map(move |i| i * cols + j));
+        by_columns.map(|at| matrix.values()[at]).try_for_each(|value| writeln!(out, "{value:e}"))
+    };
+    Replacement::write(path, text).map_err(io)
 }
 
 #[cfg(test)]

@@ -8,10 +8,9 @@ use super::crystal::Side;
 use super::input::Output;
 use super::problem::Problem;
 use super::result::Piece;
-use crate::output::unwritable;
-use chares::{Replacement, RunError};
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use crate::output::fill;
+use chares::RunError;
+use std::io::Write;
 
 /// What is to be written, of what.
 pub(super) struct Written {
@@ -53,9 +52,9 @@ impl Written {
     pub(super) fn atoms(&self, pieces: Vec<Piece>) -> Result<(), RunError> {
         let rows = self.rows(&pieces);
         if let Some(path) = &self.output.xyz {
-            write(path, |out| self.xyz(&rows, out))?;
+            fill(path, |out| self.xyz(&rows, out))?;
         }
-        self.output.dump.as_ref().map_or(Ok(()), |path| write(path, |out| self.dump(&rows, out)))
+        self.output.dump.as_ref().map_or(Ok(()), |path| fill(path, |out| self.dump(&rows, out)))
     }
 
     /// Writes a line for each evaluation.
@@ -64,7 +63,7 @@ impl Written {
     /// The file cannot be written.
     pub(super) fn trace(&self, watched: &[(usize, Watch)]) -> Result<(), RunError> {
         let Some(path) = &self.output.trace else { return Ok(()) };
-        write(path, |out| {
+        fill(path, |out| {
             writeln!(out, "step,evaluation,iteration,energy_ev,max_force_ev_per_a")?;
             for (step, Watch { evaluations, iterations, energy, max_force, .. }) in watched {
                 writeln!(out, "{},{evaluations},{iterations},{energy},{max_force}", step + 1)?;
@@ -167,16 +166,4 @@ impl Written {
 /// Force, energy, density and centro-symmetry.
 fn last(values: &[f64]) -> [f64; 6] {
     std::array::from_fn(|k| values[3 + k])
-}
-
-/// Writes a file that is whole or not there.
-fn write(path: &Path, fill: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> Result<(), RunError> {
-    let written = Replacement::create(path).and_then(|new| {
-        let mut out = BufWriter::new(new.file());
-        fill(&mut out)?;
-        out.flush()?;
-        drop(out);
-        new.commit()
-    });
-    written.map_err(|error| unwritable(path, &error))
 }

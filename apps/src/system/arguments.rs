@@ -1,6 +1,7 @@
 //! What a user says of a linear system, and whether it makes sense.
 
 use crate::matrix::{Dtype, Heading, ReadError};
+use crate::output::check_option;
 use chares::RunError;
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -74,10 +75,7 @@ impl SystemArguments {
                 }
             }
         }
-        let Some(out) = &self.out else { return Ok(()) };
-        chares::can_be_written(out).map_err(|e| {
-            RunError::Output(format!("--out {}: it cannot be written there: {e}", out.display()))
-        })
+        self.out.as_ref().map_or(Ok(()), |out| check_option("--out", out))
     }
 }
 

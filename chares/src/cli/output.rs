@@ -17,10 +17,7 @@ pub(crate) fn write(what: &str, path: &Path, contents: impl AsRef<[u8]>) -> Resu
     let written = if is_stream(path) {
         open_stream(path).and_then(|mut stream| stream.write_all(contents.as_ref()))
     } else {
-        Replacement::create(path).and_then(|new| {
-            new.file().write_all(contents.as_ref())?;
-            new.commit()
-        })
+        Replacement::write(path, |out| out.write_all(contents.as_ref()))
     };
     written.map_err(|e| unwritable(what, path, &e))
 }
