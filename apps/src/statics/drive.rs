@@ -3,8 +3,9 @@
 use super::arguments::{Mode, Statics};
 use super::block::Block;
 use super::cblocks::account::{self, Figures, Tables};
-use super::cblocks::element::{Account, Begin, Blocks, CBlock, Check, Collect, Watch, shape_of};
+use super::cblocks::element::{Account, Blocks, CBlock, Check, Collect, shape_of};
 use super::cblocks::{distribution, memory};
+use super::course::{Begin, Watch};
 use super::problem::Problem;
 use super::progress::{Forecast, Shown};
 use super::relax::Stop;

@@ -21,6 +21,7 @@ pub mod arguments;
 pub mod block;
 pub mod cblocks;
 mod cost;
+pub mod course;
 pub mod crystal;
 mod drive;
 mod eam;

@@ -4,7 +4,7 @@
 //! minimum. The forecast draws that line through the smallest forces so far and where they began; it is no promise, and
 //! without a trend it says nothing.
 
-use super::cblocks::element::Watch;
+use super::course::Watch;
 use std::time::Duration;
 
 /// Evaluations after which a trend is trusted.

@@ -4,10 +4,11 @@
 //! crystal. Each PE tells all others the places of its free atoms and the slopes of its atoms, at every evaluation.
 
 use super::block::{Block, Class};
-use super::cblocks::element::{Begin, Collect, Watch};
+use super::cblocks::element::Collect;
+use super::course::{Begin, Course, Next};
 use super::problem::Problem;
 use super::relax::vectors::Vectors;
-use super::relax::{Measured, Method, Order, Relaxation};
+use super::relax::{Measured, Method, Order};
 use super::result::{Digest, Piece};
 use super::serial::System;
 use chares::{Bulk, Callback, Chare, Ctx, Cx as _, Entry, Gather, Inbox, Readonly};
@@ -20,9 +21,7 @@ pub struct Replica {
     setup: Setup,
     system: System,
     vectors: Vec<Vectors>,
-    relaxation: Option<(Relaxation, Callback<Watch>)>,
-    /// A step that was told before the end of the last.
-    next: Option<Begin>,
+    course: Course,
     /// Counts exchanges: two for an evaluation.
     exchange: u64,
     rebuilds: bool,
@@ -75,8 +74,7 @@ impl Chare for Replica {
             setup,
             system,
             vectors: Vec::new(),
-            relaxation: None,
-            next: None,
+            course: Course::default(),
             exchange: 0,
             rebuilds: false,
             told: Inbox::default(),
@@ -86,31 +84,16 @@ impl Chare for Replica {
 
 impl Entry<Begin> for Replica {
     fn receive(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
-        if self.relaxation.is_some() {
-            self.next = Some(begin);
-        } else {
-            self.begin(begin, ctx);
-        }
+        let next = self.course.told(begin);
+        self.go_on(next, ctx);
     }
 }
 
 impl Entry<Sums> for Replica {
     fn receive(&mut self, Gather(blocks): Sums, ctx: &mut Ctx<'_, Self>) {
-        let Some((machine, watcher)) = &mut self.relaxation else { return };
-        let measured = Measured::all(&blocks);
-        let order = machine.next(&measured);
-        if ctx.pe_id() == 0 {
-            let watch = Watch::of(machine, &measured, &order);
-            watcher.send(ctx, watch);
-        }
-        if let Order::Stop(_) = order {
-            self.relaxation = None;
-            if let Some(begin) = self.next.take() {
-                self.begin(begin, ctx);
-            }
-            return;
-        }
-        self.obey(&order, ctx);
+        let tells = ctx.pe_id() == 0;
+        let next = self.course.next(ctx, &Measured::all(&blocks), tells);
+        self.go_on(next, ctx);
     }
 }
 
@@ -138,13 +121,18 @@ impl Entry<Collect> for Replica {
 }
 
 impl Replica {
-    fn begin(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
-        let problem = self.setup.problem.read(ctx);
-        problem.disturb_all(begin.step as usize, &mut self.system);
-        self.vectors = self.system.mine().iter().map(Vectors::new).collect();
-        let (machine, order) = problem.begin(begin.step as usize);
-        self.relaxation = Some((machine, begin.watcher));
-        self.obey(&order, ctx);
+    fn go_on(&mut self, next: Next, ctx: &mut Ctx<'_, Self>) {
+        match next {
+            Next::Obey(order) => self.obey(&order, ctx),
+            Next::Begin(begin) => {
+                let problem = self.setup.problem.read(ctx);
+                problem.disturb_all(begin.step as usize, &mut self.system);
+                self.vectors = self.system.mine().iter().map(Vectors::new).collect();
+                let order = self.course.begin(begin, &problem);
+                self.obey(&order, ctx);
+            }
+            Next::Wait => {}
+        }
     }
 
     fn obey(&mut self, order: &Order, ctx: &mut Ctx<'_, Self>) {

@@ -3,7 +3,7 @@
 //! Atoms stand in the order of their numbers, and every number has all its digits, so that files are the same bytes on
 //! any nodes. The launcher holds all atoms while it writes, about 100 bytes for each.
 
-use super::cblocks::element::Watch;
+use super::course::Watch;
 use super::crystal::Side;
 use super::input::Output;
 use super::problem::Problem;

@@ -3,10 +3,11 @@
 use super::account::Figures;
 use super::halo::{self, Audience, Features, Source};
 use crate::statics::block::Block;
+use crate::statics::course::{Begin, Course, Next};
 use crate::statics::neighbours::Extent;
 use crate::statics::problem::Problem;
 use crate::statics::relax::vectors::Vectors;
-use crate::statics::relax::{Measured, Method, Order, Relaxation, Stop};
+use crate::statics::relax::{Measured, Method, Order};
 use crate::statics::result::{Digest, Piece};
 use chares::{Array, Bulk, Callback, Chare, Ctx, Cx as _, Element, Entry, Gather, Inbox, Readonly, Reduce};
 use serde::{Deserialize, Serialize};
@@ -28,9 +29,7 @@ pub struct CBlock {
     number: u32,
     block: Block,
     vectors: Vectors,
-    relaxation: Option<(Relaxation, Callback<Watch>)>,
-    /// A step that was told before the end of the last.
-    next: Option<Begin>,
+    course: Course,
     /// Counts evaluations; messages carry it.
     evaluation: u64,
     stage: Stage,
@@ -59,43 +58,6 @@ pub enum Stage {
     Places,
     /// Their slopes.
     Slopes,
-}
-
-/// Take a step: make its changes, then relax; the first block tells `watcher` after each evaluation how far it is.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Begin {
-    /// Number of the step.
-    pub step: u32,
-    /// Who is told.
-    pub watcher: Callback<Watch>,
-}
-
-/// How far a relaxation is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Watch {
-    /// Evaluations so far.
-    pub evaluations: u64,
-    /// Lines searched.
-    pub iterations: u64,
-    /// Energy in eV.
-    pub energy: f64,
-    /// Largest component of a force, in eV/A.
-    pub max_force: f64,
-    /// What ended it, at the end.
-    pub stop: Option<Stop>,
-}
-
-impl Watch {
-    /// After an evaluation that measured so, and what is to be done next.
-    pub fn of(machine: &Relaxation, measured: &Measured, order: &Order) -> Self {
-        Self {
-            evaluations: machine.evaluations(),
-            iterations: machine.iterations(),
-            energy: measured.energy,
-            max_force: measured.max_f,
-            stop: if let Order::Stop(stop) = order { Some(*stop) } else { None },
-        }
-    }
 }
 
 /// What all blocks measured, joined in the order of their numbers.
@@ -191,8 +153,7 @@ impl Chare for CBlock {
             number,
             block: known.block(number as usize),
             vectors: Vectors::default(),
-            relaxation: None,
-            next: None,
+            course: Course::default(),
             evaluation: 0,
             stage: Stage::Idle,
             is_ahead: false,
@@ -209,29 +170,15 @@ impl Chare for CBlock {
 
 impl Entry<Begin> for CBlock {
     fn receive(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
-        if self.relaxation.is_some() {
-            self.next = Some(begin);
-        } else {
-            self.begin(begin, ctx);
-        }
+        let next = self.course.told(begin);
+        self.go_on(next, ctx);
     }
 }
 
 impl Entry<Sums> for CBlock {
     fn receive(&mut self, Sums(measured): Sums, ctx: &mut Ctx<'_, Self>) {
-        let Some((machine, watcher)) = &mut self.relaxation else { return };
-        let order = machine.next(&measured);
-        if self.number == 0 {
-            watcher.send(ctx, Watch::of(machine, &measured, &order));
-        }
-        if let Order::Stop(_) = order {
-            self.relaxation = None;
-            if let Some(begin) = self.next.take() {
-                self.begin(begin, ctx);
-            }
-            return;
-        }
-        self.obey(&order, ctx);
+        let next = self.course.next(ctx, &measured, self.number == 0);
+        self.go_on(next, ctx);
     }
 }
 
@@ -354,13 +301,18 @@ impl Entry<Collect> for CBlock {
 }
 
 impl CBlock {
-    fn begin(&mut self, begin: Begin, ctx: &mut Ctx<'_, Self>) {
-        let problem = self.problem.read(ctx);
-        problem.disturb(begin.step as usize, self.number as usize, &mut self.block);
-        self.vectors = Vectors::new(&self.block);
-        let (machine, order) = problem.begin(begin.step as usize);
-        self.relaxation = Some((machine, begin.watcher));
-        self.obey(&order, ctx);
+    fn go_on(&mut self, next: Next, ctx: &mut Ctx<'_, Self>) {
+        match next {
+            Next::Obey(order) => self.obey(&order, ctx),
+            Next::Begin(begin) => {
+                let problem = self.problem.read(ctx);
+                problem.disturb(begin.step as usize, self.number as usize, &mut self.block);
+                self.vectors = Vectors::new(&self.block);
+                let order = self.course.begin(begin, &problem);
+                self.obey(&order, ctx);
+            }
+            Next::Wait => {}
+        }
     }
 
     /// Moves the atoms as told, and tells others where they are; or that lists are to be built anew.
