@@ -24,18 +24,17 @@ pub(super) fn cost(
     known: Option<f64>,
 ) -> Result<Vec<Phase>, RunError> {
     let problem = statics.problem()?;
-    let (load, nodes) = (memory::load(&problem), machines.speeds_by_node());
-    let found = distribution::distribute(&load, &nodes)
+    let (needed, nodes) = (memory::Needed::of(&problem), machines.speeds_by_node());
+    let found = distribution::distribute(&needed.load, &nodes)
         .map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
-    let expected = memory::expected(&problem);
     let mut work = vec![0.0; machines.rates().len()];
-    for (block, &pe) in expected.iter().zip(&found.owners) {
+    for (block, &pe) in needed.blocks.iter().zip(&found.owners) {
         work[pe as usize] += block.computed as f64;
     }
     let of_each = work.iter().sum::<f64>().max(1.0);
     let times = known.unwrap_or_else(|| statics.work()) / of_each;
     // As many ghosts go as come: influence is mutual.
-    let ghosts = load.ghosts_from_elsewhere(&nodes, &found.owners);
+    let ghosts = needed.load.ghosts_from_elsewhere(&nodes, &found.owners);
     let bytes = ghosts.into_iter().map(|ghosts| ghosts * GHOST_BYTES);
     let bytes = bytes.map(|bytes| Bytes { sent: bytes, received: bytes }).collect();
     Ok(vec![Phase { times, work, bytes, rounds: ROUNDS, is_overlapped: true }])

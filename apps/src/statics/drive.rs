@@ -108,8 +108,9 @@ pub(super) fn serial(main: &mut Driver, problem: &Problem, written: &Written) ->
 /// # Errors
 /// Too little memory, an energy or place that is no number, a file that cannot be written, or what ends a run.
 pub(super) fn cblocks(main: &mut Driver, problem: Problem, written: &Written) -> Result<Outcome, RunError> {
-    let owners = spread(main, &problem)?;
-    let (computed, blocks) = (computed_atoms(&problem), owners.len());
+    let needed = memory::Needed::of(&problem);
+    let owners = spread(main, &needed)?;
+    let (computed, blocks) = (needed.computed_atoms(), owners.len());
     let grid = problem.partition.grid();
     let known = main.readonly(problem.clone())?;
     let array: Blocks = main.array_placed::<CBlock>(shape_of(grid), known, Placement::on_pes(owners));
@@ -149,7 +150,7 @@ pub(super) fn replicated(
         bounds.map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
     let share = |part: &[u64]| (part[1] - part[0]) as f64 / blocks as f64;
     main.outcome().shares(bounds.windows(2).map(share).collect());
-    let computed = computed_atoms(&problem);
+    let computed = memory::Needed::of(&problem).computed_atoms();
     let known = main.readonly(problem.clone())?;
     let group: Group<Replica> = main.group(Setup { problem: known, bounds });
     main.init_over()?;
@@ -176,15 +177,11 @@ fn evaluations(watched: &[(usize, Watch)]) -> u64 {
     watched.iter().filter(|(_, watch)| watch.stop.is_some()).map(|(_, watch)| watch.evaluations).sum()
 }
 
-fn computed_atoms(problem: &Problem) -> f64 {
-    memory::expected(problem).iter().map(|block| block.computed as f64).sum()
-}
-
 /// The PE of each block, by measured speed and by what fits.
-fn spread(main: &mut Driver, problem: &Problem) -> Result<Vec<u32>, RunError> {
-    crate::memory::check(main, &memory::Needed(problem))?;
-    let (load, speeds) = (memory::load(problem), main.speeds());
-    let found = distribution::distribute(&load, &memory::of_nodes(main.nodes(), &speeds));
+fn spread(main: &mut Driver, needed: &memory::Needed<'_>) -> Result<Vec<u32>, RunError> {
+    crate::memory::check(main, needed)?;
+    let (load, speeds) = (&needed.load, main.speeds());
+    let found = distribution::distribute(load, &memory::of_nodes(main.nodes(), &speeds));
     let found = found.map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
     let mut shares = vec![0.0; speeds.len()];
     let cost: f64 = load.cost.iter().sum();

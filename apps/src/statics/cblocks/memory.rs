@@ -37,33 +37,46 @@ pub struct Expected {
     pub bytes: u64,
 }
 
-/// What is expected of every block. Only those that hold atoms of shells are looked at atom by atom.
-pub fn expected(problem: &Problem) -> Vec<Expected> {
-    (0..problem.partition.len()).map(|block| of_block(problem, block)).collect()
+/// A problem, and what is expected of it.
+pub struct Needed<'a> {
+    problem: &'a Problem,
+    /// Of every block, by its number.
+    pub blocks: Vec<Expected>,
+    /// What decides where blocks live.
+    pub load: Load,
 }
 
-/// A problem, as far as its memory goes.
-pub struct Needed<'a>(pub &'a Problem);
+impl<'a> Needed<'a> {
+    /// Looks at every block; atom by atom only at those that hold atoms of shells.
+    pub fn of(problem: &'a Problem) -> Self {
+        let blocks: Vec<_> = (0..problem.partition.len()).map(|block| of_block(problem, block)).collect();
+        Self { problem, load: load(problem, &blocks), blocks }
+    }
+
+    /// Atoms whose density is computed, of all blocks.
+    pub fn computed_atoms(&self) -> f64 {
+        self.blocks.iter().map(|block| block.computed as f64).sum()
+    }
+}
 
 impl fmt::Display for Needed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a crystal of {} atoms", self.0.crystal.atoms())
+        write!(f, "a crystal of {} atoms", self.problem.crystal.atoms())
     }
 }
 
 impl Need for Needed<'_> {
     fn of_nodes(&self, nodes: &[NodeShape], speeds: &[f64]) -> Result<Vec<u64>, PartitionError> {
-        let expected = expected(self.0);
-        let owners = distribute(&load(self.0), &of_nodes(nodes, speeds))?.owners;
+        let owners = distribute(&self.load, &of_nodes(nodes, speeds))?.owners;
         let of_node = |node: &NodeShape| {
-            let mine = expected.iter().zip(&owners).filter(|(_, owner)| node.pes.contains(owner));
-            mine.map(|(block, _)| block.bytes).sum::<u64>() + self.0.potential.bytes()
+            let mine = self.blocks.iter().zip(&owners).filter(|(_, owner)| node.pes.contains(owner));
+            mine.map(|(block, _)| block.bytes).sum::<u64>() + self.problem.potential.bytes()
         };
         Ok(nodes.iter().map(of_node).collect())
     }
 
     fn of_launcher(&self, _: bool) -> u64 {
-        self.0.potential.bytes()
+        self.problem.potential.bytes()
     }
 
     fn mend(&self, place: Lack) -> &'static str {
@@ -79,11 +92,9 @@ pub fn of_nodes(nodes: &[NodeShape], speeds: &[f64]) -> Vec<Vec<f64>> {
     nodes.iter().map(|node| speeds[node.pes.start as usize..node.pes.end as usize].to_vec()).collect()
 }
 
-/// What decides where blocks live.
-pub fn load(problem: &Problem) -> Load {
+fn load(problem: &Problem, blocks: &[Expected]) -> Load {
     let grid = problem.partition.grid();
     let bounds = problem.crystal.bounds();
-    let expected = expected(problem);
     let inside = pairs_of_atom(problem);
     let sides: [f64; 3] = std::array::from_fn(|k| bounds.lengths[k] / grid[k] as f64);
     let density = problem.crystal.atoms() as f64 / bounds.volume();
@@ -91,7 +102,7 @@ pub fn load(problem: &Problem) -> Load {
     Load {
         grid,
         periodic: bounds.periodic,
-        cost: expected.iter().map(|block| block.pairs as f64 / inside).collect(),
+        cost: blocks.iter().map(|block| block.pairs as f64 / inside).collect(),
         faces: std::array::from_fn(face),
     }
 }

@@ -106,7 +106,7 @@ fn expected_memory_and_pairs_are_about_what_comes() {
         let mut problem = problem(cells, blocks, [Side::Periodic; 3]);
         problem.steps[0].disturb.remove(0);
         let found = run(&problem, &[2], &[1.0, 1.0], drive::cblocks).tables.unwrap();
-        let expected = memory::expected(&problem);
+        let expected = memory::Needed::of(&problem).blocks;
         let bytes: u64 = expected.iter().map(|block| block.bytes).sum();
         let pairs: u64 = expected.iter().map(|block| block.pairs).sum();
         let ratio = bytes as f64 / found.nodes[0].bytes as f64;
@@ -241,12 +241,11 @@ fn table_5_6_comes_out() {
 #[test]
 fn what_a_node_holds_falls_with_the_nodes() {
     let problem = problem([40, 40, 40], [4, 4, 4], [Side::Periodic; 3]);
+    let needed = memory::Needed::of(&problem);
     let bytes = |nodes: usize| {
-        let owners =
-            distribution::distribute(&memory::load(&problem), &vec![vec![1.0]; nodes]).unwrap().owners;
-        let expected = memory::expected(&problem);
-        let of =
-            |node: u32| expected.iter().zip(&owners).filter(|b| *b.1 == node).map(|b| b.0.bytes).sum::<u64>();
+        let owners = distribution::distribute(&needed.load, &vec![vec![1.0]; nodes]).unwrap().owners;
+        let blocks = || needed.blocks.iter().zip(&owners);
+        let of = |node: u32| blocks().filter(|b| *b.1 == node).map(|b| b.0.bytes).sum::<u64>();
         (0..nodes as u32).map(of).max().unwrap() as f64
     };
     for nodes in [2, 4, 8, 16, 32] {
