@@ -5,34 +5,19 @@
 //! nothing is allocated by a number that the file only announces.
 
 use super::graph::{EDGES_MAX, Edges, Negative, VERTICES_MAX, Weights};
-use crate::matrix::lines::{LINE_BYTES_MAX, LineError, Lines};
+use crate::matrix::lines::{self, LineError, Lines, TextError, shortened, whole};
 use crate::matrix::market::{self, MarketReadError};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// Why a graph could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphReadError {
-    /// The operating system refused.
-    #[error("cannot read {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A line is wrong.
-    #[error("{}:{line}: {source}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong with it.
-        source: GraphLineError,
-    },
+    /// The file cannot be read, or a line is wrong.
+    #[error(transparent)]
+    Text(#[from] TextError<GraphLineError>),
     /// A MatrixMarket file is wrong.
     #[error(transparent)]
     Market(#[from] MarketReadError),
@@ -65,22 +50,6 @@ pub enum GraphReadError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphLineError {
-    /// The line does not have the words that it needs.
-    #[error("expected {expected}, got {got} words")]
-    Words {
-        /// What belongs there.
-        expected: &'static str,
-        /// Words in the line.
-        got: usize,
-    },
-    /// A word is no number of the kind.
-    #[error("'{word}' is not {expected}")]
-    Number {
-        /// The word.
-        word: String,
-        /// What belongs there.
-        expected: &'static str,
-    },
     /// A vertex that the graph does not have.
     #[error("vertex {vertex} is not one of 1 to {vertices}")]
     Vertex {
@@ -116,37 +85,15 @@ pub enum GraphLineError {
         /// Arcs found.
         got: u64,
     },
-    /// The line does not end.
-    #[error("the line is longer than {LINE_BYTES_MAX} bytes")]
-    TooLong,
-    /// The line is not text.
-    #[error("the line is not UTF-8 text")]
-    NotText,
+    /// What can be wrong with a line of any format.
+    #[error(transparent)]
+    Line(#[from] LineError),
 }
 
 use GraphLineError as Bad;
 
 /// What went wrong, and in which line.
-enum Wrong {
-    Io(io::Error),
-    Line(u64, Bad),
-}
-
-/// The next line and its number; none at the end of the file.
-fn next<R: BufRead>(lines: &mut Lines<R>) -> Result<Option<(u64, &str)>, Wrong> {
-    let is_any = lines.next().map(|text| text.is_some());
-    let unreadable = |number, error| match error {
-        LineError::Io(source) => Wrong::Io(source),
-        LineError::TooLong => Wrong::Line(number, Bad::TooLong),
-        LineError::NotText => Wrong::Line(number, Bad::NotText),
-    };
-    let number = lines.number;
-    if !is_any.map_err(|error| unreadable(number, error))? {
-        return Ok(None);
-    }
-    let text = lines.last().map_err(|error| unreadable(number, error))?;
-    Ok(Some((number, text)))
-}
+type Wrong = lines::Wrong<GraphLineError>;
 
 /// Which weights are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,18 +140,13 @@ impl Format {
 /// # Errors
 /// If the file cannot be read, is of none of the kinds, or a line is wrong; then with its number.
 pub fn read(path: &Path, wanted: Wanted) -> Result<Edges, GraphReadError> {
-    let io = |source| GraphReadError::Io { path: path.to_owned(), source };
-    let wrong = |wrong| match wrong {
-        Wrong::Io(source) => io(source),
-        Wrong::Line(line, source) => GraphReadError::Line { path: path.to_owned(), line, source },
-    };
     let format = Format::of(path)?;
     if format == Format::Market {
         return market_graph(path, wanted);
     }
-    let source = BufReader::with_capacity(256 * 1024, File::open(path).map_err(io)?);
+    let source = BufReader::with_capacity(256 * 1024, open(path)?);
     let edges = if format == Format::Dimacs { dimacs(source, wanted) } else { list(source, wanted) };
-    let edges = edges.map_err(wrong)?;
+    let edges = edges.map_err(|wrong| wrong.of(path))?;
     if edges.vertices == 0 { Err(GraphReadError::Empty { path: path.to_owned() }) } else { Ok(edges) }
 }
 
@@ -213,8 +155,8 @@ pub fn read(path: &Path, wanted: Wanted) -> Result<Edges, GraphReadError> {
 /// # Errors
 /// If the file cannot be read or its beginning is wrong.
 pub fn announced(path: &Path) -> Result<(usize, usize), GraphReadError> {
-    let io = |source| GraphReadError::Io { path: path.to_owned(), source };
-    let bytes = usize::try_from(std::fs::metadata(path).map_err(io)?.len()).unwrap_or(usize::MAX);
+    let bytes = std::fs::metadata(path).map_err(|source| Wrong::Io(source).of(path))?.len();
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     // An edge takes some 14 bytes of text.
     let by_size = bytes / 14;
     match Format::of(path)? {
@@ -224,9 +166,9 @@ pub fn announced(path: &Path) -> Result<(usize, usize), GraphReadError> {
             Ok((usize::try_from(rows).unwrap_or(usize::MAX), by_size))
         }
         Format::Dimacs => {
-            let mut lines = Lines::new(BufReader::new(File::open(path).map_err(io)?));
+            let mut lines = Lines::new(BufReader::new(open(path)?));
             let mut vertices = 1;
-            while let Ok(Some((_, text))) = next(&mut lines) {
+            while let Ok(Some((_, text))) = lines.next::<Bad>() {
                 if text.starts_with('p') {
                     vertices = problem(text).map_or(1, |(vertices, _)| vertices);
                     break;
@@ -235,6 +177,10 @@ pub fn announced(path: &Path) -> Result<(usize, usize), GraphReadError> {
             Ok((vertices, by_size))
         }
     }
+}
+
+fn open(path: &Path) -> Result<File, GraphReadError> {
+    Ok(File::open(path).map_err(|source| Wrong::Io(source).of(path))?)
 }
 
 /// Edges as they come.
@@ -267,7 +213,7 @@ impl Taken {
     }
 
     fn weight(&mut self, line: u64, word: &str) -> Result<(), Bad> {
-        let wrong = |expected| Err(Bad::Number { word: shortened(word), expected });
+        let wrong = |expected| Err(LineError::number(word, expected).into());
         if word.starts_with('-')
             && self.edges.negative.is_none()
             && word.parse::<f64>().is_ok_and(|w| w < 0.0)
@@ -298,8 +244,8 @@ fn dimacs(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
     let mut lines = Lines::new(source);
     let mut taken = Taken::new(wanted);
     let mut head: Option<(usize, u64)> = None;
-    while let Some((line, text)) = next(&mut lines)? {
-        let wrong = |bad| Wrong::Line(line, bad);
+    while let Some((line, text)) = lines.next()? {
+        let wrong = |bad: Bad| Wrong::Line(line, bad);
         match text.split_ascii_whitespace().next() {
             None | Some("c") => {}
             Some("p") if head.is_some() => return Err(wrong(Bad::SecondProblem)),
@@ -312,10 +258,10 @@ fn dimacs(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
             Some(word) => return Err(wrong(Bad::Kind(shortened(word)))),
         }
     }
-    let (vertices, expected) = head.ok_or(Wrong::Line(lines.number, Bad::NoProblem))?;
+    let (vertices, expected) = head.ok_or_else(|| lines.wrong(Bad::NoProblem))?;
     let got = taken.edges.len() as u64;
     if got != expected {
-        return Err(Wrong::Line(lines.number, Bad::Count { expected, got }));
+        return Err(lines.wrong(Bad::Count { expected, got }));
     }
     taken.edges.vertices = vertices;
     Ok(taken.edges)
@@ -325,7 +271,7 @@ fn dimacs(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
 fn problem(text: &str) -> Result<(usize, u64), Bad> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let ["p", "sp", vertices, arcs] = words.as_slice() else {
-        return Err(Bad::Words { expected: "'p sp VERTICES ARCS'", got: words.len() });
+        return Err(LineError::Words { expected: "'p sp VERTICES ARCS'", got: words.len() }.into());
     };
     let (vertices, arcs) = (whole(vertices, "a count of vertices")?, whole(arcs, "a count of arcs")?);
     match usize::try_from(vertices) {
@@ -340,7 +286,7 @@ fn arc(taken: &mut Taken, line: u64, text: &str, vertices: usize) -> Result<(), 
     let (Some(from), Some(to), Some(weight), None) = (words.next(), words.next(), words.next(), words.next())
     else {
         let got = text.split_ascii_whitespace().count();
-        return Err(Bad::Words { expected: "'a FROM TO WEIGHT'", got });
+        return Err(LineError::Words { expected: "'a FROM TO WEIGHT'", got }.into());
     };
     let vertex = |word| {
         let vertex = whole(word, "a vertex")?;
@@ -356,34 +302,32 @@ fn list(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
     let mut lines = Lines::new(source);
     let mut taken = Taken::new(wanted);
     let mut ends: Vec<[u64; 2]> = Vec::new();
-    while let Some((line, text)) = next(&mut lines)? {
-        if text.is_empty() || text.starts_with(['#', '%']) {
-            continue;
-        }
-        let wrong = |bad| Wrong::Line(line, bad);
+    while let Some((line, text)) = lines.next_data(&['#', '%'])? {
+        let wrong = |bad: Bad| Wrong::Line(line, bad);
         let mut words =
             text.split(|c: char| c.is_ascii_whitespace() || c == ',').filter(|word| !word.is_empty());
         let (Some(from), Some(to)) = (words.next(), words.next()) else {
-            return Err(wrong(Bad::Words { expected: "'FROM TO' or 'FROM TO WEIGHT'", got: 1 }));
+            return Err(wrong(LineError::Words { expected: "'FROM TO' or 'FROM TO WEIGHT'", got: 1 }.into()));
         };
-        let vertex = |word| whole(word, "a vertex, named by a whole number");
-        ends.push([vertex(from).map_err(wrong)?, vertex(to).map_err(wrong)?]);
+        let vertex = |word| whole(word, "a vertex, named by a whole number").map_err(|bad| wrong(bad.into()));
+        ends.push([vertex(from)?, vertex(to)?]);
         taken.weight(line, words.next().unwrap_or("1")).map_err(wrong)?;
         if let more @ 1.. = words.count() {
-            return Err(wrong(Bad::Words { expected: "'FROM TO' or 'FROM TO WEIGHT'", got: 3 + more }));
+            return Err(wrong(
+                LineError::Words { expected: "'FROM TO' or 'FROM TO WEIGHT'", got: 3 + more }.into(),
+            ));
         }
     }
     let mut names: Vec<u64> = ends.iter().flatten().copied().collect();
     names.sort_unstable();
     names.dedup();
-    let too_many =
-        |count: usize, of, most| Wrong::Line(lines.number, Bad::TooMany { count: count as u64, of, most });
+    let too_many = |count: usize, of, most| lines.wrong(Bad::TooMany { count: count as u64, of, most });
     if names.len() > VERTICES_MAX {
         return Err(too_many(names.len(), "vertices", VERTICES_MAX));
     }
     for [from, to] in ends {
         let place = |name| names.partition_point(|&known| known < name) as u32;
-        taken.edge(place(from), place(to)).map_err(|bad| Wrong::Line(lines.number, bad))?;
+        taken.edge(place(from), place(to)).map_err(|bad| lines.wrong(bad))?;
     }
     taken.edges.vertices = names.len();
     let has_gaps = names.last().is_some_and(|&last| last != names.len() as u64 - 1);
@@ -396,7 +340,7 @@ fn market_graph(path: &Path, wanted: Wanted) -> Result<Edges, GraphReadError> {
     if rows != cols {
         return Err(GraphReadError::NotSquare { path: path.to_owned(), rows, cols });
     }
-    let line_error = |line, source| GraphReadError::Line { path: path.to_owned(), line, source };
+    let line_error = |line, bad| Wrong::Line(line, bad).of(path).into();
     let too_many = Bad::TooMany { count: rows, of: "vertices", most: VERTICES_MAX };
     let vertices = usize::try_from(rows).ok().filter(|&few| few <= VERTICES_MAX);
     let vertices = vertices.ok_or_else(|| line_error(1, too_many))?;
@@ -421,15 +365,6 @@ fn market_graph(path: &Path, wanted: Wanted) -> Result<Edges, GraphReadError> {
     }
     taken.edges.vertices = vertices;
     Ok(taken.edges)
-}
-
-fn whole(word: &str, expected: &'static str) -> Result<u64, Bad> {
-    let digits = !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
-    digits.then(|| word.parse().ok()).flatten().ok_or_else(|| Bad::Number { word: shortened(word), expected })
-}
-
-fn shortened(word: &str) -> String {
-    word.chars().take(40).collect()
 }
 
 #[cfg(test)]

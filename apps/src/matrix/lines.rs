@@ -1,19 +1,86 @@
-//! Lines of a text file that is not trusted, with their numbers.
+//! Lines of a text file that is not trusted, with their numbers, and what is wrong with them.
 
 use std::io::{self, BufRead, Read as _};
+use std::path::{Path, PathBuf};
 
 /// Longest line: formats allow some 1,000 bytes, and other writers' long comments shall not fail for that.
-pub(crate) const LINE_BYTES_MAX: u64 = 64 * 1024;
+const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Why a line could not be read.
-#[derive(Debug)]
-pub(crate) enum LineError {
+/// Why a text file could not be read; `L` is what can be wrong with a line of its format.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError<L: std::error::Error + 'static> {
     /// The operating system refused.
-    Io(io::Error),
-    /// It is longer than [`LINE_BYTES_MAX`].
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is wrong.
+    #[error("{}:{line}: {source}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        source: L,
+    },
+}
+
+/// What is wrong with a line, whatever the format.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// It does not have as many words as it needs.
+    #[error("expected {expected}, got {got} words")]
+    Words {
+        /// What belongs there.
+        expected: &'static str,
+        /// Words in the line.
+        got: usize,
+    },
+    /// A word is no number of the kind that belongs there.
+    #[error("'{word}' is not {expected}")]
+    Number {
+        /// The word.
+        word: String,
+        /// What belongs there.
+        expected: &'static str,
+    },
+    /// It does not end.
+    #[error("the line is longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// It is not UTF-8.
+    #[error("the line is not UTF-8 text")]
     NotText,
+}
+
+impl LineError {
+    /// A word that is no number of the kind `expected`.
+    pub(crate) fn number(word: &str, expected: &'static str) -> Self {
+        Self::Number { word: shortened(word), expected }
+    }
+}
+
+/// What went wrong in a file whose name is not known here, and in which line.
+#[derive(Debug)]
+pub(crate) enum Wrong<L> {
+    Io(io::Error),
+    Line(u64, L),
+}
+
+impl<L: std::error::Error> Wrong<L> {
+    /// The same with the name of the file.
+    pub(crate) fn of(self, path: &Path) -> TextError<L> {
+        let path = path.to_owned();
+        match self {
+            Self::Io(source) => TextError::Io { path, source },
+            Self::Line(line, source) => TextError::Line { path, line, source },
+        }
+    }
 }
 
 /// Lines, none longer than allowed.
@@ -31,23 +98,49 @@ impl<R: BufRead> Lines<R> {
         Self { source, line: Vec::new(), number: 0 }
     }
 
-    /// The next line without the spaces around it; none at the end of the file.
-    pub(crate) fn next(&mut self) -> Result<Option<&str>, LineError> {
+    /// The next line without the spaces around it, and its number; none at the end of the file.
+    pub(crate) fn next<L: From<LineError>>(&mut self) -> Result<Option<(u64, &str)>, Wrong<L>> {
         self.line.clear();
         let mut limited = (&mut self.source).take(LINE_BYTES_MAX);
-        let len = limited.read_until(b'\n', &mut self.line).map_err(LineError::Io)?;
+        let len = limited.read_until(b'\n', &mut self.line).map_err(Wrong::Io)?;
         if len == 0 {
             return Ok(None);
         }
         self.number += 1;
         if len as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
-            return Err(LineError::TooLong);
+            return Err(self.wrong(LineError::TooLong));
         }
         self.last().map(Some)
     }
 
-    /// The same line once more.
-    pub(crate) fn last(&self) -> Result<&str, LineError> {
-        std::str::from_utf8(&self.line).map(str::trim).map_err(|_| LineError::NotText)
+    /// The next line that is neither empty nor begins with one of `comments`.
+    pub(crate) fn next_data<L: From<LineError>>(
+        &mut self,
+        comments: &[char],
+    ) -> Result<Option<(u64, &str)>, Wrong<L>> {
+        while self.next()?.is_some_and(|(_, text)| text.is_empty() || text.starts_with(comments)) {}
+        // The line is looked at again because a borrow that a loop may give up cannot be returned (Polonius).
+        if self.line.is_empty() { Ok(None) } else { self.last().map(Some) }
     }
+
+    fn last<L: From<LineError>>(&self) -> Result<(u64, &str), Wrong<L>> {
+        let text = std::str::from_utf8(&self.line).map_err(|_| self.wrong(LineError::NotText))?;
+        Ok((self.number, text.trim()))
+    }
+
+    /// Something wrong with the line that was read last.
+    pub(crate) fn wrong<L>(&self, bad: impl Into<L>) -> Wrong<L> {
+        Wrong::Line(self.number, bad.into())
+    }
+}
+
+/// A number of digits only.
+pub(crate) fn whole(word: &str, expected: &'static str) -> Result<u64, LineError> {
+    let digits = !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| word.parse().ok()).flatten().ok_or_else(|| LineError::number(word, expected))
+}
+
+/// As much of a word as a sentence can show.
+pub(crate) fn shortened(word: &str) -> String {
+    word.chars().take(40).collect()
 }

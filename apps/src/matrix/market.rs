@@ -4,41 +4,24 @@
 //! Read: real, integer and pattern numbers; general, symmetric and skew-symmetric. Entries that a coordinate
 //! file names twice are added, as its readers do. Written: `array real general`.
 
+mod banner;
 mod parse;
+mod wrong;
 
 use super::dense::Matrix;
 use super::element::Element;
+use super::lines::TextError;
 use super::sparse::Csr;
 use chares::Replacement;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-pub use parse::{MarketEntry, MarketLineError};
+pub use parse::MarketEntry;
+pub use wrong::MarketLineError;
 
 /// Why a MatrixMarket file could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MarketReadError {
-    /// The operating system refused.
-    #[error("cannot read {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A line is wrong.
-    #[error("{}:{line}: {source}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong with it.
-        source: MarketLineError,
-    },
-}
+pub type MarketReadError = TextError<MarketLineError>;
 
 /// Reads a file into a dense matrix of at most `max_bytes` bytes.
 ///
@@ -97,13 +80,7 @@ fn open<T>(
     let io = |source| MarketReadError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
     let file_bytes = file.metadata().map_err(io)?.len();
-    read(BufReader::with_capacity(256 * 1024, file), file_bytes).map_err(|wrong| {
-        let path = path.to_owned();
-        match wrong {
-            parse::Wrong::Io(source) => MarketReadError::Io { path, source },
-            parse::Wrong::Line(line, source) => MarketReadError::Line { path, line, source },
-        }
-    })
+    read(BufReader::with_capacity(256 * 1024, file), file_bytes).map_err(|wrong| wrong.of(path))
 }
 
 /// Why a MatrixMarket file could not be written.

@@ -16,4 +16,5 @@ pub use block::{Piece, Real, generated, part, zeros};
 pub use dense::{AnyMatrix, Matrix, ShapeError, bounds};
 pub use element::{Dtype, Element, UnknownDtype};
 pub use file::{Heading, ReadError, read};
+pub use lines::{LineError, TextError};
 pub use sparse::{Csr, SIDE_MAX as SPARSE_SIDE_MAX, Triplet};

@@ -1,7 +1,7 @@
 //! Tests of reading and writing MatrixMarket files.
 
 use super::*;
-use crate::matrix::generate;
+use crate::matrix::{LineError, generate};
 use std::fs;
 
 const LIMIT: u64 = 1 << 20;
@@ -117,8 +117,8 @@ fn wrong_files_are_refused_with_the_line_and_the_reason() {
         assert_eq!(at, line, "{text:?}: {message}");
     }
     let (line, bad) = parse(b"%%MatrixMarket matrix array real general\n1 1\n\xff\n").unwrap_err();
-    assert_eq!((line, bad), (3, MarketLineError::NotText));
-    assert_eq!(parse(&[b'%'; 70_000]).unwrap_err(), (1, MarketLineError::TooLong));
+    assert_eq!((line, bad), (3, LineError::NotText.into()));
+    assert_eq!(parse(&[b'%'; 70_000]).unwrap_err(), (1, LineError::TooLong.into()));
 }
 
 #[test]
