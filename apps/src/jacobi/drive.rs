@@ -8,7 +8,7 @@ use super::solver::{
     Collect, Go, Left, LoadDense, LoadRhs, LoadSparse, Measure, Prepare, Setup, Solver, transposed,
 };
 use super::watch::{Verdict, Why};
-use crate::matrix::{Csr, Dtype, Matrix, Real, ShapeError, market, npy};
+use crate::matrix::{Csr, Dtype, Matrix, Real, ShapeError, generate, market, npy};
 use crate::memory;
 use crate::system::{Coefficients, LinearSystem, check_sides, read};
 use chares::loadbalance::placement;
@@ -36,7 +36,7 @@ pub(super) fn drive(main: &mut Driver, jacobi: Jacobi) -> Result<(), RunError> {
 /// The system that the arguments name.
 fn given<T: Real>(jacobi: &Jacobi) -> Result<System<T>, RunError> {
     let (Some(a), Some(b)) = (&jacobi.system.a, &jacobi.system.b) else {
-        let seed_b = jacobi.system.seed.wrapping_add(0x9e37_79b9);
+        let seed_b = generate::seed_of_b(jacobi.system.seed);
         let generated = jacobi.generated().ok_or_else(|| RunError::Input("--b goes with --a".into()))?;
         return Ok(System::Generated { a: generated, rhs: jacobi.system.rhs, seed_b });
     };

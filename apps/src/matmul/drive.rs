@@ -280,7 +280,7 @@ fn problem_of<T: Real>(matmul: &Matmul, given: Option<&(Matrix<T>, Matrix<T>)>) 
         Some((a, b)) => Problem { m: a.rows(), k: a.cols(), n: b.cols(), kernel, seeds: None },
         None => {
             let (m, k, n) = matmul.sides();
-            let seeds = Some((matmul.seed, matmul.seed.wrapping_add(0x9e37_79b9)));
+            let seeds = Some((matmul.seed, generate::seed_of_b(matmul.seed)));
             Problem { m, k, n, kernel, seeds }
         }
     }

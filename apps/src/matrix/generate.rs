@@ -12,6 +12,13 @@ use std::ops::Range;
 /// 2^64 divided by the golden ratio: steps of this size spread well.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// The seed of the second matrix of a problem, B, where `seed` is that of the first: so far off that it is not the A of
+/// one of the seeds that somebody tries one after the other.
+#[must_use]
+pub fn seed_of_b(seed: u64) -> u64 {
+    seed.wrapping_add(GOLDEN >> 32)
+}
+
 /// Bits that depend on every bit of `x`: the finaliser of splitmix64.
 fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -99,6 +106,7 @@ mod tests {
     fn the_numbers_do_not_change_between_versions() {
         let first = [element(0, 0, 0), element(1, 0, 0), element(1, 2, 3)];
         assert_eq!(first.map(f64::to_bits), GOLDEN_BITS, "{first:?}");
+        assert_eq!([seed_of_b(1), seed_of_b(u64::MAX)], [0x9e37_79ba, 0x9e37_79b8]);
     }
 
     #[test]

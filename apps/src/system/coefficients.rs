@@ -55,7 +55,7 @@ impl Generated {
     /// A row-major block of B.
     #[must_use]
     pub fn block_b<T: Real>(&self, rows: Range<usize>, cols: Range<usize>) -> Bulk<T> {
-        matrix::generated(self.seed.wrapping_add(0x9e37_79b9), rows, cols)
+        matrix::generated(generate::seed_of_b(self.seed), rows, cols)
     }
 }
 
