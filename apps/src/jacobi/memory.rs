@@ -1,7 +1,7 @@
 //! How much memory a system takes: a node holds the rows of its PEs and the parts of x that these need.
 
 use super::arguments::Jacobi;
-use super::solver::AHEAD;
+use super::work::AHEAD;
 use crate::matrix::Dtype;
 use crate::memory::{Lack, Need};
 use chares::NodeShape;

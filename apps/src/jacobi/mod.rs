@@ -17,6 +17,7 @@ mod rows;
 mod share;
 pub mod solver;
 pub mod watch;
+mod work;
 
 pub use arguments::Jacobi;
 
