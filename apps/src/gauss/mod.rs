@@ -16,7 +16,7 @@ mod traffic;
 pub use arguments::{Algorithm, Gauss};
 
 use crate::kernels::gemm::{View, subtract_product};
-use crate::kernels::lu;
+use crate::kernels::{lu, measured};
 use crate::matrix::{Dtype, Real, generated};
 use chares::{App, KernelCall, Program};
 
@@ -29,6 +29,8 @@ const KERNEL_BYTES: usize = 64 << 20;
 const KERNEL_SETS: usize = 8;
 /// Bytes of the rows by which it is measured where the elimination goes column by column.
 const ROWS_BYTES: usize = 4 << 20;
+/// Floating-point operations of one call by which a speed is measured, at least.
+const LEAST_WORK: f64 = (1u32 << 23) as f64;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
@@ -65,16 +67,13 @@ fn row_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
     let length = (gauss.system.n / 2 + gauss.system.rhs).max(1);
     let pivot = generated::<T>(1, 0..1, 0..length);
     let rows = (ROWS_BYTES / size_of::<T>() / length).clamp(1, gauss.system.n);
-    let mut values = generated::<T>(2, 0..rows, 0..length);
+    let values = generated::<T>(2, 0..rows, 0..length);
     let factor = T::from_f64(0.5);
-    let repeats = (1 << 21) / (rows * length) + 1;
-    Box::new(move || {
-        for _ in 0..repeats {
-            let rows = values.as_mut_slice().chunks_exact_mut(length);
-            rows.for_each(|row| lu::subtract_multiple(row, factor, &pivot));
-        }
-        2.0 * (repeats * rows * length) as f64
-    })
+    let work = 2.0 * (rows * length) as f64;
+    Box::new(measured(vec![values], work, LEAST_WORK / 2.0, move |values| {
+        let rows = values.as_mut_slice().chunks_exact_mut(length);
+        rows.for_each(|row| lu::subtract_multiple(row, factor, &pivot));
+    }))
 }
 
 fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
@@ -82,19 +81,12 @@ fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
     let (rows, columns) = (n.clamp(1, KERNEL_ROWS), n.clamp(1, KERNEL_COLUMNS));
     let (a, b) = (generated::<T>(1, 0..width, 0..rows), generated::<T>(2, 0..columns, 0..width));
     let sets = (KERNEL_BYTES / (rows * columns * size_of::<T>())).clamp(1, KERNEL_SETS);
-    let mut c: Vec<_> = (0..sets as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
+    let c: Vec<_> = (0..sets as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
     let work = 2.0 * rows as f64 * width as f64 * columns as f64;
-    // Tiny blocks are repeated, so that reading the clock is not what is measured.
-    let repeats = (1 << 22) / (rows * width * columns) + 1;
-    let mut next = 0;
-    Box::new(move || {
-        for _ in 0..repeats {
-            next = (next + 1) % sets;
-            let (a, b) = (View::by_columns(&a, rows), View::by_columns(&b, width));
-            subtract_product([rows, width, columns], a, b, (c[next].as_mut_slice(), rows));
-        }
-        work * repeats as f64
-    })
+    Box::new(measured(c, work, LEAST_WORK, move |c| {
+        let (a, b) = (View::by_columns(&a, rows), View::by_columns(&b, width));
+        subtract_product([rows, width, columns], a, b, (c.as_mut_slice(), rows));
+    }))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod work;
 
 pub use arguments::Jacobi;
 
+use crate::kernels::measured;
 use crate::matrix::{Dtype, Real, generated as numbers};
 use chares::{App, KernelCall, Program};
 use generated::{Generated, Kind};
@@ -31,6 +32,8 @@ use share::Share;
 const OPERAND_BYTES: usize = 48 << 20;
 /// Bytes that a sparse row takes beside its entries.
 const ROW_BYTES: usize = 48;
+/// Floating-point operations of one call by which a speed is measured, at least.
+const LEAST_WORK: f64 = (1u32 << 22) as f64;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
@@ -80,18 +83,13 @@ fn kernel_of<T: Real>(jacobi: &Jacobi) -> KernelCall {
         (Rows::Sparse(sparse), vec![0, count as u64], all.entries())
     };
     let count = rows.range().len();
-    let (mut share, units) = Share::new(0, &bounds, rhs, rows, numbers(1, 0..rhs, 0..count));
+    let (share, units) = Share::new(0, &bounds, rhs, rows, numbers(1, 0..rhs, 0..count));
     let work = 2.0 * entries as f64 * rhs as f64;
-    // Tiny systems are repeated, so that reading the clock is not what is measured.
-    let repeats = (1 << 21) / (entries * rhs) + 1;
-    Box::new(move || {
-        for _ in 0..repeats {
-            (0..units.len()).for_each(|unit| share.compute(unit));
-            let outcome = share.finish();
-            assert!(share.take_in(0, &outcome.x), "the own part");
-        }
-        work * repeats as f64
-    })
+    Box::new(measured(vec![share], work, LEAST_WORK, move |share| {
+        (0..units.len()).for_each(|unit| share.compute(unit));
+        let outcome = share.finish();
+        assert!(share.take_in(0, &outcome.x), "the own part");
+    }))
 }
 
 #[cfg(test)]

@@ -4,5 +4,8 @@ mod deterministic;
 pub mod dot;
 pub mod gemm;
 pub mod lu;
+mod measured;
 pub mod min_plus;
 mod tiles;
+
+pub(crate) use measured::measured;

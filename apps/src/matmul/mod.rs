@@ -16,6 +16,7 @@ mod traffic;
 pub use arguments::{Algorithm, Matmul};
 
 use crate::kernels::gemm::{Kernel, gemm};
+use crate::kernels::measured;
 use crate::matrix::{Dtype, Real, generated, zeros};
 use chares::{App, KernelCall, Program};
 
@@ -28,6 +29,8 @@ const OPERAND_BYTES: usize = 48 << 20;
 const SETS_MAX: usize = 64;
 /// The same for the plain loops, which are twenty times as slow.
 const PLAIN_SIDE_MAX: usize = 512;
+/// Floating-point operations of one call by which a speed is measured, at least.
+const LEAST_WORK: f64 = (1u32 << 23) as f64;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
@@ -65,22 +68,13 @@ fn kernel_of<T: Real>(matmul: &Matmul) -> KernelCall {
     let kernel = matmul.kernel();
     let most = if kernel == Kernel::Plain { PLAIN_SIDE_MAX } else { KERNEL_SIDE_MAX };
     let [m, k, n] = matmul.typical_block().map(|side| side.clamp(1, most));
-    // Each product of a run meets other blocks, so blocks that stay in the caches would promise too much.
     let block_bytes = (m * k + k * n + m * n) * size_of::<T>();
     let sets = (OPERAND_BYTES / block_bytes).clamp(1, SETS_MAX);
-    let mut operands: Vec<_> = (0..sets as u64)
+    let operands: Vec<_> = (0..sets as u64)
         .map(|set| (generated(2 * set, 0..m, 0..k), generated(2 * set + 1, 0..k, 0..n), zeros::<T>(m * n)))
         .collect();
     let work = 2.0 * m as f64 * k as f64 * n as f64;
-    // Tiny blocks are repeated, so that reading the clock is not what is measured.
-    let repeats = (1 << 22) / (m * k * n) + 1;
-    let mut next = 0;
-    Box::new(move || {
-        for _ in 0..repeats {
-            let (a, b, c) = &mut operands[next];
-            gemm(kernel, m, k, n, a, b, c.as_mut_slice());
-            next = (next + 1) % sets;
-        }
-        work * repeats as f64
-    })
+    Box::new(measured(operands, work, LEAST_WORK, move |(a, b, c)| {
+        gemm(kernel, m, k, n, a, b, c.as_mut_slice());
+    }))
 }

@@ -12,6 +12,7 @@ use crate::apsp::graph::{Edges, Graph, graph_bytes};
 use crate::apsp::memory::{self, Plan};
 use crate::apsp::output::Files;
 use crate::apsp::sources::Wanted;
+use crate::kernels::measured;
 use crate::kernels::min_plus::min_plus;
 use crate::matrix::generate::hash;
 use chares::loadbalance::grid;
@@ -21,7 +22,7 @@ use std::ops::Range;
 /// Bytes of the blocks by which a speed is measured: more than the nearest caches hold.
 const OPERAND_BYTES: usize = 16 << 20;
 /// Sums of one call of the kernel, at least.
-const KERNEL_SUMS: usize = 1 << 27;
+const KERNEL_SUMS: f64 = (1u32 << 27) as f64;
 
 /// Whether blocks make their arcs themselves.
 pub(in crate::apsp) fn makes_its_own(apsp: &Apsp) -> bool {
@@ -42,19 +43,10 @@ pub(in crate::apsp) fn kernel(apsp: &Apsp) -> KernelCall {
             (0..side * side).map(|at| D::of_whole((hash(seed, 0, at as u64) % 1000) as i64)).collect()
         };
         let sets = (OPERAND_BYTES / (3 * side * side * size_of::<D>())).clamp(1, 64);
-        let mut blocks: Vec<_> =
+        let blocks: Vec<_> =
             (0..sets as u64).map(|set| (block(3 * set), block(3 * set + 1), block(3 * set + 2))).collect();
-        let sums = 2 * side.pow(3);
-        let repeats = (KERNEL_SUMS / sums).max(1);
-        let mut next = 0;
-        Box::new(move || {
-            for _ in 0..repeats {
-                let (a, b, c) = &mut blocks[next];
-                min_plus(side, side, a, b, c);
-                next = (next + 1) % sets;
-            }
-            (sums * repeats) as f64
-        })
+        let sums = 2.0 * (side as f64).powi(3);
+        Box::new(measured(blocks, sums, KERNEL_SUMS, move |(a, b, c)| min_plus(side, side, a, b, c)))
     }
     by_type!(apsp.likely_type(), of(apsp.block_side(apsp.recipe().vertices)))
 }
