@@ -242,90 +242,58 @@ impl<C: Chare> Element<C> {
     }
 }
 
-impl<C: Chare<Index = u32>> Group<C> {
-    pub(crate) fn new(array: Array<C>) -> Self {
-        Self(array)
-    }
+macro_rules! groups {
+    ($($group:ident, $on:literal, $elements:literal, $number:literal;)*) => { $(
+        impl<C: Chare<Index = u32>> $group<C> {
+            pub(crate) fn new(array: Array<C>) -> Self {
+                Self(array)
+            }
 
-    /// The element on that PE.
-    #[must_use]
-    pub fn on(&self, pe: u32) -> Element<C> {
-        self.0.at(pe)
-    }
+            #[doc = $on]
+            #[must_use]
+            pub fn on(&self, number: u32) -> Element<C> {
+                self.0.at(number)
+            }
 
-    /// The group as an array with one element per PE.
-    #[must_use]
-    pub fn as_array(&self) -> &Array<C> {
-        &self.0
-    }
+            #[doc = $elements]
+            #[must_use]
+            pub fn as_array(&self) -> &Array<C> {
+                &self.0
+            }
 
-    /// Sends a message to every element.
-    pub fn broadcast<M: Message>(&self, cx: &mut impl Cx, message: M)
-    where
-        C: Entry<M>,
-    {
-        self.0.broadcast(cx, message);
-    }
+            /// Sends a message to every element.
+            pub fn broadcast<M: Message>(&self, cx: &mut impl Cx, message: M)
+            where
+                C: Entry<M>,
+            {
+                self.0.broadcast(cx, message);
+            }
 
-    /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
-    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
-    where
-        C: Entry<M>,
-    {
-        self.0.broadcast_with(cx, priority, message);
-    }
+            /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
+            pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+            where
+                C: Entry<M>,
+            {
+                self.0.broadcast_with(cx, priority, message);
+            }
 
-    /// Sends every element a message of its own, which `message_for` makes of its PE's number; see
-    /// [`Array::scatter`].
-    pub fn scatter<M: Message>(&self, cx: &mut impl Cx, message_for: impl FnMut(u32) -> M)
-    where
-        C: Entry<M>,
-    {
-        self.0.scatter(cx, message_for);
-    }
+            #[doc = $number]
+            /// [`Array::scatter`].
+            pub fn scatter<M: Message>(&self, cx: &mut impl Cx, message_for: impl FnMut(u32) -> M)
+            where
+                C: Entry<M>,
+            {
+                self.0.scatter(cx, message_for);
+            }
+        }
+    )* };
 }
-
-impl<C: Chare<Index = u32>> NodeGroup<C> {
-    pub(crate) fn new(array: Array<C>) -> Self {
-        Self(array)
-    }
-
-    /// The element on that node, counted from 0 over the nodes that have PEs.
-    #[must_use]
-    pub fn on(&self, node: u32) -> Element<C> {
-        self.0.at(node)
-    }
-
-    /// The group as an array with one element per node.
-    #[must_use]
-    pub fn as_array(&self) -> &Array<C> {
-        &self.0
-    }
-
-    /// Sends a message to every element.
-    pub fn broadcast<M: Message>(&self, cx: &mut impl Cx, message: M)
-    where
-        C: Entry<M>,
-    {
-        self.0.broadcast(cx, message);
-    }
-
-    /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
-    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
-    where
-        C: Entry<M>,
-    {
-        self.0.broadcast_with(cx, priority, message);
-    }
-
-    /// Sends every element a message of its own, which `message_for` makes of its node's number; see
-    /// [`Array::scatter`].
-    pub fn scatter<M: Message>(&self, cx: &mut impl Cx, message_for: impl FnMut(u32) -> M)
-    where
-        C: Entry<M>,
-    {
-        self.0.scatter(cx, message_for);
-    }
+groups! {
+    Group, "The element on that PE.", "The group as an array with one element per PE.",
+        "Sends every element a message of its own, which `message_for` makes of its PE's number; see";
+    NodeGroup, "The element on that node, counted from 0 over the nodes that have PEs.",
+        "The group as an array with one element per node.",
+        "Sends every element a message of its own, which `message_for` makes of its node's number; see";
 }
 
 impl<C: Chare> Section<C> {
