@@ -144,7 +144,7 @@ impl Driver {
         self.pe.node().collect_all(id);
         let nodes = self.pe.node().topology().compute_nodes().len();
         let parts = self.wait_until(|main| {
-            let is_complete = main.collected.get(&id).is_some_and(|parts| parts.len() == nodes);
+            let is_complete = main.collected.get(&id).map_or(0, BTreeMap::len) == nodes;
             is_complete.then(|| main.collected.remove(&id).unwrap_or_default())
         })?;
         let mut sum: Option<T> =
@@ -286,7 +286,7 @@ impl Driver {
         self.pe.node().ask_all(mark);
         let nodes = self.pe.node().topology().compute_nodes().len();
         self.wait_until(|main| {
-            let is_complete = main.answers.get(&mark).is_some_and(|all| all.len() == nodes);
+            let is_complete = main.answers.get(&mark).map_or(0, BTreeMap::len) == nodes;
             is_complete.then(|| {
                 let others = main.answers.remove(&mark).unwrap_or_default();
                 std::iter::once(main.pe.node().snapshot()).chain(others.into_values()).collect()

@@ -66,6 +66,9 @@ impl RunError {
 /// Looks at arguments before any node is started.
 type Check<A> = fn(&A) -> Result<(), RunError>;
 
+/// Fills in what arguments leave to files of this machine.
+type Complete<A> = fn(A) -> Result<A, RunError>;
+
 /// Divides the work over machines as a run would, and says what each part of it needs.
 type Cost<A> = fn(&A, &Machines, Option<f64>) -> Result<Vec<Phase>, RunError>;
 
@@ -78,7 +81,8 @@ pub struct App<A> {
     kernel_key: Option<fn(&A) -> String>,
     work: Option<fn(&A) -> f64>,
     check: Option<Check<A>>,
-    complete: Option<fn(A) -> A>,
+    complete: Option<Complete<A>>,
+    alone: Option<fn(&A) -> bool>,
     aside: &'static [&'static str],
     cost: Option<(&'static str, Cost<A>)>,
     is_hidden: bool,
@@ -101,6 +105,7 @@ impl<A> App<A> {
             work: None,
             check: None,
             complete: None,
+            alone: None,
             aside: &[],
             cost: None,
             is_hidden: false,
@@ -141,10 +146,17 @@ impl<A> App<A> {
     }
 
     /// Fills in what the arguments leave to files of this machine, after they have been checked: nodes, which
-    /// make the kernel from the arguments, do not have these files.
+    /// make the kernel from the arguments, do not have these files. An error ends the run before any node is started.
     #[must_use]
-    pub fn complete(mut self, complete: fn(A) -> A) -> Self {
+    pub fn complete(mut self, complete: Complete<A>) -> Self {
         self.complete = Some(complete);
+        self
+    }
+
+    /// Says of which arguments the driver makes everything by itself, without chares: no nodes are started for them.
+    #[must_use]
+    pub fn alone(mut self, alone: fn(&A) -> bool) -> Self {
+        self.alone = Some(alone);
         self
     }
 
@@ -192,6 +204,8 @@ pub(crate) struct Started {
     pub(crate) arguments: serde_json::Value,
     /// Number of its kernel.
     pub(crate) kernel: Option<u16>,
+    /// Whether it needs no nodes.
+    pub(crate) is_alone: bool,
     /// Names the kernel with what it depends on, among those of all programs.
     pub(crate) kernel_key: String,
     /// Units of the kernel's work in all, or 0 if that is not known.
@@ -311,8 +325,20 @@ impl Program {
     where
         A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
     {
-        let App { name, about, drive, kernel, kernel_key, work, check, complete, aside, cost, is_hidden } =
-            app;
+        let App {
+            name,
+            about,
+            drive,
+            kernel,
+            kernel_key,
+            work,
+            check,
+            complete,
+            alone,
+            aside,
+            cost,
+            is_hidden,
+        } = app;
         let number = kernel.map(|kernel| {
             let prepare = move |packed: &[u8]| {
                 let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
@@ -327,18 +353,20 @@ impl Program {
                 check(&arguments)?;
             }
             if let Some(complete) = complete {
-                arguments = complete(arguments);
+                arguments = complete(arguments)?;
             }
             let as_json = serde_json::to_value(&arguments).unwrap_or_default();
             let packed = pup::pack(&arguments).body.to_vec();
             let key = kernel_key.map_or_else(|| as_json.to_string(), |key| key(&arguments));
             let work = work.map_or(0.0, |work| work(&arguments));
+            let is_alone = alone.is_some_and(|alone| alone(&arguments));
             let drive: Drive = Box::new(move |main| drive(main, arguments));
             Ok(Started {
                 drive,
                 packed,
                 arguments: as_json,
-                kernel: number,
+                kernel: number.filter(|_| !is_alone),
+                is_alone,
                 kernel_key: format!("{name}: {key}"),
                 work,
             })

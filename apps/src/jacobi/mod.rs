@@ -44,7 +44,7 @@ pub fn add_to(program: Program) -> Program {
             .kernel_key(Jacobi::kernel_key)
             .work(Jacobi::work)
             .check(arguments::check)
-            .complete(Jacobi::completed)
+            .complete(|arguments: Jacobi| Ok(arguments.completed()))
             .aside(&["system.out", "verify"])
             .cost(cost::MODEL, cost::cost),
     )

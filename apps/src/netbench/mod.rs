@@ -28,9 +28,11 @@ use chares::{App, Driver, Program, RunError};
 #[must_use]
 pub fn add_to(program: Program) -> Program {
     let about = "Measure latency, bandwidth, scatter, gather and all-to-all broadcast between the nodes";
-    program
-        .chare::<station::Station>()
-        .app(App::new("netbench", about, drive).check(arguments::check).complete(Netbench::completed))
+    program.chare::<station::Station>().app(
+        App::new("netbench", about, drive)
+            .check(arguments::check)
+            .complete(|arguments: Netbench| Ok(arguments.completed())),
+    )
 }
 
 fn drive(main: &mut Driver, arguments: Netbench) -> Result<(), RunError> {

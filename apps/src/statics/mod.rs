@@ -63,7 +63,7 @@ pub fn add_to(program: Program) -> Program {
             .work(Statics::work)
             .cost(cost::MODEL, cost::cost)
             .check(arguments::check)
-            .complete(Statics::completed),
+            .complete(|arguments: Statics| Ok(arguments.completed())),
     )
 }
 

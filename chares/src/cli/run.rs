@@ -41,12 +41,16 @@ pub(crate) fn run(
     command_started: Instant,
 ) -> Result<u8, Ended> {
     let options = RunOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
-    let config = options.nodes.load()?;
+    let mut config = options.nodes.load()?;
     let app = program.apps.iter().find(|app| app.name == name);
     let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
     let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
-    options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
+    if started.is_alone {
+        config.nodes.clear();
+    } else {
+        options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
+    }
     let version = program.version;
     let mut plan = JobPlan {
         program: Arc::new(program.table),

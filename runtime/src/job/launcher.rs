@@ -422,7 +422,8 @@ async fn join_all(
     }
     let mut joining = Joining::new(table, lines, node.now(), JOIN_LIMIT);
     let mut looked = Instant::now();
-    loop {
+    // Whoever is alone waits for nobody.
+    while !launched.is_empty() {
         match tokio::time::timeout(LOOK_PERIOD, heard.recv()).await {
             Ok(Some(LauncherEvent::Membership(from, message))) => {
                 if joining.handle(from, message)? {
@@ -446,6 +447,7 @@ async fn join_all(
         }
         joining.check(node.now())?;
     }
+    Ok(())
 }
 
 /// An error if a node's process is over: that tells more, and sooner, than its silence.

@@ -46,7 +46,7 @@ impl ClusterTable {
     /// The PEs of the nodes, once the whole table has been checked.
     ///
     /// # Errors
-    /// If there are no PEs or too many, the launcher has any, or names are missing, too long or used twice.
+    /// If other nodes than the launcher have no PEs at all, there are too many, the launcher has any, or names are missing, too long or used twice.
     pub fn topology(&self) -> Result<Topology, String> {
         let wrong = |what: String| Err(format!("the table of nodes {what}"));
         let counts: Vec<u32> = self.nodes.iter().map(|n| n.pe_count).collect();
@@ -55,7 +55,8 @@ impl ClusterTable {
             let limits = format!("at most {NODES_MAX} and {PES_MAX}");
             return wrong(format!("has {} nodes with {total} PEs, but a run has {limits}", counts.len()));
         }
-        if total == 0 || counts.first() != Some(&0) {
+        // A launcher may be alone.
+        if counts.first() != Some(&0) || (total == 0 && counts.len() > 1) {
             return wrong("has no PEs, or some on the launcher".into());
         }
         let texts = self.nodes.iter().flat_map(|n| [&n.name, &n.address]).chain([&self.run_id]);

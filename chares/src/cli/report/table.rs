@@ -9,11 +9,24 @@ impl Report {
         let mut out = String::new();
         let seconds = |s: Option<f64>| s.map_or_else(|| "-".into(), |s| format!("{s:.3}"));
         let percent = |p: Option<f64>| p.map_or_else(|| "-".into(), |p| format!("{:.1}%", 100.0 * p));
-        let _ = writeln!(
-            out,
-            "{:<10} {:>4} {:>5} {:>6} {:>9} {:>7} {:>7} {:>7} {:>8} {:>8}",
-            "node", "PEs", "speed", "share", "compute s", "idle s", "init s", "over. s", "entries", "MB sent"
-        );
+        // A launcher that is alone has nothing to compare.
+        let has_nodes = !self.nodes.is_empty();
+        if has_nodes {
+            let _ = writeln!(
+                out,
+                "{:<10} {:>4} {:>5} {:>6} {:>9} {:>7} {:>7} {:>7} {:>8} {:>8}",
+                "node",
+                "PEs",
+                "speed",
+                "share",
+                "compute s",
+                "idle s",
+                "init s",
+                "over. s",
+                "entries",
+                "MB sent"
+            );
+        }
         for node in &self.nodes {
             let sum = |of: fn(&PeReport) -> f64| {
                 node.pes.iter().map(of).sum::<f64>() / node.pes.len().max(1) as f64
@@ -43,13 +56,15 @@ impl Report {
             seconds(self.check_s),
             self.total_s
         );
-        let _ = writeln!(
-            out,
-            "equivalents {:.2}, ideal {} s, mixed-node efficiency {}",
-            self.equivalents,
-            seconds(self.ideal_s),
-            percent(self.efficiency)
-        );
+        if has_nodes {
+            let _ = writeln!(
+                out,
+                "equivalents {:.2}, ideal {} s, mixed-node efficiency {}",
+                self.equivalents,
+                seconds(self.ideal_s),
+                percent(self.efficiency)
+            );
+        }
         let error = self.max_error.map_or_else(String::new, |e| format!(" (largest relative error {e:.2e})"));
         let _ = match self.verified {
             Some(true) => writeln!(out, "result verified{error}"),
