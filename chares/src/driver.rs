@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Is told the share of the data of each PE.
-type OnShares = Box<dyn Fn(&[f64]) + Send>;
+/// Is told the share of the data of each PE, and what each node holds.
+type OnShares = Box<dyn Fn(&[f64], &[String]) + Send>;
 
 /// How long the driver sleeps at most before it looks again whether something is due.
 const TICK: Duration = Duration::from_millis(100);
@@ -51,7 +51,7 @@ pub struct Driver {
     nodes: Vec<NodeShape>,
     launcher: NodeShape,
     pub(crate) timeline: Timeline,
-    /// Told the shares of the PEs when initialisation is over, for viewers.
+    /// Told when initialisation is over, for viewers.
     pub(crate) on_shares: Option<OnShares>,
 }
 
@@ -171,7 +171,7 @@ impl Driver {
     /// If the run fails meanwhile.
     pub fn init_over(&mut self) -> Result<(), RunError> {
         if let Some(tell) = &self.on_shares {
-            tell(&self.timeline.shares);
+            tell(&self.timeline.shares, &self.timeline.holdings);
         }
         self.quiescence()?;
         let before = self.snapshots()?;

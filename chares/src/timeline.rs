@@ -27,6 +27,8 @@ pub struct Timeline {
     pub(crate) rates: Vec<f64>,
     pub(crate) work: Option<f64>,
     pub(crate) shares: Vec<f64>,
+    /// What each node holds, for people.
+    pub(crate) holdings: Vec<String>,
     pub(crate) verified: Option<bool>,
     pub(crate) max_error: Option<f64>,
     pub(crate) facts: Map<String, Value>,
@@ -55,6 +57,7 @@ impl Timeline {
             rates: Vec::new(),
             work: None,
             shares: Vec::new(),
+            holdings: Vec::new(),
             verified: None,
             max_error: None,
             facts: Map::new(),
@@ -72,6 +75,12 @@ impl Timeline {
     /// States which share of the data each PE got, 0 to 1 each.
     pub fn shares(&mut self, shares: Vec<f64>) {
         self.shares = shares;
+    }
+
+    /// States what each node holds, in a few words for the window, such as `24 blocks, 98k atoms`; to be said with
+    /// [`shares`](Self::shares).
+    pub fn holdings(&mut self, holdings: Vec<String>) {
+        self.holdings = holdings;
     }
 
     /// States that the result has been collected and written, and that only its check follows.

@@ -35,6 +35,7 @@ fn run_info(pes: u32) -> RunInfo {
         pe_count: pes,
         pe_speeds: vec![speed; pes as usize],
         share: Some(speed / SPEEDS.iter().sum::<f64>()),
+        holds: format!("{} blocks", 40.0 * speed),
         memory_limit_bytes: (place == 2).then_some(2 << 30),
     });
     RunInfo {

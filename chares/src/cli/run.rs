@@ -200,9 +200,10 @@ fn drive(
         }
     });
     let viewers = Arc::clone(hub);
-    main.on_shares = Some(Box::new(move |shares| {
+    main.on_shares = Some(Box::new(move |shares, holdings| {
         viewers.describe(|info| {
-            for node in &mut info.nodes {
+            for (place, node) in info.nodes.iter_mut().enumerate() {
+                node.holds = holdings.get(place).cloned().unwrap_or_default();
                 let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
                 node.share = shares.get(range).map(|part| part.iter().sum());
             }

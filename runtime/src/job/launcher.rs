@@ -473,6 +473,7 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
             pe_count: pes.end - pes.start,
             pe_speeds: vec![0.0; pes.len()],
             share: None,
+            holds: String::new(),
             memory_limit_bytes: config.memory_bytes,
         }
     });

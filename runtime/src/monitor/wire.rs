@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 4;
+pub const MONITOR_VERSION: u16 = 5;
 
 /// One thing that happened in the watched job, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +111,8 @@ pub struct NodeInfo {
     pub pe_speeds: Vec<f64>,
     /// Share of the data that this node holds, 0 to 1; `None` until the application says.
     pub share: Option<f64>,
+    /// What that is, for people, such as `24 blocks, 98k atoms`; empty unless the application says.
+    pub holds: String,
     /// Memory limit from the nodes file, bytes.
     pub memory_limit_bytes: Option<u64>,
 }

@@ -158,6 +158,7 @@ impl Model {
                 cpu: text::clean(&info.cpu, 64),
                 pe_speeds: info.pe_speeds.iter().copied().take(PES_MAX).collect(),
                 share: info.share.filter(|share| share.is_finite()),
+                holds: text::clean(&info.holds, 40),
                 ..info.clone()
             };
             let number = info.node;

@@ -3,7 +3,7 @@
 use crossterm::event::KeyCode;
 use runtime::monitor::wire::{MonitorEvent, OutputLine};
 
-use super::{press, running, same, same_text, snapshot, tell};
+use super::{press, run_info, running, same, same_text, snapshot, tell};
 use crate::app::App;
 use crate::{Left, WindowOptions, render_text, screen};
 
@@ -45,6 +45,29 @@ fn node_screen_and_the_pes_of_one() {
     press(&mut app, KeyCode::Down);
     press(&mut app, KeyCode::Enter);
     same("one-node", &app);
+}
+
+/// What nodes hold, in words of the application's: beside the share where there is room, and on the node screen.
+#[test]
+fn what_nodes_hold_is_said() {
+    let mut app = ordinary();
+    let MonitorEvent::Run(mut run) = run_info(3, 2) else { return };
+    for (node, holds) in run.nodes.iter_mut().zip(["24 blocks, 98k atoms", "13 blocks, \u{1b}53k atoms", ""])
+    {
+        node.holds = holds.into();
+    }
+    tell(&mut app, MonitorEvent::Run(run), 121);
+    let narrow = screen(&app, 80, 24);
+    assert!(narrow.contains("data ") && !narrow.contains("blocks"), "{narrow}");
+    let wide = screen(&app, 140, 45);
+    assert!(wide.contains("data 33% 24 blocks, 98k atoms ") && wide.contains("13 blocks,"), "{wide}");
+    press(&mut app, KeyCode::Tab);
+    let narrow = screen(&app, 80, 24);
+    assert!(narrow.contains("speed 2.00 24 blocks, 98k atoms ") && narrow.contains("mem 300M"), "{narrow}");
+    assert_eq!((narrow.matches("blocks").count(), narrow.matches("data 33%").count()), (2, 1), "{narrow}");
+    press(&mut app, KeyCode::Enter);
+    press(&mut app, KeyCode::Enter);
+    assert!(screen(&app, 80, 24).contains("24 blocks, 98k atoms"), "{}", screen(&app, 80, 24));
 }
 
 #[test]

@@ -33,6 +33,9 @@ fn headline(node: &Node, pe: &Pe, look: Look) -> Line<'static> {
         Span::styled(format!(" {} ", node.name()), look.strong()),
         Span::raw(format!("on {}  ", node.info.host)),
     ];
+    if !node.info.holds.is_empty() {
+        spans.push(Span::styled(format!("{}  ", node.info.holds), look.faint()));
+    }
     if let Some(loss) = &node.loss {
         spans.push(Span::styled(format!(" LOST: {} ", loss.reason), look.alarm()));
     } else {

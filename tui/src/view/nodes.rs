@@ -40,7 +40,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
         for (number, content) in shown.into_iter().enumerate() {
             put(frame, area, line + number, content);
         }
-        put(frame, area, line + tall, figures_after(Span::raw("  "), app, nodes[place], look, area.width));
+        let figures = figures_after(Span::raw("  "), app, nodes[place], look, (area.width, Holds::InPlace));
+        put(frame, area, line + tall, figures);
         line += height;
     }
     if paged && lines > 2 {
@@ -107,10 +108,25 @@ fn rows(
 /// Name, speed, share of the data, traffic, queue and memory of a node; for a lost one since when and why.
 pub(crate) fn figures_line(app: &App, node: &Node, look: Look, width: u16) -> Line<'static> {
     let title = Span::styled(format!(" {} ", node.name()), look.accent().patch(look.strong()));
-    figures_after(title, app, node, look, width)
+    figures_after(title, app, node, look, (width, Holds::IfWide))
 }
 
-fn figures_after(title: Span<'static>, app: &App, node: &Node, look: Look, width: u16) -> Line<'static> {
+/// Where what a node holds is said in words.
+#[derive(PartialEq)]
+enum Holds {
+    /// Beside its share, where there is room for both.
+    IfWide,
+    /// The same, else in place of its share.
+    InPlace,
+}
+
+fn figures_after(
+    title: Span<'static>,
+    app: &App,
+    node: &Node,
+    look: Look,
+    (width, holds): (u16, Holds),
+) -> Line<'static> {
     let model = app.model();
     if let Some(loss) = &node.loss {
         let age = figures::age(model.now.saturating_sub(loss.at));
@@ -127,8 +143,13 @@ fn figures_after(title: Span<'static>, app: &App, node: &Node, look: Look, width
     if speed > 0.0 {
         spans.push(Span::raw(format!("speed {speed:.2} ")));
     }
-    if let Some(share) = node.info.share {
+    let is_wide = width >= 100;
+    let says = !node.info.holds.is_empty() && (is_wide || holds == Holds::InPlace);
+    if let Some(share) = node.info.share.filter(|_| is_wide || !says) {
         spans.push(Span::raw(format!("data {} ", figures::percent(share))));
+    }
+    if says {
+        spans.push(Span::raw(format!("{} ", node.info.holds)));
     }
     let rates = node.rates();
     let (out, into) = (look.pick("↑", "out "), look.pick("↓", "in "));
@@ -149,7 +170,7 @@ fn figures_after(title: Span<'static>, app: &App, node: &Node, look: Look, width
     let limit = limit.map(|limit| format!("/{}", figures::bytes(limit as f64))).unwrap_or_default();
     let style = if tight { look.alarm() } else { ratatui::style::Style::new() };
     spans.push(Span::styled(format!("mem {memory}{limit} "), style));
-    if width >= 100 {
+    if is_wide {
         let host =
             format!("{}  {}  {}", figures::things(node.pes.len(), "PE"), node.info.host, node.info.cpu);
         spans.push(Span::styled(host, look.faint()));
