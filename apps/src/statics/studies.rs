@@ -166,13 +166,13 @@ impl Material {
         Ok(std::array::from_fn(|k| (minus[k] - plus[k]) / (2.0 * strain) * GPA))
     }
 
-    /// Formation energy of a vacancy in eV, in a periodic crystal of `cells`^3 conventional cells:
+    /// Formation energy of a vacancy in eV, in a periodic crystal of so many conventional cells:
     /// E(N-1) - (N-1)/N E(N).
     ///
     /// # Errors
     /// The atoms do not relax.
-    pub fn vacancy(&self, rest: &AtRest, cells: usize) -> Result<Relaxing, StudyError> {
-        let mut system = self.system(&self.lattice(rest)?, &AS_IT_IS, [cells; 3], PERIODIC)?;
+    pub fn vacancy(&self, rest: &AtRest, cells: [usize; 3]) -> Result<Relaxing, StudyError> {
+        let mut system = self.system(&self.lattice(rest)?, &AS_IT_IS, cells, PERIODIC)?;
         let atoms: usize = system.blocks().iter().map(super::block::Block::own).sum();
         let whole = system.evaluate(false).energy;
         let reference = whole * (atoms - 1) as f64 / atoms as f64;
@@ -182,15 +182,21 @@ impl Material {
         Ok(Relaxing { unrelaxed, relaxed: self.relax(&mut system)? - reference })
     }
 
-    /// Energy in mJ/m^2 of the free surface across `z`, one of (100), (110) and (111), of a slab about 50 A thick.
+    /// Energy in mJ/m^2 of the free surface across `z`, one of (100), (110) and (111), of a slab of so many cells turned
+    /// that way; 3 by 3, and 50 A thick, if not given.
     ///
     /// # Errors
     /// The lattice is not cubic, or the atoms do not relax.
-    pub fn surface(&self, rest: &AtRest, face: Face) -> Result<Relaxing, StudyError> {
+    pub fn surface(
+        &self,
+        rest: &AtRest,
+        face: Face,
+        cells: Option<[usize; 3]>,
+    ) -> Result<Relaxing, StudyError> {
         if self.kind == Kind::Hcp {
             return Err(StudyError::NotFor { study: "the study of surfaces", lattices: "cubic" });
         }
-        let mut system = self.slab(rest, face.triads(), [3, 3], 50.0)?;
+        let mut system = self.slab(rest, face.triads(), cells, ([3, 3], 50.0))?;
         let atoms: usize = system.blocks().iter().map(super::block::Block::own).sum();
         let lengths = system.bounds().lengths;
         let gamma = |energy: f64| {
@@ -200,15 +206,16 @@ impl Material {
         Ok(Relaxing { unrelaxed, relaxed: gamma(self.relax(&mut system)?) })
     }
 
-    /// Energy in mJ/m^2 of the intrinsic stacking fault of fcc: the upper half of a (111) slab, shifted by a/6 [1 1 -2].
+    /// Energy in mJ/m^2 of the intrinsic stacking fault of fcc: the upper half of a (111) slab of so many cells turned that
+    /// way (4 by 6, and 75 A thick, if not given), shifted by a/6 [1 1 -2].
     ///
     /// # Errors
     /// The lattice is not fcc, or the atoms do not relax.
-    pub fn fault(&self, rest: &AtRest) -> Result<Relaxing, StudyError> {
+    pub fn fault(&self, rest: &AtRest, cells: Option<[usize; 3]>) -> Result<Relaxing, StudyError> {
         if self.kind != Kind::Fcc {
             return Err(StudyError::NotFor { study: "the study of the stacking fault", lattices: "fcc" });
         }
-        let mut system = self.slab(rest, Face::F111.triads(), [4, 6], 75.0)?;
+        let mut system = self.slab(rest, Face::F111.triads(), cells, ([4, 6], 75.0))?;
         let reference = self.relax(&mut system)?;
         let lengths = system.bounds().lengths;
         let gamma = |energy: f64| (energy - reference) / (lengths[0] * lengths[1]) * MILLIJOULE;
@@ -231,17 +238,17 @@ impl Material {
         Ok(Lattice::named(self.kind, rest.a, ratio)?)
     }
 
-    /// A slab with free surfaces across z, at least `thickness` A thick.
+    /// A slab of so many cells with free surfaces across z; as wide, and at least as many A thick, as is usual if not given.
     fn slab(
         &self,
         rest: &AtRest,
         triads: Triads,
-        wide: [usize; 2],
-        thickness: f64,
+        cells: Option<[usize; 3]>,
+        ([wide, deep], thickness): ([usize; 2], f64),
     ) -> Result<System, StudyError> {
         let lattice = self.lattice(rest)?;
         let cell = super::crystal::oriented::orient(&lattice, &triads)?;
-        let cells = [wide[0], wide[1], (thickness / cell.edges[2]).ceil() as usize];
+        let cells = cells.unwrap_or([wide, deep, (thickness / cell.edges[2]).ceil() as usize]);
         self.system(&lattice, &triads, cells, [Side::Periodic, Side::Periodic, Side::FREE])
     }
 

@@ -15,19 +15,21 @@ pub enum Study {
     Lattice,
     /// Elastic constants of a cubic crystal
     Elastic,
-    /// Formation energy of a vacancy
+    /// Formation energy of a vacancy, in --size cells [default: 6]
     Vacancy,
-    /// Energies of the surfaces (111), (100) and (110) of a cubic crystal
+    /// Energies of the surfaces (111), (100) and (110) of a cubic crystal; slabs of --size X,Y,Z cells, Z across
+    /// [default: 3, 3, 50 A]
     Surface,
-    /// Energy of the intrinsic stacking fault of an fcc crystal
+    /// Energy of the intrinsic stacking fault of an fcc crystal, in a slab of --size X,Y,Z cells, Z across
+    /// [default: 4, 6, 75 A]
     Fault,
 }
 
 /// A row of the table: key in the report, name, value, unit.
 type Row = (&'static str, String, f64, &'static str);
 
-/// Cells along each edge of the crystal with a vacancy, if no size is given.
-const VACANCY_CELLS: usize = 6;
+/// Cells of the crystal with a vacancy, if no size is given.
+const VACANCY_CELLS: [usize; 3] = [6; 3];
 
 /// Largest force of a study, in eV/A, if none is given.
 const MAX_FORCE: f64 = 1e-7;
@@ -42,8 +44,7 @@ pub(super) fn drive(main: &mut Driver, study: Study, input: &Input) -> Result<()
     let material = material.map_err(|error| wrong(&error))?;
     main.init_over()?;
     main.phase(&format!("study of {study:?}").to_lowercase(), 0, 0);
-    let cells = input.crystal.size.map_or(VACANCY_CELLS, |size| size[0]);
-    let rows = rows(&material, study, input, cells).map_err(|error| wrong(&error))?;
+    let rows = rows(&material, study, input).map_err(|error| wrong(&error))?;
     main.timed_over()?;
     let kind = format!("{:?}", input.kind()).to_lowercase();
     let mut table = format!("{names}, {kind}\n");
@@ -57,8 +58,9 @@ pub(super) fn drive(main: &mut Driver, study: Study, input: &Input) -> Result<()
     Ok(())
 }
 
-fn rows(material: &Material, study: Study, input: &Input, cells: usize) -> Result<Vec<Row>, StudyError> {
+fn rows(material: &Material, study: Study, input: &Input) -> Result<Vec<Row>, StudyError> {
     let rest = material.at_rest(input.crystal.a)?;
+    let cells = input.crystal.size;
     let mut rows = at_rest(&rest, input.kind());
     match study {
         Study::Lattice => {}
@@ -69,8 +71,9 @@ fn rows(material: &Material, study: Study, input: &Input, cells: usize) -> Resul
             rows.push(("c44_gpa", "C44".into(), found.c44, "GPa"));
         }
         Study::Vacancy => {
+            let cells @ [x, y, z] = cells.unwrap_or(VACANCY_CELLS);
             let found = material.vacancy(&rest, cells)?;
-            let name = |what: &str| format!("vacancy in {cells} x {cells} x {cells} cells, {what}");
+            let name = |what: &str| format!("vacancy in {x} x {y} x {z} cells, {what}");
             rows.push(("vacancy_unrelaxed_ev", name("unrelaxed"), found.unrelaxed, "eV"));
             rows.push(("vacancy_ev", name("relaxed"), found.relaxed, "eV"));
         }
@@ -80,13 +83,13 @@ fn rows(material: &Material, study: Study, input: &Input, cells: usize) -> Resul
                 (Face::F100, "(100)", "surface_100_unrelaxed_mj_per_m2", "surface_100_mj_per_m2"),
                 (Face::F110, "(110)", "surface_110_unrelaxed_mj_per_m2", "surface_110_mj_per_m2"),
             ] {
-                let found = material.surface(&rest, face)?;
+                let found = material.surface(&rest, face, cells)?;
                 rows.push((unrelaxed, format!("surface {name}, unrelaxed"), found.unrelaxed, "mJ/m^2"));
                 rows.push((relaxed, format!("surface {name}, relaxed"), found.relaxed, "mJ/m^2"));
             }
         }
         Study::Fault => {
-            let found = material.fault(&rest)?;
+            let found = material.fault(&rest, cells)?;
             let name = |what: &str| format!("intrinsic stacking fault, {what}");
             rows.push(("fault_unrelaxed_mj_per_m2", name("unrelaxed"), found.unrelaxed, "mJ/m^2"));
             rows.push(("fault_mj_per_m2", name("relaxed"), found.relaxed, "mJ/m^2"));

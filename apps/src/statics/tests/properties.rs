@@ -3,6 +3,7 @@
 use super::*;
 use crate::statics::block::Class;
 use crate::statics::potential::analytic::{self, Model};
+use crate::statics::relax::{Limits, Method};
 
 /// The largest difference between forces and central differences of the energy, for every free atom of a few.
 fn off_from_slope(system: &mut System, atoms: &[(usize, usize)]) -> f64 {
@@ -128,21 +129,34 @@ fn a_thin_crystal_has_the_energy_of_a_thick_one() {
     }
 }
 
-/// The thesis's geometry: energies of a perfect slab with shells, and of one with a vacancy before it relaxes.
+/// The thesis's geometry, of one, two and six cells: energies of a perfect slab with shells, of one with a vacancy, and of
+/// that after it has relaxed.
 #[test]
-fn a_slab_with_shells_has_the_energy_of_its_bulk() {
+fn a_slab_with_shells_has_the_energies_of_lammps() {
     let Some(potential) = mishin() else { return };
     let a = 3.61492506588808;
-    let shells = Side::Shells { buffer: 2.0 * a, fixed: 2.0 * a };
-    let crystal = crystal(Kind::Fcc, a, [24, 24, 2], [shells, shells, Side::Periodic]);
-    let mut system = system(&potential, &crystal, [3, 3, 1]);
-    let perfect = system.evaluate(false).energy;
-    assert!((perfect + 11328.698656656).abs() < 1e-7, "{perfect}");
-    let gone = (12 * 24 + 12) * 4;
-    let block = system.blocks_mut().iter_mut().find(|block| block.ids.contains(&gone)).unwrap();
-    let place = block.ids.binary_search(&gone).unwrap();
-    block.classes[place] = Class::Removed;
-    system.rebuild();
-    let with_vacancy = system.evaluate(false).energy;
-    assert!((with_vacancy + 11323.849083271).abs() < 1e-7, "{with_vacancy}");
+    for (nz, counts, expected) in [
+        (1, [1024, 576, 704], [-5664.349328328, -5659.507900788, -5659.554756063]),
+        (2, [2048, 1152, 1408], [-11328.698656656, -11323.849083271, -11323.886877023]),
+        (6, [6144, 3456, 4224], [-33986.095969976, -33981.246574191, -33981.283517412]),
+    ] {
+        let shells = Side::Shells { buffer: 2.0 * a, fixed: 2.0 * a };
+        let crystal = crystal(Kind::Fcc, a, [24, 24, nz], [shells, shells, Side::Periodic]);
+        let mut system = system(&potential, &crystal, [3, 3, 1]);
+        let classes = || system.blocks().iter().flat_map(|block| &block.classes[..block.own()]);
+        let of = |class| classes().filter(|found| **found == class).count();
+        assert_eq!([Class::Free, Class::Buffer, Class::Fixed].map(of), counts);
+        let perfect = system.evaluate(false).energy;
+        let gone = (12 * 24 + 12) * 4;
+        let block = system.blocks_mut().iter_mut().find(|block| block.ids.contains(&gone)).unwrap();
+        let place = block.ids.binary_search(&gone).unwrap();
+        block.classes[place] = Class::Removed;
+        system.rebuild();
+        let with_vacancy = system.evaluate(false).energy;
+        let limits = Limits { max_force: 1e-7, ..Limits::default() };
+        let relaxed = system.relax(Method::Cg, limits, |_, _, _| ()).energy;
+        for (found, expected) in [perfect, with_vacancy, relaxed].into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-7, "{nz} cells: {found} and not {expected}");
+        }
+    }
 }

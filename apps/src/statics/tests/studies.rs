@@ -24,6 +24,8 @@ struct Expected {
     elastic: Option<[f64; 3]>,
     /// Vacancy with 6^3 cells, unrelaxed and relaxed.
     vacancy: Option<[f64; 2]>,
+    /// Relaxed, with 10^3 cells.
+    large_vacancy: Option<f64>,
     /// (111), (100), (110).
     surfaces: Option<[f64; 3]>,
     /// Relaxed and unrelaxed.
@@ -37,7 +39,8 @@ const fn only_lattice(
     a: f64,
     energy: f64,
 ) -> Expected {
-    Expected { file, names, kind, a, energy, elastic: None, vacancy: None, surfaces: None, fault: None }
+    let (elastic, vacancy, large_vacancy, surfaces, fault) = (None, None, None, None, None);
+    Expected { file, names, kind, a, energy, elastic, vacancy, large_vacancy, surfaces, fault }
 }
 
 fn assert_material(expected: &Expected) {
@@ -54,17 +57,21 @@ fn assert_material(expected: &Expected) {
         assert_near(name, elastic.c44, c44, 0.02);
     }
     if let Some([unrelaxed, relaxed]) = expected.vacancy {
-        let vacancy = material.vacancy(&rest, 6).unwrap();
+        let vacancy = material.vacancy(&rest, [6; 3]).unwrap();
         assert_near(name, vacancy.unrelaxed, unrelaxed, 2e-6);
         assert_near(name, vacancy.relaxed, relaxed, 2e-6);
     }
+    if let Some(relaxed) = expected.large_vacancy {
+        assert_near(name, material.vacancy(&rest, [10; 3]).unwrap().relaxed, relaxed, 2e-6);
+    }
     if let Some(surfaces) = expected.surfaces {
         for (face, expected) in [Face::F111, Face::F100, Face::F110].into_iter().zip(surfaces) {
-            assert_near(name, material.surface(&rest, face).unwrap().relaxed, expected, 1e-3 * expected);
+            let surface = material.surface(&rest, face, None).unwrap();
+            assert_near(name, surface.relaxed, expected, 1e-3 * expected);
         }
     }
     if let Some([relaxed, unrelaxed]) = expected.fault {
-        let fault = material.fault(&rest).unwrap();
+        let fault = material.fault(&rest, None).unwrap();
         assert_near(name, fault.relaxed, relaxed, 0.02);
         assert_near(name, fault.unrelaxed, unrelaxed, 0.06);
     }
@@ -80,6 +87,7 @@ fn copper_of_mishin_is_that_of_lammps() {
         energy: -3.540218330,
         elastic: Some([169.88, 122.59, 76.21]),
         vacancy: Some([1.309177455, 1.272616]),
+        large_vacancy: Some(1.272326),
         surfaces: Some([1239.5, 1345.3, 1475.5]),
         fault: Some([44.38, 44.65]),
     });
@@ -91,6 +99,7 @@ fn other_metals_are_those_of_lammps() {
     assert_material(&Expected {
         elastic: Some([167.27, 124.15, 76.45]),
         vacancy: Some([1.316539551, 1.283956]),
+        large_vacancy: Some(1.283708),
         surfaces: Some([1180.7, 1287.8, 1412.2]),
         fault: Some([17.52, 17.85]),
         ..only_lattice("Cu_u3.eam", &["Cu"], fcc, 3.614999976, -3.540000002)
@@ -98,6 +107,7 @@ fn other_metals_are_those_of_lammps() {
     assert_material(&Expected {
         elastic: Some([233.27, 154.29, 127.64]),
         vacancy: Some([1.650356, 1.631346]),
+        large_vacancy: Some(1.631279),
         surfaces: Some([1435.9, 1570.3, 1718.7]),
         fault: Some([14.37, 14.51]),
         ..only_lattice("Ni_u3.eam", &["Ni"], fcc, 3.519999922, -4.450000004)
@@ -105,6 +115,7 @@ fn other_metals_are_those_of_lammps() {
     assert_material(&Expected {
         elastic: Some([246.72, 147.48, 124.96]),
         vacancy: Some([1.692004, 1.592165]),
+        large_vacancy: Some(1.592054),
         surfaces: Some([1929.1, 2060.0, 2351.7]),
         fault: Some([88.79, 125.1]),
         ..only_lattice("NiAlH_jea.eam.alloy", &["Ni"], fcc, 3.520000350, -4.450000013)
@@ -112,6 +123,7 @@ fn other_metals_are_those_of_lammps() {
     assert_material(&Expected {
         elastic: Some([114.02, 62.05, 31.62]),
         vacancy: Some([0.746775, 0.524916]),
+        large_vacancy: Some(0.524655),
         surfaces: Some([1000.4, 1013.8, 1148.3]),
         fault: Some([98.87, 169.6]),
         ..only_lattice("NiAlH_jea.eam.alloy", &["Al"], fcc, 4.050000068, -3.359999997)
@@ -119,6 +131,7 @@ fn other_metals_are_those_of_lammps() {
     assert_material(&Expected {
         elastic: Some([106.33, 59.53, 30.67]),
         vacancy: Some([0.676919, 0.658621]),
+        large_vacancy: Some(0.658381),
         surfaces: Some([427.8, 496.5, 581.4]),
         fault: Some([127.1, 129.2]),
         ..only_lattice("Al_mm.eam.fs", &["Al"], fcc, 4.045259793, -3.410656954)
@@ -126,8 +139,23 @@ fn other_metals_are_those_of_lammps() {
     assert_material(&Expected {
         elastic: Some([243.98, 145.25, 116.29]),
         vacancy: Some([1.836360, 1.712932]),
+        large_vacancy: Some(1.712523),
         ..only_lattice("Fe_mm.eam.fs", &["Fe"], Kind::Bcc, 2.855324861, -4.122435102)
     });
+}
+
+/// Slabs that are thinner, thicker or wider than usual have the same energies.
+#[test]
+fn sizes_of_slabs_change_little() {
+    let Some(potential) = mishin() else { return };
+    let material = material(potential, Kind::Fcc);
+    let rest = material.at_rest(Some(3.615)).unwrap();
+    for cells in [[1, 1, 6], [2, 1, 24]] {
+        let surface = material.surface(&rest, Face::F100, Some(cells)).unwrap();
+        assert_near("(100)", surface.relaxed, 1345.3, 1.0);
+    }
+    let fault = material.fault(&rest, Some([1, 1, 8])).unwrap();
+    assert_near("fault", fault.relaxed, 44.38, 0.05);
 }
 
 #[test]
@@ -136,6 +164,8 @@ fn lattices_of_metals_and_compounds_are_those_of_lammps() {
         Expected {
             elastic: Some([111.38, 85.14, 45.93]),
             vacancy: Some([1.200071, 1.158235]),
+            large_vacancy: Some(1.157991),
+            surfaces: Some([908.2, 969.0, 1046.1]),
             ..only_lattice("Al_jnp.eam", &["Al"], Kind::Fcc, 3.987558507, -3.387638795)
         },
         Expected {
