@@ -21,11 +21,29 @@ pub(super) struct Funcfl {
     density: Vec<f64>,
 }
 
-pub(super) fn read(file: &Path, text: &str) -> Result<Funcfl, PotentialError> {
+/// Symbols of the metals that such files are for, by atomic number from 11 on.
+#[rustfmt::skip]
+const SYMBOLS: [&str; 73] = [
+    "Na", "Mg", "Al", "Si", "P", "S", "Cl", "Ar", "K", "Ca", "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn",
+    "Ga", "Ge", "As", "Se", "Br", "Kr", "Rb", "Sr", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh", "Pd", "Ag", "Cd", "In", "Sn",
+    "Sb", "Te", "I", "Xe", "Cs", "Ba", "La", "Ce", "Pr", "Nd", "Pm", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb",
+    "Lu", "Hf", "Ta", "W", "Re", "Os", "Ir", "Pt", "Au", "Hg", "Tl", "Pb", "Bi",
+];
+
+/// Reads a file, which has to be for the element `name` if that is a known metal and the file says what it is for.
+pub(super) fn read(file: &Path, text: &str, name: &str) -> Result<Funcfl, PotentialError> {
     let mut words = Words::new(file, text);
     words.next_line("a comment")?;
     words.open_line("the atomic number and mass")?;
-    words.count("the atomic number", 0..=200)?;
+    let number = words.count("the atomic number", 0..=200)?;
+    let present = number.checked_sub(11).and_then(|place| SYMBOLS.get(place));
+    if let Some(present) = present.filter(|present| **present != name && SYMBOLS.contains(&name)) {
+        return Err(PotentialError::NoSuchElement {
+            file: file.into(),
+            element: name.into(),
+            present: (*present).into(),
+        });
+    }
     let mass = words.positive("the atomic mass")?;
     words.open_line("the grid: Nrho drho Nr dr cutoff")?;
     let densities = words.count("Nrho", 6..=MOST)?;

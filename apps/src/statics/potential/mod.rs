@@ -153,7 +153,8 @@ impl Potential {
                         files.len()
                     )));
                 }
-                let read = files.iter().zip(&texts).map(|(file, text)| funcfl::read(file, text));
+                let texts = files.iter().zip(&texts).zip(names);
+                let read = texts.map(|((file, text), name)| funcfl::read(file, text, name));
                 funcfl::mix(&read.collect::<Result<Vec<_>, _>>()?, names)
             }
             (Format::Setfl, [text]) => setfl::read(&files[0], text, setfl::Kind::Alloy, names)?,

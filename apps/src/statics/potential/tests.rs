@@ -69,6 +69,11 @@ fn what_a_source_does_not_have_is_told() {
     assert!(error.contains("no element C") && error.contains("A, B"), "{error}");
     let error = read_as(SETFL, Format::Funcfl, &["A", "B"]).unwrap_err().to_string();
     assert!(error.contains("2 elements need 2 files"), "{error}");
+    // A file of one element says which by its atomic number.
+    let of_copper = "c\n29 63.5 3.6 fcc\n6 0.1 6 0.1 0.5\n".to_owned() + &"1 2 3 4 5 6\n".repeat(3);
+    let error = read_as(&of_copper, Format::Funcfl, &["Ni"]).unwrap_err().to_string();
+    assert!(error.contains("no element Ni; it has Cu"), "{error}");
+    assert!(read_as(&of_copper, Format::Funcfl, &["Cu"]).is_ok());
     let error = analytic::built_in(analytic::Model::SuttonChen, "Fe").unwrap_err().to_string();
     assert!(error.contains("no built-in Sutton-Chen parameters for Fe") && error.contains("Cu"), "{error}");
     assert!(matches!(
