@@ -27,6 +27,8 @@ const SIZES: [(usize, &str); 9] = [
     (4 << 20, "4 MiB"),
     (16 << 20, "16 MiB"),
 ];
+/// Sizes of bulk data that many messages have.
+const SHORT: [(usize, &str); 4] = [(72, "72 B"), (256, "256 B"), (1 << 10, "1 KiB"), (4 << 10, "4 KiB")];
 
 /// What an operation is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +158,8 @@ pub(super) enum Task {
     Broadcast,
     /// The same with a message to each.
     FanOut,
+    /// The same with a scatter.
+    Scatter,
     /// A broadcast to one element on each PE, and a reduction.
     BroadcastToPes,
     /// Finds the PEs of elements of the crowd.
@@ -350,7 +354,21 @@ fn between_nodes() -> Vec<Operation> {
         Task::FanOut,
         "packing and unpacking each message, and one round trip for all",
     );
-    trips.into_iter().chain(floods).chain([rate.cap(STREAM), fan_out.each(u64::from(FAR_CROWD))]).collect()
+    let scatter = of(
+        "link/scatter",
+        "a scatter to 1,000 chares of another node and a reduction, a chare",
+        Unit::Ns,
+        Task::Scatter,
+        "unpacking each message and adding its contribution; packing; and one round trip for all",
+    );
+    let rates = SHORT.map(|(bytes, size)| {
+        let name = format!("bulk data of {size} to an element of another node, all one way");
+        let task = Task::Throws(Pair::Elements, Throw::Flood(bytes), 1);
+        let limit = "the network threads, as for lists of 64 B, and from 1 KiB on the bytes themselves";
+        of(&format!("link/rate/{}", joined(size)), &name, Unit::MillionPerS, task, limit).cap(STREAM)
+    });
+    let crowd = [fan_out, scatter].map(|operation| operation.each(u64::from(FAR_CROWD)));
+    trips.into_iter().chain(floods).chain([rate.cap(STREAM)]).chain(rates).chain(crowd).collect()
 }
 
 /// A size as it stands in keys.

@@ -25,6 +25,8 @@ pub(super) enum How {
     Broadcast,
     /// By a message to each.
     Sends,
+    /// By a scatter.
+    Scatter,
 }
 
 /// Tell and reduce over the array, so many times one after the other; who wants to know how many nanoseconds that
@@ -72,6 +74,7 @@ impl Conductor {
         let total = Callback::element(&ctx.this());
         match how {
             How::Broadcast => everybody.broadcast(ctx, Count(total)),
+            How::Scatter => everybody.scatter(ctx, |_| Count(total)),
             How::Sends => (0..everybody.shape()[0]).for_each(|at| everybody.at(at).send(ctx, Count(total))),
         }
     }

@@ -182,6 +182,7 @@ impl Stage {
             }
             Task::Broadcast => self.conductor.send(main, rounds(self.crowd, How::Broadcast)),
             Task::FanOut => self.conductor.send(main, rounds(self.crowd, How::Sends)),
+            Task::Scatter => self.conductor.send(main, rounds(self.crowd, How::Scatter)),
             Task::BroadcastToPes => self.conductor.send(main, rounds(self.on_each, How::Broadcast)),
             Task::LookUps => self.conductor.send(main, Find(self.crowd, count, done)),
             Task::MakeElements => self.conductor.send(main, Make(Kind::Elements, count, done)),
