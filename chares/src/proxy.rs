@@ -146,23 +146,18 @@ impl<C: Chare> Array<C> {
     }
 
     /// Sends every element a message of its own, which `message_for` makes of its index, in index order. It is as if
-    /// each were sent by itself: to elements of the same PE or process they move, those for the same other node
-    /// leave together, and their order to an element is that of messages sent to it directly.
-    ///
-    /// They leave together but are still messages of their own: 100 of 64 B to elements of one other node, and a
-    /// reduction back, took 49 µs on one machine with two local nodes. One message with all of it to a chare there that
-    /// hands them out took 31 µs: worth it where many elements of a node get little, often.
+    /// each were sent by itself: to elements of the same PE or process they move, and their order to an element is that
+    /// of messages sent to it directly. Those below 4 KiB for the same other node travel as one, up to about 8 KiB of them
+    /// at a time; bulk arrays longer than that go by themselves.
     pub fn scatter<M: Message>(&self, cx: &mut impl Cx, mut message_for: impl FnMut(C::Index) -> M)
     where
         C: Entry<M>,
     {
         let [rows, columns, layers] = self.shape;
-        for i in 0..rows {
-            for (j, k) in (0..columns).flat_map(|j| (0..layers).map(move |k| (j, k))) {
-                let index = C::Index::from_element(ElementIndex([i, j, k]));
-                self.at(index).send(cx, message_for(index));
-            }
-        }
+        let plane =
+            move |i| (0..columns).flat_map(move |j| (0..layers).map(move |k| ElementIndex([i, j, k])));
+        let message = |index| (index, Out(message_for(C::Index::from_element(index))));
+        cx.pe().scatter(self.id, C::INDEX, (0..rows).flat_map(plane).map(message));
     }
 
     /// Count of elements.
@@ -337,16 +332,14 @@ impl<C: Chare> Section<C> {
         }
     }
 
-    /// Sends every member a message of its own, which `message_for` makes of its index, in index order. It is as if
-    /// each were sent by itself, as by [`Array::scatter`].
+    /// Sends every member a message of its own, which `message_for` makes of its index, in index order, as
+    /// [`Array::scatter`] does.
     pub fn scatter<M: Message>(&self, cx: &mut impl Cx, mut message_for: impl FnMut(C::Index) -> M)
     where
         C: Entry<M>,
     {
-        for &member in self.members.iter() {
-            let message = message_for(C::Index::from_element(member));
-            Element::<C>::new(self.collection, member, None).send(cx, message);
-        }
+        let message = |&index| (index, Out(message_for(C::Index::from_element(index))));
+        cx.pe().scatter(self.collection, C::INDEX, self.members.iter().map(message));
     }
 
     /// The collection and the identity.

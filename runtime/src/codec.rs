@@ -9,11 +9,12 @@ use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::ProtocolError;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::QuiescenceMessage;
+use crate::scatter::ScatterPart;
 use bytes::Buf as _;
 use serde::{Deserialize, Serialize};
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 4;
+pub const WIRE_VERSION: u16 = 5;
 
 /// First part of every frame's body; the rest of the body and the attachments are the payload.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +45,15 @@ pub enum Header {
         priority: i32,
         /// The elements, by the PE where they live.
         members: Vec<(PeId, Vec<ElementIndex>)>,
+    },
+    /// For elements of the receiving node, to each a part of the payload's body.
+    Scatter {
+        /// Their collection.
+        collection: CollectionId,
+        /// Which entry method.
+        entry: u16,
+        /// Who gets which part, in the order of the parts.
+        parts: Vec<ScatterPart>,
     },
     /// Between the nodes themselves.
     Control(Control),

@@ -14,6 +14,7 @@ pub mod node;
 pub mod object;
 pub mod pe;
 pub mod proto;
+pub mod scatter;
 pub mod spin;
 pub mod topology;
 pub mod transport;

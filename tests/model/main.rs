@@ -49,6 +49,9 @@ fn everything_is_the_same_on_any_mix_moved_or_packed() {
     };
     is_in(&collected(&|members, _| digest(members)));
     is_in(&collected(&|members, to| members.iter().map(|from| 1000 * from + to).collect()));
+    let fillings = [0, 60, 500, 4000, 5000, 50_000];
+    let of_cell = |n| fillings.map(|filling| filling + 10 * (n / 6) + n % 6);
+    is_in(&format!("scattered: {:?}", (0..24u32).map(of_cell).collect::<Vec<_>>()));
     is_in("wardens in the wrong place: 0");
     let mut by_priority = vec![Vec::new(); 24];
     by_priority[1] = vec![2, 5, 1, 4, 0, 3, 6];

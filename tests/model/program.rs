@@ -249,6 +249,13 @@ fn collect(main: &mut Driver) -> Result<(), RunError> {
         cells.broadcast(main, Tell(to));
         println!("collected: {:?}", heard.wait(main)?.0);
     }
+    for filling in [0, 60, 500, 4000, 5000, 50_000] {
+        cells.scatter(main, |[i, j]| Note(filling + 10 * i + j, Bulk::zeros(filling as usize + 1)));
+        main.quiescence()?;
+    }
+    let (to, heard) = main.pending();
+    cells.broadcast(main, Tell(to));
+    println!("scattered: {:?}", heard.wait(main)?.0);
     Ok(())
 }
 

@@ -19,6 +19,9 @@ struct Voice {
 /// A number for you alone.
 #[derive(Serialize, Deserialize)]
 struct Own(u32);
+/// A number for you alone, and two fillings that begin with it.
+#[derive(Serialize, Deserialize)]
+struct Parcel(u32, Vec<u8>, Bulk<u16>);
 /// Give your index, and a bulk array of it, to all: of the array, or of the section.
 #[derive(Serialize, Deserialize)]
 struct Share(Option<Section<Voice>>);
@@ -38,7 +41,7 @@ struct Found(Callback<Gather<Vec<u32>>>);
 #[derive(Serialize, Deserialize)]
 struct Misuse(Callback<Sum<u32>>, Option<Section<Voice>>);
 
-chares::entries!(Voice: Own, Share, Gather<(u32, Bulk<u32>)> as "Shared", Total, Sum<u32> as "Sum", Swap,
+chares::entries!(Voice: Own, Parcel, Share, Gather<(u32, Bulk<u32>)> as "Shared", Total, Sum<u32> as "Sum", Swap,
     Part<Swapped> as "Part", Tell, Found, Misuse;
     reduces Gather<(u32, Bulk<u32>)> as "Shared", Sum<u32> as "Sum", Gather<Vec<u32>> as "Heard");
 
@@ -51,6 +54,14 @@ impl Chare for Voice {
 }
 impl Entry<Own> for Voice {
     fn receive(&mut self, Own(number): Own, _: &mut Ctx<'_, Self>) {
+        self.heard.push(number);
+    }
+}
+impl Entry<Parcel> for Voice {
+    fn receive(&mut self, Parcel(number, list, bulk): Parcel, ctx: &mut Ctx<'_, Self>) {
+        let lengths = lengths_of(number, ctx.index());
+        let (filled, numbers) = filling(number, lengths);
+        assert!(list == filled && bulk == numbers && bulk.as_ptr().addr() % 16 == 0);
         self.heard.push(number);
     }
 }
@@ -211,6 +222,37 @@ fn scatter_gives_every_element_its_own_in_the_order_sent() {
                 assert!(own.chain(third).eq(heard.iter().copied()), "element {index}: {heard:?}");
             }
         }
+        Ok(())
+    });
+}
+
+/// Bytes in the list and numbers in the array of a parcel: none, few, and as many as lie around each limit below 16 KiB.
+fn lengths_of(number: u32, index: u32) -> [usize; 2] {
+    let few = (number as usize * 37 + index as usize * 11) % 23;
+    let long = [0, 64, 1000, 2040, 4080, 8180];
+    let at = |by: u32| long[((number * by + index) % 6) as usize] + few;
+    [at(5), at(1) / 3]
+}
+
+fn filling(number: u32, [list, bulk]: [usize; 2]) -> (Vec<u8>, Bulk<u16>) {
+    let from = number as usize;
+    let numbers: Vec<u16> = (from..from + bulk).map(|n| n as u16).collect();
+    ((from..from + list).map(|n| n as u8).collect(), numbers.into())
+}
+
+#[test]
+fn scattered_messages_of_any_length_keep_their_order_with_those_sent_directly() {
+    on_small_and_large(|main| {
+        let voices: Array<Voice> = main.array_placed(40, (), Placement::Cyclic);
+        for round in 0..12 {
+            voices.scatter(main, |index| {
+                let (list, bulk) = filling(round, lengths_of(round, index));
+                Parcel(round, list, bulk)
+            });
+            (0..40).for_each(|index| voices.at(index).send(main, Own(100 + round)));
+        }
+        let expected: Vec<u32> = (0..12).flat_map(|round| [round, 100 + round]).collect();
+        assert!(heard(main, &voices)?.iter().all(|heard| *heard == expected));
         Ok(())
     });
 }

@@ -15,6 +15,7 @@ use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::tree::TreeOver;
+use crate::scatter::{PARTS_MAX, ScatterPart};
 use std::sync::Arc;
 
 /// The longest time for which PEs can be told to measure their speed.
@@ -42,7 +43,10 @@ impl Node {
         }
         let is_control = match header {
             Header::Control(_) | Header::Spread { what: Spread::InitOver(_), .. } => true,
-            Header::ToPe { .. } | Header::Spread { .. } | Header::Multicast { .. } => false,
+            Header::ToPe { .. }
+            | Header::Spread { .. }
+            | Header::Multicast { .. }
+            | Header::Scatter { .. } => false,
         };
         // Control is read without back-pressure, so nothing else may come that way.
         if is_control != (class == Class::Control) {
@@ -54,6 +58,7 @@ impl Node {
             Header::Multicast { collection, entry, members, .. } => {
                 self.check_multicast(*collection, *entry, members)
             }
+            Header::Scatter { collection, entry, parts } => self.check_scatter(*collection, *entry, parts),
             Header::Control(control) => self.check_control(from, control),
         }
     }
@@ -67,6 +72,17 @@ impl Node {
             self.check_members(*pe, id, members, Some(entry))?;
         }
         Ok(())
+    }
+
+    /// Checks messages for elements of this node.
+    fn check_scatter(&self, id: CollectionId, entry: u16, parts: &[ScatterPart]) -> Checked {
+        if parts.len() > PARTS_MAX {
+            return impossible(format!("a scatter to {} elements at once", parts.len()));
+        }
+        if let Some(part) = parts.iter().find(|part| !self.is_node_of(self.id, part.pe)) {
+            return unknown(format!("{:?} on {:?}", part.pe, self.id));
+        }
+        self.check_homes(id, parts.iter().map(|part| (part.pe, part.index)), Some(entry))
     }
 
     fn check_to_pe(&self, from: NodeId, pe: PeId, target: &Target) -> Checked {
@@ -114,15 +130,25 @@ impl Node {
         members: &[ElementIndex],
         entry: Option<u16>,
     ) -> Checked {
+        self.check_homes(id, members.iter().map(|&index| (pe, index)), entry)
+    }
+
+    /// Checks that each of the elements lives where it is said to, and that they have that entry method.
+    fn check_homes(
+        &self,
+        id: CollectionId,
+        mut homes: impl Iterator<Item = (PeId, ElementIndex)>,
+        entry: Option<u16>,
+    ) -> Checked {
         let (chare_type, collection) = self.kind_of(id)?;
         check_entry(chare_type, entry)?;
-        let is_home = |index: &ElementIndex| match &collection {
-            Some(known) => known.pe_of(*index) == Some(pe),
+        let is_home = |pe, index: ElementIndex| match &collection {
+            Some(known) => known.pe_of(index) == Some(pe),
             // A single chare's index begins with the PE that made it.
             None => id.as_singles().is_none() || self.is_pe(PeId(index.0[0])),
         };
-        match members.iter().find(|index| !is_home(index)) {
-            Some(index) => {
+        match homes.find(|&(pe, index)| !is_home(pe, index)) {
+            Some((pe, index)) => {
                 unknown(format!("element {index:?} of {} on {pe:?}", chare_type.map_or("?", |t| t.name)))
             }
             None => Ok(()),

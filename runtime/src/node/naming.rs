@@ -56,7 +56,9 @@ impl Node {
             Header::ToPe { target, .. } | Header::Spread { what: Spread::Envelope { target, .. }, .. } => {
                 self.describe(&Brief::of(target))
             }
-            Header::Multicast { collection, entry, .. } => entry_method(*collection, *entry),
+            Header::Multicast { collection, entry, .. } | Header::Scatter { collection, entry, .. } => {
+                entry_method(*collection, *entry)
+            }
             Header::Spread { what: Spread::Collection(made), .. } => {
                 self.program.entry_name(made.chare_type, CONSTRUCTOR)
             }

@@ -4,13 +4,15 @@ use super::arrivals::plain;
 use super::{DriverEvent, LauncherEvent, Node, class_of};
 use crate::codec::{Control, Header, Refusal, Spread, decode};
 use crate::collection::Collection;
-use crate::envelope::{Envelope, Packed, Payload, Target};
+use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
 use crate::pe::inbox::{Inbox, Incoming};
 use crate::proto::quiescence::QuiescenceOutput;
 use crate::proto::tree::TreeOver;
+use crate::scatter::{self, ScatterPart};
+use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -141,9 +143,34 @@ impl Node {
             Header::Multicast { collection, entry, priority, members } => {
                 self.multicast(collection, entry, priority, members, &payload);
             }
+            Header::Scatter { collection, entry, parts } => {
+                self.take_scatter((collection, entry), scatter::open(parts, &payload)?, run);
+            }
             Header::Control(control) => self.handle_control(from, control, payload),
         }
         Ok(())
+    }
+
+    /// Gives each PE its messages, which lie together.
+    fn take_scatter(
+        &self,
+        (collection, entry): (CollectionId, u16),
+        messages: Vec<(ScatterPart, Bytes)>,
+        run: &mut Run,
+    ) {
+        for (ScatterPart { pe, index, .. }, body) in messages {
+            if pe != run.pe {
+                self.pass_run(run);
+                run.pe = pe;
+            }
+            // Also what has no body takes memory until it is dealt with.
+            let backlog_bytes = (size_of::<ScatterPart>() + body.len()) as u64;
+            let target = Target::Element { collection, index, entry };
+            let packed = Packed { body, attachments: Vec::new() };
+            run.len_bytes += backlog_bytes;
+            run.messages.push(Incoming { target, priority: 0, packed, backlog_bytes });
+        }
+        self.pass_run(run);
     }
 
     /// Ends the run because of what `from` sent.

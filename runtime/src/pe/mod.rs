@@ -19,11 +19,13 @@ use crate::frame::Class;
 use crate::ids::{NodeId, PeId};
 use crate::node::{Node, class_of};
 use crate::proto::reduction::Reductions;
+use crate::scatter::Bundle;
 use account::{Account, Way};
 use bytes::Bytes;
 use queue::Queue;
 use recent::Recent;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -245,6 +247,54 @@ impl Pe {
             }
             Err(message) => self.transmit(node, &header, message.payload(false)),
         }
+    }
+
+    /// Sends each of these elements of a collection a message of its own, ordinary ones. Short ones for the same other
+    /// node go there together; nobody but the sender can tell.
+    pub fn scatter<M: Outgoing>(
+        &mut self,
+        collection: CollectionId,
+        entry: u16,
+        messages: impl Iterator<Item = (ElementIndex, M)>,
+    ) {
+        let mut bundles: BTreeMap<NodeId, Bundle> = BTreeMap::new();
+        for (index, message) in messages {
+            let Some((node, pe)) = self.elsewhere(collection, index) else {
+                self.send_element((collection, index, None), entry, 0, message);
+                continue;
+            };
+            self.account().created(1);
+            let bundle = bundles.entry(node).or_default();
+            if let Err(payload) = bundle.add(pe, index, message) {
+                let target = Target::Element { collection, index, entry };
+                self.transmit(node, &Header::ToPe { pe, priority: 0, target }, payload);
+            } else if bundle.is_full() {
+                self.send_bundle(node, bundle.take(collection, entry));
+            }
+        }
+        for (node, mut bundle) in bundles {
+            if !bundle.is_empty() {
+                self.send_bundle(node, bundle.take(collection, entry));
+            }
+        }
+    }
+
+    /// Where an element lives, if that is known, and is another node.
+    fn elsewhere(&mut self, collection: CollectionId, index: ElementIndex) -> Option<(NodeId, PeId)> {
+        if !self.parked.is_empty() && self.parked.contains_key(&collection) {
+            return None;
+        }
+        let pe = self.place_of(collection, index)??;
+        let node = self.node.topology().node_of(pe);
+        (node != self.node.id()).then_some((node, pe))
+    }
+
+    fn send_bundle(&mut self, node: NodeId, (header, body): (Header, Vec<u8>)) {
+        self.written.clear();
+        append_header(&header, &mut self.written);
+        self.written.extend_from_slice(&body);
+        let bytes = self.node.send_small(node, &header, &self.written);
+        self.account().left_small(bytes);
     }
 
     /// Sends to every element of a collection, over the tree of nodes.

@@ -11,6 +11,7 @@ use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{Node, NodeSettings};
 use runtime::proto::membership::MembershipMessage;
 use runtime::proto::quiescence::QuiescenceMessage;
+use runtime::scatter::ScatterPart;
 use runtime::topology::Topology;
 use std::sync::{Arc, Mutex};
 
@@ -102,6 +103,29 @@ fn messages_for_what_is_not_there_are_refused() {
     taken(2, &at(1, Target::Insert { collection: singles, index }));
     let of_nobody = ElementIndex([44, 0, 1]);
     refused(2, &at(1, Target::Insert { collection: singles, index: of_nobody }), "[44, 0, 1] of Cell");
+}
+
+#[test]
+fn scatters_to_others_or_of_other_lengths_are_refused() {
+    let scatter = |collection, entry, parts: &[(u32, u32, u32)]| {
+        let part = |&(pe, index, len_bytes)| ScatterPart {
+            pe: PeId(pe),
+            index: ElementIndex([index, 0, 0]),
+            len_bytes,
+        };
+        Header::Scatter { collection, entry, parts: parts.iter().map(part).collect() }
+    };
+    taken(2, &scatter(CELLS, ADD, &[]));
+    taken(0, &scatter(CELLS, ADD, &[(1, 1, 0), (0, 0, 0), (1, 1, 0)]));
+    refused(2, &scatter(CELLS, ADD, &[(0, 0, 0), (1, 0, 0)]), "element [0] of Cell on PE 1");
+    refused(2, &scatter(CELLS, ADD, &[(0, 0, 0), (2, 2, 0)]), "PE 2 on node 1");
+    refused(2, &scatter(CELLS, ADD, &[(u32::MAX, 0, 0)]), "on node 1");
+    refused(2, &scatter(CELLS, 99, &[(0, 0, 0)]), "entry method 99 of Cell");
+    refused(2, &scatter(ELSEWHERE, ADD, &[(0, 0, 0)]), "which this run does not have");
+    refused(2, &scatter(CELLS, ADD, &[(0, 0, 0), (1, 1, 1)]), "a scatter of 1 bytes that has 0");
+    refused(2, &scatter(CELLS, ADD, &[(0, 0, 0); 1025]), "a scatter to 1025 elements at once");
+    // Not known yet: they wait.
+    taken(2, &scatter(CollectionId::made_by(PeId(3), 5), ADD, &[(0, 0, 0), (1, 3, 0)]));
 }
 
 #[test]
