@@ -3,8 +3,9 @@
 use crate::pup;
 use bytemuck::Pod;
 use runtime::buffer::Buffer;
-use serde::de::Error as _;
+use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -22,7 +23,8 @@ macro_rules! numbers {
 numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 
 /// An array of numbers that costs nothing to clone or to send inside a process, and travels to another
-/// node as raw bytes that are received into their final place.
+/// node as raw bytes that are received into their final place; short ones, up to 4 KiB in a message, are copied on the
+/// way, which is quicker.
 ///
 /// It reads like a slice. [`as_mut_slice`](Self::as_mut_slice) copies the numbers first if they are shared.
 ///
@@ -99,19 +101,25 @@ impl<T> fmt::Debug for Bulk<T> {
 
 /// How a bulk array stands in the body of a message.
 #[derive(Serialize, Deserialize)]
-enum Wire {
+enum Wire<B> {
     /// Beside the body: its number there and its count of elements.
     Beside(u32, u64),
-    /// In the body, little-endian: where there is no message around it, as in a file.
-    Inside(Vec<u8>),
+    /// In the body, little-endian: where it is short, or there is no message around it, as in a file.
+    Inside(B),
 }
+
+/// Bytes that are written at once, not one by one.
+struct Written<'a>(&'a [u8]);
+
+/// Bytes that are read at once, into their final place.
+struct Taken(Buffer);
 
 impl<T: Number> Serialize for Bulk<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let little = little_endian::<T>(&self.buffer);
         let wire = match pup::attach(&little) {
             Some(number) => Wire::Beside(number, self.len() as u64),
-            None => Wire::Inside(little.bytes().to_vec()),
+            None => Wire::Inside(Written(little.bytes())),
         };
         wire.serialize(serializer)
     }
@@ -120,7 +128,7 @@ impl<T: Number> Serialize for Bulk<T> {
 impl<'de, T: Number> Deserialize<'de> for Bulk<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let buffer = match Wire::deserialize(deserializer)? {
-            Wire::Inside(bytes) if bytes.len() % size_of::<T>() == 0 => Buffer::from_slice(&bytes),
+            Wire::Inside(Taken(buffer)) if buffer.len() % size_of::<T>() == 0 => buffer,
             Wire::Inside(_) => return Err(D::Error::custom("bulk data is not a whole number of elements")),
             Wire::Beside(number, len) => {
                 let buffer = pup::attached(number).ok_or_else(|| D::Error::custom("bulk data is missing"))?;
@@ -131,18 +139,53 @@ impl<'de, T: Number> Deserialize<'de> for Bulk<T> {
                 buffer
             }
         };
-        Ok(Self::over(little_endian::<T>(&buffer)))
+        Ok(Self::over(little_endian::<T>(&buffer).into_owned()))
     }
 }
 
-/// The same numbers in little-endian order; shares the buffer on little-endian machines.
-fn little_endian<T>(buffer: &Buffer) -> Buffer {
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Taken {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+struct Bytes;
+
+impl<'de> Visitor<'de> for Bytes {
+    type Value = Taken;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bytes of an array")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Taken, E> {
+        Ok(Taken(Buffer::from_slice(bytes)))
+    }
+
+    /// From formats that have no bytes, as JSON.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Taken, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = numbers.next_element::<u8>()? {
+            bytes.push(byte);
+        }
+        Ok(Taken(Buffer::from_slice(&bytes)))
+    }
+}
+
+/// The same numbers in little-endian order; the buffer itself on little-endian machines.
+fn little_endian<T>(buffer: &Buffer) -> Cow<'_, Buffer> {
     if cfg!(target_endian = "little") {
-        return buffer.clone();
+        return Cow::Borrowed(buffer);
     }
     let mut swapped = buffer.clone();
     swapped.bytes_mut().chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
-    swapped
+    Cow::Owned(swapped)
 }
 
 #[cfg(test)]
@@ -170,8 +213,13 @@ mod tests {
 
     #[test]
     fn without_a_message_the_numbers_are_inside() {
-        let bytes = postcard::to_stdvec(&Bulk::from_slice(&[1u16, 513])).unwrap();
+        let bulk = Bulk::from_slice(&[1u16, 513]);
+        let bytes = postcard::to_stdvec(&bulk).unwrap();
         assert!(bytes.ends_with(&[1, 0, 1, 2]));
-        assert_eq!(&postcard::from_bytes::<Bulk<u16>>(&bytes).unwrap()[..], [1, 513]);
+        assert_eq!(postcard::from_bytes::<Bulk<u16>>(&bytes).unwrap(), bulk);
+        let text = serde_json::to_string(&bulk).unwrap();
+        assert_eq!(text, "{\"Inside\":[1,0,1,2]}");
+        assert_eq!(serde_json::from_str::<Bulk<u16>>(&text).unwrap(), bulk);
+        assert!(serde_json::from_str::<Bulk<u16>>("{\"Inside\":[1,0,1]}").is_err());
     }
 }

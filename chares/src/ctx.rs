@@ -391,7 +391,7 @@ impl<M: Message> Outgoing for Out<M> {
     }
 
     fn write(self, out: &mut Vec<u8>) -> Result<Vec<Buffer>, Self> {
-        Ok(pup::append(&self.0, out))
+        Ok(pup::append_for_one(&self.0, out))
     }
 }
 

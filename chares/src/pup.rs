@@ -7,36 +7,53 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::{Cell, RefCell};
 
+/// Bulk arrays of a message for one other node that are together no longer than this go inside the body, by a copy. An
+/// array beside it costs both ends memory of its own, its length on the wire, and the quick way for messages without any.
+const INSIDE_BYTES: usize = 4096;
+
 thread_local! {
     /// Bulk arrays of the value that is being packed or unpacked on this thread, if one is.
     static ATTACHMENTS: RefCell<Option<Vec<Buffer>>> = const { RefCell::new(None) };
     /// Whether there are any. Apart, because looking at what has to be dropped some day takes longer.
     static IS_UNDER_WAY: Cell<bool> = const { Cell::new(false) };
+    /// Bytes of them that may still go inside the body.
+    static ROOM_INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Does `work` with these bulk arrays; what they have become.
-fn with_attachments<R>(attachments: Vec<Buffer>, work: impl FnOnce() -> R) -> (R, Vec<Buffer>) {
-    let outer = (ATTACHMENTS.replace(Some(attachments)), IS_UNDER_WAY.replace(true));
+/// Does `work` with these bulk arrays, so many bytes of which may go inside the body; what they have become.
+fn with_attachments<R>(
+    attachments: Vec<Buffer>,
+    inside: usize,
+    work: impl FnOnce() -> R,
+) -> (R, Vec<Buffer>) {
+    let outer =
+        (ATTACHMENTS.replace(Some(attachments)), IS_UNDER_WAY.replace(true), ROOM_INSIDE.replace(inside));
     let result = work();
     IS_UNDER_WAY.set(outer.1);
+    ROOM_INSIDE.set(outer.2);
     (result, ATTACHMENTS.replace(outer.0).unwrap_or_default())
 }
 
-/// A value as bytes. Bulk arrays inside it are shared, not copied.
+/// A value as bytes, for any number of receivers. Bulk arrays inside it are shared, not copied.
 ///
 /// # Panics
 /// If the type's `Serialize` fails, which for derived ones means a map or sequence without a length.
 #[must_use]
 pub fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
     let mut body = Vec::with_capacity(64);
-    let attachments = append(value, &mut body);
+    let attachments = append(value, 0, &mut body);
     Packed { body: body.into(), attachments }
 }
 
-/// Appends the same bytes to `out`; its bulk arrays.
-pub(crate) fn append<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) -> Vec<Buffer> {
+/// Appends a value for one receiver on another node to `out`; its bulk arrays, without those that are short enough to be
+/// copied.
+pub(crate) fn append_for_one<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) -> Vec<Buffer> {
+    append(value, INSIDE_BYTES, out)
+}
+
+fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) -> Vec<Buffer> {
     let (written, attachments) =
-        with_attachments(Vec::new(), || postcard::to_extend(value, std::mem::take(out)));
+        with_attachments(Vec::new(), inside, || postcard::to_extend(value, std::mem::take(out)));
     *out = written.expect("a message must be serialisable: no map or sequence of unknown length");
     attachments
 }
@@ -49,7 +66,7 @@ pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
     let open = || postcard::take_from_bytes::<T>(&packed.body);
     // Most messages have none, and then none can be found either.
     let is_plain = packed.attachments.is_empty() && !IS_UNDER_WAY.get();
-    let result = if is_plain { open() } else { with_attachments(packed.attachments.clone(), open).0 };
+    let result = if is_plain { open() } else { with_attachments(packed.attachments.clone(), 0, open).0 };
     let wrong = |reason: String| PupError::new(std::any::type_name::<T>(), reason);
     match result {
         Ok((value, [])) => Ok(value),
@@ -58,8 +75,14 @@ pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
     }
 }
 
-/// Puts a bulk array beside the body that is being packed; its number, or `None` outside of [`pack`].
+/// Puts a bulk array beside the body that is being packed; its number, or `None` if it is to go inside, as it is short
+/// enough or nothing is being packed.
 pub(crate) fn attach(buffer: &Buffer) -> Option<u32> {
+    let room = ROOM_INSIDE.get();
+    if room > 0 && buffer.len() <= room {
+        ROOM_INSIDE.set(room - buffer.len());
+        return None;
+    }
     ATTACHMENTS.with_borrow_mut(|attachments| {
         let attachments = attachments.as_mut()?;
         attachments.push(buffer.clone());
@@ -85,6 +108,46 @@ mod tests {
         Nothing,
         Text { of: String, by: BTreeMap<u32, Vec<i64>> },
         Numbers(Vec<Bulk<f32>>, Option<Bulk<u8>>),
+    }
+
+    /// However long arrays are, and how many: they come as they were sent and aligned, those that are together short
+    /// enough inside the body, and for several receivers none is copied.
+    #[test]
+    fn short_arrays_for_one_go_inside_and_come_out_as_any_other() {
+        let lengths = |total: usize| {
+            let third = total / 3;
+            [vec![total], vec![third, 0, total - third], vec![total - third, third], vec![1; total.min(300)]]
+        };
+        for total in [0, 1, 7, 64, 65, 300, 2048].into_iter().chain(INSIDE_BYTES - 17..INSIDE_BYTES + 18) {
+            for lengths in lengths(total) {
+                let total: usize = lengths.iter().sum();
+                let bytes =
+                    |at: usize, len: usize| (0..len).map(move |n| (n * 7 + at) as u8).collect::<Vec<_>>();
+                let sent: Vec<Bulk<u8>> =
+                    lengths.iter().enumerate().map(|(at, &len)| bytes(at, len).into()).collect();
+                let wide = Bulk::from_slice(&[1.5f64, -0.0]);
+                let mut out = b"what was there before".to_vec();
+                let attachments = append_for_one(&(&sent, 3u8, &wide), &mut out);
+                let beside: usize = attachments.iter().map(Buffer::len).sum();
+                assert!(
+                    attachments.is_empty() == (total + 16 <= INSIDE_BYTES),
+                    "{lengths:?}: {beside} beside"
+                );
+                assert!(total + 16 - beside <= INSIDE_BYTES);
+                let packed = Packed { body: out.split_off(21).into(), attachments };
+                assert_eq!(out, b"what was there before");
+                let (got, three, far) = unpack::<(Vec<Bulk<u8>>, u8, Bulk<f64>)>(&packed).unwrap();
+                assert_eq!((&got, three, &far[..]), (&sent, 3, &wide[..]));
+                assert!(
+                    got.iter().all(|array| array.as_ptr().addr() % 16 == 0) && far.as_ptr().addr() % 16 == 0
+                );
+                let shared = pack(&sent);
+                assert_eq!(shared.attachments.len(), sent.len());
+                let mut pairs = shared.attachments.iter().zip(&sent);
+                assert!(pairs.all(|(buffer, array)| buffer.bytes().as_ptr() == array.as_ptr()));
+                assert_eq!(unpack::<Vec<Bulk<u8>>>(&shared).unwrap(), sent);
+            }
+        }
     }
 
     /// Bodies damaged and buffers exchanged: what still unpacks is what the bytes say, and holds no other bytes.
