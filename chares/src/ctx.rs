@@ -136,7 +136,16 @@ pub trait Cx: private::HasPe {
     /// Names what the application is doing, for the window and the progress bar: `done` of `total` units. Of work
     /// that many chares do, each says its part by [`Ctx::progress`].
     fn phase(&mut self, name: &str, done: u64, total: u64) {
-        self.pe().node().phase(Phase { name: name.into(), done, total });
+        self.pe().node().phase(Phase { name: name.into(), done, total, ..Phase::default() });
+    }
+
+    /// As [`phase`](Self::phase), where nobody knows how many units there will be: `done` of about `expected`, which may
+    /// change with every call, as may `detail`, a few words on how it goes. The window tells from how `done` grows how
+    /// long the rest may take.
+    fn forecast(&mut self, name: &str, done: u64, expected: Option<u64>, detail: &str) {
+        let (name, detail) = (name.into(), detail.into());
+        let total = expected.unwrap_or_default();
+        self.pe().node().phase(Phase { name, done, total, is_forecast: true, detail });
     }
 
     /// Ends the run with one sentence, on all nodes, with a non-zero exit code.

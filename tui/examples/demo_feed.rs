@@ -70,7 +70,14 @@ fn feed(sender: &Sender<MonitorEvent>, pes: u32, steps: u64) -> Option<()> {
             sender.send(MonitorEvent::Snapshot(node.clone())).ok()?;
         }
         let name = if step < 30 { "distributing" } else { "multiplying" };
-        sender.send(MonitorEvent::Phase(Phase { name: name.into(), done: step, total: steps })).ok()?;
+        sender
+            .send(MonitorEvent::Phase(Phase {
+                name: name.into(),
+                done: step,
+                total: steps,
+                ..Phase::default()
+            }))
+            .ok()?;
         if step % 25 == 0 {
             let text = format!("step {} of the product is done", step / 25);
             sender

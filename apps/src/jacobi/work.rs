@@ -165,8 +165,8 @@ impl<T: Real> Work<T> {
     /// Tells the window how far it is, now and then.
     pub(super) fn show<C: Chare>(&mut self, ctx: &mut Ctx<'_, C>) {
         if self.shown.is_none_or(|shown| shown.elapsed() > TELL) || self.ended.is_some() {
-            let (name, total) = self.watch.progress();
-            ctx.phase(&name, self.watch.iteration().into(), total);
+            let (expected, detail) = self.watch.forecast();
+            ctx.forecast("iteration", self.watch.iteration().into(), expected, &detail);
             self.shown = Some(Instant::now());
         }
     }

@@ -18,7 +18,7 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Res
         None,
         if has_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
     );
-    let mut info = RunInfo::default();
+    let (mut info, mut before) = (RunInfo::default(), Phase::default());
     for event in events {
         match event {
             MonitorEvent::Run(now) => info = now,
@@ -34,7 +34,10 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Res
                     }
                 });
             }
-            MonitorEvent::Phase(phase) => advance(&bar, &phase),
+            MonitorEvent::Phase(phase) => {
+                advance(&bar, &before, &phase);
+                before = phase;
+            }
             MonitorEvent::Ended { .. } => break,
             MonitorEvent::Snapshot(_)
             | MonitorEvent::NodeLost { .. }
@@ -46,10 +49,16 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Res
     shown
 }
 
-fn advance(bar: &ProgressBar, phase: &Phase) {
-    if bar.message() != phase.name {
+fn advance(bar: &ProgressBar, before: &Phase, phase: &Phase) {
+    let is_other = before.name != phase.name;
+    if is_other {
         bar.reset();
-        bar.set_message(phase.name.clone());
+    }
+    if is_other || before.detail != phase.detail {
+        let detail = if phase.detail.is_empty() { String::new() } else { format!(", {}", phase.detail) };
+        bar.set_message(format!("{}{detail}", phase.name));
+    }
+    if is_other || (before.total > 0) != (phase.total > 0) {
         let template = if phase.total > 0 { "{msg} [{bar:30}] {pos}/{len} {eta}" } else { "{msg} {spinner}" };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));

@@ -88,7 +88,7 @@ mod tests {
         recording.finish().unwrap();
         let read = Read::read(&mut File::open(&path).unwrap()).unwrap();
         let events: Vec<_> = read.events.into_iter().map(|recorded| recorded.event).collect();
-        let phase = MonitorEvent::Phase(Phase { name: "column".into(), done: 0, total: 9 });
+        let phase = MonitorEvent::Phase(Phase { name: "column".into(), total: 9, ..Phase::default() });
         assert!(matches!(&events[0], MonitorEvent::Run(info) if info.app == "gauss"));
         assert_eq!(events[1..], [phase, ended()]);
     }

@@ -93,7 +93,7 @@ impl Hub {
     /// Begins a phase of `total` units. How many are done is what snapshots say from now on of the progress of all
     /// PEs, which was `before` when it began.
     pub fn count(&self, name: String, total: u64, before: u64) {
-        self.publish(MonitorEvent::Phase(Phase { name, done: 0, total }));
+        self.publish(MonitorEvent::Phase(Phase { name, total, ..Phase::default() }));
         self.lock().counted_from = Some(before);
     }
 
@@ -171,7 +171,7 @@ mod tests {
     use crate::monitor::wire::PeSnapshot;
 
     fn phase(done: u64) -> MonitorEvent {
-        MonitorEvent::Phase(Phase { name: String::new(), done, total: 0 })
+        MonitorEvent::Phase(Phase { done, ..Phase::default() })
     }
 
     #[test]

@@ -213,6 +213,19 @@ pub struct Phase {
     pub done: u64,
     /// All units; 0 when unknown.
     pub total: u64,
+    /// Whether `total` is what is expected, and may change.
+    pub is_forecast: bool,
+    /// What there is to say besides, e.g. how large an error is; may be empty, and may change.
+    pub detail: String,
+}
+
+impl Phase {
+    /// Whether `next` is the same phase, as far or further on.
+    #[must_use]
+    pub fn goes_on(&self, next: &Self) -> bool {
+        let is_same = self.total == next.total || (self.is_forecast && next.is_forecast);
+        self.name == next.name && is_same && self.done <= next.done
+    }
 }
 
 /// A line of output.

@@ -293,8 +293,8 @@ impl Node {
                 let is_complete = speeds.len() == self.topology.pe_count() as usize;
                 if are_sane && is_complete { Ok(()) } else { impossible("not a speed above 0 for each PE") }
             }
-            Control::Phase(phase) if phase.name.len() > NAME_MAX_BYTES => {
-                impossible(format!("a name of {} bytes", phase.name.len()))
+            Control::Phase(phase) if phase.name.len().max(phase.detail.len()) > NAME_MAX_BYTES => {
+                impossible(format!("a name of {} bytes", phase.name.len().max(phase.detail.len())))
             }
             _ => Ok(()),
         }

@@ -297,7 +297,11 @@ impl Node {
                 self.tell_driver(DriverEvent::Collected(from, id, sum));
             }
             Control::Phase(phase) => {
-                self.tell_launcher(LauncherEvent::Phase(Phase { name: plain(&phase.name), ..phase }));
+                self.tell_launcher(LauncherEvent::Phase(Phase {
+                    name: plain(&phase.name),
+                    detail: plain(&phase.detail),
+                    ..phase
+                }));
             }
             Control::End => {
                 if let Some(action) = self.on_end.get() {

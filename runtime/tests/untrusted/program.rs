@@ -225,7 +225,7 @@ fn share(message: &Share, pe: &mut Pe) -> Result<(), PupError> {
         node.set_variable(message.monotonic, VariableKind::Monotonic, pe.id(), best, false);
     }
     node.variables().add(message.sum, Box::new(1u64), add, pack_sum);
-    node.phase(Phase { name: "sharing".into(), done: 1, total: 2 });
+    node.phase(Phase { name: "sharing".into(), done: 1, total: 2, ..Phase::default() });
     let once = pe.fresh_id().0;
     pe.set_write_once(once, pack(&7u64), message.done, || Payload::packed(pack(&read.map_or(0, |v| *v))));
     Ok(())

@@ -61,9 +61,10 @@ impl Model {
                 }
             }
             MonitorEvent::Phase(phase) => {
-                let phase = Phase { name: text::clean(&phase.name, 80), ..phase };
+                let (name, detail) = (text::clean(&phase.name, 80), text::clean(&phase.detail, 80));
+                let phase = Phase { name, detail, ..phase };
                 match &mut self.progress {
-                    Some(progress) if progress.goes_on(&phase) => progress.advance(phase, now),
+                    Some(progress) if progress.phase.goes_on(&phase) => progress.advance(phase, now),
                     progress => *progress = Some(Progress::new(phase, now)),
                 }
             }

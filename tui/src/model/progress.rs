@@ -35,11 +35,6 @@ impl Progress {
         Self { phase, begun, steps: VecDeque::from([begun]) }
     }
 
-    /// Whether `next` is the same phase, further on.
-    pub(crate) fn goes_on(&self, next: &Phase) -> bool {
-        (&self.phase.name, self.phase.total) == (&next.name, next.total) && self.phase.done <= next.done
-    }
-
     /// It has got so far.
     pub(crate) fn advance(&mut self, phase: Phase, now: Duration) {
         let done = phase.done;
@@ -91,10 +86,10 @@ mod tests {
 
     /// A phase of 100 units that is so far at these times, and what remains at the time `now`.
     fn remaining(steps: &[(u64, u64)], now: u64) -> Option<Remaining> {
-        let phase = |done| Phase { name: "column".into(), done, total: 100 };
+        let phase = |done| Phase { name: "column".into(), done, total: 100, ..Phase::default() };
         let mut progress = Progress::new(phase(steps[0].1), seconds(steps[0].0));
         for &(at, done) in &steps[1..] {
-            assert!(progress.goes_on(&phase(done)));
+            assert!(progress.phase.goes_on(&phase(done)));
             progress.advance(phase(done), seconds(at));
         }
         progress.remaining(seconds(now))
@@ -117,6 +112,23 @@ mod tests {
         let Remaining { least, most } = remaining(&steps, 40).unwrap();
         assert_eq!((least.as_millis(), most), (26_666, Some(seconds(40))));
         assert_eq!(remaining(&[(100, 50), (105, 60)], 105), between(20, 20));
+    }
+
+    /// As of an iteration of which it is known only after a while, and not well, how long it will be.
+    #[test]
+    fn a_forecast_that_changes_changes_the_estimate() {
+        let phase = |done, total| Phase { done, total, is_forecast: true, ..Phase::default() };
+        let mut progress = Progress::new(phase(0, 0), seconds(0));
+        for second in 1..=20 {
+            let next = phase(2 * second, if second < 10 { 0 } else { 100 + second });
+            assert!(progress.phase.goes_on(&next));
+            progress.advance(next, seconds(second));
+            let left = (second >= 10).then_some((100 - second) / 2);
+            let said = progress.remaining(seconds(second)).map(|left| left.least.as_secs());
+            assert_eq!(said, left, "after {second} s");
+        }
+        let fixed = Phase { is_forecast: false, ..phase(50, 200) };
+        assert!(!progress.phase.goes_on(&fixed) && !progress.phase.goes_on(&phase(39, 120)));
     }
 
     #[test]

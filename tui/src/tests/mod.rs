@@ -94,7 +94,7 @@ fn running(nodes: u16, pes: u32, options: &WindowOptions) -> App {
             tell(&mut app, MonitorEvent::Snapshot(snapshot(place, pes, tenths)), tenths);
         }
     }
-    let phase = Phase { name: "multiplying".into(), done: 620, total: 1000 };
+    let phase = Phase { name: "multiplying".into(), done: 620, total: 1000, ..Phase::default() };
     tell(&mut app, MonitorEvent::Phase(phase), 120);
     app
 }

@@ -53,11 +53,17 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
             pes,
         })),
         1 => (any::<String>(), number(), number())
-            .prop_map(|(name, done, total)| MonitorEvent::Phase(Phase { name, done, total })),
+            .prop_map(|(name, done, total)| {
+                let phase = Phase { name, done, total, ..Phase::default() };
+                MonitorEvent::Phase(phase)
+            }),
         1 => (node(), any::<bool>(), any::<String>())
             .prop_map(|(node, is_error, text)| MonitorEvent::Output(OutputLine { node, is_error, text })),
         1 => (node(), any::<String>()).prop_map(|(node, reason)| MonitorEvent::NodeLost { node, reason }),
-        1 => (".{0,3}", 0..9u64).prop_map(|(name, done)| MonitorEvent::Phase(Phase { name, done, total: 9 })),
+        1 => (".{0,3}", 0..9u64).prop_map(|(name, done)| {
+            let (is_forecast, detail) = (done % 2 == 0, name.clone());
+            MonitorEvent::Phase(Phase { name, done, total: 9, is_forecast, detail })
+        }),
         1 => number().prop_map(MonitorEvent::Dropped),
         1 => Just(MonitorEvent::Clocks(ClockReading::default())),
         1 => any::<String>().prop_map(|summary| MonitorEvent::Ended { code: 1, summary }),

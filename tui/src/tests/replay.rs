@@ -21,7 +21,8 @@ fn recording() -> Recording {
     let mut events = vec![Recorded { at: at(0), event: run_info(3, 2) }];
     for tenths in 1..=300 {
         let snapshots = (0..3).map(|place| MonitorEvent::Snapshot(snapshot(place, 2, tenths)));
-        let phase = Phase { name: "column".into(), done: tenths.saturating_sub(50) * 4, total: 2048 };
+        let (name, done) = ("column".into(), tenths.saturating_sub(50) * 4);
+        let phase = Phase { name, done, total: 2048, ..Phase::default() };
         let phase = (tenths >= 50).then_some(MonitorEvent::Phase(phase));
         events.extend(snapshots.chain(phase).map(|event| Recorded { at: at(tenths), event }));
     }

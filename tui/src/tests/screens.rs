@@ -1,7 +1,7 @@
 //! Screens of a run, compared with the texts in `tests/screens`.
 
 use crossterm::event::KeyCode;
-use runtime::monitor::wire::{MonitorEvent, OutputLine};
+use runtime::monitor::wire::{MonitorEvent, OutputLine, Phase};
 
 use super::{press, run_info, running, same, same_text, snapshot, tell};
 use crate::app::App;
@@ -79,6 +79,26 @@ fn a_lost_node_stays_with_its_reason_and_age() {
         tell(&mut app, MonitorEvent::Snapshot(snapshot(0, 2, tenths)), tenths);
     }
     same("lost", &app);
+}
+
+#[test]
+fn a_forecast_is_marked_as_such_and_its_detail_is_the_first_to_give_way() {
+    let mut app = ordinary();
+    for second in 0..=20 {
+        let (name, detail) = ("iteration".into(), "change 4.7e-2, wants 1e-10".into());
+        let phase = Phase { name, done: 60 * second, total: 5000 - second, is_forecast: true, detail };
+        tell(&mut app, MonitorEvent::Phase(phase), 121 + 10 * second);
+    }
+    let shown = |width| screen(&app, width, 24).lines().nth(1).unwrap().trim_end().to_string();
+    for (width, beginning) in [
+        (60, " iteration 1200 of ~4980 █"),
+        (79, " iteration 1200 of ~4980 █"),
+        (80, " iteration 1200 of ~4980 change 4.7e-2, wants 1e-10 █"),
+        (140, " iteration 1200 of ~4980 change 4.7e-2, wants 1e-10 █"),
+    ] {
+        let line = shown(width);
+        assert!(line.starts_with(beginning) && line.ends_with(" 24%  about 1m03s left"), "{width}: {line}");
+    }
 }
 
 #[test]

@@ -53,6 +53,9 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
     spread(left, right, width)
 }
 
+/// Cells that a bar needs to say anything.
+const BAR_MIN: usize = 5;
+
 /// What the application does, e.g. `column 412 of 2048`, a bar, and the time that it may still take.
 fn progress(model: &Model, look: Look, width: u16) -> Line<'static> {
     let Some(progress) = &model.progress else {
@@ -66,18 +69,24 @@ fn progress(model: &Model, look: Look, width: u16) -> Line<'static> {
     let name = Span::styled(format!(" {} ", phase.name), look.strong());
     let done = figures::count(phase.done as f64);
     if phase.total == 0 {
-        let done = if phase.done == 0 { String::new() } else { format!(" {done} done") };
-        return Line::from(vec![name, Span::raw(done)]);
+        let done = if phase.done == 0 { String::new() } else { format!("{done} done ") };
+        return Line::from(vec![name, Span::raw(done), Span::styled(phase.detail.clone(), look.faint())]);
     }
     let share = (phase.done as f64 / phase.total as f64).min(1.0);
     let mut line = Line::from(name);
-    line.push_span(Span::raw(format!("{done} of {} ", figures::count(phase.total as f64))));
+    let about = if phase.is_forecast { "~" } else { "" };
+    line.push_span(Span::raw(format!("{done} of {about}{} ", figures::count(phase.total as f64))));
     let rest = if model.end.is_none() {
         progress.remaining(model.now).map_or(String::new(), left)
     } else {
         String::new()
     };
     let text = format!(" {}{rest} ", figures::percent(share));
+    let detail = Span::styled(format!("{} ", phase.detail), look.faint());
+    if !phase.detail.is_empty() && line.width() + detail.width() + BAR_MIN + text.len() <= usize::from(width)
+    {
+        line.push_span(detail);
+    }
     let room = usize::from(width).saturating_sub(line.width() + text.len());
     line.extend(look.bar(share, room, look.accent()));
     line.push_span(Span::raw(text));

@@ -78,8 +78,9 @@ fn draw_phases(series: &Series<'_>, top: f64, drawing: &mut Drawing) {
         let (from, to) = (place(series, phase.from), place(series, phase.to));
         bar(drawing, (from, to), top + 2.0, 18.0, shade);
         let room = ((to - from - 8.0) / 7.0).max(0.0) as usize;
-        if phase.name.chars().count() <= room {
-            words(drawing, (from + 4.0, top + 15.0), phase.name, Anchor::Start, 12.0);
+        let name = phase.newest().name.as_str();
+        if name.chars().count() <= room {
+            words(drawing, (from + 4.0, top + 15.0), name, Anchor::Start, 12.0);
         }
     }
 }

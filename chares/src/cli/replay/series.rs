@@ -56,12 +56,11 @@ pub(crate) struct Times {
 
 /// A phase of the application.
 pub(crate) struct PhaseSeries<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) total: u64,
     pub(crate) from: i64,
     pub(crate) to: i64,
-    /// When how many units were done.
-    pub(crate) steps: Vec<(i64, u64)>,
+    first: &'a Phase,
+    /// When it was how far then.
+    later: Vec<(i64, &'a Phase)>,
 }
 
 impl Times {
@@ -137,14 +136,24 @@ impl<'a> Series<'a> {
     fn take_phase(&mut self, at: i64, phase: &'a Phase) {
         if let Some(last) = self.phases.last_mut() {
             last.to = at;
-            let done = last.steps.last().map_or(0, |step| step.1);
-            if (last.name, last.total) == (&phase.name, phase.total) && phase.done >= done {
-                last.steps.push((at, phase.done));
+            if last.newest().goes_on(phase) {
+                last.later.push((at, phase));
                 return;
             }
         }
-        let steps = vec![(at, phase.done)];
-        self.phases.push(PhaseSeries { name: &phase.name, total: phase.total, from: at, to: at, steps });
+        self.phases.push(PhaseSeries { from: at, to: at, first: phase, later: Vec::new() });
+    }
+}
+
+impl<'a> PhaseSeries<'a> {
+    /// How far it got.
+    pub(crate) fn newest(&self) -> &'a Phase {
+        self.later.last().map_or(self.first, |(_, phase)| phase)
+    }
+
+    /// When it was how far.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (i64, &'a Phase)> {
+        std::iter::once((self.from, self.first)).chain(self.later.iter().copied())
     }
 }
 

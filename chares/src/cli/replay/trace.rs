@@ -11,6 +11,8 @@ use std::fmt::Write as _;
 
 /// The process of the run.
 const RUN: u32 = 1;
+/// The thread of its phases, and of what happens to all of it.
+const PHASES: (u32, u32) = (RUN, 1);
 
 /// The trace, one event a line.
 pub(crate) fn written(series: &Series<'_>) -> String {
@@ -64,38 +66,36 @@ impl Trace {
 
     fn slice(&mut self, (process, thread): (u32, u32), name: &str, (from, to): (i64, i64), args: &Value) {
         self.put(&json!({"ph": "X", "cat": "metachare", "name": name, "pid": process, "tid": thread,
-            "ts": micros(from), "dur": micros(to - from), "args": args}));
+            "ts": micros(from), "dur": micros(to) - micros(from), "args": args}));
     }
 
-    fn instant(&mut self, process: u32, name: &str, at: i64, args: &Value) {
-        self.put(&json!({"ph": "i", "s": "g", "name": name, "pid": process, "tid": 1, "ts": micros(at),
-            "args": args}));
+    /// Shown across all processes.
+    fn instant(&mut self, name: &str, at: i64, args: &Value) {
+        self.put(
+            &json!({"ph": "i", "s": "g", "name": name, "pid": PHASES.0, "tid": PHASES.1, "ts": micros(at),
+            "args": args}),
+        );
     }
 
     /// Phases, how far they are, lost nodes and the end.
     fn of_run(&mut self, series: &Series<'_>) {
         self.process(RUN, &format!("run {}", series.run.run_id), &series.run.app);
-        self.name("thread_name", RUN, 1, "phases");
+        self.name("thread_name", PHASES.0, PHASES.1, "phases");
         for phase in &series.phases {
-            let done = phase.steps.last().map_or(0, |step| step.1);
-            let args = json!({"done": done, "total": phase.total});
-            self.slice((RUN, 1), phase.name, (phase.from, phase.to), &args);
-            if phase.total > 0 {
-                for (at, done) in &phase.steps {
-                    self.counter(
-                        RUN,
-                        "progress",
-                        *at,
-                        &json!({"percent": percent(*done as f64 / phase.total as f64)}),
-                    );
-                }
+            let newest = phase.newest();
+            let args = json!({"done": newest.done, "total": newest.total, "detail": newest.detail});
+            self.slice(PHASES, &newest.name, (phase.from, phase.to), &args);
+            for (at, step) in phase.steps().filter(|(_, step)| step.total > 0) {
+                let percent = percent(step.done as f64 / step.total as f64);
+                self.counter(RUN, "progress", at, &json!({"percent": percent}));
             }
         }
         for (at, node, reason) in &series.lost {
-            self.instant(u32::from(*node) + 1, "node lost", *at, &json!({"reason": reason}));
+            let name = series.nodes.iter().find(|known| known.node == *node).map(|known| known.name.as_str());
+            self.instant("node lost", *at, &json!({"node": name, "reason": reason}));
         }
         if let Some((code, summary)) = series.ended {
-            self.instant(RUN, "ended", series.end_ns, &json!({"code": code, "summary": summary}));
+            self.instant("ended", series.end_ns, &json!({"code": code, "summary": summary}));
         }
     }
 
@@ -178,6 +178,7 @@ fn percent(share: f64) -> f64 {
     (share * 1000.0).round() / 10.0
 }
 
-fn micros(ns: i64) -> f64 {
-    ns as f64 / 1e3
+/// Whole microseconds, so that a slice ends, to the bit, where the next begins: viewers stack what overlaps.
+fn micros(ns: i64) -> i64 {
+    ns.div_euclid(1000)
 }

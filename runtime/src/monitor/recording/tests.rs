@@ -38,7 +38,7 @@ fn read(bytes: &[u8]) -> Result<Recording, RecordingError> {
 
 #[test]
 fn what_was_recorded_is_read_with_its_times() {
-    let phase = MonitorEvent::Phase(Phase { name: "column".into(), done: 1, total: 9 });
+    let phase = MonitorEvent::Phase(Phase { name: "column".into(), done: 1, total: 9, ..Phase::default() });
     let lost = MonitorEvent::NodeLost { node: 1, reason: "gone".into() };
     let events = [run(), snapshot(1, 1), phase, snapshot(1, 2), lost, ended()];
     let read = read(&recorded(&events)).unwrap();
@@ -86,7 +86,8 @@ fn a_long_run_is_thinned_but_its_end_is_exact() {
     recorder.take(Duration::ZERO, &run()).unwrap();
     // As if so much had been written: one snapshot in eight is kept.
     recorder.written = 3 * SPAN_BYTES;
-    let phase = |done| MonitorEvent::Phase(Phase { name: "column".into(), done, total: 1000 });
+    let phase =
+        |done| MonitorEvent::Phase(Phase { name: "column".into(), done, total: 1000, ..Phase::default() });
     for tenth in 0..100 {
         for node in [1, 2] {
             recorder.take(PERIOD * tenth, &snapshot(node, tenth.into())).unwrap();
