@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 
 /// First words of the line that a node answers with.
 pub(super) const READY: &str = "metachare-node-ready 1 ";
-/// The longest first message to a node.
-const BLOB_MAX_BYTES: u32 = 1 << 20;
+/// The longest first message to a node. It has the application's arguments in it, with what stands in files that only the
+/// launcher has: tables, or a list of atoms.
+const BLOB_MAX_BYTES: u32 = 1 << 30;
 
 /// Why a node process does not understand its launcher.
 #[derive(Debug, thiserror::Error)]
@@ -99,8 +100,12 @@ pub fn read_bootstrap(input: &mut impl Read) -> Result<Vec<u8>, BootstrapError> 
     if length > BLOB_MAX_BYTES {
         return Err(BootstrapError::Long(length));
     }
-    let mut blob = vec![0; length as usize];
-    input.read_exact(&mut blob)?;
+    // Takes memory only for what has come, whatever length is announced.
+    let mut blob = Vec::new();
+    input.take(u64::from(length)).read_to_end(&mut blob)?;
+    if blob.len() < length as usize {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
     Ok(blob)
 }
 
@@ -168,6 +173,10 @@ mod tests {
         assert_eq!(read_bootstrap(&mut &good[..]).unwrap(), [7, 8, 9]);
         assert!(matches!(read_bootstrap(&mut &good[..5]), Err(BootstrapError::Short(_))));
         assert!(matches!(read_bootstrap(&mut &[0xff; 9][..]), Err(BootstrapError::Long(_))));
+        // As with a million atoms of a file in the arguments.
+        let long = vec![7; 33_000_000];
+        let said = [&33_000_000_u32.to_le_bytes()[..], &long].concat();
+        assert!(read_bootstrap(&mut &said[..]).unwrap() == long);
     }
 
     #[test]
