@@ -35,6 +35,7 @@ pub enum Kind {
     B2,
     /// Cu3Au structure: species 1 at the corner, 0 on the faces (Ni3Al: Ni is species 0).
     #[value(name = "l1_2")]
+    #[serde(rename = "l1_2")]
     L12,
 }
 

@@ -180,3 +180,13 @@ fn files_of_atoms_are_not_trusted() {
         assert!(found.contains(sentence), "{sentence}: {found}");
     }
 }
+
+#[test]
+fn lattices_have_one_name_in_files_and_on_the_command_line() {
+    use clap::ValueEnum as _;
+    for kind in crate::statics::crystal::lattice::Kind::value_variants() {
+        let name = kind.to_possible_value().unwrap();
+        let input: Input = toml::from_str(&format!("[crystal]\nlattice = \"{}\"", name.get_name())).unwrap();
+        assert_eq!(input.kind(), *kind);
+    }
+}
