@@ -100,8 +100,8 @@ pub enum Mode {
     Serial,
 }
 
-/// What is relaxed, with all that stands in files, as the launcher found it. Travels to the nodes, and is left out of
-/// reports.
+/// What is relaxed, with all that stands in files, as the launcher found it. Travels to the nodes, for the kernel, without
+/// lists of atoms; and is left out of reports.
 #[derive(Clone, Debug, Default)]
 pub struct Known(Option<Box<Problem>>);
 
@@ -110,7 +110,7 @@ impl Serialize for Known {
         if serializer.is_human_readable() {
             serializer.serialize_none()
         } else {
-            self.0.serialize(serializer)
+            self.0.as_deref().map(Problem::without_list).serialize(serializer)
         }
     }
 }

@@ -40,6 +40,13 @@ pub struct Step {
 }
 
 impl Problem {
+    /// The same with a lattice as dense in place of listed atoms: what measures speeds need not hold them.
+    #[must_use]
+    pub fn without_list(&self) -> Self {
+        let crystal = &self.crystal;
+        Self { crystal: crystal.resized(crystal.cells(), crystal.sides()), ..self.clone() }
+    }
+
     /// How far lists reach, in A.
     pub fn reach(&self) -> f64 {
         self.potential.cutoff() + self.skin

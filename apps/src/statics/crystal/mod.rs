@@ -201,12 +201,13 @@ impl Crystal {
         let mut cell = self.cell.clone();
         if self.listed.is_some() {
             let boxes: usize = self.cells.iter().product();
-            let side = (self.atoms() as f64 / boxes as f64).cbrt().ceil().max(1.0);
+            let count = (self.atoms() as usize).div_ceil(boxes);
+            let side = (count as f64).cbrt().ceil() as usize;
             let at = |n: usize| {
-                let of = side as usize;
-                [n % of, n / of % of, n / (of * of)].map(|n| n as f64 / side)
+                // Not all places are taken.
+                let n = n * side.pow(3) / count;
+                [n % side, n / side % side, n / (side * side)].map(|n| n as f64 / side as f64)
             };
-            let count = side.powi(3) as usize;
             cell.sites = (0..count).map(|n| lattice::Site { at: at(n), species: 0 }).collect();
         }
         Self { cell, cells: cells.map(|n| n.max(1)), sides, listed: None }

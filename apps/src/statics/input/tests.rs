@@ -190,3 +190,18 @@ fn lattices_have_one_name_in_files_and_on_the_command_line() {
         assert_eq!(input.kind(), *kind);
     }
 }
+
+/// Every node would hold the list once more, to measure its speed.
+#[test]
+fn listed_atoms_do_not_travel_with_the_arguments() {
+    let mut text = String::from("x\n\n1000 atoms\n0 22 xlo xhi\n0 22 ylo yhi\n0 22 zlo zhi\n\nAtoms\n\n");
+    for n in 0..1000 {
+        text += &format!("{} 1 {} {} {}\n", n + 1, n % 10 * 2, n / 10 % 10 * 2, n / 100 * 2);
+    }
+    let atoms = file(&text, ".data");
+    let problem = problem(&format!("[crystal]\nfile = {:?}", atoms.path())).unwrap();
+    let sample = problem.without_list();
+    assert!(problem.crystal.bytes() > 33_000 && sample.crystal.bytes() == 0);
+    assert!((sample.crystal.atoms() as f64 / 1000.0 - 1.0).abs() < 0.1, "{}", sample.crystal.atoms());
+    assert_eq!(sample.crystal.bounds(), problem.crystal.bounds());
+}
