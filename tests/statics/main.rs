@@ -253,6 +253,28 @@ fn studies_are_in_the_table_and_in_the_report() {
     assert!(done.code == 65 && done.last_error().contains("is for fcc lattices"), "{done:?}");
 }
 
+/// What was stated before the start against what the processes took, less what each takes with hardly any atoms.
+#[test]
+fn a_node_takes_the_memory_that_was_stated() {
+    let folder = tempfile::tempdir().unwrap();
+    nodes(folder.path(), &[(1, 1.0), (1, 0.5)], "");
+    let taken = |size: &str| {
+        let words = ["run", "statics", "--speed", "file", "--report", "run.json", "--evaluations", "2"];
+        let done = run(folder.path(), &[&words[..], &["--a", "3.61", "--size", size]].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        let report: Value =
+            serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+        let stated = report["facts"]["planned_memory_bytes"].as_array().unwrap();
+        let node =
+            |at: usize| (stated[at].as_f64().unwrap(), report["nodes"][at]["memory_bytes"].as_f64().unwrap());
+        [node(0), node(1)]
+    };
+    for (few, many) in taken("4").iter().zip(taken("40")) {
+        let ratio = many.0 / (many.1 - few.1);
+        assert!((0.85..1.15).contains(&ratio), "{many:?}, alone {few:?}: {ratio}");
+    }
+}
+
 #[test]
 fn an_input_file_that_is_wrong_is_refused_by_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@
 //! [`Block::densities`], slopes F'(rho) of the ghosts before [`Block::forces`].
 
 use super::eam;
-use super::neighbours::{Extent, Half, List};
+use super::neighbours::{Extent, Half, List, fit};
 use super::potential::Potential;
 
 /// What is done with an atom. The order is that from the inside of a crystal to its outside.
@@ -97,6 +97,7 @@ impl Block {
             block.classes.push(atom.class);
             block.at.push(atom.at);
         }
+        fit(&mut block.ids);
         let own = block.ids.len();
         block.density = vec![0.0; own];
         block.slope = vec![0.0; own];
@@ -134,7 +135,7 @@ impl Block {
     /// Pairs of the neighbour list both of whose atoms are own ones that have a density; they are computed once, all
     /// others at both ends.
     pub fn pairs_of_own(&self) -> usize {
-        (0..self.own()).map(|i| self.list.row(i).own.len()).sum()
+        self.list.entries_by_part()[0]
     }
 
     /// The same apart: with own atoms, with ghosts, with fixed atoms.
@@ -167,8 +168,14 @@ impl Block {
             self.species.push(species);
             self.classes.push(class);
         }
-        self.at.resize(self.species.len(), [f64::NAN; 3]);
-        self.slope.resize(self.species.len(), f64::NAN);
+        fit(&mut self.species);
+        fit(&mut self.classes);
+        let all = self.species.len();
+        // Exact: most blocks have more ghosts than own atoms, and room for twice as many would be half of what they hold.
+        self.at.reserve_exact(all.saturating_sub(self.at.len()));
+        self.at.resize(all, [f64::NAN; 3]);
+        self.slope.reserve_exact(all.saturating_sub(self.slope.len()));
+        self.slope.resize(all, f64::NAN);
     }
 
     /// Places of the ghosts, to be set before [`Self::rebuild`] and before each [`Self::densities`].
@@ -215,8 +222,8 @@ impl Block {
 
     fn add_densities(&mut self, potential: &Potential, half: Half) {
         let Self { list, classes, species, at, density, .. } = self;
-        let scene = eam::Scene { potential, list, half, classes: &classes[..density.len()], species, at };
-        eam::densities(&scene, density);
+        let scene = eam::Scene { potential, half, classes: &classes[..density.len()], species, at };
+        eam::densities(&scene, list, density);
     }
 
     /// Second half: forces and energies of the own atoms, and the totals of the block, summed in the order of the ids.
@@ -248,8 +255,8 @@ impl Block {
 
     fn add_forces(&mut self, potential: &Potential, half: Half, with_virial: bool) -> [f64; 6] {
         let Self { list, classes, species, at, slope, force, .. } = self;
-        let scene = eam::Scene { potential, list, half, classes: &classes[..force.len()], species, at };
-        eam::forces(&scene, slope, force, with_virial)
+        let scene = eam::Scene { potential, half, classes: &classes[..force.len()], species, at };
+        eam::forces(&scene, list, slope, force, with_virial)
     }
 
     /// The first own atom whose place or force is no finite number, by id.

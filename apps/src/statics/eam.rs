@@ -10,7 +10,7 @@
 //! is done side by side has no influence on them. So all machines get the same numbers.
 
 use super::block::Class;
-use super::neighbours::{Half, List};
+use super::neighbours::{Half, Index, List, Rows};
 use super::potential::{Interval, Potential, spline};
 use pulp::{Arch, Simd, WithSimd};
 
@@ -18,7 +18,6 @@ use pulp::{Arch, Simd, WithSimd};
 #[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
     pub potential: &'a Potential,
-    pub list: &'a List,
     /// Which pairs: those inside the block can be computed while others are on their way.
     pub half: Half,
     /// Of own atoms only.
@@ -34,20 +33,28 @@ impl Scene<'_> {
 }
 
 /// Adds the densities of all own atoms to `density`.
-pub(super) fn densities(scene: &Scene<'_>, density: &mut [f64]) {
-    Arch::new().dispatch(Densities { scene: *scene, density });
+pub(super) fn densities(scene: &Scene<'_>, list: &List, density: &mut [f64]) {
+    match list {
+        List::Short(rows) => Arch::new().dispatch(Densities { scene: *scene, rows, density }),
+        List::Long(rows) => Arch::new().dispatch(Densities { scene: *scene, rows, density }),
+    }
 }
 
 /// Adds pair energies and forces to `force`; gives the virial if asked.
 pub(super) fn forces(
     scene: &Scene<'_>,
+    list: &List,
     slope: &[f64],
     force: &mut [[f64; 4]],
     with_virial: bool,
 ) -> [f64; 6] {
-    let mut virial = [0.0; 6];
-    Arch::new().dispatch(Forces { scene: *scene, slope, force, virial: with_virial.then_some(&mut virial) });
-    virial
+    let mut sum = [0.0; 6];
+    let (scene, virial) = (*scene, with_virial.then_some(&mut sum));
+    match list {
+        List::Short(rows) => Arch::new().dispatch(Forces { scene, rows, slope, force, virial }),
+        List::Long(rows) => Arch::new().dispatch(Forces { scene, rows, slope, force, virial }),
+    }
+    sum
 }
 
 /// Neighbours that are worked on at a time.
@@ -69,9 +76,16 @@ impl Near {
 
     /// Keeps those of `candidates` (at most [`CHUNK`]) that are within the cutoff of `at`, in their order.
     #[inline(always)]
-    fn collect(&mut self, at: [f64; 3], candidates: &[u32], places: &[[f64; 3]], cutoff_squared: f64) {
+    fn collect<I: Index>(
+        &mut self,
+        at: [f64; 3],
+        candidates: &[I],
+        places: &[[f64; 3]],
+        cutoff_squared: f64,
+    ) {
         let mut count = 0;
         for &j in candidates {
+            let j: u32 = j.into();
             let other = &places[j as usize];
             let [dx, dy, dz] = [at[0] - other[0], at[1] - other[1], at[2] - other[2]];
             let r2 = dx * dx + dy * dy + dz * dz;
@@ -94,21 +108,22 @@ impl Near {
     }
 }
 
-struct Densities<'a> {
+struct Densities<'a, I> {
     scene: Scene<'a>,
+    rows: &'a Rows<I>,
     density: &'a mut [f64],
 }
 
-impl WithSimd for Densities<'_> {
+impl<I: Index> WithSimd for Densities<'_, I> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { scene, density } = self;
+        let Self { scene, rows, density } = self;
         let (cutoff, per_r) = (scene.potential.cutoff(), scene.potential.per_r());
         let (mut near, mut t) = (Near::new(), [0.0; CHUNK]);
         for i in scene.computed() {
-            let row = scene.list.row(i).half(scene.half);
+            let row = rows.row(i).half(scene.half);
             let (at, species) = (scene.at[i], scene.species[i]);
             let mut sum = 0.0;
             for (part, both) in [(row.own, true), (row.ghosts, false), (row.fixed, false)] {
@@ -140,8 +155,9 @@ impl WithSimd for Densities<'_> {
     }
 }
 
-struct Forces<'a> {
+struct Forces<'a, I> {
     scene: Scene<'a>,
+    rows: &'a Rows<I>,
     slope: &'a [f64],
     force: &'a mut [[f64; 4]],
     virial: Option<&'a mut [f64; 6]>,
@@ -169,7 +185,7 @@ impl Pull {
     }
 }
 
-impl WithSimd for Forces<'_> {
+impl<I: Index> WithSimd for Forces<'_, I> {
     type Output = ();
 
     #[inline(always)]
@@ -178,7 +194,7 @@ impl WithSimd for Forces<'_> {
         let cutoff = scene.potential.cutoff();
         let (mut near, mut pulls) = (Near::new(), Pull::new());
         for i in scene.computed() {
-            let row = scene.list.row(i).half(scene.half);
+            let row = self.rows.row(i).half(scene.half);
             let mut own = [0.0; 4];
             // A fixed atom has no share in the energy of a pair: a free one takes both.
             let alone = if scene.classes[i] == Class::Free { 1.0 } else { 0.5 };
@@ -198,7 +214,7 @@ impl WithSimd for Forces<'_> {
     }
 }
 
-impl Forces<'_> {
+impl<I> Forces<'_, I> {
     /// Energy and force over distance of each pair.
     #[inline(always)]
     fn pull(&self, i: usize, near: &Near, pulls: &mut Pull) {

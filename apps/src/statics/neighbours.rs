@@ -83,23 +83,44 @@ pub fn images_felt(target: &Extent, source: &Extent, bounds: &Bounds, reach: f64
     felt
 }
 
-/// Neighbours of each own atom within a reach, in three parts.
+/// Neighbours of each own atom within a reach: indices of two bytes each where the block has few enough atoms, ghosts
+/// included, as blocks of the usual size have. Lists are most of what a crystal takes, and every evaluation reads them twice.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub enum List {
+    /// Of at most 2^16 atoms.
+    Short(Rows<u16>),
+    /// Of more.
+    Long(Rows<u32>),
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::Short(Rows::default())
+    }
+}
+
+/// An index of an atom of the block.
+pub trait Index: Copy + Into<u32> + TryFrom<u32> + Default {}
+impl Index for u16 {}
+impl Index for u32 {}
+
+/// Neighbours of each own atom, in three parts.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
-pub struct List {
+pub struct Rows<I> {
     /// Where the three parts of each row begin; and the end of the last.
     starts: Vec<u32>,
-    neighbours: Vec<u32>,
+    neighbours: Vec<I>,
 }
 
 /// A row of the list: indices of atoms of the block.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+pub struct Row<'a, I> {
     /// Own atoms that move or are buffer, with a larger index: the pair stands here only.
-    pub own: &'a [u32],
+    pub own: &'a [I],
     /// Ghosts that move or are buffer.
-    pub ghosts: &'a [u32],
+    pub ghosts: &'a [I],
     /// Fixed atoms, own or ghosts.
-    pub fixed: &'a [u32],
+    pub fixed: &'a [I],
 }
 
 /// Which pairs of a block.
@@ -111,7 +132,7 @@ pub enum Half {
     Across,
 }
 
-impl Row<'_> {
+impl<I> Row<'_, I> {
     /// The row with one kind of pairs only.
     #[inline(always)]
     pub fn half(self, half: Half) -> Self {
@@ -127,64 +148,97 @@ const GHOST: u32 = 1 << 30;
 const FIXED: u32 = 2 << 30;
 
 impl List {
-    /// Row of own atom `i`.
-    #[inline(always)]
-    pub fn row(&self, i: usize) -> Row<'_> {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|part| self.starts[3 * i + part] as usize);
-        Row { own: &self.neighbours[a..b], ghosts: &self.neighbours[b..c], fixed: &self.neighbours[c..d] }
-    }
-
     /// Number of entries of all rows.
     pub fn entries(&self) -> usize {
-        self.neighbours.len()
+        self.entries_by_part().iter().sum()
     }
 
     /// Entries of all rows in each of the three parts.
     pub fn entries_by_part(&self) -> [usize; 3] {
+        let (Self::Short(Rows { starts, .. }) | Self::Long(Rows { starts, .. })) = self;
         let length = |row: &[u32], part: usize| (row[part + 1] - row[part]) as usize;
         // The end of a row is the beginning of the next.
-        let rows = || self.starts.windows(4).step_by(3);
+        let rows = || starts.windows(4).step_by(3);
         std::array::from_fn(|part| rows().map(|row| length(row, part)).sum())
     }
 
     pub(super) fn bytes(&self) -> usize {
-        (self.starts.capacity() + self.neighbours.capacity()) * size_of::<u32>()
+        match self {
+            Self::Short(rows) => rows.bytes(),
+            Self::Long(rows) => rows.bytes(),
+        }
+    }
+
+    /// Bytes of an index in a block of so many atoms, ghosts included.
+    pub fn bytes_per_pair(atoms: usize) -> usize {
+        if atoms <= 1 << 16 { size_of::<u16>() } else { size_of::<u32>() }
     }
 
     /// Lists anew. `at` and `classes` hold the `own` atoms, then the ghosts; there are less than 2^30.
     pub(super) fn build(&mut self, own: usize, at: &[[f64; 3]], classes: &[Class], reach: f64) {
         assert!(at.len() < GHOST as usize, "a block of 2^30 atoms");
+        let is_short = Self::bytes_per_pair(at.len()) == size_of::<u16>();
+        match self {
+            Self::Long(_) if is_short => *self = Self::Short(Rows::default()),
+            Self::Short(_) if !is_short => *self = Self::Long(Rows::default()),
+            _ => {}
+        }
+        match self {
+            Self::Short(rows) => rows.build(own, at, classes, reach),
+            Self::Long(rows) => rows.build(own, at, classes, reach),
+        }
+    }
+}
+
+impl<I: Index> Rows<I> {
+    /// Row of own atom `i`.
+    #[inline(always)]
+    pub fn row(&self, i: usize) -> Row<'_, I> {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|part| self.starts[3 * i + part] as usize);
+        Row { own: &self.neighbours[a..b], ghosts: &self.neighbours[b..c], fixed: &self.neighbours[c..d] }
+    }
+
+    fn bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<u32>() + self.neighbours.capacity() * size_of::<I>()
+    }
+
+    /// `I` holds every index of `at`.
+    fn build(&mut self, own: usize, at: &[[f64; 3]], classes: &[Class], reach: f64) {
         self.starts.clear();
         self.neighbours.clear();
         self.starts.push(0);
-        let bins = Bins::new(at, classes, reach / 2.0);
-        let mut row: Vec<u32> = Vec::new();
+        let part = |j: usize| match classes[j] {
+            Class::Fixed => FIXED,
+            _ if j < own => 0,
+            _ => GHOST,
+        };
+        let bins = Bins::new(at, classes, reach, |j| part(j) | j as u32);
+        let mut room = Vec::new();
         for i in 0..own {
-            row.clear();
-            if matches!(classes[i], Class::Free | Class::Buffer) {
-                bins.near(at[i], reach, |j| {
-                    let part = match (classes[j as usize], (j as usize) < own) {
-                        (Class::Fixed, _) => FIXED,
-                        (_, false) => GHOST,
-                        (_, true) if (j as usize) <= i => return,
-                        (_, true) => 0,
-                    };
-                    row.push(part | j);
-                });
-            }
+            // Of own atoms that are computed only those with a larger index: what is in another part is larger than all.
+            let row = match classes[i] {
+                Class::Free | Class::Buffer => bins.near(at[i], i as u32 + 1, &mut room),
+                Class::Fixed | Class::Removed => &mut [],
+            };
             row.sort_unstable();
             let first = self.neighbours.len();
             for part in [GHOST, FIXED] {
                 self.starts.push((first + row.partition_point(|&entry| entry < part)) as u32);
             }
-            self.neighbours.extend(row.iter().map(|entry| entry & (GHOST - 1)));
+            let index = |entry: &u32| I::try_from(entry & (GHOST - 1)).unwrap_or_default();
+            self.neighbours.extend(row.iter().map(index));
             assert!(u32::try_from(self.neighbours.len()).is_ok(), "a block of 2^32 pairs");
             self.starts.push(self.neighbours.len() as u32);
         }
-        self.starts.shrink_to_fit();
-        if self.neighbours.capacity() > self.neighbours.len() / 16 * 17 {
-            self.neighbours.shrink_to_fit();
-        }
+        fit(&mut self.starts);
+        fit(&mut self.neighbours);
+    }
+}
+
+/// Gives back what a vector has room for in vain, if that is more than a sixteenth.
+pub(super) fn fit<T>(vector: &mut Vec<T>) {
+    if vector.capacity() > vector.len() + vector.len() / 16 {
+        vector.shrink_to_fit();
     }
 }
 
@@ -195,24 +249,33 @@ pub(super) struct Bins {
     counts: [usize; 3],
     /// First atom of each bin in `atoms`, and the end.
     starts: Vec<u32>,
-    /// Places and indices, bin by bin, indices ascending inside.
+    /// Places and names, bin by bin.
     atoms: Vec<([f64; 3], u32)>,
+    reach: f64,
+    /// Rows of bins along x that come within the reach of a bin: how far off along z and y, and how many bins to either
+    /// side.
+    rows: Vec<(isize, isize, usize)>,
 }
 
+/// Bins to either side within the reach. With more of them there is less in vain in each row, but more rows.
+const FINE: f64 = 2.5;
+
 impl Bins {
-    pub(super) fn new(at: &[[f64; 3]], classes: &[Class], side: f64) -> Self {
+    /// For neighbours within `reach`; `name` says what atoms are called, by their index.
+    pub(super) fn new(at: &[[f64; 3]], classes: &[Class], reach: f64, name: impl Fn(usize) -> u32) -> Self {
         let there = |i: &usize| classes[*i] != Class::Removed && at[*i].iter().all(|x| x.is_finite());
         let extent = Extent::around((0..at.len()).filter(there).map(|i| at[i]));
         let Extent { low, high } = extent.unwrap_or(Extent { low: [0.0; 3], high: [0.0; 3] });
         // Few atoms far apart must not make many empty bins.
         let most = 4.0 * at.len() as f64 + 64.0;
-        let mut side = side;
+        let mut side = reach / FINE;
         let bins = |side: f64| std::array::from_fn(|k| ((high[k] - low[k]) / side).floor() + 1.0);
         while bins(side).iter().product::<f64>() > most {
             side *= 1.25;
         }
         let counts: [usize; 3] = bins(side).map(|count: f64| count as usize);
-        let mut bins = Self { low, per_length: 1.0 / side, counts, starts: Vec::new(), atoms: Vec::new() };
+        let (starts, atoms, rows) = (Vec::new(), Vec::new(), rows(reach / side));
+        let mut bins = Self { low, per_length: 1.0 / side, counts, starts, atoms, reach, rows };
         let mut starts = vec![0u32; counts.iter().product::<usize>() + 1];
         for i in (0..at.len()).filter(there) {
             starts[bins.number(bins.place(at[i])) + 1] += 1;
@@ -224,7 +287,7 @@ impl Bins {
         bins.atoms = vec![([0.0; 3], 0); starts[starts.len() - 1] as usize];
         for i in (0..at.len()).filter(there) {
             let slot = &mut next[bins.number(bins.place(at[i]))];
-            bins.atoms[*slot as usize] = (at[i], i as u32);
+            bins.atoms[*slot as usize] = (at[i], name(i));
             *slot += 1;
         }
         bins.starts = starts;
@@ -239,21 +302,46 @@ impl Bins {
         (z * self.counts[1] + y) * self.counts[0] + x
     }
 
-    /// All atoms within `reach` of a place, the atom there included.
-    pub(super) fn near(&self, at: [f64; 3], reach: f64, mut found: impl FnMut(u32)) {
-        let low = self.place(at.map(|x| x - reach));
-        let high = self.place(at.map(|x| x + reach));
-        for z in low[2]..=high[2] {
-            for y in low[1]..=high[1] {
-                let first = self.starts[self.number([low[0], y, z])] as usize;
-                let end = self.starts[self.number([high[0], y, z]) + 1] as usize;
-                for (other, index) in &self.atoms[first..end] {
-                    let [dx, dy, dz] = [at[0] - other[0], at[1] - other[1], at[2] - other[2]];
-                    if dx * dx + dy * dy + dz * dz <= reach * reach {
-                        found(*index);
-                    }
-                }
+    /// Names from `from` on of all atoms within the reach of one of these atoms, itself included; in no order. They stand
+    /// in `room`, which is better used again.
+    pub(super) fn near<'a>(&self, at: [f64; 3], from: u32, room: &'a mut Vec<u32>) -> &'a mut [u32] {
+        let [x, y, z] = self.place(at);
+        let mut count = 0;
+        for &(dz, dy, half) in &self.rows {
+            let (z, y) = (z.wrapping_add_signed(dz), y.wrapping_add_signed(dy));
+            if z >= self.counts[2] || y >= self.counts[1] {
+                continue;
+            }
+            let row = self.number([0, y, z]);
+            let first = self.starts[row + x.saturating_sub(half)] as usize;
+            let end = self.starts[row + (x + half + 1).min(self.counts[0])] as usize;
+            let run = &self.atoms[first..end];
+            if room.len() < count + run.len() {
+                room.resize(count + run.len(), 0);
+            }
+            for (other, name) in run {
+                let [dx, dy, dz] = [at[0] - other[0], at[1] - other[1], at[2] - other[2]];
+                // Written in any case: a branch would be mispredicted for every third atom.
+                room[count] = *name;
+                let is_near = dx * dx + dy * dy + dz * dz <= self.reach * self.reach;
+                count += usize::from(is_near & (*name >= from));
             }
         }
+        &mut room[..count]
     }
+}
+
+/// Rows of bins that come within `reach` bins of a bin.
+fn rows(reach: f64) -> Vec<(isize, isize, usize)> {
+    // Rounding may have put an atom beside its bin.
+    let reach = reach + 1e-6;
+    let span = reach.ceil() as isize;
+    // Of two bins so many apart, the nearest corners are one less.
+    let apart = |bins: isize| (bins.abs() - 1).max(0) as f64;
+    let across = (-span..=span).flat_map(|z| (-span..=span).map(move |y| (z, y)));
+    let row = |(z, y): (isize, isize)| {
+        let left = reach * reach - apart(z).powi(2) - apart(y).powi(2);
+        (left > 0.0).then(|| (z, y, left.sqrt().ceil() as usize))
+    };
+    across.filter_map(row).collect()
 }

@@ -31,19 +31,20 @@ const BODY_CENTRED: usize = 14;
 /// [`Structure::Other`] for removed ones, and for those with too few neighbours within `reach` A. `opposite` is the
 /// number of nearest neighbours that stand in pairs around an atom of the perfect crystal: 12 for fcc, 8 for bcc.
 pub fn of_block(block: &Block, reach: f64, opposite: usize) -> Vec<(f64, Structure)> {
-    let bins = Bins::new(&block.at, &block.classes, reach / 2.0);
+    let bins = Bins::new(&block.at, &block.classes, reach, |i| i as u32);
+    let mut room = Vec::new();
     let of = |own: usize| {
         if block.classes[own] == Class::Removed {
             return (0.0, Structure::Other);
         }
         let at = block.at[own];
         let mut near: Vec<(f64, [f64; 3])> = Vec::new();
-        bins.near(at, reach, |other| {
-            if other as usize != own {
-                let d: [f64; 3] = std::array::from_fn(|k| block.at[other as usize][k] - at[k]);
+        for other in bins.near(at, 0, &mut room).iter().map(|&other| other as usize) {
+            if other != own {
+                let d: [f64; 3] = std::array::from_fn(|k| block.at[other][k] - at[k]);
                 near.push((d.iter().map(|x| x * x).sum(), d));
             }
-        });
+        }
         near.sort_unstable_by(|a, b| {
             a.0.total_cmp(&b.0).then(a.1.partial_cmp(&b.1).unwrap_or(std::cmp::Ordering::Equal))
         });

@@ -4,6 +4,7 @@ use super::distribution::{Load, distribute};
 use crate::memory::{Lack, Need};
 use crate::statics::block::Class;
 use crate::statics::crystal::Side;
+use crate::statics::neighbours::List;
 use crate::statics::problem::Problem;
 use crate::statics::relax::Method;
 use chares::NodeShape;
@@ -16,11 +17,12 @@ use std::fmt;
 const OWN_BYTES: u64 = 8 + 1 + 1 + 24 + 8 + 8 + 32 + 4 * 24 + 12;
 /// More for each of the five steps that limited-memory BFGS keeps.
 const KEPT_BYTES: u64 = 5 * 48;
-/// Bytes for each ghost: species, class, place, slope; its number at the sender; its place on the way. Arrays of ghosts
-/// may have room for half as many again.
-const GHOST_BYTES: u64 = (1 + 1 + 24 + 8) * 3 / 2 + 4 + 24;
-/// Bytes for each listed pair, with what may be left over.
-const PAIR_BYTES: f64 = 4.0 * 17.0 / 16.0;
+/// Bytes for each ghost: species, class, place, slope; its number at the sender.
+const GHOST_BYTES: u64 = 1 + 1 + 24 + 8 + 4;
+/// Bytes for each ghost while its place is on the way.
+pub(super) const ON_THE_WAY_BYTES: u64 = 24;
+/// Bytes for each PE: a list that is being built, and what the allocator has left over.
+const WORKING_BYTES: u64 = 4 << 20;
 
 /// What is expected of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +55,12 @@ impl<'a> Needed<'a> {
         Self { problem, load: load(problem, &blocks), blocks }
     }
 
+    /// Bytes that a node holds whatever its share: tables of the potential, listed atoms, and what its PEs work with.
+    fn whatever_share(&self, node: &NodeShape) -> u64 {
+        let read = self.problem.potential.bytes() + self.problem.crystal.bytes();
+        read + node.pes.len() as u64 * WORKING_BYTES
+    }
+
     /// Atoms whose density is computed, of all blocks.
     pub fn computed_atoms(&self) -> f64 {
         self.blocks.iter().map(|block| block.computed as f64).sum()
@@ -70,7 +78,7 @@ impl Need for Needed<'_> {
         let owners = distribute(&self.load, &of_nodes(nodes, speeds))?.owners;
         let of_node = |node: &NodeShape| {
             let mine = self.blocks.iter().zip(&owners).filter(|(_, owner)| node.pes.contains(owner));
-            mine.map(|(block, _)| block.bytes).sum::<u64>() + self.problem.potential.bytes()
+            mine.map(|(block, _)| block.bytes).sum::<u64>() + self.whatever_share(node)
         };
         Ok(nodes.iter().map(of_node).collect())
     }
@@ -130,22 +138,32 @@ fn of_block(problem: &Problem, block: usize) -> Expected {
     } else {
         atoms
     };
-    // Along an axis: the part of the pairs that leave the block, and how much of it the ghosts widen it.
     let [nx, ny, _] = grid;
     let place = [block % nx, block / nx % ny, block / (nx * ny)];
-    let (mut inside, mut widened) = (1.0, 1.0);
-    for k in 0..3 {
+    // How many faces across an axis have atoms beyond them.
+    let open: [f64; 3] = std::array::from_fn(|k| {
         let is_periodic = crystal.sides()[k] == Side::Periodic;
         let open = [place[k] > 0 || is_periodic, place[k] + 1 < grid[k] || is_periodic];
-        let sides = open.iter().filter(|&&open| open).count() as f64;
-        let part = reach / (high[k] - low[k]);
-        // Neighbours are 3/8 of the reach away along an axis, on average.
-        inside *= 1.0 - (sides / 2.0 * 3.0 / 8.0 * part).min(1.0);
-        widened *= 1.0 + sides * part;
-    }
+        open.iter().filter(|&&open| open).count() as f64
+    });
+    // Neighbours are 3/8 of the reach away along an axis, on average.
+    let parts: [f64; 3] = std::array::from_fn(|k| reach / (high[k] - low[k]));
+    let leaving = |k: usize| (open[k] / 2.0 * 3.0 / 8.0 * parts[k]).min(1.0);
+    let inside: f64 = (0..3).map(|k| 1.0 - leaving(k)).product();
     let pairs = computed as f64 * pairs_of_atom(problem) * (2.0 - inside);
-    let ghosts = atoms as f64 * (widened - 1.0);
+    // The outer atoms lie a little inside the faces.
+    let inset = 0.4 * (crystal.bounds().volume() / crystal.atoms() as f64).cbrt();
+    let ghosts = (atoms as f64 * around(open, parts.map(|part| part * (reach - inset) / reach))) as u64;
     let kept = if problem.method == Method::Lbfgs { KEPT_BYTES } else { 0 };
-    let bytes = atoms * (OWN_BYTES + kept) + ghosts as u64 * GHOST_BYTES + (pairs * PAIR_BYTES) as u64;
-    Expected { atoms, computed, ghosts: ghosts as u64, pairs: pairs as u64, bytes }
+    let pair_bytes = List::bytes_per_pair((atoms + ghosts) as usize) as f64;
+    let bytes =
+        atoms * (OWN_BYTES + kept) + ghosts * (GHOST_BYTES + ON_THE_WAY_BYTES) + (pairs * pair_bytes) as u64;
+    Expected { atoms, computed, ghosts, pairs: pairs as u64, bytes }
+}
+
+/// How much is within reach of a box beyond its open faces, relative to the box: slabs on the faces, quarters of cylinders
+/// along the edges, and eighths of a sphere at the corners. `parts` are the reach over the box's lengths.
+fn around(open: [f64; 3], parts: [f64; 3]) -> f64 {
+    let [x, y, z] = std::array::from_fn(|k| open[k] * parts[k]);
+    x + y + z + PI / 4.0 * (x * y + y * z + z * x) + PI / 6.0 * x * y * z
 }

@@ -107,10 +107,12 @@ fn expected_memory_and_pairs_are_about_what_comes() {
         problem.steps[0].disturb.remove(0);
         let found = run(&problem, &[2], &[1.0, 1.0], drive::cblocks).tables.unwrap();
         let expected = memory::Needed::of(&problem).blocks;
-        let bytes: u64 = expected.iter().map(|block| block.bytes).sum();
+        // When all have told what they hold, nothing is on the way.
+        let kept = |block: &memory::Expected| block.bytes - block.ghosts * memory::ON_THE_WAY_BYTES;
+        let bytes: u64 = expected.iter().map(kept).sum();
         let pairs: u64 = expected.iter().map(|block| block.pairs).sum();
         let ratio = bytes as f64 / found.nodes[0].bytes as f64;
-        assert!((0.95..1.5).contains(&ratio), "{ratio} of the bytes");
+        assert!((0.95..1.12).contains(&ratio), "{ratio} of the bytes");
         let ratio = pairs as f64 / found.pairs as f64;
         assert!((0.85..1.25).contains(&ratio), "{ratio} of the pairs");
     }

@@ -113,6 +113,25 @@ fn a_thin_crystal_has_all_its_neighbours() {
     }
 }
 
+/// Blocks with more than 65,536 atoms, ghosts included, have wider indices; that changes nothing but the rounding of sums
+/// over blocks.
+#[test]
+fn large_blocks_have_the_forces_of_small_ones() {
+    let potential = analytic::built_in(Model::SuttonChen, "Ag").unwrap();
+    let crystal = crystal(Kind::Fcc, 4.09, [22, 22, 22], PERIODIC);
+    let mut large = system(&potential, &crystal, [1, 1, 1]);
+    let mut small = system(&potential, &crystal, [2, 2, 2]);
+    let atoms = |system: &System| system.blocks().iter().map(|b| b.own() + b.ghosts()).max().unwrap();
+    assert!(atoms(&large) > 1 << 16 && atoms(&small) <= 1 << 16, "{} {}", atoms(&large), atoms(&small));
+    shake(&mut large, 0.1);
+    shake(&mut small, 0.1);
+    let (one, other) = (large.evaluate(false).energy, small.evaluate(false).energy);
+    assert!((one / other - 1.0).abs() < 1e-13, "{one} {other}");
+    for (one, other) in forces(&large).iter().zip(forces(&small)) {
+        assert!((0..3).all(|k| (one[k] - other[k]).abs() < 1e-12));
+    }
+}
+
 #[test]
 fn an_atom_belongs_to_the_block_that_generates_it() {
     let crystal = crystal(Kind::Fcc, 3.6, [7, 5, 3], PERIODIC);
