@@ -248,6 +248,15 @@ fn studies_are_in_the_table_and_in_the_report() {
     let vacancy = report["facts"]["vacancy_ev"].as_f64().unwrap();
     assert!((0.3..2.0).contains(&vacancy) && report["facts"]["study"] == "vacancy", "{report}");
     assert!(done.stdout.contains(&format!("{vacancy:.6} eV")), "{done:?}");
+    let words =
+        ["run", "statics", "--study", "pressure", "--size", "4", "--shake", "0.1", "--report", "run.json"];
+    let done = run(folder.path(), &[&words[..], &["--speed", "equal"]].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+    let fact = |name: &str| report["facts"][name].as_f64().unwrap();
+    let mean = (fact("pressure_xx_gpa") + fact("pressure_yy_gpa") + fact("pressure_zz_gpa")) / 3.0;
+    assert!((fact("pressure_gpa") - mean).abs() < 1e-12 && mean.abs() > 0.01, "{report}");
     let done =
         run(folder.path(), &["run", "statics", "--study", "fault", "--lattice", "bcc", "--element", "Fe"]);
     assert!(done.code == 65 && done.last_error().contains("is for fcc lattices"), "{done:?}");

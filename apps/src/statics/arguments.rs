@@ -132,7 +132,7 @@ fn option(name: &str, message: &str) -> RunError {
 /// Checks arguments before any node is started.
 pub(super) fn check(statics: &Statics) -> Result<(), RunError> {
     let input = statics.merged()?;
-    if statics.study.is_some() {
+    if statics.study.is_some_and(|study| study != Study::Pressure) {
         return input.potential().map(|_| ()).map_err(wrong);
     }
     let outputs = [&input.output.xyz, &input.output.dump, &input.output.trace];

@@ -3,6 +3,8 @@
 
 use super::crystal::lattice::Kind;
 use super::input::Input;
+use super::pressure::GPA;
+use super::problem::Problem;
 use super::studies::{AtRest, Face, Material, StudyError};
 use chares::{Cx as _, Driver, RunError};
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,8 @@ pub enum Study {
     /// Energy of the intrinsic stacking fault of an fcc crystal, in a slab of --size X,Y,Z cells, Z across
     /// [default: 4, 6, 75 A]
     Fault,
+    /// Energy and pressure of the crystal itself after the changes of its first step, before anything relaxes
+    Pressure,
 }
 
 /// A row of the table: key in the report, name, value, unit.
@@ -40,11 +44,15 @@ pub(super) fn drive(main: &mut Driver, study: Study, input: &Input) -> Result<()
     let mut limits = input.limits().map_err(|error| wrong(&error))?;
     limits.max_force = input.relaxation.max_force.unwrap_or(MAX_FORCE);
     let names = potential.names().join(", ");
-    let material = Material::new(potential, input.kind(), input.method(), limits);
-    let material = material.map_err(|error| wrong(&error))?;
     main.init_over()?;
     main.phase(&format!("study of {study:?}").to_lowercase(), 0, 0);
-    let rows = rows(&material, study, input).map_err(|error| wrong(&error))?;
+    let rows = if study == Study::Pressure {
+        pressure(&input.problem().map_err(|error| wrong(&error))?)
+    } else {
+        let material = Material::new(potential, input.kind(), input.method(), limits);
+        let rows = material.and_then(|material| rows(&material, study, input));
+        rows.map_err(|error| wrong(&error))?
+    };
     main.timed_over()?;
     let kind = format!("{:?}", input.kind()).to_lowercase();
     let mut table = format!("{names}, {kind}\n");
@@ -63,7 +71,7 @@ fn rows(material: &Material, study: Study, input: &Input) -> Result<Vec<Row>, St
     let cells = input.crystal.size;
     let mut rows = at_rest(&rest, input.kind());
     match study {
-        Study::Lattice => {}
+        Study::Lattice | Study::Pressure => {}
         Study::Elastic => {
             let found = material.elastic(&rest)?;
             rows.push(("c11_gpa", "C11".into(), found.c11, "GPa"));
@@ -96,6 +104,26 @@ fn rows(material: &Material, study: Study, input: &Input) -> Result<Vec<Row>, St
         }
     }
     Ok(rows)
+}
+
+/// Pressures are positive where the box wants to grow. Along an axis that ends, the box is as long as the crystal was made.
+fn pressure(problem: &Problem) -> Vec<Row> {
+    let mut system = problem.serial();
+    problem.disturb_all(0, &mut system);
+    system.rebuild();
+    let total = system.evaluate(true);
+    let [xx, yy, zz, yz, xz, xy] = total.virial.map(|virial| virial / system.bounds().volume() * GPA);
+    let rows = [
+        ("energy_ev", "energy", total.energy, "eV"),
+        ("pressure_gpa", "pressure", (xx + yy + zz) / 3.0, "GPa"),
+        ("pressure_xx_gpa", "  xx", xx, "GPa"),
+        ("pressure_yy_gpa", "  yy", yy, "GPa"),
+        ("pressure_zz_gpa", "  zz", zz, "GPa"),
+        ("pressure_yz_gpa", "  yz", yz, "GPa"),
+        ("pressure_xz_gpa", "  xz", xz, "GPa"),
+        ("pressure_xy_gpa", "  xy", xy, "GPa"),
+    ];
+    rows.map(|(key, name, value, unit)| (key, name.to_owned(), value, unit)).into()
 }
 
 fn at_rest(rest: &AtRest, kind: Kind) -> Vec<Row> {

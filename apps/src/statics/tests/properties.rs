@@ -78,6 +78,41 @@ fn forces_are_the_slope_of_the_energy_with_two_species() {
     }
 }
 
+/// Stretched by a factor and sheared by a strain: also with several images, two species and several blocks.
+#[test]
+fn the_virial_is_the_slope_of_the_energy_with_strain() {
+    let copper = analytic::built_in(Model::SuttonChen, "Cu").unwrap();
+    let mut systems = vec![
+        system(&copper, &crystal(Kind::Fcc, 3.55, [4, 3, 1], PERIODIC), [2, 1, 1]),
+        system(&copper, &crystal(Kind::Fcc, 3.7, [4, 4, 4], PERIODIC), [2, 2, 2]),
+    ];
+    for (file, names) in [("NiAlH_jea.eam.alloy", ["Ni", "Al"]), ("AlFe_mm.eam.fs", ["Fe", "Al"])] {
+        let Some(potential) = installed(&[file], &names) else { continue };
+        systems.push(system(&potential, &crystal(Kind::B2, 2.85, [4, 3, 3], PERIODIC), [2, 1, 1]));
+    }
+    for system in &mut systems {
+        shake(system, 0.05);
+        let virial = system.evaluate(true).virial;
+        let h = 2e-6;
+        let mut slope = |strain: &dyn Fn(&mut System, f64)| {
+            let mut energy = |from: f64, to: f64| {
+                strain(system, from);
+                let energy = system.evaluate(false).energy;
+                strain(system, to);
+                energy
+            };
+            (energy(h, -h) - energy(-h, h)) / (2.0 * h)
+        };
+        for axis in 0..3 {
+            let factors = |by: f64| std::array::from_fn(|k| if k == axis { by.exp() } else { 1.0 });
+            let found = slope(&|system: &mut System, by: f64| system.scale(factors(by)));
+            assert!((found + virial[axis]).abs() < 1e-6 * virial[0].abs().max(1.0), "{found} {virial:?}");
+        }
+        let found = slope(&|system: &mut System, by: f64| system.shear(by));
+        assert!((found + virial[5]).abs() < 1e-6 * virial[0].abs().max(1.0), "{found} {virial:?}");
+    }
+}
+
 #[test]
 fn the_net_force_vanishes_and_blocks_change_the_rounding_only() {
     let potential = analytic::built_in(Model::SuttonChen, "Ag").unwrap();
