@@ -15,8 +15,10 @@ pub struct Figures {
     pub atoms: [u64; 3],
     /// Pairs listed with own atoms, with ghosts, with fixed atoms.
     pub pairs: [u64; 3],
-    /// Numbers of the blocks that it feels, and how many atoms of each are its ghosts.
-    pub sources: Vec<(u32, u32)>,
+    /// Numbers of the blocks that it feels.
+    pub sources: Vec<u32>,
+    /// Nodes with blocks that feel it, and how many atoms go there at each evaluation.
+    pub audiences: Vec<(u32, u32)>,
     /// Bytes of memory.
     pub bytes: u64,
     /// Seconds of moving atoms and computing densities and forces, all evaluations together.
@@ -29,7 +31,7 @@ pub struct Figures {
 
 impl Figures {
     /// Counts atoms and pairs of a block.
-    pub fn of_block(&mut self, block: &Block, sources: Vec<(u32, u32)>) {
+    pub fn of_block(&mut self, block: &Block) {
         self.atoms = [0; 3];
         for class in &block.classes[..block.own()] {
             match class {
@@ -40,7 +42,6 @@ impl Figures {
             }
         }
         self.pairs = block.pairs_by_part().map(|pairs| pairs as u64);
-        self.sources = sources;
     }
 
     fn all_atoms(&self) -> u64 {
@@ -61,7 +62,7 @@ pub struct NodeFigures {
     pub needed: u64,
     /// Both.
     pub total: u64,
-    /// Atoms that come from other nodes at each evaluation, each counted for every block and image that feels it.
+    /// Atoms that come from other nodes at each evaluation, each counted once.
     pub received: u64,
     /// Bytes that the blocks hold.
     pub bytes: u64,
@@ -114,9 +115,9 @@ pub fn tables(figures: &[Figures], nodes: &[(String, Range<u32>)], elapsed: f64)
         let mine = || figures.iter().filter(|block| node_of(block.pe) == Some(at));
         let elsewhere =
             |block: u32| figures.get(block as usize).filter(|block| node_of(block.pe) != Some(at));
-        let sources = || mine().flat_map(|block| &block.sources);
-        let needed: BTreeSet<u32> =
-            sources().map(|source| source.0).filter(|&block| elsewhere(block).is_some()).collect();
+        let needed: BTreeSet<u32> = mine().flat_map(|block| block.sources.iter().copied()).collect();
+        let others = figures.iter().filter(|block| node_of(block.pe) != Some(at));
+        let received = others.flat_map(|block| &block.audiences).filter(|to| to.0 as usize == at);
         let owned = mine().map(Figures::all_atoms).sum();
         let needed = needed.iter().filter_map(|&block| elsewhere(block)).map(Figures::all_atoms).sum();
         NodeFigures {
@@ -125,7 +126,7 @@ pub fn tables(figures: &[Figures], nodes: &[(String, Range<u32>)], elapsed: f64)
             owned,
             needed,
             total: owned + needed,
-            received: sources().filter(|source| elsewhere(source.0).is_some()).map(|s| u64::from(s.1)).sum(),
+            received: received.map(|to| u64::from(to.1)).sum(),
             bytes: mine().map(|block| block.bytes).sum(),
             seconds: mine().map(|block| block.seconds).sum(),
         }
@@ -159,12 +160,13 @@ fn percent(part: f64, whole: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn block(pe: u32, free: u64, seconds: f64, sources: &[(u32, u32)]) -> Figures {
+    fn block(pe: u32, free: u64, seconds: f64, sources: &[u32], audiences: &[(u32, u32)]) -> Figures {
         Figures {
             pe,
             atoms: [free, 0, 10],
             pairs: [60, 40, 0],
             sources: sources.to_vec(),
+            audiences: audiences.to_vec(),
             bytes: 1000,
             seconds,
             ..Figures::default()
@@ -175,9 +177,9 @@ mod tests {
     fn figures_of_blocks_add_up() {
         let nodes = [("a".to_owned(), 0..2), ("b".to_owned(), 2..3)];
         let blocks = [
-            block(0, 90, 1.0, &[(1, 5), (2, 7)]),
-            block(1, 90, 1.0, &[(0, 5), (2, 9)]),
-            block(2, 40, 4.0, &[(0, 6), (1, 8)]),
+            block(0, 90, 1.0, &[1, 2], &[(0, 5), (1, 6)]),
+            block(1, 90, 1.0, &[0, 2], &[(0, 5), (1, 8)]),
+            block(2, 40, 4.0, &[0, 1], &[(0, 16)]),
         ];
         let tables = tables(&blocks, &nodes, 5.0);
         let sums: Vec<[u64; 5]> =

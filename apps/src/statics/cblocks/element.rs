@@ -9,7 +9,10 @@ use crate::statics::problem::Problem;
 use crate::statics::relax::vectors::Vectors;
 use crate::statics::relax::{Measured, Method, Order};
 use crate::statics::result::{Digest, Piece};
-use chares::{Array, Bulk, Callback, Chare, Ctx, Cx as _, Element, Entry, Gather, Inbox, Readonly, Reduce};
+use chares::{
+    Array, Bulk, Callback, Chare, Ctx, Cx as _, Element, Entry, Gather, Inbox, Message, Readonly, Reduce,
+    Section,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -35,7 +38,8 @@ pub struct CBlock {
     stage: Stage,
     /// Whether what needs no ghosts has been computed in this stage.
     is_ahead: bool,
-    audiences: Vec<Audience>,
+    /// Node by node, with the address of all blocks there.
+    audiences: Vec<(Audience, Section<Self>)>,
     sources: Vec<Source>,
     /// Whether another node feels this block.
     is_felt_elsewhere: bool,
@@ -186,18 +190,23 @@ impl Entry<Extents> for CBlock {
     fn receive(&mut self, Gather(extents): Extents, ctx: &mut Ctx<'_, Self>) {
         let problem = self.problem.read(ctx);
         let (bounds, reach, me) = (problem.crystal.bounds(), problem.reach(), self.number as usize);
-        self.audiences = halo::audiences(&self.block, me, &extents, &bounds, reach);
         self.sources = halo::sources(me, &extents, &bounds, reach);
         let (array, grid, node) = (ctx.array(), problem.partition.grid(), ctx.node_id());
-        self.is_felt_elsewhere = false;
-        for audience in &self.audiences {
-            let at = index_of(grid, audience.block);
-            let home = ctx.home_of(&array, at);
-            self.is_felt_elsewhere |= home.is_some_and(|pe| ctx.node_of_pe(pe) != node);
-            let features = audience.features(&self.block);
-            let ghosts = Ghosts { evaluation: self.evaluation, from: self.number, features };
-            array.at(at).send_with(ctx, URGENT, ghosts);
+        let node_of = |block| match ctx.home_of(&array, index_of(grid, block)) {
+            Some(pe) => ctx.node_of_pe(pe),
+            None => node,
+        };
+        let told = halo::audiences(&self.block, me, &extents, (&bounds, reach), node_of);
+        self.audiences.clear();
+        for (audience, features) in told {
+            for (&block, features) in audience.blocks.iter().zip(features) {
+                let ghosts = Ghosts { evaluation: self.evaluation, from: self.number, features };
+                array.at(index_of(grid, block)).send_with(ctx, URGENT, ghosts);
+            }
+            let section = array.section(ctx, audience.blocks.iter().map(|&block| index_of(grid, block)));
+            self.audiences.push((audience, section));
         }
+        self.is_felt_elsewhere = self.audiences.iter().any(|(audience, _)| audience.node != node);
         self.stage = Stage::Ghosts;
         self.advance(ctx);
     }
@@ -232,11 +241,10 @@ impl Entry<Densities> for CBlock {
         }
         self.block.densities_across(&problem.potential);
         self.figures.seconds += begun.elapsed().as_secs_f64();
-        let (array, grid) = (ctx.array(), problem.partition.grid());
         for audience in &self.audiences {
-            if let Some(slopes) = audience.slopes(&self.block) {
+            if let Some(slopes) = audience.0.slopes(&self.block) {
                 let slopes = Slopes { evaluation: self.evaluation, from: self.number, slopes };
-                array.at(index_of(grid, audience.block)).send_with(ctx, URGENT, slopes);
+                tell(audience, &problem, slopes, ctx);
             }
         }
         self.await_ghosts(Stage::Slopes, ctx);
@@ -276,11 +284,13 @@ impl Entry<Forces> for CBlock {
 
 impl Entry<Account> for CBlock {
     fn receive(&mut self, Account(to): Account, ctx: &mut Ctx<'_, Self>) {
-        let kept = self.audiences.iter().map(Audience::bytes).sum::<usize>()
+        let kept = self.audiences.iter().map(|(audience, _)| audience.bytes()).sum::<usize>()
             + self.sources.iter().map(Source::bytes).sum::<usize>();
-        let sources = self.sources.iter().map(|source| (source.block, source.atoms() as u32)).collect();
         let mut figures = self.figures.clone();
-        figures.of_block(&self.block, sources);
+        figures.of_block(&self.block);
+        figures.sources = self.sources.iter().map(|source| source.block).collect();
+        figures.audiences =
+            self.audiences.iter().map(|(audience, _)| (audience.node, audience.atoms() as u32)).collect();
         figures.bytes = (self.block.bytes() + self.vectors.bytes() + kept + size_of::<Self>()) as u64;
         figures.pe = ctx.pe_id();
         ctx.contribute_ordered(Gather(vec![figures]), to);
@@ -322,17 +332,17 @@ impl CBlock {
         let begun = Instant::now();
         self.vectors.obey(&mut self.block, order);
         self.figures.seconds += begun.elapsed().as_secs_f64();
-        let array = ctx.array();
         if *rebuild {
             self.stage = Stage::Extents;
             self.figures.rebuilds += 1;
-            return ctx.contribute_ordered(Gather(vec![self.block.extent()]), Callback::broadcast(&array));
+            let all = Callback::broadcast(&ctx.array());
+            return ctx.contribute_ordered(Gather(vec![self.block.extent()]), all);
         }
-        let grid = self.problem.read(ctx).partition.grid();
+        let problem = self.problem.read(ctx);
         for audience in &self.audiences {
-            if let Some(places) = audience.places(&self.block) {
+            if let Some(places) = audience.0.places(&self.block) {
                 let places = Places { evaluation: self.evaluation, from: self.number, places };
-                array.at(index_of(grid, audience.block)).send_with(ctx, URGENT, places);
+                tell(audience, &problem, places, ctx);
             }
         }
         self.await_ghosts(Stage::Places, ctx);
@@ -367,7 +377,7 @@ impl CBlock {
         told.sort_unstable_by_key(|ghosts| ghosts.from);
         let are_all = told.iter().zip(&self.sources).all(|(ghosts, source)| ghosts.from == source.block);
         let told: Vec<Features> = told.into_iter().map(|ghosts| ghosts.features).collect();
-        let fits = are_all && halo::take_features(&mut self.block, &mut self.sources, &told);
+        let fits = are_all && halo::take_features(&mut self.block, &mut self.sources, told);
         if fits {
             self.block.rebuild(self.problem.read(ctx).reach());
             self.vectors.built(&self.block);
@@ -412,6 +422,24 @@ impl CBlock {
 
     fn this(&self, ctx: &Ctx<'_, Self>) -> Element<Self> {
         ctx.this()
+    }
+}
+
+/// Tells all blocks of an audience the same, in one message if they are on another node.
+fn tell<M: Clone + Message>(
+    (audience, section): &(Audience, Section<CBlock>),
+    problem: &Problem,
+    told: M,
+    ctx: &mut Ctx<'_, CBlock>,
+) where
+    CBlock: Entry<M>,
+{
+    if audience.node != ctx.node_id() {
+        return section.send_with(ctx, URGENT, told);
+    }
+    let (array, grid) = (ctx.array(), problem.partition.grid());
+    for &block in &audience.blocks {
+        array.at(index_of(grid, block)).send_with(ctx, URGENT, told.clone());
     }
 }
 

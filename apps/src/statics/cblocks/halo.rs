@@ -2,22 +2,24 @@
 //!
 //! Both ends of a message ask the same question ([`images_felt`]) of the same numbers, so that what one sends the other
 //! expects, without a word about it and without ids in the messages. G. Pulla, Virginia Tech, 1999, section 4.4.2, has
-//! every node work out the tables of all nodes instead.
+//! every node work out the tables of all nodes instead. All blocks of a node are sent the same; which of it are its
+//! ghosts a block is told once, when lists are built anew.
 
 use crate::statics::block::{Block, Bounds, Class};
 use crate::statics::neighbours::{Extent, images_felt};
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// A block that feels this one, and what it gets.
+/// The blocks of one node that feel this one, and what goes there: an atom goes once, however many of them feel it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Audience {
-    /// Its number.
-    pub block: u32,
-    /// Own atoms that it feels, image by image.
+    /// The node, as the caller numbers nodes.
+    pub node: u32,
+    /// Numbers of these blocks, ascending.
+    pub blocks: Vec<u32>,
+    /// Own atoms that any of them feels: those that move, then the others that have a slope, then the rest.
     atoms: Vec<u32>,
-    /// How many of them for each image.
-    runs: Vec<u32>,
     /// How many move, and how many have a slope.
     moving: u32,
     computed: u32,
@@ -32,7 +34,9 @@ pub struct Source {
     shifts: Vec<[f64; 3]>,
     /// First ghost of each image, and the end of the last; empty until the atoms are known.
     starts: Vec<u32>,
-    /// Ghosts that move, and those with a slope.
+    /// Where each of these ghosts stands in what the block sends.
+    picks: Vec<u32>,
+    /// How many places and how many slopes it sends.
     moving: u32,
     computed: u32,
 }
@@ -42,37 +46,66 @@ pub struct Source {
 pub struct Features {
     /// Atoms of each image.
     runs: Vec<u32>,
+    /// Where each stands in what goes to the node of the receiver at each evaluation.
+    picks: Vec<u32>,
     /// Species and class of each.
     kinds: Vec<(u8, Class)>,
     /// Places, not shifted.
     places: Bulk<f64>,
+    /// How many places and how many slopes go there.
+    moving: u32,
+    computed: u32,
 }
 
-/// Those who feel block `me`, by number, each with the atoms that it gets.
+/// Own atoms that a block feels, image by image.
+type Felt = (u32, Vec<Vec<u32>>);
+
+/// Those who feel block `me`, node by node, with what each block of [`Audience::blocks`] is to be told. `node_of` gives
+/// the node of a block.
 pub fn audiences(
     block: &Block,
     me: usize,
     extents: &[Option<Extent>],
-    bounds: &Bounds,
-    reach: f64,
-) -> Vec<Audience> {
-    let mut audiences = Vec::new();
+    (bounds, reach): (&Bounds, f64),
+    mut node_of: impl FnMut(u32) -> u32,
+) -> Vec<(Audience, Vec<Features>)> {
+    let mut by_node: BTreeMap<u32, Vec<Felt>> = BTreeMap::new();
     for (number, images) in met(me, extents, |other, own| images_felt(other, own, bounds, reach)) {
         let Some(target) = &extents[number] else { continue };
-        let (mut atoms, mut runs) = (Vec::new(), Vec::new());
-        for image in images {
-            let felt = block.felt_in(target, bounds.shift(image), reach);
-            runs.push(felt.len() as u32);
-            atoms.extend(felt);
-        }
-        atoms.shrink_to_fit();
-        let count = |wanted: fn(Class) -> bool| {
-            atoms.iter().filter(|&&i| wanted(block.classes[i as usize])).count() as u32
-        };
-        let (moving, computed) = (count(moves), count(is_computed));
-        audiences.push(Audience { block: number as u32, atoms, runs, moving, computed });
+        let felt = |image| block.felt_in(target, bounds.shift(image), reach);
+        let felt = (number as u32, images.into_iter().map(felt).collect());
+        by_node.entry(node_of(number as u32)).or_default().push(felt);
     }
-    audiences
+    by_node.into_iter().map(|(node, felt)| audience(block, node, &felt)).collect()
+}
+
+fn audience(block: &Block, node: u32, felt: &[Felt]) -> (Audience, Vec<Features>) {
+    let class = |i: u32| block.classes[i as usize];
+    let mut atoms: Vec<u32> = felt.iter().flat_map(|(_, runs)| runs.iter().flatten().copied()).collect();
+    // Classes are in this order.
+    atoms.sort_unstable_by_key(|&i| (class(i), i));
+    atoms.dedup();
+    atoms.shrink_to_fit();
+    let count = |wanted: fn(Class) -> bool| atoms.partition_point(|&i| wanted(class(i))) as u32;
+    let (moving, computed) = (count(moves), count(is_computed));
+    let mut ranks = vec![0; block.own()];
+    for (rank, &i) in (0..).zip(&atoms) {
+        ranks[i as usize] = rank;
+    }
+    let features = |(_, runs): &Felt| {
+        let atoms = || runs.iter().flatten().map(|&i| i as usize);
+        Features {
+            runs: runs.iter().map(|run| run.len() as u32).collect(),
+            picks: atoms().map(|i| ranks[i]).collect(),
+            kinds: atoms().map(|i| (block.species[i], block.classes[i])).collect(),
+            places: atoms().flat_map(|i| block.at[i]).collect::<Vec<_>>().into(),
+            moving,
+            computed,
+        }
+    };
+    let told = felt.iter().map(features).collect();
+    let blocks = felt.iter().map(|(number, _)| *number).collect();
+    (Audience { node, blocks, atoms, moving, computed }, told)
 }
 
 /// Those whom block `me` feels, by number.
@@ -81,6 +114,7 @@ pub fn sources(me: usize, extents: &[Option<Extent>], bounds: &Bounds, reach: f6
         block: number as u32,
         shifts: images.into_iter().map(|image| bounds.shift(image)).collect(),
         starts: Vec::new(),
+        picks: Vec::new(),
         moving: 0,
         computed: 0,
     };
@@ -103,53 +137,32 @@ fn met<'a>(
 }
 
 impl Audience {
-    /// Number of atoms that it gets, each image counted.
+    /// Number of atoms that go there.
     pub fn atoms(&self) -> usize {
         self.atoms.len()
     }
 
     /// Bytes of memory held.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + (self.atoms.capacity() + self.runs.capacity()) * size_of::<u32>()
-    }
-
-    /// What it is told when lists are built anew.
-    pub fn features(&self, block: &Block) -> Features {
-        let kind = |&i: &u32| (block.species[i as usize], block.classes[i as usize]);
-        let mut places = Bulk::zeros(3 * self.atoms.len());
-        for (to, &i) in places.as_mut_slice().chunks_exact_mut(3).zip(&self.atoms) {
-            to.copy_from_slice(&block.at[i as usize]);
-        }
-        Features { runs: self.runs.clone(), kinds: self.atoms.iter().map(kind).collect(), places }
+        size_of::<Self>() + (self.atoms.capacity() + self.blocks.capacity()) * size_of::<u32>()
     }
 
     /// Places of those of its atoms that move; none if there are none.
     pub fn places(&self, block: &Block) -> Option<Bulk<f64>> {
-        let mut places = Bulk::zeros(3 * self.moving as usize);
-        for (to, i) in places.as_mut_slice().chunks_exact_mut(3).zip(self.those(block, self.moving, moves)) {
-            to.copy_from_slice(&block.at[i]);
+        let mut places = Bulk::reused(3 * self.moving as usize);
+        for (to, &i) in places.as_mut_slice().chunks_exact_mut(3).zip(&self.atoms) {
+            to.copy_from_slice(&block.at[i as usize]);
         }
         (!places.is_empty()).then_some(places)
     }
 
     /// Slopes of those of its atoms that have one; none if there are none.
     pub fn slopes(&self, block: &Block) -> Option<Bulk<f64>> {
-        let mut slopes = Bulk::zeros(self.computed as usize);
-        for (to, i) in slopes.as_mut_slice().iter_mut().zip(self.those(block, self.computed, is_computed)) {
-            *to = block.slope[i];
+        let mut slopes = Bulk::reused(self.computed as usize);
+        for (to, &i) in slopes.as_mut_slice().iter_mut().zip(&self.atoms) {
+            *to = block.slope[i as usize];
         }
         (!slopes.is_empty()).then_some(slopes)
-    }
-
-    /// Its `count` atoms of these classes. Mostly all are, and nothing has to be looked up.
-    fn those<'a>(
-        &'a self,
-        block: &'a Block,
-        count: u32,
-        wanted: fn(Class) -> bool,
-    ) -> impl Iterator<Item = usize> + 'a {
-        let all = count as usize == self.atoms.len();
-        self.atoms.iter().map(|&i| i as usize).filter(move |&i| all || wanted(block.classes[i]))
     }
 }
 
@@ -162,14 +175,18 @@ fn is_computed(class: Class) -> bool {
 }
 
 /// Takes what all sources told, in their order, as the ghosts of a block; false if one told what does not fit.
-pub fn take_features(block: &mut Block, sources: &mut [Source], told: &[Features]) -> bool {
+pub fn take_features(block: &mut Block, sources: &mut [Source], told: Vec<Features>) -> bool {
     let fits = |(source, told): (&Source, &Features)| {
         let atoms: usize = told.runs.iter().map(|&run| run as usize).sum();
+        let stands = |(&pick, kind): (&u32, &(u8, Class))| {
+            (pick < told.moving, pick < told.computed) == (moves(kind.1), is_computed(kind.1))
+        };
         source.shifts.len() == told.runs.len()
-            && atoms == told.kinds.len()
-            && told.places.len() == 3 * told.kinds.len()
+            && [told.kinds.len(), told.picks.len()] == [atoms; 2]
+            && told.places.len() == 3 * atoms
+            && told.picks.iter().zip(&told.kinds).all(stands)
     };
-    if sources.len() != told.len() || !sources.iter().zip(told).all(fits) {
+    if sources.len() != told.len() || !sources.iter().zip(&told).all(fits) {
         return false;
     }
     block.set_ghosts(told.iter().flat_map(|told| told.kinds.iter().copied()));
@@ -180,10 +197,9 @@ pub fn take_features(block: &mut Block, sources: &mut [Source], told: &[Features
             next += run;
             source.starts.push(next);
         }
-        let count =
-            |wanted: fn(Class) -> bool| told.kinds.iter().filter(|kind| wanted(kind.1)).count() as u32;
-        (source.moving, source.computed) = (count(moves), count(is_computed));
-        source.put_places(block, &told.places, |_| true);
+        (source.moving, source.computed) = (told.moving, told.computed);
+        source.picks = told.picks;
+        source.put_places(block, &told.places, 0..);
         // Fixed atoms have no slope, and nobody sends one.
         block.ghost_slopes()[source.range()].fill(0.0);
     }
@@ -191,11 +207,6 @@ pub fn take_features(block: &mut Block, sources: &mut [Source], told: &[Features
 }
 
 impl Source {
-    /// Number of its atoms among the ghosts, each image counted.
-    pub fn atoms(&self) -> usize {
-        self.range().len()
-    }
-
     /// Whether it sends places at each evaluation.
     pub fn sends_places(&self) -> bool {
         self.moving > 0
@@ -210,29 +221,25 @@ impl Source {
     pub fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.shifts.capacity() * size_of::<[f64; 3]>()
-            + self.starts.capacity() * size_of::<u32>()
+            + (self.starts.capacity() + self.picks.capacity()) * size_of::<u32>()
     }
 
-    /// Takes the places that it sent; false if there are not as many as atoms that move.
+    /// Takes the places that it sent; false if there are not as many as it said.
     pub fn take_places(&self, block: &mut Block, places: &[f64]) -> bool {
         let fits = places.len() == 3 * self.moving as usize;
         if fits {
-            self.put_places(block, places, moves);
+            self.put_places(block, places, self.picks.iter().map(|&pick| pick as usize));
         }
         fits
     }
 
-    /// Takes the slopes that it sent; false if there are not as many as atoms that have one.
+    /// Takes the slopes that it sent; false if there are not as many as it said.
     pub fn take_slopes(&self, block: &mut Block, slopes: &[f64]) -> bool {
         let fits = slopes.len() == self.computed as usize;
-        let own = block.own();
-        let mut slopes = slopes.iter();
-        for ghost in self.range() {
-            if fits
-                && is_computed(block.classes[own + ghost])
-                && let Some(&slope) = slopes.next()
-            {
-                block.slope[own + ghost] = slope;
+        if fits {
+            for (to, &pick) in block.ghost_slopes()[self.range()].iter_mut().zip(&self.picks) {
+                // Atoms without a slope stand behind those that have one.
+                *to = slopes.get(pick as usize).copied().unwrap_or(*to);
             }
         }
         fits
@@ -243,16 +250,14 @@ impl Source {
         *first as usize..*end as usize
     }
 
-    fn put_places(&self, block: &mut Block, places: &[f64], wanted: impl Fn(Class) -> bool) {
-        let own = block.own();
-        let all = self.moving as usize == self.atoms();
-        let mut places = places.chunks_exact(3);
+    /// Puts its atoms where `places` has them, each at its pick; those that are not there stay.
+    fn put_places(&self, block: &mut Block, places: &[f64], mut picks: impl Iterator<Item = usize>) {
+        let (places, _) = places.as_chunks::<3>();
         for (shift, run) in self.shifts.iter().zip(self.starts.windows(2)) {
-            for ghost in own + run[0] as usize..own + run[1] as usize {
-                if (all || wanted(block.classes[ghost]))
-                    && let Some(at) = places.next()
-                {
-                    block.at[ghost] = std::array::from_fn(|k| at[k] + shift[k]);
+            let ghosts = &mut block.ghost_places()[run[0] as usize..run[1] as usize];
+            for (to, pick) in ghosts.iter_mut().zip(&mut picks) {
+                if let Some(at) = places.get(pick) {
+                    *to = std::array::from_fn(|k| at[k] + shift[k]);
                 }
             }
         }

@@ -13,11 +13,11 @@ use std::f64::consts::PI;
 use std::fmt;
 
 /// Bytes for each own atom: id, species, class, place, density, slope, force and energy, four vectors of the
-/// relaxation, three starts of its row.
-const OWN_BYTES: u64 = 8 + 1 + 1 + 24 + 8 + 8 + 32 + 4 * 24 + 12;
+/// relaxation, three starts of its row, its number among those that others feel.
+const OWN_BYTES: u64 = 8 + 1 + 1 + 24 + 8 + 8 + 32 + 4 * 24 + 12 + 4;
 /// More for each of the five steps that limited-memory BFGS keeps.
 const KEPT_BYTES: u64 = 5 * 48;
-/// Bytes for each ghost: species, class, place, slope; its number at the sender.
+/// Bytes for each ghost: species, class, place, slope; where it stands in what is sent.
 const GHOST_BYTES: u64 = 1 + 1 + 24 + 8 + 4;
 /// Bytes for each ghost while its place is on the way.
 pub(super) const ON_THE_WAY_BYTES: u64 = 24;

@@ -9,12 +9,13 @@
 //!   driver ── Begin ──► every block                     once
 //!   extents of all ◄──► every block (one reduction)     where lists are built anew
 //!   block ── Ghosts ──► blocks that feel it             there, instead of Places
-//!   block ── Places ──► blocks that feel it             each evaluation: 24 bytes per free atom, no ids
-//!   block ── Slopes ──► blocks that feel it             each evaluation: 8 bytes per free or buffer atom, no ids
+//!   block ── Places ──► nodes with blocks that feel it  each evaluation: 24 bytes per free atom, no ids
+//!   block ── Slopes ──► nodes with blocks that feel it  each evaluation: 8 bytes per free or buffer atom, no ids
 //!   sums of all     ──► every block (one reduction)     each evaluation
 //! ```
 //!
-//! While ghosts are on their way, a block computes the pairs that need none.
+//! An atom at an edge or a corner is felt by several blocks. It goes once to each node, and every block there picks its
+//! ghosts out of the one message. While ghosts are on their way, a block computes the pairs that need none.
 //!
 //! Every block runs the machine of the relaxation itself, on the same sums: so an evaluation takes one reduction and one
 //! broadcast, and no driver in between. An atom stays in its block for ever; whom a block feels is found anew from where

@@ -19,6 +19,7 @@ use crate::statics::replicated::Replica;
 use crate::statics::written::Written;
 use chares::{Driver, InProcess, Program, RunError};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn problem(cells: [usize; 3], blocks: [usize; 3], sides: [Side; 3]) -> Problem {
     let crystal =
@@ -139,30 +140,41 @@ fn any_blocks() -> impl Strategy<Value = (Vec<Block>, Bounds, f64)> {
 }
 
 proptest! {
-    /// Whoever sends is expected, with as many numbers, and nobody else is; and the ghosts are those of one thread.
+    /// Whoever sends is expected, with as many numbers, and nobody else is; the ghosts are those of one thread; and no
+    /// atom goes to a node twice.
     #[test]
     fn send_tables_are_receive_tables((mut blocks, bounds, reach) in any_blocks()) {
         let extents: Vec<Option<Extent>> = blocks.iter().map(Block::extent).collect();
-        let sent: Vec<_> =
-            (0..blocks.len()).map(|me| audiences(&blocks[me], me, &extents, &bounds, reach)).collect();
+        // Each atom is known by its slope.
+        blocks.iter_mut().for_each(|block| block.slope = block.ids.iter().map(|&id| id as f64).collect());
+        let all = |me| audiences(&blocks[me], me, &extents, (&bounds, reach), |block| block % 2);
+        let sent: Vec<_> = (0..blocks.len()).map(all).collect();
+        for (block, (audience, _)) in blocks.iter().zip(&sent).flat_map(|(b, to)| to.iter().map(move |to| (b, to))) {
+            let slopes = audience.slopes(block).unwrap_or_default();
+            prop_assert!(slopes.iter().map(|slope| slope.to_bits()).collect::<BTreeSet<_>>().len() == slopes.len());
+        }
         for me in 0..blocks.len() {
             let mut mine = sources(me, &extents, &bounds, reach);
             let from: Vec<u32> = (0..blocks.len() as u32)
-                .filter(|&from| sent[from as usize].iter().any(|audience| audience.block == me as u32))
+                .filter(|&from| sent[from as usize].iter().any(|to| to.0.blocks.contains(&(me as u32))))
                 .collect();
             prop_assert_eq!(&from, &mine.iter().map(|source| source.block).collect::<Vec<_>>());
-            let to_me = |from: u32| sent[from as usize].iter().find(|to| to.block == me as u32).unwrap();
-            let told: Vec<Features> =
-                from.iter().map(|&from| to_me(from).features(&blocks[from as usize])).collect();
+            let to_me = |from: u32| {
+                let (to, told) = sent[from as usize].iter().find(|to| to.0.node == me as u32 % 2).unwrap();
+                (to, told[to.blocks.binary_search(&(me as u32)).unwrap()].clone())
+            };
+            let told: Vec<Features> = from.iter().map(|&from| to_me(from).1).collect();
             let mut block = blocks[me].clone();
-            prop_assert!(take_features(&mut block, &mut mine, &told));
-            let mut ghosts = Vec::new();
+            prop_assert!(take_features(&mut block, &mut mine, told));
+            let (mut ghosts, mut expected) = (Vec::new(), Vec::new());
             for (other, image) in influence(&extents, me, &bounds, reach) {
                 let shift = bounds.shift(image);
                 for i in blocks[other].felt_in(&extents[me].unwrap(), shift, reach) {
                     let i = i as usize;
                     let at: [f64; 3] = std::array::from_fn(|k| blocks[other].at[i][k] + shift[k]);
                     ghosts.push((at, blocks[other].species[i], blocks[other].classes[i]));
+                    let is_computed = blocks[other].classes[i] < Class::Fixed;
+                    expected.push(if is_computed { blocks[other].slope[i] } else { 0.0 });
                 }
             }
             let own = block.own();
@@ -170,21 +182,24 @@ proptest! {
                 (own..own + block.ghosts()).map(|i| (block.at[i], block.species[i], block.classes[i])).collect();
             prop_assert_eq!(had, ghosts);
             // An evaluation: what comes of places and slopes is what is awaited.
+            let there = |block: &Block| block.at[own..].iter().flatten().map(|x| x.to_bits()).collect::<Vec<_>>();
+            let before = there(&block);
             for (source, &from) in mine.iter().zip(&from) {
-                let places = to_me(from).places(&blocks[from as usize]);
+                let places = to_me(from).0.places(&blocks[from as usize]);
                 prop_assert_eq!(places.is_some(), source.sends_places());
                 prop_assert!(places.is_none_or(|places| source.take_places(&mut block, &places)));
-                let slopes = to_me(from).slopes(&blocks[from as usize]);
+                let slopes = to_me(from).0.slopes(&blocks[from as usize]);
                 prop_assert_eq!(slopes.is_some(), source.sends_slopes());
                 prop_assert!(slopes.is_none_or(|slopes| source.take_slopes(&mut block, &slopes)));
             }
-            prop_assert!(block.ghost_slopes().iter().all(|slope| !slope.is_nan()));
+            prop_assert_eq!(before, there(&block));
+            prop_assert_eq!(block.ghost_slopes(), &expected[..]);
         }
         // A message of another length is noticed.
         if let Some(block) = blocks.first_mut() {
             let mut own = sources(0, &extents, &bounds, reach);
             let told: Vec<Features> = Vec::new();
-            prop_assert_eq!(take_features(block, &mut own, &told), own.is_empty());
+            prop_assert_eq!(take_features(block, &mut own, told), own.is_empty());
         }
     }
 }
@@ -221,7 +236,7 @@ fn table_5_6_comes_out() {
         let mut figures: Vec<Figures> = (0..blocks)
             .map(|n| Figures {
                 pe: (n / per_node) as u32,
-                sources: sources(n, &extents, &bounds, REACH).iter().map(|s| (s.block, 0)).collect(),
+                sources: sources(n, &extents, &bounds, REACH).iter().map(|s| s.block).collect(),
                 ..Figures::default()
             })
             .collect();
