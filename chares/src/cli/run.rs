@@ -41,16 +41,12 @@ pub(crate) fn run(
     command_started: Instant,
 ) -> Result<u8, Ended> {
     let options = RunOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
-    let mut config = options.nodes.load()?;
+    let config = options.nodes.load()?;
     let app = program.apps.iter().find(|app| app.name == name);
     let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
     let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
-    if started.is_alone {
-        config.nodes.clear();
-    } else {
-        options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
-    }
+    let config = taken(config, &started, &options, is_asked_for)?;
     let version = program.version;
     let mut plan = JobPlan {
         program: Arc::new(program.table),
@@ -114,6 +110,20 @@ pub(crate) fn run(
         Some(error) if error.code == UNHEARD => Ok(UNHEARD),
         Some(error) => Err(error),
     }
+}
+
+/// The nodes that a run takes: none where the driver makes all by itself.
+fn taken(
+    config: ClusterConfig,
+    started: &Started,
+    options: &RunOptions,
+    is_asked_for: bool,
+) -> Result<ClusterConfig, Ended> {
+    if started.is_alone {
+        return Ok(ClusterConfig { nodes: Vec::new(), ..config });
+    }
+    options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
+    Ok(config)
 }
 
 /// What is known of a run whose nodes did not start.
