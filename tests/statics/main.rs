@@ -235,6 +235,80 @@ fn an_input_file_of_steps_leaves_the_same_files_on_any_mix_and_by_any_mode() {
     assert!(places(&end) == places(xyz), "{end}");
 }
 
+/// From a lattice constant that is too large, axes by themselves and together, to the one that the study finds.
+#[test]
+fn a_box_ends_without_pressure_alike_on_any_mix_and_by_any_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = |words: &[&str]| -> Value {
+        let words = [&["run", "statics", "--speed", "file", "--report", "run.json"], words].concat();
+        let done = run(folder.path(), &words);
+        assert_eq!(done.code, 0, "{words:?}: {done:?}");
+        serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap()
+    };
+    nodes(folder.path(), MIXES[0], "");
+    let a = report(&["--study", "lattice"])["facts"]["a"].as_f64().unwrap();
+    let crystal =
+        ["--size", "5,4,4", "--a", "3.75", "--block", "60", "--shake", "0.04", "--max-force", "1e-6"];
+    for axes in ["x,y,z", "xyz", "xz,y"] {
+        let found = |mode: &str| report(&[&crystal[..], &["--box", axes, "--mode", mode]].concat());
+        let serial = found("serial");
+        let facts = &serial["facts"];
+        for (length, cells) in facts["box_a"].as_array().unwrap().iter().zip([5.0, 4.0, 4.0]) {
+            assert!((length.as_f64().unwrap() / cells - a).abs() < 1e-5, "{axes}: {facts} and {a}");
+        }
+        for mode in ["cblocks", "replicated"] {
+            let report = found(mode);
+            assert_eq!(
+                (result(&report), &report["facts"]["box_a"]),
+                (result(&serial), &facts["box_a"]),
+                "{mode}"
+            );
+        }
+    }
+}
+
+/// Two atoms at one place, far from the first block: all modes name the first of them by its number in the file.
+#[test]
+fn a_force_that_is_no_number_ends_the_run_with_the_atoms_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut atoms = String::new();
+    for n in 0..216 {
+        let at = [n % 6, n / 6 % 6, n / 36].map(|k| 2.6 * f64::from(k));
+        atoms += &format!("{} 1 {} {} {}\n", 1000 + n, at[0], at[1], at[2]);
+    }
+    atoms += "7 1 10.4 10.4 10.4\n";
+    let header = "copper\n\n217 atoms\n1 atom types\n0 15.6 xlo xhi\n0 15.6 ylo yhi\n0 15.6 zlo zhi\n\nAtoms # atomic\n\n";
+    harness::write(folder.path(), "two.data", &format!("{header}{atoms}"));
+    harness::write(folder.path(), "two.toml", "[crystal]\nfile = \"two.data\"\n[relaxation]\nblock = 40\n");
+    nodes(folder.path(), MIXES[1], "");
+    for mode in ["cblocks", "replicated", "serial"] {
+        let words = ["run", "statics", "two.toml", "--speed", "file", "--mode", mode, "--trace", "end.csv"];
+        let done = run(folder.path(), &words);
+        assert_eq!(done.code, 1, "{mode}: {done:?}");
+        let sentence = "error: step 1: the place or the force of atom 7 is no finite number";
+        assert!(done.last_error().starts_with(sentence), "{mode}: {done:?}");
+        assert_eq!(done.stderr.lines().filter(|line| line.starts_with("error:")).count(), 1, "{done:?}");
+        assert!(std::fs::read_to_string(folder.path().join("end.csv")).unwrap().lines().count() == 2);
+    }
+}
+
+/// What the launcher does by itself starts no node: here none could be.
+#[test]
+fn studies_and_the_serial_mode_need_no_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    nodes(folder.path(), &[(1, 1.0)], "host = \"no-such-host.invalid\"");
+    for words in [&["--study", "lattice"][..], &["--mode", "serial", "--size", "3"]] {
+        let words = [&["run", "statics", "--report", "run.json"], words].concat();
+        let done = run(folder.path(), &words);
+        assert_eq!(done.code, 0, "{words:?}: {done:?}");
+        let report: Value =
+            serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+        assert_eq!(report["nodes"].as_array().unwrap().len(), 0, "{report}");
+    }
+    let done = run(folder.path(), &["run", "statics", "--size", "3", "--start-timeout", "10"]);
+    assert_eq!(done.code, 69, "{done:?}");
+}
+
 #[test]
 fn studies_are_in_the_table_and_in_the_report() {
     let folder = tempfile::tempdir().unwrap();

@@ -119,6 +119,21 @@ pub enum Aberration {
 }
 
 impl Aberration {
+    /// What an input file calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Vacancy { .. } => "vacancy",
+            Self::Interstitial { .. } => "interstitial",
+            Self::Antisite { .. } => "antisite",
+            Self::Fault { .. } => "fault",
+            Self::Surface { .. } => "surface",
+            Self::Screw { .. } => "screw",
+            Self::Edge { .. } => "edge",
+            Self::Crack { .. } => "crack",
+            Self::Shake { .. } => "shake",
+        }
+    }
+
     /// Whether it makes sense for a crystal and the elements of a potential.
     ///
     /// # Errors
@@ -143,7 +158,10 @@ impl Aberration {
             let closed = [u, v].into_iter().find(|&k| crystal.sides()[k] == Side::Periodic);
             closed.map_or(Ok(()), |k| {
                 let axis = ['x', 'y', 'z'][k];
-                Err(format!("this field does not repeat, so that axis {axis} cannot be periodic"))
+                Err(format!(
+                    "this field does not repeat, so that axis {axis} cannot be periodic; give it shells in [boundary], or \
+                     --ends"
+                ))
             })
         };
         let ratio = |poisson: f64| {
@@ -211,9 +229,16 @@ impl Aberration {
         Some(by)
     }
 
-    /// Makes the change to a block's own atoms; lists have to be built anew. `number` is that of the block, and
-    /// `next` the id of the next atom that is put in, anywhere.
-    pub fn apply(&self, problem: &Problem, number: usize, block: &mut Block, next: &mut u64) {
+    /// Makes the change to a block's own atoms; lists have to be built anew. `number` is that of the block, `stretch` how
+    /// much longer the box is than it was, and `next` the id of the next atom that is put in, anywhere.
+    pub fn apply(
+        &self,
+        problem: &Problem,
+        number: usize,
+        block: &mut Block,
+        stretch: [f64; 3],
+        next: &mut u64,
+    ) {
         let species = |element: &String| {
             problem.potential.names().iter().position(|name| name == element).map(|species| species as u8)
         };
@@ -232,7 +257,9 @@ impl Aberration {
                 *next += 1;
                 let home = problem.partition.block_of(problem.crystal.cell_at(*at));
                 if let (true, Some(species)) = (home == number, species(element)) {
-                    block.insert(Atom { id, at: *at, species, class: problem.crystal.class(*at) });
+                    let class = problem.crystal.class(*at);
+                    let at = std::array::from_fn(|k| at[k] * stretch[k]);
+                    block.insert(Atom { id, at, species, class });
                 }
             }
             Self::Surface { .. } => {

@@ -18,7 +18,7 @@ pub struct Statics {
     /// Input file; every option here that is given goes over what it says
     #[arg(value_name = "INPUT.toml")]
     pub input: Option<PathBuf>,
-    /// Compute properties of the material in place of a relaxation, on the launcher
+    /// Compute properties of the material in place of a relaxation, on the launcher without nodes
     #[arg(long, value_enum)]
     pub study: Option<Study>,
     /// Who holds the atoms
@@ -72,12 +72,22 @@ pub struct Statics {
     /// About how many atoms a block has. Results with the same number are the same bits on any nodes [default: 4096]
     #[arg(long)]
     pub block: Option<usize>,
+    /// Stretch these periodic axes of the box until there is no pressure along them: each of x,y,z by itself, xyz all by
+    /// one factor, or xy,z
+    #[arg(long = "box", value_name = "AXES", value_delimiter = ',')]
+    pub axes: Vec<String>,
+    /// Largest pressure in GPa that may be left along them [default: 1e-4]
+    #[arg(long)]
+    pub max_pressure: Option<f64>,
     /// Write the atoms as extended XYZ, with energy, density, force, displacement, centro-symmetry and structure
     #[arg(long, value_name = "FILE")]
     pub xyz: Option<PathBuf>,
     /// The same as a LAMMPS dump
     #[arg(long, value_name = "FILE")]
     pub dump: Option<PathBuf>,
+    /// Write the atoms after each step too, in files named by its number: end.2.xyz
+    #[arg(long)]
+    pub each_step: bool,
     /// Write energy and largest force of every evaluation as CSV
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -96,28 +106,31 @@ pub enum Mode {
     CBlocks,
     /// All atoms on every PE, each of which computes a part
     Replicated,
-    /// All atoms in the launcher's one thread
+    /// All atoms in the launcher's one thread, without nodes
     Serial,
 }
 
-/// What is relaxed, with all that stands in files, as the launcher found it. Travels to the nodes, for the kernel, without
-/// lists of atoms; and is left out of reports.
+/// What the launcher read, once: the input, and what is relaxed, with all that stands in files. Only the latter travels to
+/// the nodes, for the kernel, without lists of atoms; and nothing is in reports.
 #[derive(Clone, Debug, Default)]
-pub struct Known(Option<Box<Problem>>);
+pub struct Known {
+    input: Option<Box<Input>>,
+    problem: Option<Box<Problem>>,
+}
 
 impl Serialize for Known {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             serializer.serialize_none()
         } else {
-            self.0.as_deref().map(Problem::without_list).serialize(serializer)
+            self.problem.as_deref().map(Problem::without_list).serialize(serializer)
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Known {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Option::deserialize(deserializer).map(Self)
+        Option::deserialize(deserializer).map(|problem| Self { input: None, problem })
     }
 }
 
@@ -129,25 +142,34 @@ fn option(name: &str, message: &str) -> RunError {
     RunError::Input(format!("--{name}: {message}"))
 }
 
-/// Checks arguments before any node is started.
-pub(super) fn check(statics: &Statics) -> Result<(), RunError> {
-    let input = statics.merged()?;
-    if statics.study.is_some_and(|study| study != Study::Pressure) {
-        return input.potential().map(|_| ()).map_err(wrong);
-    }
-    let outputs = [&input.output.xyz, &input.output.dump, &input.output.trace];
-    outputs.into_iter().flatten().try_for_each(|path| crate::output::check_writable(path))?;
-    statics.problem().map(|_| ())
-}
-
 impl Statics {
-    /// The same with what files and studies say, for nodes, which do not have them; as it was if they say nothing.
-    #[must_use]
-    pub fn completed(mut self) -> Self {
-        if self.known.0.is_none() && self.study.is_none() {
-            self.known = Known(self.problem().ok().map(Box::new));
+    /// The same with what files say, for the driver, and for nodes, which do not have them.
+    ///
+    /// # Errors
+    /// What does not make sense.
+    pub fn completed(mut self) -> Result<Self, RunError> {
+        let input = self.merged()?;
+        if self.study.is_none() {
+            let outputs = [&input.output.xyz, &input.output.dump, &input.output.trace];
+            outputs.into_iter().flatten().try_for_each(|path| crate::output::check_writable(path))?;
+            self.known.problem = Some(Box::new(input.problem().map_err(wrong)?));
         }
-        self
+        self.known.input = Some(Box::new(input));
+        Ok(self)
+    }
+
+    /// Whether the launcher does all by itself.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.study.is_some() || self.mode == Mode::Serial
+    }
+
+    /// The input with all options over it.
+    ///
+    /// # Errors
+    /// What does not make sense.
+    pub fn input(&self) -> Result<Input, RunError> {
+        self.known.input.as_deref().map_or_else(|| self.merged(), |known| Ok(known.clone()))
     }
 
     /// The crystal and how it is relaxed.
@@ -155,9 +177,9 @@ impl Statics {
     /// # Errors
     /// What does not make sense.
     pub fn problem(&self) -> Result<Problem, RunError> {
-        match &self.known.0 {
+        match &self.known.problem {
             Some(known) => Ok((**known).clone()),
-            None => self.merged()?.problem().map_err(wrong),
+            None => self.input()?.problem().map_err(wrong),
         }
     }
 
@@ -194,9 +216,17 @@ impl Statics {
         replace(&mut relaxation.evaluations, &self.evaluations);
         replace(&mut relaxation.skin, &self.skin);
         replace(&mut relaxation.block, &self.block);
+        replace(&mut relaxation.max_pressure, &self.max_pressure);
+        if !self.axes.is_empty() {
+            relaxation.axes.clone_from(&self.axes);
+        }
         replace(&mut input.output.xyz, &self.xyz);
         replace(&mut input.output.dump, &self.dump);
         replace(&mut input.output.trace, &self.trace);
+        input.output.each_step |= self.each_step;
+        if input.output.each_step && input.output.xyz.is_none() && input.output.dump.is_none() {
+            return Err(option("each-step", "name the files too, with --xyz or --dump"));
+        }
         self.merge_first(&mut input);
         Ok(input)
     }
@@ -231,7 +261,7 @@ impl Statics {
     /// What the kernel's speed depends on.
     #[must_use]
     pub fn kernel_key(&self) -> String {
-        let Some(problem) = &self.known.0 else { return format!("{self:?}") };
+        let Some(problem) = &self.known.problem else { return format!("{self:?}") };
         let (potential, reach) = (&problem.potential, problem.reach());
         let atoms = problem.crystal.atoms() as f64 / problem.crystal.bounds().volume();
         let block = problem.crystal.atoms() as usize / problem.partition.len();
@@ -245,7 +275,7 @@ impl Statics {
             problem.steps.iter().map(|step| step.limits.evaluations.min(50)).sum()
         };
         let work = |problem: &Problem| problem.crystal.atoms() as f64 * evaluations(problem) as f64;
-        self.known.0.as_deref().map_or(0.0, work)
+        self.known.problem.as_deref().map_or(0.0, work)
     }
 }
 

@@ -47,6 +47,13 @@ impl Bounds {
     pub fn volume(&self) -> f64 {
         self.lengths.iter().product()
     }
+
+    /// Stretches the box by a factor per axis.
+    pub fn scale(&mut self, factors: [f64; 3]) {
+        let tilted = [factors[0], factors[0], factors[1]];
+        let lengths = self.lengths.iter_mut().chain(&mut self.tilt);
+        lengths.zip(factors.into_iter().chain(tilted)).for_each(|(length, factor)| *length *= factor);
+    }
 }
 
 /// Own atoms of a block and their ghosts.
@@ -67,6 +74,8 @@ pub struct Block {
     /// Force in eV/A, and energy in eV, of the own atoms.
     pub force: Vec<[f64; 4]>,
     list: List,
+    /// Virial of the pairs inside, until that of the others is added.
+    inside: [f64; 6],
 }
 
 /// What a block's evaluation sums up to.
@@ -115,6 +124,13 @@ impl Block {
         self.density.push(0.0);
         self.slope.push(0.0);
         self.force.push([0.0; 4]);
+    }
+
+    /// Stretches all places by a factor per axis; lists have to be built anew.
+    pub fn scale(&mut self, factors: [f64; 3]) {
+        for at in &mut self.at {
+            at.iter_mut().zip(factors).for_each(|(x, factor)| *x *= factor);
+        }
     }
 
     /// Number of own atoms, removed ones included.
@@ -229,20 +245,19 @@ impl Block {
     /// Second half: forces and energies of the own atoms, and the totals of the block, summed in the order of the ids.
     /// Only free atoms keep a force. The virial is computed on request only.
     pub fn forces(&mut self, potential: &Potential, with_virial: bool) -> Total {
-        let mut virial = self.add_forces(potential, Half::Inside, with_virial);
-        let across = self.forces_across(potential, with_virial);
-        virial.iter_mut().zip(across.virial).for_each(|(sum, part)| *sum += part);
-        Total { virial, ..across }
+        self.forces_inside(potential, with_virial);
+        self.forces_across(potential, with_virial)
     }
 
     /// What of the forces needs no slopes of ghosts; to be followed by [`Self::forces_across`].
-    pub fn forces_inside(&mut self, potential: &Potential) {
-        self.add_forces(potential, Half::Inside, false);
+    pub fn forces_inside(&mut self, potential: &Potential, with_virial: bool) {
+        self.inside = self.add_forces(potential, Half::Inside, with_virial);
     }
 
-    /// The rest of [`Self::forces`]; of the virial the part of pairs with ghosts and fixed atoms.
+    /// The rest of [`Self::forces`].
     pub fn forces_across(&mut self, potential: &Potential, with_virial: bool) -> Total {
-        let virial = self.add_forces(potential, Half::Across, with_virial);
+        let mut virial = self.add_forces(potential, Half::Across, with_virial);
+        virial.iter_mut().zip(self.inside).for_each(|(sum, inside)| *sum += inside);
         let mut energy = 0.0;
         for (force, class) in self.force.iter_mut().zip(&self.classes) {
             energy += force[3];

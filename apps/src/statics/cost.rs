@@ -49,7 +49,7 @@ mod tests {
     fn seconds(words: &[&str], rates: &[&[f64]], link: Link) -> f64 {
         let command = Statics::augment_args(Command::new("statics"));
         let matches = command.get_matches_from([&["statics", "--a", "3.61"], words].concat());
-        let statics = Statics::from_arg_matches(&matches).unwrap().completed();
+        let statics = Statics::from_arg_matches(&matches).unwrap().completed().unwrap();
         let machines = Machines::on_one_host(rates, link);
         machines.reckon(&cost(&statics, &machines, None).unwrap()).seconds
     }

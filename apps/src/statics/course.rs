@@ -2,15 +2,33 @@
 //! order, with word to who watches.
 
 use super::problem::Problem;
-use super::relax::{Measured, Order, Relaxation, Stop};
+use super::relax::{Measured, Order, Relaxation, Spent, Stop};
 use chares::{Callback, Cx};
 use serde::{Deserialize, Serialize};
 
-/// Take a step: make its changes, then relax; one holder tells `watcher` after each evaluation how far it is.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Begin {
+/// A step, or one more box of it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Leg {
     /// Number of the step.
     pub step: u32,
+    /// By what factors the box and all in it are stretched first; none where the step begins, with its changes.
+    pub stretch: Option<[f64; 3]>,
+    /// What the step has taken so far.
+    pub spent: Spent,
+}
+
+impl Leg {
+    /// The begin of a step.
+    pub fn of_step(step: usize) -> Self {
+        Self { step: step as u32, stretch: None, spent: Spent::default() }
+    }
+}
+
+/// Relax; one holder tells `watcher` after each evaluation how far it is.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Begin {
+    /// What comes before that.
+    pub leg: Leg,
     /// Who is told.
     pub watcher: Callback<Watch>,
 }
@@ -26,6 +44,8 @@ pub struct Watch {
     pub energy: f64,
     /// Largest component of a force, in eV/A.
     pub max_force: f64,
+    /// Virial in eV, where the box is stretched.
+    pub virial: [f64; 6],
     /// What ended it, at the end.
     pub stop: Option<Stop>,
 }
@@ -38,6 +58,7 @@ impl Watch {
             iterations: machine.iterations(),
             energy: measured.energy,
             max_force: measured.max_f,
+            virial: measured.virial,
             stop: if let Order::Stop(stop) = order { Some(*stop) } else { None },
         }
     }
@@ -48,6 +69,7 @@ impl Watch {
 #[derive(Default, Serialize, Deserialize)]
 pub struct Course {
     relaxation: Option<(Relaxation, Callback<Watch>)>,
+    with_virial: bool,
     /// A step that was told before the end of the last.
     next: Option<Begin>,
 }
@@ -56,7 +78,7 @@ pub struct Course {
 pub enum Next {
     /// Obeys, and evaluates.
     Obey(Order),
-    /// Disturbs its blocks by this step, then calls [`Course::begin`].
+    /// Prepares its blocks for this, then calls [`Course::begin`].
     Begin(Begin),
     /// Waits for a step.
     Wait,
@@ -72,11 +94,17 @@ impl Course {
         Next::Wait
     }
 
-    /// The first order of a step, whose changes have been made.
+    /// The first order, for blocks that are prepared.
     pub fn begin(&mut self, begin: Begin, problem: &Problem) -> Order {
-        let (machine, order) = problem.begin(begin.step as usize);
+        let (machine, order) = problem.begin(&begin.leg);
+        self.with_virial = problem.steps[begin.leg.step as usize].stretches();
         self.relaxation = Some((machine, begin.watcher));
         order
+    }
+
+    /// Whether evaluations have to give the virial.
+    pub fn with_virial(&self) -> bool {
+        self.with_virial
     }
 
     /// What follows an evaluation in which all blocks together measured so. `tells` of one holder only: it tells who

@@ -5,20 +5,19 @@ use super::block::Block;
 use super::cblocks::account::{self, Figures, Tables};
 use super::cblocks::element::{Account, Blocks, CBlock, Check, Collect, shape_of};
 use super::cblocks::{distribution, memory};
-use super::course::{Begin, Watch};
+use super::course::{Begin, Leg, Watch};
 use super::problem::Problem;
-use super::progress::{Forecast, Shown};
-use super::relax::Stop;
 use super::replicated::{CheckReplica, Replica, Setup};
 use super::result::{Digest, Piece};
+use super::serial::System;
+use super::steps::{self, Ended, Holder, Taken};
 use super::written::Written;
 use chares::loadbalance::placement;
-use chares::{Cx, Driver, Gather, Group, Pending, Placement, RunError};
-use std::time::{Duration, Instant};
+use chares::{Cx as _, Driver, Gather, Group, NodeShape, Placement, RunError};
 
 /// Relaxes as the command line asks.
 pub(super) fn drive(main: &mut Driver, statics: Statics) -> Result<(), RunError> {
-    let input = statics.merged()?;
+    let input = statics.input()?;
     if let Some(study) = statics.study {
         return super::study::drive(main, study, &input);
     }
@@ -30,8 +29,8 @@ pub(super) fn drive(main: &mut Driver, statics: Statics) -> Result<(), RunError>
         Mode::Replicated => replicated(main, problem, &written),
         Mode::CBlocks => cblocks(main, problem, &written),
     }?;
-    written.trace(&outcome.watched)?;
-    say(main, &written.problem, &outcome)
+    say(main, &written.problem, &outcome);
+    Ok(())
 }
 
 fn state(main: &mut Driver, problem: &Problem) {
@@ -50,63 +49,98 @@ fn state(main: &mut Driver, problem: &Problem) {
 }
 
 /// What a relaxation came to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Outcome {
-    /// The last that was told of it.
-    pub last: Watch,
-    /// All that was told, with the number of the step, from 0.
-    pub watched: Vec<(usize, Watch)>,
+    /// All steps, at least one.
+    pub taken: Taken,
     /// Checksum over all places and forces.
     pub digest: Digest,
     /// What it took; none in one thread.
     pub tables: Option<Tables>,
 }
 
-impl Outcome {
-    fn new(watched: Vec<(usize, Watch)>, digest: Digest, tables: Option<Tables>) -> Result<Self, RunError> {
-        let Some((_, last)) = watched.last().cloned() else {
-            return Err(RunError::Failed("there was no step".into()));
-        };
-        Ok(Self { last, watched, digest, tables })
+/// All blocks in the launcher's one thread.
+struct OneThread<'a> {
+    problem: &'a Problem,
+    system: System,
+    bytes: usize,
+}
+
+impl Holder for OneThread<'_> {
+    fn relax(
+        &mut self,
+        main: &mut Driver,
+        leg: Leg,
+        tell: &mut dyn FnMut(&mut Driver, Watch),
+    ) -> Result<(), RunError> {
+        self.problem.prepare_all(&leg, &mut self.system);
+        let with_virial = self.problem.steps[leg.step as usize].stretches();
+        let machine = self.problem.machine(&leg);
+        let relaxed = self.system.follow(machine, with_virial, |machine, measured, order| {
+            tell(main, Watch::of(machine, measured, order));
+        });
+        self.bytes = relaxed.bytes;
+        Ok(())
+    }
+
+    fn pieces(&mut self, _: &mut Driver) -> Result<Vec<Piece>, RunError> {
+        let piece = |(number, block): (usize, &Block)| Piece::of(number as u32, block, self.problem);
+        Ok(self.system.blocks().iter().enumerate().map(piece).collect())
     }
 }
 
-/// All blocks in the launcher's one thread.
+/// Relaxes in the launcher's one thread.
 ///
 /// # Errors
-/// A place or an energy that is no number, a file that cannot be written, or what ends a run.
+/// As [`steps::take_all`].
 pub(super) fn serial(main: &mut Driver, problem: &Problem, written: &Written) -> Result<Outcome, RunError> {
-    let mut system = problem.serial();
+    let mut holder = OneThread { problem, system: problem.serial(), bytes: 0 };
     main.init_over()?;
-    let mut watched = Vec::new();
-    let mut bytes = 0;
-    for (number, step) in problem.steps.iter().enumerate() {
-        problem.disturb_all(number, &mut system);
-        let mut display = Display::new(step.limits.max_force, Turn(number, problem.steps.len()));
-        let relaxed = system.relax(problem.method, step.limits, |machine, measured, order| {
-            let watch = Watch::of(machine, measured, order);
-            display.show(main, &watch);
-            watched.push((number, watch));
-        });
-        bytes = relaxed.bytes;
-        if let Stop::NotFinite(_) = relaxed.stop {
-            return Err(RunError::Wrong(format!("step {}: {}", step.name, relaxed.stop)));
+    let taken = steps::take_all(main, problem, written, &mut holder)?;
+    main.timed_over()?;
+    let digest = Digest::of_all(holder.system.blocks());
+    main.outcome().fact("bytes_per_atom", holder.bytes as f64 / problem.crystal.atoms() as f64);
+    steps::write_end(main, written, &taken, &mut holder)?;
+    Ok(Outcome { taken, digest, tables: None })
+}
+
+/// Blocks as chares on all PEs.
+struct Chares<B, C> {
+    blocks: usize,
+    begin: B,
+    collect: C,
+}
+
+impl<B: Fn(&mut Driver, Begin), C: Fn(&mut Driver, Collect)> Holder for Chares<B, C> {
+    fn relax(
+        &mut self,
+        main: &mut Driver,
+        leg: Leg,
+        tell: &mut dyn FnMut(&mut Driver, Watch),
+    ) -> Result<(), RunError> {
+        let (watcher, watched) = main.pending();
+        (self.begin)(main, Begin { leg, watcher });
+        loop {
+            let watch = watched.wait(main)?;
+            let is_last = watch.stop.is_some();
+            tell(main, watch);
+            if is_last {
+                return Ok(());
+            }
         }
     }
-    main.timed_over()?;
-    let digest = Digest::of_all(system.blocks());
-    main.outcome().fact("bytes_per_atom", bytes as f64 / problem.crystal.atoms() as f64);
-    if written.wants_atoms() {
-        let piece = |(number, block): (usize, &Block)| Piece::of(number as u32, block, problem);
-        written.atoms(system.blocks().iter().enumerate().map(piece).collect())?;
+
+    fn pieces(&mut self, main: &mut Driver) -> Result<Vec<Piece>, RunError> {
+        let (to, pieces) = main.pending::<Piece>();
+        (self.collect)(main, Collect(to));
+        (0..self.blocks).map(|_| pieces.wait(main)).collect()
     }
-    Outcome::new(watched, digest, None)
 }
 
-/// Blocks as chares on all nodes.
+/// Relaxes on all nodes, each of which holds some blocks.
 ///
 /// # Errors
-/// Too little memory, an energy or place that is no number, a file that cannot be written, or what ends a run.
+/// Too little memory, or as [`steps::take_all`].
 pub(super) fn cblocks(main: &mut Driver, problem: Problem, written: &Written) -> Result<Outcome, RunError> {
     let needed = memory::Needed::of(&problem);
     let owners = spread(main, &needed)?;
@@ -114,8 +148,13 @@ pub(super) fn cblocks(main: &mut Driver, problem: Problem, written: &Written) ->
     let grid = problem.partition.grid();
     let known = main.readonly(problem.clone())?;
     let array: Blocks = main.array_placed::<CBlock>(shape_of(grid), known, Placement::on_pes(owners));
+    let mut holder = Chares {
+        blocks,
+        begin: |main: &mut Driver, begin| array.broadcast(main, begin),
+        collect: |main: &mut Driver, collect| array.broadcast(main, collect),
+    };
     main.init_over()?;
-    let watched = follow_all(main, &problem, |main, begin| array.broadcast(main, begin))?;
+    let taken = steps::take_all(main, &problem, written, &mut holder)?;
     main.timed_over()?;
     let elapsed = main.outcome().timed().map_or(0.0, |timed| timed.as_secs_f64());
     let (to, figures) = main.pending::<Gather<Figures>>();
@@ -126,19 +165,15 @@ pub(super) fn cblocks(main: &mut Driver, problem: Problem, written: &Written) ->
     let (to, digest) = main.pending::<Digest>();
     array.broadcast(main, Check(to));
     let digest = digest.wait(main)?;
-    if written.wants_atoms() {
-        let (to, pieces) = main.pending::<Piece>();
-        array.broadcast(main, Collect(to));
-        written.atoms(collected(main, &pieces, blocks)?)?;
-    }
-    main.outcome().work(computed * evaluations(&watched) as f64);
-    Outcome::new(watched, digest, Some(tables))
+    steps::write_end(main, written, &taken, &mut holder)?;
+    main.outcome().work(computed * taken.evaluations() as f64);
+    Ok(Outcome { taken, digest, tables: Some(tables) })
 }
 
-/// All atoms on every PE.
+/// Relaxes on all PEs, each of which holds all atoms.
 ///
 /// # Errors
-/// A place or an energy that is no number, a file that cannot be written, or what ends a run.
+/// As [`steps::take_all`].
 pub(super) fn replicated(
     main: &mut Driver,
     problem: Problem,
@@ -153,28 +188,20 @@ pub(super) fn replicated(
     let computed = memory::Needed::of(&problem).computed_atoms();
     let known = main.readonly(problem.clone())?;
     let group: Group<Replica> = main.group(Setup { problem: known, bounds });
+    let mut holder = Chares {
+        blocks,
+        begin: |main: &mut Driver, begin| group.broadcast(main, begin),
+        collect: |main: &mut Driver, collect| group.broadcast(main, collect),
+    };
     main.init_over()?;
-    let watched = follow_all(main, &problem, |main, begin| group.broadcast(main, begin))?;
+    let taken = steps::take_all(main, &problem, written, &mut holder)?;
     main.timed_over()?;
     let (to, digests) = main.pending::<Gather<Digest>>();
     group.broadcast(main, CheckReplica(to));
     let digest = Digest::joined(digests.wait(main)?.0);
-    if written.wants_atoms() {
-        let (to, pieces) = main.pending::<Piece>();
-        group.broadcast(main, Collect(to));
-        written.atoms(collected(main, &pieces, blocks)?)?;
-    }
-    main.outcome().work(computed * evaluations(&watched) as f64);
-    Outcome::new(watched, digest, None)
-}
-
-fn collected(main: &mut Driver, pieces: &Pending<Piece>, blocks: usize) -> Result<Vec<Piece>, RunError> {
-    (0..blocks).map(|_| pieces.wait(main)).collect()
-}
-
-/// Evaluations of all steps.
-fn evaluations(watched: &[(usize, Watch)]) -> u64 {
-    watched.iter().filter(|(_, watch)| watch.stop.is_some()).map(|(_, watch)| watch.evaluations).sum()
+    steps::write_end(main, written, &taken, &mut holder)?;
+    main.outcome().work(computed * taken.evaluations() as f64);
+    Ok(Outcome { taken, digest, tables: None })
 }
 
 /// The PE of each block, by measured speed and by what fits.
@@ -187,98 +214,67 @@ fn spread(main: &mut Driver, needed: &memory::Needed<'_>) -> Result<Vec<u32>, Ru
     let cost: f64 = load.cost.iter().sum();
     found.owners.iter().zip(&load.cost).for_each(|(&pe, block)| shares[pe as usize] += block / cost);
     main.outcome().shares(shares);
+    let holds = |node: &NodeShape| {
+        let of_node = |of: fn(&memory::Expected) -> u64| -> u64 {
+            let blocks = needed.blocks.iter().zip(&found.owners);
+            blocks.filter(|(_, owner)| node.pes.contains(owner)).map(|(block, _)| of(block)).sum()
+        };
+        format!("{} blocks, {} atoms", short(of_node(|_| 1)), short(of_node(|block| block.atoms)))
+    };
+    let holdings = main.nodes().iter().map(holds).collect();
+    main.outcome().holdings(holdings);
     main.outcome().fact("distribution", found.shape);
     main.outcome().fact("owners", found.owners.clone());
     Ok(found.owners)
 }
 
-/// Takes all steps, one after the other, and shows how far they are.
-fn follow_all(
-    main: &mut Driver,
-    problem: &Problem,
-    begin: impl Fn(&mut Driver, Begin),
-) -> Result<Vec<(usize, Watch)>, RunError> {
-    let mut all = Vec::new();
-    for (number, step) in problem.steps.iter().enumerate() {
-        let (watcher, watched) = main.pending();
-        begin(main, Begin { step: number as u32, watcher });
-        let mut display = Display::new(step.limits.max_force, Turn(number, problem.steps.len()));
-        loop {
-            let watch = watched.wait(main)?;
-            display.show(main, &watch);
-            let stop = watch.stop;
-            all.push((number, watch));
-            match stop {
-                Some(stop @ Stop::NotFinite(_)) => {
-                    return Err(RunError::Wrong(format!("step {}: {stop}", step.name)));
-                }
-                Some(_) => break,
-                None => {}
-            }
-        }
-    }
-    Ok(all)
-}
-
-/// Time between two lines in the window.
-const REFRESH: Duration = Duration::from_millis(100);
-
-/// A step, from 0, and how many there are.
-struct Turn(usize, usize);
-
-/// Shows in the window how far a relaxation is.
-struct Display {
-    turn: Turn,
-    forecast: Forecast,
-    begun: Instant,
-    shown: Option<Instant>,
-}
-
-impl Display {
-    fn new(max_force: f64, turn: Turn) -> Self {
-        Self { turn, forecast: Forecast::new(max_force), begun: Instant::now(), shown: None }
-    }
-
-    fn show(&mut self, main: &mut Driver, watch: &Watch) {
-        let Shown { name, done, total } = self.forecast.watch(watch, self.begun.elapsed());
-        if self.shown.is_none_or(|shown| shown.elapsed() >= REFRESH) {
-            self.shown = Some(Instant::now());
-            let name = match self.turn {
-                Turn(_, 1) => name,
-                Turn(step, of) => format!("step {} of {of}, {name}", step + 1),
-            };
-            main.phase(&name, done, total);
-        }
+/// A count in at most five characters.
+fn short(count: u64) -> String {
+    match count {
+        0..10_000 => count.to_string(),
+        10_000..10_000_000 => format!("{}k", count / 1000),
+        _ => format!("{}M", count / 1_000_000),
     }
 }
 
 /// States the result, in the report and for people.
-fn say(main: &mut Driver, problem: &Problem, found: &Outcome) -> Result<(), RunError> {
-    let Outcome { last, watched, digest, tables } = found;
-    let Some(stop) = last.stop else { return Err(RunError::Failed("the relaxation has not ended".into())) };
+fn say(main: &mut Driver, problem: &Problem, found: &Outcome) {
     let outcome = main.outcome();
-    outcome.fact("energy_ev", last.energy);
-    outcome.fact("max_force_ev_per_a", last.max_force);
-    outcome.fact("iterations", last.iterations);
-    outcome.fact("evaluations", last.evaluations);
-    outcome.fact("stop", stop.to_string());
-    outcome.fact("digest", format!("{:016x}", digest.0));
     let mut steps = Vec::new();
-    for (number, watch) in watched {
-        let Some(stop) = watch.stop else { continue };
-        let name = &problem.steps[*number].name;
-        let step = if problem.steps.len() > 1 { format!("step {name}: ") } else { String::new() };
+    for (step, Ended { last, stop, bounds, pressure }) in problem.steps.iter().zip(&found.taken.steps) {
+        let of_step = if problem.steps.len() > 1 { format!("step {}: ", step.name) } else { String::new() };
         outcome.remark(&format!(
-            "{step}energy {:.10} eV, largest force {:.3e} eV/A after {} iterations and {} evaluations: {stop}",
-            watch.energy, watch.max_force, watch.iterations, watch.evaluations
+            "{of_step}energy {:.10} eV, largest force {:.3e} eV/A after {} iterations and {} evaluations: {stop}",
+            last.energy, last.max_force, last.iterations, last.evaluations
         ));
-        steps.push(serde_json::json!({
-            "name": name, "energy_ev": watch.energy, "max_force_ev_per_a": watch.max_force,
-            "iterations": watch.iterations, "evaluations": watch.evaluations, "stop": stop.to_string(),
-        }));
+        let mut facts = serde_json::json!({
+            "energy_ev": last.energy, "max_force_ev_per_a": last.max_force,
+            "iterations": last.iterations, "evaluations": last.evaluations, "stop": stop.to_string(),
+        });
+        if let Some(pressure) = pressure {
+            let ([x, y, z], [xx, yy, zz, ..]) = (bounds.lengths, *pressure);
+            outcome.remark(&format!(
+                "{of_step}box {x:.6} x {y:.6} x {z:.6} A, pressure {xx:.1e}, {yy:.1e}, {zz:.1e} GPa along x, y, z"
+            ));
+            facts["box_a"] = bounds.lengths.to_vec().into();
+            facts["pressure_gpa"] = pressure.to_vec().into();
+        }
+        // Facts of the last step are those of the run.
+        for (key, fact) in facts.as_object().into_iter().flatten() {
+            outcome.fact(key, fact.clone());
+        }
+        facts["name"] = step.name.clone().into();
+        steps.push(facts);
     }
+    outcome.fact("digest", format!("{:016x}", found.digest.0));
     outcome.fact("steps", steps);
-    let Some(tables) = tables else { return Ok(()) };
+    if let Some(tables) = &found.tables {
+        say_tables(main, tables);
+    }
+}
+
+fn say_tables(main: &mut Driver, tables: &Tables) {
+    let outcome = main.outcome();
     outcome.fact("tables", serde_json::to_value(tables).unwrap_or_default());
     for node in &tables.nodes {
         outcome.remark(&format!(
@@ -299,5 +295,4 @@ fn say(main: &mut Driver, problem: &Problem, found: &Outcome) -> Result<(), RunE
         tables.bytes_per_atom,
         tables.rebuilds
     ));
-    Ok(())
 }

@@ -198,13 +198,15 @@ impl<I: Index> WithSimd for Forces<'_, I> {
             let mut own = [0.0; 4];
             // A fixed atom has no share in the energy of a pair: a free one takes both.
             let alone = if scene.classes[i] == Class::Free { 1.0 } else { 0.5 };
-            for (part, both, share) in
-                [(row.own, true, 0.5), (row.ghosts, false, 0.5), (row.fixed, false, alone)]
+            // Of the pair, and of the embedding of both atoms, at this end.
+            for (part, both, share, embedded) in
+                [(row.own, true, 0.5, 1.0), (row.ghosts, false, 0.5, 0.5), (row.fixed, false, alone, 1.0)]
             {
                 for candidates in part.chunks(CHUNK) {
                     near.collect(scene.at[i], candidates, scene.at, cutoff * cutoff);
                     self.pull(i, &near, &mut pulls);
                     self.add(&near, &pulls, both, share, &mut own);
+                    self.add_virial(&near, &pulls, if both { 1.0 } else { share }, embedded);
                 }
             }
             for (sum, part) in self.force[i].iter_mut().zip(own) {
@@ -266,11 +268,16 @@ impl<I> Forces<'_, I> {
                 }
             }
         }
+    }
+
+    /// Adds to the virial, if asked, the shares that the energy has in these pairs and in the embedding by them.
+    #[inline(always)]
+    fn add_virial(&mut self, near: &Near, pulls: &Pull, share: f64, embedded: f64) {
         if let Some(virial) = &mut self.virial {
-            let weight = if both { 1.0 } else { share };
             for k in 0..near.count {
                 let [x, y, z] = [near.d[0][k], near.d[1][k], near.d[2][k]];
-                let pull = pulls.pull[k] * weight;
+                let rest = (embedded - share) * pulls.embedding[k] * pulls.inverse[k];
+                let pull = pulls.pull[k] * share - rest;
                 for (sum, product) in virial.iter_mut().zip([x * x, y * y, z * z, y * z, x * z, x * y]) {
                     *sum += product * pull;
                 }

@@ -25,6 +25,7 @@ pub mod course;
 pub mod crystal;
 mod drive;
 mod eam;
+pub mod file;
 pub mod input;
 pub mod neighbours;
 pub mod partition;
@@ -36,6 +37,7 @@ pub mod relax;
 pub mod replicated;
 pub mod result;
 pub mod serial;
+mod steps;
 pub mod structure;
 pub mod studies;
 pub mod study;
@@ -62,8 +64,8 @@ pub fn add_to(program: Program) -> Program {
             .kernel_key(Statics::kernel_key)
             .work(Statics::work)
             .cost(cost::MODEL, cost::cost)
-            .check(arguments::check)
-            .complete(|arguments: Statics| Ok(arguments.completed())),
+            .complete(Statics::completed)
+            .alone(Statics::is_alone),
     )
 }
 

@@ -1,10 +1,12 @@
 //! What is relaxed, as every node knows it: each makes its own blocks from this, and nobody else's.
 
 use super::aberration::Aberration;
-use super::block::Block;
+use super::block::{Block, Bounds};
+use super::course::Leg;
 use super::crystal::Crystal;
 use super::partition::Partition;
 use super::potential::Potential;
+use super::pressure::Together;
 use super::relax::{Limits, Method, Order, Relaxation};
 use super::serial::System;
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,22 @@ pub struct Step {
     pub disturb: Vec<Aberration>,
     /// When the relaxation ends.
     pub limits: Limits,
+    /// Axes of the box that are stretched until there is no pressure along them; none if the box stays as it is.
+    pub groups: Vec<Together>,
+    /// Largest pressure that may be left along them, in GPa.
+    pub max_pressure: f64,
+}
+
+impl Step {
+    /// A step that leaves the box as it is.
+    pub fn new(name: &str, disturb: Vec<Aberration>, limits: Limits) -> Self {
+        Self { name: name.into(), disturb, limits, groups: Vec::new(), max_pressure: 0.0 }
+    }
+
+    /// Whether the box is stretched, and so the virial is computed.
+    pub fn stretches(&self) -> bool {
+        !self.groups.is_empty()
+    }
 }
 
 impl Problem {
@@ -52,25 +70,55 @@ impl Problem {
         self.potential.cutoff() + self.skin
     }
 
+    /// Neighbours within that reach that an atom inside the crystal has on average.
+    pub fn neighbours(&self) -> f64 {
+        let density = self.crystal.atoms() as f64 / self.crystal.bounds().volume();
+        density * 4.0 / 3.0 * std::f64::consts::PI * self.reach().powi(3)
+    }
+
     /// A block of the undisturbed crystal.
     pub fn block(&self, number: usize) -> Block {
         Block::new(self.partition.atoms(&self.crystal, number))
     }
 
-    /// Makes the changes of a step to a block; its lists have to be built anew.
-    pub fn disturb(&self, step: usize, number: usize, block: &mut Block) {
-        let before = self.steps[..step].iter().flat_map(|step| &step.disturb);
-        let mut next = self.crystal.atoms() + before.filter(|change| is_interstitial(change)).count() as u64;
-        for change in &self.steps[step].disturb {
-            change.apply(self, number, block, &mut next);
+    /// Makes a block in a box ready to relax: stretches both, or makes the changes of a step to the block. Lists have to be
+    /// built anew.
+    pub fn prepare(&self, leg: &Leg, number: usize, block: &mut Block, bounds: &mut Bounds) {
+        match leg.stretch {
+            None => self.disturb(leg.step as usize, number, block, bounds),
+            Some(factors) => {
+                bounds.scale(factors);
+                block.scale(factors);
+            }
         }
     }
 
     /// The same for all blocks in one thread.
-    pub fn disturb_all(&self, step: usize, system: &mut System) {
-        for (number, block) in system.blocks_mut().iter_mut().enumerate() {
-            self.disturb(step, number, block);
+    pub fn prepare_all(&self, leg: &Leg, system: &mut System) {
+        let bounds = system.bounds();
+        match leg.stretch {
+            None => {
+                for (number, block) in system.blocks_mut().iter_mut().enumerate() {
+                    self.disturb(leg.step as usize, number, block, &bounds);
+                }
+            }
+            Some(factors) => system.stretch(factors),
         }
+    }
+
+    /// Makes the changes of a step to a block in a box that is `bounds` now.
+    fn disturb(&self, step: usize, number: usize, block: &mut Block, bounds: &Bounds) {
+        let before = self.steps[..step].iter().flat_map(|step| &step.disturb);
+        let mut next = self.crystal.atoms() + before.filter(|change| is_interstitial(change)).count() as u64;
+        for change in &self.steps[step].disturb {
+            change.apply(self, number, block, self.stretch(bounds), &mut next);
+        }
+    }
+
+    /// How much longer a box is along each axis than the undisturbed crystal.
+    pub fn stretch(&self, bounds: &Bounds) -> [f64; 3] {
+        let lengths = self.crystal.lengths();
+        std::array::from_fn(|k| bounds.lengths[k] / lengths[k])
     }
 
     /// Atoms that are there after all steps.
@@ -116,9 +164,14 @@ impl Problem {
         }
     }
 
-    /// The machine of a step, and its first order, by which lists are built.
-    pub fn begin(&self, step: usize) -> (Relaxation, Order) {
-        let mut machine = Relaxation::new(self.method, self.steps[step].limits, self.skin);
+    /// The machine of a relaxation.
+    pub fn machine(&self, leg: &Leg) -> Relaxation {
+        Relaxation::new(self.method, self.steps[leg.step as usize].limits, self.skin).after(leg.spent)
+    }
+
+    /// The machine of a relaxation, and its first order, by which lists are built.
+    pub fn begin(&self, leg: &Leg) -> (Relaxation, Order) {
+        let mut machine = self.machine(leg);
         let mut order = machine.start();
         if let Order::Go { rebuild, .. } = &mut order {
             *rebuild = true;

@@ -72,7 +72,8 @@ mod tests {
     use super::*;
 
     fn watch(n: u64, max_force: f64) -> Watch {
-        Watch { evaluations: n, iterations: n, energy: -123_456_789.0, max_force, stop: None }
+        let energy = -123_456_789.0;
+        Watch { evaluations: n, iterations: n, energy, max_force, virial: [0.0; 6], stop: None }
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Replica {
             Next::Obey(order) => self.obey(&order, ctx),
             Next::Begin(begin) => {
                 let problem = self.setup.problem.read(ctx);
-                problem.disturb_all(begin.step as usize, &mut self.system);
+                problem.prepare_all(&begin.leg, &mut self.system);
                 self.vectors = self.system.mine().iter().map(Vectors::new).collect();
                 let order = self.course.begin(begin, &problem);
                 self.obey(&order, ctx);
@@ -181,7 +181,7 @@ impl Replica {
             return self.tell(numbers, ctx);
         }
         let with_history = self.setup.problem.read(ctx).method == Method::Lbfgs;
-        let measured = system.measure(&self.vectors, with_history);
+        let measured = system.measure(&self.vectors, with_history, self.course.with_virial());
         ctx.progress(measured.len() as u64);
         let all = Callback::broadcast(&ctx.array());
         ctx.contribute_ordered(Gather(measured), all);

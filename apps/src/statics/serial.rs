@@ -120,19 +120,14 @@ impl System {
 
     /// Stretches the box and all places in it by a factor per axis.
     pub fn scale(&mut self, factors: [f64; 3]) {
-        for (length, factor) in self.bounds.lengths.iter_mut().zip(factors) {
-            *length *= factor;
-        }
-        let tilted = [factors[0], factors[0], factors[1]];
-        for (tilt, factor) in self.bounds.tilt.iter_mut().zip(tilted) {
-            *tilt *= factor;
-        }
-        for at in self.blocks.iter_mut().flat_map(|block| &mut block.at) {
-            for (x, factor) in at.iter_mut().zip(factors) {
-                *x *= factor;
-            }
-        }
+        self.stretch(factors);
         self.rebuild();
+    }
+
+    /// The same; [`Self::rebuild`] has to follow.
+    pub fn stretch(&mut self, factors: [f64; 3]) {
+        self.bounds.scale(factors);
+        self.blocks.iter_mut().for_each(|block| block.scale(factors));
     }
 
     /// Shears the box and all places in it: x grows by `strain` y.
@@ -227,11 +222,11 @@ impl System {
     }
 
     /// Second half: slopes of ghosts, then forces, and what each of these blocks measures.
-    pub fn measure(&mut self, vectors: &[Vectors], with_history: bool) -> Vec<Measured> {
+    pub fn measure(&mut self, vectors: &[Vectors], with_history: bool, with_virial: bool) -> Vec<Measured> {
         self.send_slopes();
         let potential = &self.potential;
         let measure = |(block, vectors): (&mut Block, &Vectors)| {
-            let total = block.forces(potential, false);
+            let total = block.forces(potential, with_virial);
             vectors.measure(block, &total, with_history)
         };
         self.blocks[self.mine.clone()].iter_mut().zip(vectors).map(measure).collect()
@@ -248,11 +243,20 @@ impl System {
         &mut self,
         method: Method,
         limits: Limits,
+        watch: impl FnMut(&Relaxation, &Measured, &Order),
+    ) -> Relaxed {
+        self.follow(Relaxation::new(method, limits, self.skin), false, watch)
+    }
+
+    /// The same with a machine that has not begun, and with the virial if asked.
+    pub fn follow(
+        &mut self,
+        mut machine: Relaxation,
+        with_virial: bool,
         mut watch: impl FnMut(&Relaxation, &Measured, &Order),
     ) -> Relaxed {
         self.rebuild();
         let mut vectors: Vec<Vectors> = self.blocks.iter().map(Vectors::new).collect();
-        let mut machine = Relaxation::new(method, limits, self.skin);
         let mut order = machine.start();
         loop {
             let Order::Go { rebuild, .. } = &order else {
@@ -266,7 +270,7 @@ impl System {
                 self.blocks.iter().zip(&mut vectors).for_each(|(block, vectors)| vectors.built(block));
             }
             self.densities();
-            let measured = Measured::all(&self.measure(&vectors, method == Method::Lbfgs));
+            let measured = Measured::all(&self.measure(&vectors, machine.needs_history(), with_virial));
             order = machine.next(&measured);
             watch(&machine, &measured, &order);
             if let Order::Stop(stop) = order {

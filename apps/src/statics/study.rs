@@ -1,6 +1,7 @@
 //! Studies on the command line: properties of a material, computed in the launcher's one thread, as a table and as facts
 //! of the report.
 
+use super::course::Leg;
 use super::crystal::lattice::Kind;
 use super::input::Input;
 use super::pressure::GPA;
@@ -109,7 +110,7 @@ fn rows(material: &Material, study: Study, input: &Input) -> Result<Vec<Row>, St
 /// Pressures are positive where the box wants to grow. Along an axis that ends, the box is as long as the crystal was made.
 fn pressure(problem: &Problem) -> Vec<Row> {
     let mut system = problem.serial();
-    problem.disturb_all(0, &mut system);
+    problem.prepare_all(&Leg::of_step(0), &mut system);
     system.rebuild();
     let total = system.evaluate(true);
     let [xx, yy, zz, yz, xz, xy] = total.virial.map(|virial| virial / system.bounds().volume() * GPA);

@@ -3,6 +3,7 @@
 //! Atoms stand in the order of their numbers, and every number has all its digits, so that files are the same bytes on
 //! any nodes. The launcher holds all atoms while it writes, about 100 bytes for each.
 
+use super::block::Bounds;
 use super::course::Watch;
 use super::crystal::Side;
 use super::input::Output;
@@ -11,6 +12,7 @@ use super::result::Piece;
 use crate::output::fill;
 use chares::RunError;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// What is to be written, of what.
 pub(super) struct Written {
@@ -33,6 +35,12 @@ struct Row<'a> {
     values: &'a [f64],
 }
 
+/// When atoms are written, and their box then.
+struct Frame<'a> {
+    bounds: &'a Bounds,
+    step: usize,
+}
+
 impl Written {
     /// Nothing is written.
     #[cfg(test)]
@@ -45,16 +53,32 @@ impl Written {
         self.output.xyz.is_some() || self.output.dump.is_some()
     }
 
-    /// Writes the atoms of all blocks.
+    /// Whether atoms are to be written after each step.
+    pub(super) fn wants_each_step(&self) -> bool {
+        self.wants_atoms() && self.output.each_step
+    }
+
+    /// Writes the atoms of all blocks, which are in a box that is `bounds` now, after a step (from 0), or at the end.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub(super) fn atoms(&self, pieces: Vec<Piece>) -> Result<(), RunError> {
-        let rows = self.rows(&pieces);
-        if let Some(path) = &self.output.xyz {
-            fill(path, |out| self.xyz(&rows, out))?;
+    pub(super) fn atoms(
+        &self,
+        pieces: &[Piece],
+        bounds: &Bounds,
+        step: Option<usize>,
+    ) -> Result<(), RunError> {
+        let steps = self.problem.steps.len();
+        let path = |path: &Path| step.map_or_else(|| path.into(), |step| by_step(path, step + 1, steps));
+        let frame = Frame { bounds, step: step.map_or(steps, |step| step + 1) };
+        let rows = self.rows(pieces);
+        if let Some(xyz) = &self.output.xyz {
+            fill(&path(xyz), |out| self.xyz(&rows, &frame, out))?;
         }
-        self.output.dump.as_ref().map_or(Ok(()), |path| fill(path, |out| self.dump(&rows, out)))
+        self.output
+            .dump
+            .as_ref()
+            .map_or(Ok(()), |dump| fill(&path(dump), |out| self.dump(&rows, &frame, out)))
     }
 
     /// Writes a line for each evaluation.
@@ -93,10 +117,10 @@ impl Written {
         rows
     }
 
-    /// Where the atom is, inside the box along periodic axes, and how far from its undisturbed place.
-    fn place(&self, row: &Row<'_>) -> ([f64; 3], [f64; 3]) {
-        let crystal = &self.problem.crystal;
-        let (lengths, sides) = (crystal.lengths(), crystal.sides());
+    /// Where the atom is, inside the box along periodic axes, and how far from its undisturbed place, which is stretched
+    /// with the box.
+    fn place(&self, row: &Row<'_>, bounds: &Bounds) -> ([f64; 3], [f64; 3]) {
+        let (lengths, sides) = (bounds.lengths, self.problem.crystal.sides());
         let wrap = |k: usize| match sides[k] {
             Side::Periodic => {
                 let x = row.values[k].rem_euclid(lengths[k]);
@@ -104,14 +128,13 @@ impl Written {
             }
             Side::Shells { .. } => row.values[k],
         };
-        let from = self.problem.undisturbed(row.id);
-        (std::array::from_fn(wrap), std::array::from_fn(|k| row.values[k] - from[k]))
+        let (from, stretch) = (self.problem.undisturbed(row.id), self.problem.stretch(bounds));
+        (std::array::from_fn(wrap), std::array::from_fn(|k| row.values[k] - from[k] * stretch[k]))
     }
 
-    fn xyz(&self, rows: &[Row<'_>], out: &mut dyn Write) -> std::io::Result<()> {
-        let crystal = &self.problem.crystal;
-        let [x, y, z] = crystal.lengths();
-        let pbc = crystal.sides().map(|side| if side == Side::Periodic { 'T' } else { 'F' });
+    fn xyz(&self, rows: &[Row<'_>], frame: &Frame<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+        let [x, y, z] = frame.bounds.lengths;
+        let pbc = self.problem.crystal.sides().map(|side| if side == Side::Periodic { 'T' } else { 'F' });
         writeln!(out, "{}", rows.len())?;
         writeln!(
             out,
@@ -121,7 +144,7 @@ impl Written {
             pbc[0], pbc[1], pbc[2]
         )?;
         for row in rows {
-            let ([x, y, z], [dx, dy, dz]) = self.place(row);
+            let ([x, y, z], [dx, dy, dz]) = self.place(row, frame.bounds);
             let [fx, fy, fz, energy, density, symmetry] = last(row.values);
             let structure = STRUCTURES[usize::from(row.structure).min(3)];
             writeln!(
@@ -133,12 +156,12 @@ impl Written {
         Ok(())
     }
 
-    fn dump(&self, rows: &[Row<'_>], out: &mut dyn Write) -> std::io::Result<()> {
-        let crystal = &self.problem.crystal;
-        let ends = crystal.sides().map(|side| if side == Side::Periodic { "pp" } else { "ff" });
-        write!(out, "ITEM: TIMESTEP\n0\nITEM: NUMBER OF ATOMS\n{}\n", rows.len())?;
+    fn dump(&self, rows: &[Row<'_>], frame: &Frame<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+        let sides = self.problem.crystal.sides();
+        let ends = sides.map(|side| if side == Side::Periodic { "pp" } else { "ff" });
+        write!(out, "ITEM: TIMESTEP\n{}\nITEM: NUMBER OF ATOMS\n{}\n", frame.step, rows.len())?;
         writeln!(out, "ITEM: BOX BOUNDS {} {} {}", ends[0], ends[1], ends[2])?;
-        for length in crystal.lengths() {
+        for length in frame.bounds.lengths {
             writeln!(out, "0 {length}")?;
         }
         writeln!(
@@ -147,7 +170,7 @@ impl Written {
              class"
         )?;
         for row in rows {
-            let ([x, y, z], [dx, dy, dz]) = self.place(row);
+            let ([x, y, z], [dx, dy, dz]) = self.place(row, frame.bounds);
             let [fx, fy, fz, energy, density, symmetry] = last(row.values);
             writeln!(
                 out,
@@ -161,6 +184,13 @@ impl Written {
         }
         Ok(())
     }
+}
+
+/// The name of a file after a step (from 1): `end.xyz` after the second of ten is `end.02.xyz`.
+fn by_step(path: &Path, step: usize, steps: usize) -> PathBuf {
+    let number = format!("{step:0width$}", width = steps.to_string().len());
+    let end = path.extension().map_or_else(|| number.clone(), |end| format!("{number}.{}", end.display()));
+    path.with_extension(end)
 }
 
 /// Force, energy, density and centro-symmetry.

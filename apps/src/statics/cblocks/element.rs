@@ -2,7 +2,7 @@
 
 use super::account::Figures;
 use super::halo::{self, Audience, Features, Source};
-use crate::statics::block::Block;
+use crate::statics::block::{Block, Bounds};
 use crate::statics::course::{Begin, Course, Next};
 use crate::statics::neighbours::Extent;
 use crate::statics::problem::Problem;
@@ -33,6 +33,8 @@ pub struct CBlock {
     block: Block,
     vectors: Vectors,
     course: Course,
+    /// The box of now.
+    bounds: Bounds,
     /// Counts evaluations; messages carry it.
     evaluation: u64,
     stage: Stage,
@@ -158,6 +160,7 @@ impl Chare for CBlock {
             block: known.block(number as usize),
             vectors: Vectors::default(),
             course: Course::default(),
+            bounds: known.crystal.bounds(),
             evaluation: 0,
             stage: Stage::Idle,
             is_ahead: false,
@@ -189,14 +192,14 @@ impl Entry<Sums> for CBlock {
 impl Entry<Extents> for CBlock {
     fn receive(&mut self, Gather(extents): Extents, ctx: &mut Ctx<'_, Self>) {
         let problem = self.problem.read(ctx);
-        let (bounds, reach, me) = (problem.crystal.bounds(), problem.reach(), self.number as usize);
-        self.sources = halo::sources(me, &extents, &bounds, reach);
+        let (bounds, reach, me) = (&self.bounds, problem.reach(), self.number as usize);
+        self.sources = halo::sources(me, &extents, bounds, reach);
         let (array, grid, node) = (ctx.array(), problem.partition.grid(), ctx.node_id());
         let node_of = |block| match ctx.home_of(&array, index_of(grid, block)) {
             Some(pe) => ctx.node_of_pe(pe),
             None => node,
         };
-        let told = halo::audiences(&self.block, me, &extents, (&bounds, reach), node_of);
+        let told = halo::audiences(&self.block, me, &extents, (bounds, reach), node_of);
         self.audiences.clear();
         for (audience, features) in told {
             for (&block, features) in audience.blocks.iter().zip(features) {
@@ -260,7 +263,7 @@ impl Entry<Ahead> for CBlock {
         let (begun, problem) = (Instant::now(), self.problem.read(ctx));
         match self.stage {
             Stage::Places => self.block.densities_inside(&problem.potential),
-            _ => self.block.forces_inside(&problem.potential),
+            _ => self.block.forces_inside(&problem.potential, self.course.with_virial()),
         }
         self.is_ahead = true;
         self.figures.seconds += begun.elapsed().as_secs_f64();
@@ -270,10 +273,11 @@ impl Entry<Ahead> for CBlock {
 impl Entry<Forces> for CBlock {
     fn receive(&mut self, _: Forces, ctx: &mut Ctx<'_, Self>) {
         let (begun, problem) = (Instant::now(), self.problem.read(ctx));
+        let with_virial = self.course.with_virial();
         if !std::mem::take(&mut self.is_ahead) {
-            self.block.forces_inside(&problem.potential);
+            self.block.forces_inside(&problem.potential, with_virial);
         }
-        let total = self.block.forces_across(&problem.potential, false);
+        let total = self.block.forces_across(&problem.potential, with_virial);
         let measured = self.vectors.measure(&self.block, &total, problem.method == Method::Lbfgs);
         self.figures.seconds += begun.elapsed().as_secs_f64();
         ctx.progress(1);
@@ -316,7 +320,7 @@ impl CBlock {
             Next::Obey(order) => self.obey(&order, ctx),
             Next::Begin(begin) => {
                 let problem = self.problem.read(ctx);
-                problem.disturb(begin.step as usize, self.number as usize, &mut self.block);
+                problem.prepare(&begin.leg, self.number as usize, &mut self.block, &mut self.bounds);
                 self.vectors = Vectors::new(&self.block);
                 let order = self.course.begin(begin, &problem);
                 self.obey(&order, ctx);

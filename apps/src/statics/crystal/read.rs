@@ -1,30 +1,8 @@
 //! Atoms from files: LAMMPS data (`atom_style atomic`) and extended XYZ. Nothing in them is trusted: counts are compared
 //! with what is there, and an error names the line.
 
-use std::path::{Path, PathBuf};
-
-/// Why a file of atoms is not usable.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// It cannot be read.
-    #[error("{}: {source}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A line is not what it has to be.
-    #[error("{}:{line}: {message}", file.display())]
-    Malformed {
-        /// The file.
-        file: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
-}
+use crate::statics::file::{FileError, read_text, wrong_line};
+use std::path::Path;
 
 /// Atoms of a file, with the low corner of their box in the origin.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -49,21 +27,21 @@ const MOST: usize = 1 << 30;
 ///
 /// # Errors
 /// The file cannot be read, or the first line that is wrong.
-pub fn read(file: &Path, elements: &[String]) -> Result<Atoms, ReadError> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|source| ReadError::Unreadable { file: file.into(), source })?;
+pub fn read(file: &Path, elements: &[String]) -> Result<Atoms, FileError> {
+    let text = read_text(file)?;
     let is_xyz = file.extension().is_some_and(|end| end == "xyz" || end == "extxyz");
     let read = if is_xyz { xyz(&text, elements) } else { data(&text, elements) };
     let atoms = read.and_then(|(atoms, lines)| distinct(atoms, &lines));
-    atoms.map_err(|Wrong(line, message)| ReadError::Malformed { file: file.into(), line, message })
+    atoms.map_err(|Wrong(line, message)| wrong_line(file, line, message))
 }
 
 /// A line, and what is wrong with it.
 struct Wrong(usize, String);
 
 fn number(word: Option<&str>, line: usize, what: &str) -> Result<f64, Wrong> {
-    let value = word.and_then(|word| word.parse::<f64>().ok()).filter(|value| value.is_finite());
-    value.ok_or_else(|| Wrong(line, format!("{} is no finite number for {what}", quoted(word))))
+    let word = word.ok_or_else(|| Wrong(line, format!("{what} is missing")))?;
+    let value = word.parse::<f64>().ok().filter(|value| value.is_finite());
+    value.ok_or_else(|| Wrong(line, format!("`{word}` is no finite number for {what}")))
 }
 
 fn whole(
@@ -72,16 +50,16 @@ fn whole(
     what: &str,
     range: std::ops::RangeInclusive<u64>,
 ) -> Result<u64, Wrong> {
-    let value = word.and_then(|word| word.parse::<u64>().ok()).filter(|value| range.contains(value));
-    value.ok_or_else(|| {
+    let word = word.ok_or_else(|| Wrong(line, format!("{what} is missing")))?;
+    word.parse::<u64>().ok().filter(|value| range.contains(value)).ok_or_else(|| {
         let (from, to) = (range.start(), range.end());
-        Wrong(line, format!("{} is no whole number from {from} to {to} for {what}", quoted(word)))
+        Wrong(line, format!("`{word}` is no whole number from {from} to {to} for {what}"))
     })
 }
 
-fn quoted(word: Option<&str>) -> String {
-    word.map_or("nothing".into(), |word| format!("`{word}`"))
-}
+/// How a box that is not along the axes can be mended.
+const RIGHT_ANGLES: &str = "only boxes along x, y and z are read; take a cell with right angles that repeats as well (for \
+                            lattices `orient` in [crystal] makes one), or end these axes with free surfaces";
 
 /// No two atoms have one number, and all are in the box up to one length beside it.
 fn distinct(atoms: Atoms, lines: &[usize]) -> Result<Atoms, Wrong> {
@@ -111,8 +89,11 @@ fn xyz(text: &str, elements: &[String]) -> Result<(Atoms, Vec<usize>), Wrong> {
     };
     let edges = lattice.split_whitespace().map(|word| number(Some(word), 2, "Lattice"));
     let edges: Vec<f64> = edges.collect::<Result<_, _>>()?;
-    if edges.len() != 9 || [1, 2, 3, 5, 6, 7].iter().any(|&k| edges[k].abs() > 1e-9) {
-        return Err(Wrong(2, format!("Lattice=\"{lattice}\": give nine numbers of a box with right angles")));
+    if edges.len() != 9 {
+        return Err(Wrong(2, format!("Lattice=\"{lattice}\" has {} numbers and not nine", edges.len())));
+    }
+    if [1, 2, 3, 5, 6, 7].iter().any(|&k| edges[k].abs() > 1e-9) {
+        return Err(Wrong(2, format!("Lattice=\"{lattice}\" is a tilted box: {RIGHT_ANGLES}")));
     }
     let lengths = box_of([edges[0], edges[4], edges[8]], 2)?;
     let origin: Vec<f64> = match value_of(comment, "Origin") {
@@ -133,9 +114,11 @@ fn xyz(text: &str, elements: &[String]) -> Result<(Atoms, Vec<usize>), Wrong> {
         };
         let words: Vec<&str> = words.split_whitespace().collect();
         let name = words.get(species_at).copied();
-        let Some(species) = elements.iter().position(|element| Some(element.as_str()) == name) else {
+        let name = name.ok_or_else(|| Wrong(line, "the element of an atom is missing".into()))?;
+        let Some(species) = elements.iter().position(|element| element == name) else {
             let known = elements.join(", ");
-            return Err(Wrong(line, format!("{} is none of the elements {known}", quoted(name))));
+            let sentence = format!("`{name}` is none of the elements {known}; name all with --element");
+            return Err(Wrong(line, sentence));
         };
         let mut at = [0.0; 3];
         for (k, x) in at.iter_mut().enumerate() {
@@ -220,10 +203,7 @@ impl Header {
             [xy, xz, yz, "xy", "xz", "yz"] => {
                 for tilt in [xy, xz, yz] {
                     if number(Some(tilt), line, "a tilt")? != 0.0 {
-                        return Err(Wrong(
-                            line,
-                            "a tilted box; only boxes with right angles are read".into(),
-                        ));
+                        return Err(Wrong(line, format!("a tilted box: {RIGHT_ANGLES}")));
                     }
                 }
             }
@@ -275,7 +255,13 @@ fn data(text: &str, elements: &[String]) -> Result<(Atoms, Vec<usize>), Wrong> {
             None => header.take(line, body)?,
             Some("Atoms") => {
                 let id = whole(Some(first), line, "the id of an atom", 0..=u64::MAX - 1)?;
-                let species = whole(words.next(), line, "the type of an atom", 1..=elements.len() as u64)?;
+                let species = whole(words.next(), line, "the type of an atom", 1..=u64::MAX)?;
+                if species > elements.len() as u64 {
+                    let known = elements.join(", ");
+                    let sentence =
+                        format!("type {species} has no element: there are {known}; name all with --element");
+                    return Err(Wrong(line, sentence));
+                }
                 let mut at = [0.0; 3];
                 for (x, low) in at.iter_mut().zip(low) {
                     *x = number(words.next(), line, "a coordinate")? - low;
@@ -291,6 +277,9 @@ fn data(text: &str, elements: &[String]) -> Result<(Atoms, Vec<usize>), Wrong> {
         Some(count) => {
             Err(Wrong(line, format!("the header promises {count} atoms, and {} are there", atoms.ids.len())))
         }
-        None => Err(Wrong(line.max(1), "no line `N atoms`: is this a LAMMPS data file?".into())),
+        None => Err(Wrong(
+            line.max(1),
+            "no line `N atoms`: is this a LAMMPS data file? (extended XYZ ends with .xyz)".into(),
+        )),
     }
 }

@@ -9,6 +9,7 @@ mod tests;
 use super::aberration::Aberration;
 use super::crystal::Side;
 use super::crystal::lattice::Kind;
+use super::file::{read_text, wrong_line};
 use super::relax::Method;
 pub use problem::InputError;
 use serde::Deserialize;
@@ -126,7 +127,7 @@ pub struct PotentialInput {
 }
 
 /// Relaxation of every step that says nothing else.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RelaxationInput {
     /// Way to the minimum.
@@ -147,6 +148,11 @@ pub struct RelaxationInput {
     pub skin: Option<f64>,
     /// About how many atoms a block has.
     pub block: Option<usize>,
+    /// Axes of the box that are stretched until there is no pressure along them; those in one word by one factor.
+    #[serde(rename = "box")]
+    pub axes: Vec<String>,
+    /// Largest pressure that may be left along them, in GPa.
+    pub max_pressure: Option<f64>,
 }
 
 /// A step: changes, then a relaxation.
@@ -167,6 +173,9 @@ pub struct StepInput {
     pub iterations: Option<u64>,
     /// As in `[relaxation]`.
     pub evaluations: Option<u64>,
+    /// As in `[relaxation]`; empty to hold the box in this step.
+    #[serde(rename = "box")]
+    pub axes: Option<Vec<String>>,
 }
 
 /// Files that are written at the end; none if not given.
@@ -177,6 +186,8 @@ pub struct Output {
     pub xyz: Option<PathBuf>,
     /// LAMMPS dump.
     pub dump: Option<PathBuf>,
+    /// Atoms after each step too, in files named by its number: `end.2.xyz`.
+    pub each_step: bool,
     /// Energy and largest force of each evaluation, as CSV.
     pub trace: Option<PathBuf>,
 }
@@ -187,12 +198,15 @@ impl Input {
     /// # Errors
     /// It cannot be read, or the first key or value that is wrong, with its line.
     pub fn read(file: &Path) -> Result<Self, InputError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|source| InputError::Unreadable { file: file.into(), source })?;
+        let text = read_text(file)?;
         let mut input: Self = toml::from_str(&text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-            InputError::Malformed { file: file.into(), line, message: error.message().replace('\n', "; ") }
+            let mut message = plain(error.message());
+            if file.extension().is_none_or(|end| end != "toml") {
+                message += "; is this an input file in TOML? A file of atoms is named in one, as `file` in [crystal]";
+            }
+            wrong_line(file, line, message)
         })?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let Self { crystal, potential, output, .. } = &mut input;
@@ -201,4 +215,17 @@ impl Input {
         paths.for_each(|path| *path = folder.join(&*path));
         Ok(input)
     }
+}
+
+/// In the words of TOML what the parser says in those of Rust.
+fn plain(message: &str) -> String {
+    let words = [
+        ("\n", "; "),
+        ("invalid type: unit variant, expected struct variant", "this takes values: { name = { … } }"),
+        ("invalid type: map, expected a sequence", "a list is needed: [{ … }, { … }]"),
+        ("expected a sequence", "expected a list"),
+        ("invalid type: map", "invalid type: table"),
+        ("expected struct", "expected the table of"),
+    ];
+    words.into_iter().fold(message.to_owned(), |said, (rust, plain)| said.replace(rust, plain))
 }

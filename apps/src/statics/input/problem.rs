@@ -3,36 +3,22 @@
 use super::{End, Input, StepInput};
 use crate::statics::crystal::lattice::{Kind, Lattice, Site};
 use crate::statics::crystal::oriented::AS_IT_IS;
-use crate::statics::crystal::read::{self, ReadError};
+use crate::statics::crystal::read;
 use crate::statics::crystal::{Crystal, CrystalError, Side};
+use crate::statics::file::FileError;
 use crate::statics::partition::{ATOMS_PER_BLOCK, Partition};
 use crate::statics::potential::{Format, Potential, PotentialError, analytic};
+use crate::statics::pressure::Together;
 use crate::statics::problem::{Problem, Step};
 use crate::statics::relax::{Limits, Method};
 use crate::statics::studies::{Material, StudyError};
-use std::path::PathBuf;
 
 /// Why an input is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The file cannot be read.
-    #[error("{}: {source}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A key or value of the file.
-    #[error("{}:{line}: {message}", file.display())]
-    Malformed {
-        /// The file.
-        file: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
+    /// The file, or one of atoms.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A value that does not fit, by its key.
     #[error("{key}: {message}")]
     Value {
@@ -44,9 +30,6 @@ pub enum InputError {
     /// No such crystal.
     #[error("[crystal] and [boundary]: {0}")]
     Crystal(#[from] CrystalError),
-    /// A file of atoms.
-    #[error(transparent)]
-    Atoms(#[from] ReadError),
     /// A potential.
     #[error("[potential]: {0}")]
     Potential(#[from] PotentialError),
@@ -58,6 +41,9 @@ pub enum InputError {
 fn value(key: &str, message: impl Into<String>) -> InputError {
     InputError::Value { key: key.into(), message: message.into() }
 }
+
+/// Most neighbours of an atom on average: a hundred times those in any metal.
+const MOST_NEIGHBOURS: f64 = 20_000.0;
 
 /// Most steps, repeats counted.
 const MOST_STEPS: usize = 10_000;
@@ -140,11 +126,21 @@ impl Input {
         let partition = Partition::of(&crystal, block.max(1));
         let named = self.crystal.file.is_none() && self.crystal.edges.is_none();
         let opposite = if named && matches!(self.kind(), Kind::Bcc | Kind::B2) { 8 } else { 12 };
-        let (method, steps) = (self.method(), self.steps()?);
+        let (method, steps) = (self.method(), self.steps(&crystal)?);
         let problem = Problem { potential, crystal, partition, skin, method, opposite, steps };
+        let neighbours = problem.neighbours();
+        let is_empty = named && neighbours < 1.0;
+        if is_empty || neighbours > MOST_NEIGHBOURS {
+            let message = format!(
+                "each atom has {} others within {} A, where it feels them; are all lengths in A?",
+                if is_empty { "no".into() } else { format!("about {neighbours:.0}") },
+                problem.reach()
+            );
+            return Err(value("crystal", message));
+        }
         for step in &problem.steps {
             for change in &step.disturb {
-                let wrong = |message| value(&format!("step {}: {change:?}", step.name), message);
+                let wrong = |message| value(&format!("step {}: {}", step.name, change.name()), message);
                 change.check(&problem).map_err(wrong)?;
             }
         }
@@ -214,8 +210,9 @@ impl Input {
         Ok(Lattice::named(kind, rest.a, ratio)?)
     }
 
-    fn steps(&self) -> Result<Vec<Step>, InputError> {
-        let limits = self.limits()?;
+    fn steps(&self, crystal: &Crystal) -> Result<Vec<Step>, InputError> {
+        let (limits, groups) = (self.limits()?, groups("relaxation.box", &self.relaxation.axes, crystal)?);
+        let max_pressure = tolerance("relaxation.max_pressure", self.relaxation.max_pressure, MAX_PRESSURE)?;
         let mut steps = Vec::new();
         for (n, given) in self.step.iter().enumerate() {
             let repeat = given.repeat.unwrap_or(1) as usize;
@@ -225,16 +222,42 @@ impl Input {
             }
             let name = given.name.clone().unwrap_or_else(|| (n + 1).to_string());
             let limits = given.limits(limits, &name)?;
+            let groups = match &given.axes {
+                _ if given.relax == Some(false) => Vec::new(),
+                Some(axes) => self::groups(&format!("step {name}: box"), axes, crystal)?,
+                None => groups.clone(),
+            };
             for turn in 1..=repeat {
                 let name = if repeat > 1 { format!("{name} ({turn} of {repeat})") } else { name.clone() };
-                steps.push(Step { name, disturb: given.disturb.clone(), limits });
+                let (disturb, groups) = (given.disturb.clone(), groups.clone());
+                steps.push(Step { name, disturb, limits, groups, max_pressure });
             }
         }
         if steps.is_empty() {
-            steps.push(Step { name: "1".into(), disturb: Vec::new(), limits });
+            steps.push(Step { name: "1".into(), disturb: Vec::new(), limits, groups, max_pressure });
         }
         Ok(steps)
     }
+}
+
+/// Largest pressure that is left in a box, in GPa: a few 1e-7 of a metal's length.
+const MAX_PRESSURE: f64 = 1e-4;
+
+/// Axes that are stretched together, from words such as `xy`.
+fn groups(key: &str, words: &[String], crystal: &Crystal) -> Result<Vec<Together>, InputError> {
+    let mut seen = [false; 3];
+    let mut axis = |name: char| {
+        let found = ['x', 'y', 'z'].into_iter().position(|known| known == name);
+        let axis = found.ok_or_else(|| value(key, format!("{name:?} is no axis; give some of x, y, z")))?;
+        if std::mem::replace(&mut seen[axis], true) {
+            return Err(value(key, format!("axis {name} is there twice")));
+        }
+        if crystal.sides()[axis] != Side::Periodic {
+            return Err(value(key, format!("axis {name} ends; only periodic axes can be stretched")));
+        }
+        Ok(axis)
+    };
+    words.iter().filter(|word| !word.is_empty()).map(|word| word.chars().map(&mut axis).collect()).collect()
 }
 
 impl StepInput {

@@ -38,6 +38,7 @@ method = "lbfgs"
 max_force = 1e-5
 skin = 0.4
 block = 100
+box = ["z"]
 
 [[step]]
 name = "whole"
@@ -67,6 +68,7 @@ fn a_file_says_all_that_is_relaxed() {
     assert_eq!(names, ["whole", "2 (1 of 2)", "2 (2 of 2)"]);
     assert_eq!(problem.steps[0].limits.evaluations, 1);
     assert_eq!((problem.steps[2].limits.iterations, problem.steps[2].limits.max_force), (7, 1e-5));
+    assert_eq!([&problem.steps[0].groups, &problem.steps[1].groups], [&vec![], &vec![vec![2]]]);
     // Two are taken out once, one is put in by each turn.
     assert_eq!(problem.atoms(), problem.crystal.atoms());
 }
@@ -94,6 +96,14 @@ fn what_makes_no_sense_is_refused_with_its_line_or_key() {
     for (text, sentence) in [
         ("[crystal]\nlatice = \"fcc\"\n", ":2: unknown field `latice`"),
         ("[crystal]\na = \"x\"\n", ":2: invalid type: string \"x\""),
+        ("[boundary]\nx = \"shells\"\n", ":2: this takes values: { name = { … } }"),
+        ("[[step]]\ndisturb = { shake = { by = 0.1 } }\n", ":2: a list is needed: [{ … }, { … }]"),
+        ("[crystal]\na = 0.1\n", "crystal: each atom has about "),
+        ("[crystal]\na = 3600.0\n", "crystal: each atom has no others within "),
+        (
+            "[crystal]\na = 3.6\n[[step]]\ndisturb = [{ vacancy = { ids = [4000] } }]\n",
+            "step 1: vacancy: there is no atom 4000",
+        ),
         ("[boundary]\nx = \"open\"\n", ":2: unknown variant `open`"),
         ("[boundary]\nx = { shells = { buffer = 1.0 } }\n", ":2: missing field `fixed`"),
         ("[[step]]\n\n[[step]]\nrelaxx = true\n", ":4: unknown field `relaxx`"),
@@ -106,6 +116,22 @@ fn what_makes_no_sense_is_refused_with_its_line_or_key() {
         ("[relaxation]\nmax_force = -1.0\n", "relaxation.max_force: -1; give 0 or more"),
         ("[crystal]\na = 3.6\nfile = \"x\"\n", "crystal.file: a file of atoms takes no lattice"),
         ("[crystal]\nfile = \"no-such-file.xyz\"\n", "no-such-file.xyz: No such file"),
+        (
+            "[crystal]\na = 3.6\n[relaxation]\nbox = [\"xw\"]\n",
+            "relaxation.box: 'w' is no axis; give some of x, y, z",
+        ),
+        (
+            "[crystal]\na = 3.6\n[relaxation]\nbox = [\"x\", \"yx\"]\n",
+            "relaxation.box: axis x is there twice",
+        ),
+        (
+            "[crystal]\na = 3.6\n[boundary]\ny = \"free\"\n[[step]]\nbox = [\"y\"]\n",
+            "step 1: box: axis y ends; only periodic axes can be stretched",
+        ),
+        (
+            "[crystal]\na = 3.6\n[relaxation]\nmax_pressure = -1.0\n",
+            "relaxation.max_pressure: -1; give 0 or more",
+        ),
         ("[potential]\nfiles = [\"a.txt\"]\n", "its name has to end with"),
         ("[crystal]\na = 3.6\n[[step]]\nrepeat = 0\n", "step 1: repeat: 0; give 1 or more"),
         (
@@ -159,11 +185,19 @@ fn files_of_atoms_are_not_trusted() {
             ":3: `9999999999999999` is no whole number",
         ),
         (DATA.replace("9 1 8.5", "7 1 8.5"), ".data", ":17: there is an atom 7 already"),
-        (DATA.replace("9 1 8.5", "9 2 8.5"), ".data", ":17: `2` is no whole number from 1 to 1"),
+        (
+            DATA.replace("9 1 8.5", "9 2 8.5"),
+            ".data",
+            ":17: type 2 has no element: there are Cu; name all with --element",
+        ),
         (DATA.replace("9.5\n", "nan\n"), ".data", ":17: `nan` is no finite number for a coordinate"),
-        (DATA.replace("9.5\n", "\n"), ".data", ":17: nothing is no finite number for a coordinate"),
+        (DATA.replace("9.5\n", "\n"), ".data", ":17: a coordinate is missing"),
         (DATA.replace("8.5", "85"), ".data", ":17: the atom is far outside its box along x"),
-        (DATA.replace("0 10 zlo zhi", "0 10 zlo zhi\n1 0 0 xy xz yz"), ".data", ":8: a tilted box"),
+        (
+            DATA.replace("0 10 zlo zhi", "0 10 zlo zhi\n1 0 0 xy xz yz"),
+            ".data",
+            ":8: a tilted box: only boxes along x, y and z are read; take a cell",
+        ),
         (DATA.replace("# atomic", "# full"), ".data", ":13: atom_style full; only atomic is read"),
         (DATA.replace("0 10 ylo yhi", ""), ".data", "does not say xlo xhi"),
         (DATA.replace("0 10 ylo yhi", "10 0 ylo yhi"), ".data", "lengths have to be positive"),
@@ -171,7 +205,16 @@ fn files_of_atoms_are_not_trusted() {
         (XYZ.replacen('2', "3", 1), ".xyz", ":4: the file ends after 2 of 3 atoms"),
         (XYZ.replacen('2', "-2", 1), ".xyz", ":1: `-2` is no whole number"),
         (XYZ.replace("Lattice", "Latice"), ".xyz", ":2: no Lattice="),
-        (XYZ.replace("0 0 0 11.0", "1 0 0 11.0"), ".xyz", "a box with right angles"),
+        (
+            XYZ.replace("0 0 0 11.0", "0 0 11.0"),
+            ".xyz",
+            ":2: Lattice=\"10 0 0 11.0 0 0 0 12\" has 8 numbers and not nine",
+        ),
+        (
+            XYZ.replace("0 0 0 11.0", "0 0 1 11.0"),
+            ".xyz",
+            "is a tilted box: only boxes along x, y and z are read",
+        ),
         (XYZ.replace("pos:R:3", "pos:R:2"), ".xyz", "pos:R:3 are needed"),
         (XYZ.replace("2 Cu", "2 Au"), ".xyz", ":4: `Au` is none of the elements Cu"),
     ] {

@@ -119,6 +119,8 @@ pub struct Measured {
     pub max_d: f64,
     /// Largest distance of an atom from its place when the lists were built, in A.
     pub moved: f64,
+    /// Virial in eV, as in [`super::block::Total`]; 0 where nobody asks for it.
+    pub virial: [f64; 6],
     /// Products that limited-memory BFGS needs.
     pub history: History,
     /// Smallest id of an atom whose place or force is no finite number.
@@ -154,6 +156,7 @@ impl Measured {
         self.max_f = self.max_f.max(other.max_f);
         self.max_d = self.max_d.max(other.max_d);
         self.moved = self.moved.max(other.moved);
+        add(&mut self.virial, &other.virial);
         self.history.join(&other.history);
         self.not_finite = self.not_finite.into_iter().chain(other.not_finite).min();
     }
@@ -231,6 +234,15 @@ enum State {
     Lbfgs(lbfgs::Lbfgs),
 }
 
+/// What a step has taken so far.
+#[derive(Clone, Copy, Default, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Spent {
+    /// Lines searched.
+    pub iterations: u64,
+    /// Evaluations of energy and forces.
+    pub evaluations: u64,
+}
+
 /// Length of a vector whose components are 1.
 const DIAGONAL: f64 = 1.732_050_807_568_877_2;
 
@@ -270,9 +282,21 @@ impl Relaxation {
         }
     }
 
+    /// The same after so many iterations and evaluations, which count towards the caps.
+    #[must_use]
+    pub fn after(mut self, spent: Spent) -> Self {
+        Spent { iterations: self.iterations, evaluations: self.evaluations } = spent;
+        self
+    }
+
     /// The first order: an evaluation where the atoms are, with the direction 0.
     pub fn start(&mut self) -> Order {
         Order::Go { turn: Some(Turn::default()), step: 0.0, rebuild: false }
+    }
+
+    /// Whether what it is told has to have a [`History`].
+    pub fn needs_history(&self) -> bool {
+        matches!(self.state, State::Lbfgs(_))
     }
 
     /// Iterations so far: lines searched to their end.

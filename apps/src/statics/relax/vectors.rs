@@ -88,8 +88,8 @@ impl Vectors {
 
     /// Measures after an evaluation whose total was `total`. `with_history` where the method is L-BFGS.
     pub fn measure(&self, block: &Block, total: &Total, with_history: bool) -> Measured {
-        let mut sums =
-            Measured { energy: total.energy, not_finite: block.not_finite(), ..Measured::default() };
+        let Total { energy, virial } = *total;
+        let mut sums = Measured { energy, virial, not_finite: block.not_finite(), ..Measured::default() };
         for i in 0..block.own() {
             let (at, force) = (block.at[i], block.force[i]);
             let mut moved = 0.0;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::statics::aberration::{Aberration, Axis};
 use crate::statics::block::Class;
+use crate::statics::course::Leg;
 use crate::statics::problem::{Problem, Step};
 use crate::statics::relax::{Limits, Method};
 use crate::statics::structure::{Structure, of_block};
@@ -15,8 +16,7 @@ fn problem(
 ) -> Problem {
     let partition = Partition::with_blocks(&crystal, blocks).unwrap();
     let limits = Limits { max_force: 1e-6, ..Limits::default() };
-    let step = |disturb| Step { name: "1".into(), disturb, limits };
-    let steps = steps.into_iter().map(step).collect();
+    let steps = steps.into_iter().map(|disturb| Step::new("1", disturb, limits)).collect();
     let problem =
         Problem { potential, crystal, partition, skin: 0.5, method: Method::Cg, opposite: 12, steps };
     for change in problem.steps.iter().flat_map(|step| &step.disturb) {
@@ -30,7 +30,7 @@ fn energies(problem: &Problem) -> (Vec<[f64; 2]>, System) {
     let mut system = problem.serial();
     let mut all = Vec::new();
     for (number, step) in problem.steps.iter().enumerate() {
-        problem.disturb_all(number, &mut system);
+        problem.prepare_all(&Leg::of_step(number), &mut system);
         system.rebuild();
         let unrelaxed = system.evaluate(false).energy;
         let relaxed = system.relax(problem.method, step.limits, |_, _, _| ());

@@ -1,6 +1,7 @@
 //! The physics against reference numbers, and properties that hold for any crystal.
 
 mod aberrations;
+mod boxes;
 mod defects;
 mod golden;
 mod lists;

@@ -1,0 +1,25 @@
+//! Text files that a user gives, and what is wrong with one: in which line.
+
+use crate::matrix::TextError;
+use std::path::Path;
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Sentence(String);
+
+/// Why a file is not usable.
+pub type FileError = TextError<Sentence>;
+
+/// All of a file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_text(file: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(file).map_err(|source| TextError::Io { path: file.into(), source })
+}
+
+/// A line, from 1, is not what it has to be.
+pub fn wrong_line(file: &Path, line: usize, sentence: String) -> FileError {
+    TextError::Line { path: file.into(), line: line as u64, source: Sentence(sentence) }
+}
