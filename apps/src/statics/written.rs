@@ -169,13 +169,15 @@ impl Written {
             "ITEM: ATOMS id type element x y z fx fy fz c_energy c_density d_x d_y d_z c_centrosymmetry c_structure \
              class"
         )?;
+        // LAMMPS counts from 1.
+        let shift = u64::from(self.problem.crystal.first_name() == 0);
         for row in rows {
             let ([x, y, z], [dx, dy, dz]) = self.place(row, frame.bounds);
             let [fx, fy, fz, energy, density, symmetry] = last(row.values);
             writeln!(
                 out,
                 "{} {} {} {x} {y} {z} {fx} {fy} {fz} {energy} {density} {dx} {dy} {dz} {symmetry} {} {}",
-                row.name,
+                row.name + shift,
                 row.species + 1,
                 row.element,
                 row.structure,

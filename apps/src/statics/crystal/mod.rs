@@ -267,8 +267,12 @@ impl Crystal {
 
     /// From what number to what number people know the atoms, for a sentence.
     pub fn names(&self) -> String {
-        let first = self.listed.as_ref().map_or(0, Listed::first_name);
-        format!("{first} to {}", self.first_free_name() - 1)
+        format!("{} to {}", self.first_name(), self.first_free_name() - 1)
+    }
+
+    /// The smallest number that people know an atom by.
+    pub fn first_name(&self) -> u64 {
+        self.listed.as_ref().map_or(0, Listed::first_name)
     }
 
     /// The first number that no atom is known by, nor any after it.
