@@ -159,6 +159,84 @@ fn a_screw_dislocation_has_the_energy_and_the_ribbon_that_lammps_finds() {
     assert!((16..=20).contains(&hcp), "{hcp}");
 }
 
+/// Free atoms of a structure.
+fn count_free(system: &System, wanted: Structure) -> usize {
+    let of = |block: &Block| {
+        let found = of_block(block, 6.0, 12).into_iter().zip(&block.classes);
+        found.filter(|((_, structure), class)| *structure == wanted && **class == Class::Free).count()
+    };
+    system.blocks().iter().map(of).sum()
+}
+
+/// A bar with a surrounding of shells along x and y, undisturbed and with a field: what it costs unrelaxed and relaxed.
+fn cost_of(
+    potential: &Potential,
+    triads: &[[i32; 3]; 3],
+    cells: usize,
+    counts: [usize; 3],
+    field: impl Fn([f64; 3], f64) -> Aberration,
+) -> ([f64; 2], System) {
+    let a: f64 = 3.61492506588808;
+    let lattice = Lattice::named(Kind::Fcc, a, None).unwrap();
+    let shells = Side::Shells { buffer: 6.0, fixed: 6.0 };
+    let crystal = Crystal::new(&lattice, triads, [cells, 14, 1], [shells, shells, Side::Periodic]).unwrap();
+    let atoms: Vec<_> = crystal.part([0..cells, 0..14, 0..1]).collect();
+    let of = |class| atoms.iter().filter(|atom| atom.class == class).count();
+    assert_eq!([Class::Free, Class::Buffer, Class::Fixed].map(of), counts);
+    let field = field(crystal.lengths(), a / 3.0_f64.sqrt());
+    let problem = problem(potential.clone(), crystal, [3, 2, 1], vec![vec![], vec![field]]);
+    let (found, system) = energies(&problem);
+    (found[1].map(|energy| energy - found[0][1]), system)
+}
+
+/// LAMMPS was given the same atoms. The core splits into two partials with a hcp ribbon between, as wide as the bar
+/// permits.
+#[test]
+fn an_edge_dislocation_has_the_energy_and_the_ribbon_that_lammps_finds() {
+    let Some(potential) = mishin() else { return };
+    let triads = [[-1, 1, 0], [1, 1, 1], [1, 1, -2]];
+    for (beside, planes, expected) in [
+        (0.3, 20.5, [6.36115417, 3.47209514]),
+        (1.1, 20.5, [6.36013188, 3.47188704]),
+        (0.3, 21.5, [6.36117062, 3.47592822]),
+    ] {
+        let field = |lengths: [f64; 3], plane: f64| Aberration::Edge {
+            line: Axis::Z,
+            through: [0.5 * lengths[0] + beside, planes * plane],
+            burgers: 3.61492506588808 / 2.0_f64.sqrt(),
+            poisson: 0.32,
+        };
+        let (cost, system) = cost_of(&potential, &triads, 48, [2387, 832, 813], field);
+        assert!((cost[0] - expected[0]).abs() < 2e-7, "{cost:?} and not {expected:?}");
+        assert!((cost[1] - expected[1]).abs() < 1e-3, "{cost:?} and not {expected:?}");
+        let hcp = count_free(&system, Structure::Hcp);
+        assert!((33..=41).contains(&hcp), "{hcp}");
+    }
+}
+
+/// The same for cracks that stay open: their two surfaces cost most, and more the wider they are opened.
+#[test]
+fn a_crack_has_the_energy_and_the_surfaces_that_lammps_finds() {
+    let Some(potential) = mishin() else { return };
+    let triads = [[1, 1, -2], [1, 1, 1], [1, -1, 0]];
+    for (intensity, expected, fcc) in
+        [(0.5, [24.16152503, 23.41339577], 1089), (0.6, [26.76118193, 25.98011701], 1087)]
+    {
+        let field = |lengths: [f64; 3], plane: f64| Aberration::Crack {
+            line: Axis::Z,
+            through: [0.5 * lengths[0] + 0.4, 20.5 * plane],
+            intensity,
+            shear: 54.8,
+            poisson: 0.32,
+        };
+        let (cost, system) = cost_of(&potential, &triads, 24, [1147, 420, 449], field);
+        let found = count_free(&system, Structure::Fcc);
+        assert!((cost[0] - expected[0]).abs() < 2e-7, "{cost:?} and not {expected:?}");
+        assert!((cost[1] - expected[1]).abs() < 2e-3, "{cost:?} and not {expected:?}");
+        assert!(found.abs_diff(fcc) <= 6, "{found} fcc and not {fcc}");
+    }
+}
+
 /// Fields are those whose gradients are the stresses of linear elasticity: Burgers vectors close, and the crack opens by
 /// (kappa + 1) K / mu sqrt(r / 2 pi).
 #[test]
