@@ -29,6 +29,9 @@ pub(super) struct Netbench {
     /// Use each connection between nodes so long before it is measured, seconds
     #[arg(long, value_name = "SECONDS", default_value = "0.3", value_parser = seconds)]
     pub(super) warm_up: f64,
+    /// Measure no collective operations
+    #[arg(long)]
+    pub(super) links_only: bool,
     /// Write all figures as JSON
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,

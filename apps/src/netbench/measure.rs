@@ -47,7 +47,8 @@ pub(super) fn measure(main: &mut Driver, arguments: &Netbench) -> Result<Results
     let stations: Array<Station> = main.array_placed(count, (), Placement::on_pes(pes.iter().copied()));
     main.init_over()?;
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let mut steps = Steps { done: 0, total: (links.len() + Operation::ALL.len()) as u64 };
+    let operations = if arguments.links_only { &[][..] } else { &Operation::ALL };
+    let mut steps = Steps { done: 0, total: (links.len() + operations.len()) as u64 };
     let mut measured = Vec::new();
     for ends in links {
         let [from, to] = ends.nodes.map(|node| nodes[node].name.clone());
@@ -55,7 +56,7 @@ pub(super) fn measure(main: &mut Driver, arguments: &Netbench) -> Result<Results
         measured.push(link(main, &stations, ends, [from, to], arguments)?);
     }
     let mut collectives = Vec::new();
-    for operation in Operation::ALL {
+    for &operation in operations {
         steps.next(main, operation.name());
         collectives.push(collective(main, &stations, operation, arguments)?);
     }
@@ -126,7 +127,10 @@ fn link(
     let times: Vec<(f64, f64)> = sizes.iter().map(|size| (size.bytes as f64, size.latency_s.p50)).collect();
     let fit = if ends.kind == Kind::TwoNodes { hockney(&times) } else { flat(&times) };
     let fit = fit.ok_or_else(|| RunError::Failed("no message took any time".into()))?;
-    Ok(Link { kind: ends.kind, from, to, fit, trips_per_sample, sizes })
+    // Sizes are ascending.
+    let stream_bytes_per_s =
+        sizes.last().filter(|_| fit.bytes_per_s.is_some()).map(|size| size.stream.bytes_per_s);
+    Ok(Link { kind: ends.kind, from, to, fit, stream_bytes_per_s, trips_per_sample, sizes })
 }
 
 fn collective(

@@ -49,6 +49,7 @@ pub(super) struct Link {
     pub(super) to: String,
     #[serde(flatten)]
     pub(super) fit: Fit,
+    pub(super) stream_bytes_per_s: Option<f64>,
     pub(super) trips_per_sample: u64,
     pub(super) sizes: Vec<LinkSize>,
 }

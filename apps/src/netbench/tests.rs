@@ -24,7 +24,8 @@ fn link(kind: Kind, [from, to]: [&str; 2], latency_s: f64, bytes_per_s: Option<f
     };
     let fit = Fit { latency_s, bytes_per_s, fit_error: 0.07 };
     let sizes = [1, 100, 1 << 10, 4 << 20].map(size).into();
-    Link { kind, from: from.into(), to: to.into(), fit, trips_per_sample: 1, sizes }
+    let stream_bytes_per_s = bytes_per_s.map(|rate| rate / 2.0);
+    Link { kind, from: from.into(), to: to.into(), fit, stream_bytes_per_s, trips_per_sample: 1, sizes }
 }
 
 fn results() -> Results {
@@ -61,9 +62,9 @@ fn what_is_planned_with_is_in_the_report() {
     let figures = results().figures().unwrap();
     let expected = serde_json::json!([
         { "kind": "one-pe", "from": "fast", "to": "fast", "latency_s": 50e-9, "bytes_per_s": null,
-          "fit_error": 0.07 },
+          "fit_error": 0.07, "stream_bytes_per_s": null },
         { "kind": "two-nodes", "from": "fast", "to": "old", "latency_s": 20e-6, "bytes_per_s": 1e9,
-          "fit_error": 0.07 },
+          "fit_error": 0.07, "stream_bytes_per_s": 5e8 },
     ]);
     assert_eq!(figures, expected);
 }
@@ -89,7 +90,8 @@ fn measured(mix: &InProcess, arguments: Netbench) -> Result<Results, RunError> {
 
 fn arguments(between: &[&str]) -> Netbench {
     let between = between.iter().map(|names| names.to_string()).collect();
-    Netbench { between, sizes: vec![20_000, 1, 100, 1], repeats: 3, warm_up: 0.0, json: None, svg: None }
+    let sizes = vec![20_000, 1, 100, 1];
+    Netbench { between, sizes, repeats: 3, warm_up: 0.0, links_only: false, json: None, svg: None }
 }
 
 #[test]
@@ -121,6 +123,14 @@ fn every_link_and_operation_is_measured_moved_or_packed() {
 
 #[test]
 fn only_what_is_asked_for_is_measured() {
+    let links = Netbench { links_only: true, ..arguments(&[]) };
+    let results = measured(&InProcess::new(&[1, 1]), links).unwrap();
+    let [.., between] = results.links.as_slice() else { panic!("{results:?}") };
+    let longest = between.sizes.last().map(|size| size.stream.bytes_per_s);
+    assert_eq!((results.collectives.len(), results.links.len()), (0, 3));
+    assert_eq!(between.stream_bytes_per_s, longest.filter(|_| between.fit.bytes_per_s.is_some()));
+    assert!(results.links[0].stream_bytes_per_s.is_none() && !table::printed(&results).contains("5.15"));
+    assert_eq!(plots::charts(&results).len(), 4);
     let results = measured(&InProcess::new(&[1, 2, 1]), arguments(&["node 3,node 2"])).unwrap();
     let names: Vec<&str> = results.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["node 2", "node 3"]);
