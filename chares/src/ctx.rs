@@ -234,6 +234,13 @@ impl<'a, C: Chare> Ctx<'a, C> {
         u32::from(self.pe.node().id().0.saturating_sub(1))
     }
 
+    /// The part of its core that this PE may use, above 0 to 1: where it is less, as the nodes file says, the PE sleeps
+    /// between entry methods for the rest, so that what takes `t` by the clock has taken `t` over this part of the PE.
+    #[must_use]
+    pub fn cpu_share(&self) -> f64 {
+        self.pe.node().settings().cpu_share
+    }
+
     /// The PE on which the placement of `array` puts the element at `index`; `None` while the array is not known
     /// here, or if it has no such element.
     pub fn home_of<D: Chare>(&mut self, array: &Array<D>, index: D::Index) -> Option<u32> {

@@ -270,7 +270,7 @@ macro_rules! panels_of {
             }
 
             fn take_up(&mut self, rows: &RowsOfA<$real>, ctx: &mut Ctx<'_, Self>) {
-                let report = self.multiply(rows);
+                let report = self.multiply(rows, ctx.cpu_share());
                 self.multiplied += 1;
                 let count = self.setup.group_count();
                 ctx.array().at(0).send_with(ctx, URGENT, report);
@@ -338,11 +338,12 @@ impl<T: Real> Panel<T> {
         Self { setup, pe, stripes, a, early: Vec::new(), multiplied: 0, go: None, turns }
     }
 
-    fn multiply(&mut self, RowsOfA { group, plan, rows }: &RowsOfA<T>) -> Finished {
+    /// Multiplies a group of rows on a PE that may use that part of its core.
+    fn multiply(&mut self, RowsOfA { group, plan, rows }: &RowsOfA<T>, cpu_share: f64) -> Finished {
         let (group, started) = (*group, Instant::now());
         let range = (group, self.setup.rows_of(group));
         let area = self.stripes.multiply(&self.setup.problem, range, *plan, rows);
-        Finished { group, pe: self.pe, area, seconds: started.elapsed().as_secs_f64() }
+        Finished { group, pe: self.pe, area, seconds: started.elapsed().as_secs_f64() / cpu_share }
     }
 }
 

@@ -97,3 +97,14 @@ fn without_memory_for_others_nothing_moves() {
     let (c, moved) = program().run_in_process(&mix, |main| product_64(main, &setup)).unwrap();
     assert!(c.values() == expected::<f64>(&setup.problem) && moved == 0, "{moved}");
 }
+
+#[test]
+fn a_pe_with_a_part_of_its_core_is_as_slow_as_its_part() {
+    let mut panel = Panel::<f64>::made(setup(problem([90, 20, 30], Kernel::Plain), 0), 0);
+    let rows = panel.setup.rows_of(0);
+    let of_group = |plan| RowsOfA { group: 0, plan, rows: panel.setup.problem.block_a(rows.clone(), 0..20) };
+    let rows = of_group(0);
+    // Every product takes a nanosecond.
+    let Finished { seconds, area, .. } = panel.multiply(&rows, 1e-9);
+    assert!(seconds >= 1.0 && area > 0, "{seconds} {area}");
+}
