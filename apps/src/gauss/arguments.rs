@@ -71,9 +71,9 @@ impl Gauss {
             Algorithm::Columns => format!("{dtype} columns"),
             Algorithm::Blocked => {
                 let class = match self.system.n {
-                    0..256 => "tiny",
-                    256..1024 => "small",
-                    1024.. => "full",
+                    0..256 => "tiny".to_string(),
+                    256..1024 => "small".to_string(),
+                    n => format!("{} rows", super::kernel_rows(n)),
                 };
                 format!("{dtype} blocked, {class}, blocks of {}", self.width())
             }

@@ -15,14 +15,16 @@ mod traffic;
 
 pub use arguments::{Algorithm, Gauss};
 
-use crate::kernels::gemm::{View, subtract_product};
 use crate::kernels::{lu, measured};
 use crate::matrix::{Dtype, Real, generated};
 use chares::{App, KernelCall, Program};
 
-/// Rows and columns of the trailing matrix by which a PE's speed is measured.
-const KERNEL_ROWS: usize = 4096;
+/// Columns of the trailing matrix by which a PE's speed is measured; rows are in short steps up to so many, then in long
+/// ones, so that speeds measured for one system hold for others of about its size.
 const KERNEL_COLUMNS: usize = 512;
+const KERNEL_ROWS_SHORT: usize = 1024;
+const KERNEL_ROWS_LONG: usize = 4096;
+const KERNEL_ROWS_MAX: usize = 16 << 10;
 /// So many bytes of them do not stay in the caches.
 const KERNEL_BYTES: usize = 64 << 20;
 /// Tiny ones are not made more often than that.
@@ -52,7 +54,8 @@ pub fn add_to(program: Program) -> Program {
         )
 }
 
-/// The block product, or the update of rows, that the application spends its time in; units are floating-point operations.
+/// What the application spends its time in: columns take up a panel, or rows a multiple of another one; units are
+/// floating-point operations.
 fn kernel(gauss: &Gauss) -> KernelCall {
     match (gauss.algorithm, gauss.system.dtype_or_default()) {
         (Algorithm::Columns, Dtype::F32) => row_kernel::<f32>(gauss),
@@ -76,16 +79,28 @@ fn row_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
     }))
 }
 
+/// Rows of the trailing matrix by which a speed is measured. As many rows are exchanged for a panel, however long its
+/// columns are: over a whole elimination as many operations come to each exchange as with columns of two thirds of n.
+fn kernel_rows(n: usize) -> usize {
+    let rows = 2 * n / 3;
+    match n {
+        0..KERNEL_ROWS_SHORT => n,
+        _ if rows <= KERNEL_ROWS_LONG => rows.next_multiple_of(KERNEL_ROWS_SHORT),
+        _ => rows.next_multiple_of(KERNEL_ROWS_LONG).min(KERNEL_ROWS_MAX),
+    }
+}
+
 fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
-    let (n, width) = (gauss.system.n, gauss.width());
-    let (rows, columns) = (n.clamp(1, KERNEL_ROWS), n.clamp(1, KERNEL_COLUMNS));
-    let (a, b) = (generated::<T>(1, 0..width, 0..rows), generated::<T>(2, 0..columns, 0..width));
+    let width = gauss.width();
+    let rows = kernel_rows(gauss.system.n).max(width);
+    let columns = gauss.system.n.clamp(1, KERNEL_COLUMNS);
+    let panel = blocked::Factored::<T>::example(rows, width);
     let sets = (KERNEL_BYTES / (rows * columns * size_of::<T>())).clamp(1, KERNEL_SETS);
-    let c: Vec<_> = (0..sets as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
-    let work = 2.0 * rows as f64 * width as f64 * columns as f64;
-    Box::new(measured(c, work, LEAST_WORK, move |c| {
-        let (a, b) = (View::by_columns(&a, rows), View::by_columns(&b, width));
-        subtract_product([rows, width, columns], a, b, (c.as_mut_slice(), rows));
+    let sets: Vec<_> = (0..sets as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
+    let work = 2.0 * (rows as f64 - width as f64 / 2.0) * width as f64 * columns as f64;
+    let mut beside = Vec::new();
+    Box::new(measured(sets, work, LEAST_WORK, move |columns| {
+        blocked::take_up(&panel, (rows, 0), columns.as_mut_slice(), &mut beside);
     }))
 }
 

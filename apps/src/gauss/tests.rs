@@ -143,3 +143,22 @@ proptest! {
         prop_assert!(far <= 1e-6 * most, "{far} of {most}");
     }
 }
+
+#[test]
+fn what_speeds_are_measured_with_stays_as_large_as_it_was() {
+    for (n, rows) in
+        [(1, 1), (200, 200), (1024, 1024), (3000, 2048), (9000, 8192), (18_000, 12_288), (100_000, 16_384)]
+    {
+        assert_eq!(super::kernel_rows(n), rows, "{n}");
+    }
+    let (rows, columns) = (300, 40);
+    let panel = super::blocked::Factored::<f32>::example(rows, 16);
+    assert!(panel.pivots.iter().zip(0..).all(|(&pivot, row)| (row..300).contains(&pivot)), "{panel:?}");
+    let mut values: Vec<f32> = generate::matrix(3, columns, rows).unwrap().values().to_vec();
+    let before = values.clone();
+    let mut beside = Vec::new();
+    (0..1000).for_each(|_| super::blocked::take_up(&panel, (rows, 0), &mut values, &mut beside));
+    assert!(values != before && values.iter().all(|value| value.abs() < 2.0));
+    let mut kernel = super::kernel(&gauss(Algorithm::Blocked, 16));
+    assert!(kernel() > 0.0);
+}

@@ -7,7 +7,7 @@
 use super::super::plan::Plan;
 use crate::kernels::gemm::{View, subtract_product};
 use crate::kernels::lu::{self, NoPivot};
-use crate::matrix::{Piece, Real, zeros};
+use crate::matrix::{Piece, Real, generated, zeros};
 use crate::system::{exponent, times_power_of_two};
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Columns that are worked on at once, about: wide enough for the kernel, and so few that what is urgent comes soon.
-const COLUMNS_AT_ONCE: usize = 512;
+pub(in super::super) const COLUMNS_AT_ONCE: usize = 512;
 /// Columns whose numbers are brought from columns into rows at once.
 const COLUMNS_TO_TURN: usize = 16;
+/// Rows from one pivot to the next in an example: a prime.
+const PIVOTS_APART: usize = 7919;
 /// Blocks so far before their turn go before others.
 const AHEAD: u32 = 2;
 
@@ -31,6 +33,20 @@ pub struct Factored<T> {
     pub pivots: Vec<u32>,
     /// Its columns, from the row of the first diagonal element on.
     pub values: Bulk<T>,
+}
+
+impl<T: Real> Factored<T> {
+    /// A first panel of so many rows and columns, to measure with: its numbers are so small that what takes it up stays as
+    /// large as it was, and rows are exchanged with any below them.
+    pub(in super::super) fn example(rows: usize, width: usize) -> Self {
+        let small = T::from_f64(0.5_f64.powi(20));
+        let mut values = generated::<T>(1, 0..width, 0..rows);
+        values.as_mut_slice().iter_mut().for_each(|value| *value = *value * small);
+        // Far apart, as those of any matrix.
+        let pivot = |row: usize| u32::try_from(row + row * PIVOTS_APART % (rows - row));
+        let pivots = (0..width).map(|row| pivot(row).expect("sides are below 2^32")).collect();
+        Self { index: 0, pivots, values }
+    }
 }
 
 /// Right-hand sides on their way through the blocks from the last to the first.
@@ -299,7 +315,12 @@ impl<T: Real> Share<T> {
 
 /// Columns of `n` numbers take up a panel whose first row is `first`: their rows are exchanged as its were, the rows beside
 /// its triangle become those of U, and the rows below lose L U. `u` is memory for U, kept from one time to the next.
-fn take_up<T: Real>(panel: &Factored<T>, (n, first): (usize, usize), columns: &mut [T], u: &mut Vec<T>) {
+pub(in super::super) fn take_up<T: Real>(
+    panel: &Factored<T>,
+    (n, first): (usize, usize),
+    columns: &mut [T],
+    u: &mut Vec<T>,
+) {
     let (rows, width, count) = (n - first, panel.pivots.len(), columns.len() / n);
     lu::exchange_rows(columns, n, first, &panel.pivots);
     u.clear();
