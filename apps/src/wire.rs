@@ -1,7 +1,7 @@
 //! What bytes on the wire cost the PEs of a node: where the network thread shares their cores, time.
 
 use chares::NodeShape;
-use chares::loadbalance::cost::{BETWEEN_HOSTS, ByteTime, Bytes, INSIDE_A_HOST};
+use chares::loadbalance::cost::{BETWEEN_HOSTS, ByteTime, Bytes, INSIDE_A_HOST, Machines};
 use chares::loadbalance::overhead;
 use std::ops::Range;
 
@@ -21,6 +21,12 @@ impl Wire {
             nodes: nodes.iter().map(|node| node.pes.clone()).collect(),
             costs: nodes.iter().map(cost).collect(),
         }
+    }
+
+    /// The same of machines that a run is planned for.
+    pub(crate) fn planned(machines: &Machines) -> Self {
+        let costs = (0..machines.nodes.len()).map(|node| machines.byte_time(node)).collect();
+        Self { nodes: machines.pes(), costs }
     }
 
     /// How long each PE takes for its `work`, in units of which it does `rates` a second, and for its part of the bytes of

@@ -74,6 +74,9 @@ pub struct Phase {
     pub rounds: f64,
     /// Whether messages are under way while PEs work, or work waits for them.
     pub is_overlapped: bool,
+    /// Seconds of work and messages that follow one another through several PEs, whatever others do meanwhile, each time:
+    /// it does not take less.
+    pub chain_s: f64,
 }
 
 /// How long a run takes, and what each PE does meanwhile; the rest of the time it waits.
@@ -168,7 +171,7 @@ impl Machines {
             let longest = busy.iter().map(|pe| pe.all_s()).fold(0.0, f64::max);
             let network = phase.rounds * self.latency_s() + self.transfer_s(&phase.bytes);
             let each = if phase.is_overlapped { longest.max(network) } else { longest + network };
-            all.seconds += phase.times * each;
+            all.seconds += phase.times * each.max(phase.chain_s);
             for (sum, pe) in all.pes.iter_mut().zip(busy) {
                 sum.work_s += phase.times * pe.work_s;
                 sum.bytes_s += phase.times * pe.bytes_s;
@@ -253,7 +256,10 @@ mod tests {
         let bytes = vec![Bytes { sent: 1e8, received: 2e8 }; 2];
         let seconds = |work: f64, is_overlapped| {
             let (bytes, work) = (bytes.clone(), vec![work; 2]);
-            two.reckon(&[Phase { times: 1.0, work, bytes, rounds: 100.0, is_overlapped }]).seconds
+            let phase = Phase { times: 1.0, work, bytes, rounds: 100.0, is_overlapped, chain_s: 0.5 };
+            let chained = Phase { chain_s: 100.0, ..phase.clone() };
+            assert_eq!(two.reckon(&[chained]).seconds, 100.0);
+            two.reckon(&[phase]).seconds
         };
         // 2e8 B at 1e8 B/s and 100 latencies take 2.01 s; sending and receiving cost the PEs 0.32 s.
         assert!((seconds(9.0, true) - 9.32).abs() < 1e-9);
@@ -295,7 +301,7 @@ mod tests {
             let work = work[..all.rates().len()].to_vec();
             let ideal = 2.0 * work.iter().sum::<f64>() / all.rates().iter().sum::<f64>();
             let bytes = vec![Bytes { sent, received: sent }; nodes.len()];
-            let phase = Phase { times: 2.0, work, bytes, rounds, is_overlapped };
+            let phase = Phase { times: 2.0, work, bytes, rounds, is_overlapped, chain_s: 0.0 };
             let Reckoned { seconds, pes } = all.reckon(&[phase]);
             prop_assert!(seconds >= ideal * (1.0 - 1e-9), "{seconds} {ideal}");
             prop_assert!(pes.iter().all(|pe| pe.all_s() <= seconds * (1.0 + 1e-9)), "{seconds} {pes:?}");

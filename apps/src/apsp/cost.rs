@@ -49,7 +49,8 @@ fn blocks(apsp: &Apsp, machines: &Machines, work: f64) -> Result<Vec<Phase>, Run
         received: block_bytes * (t.a_in + t.b_in) as f64,
     });
     let rounds = f64::from(groups) * ROUNDS_OF_PIVOT;
-    Ok(vec![Phase { times: 1.0, work: shares, bytes: bytes.collect(), rounds, is_overlapped: true }])
+    let bytes = bytes.collect();
+    Ok(vec![Phase { times: 1.0, work: shares, bytes, rounds, is_overlapped: true, ..Phase::default() }])
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::plan::Plan;
 use crate::matrix::{Piece, Real};
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Reduce};
 use serde::{Deserialize, Serialize};
-pub(super) use share::take_up;
+pub(super) use share::{COLUMNS_AT_ONCE, take_up};
 pub use share::{Factored, Singular, Unsolved};
 use share::{Share, Task};
 

@@ -22,7 +22,7 @@ pub(super) fn plan(main: &mut Driver, gauss: &Gauss) {
 }
 
 /// By what the columns are dealt out.
-fn weights(gauss: &Gauss, wire: &Wire, rates: &[f64], speeds: &[f64]) -> Vec<f64> {
+pub(super) fn weights(gauss: &Gauss, wire: &Wire, rates: &[f64], speeds: &[f64]) -> Vec<f64> {
     let Ok(weights) = overhead::balanced(speeds, |weights| {
         let total: f64 = weights.iter().sum();
         let work: Vec<f64> = weights.iter().map(|weight| weight / total * gauss.work()).collect();
@@ -34,7 +34,7 @@ fn weights(gauss: &Gauss, wire: &Wire, rates: &[f64], speeds: &[f64]) -> Vec<f64
 
 /// What each node receives and sends: all panels but its own come to it, and of all nodes that a panel comes to, all but
 /// the last hand it on; the owners of the next panels come first, so that fast nodes hand on more.
-fn bytes(gauss: &Gauss, wire: &Wire, weights: &[f64]) -> Vec<Bytes> {
+pub(super) fn bytes(gauss: &Gauss, wire: &Wire, weights: &[f64]) -> Vec<Bytes> {
     let n = gauss.system.n as f64;
     let panels = n * n / 2.0 * gauss.system.dtype_or_default().size_bytes() as f64;
     let total: f64 = weights.iter().sum();

@@ -47,7 +47,7 @@ pub(super) fn cost(jacobi: &Jacobi, machines: &Machines, known: Option<f64>) -> 
         .map(|((share, work), rate)| share * work / rate)
         .fold(f64::INFINITY, f64::min);
     let is_overlapped = exchange_s <= hidden_s || !jacobi.is_dense();
-    Ok(vec![Phase { times, work, bytes, rounds: 1.0, is_overlapped }])
+    Ok(vec![Phase { times, work, bytes, rounds: 1.0, is_overlapped, ..Phase::default() }])
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(super) fn cost(
     let ghosts = needed.load.ghosts_from_elsewhere(&nodes, &found.owners);
     let bytes = ghosts.into_iter().map(|ghosts| ghosts * GHOST_BYTES);
     let bytes = bytes.map(|bytes| Bytes { sent: bytes, received: bytes }).collect();
-    Ok(vec![Phase { times, work, bytes, rounds: ROUNDS, is_overlapped: true }])
+    Ok(vec![Phase { times, work, bytes, rounds: ROUNDS, is_overlapped: true, ..Phase::default() }])
 }
 
 #[cfg(test)]
