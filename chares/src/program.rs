@@ -246,16 +246,17 @@ pub struct Program {
     pub(crate) table: ProgramTable,
     pub(crate) apps: Vec<AppEntry>,
     pub(crate) about: &'static str,
-    pub(crate) demo: Option<Demo>,
+    pub(crate) demo: Option<Preset>,
+    pub(crate) network: Option<Preset>,
     pub(crate) commands: Vec<(Command, Execute)>,
 }
 
 /// What a command of the program's own does.
 pub(crate) type Execute = fn(&ArgMatches) -> Result<(), RunError>;
 
-/// An application with other defaults.
+/// An application with some arguments.
 #[derive(Clone, Copy)]
-pub(crate) struct Demo {
+pub(crate) struct Preset {
     pub(crate) app: &'static str,
     pub(crate) arguments: &'static [&'static str],
 }
@@ -276,7 +277,8 @@ impl Program {
     #[must_use]
     pub fn new(name: &'static str, version: &'static str) -> Self {
         let table = ProgramTable { name: name.into(), version: version.into(), ..ProgramTable::default() };
-        Self { name, version, table, apps: Vec::new(), about: "", demo: None, commands: Vec::new() }
+        let (apps, commands) = (Vec::new(), Vec::new());
+        Self { name, version, table, apps, about: "", demo: None, network: None, commands }
     }
 
     /// One line that says what the program is for.
@@ -290,7 +292,17 @@ impl Program {
     /// those of `run`, written as on a command line. An option that there is not is left out.
     #[must_use]
     pub fn demo(mut self, app: &'static str, arguments: &'static [&'static str]) -> Self {
-        self.demo = Some(Demo { app, arguments });
+        self.demo = Some(Preset { app, arguments });
+        self
+    }
+
+    /// Names the application that measures the network, for `plan` and `compare` to predict with, and how it is done in
+    /// a few seconds, written as on a command line. The report of such a run has under `facts` a list `links`, with
+    /// `from` and `to` (nodes), `kind` (`one-pe`, `two-pes` or `two-nodes`), `latency_s`, and `bytes_per_s` and
+    /// `stream_bytes_per_s` (of single messages and of long streams; `null` where length costs no time).
+    #[must_use]
+    pub fn network(mut self, app: &'static str, arguments: &'static [&'static str]) -> Self {
+        self.network = Some(Preset { app, arguments });
         self
     }
 

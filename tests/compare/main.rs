@@ -74,7 +74,7 @@ fn the_kept_reports_give_the_same_comparison(folder: &Path, first: &Value) {
         .map(|entry| format!("runs/{}", entry.unwrap().file_name().into_string().unwrap()))
         .collect();
     files.sort();
-    assert_eq!((files.len(), files[5].as_str()), (6, "runs/03-large+medium+small-2.json"));
+    assert_eq!((files.len(), files[6].as_str()), (7, "runs/03-large+medium+small-2.json"));
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let done = run(folder, &[&["compare", "--json", "again.json"], files.as_slice()].concat());
     assert_eq!(done.code, 0, "{done:?}");
@@ -84,6 +84,11 @@ fn the_kept_reports_give_the_same_comparison(folder: &Path, first: &Value) {
     {
         mix["sources"] = of_first["sources"].clone();
     }
+    assert!(
+        again["model"]["network"].as_str().unwrap().contains("measured in runs/00-network.json, "),
+        "{again}"
+    );
+    again["model"]["network"] = first["model"]["network"].clone();
     assert_eq!(again, *first);
 }
 
@@ -99,6 +104,7 @@ fn a_plan_predicts_the_same_table_from_speeds_measured_now_or_before() {
     assert_eq!((mixes.len(), &plan["is_predicted"]), (3, &true.into()));
     assert!(mixes.iter().all(|mix| number(&mix["seconds"]) > 0.0 && mix["spread"].is_null()), "{plan}");
     assert!(done.stdout.contains("predicted, not run") && done.stdout.contains("\nprediction: "), "{done:?}");
+    assert!(done.stdout.contains("; the network measured at the start, "), "{done:?}");
     let speeds = run(folder, &["nodes", "speed", "matmul", "--n", "512", "--built-in-nodes", "--json"]);
     assert_eq!(speeds.code, 0, "{speeds:?}");
     std::fs::write(folder.join("s.json"), speeds.stdout).unwrap();
@@ -160,6 +166,9 @@ fn reports_of_other_work_and_of_failed_runs_are_refused() {
 #[test]
 fn what_cannot_be_run_ends_with_one_sentence_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
+    let done = run(folder.path(), &["plan", "--built-in-nodes", "netbench"]);
+    assert_eq!((done.code, done.stdout.as_str()), (64, ""), "{done:?}");
+    assert_eq!(done.last_error(), "error: netbench has no cost model to predict with");
     let cases: [(&[&str], i32, &str); 6] = [
         (&["--built-in-nodes", "matmul", "--n", "0"], 65, "sides must be 1 to"),
         (&["--built-in-nodes", "matmul", "--bogus"], 64, "matmul: unexpected argument '--bogus' found"),

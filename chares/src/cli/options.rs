@@ -85,6 +85,11 @@ pub(crate) enum SpeedSource {
 }
 
 impl SpeedSource {
+    /// Whether there are rates, by which something can be predicted.
+    pub(crate) fn is_measured(self) -> bool {
+        matches!(self, Self::Measured | Self::Cached)
+    }
+
     /// Its name, as in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -29,7 +29,7 @@ struct PlanOptions {
 pub(crate) fn command(program: &Program) -> Command {
     let about = "Predict what `compare` would show, from measured speeds, without running the application";
     let command = PlanOptions::augment_args(Command::new("plan").about(about));
-    let has_model = |app: &&crate::program::AppEntry| app.cost.is_some();
+    let has_model = |app: &crate::program::AppEntry| app.cost.is_some();
     compare::with_apps(command.subcommand_required(true).arg_required_else_help(true), program, has_model)
 }
 
@@ -42,10 +42,18 @@ pub(crate) fn plan(program: &Program, matches: &ArgMatches) -> Result<u8, Ended>
         return Err(Ended::new(USAGE, format!("{} has no cost model to predict with", app.name)));
     };
     let Some(started) = compare::checked(app, &words)? else { return Ok(0) };
-    let network = Network::load(options.network.as_deref())?;
-    let predictor = Predictor { model, network: &network };
     let mut mixes = options.mixes.load()?;
     let saved = options.speeds.as_deref().map(Speeds::load).transpose()?;
+    let network = match &options.network {
+        Some(file) => Network::load(file)?,
+        // Where speeds are known nodes need not be there.
+        None if saved.is_some() => Network::default(),
+        None => {
+            let nodes = options.mixes.all_of(&mixes)?;
+            Network::of_report(Network::measure(program, &nodes, &options.mixes.nodes)?)?
+        }
+    };
+    let predictor = Predictor { model, network: &network };
     let command = ["nodes", "speed", app.name, "--json"].map(ToString::to_string).to_vec();
     let starts = Starts { command, options: options.mixes.nodes.as_words(), words };
     let progress = Progress::new(mixes.len());

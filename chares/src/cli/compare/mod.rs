@@ -15,7 +15,7 @@ mod verdict;
 pub(crate) use model::Comparison;
 pub(crate) use options::{Files, MixOptions, checked, chosen, with_apps};
 pub(crate) use predict::{Predictor, Subject};
-pub(crate) use runner::{Progress, Starts, end_child, rounds};
+pub(crate) use runner::{Progress, Starts, end_child, report_in, rounds};
 
 use super::network::Network;
 use super::{Ended, NO_INPUT, USAGE, output, say};
@@ -25,6 +25,9 @@ use options::CompareOptions;
 use runner::{Turn, Warnings};
 use saved::Run;
 use std::path::{Path, PathBuf};
+
+/// Among the reports that are kept, that of the network.
+const NETWORK_REPORT: &str = "00-network.json";
 
 /// The command.
 pub(crate) fn command(program: &Program) -> Command {
@@ -41,8 +44,8 @@ pub(crate) fn command(program: &Program) -> Command {
 pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, Ended> {
     let options = CompareOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
     options.files.check()?;
-    let network = Network::load(options.network.as_deref())?;
-    let runs = match matches.subcommand_name() {
+    let given = options.network.as_deref().map(Network::load).transpose()?;
+    let (network, runs) = match matches.subcommand_name() {
         Some(name) if !options.saved.is_empty() => {
             let sentence = format!("give either reports or the application {name}, not both");
             return Err(Ended::new(USAGE, sentence));
@@ -52,14 +55,23 @@ pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, End
             if checked(app, &words)?.is_none() {
                 return Ok(0);
             }
-            run_all(program, app, words, &options)?
+            let mixes = options.mixes.load()?;
+            make_folder(&options)?;
+            let network = match given {
+                Some(network) => network,
+                None => measured(program, app, &mixes, &options)?,
+            };
+            (network, run_all(program, (app, words), mixes, &options)?)
         }
         None if options.saved.is_empty() => {
             let sentence =
                 format!("say what to compare: an application ({}), or reports of runs", names(program));
             return Err(Ended::new(USAGE, sentence));
         }
-        None => load(program, &options.saved)?,
+        None => {
+            let (network, runs) = load(program, &options.saved)?;
+            (given.or(network).unwrap_or_default(), runs)
+        }
     };
     let of_app = program.apps.iter().find(|app| Some(app.name) == runs.first().map(|run| run.app.as_str()));
     let mut comparison = Comparison::of(&runs, of_app.map_or(&[], |app| app.aside))?;
@@ -70,7 +82,8 @@ pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, End
     Ok(0)
 }
 
-fn load(program: &Program, files: &[PathBuf]) -> Result<Vec<Run>, Ended> {
+/// The runs that files tell of, and the network, if the report of a run that measured it is among them.
+fn load(program: &Program, files: &[PathBuf]) -> Result<(Option<Network>, Vec<Run>), Ended> {
     let load = |path: &PathBuf| {
         Run::load(path).map_err(|ended| match ended.code {
             // Who has mistyped an application's name is not helped by the name of a file.
@@ -81,22 +94,48 @@ fn load(program: &Program, files: &[PathBuf]) -> Result<Vec<Run>, Ended> {
             _ => ended,
         })
     };
-    files.iter().map(load).collect()
+    let mut runs = files.iter().map(load).collect::<Result<Vec<Run>, Ended>>()?;
+    let is_network = |run: &Run| program.network.is_some_and(|preset| preset.app == run.app);
+    if runs.iter().all(is_network) {
+        return Ok((None, runs));
+    }
+    let network = runs.iter().find(|run| is_network(run));
+    let network = network.map(|run| Network::of_links(&run.facts["links"], &run.source)).transpose()?;
+    runs.retain(|run| !is_network(run));
+    Ok((network, runs))
+}
+
+/// The network between all nodes, if anything can be predicted with it; its report is kept with those of the runs.
+fn measured(
+    program: &Program,
+    app: &AppEntry,
+    mixes: &[Vec<String>],
+    options: &CompareOptions,
+) -> Result<Network, Ended> {
+    if app.cost.is_none() || !options.speed.is_measured() {
+        return Ok(Network::default());
+    }
+    let report = Network::measure(program, &options.mixes.all_of(mixes)?, &options.mixes.nodes)?;
+    if let (Some(folder), Some(report)) = (&options.reports, &report) {
+        output::write("report", &folder.join(NETWORK_REPORT), report)?;
+    }
+    Network::of_report(report)
+}
+
+fn make_folder(options: &CompareOptions) -> Result<(), Ended> {
+    let Some(folder) = &options.reports else { return Ok(()) };
+    std::fs::create_dir_all(folder).map_err(|e| {
+        Ended::new(super::NO_OUTPUT, format!("the folder {} cannot be made: {e}", folder.display()))
+    })
 }
 
 /// Runs the application on every mix.
 fn run_all(
     program: &Program,
-    app: &AppEntry,
-    words: Vec<String>,
+    (app, words): (&AppEntry, Vec<String>),
+    mut mixes: Vec<Vec<String>>,
     options: &CompareOptions,
 ) -> Result<Vec<Run>, Ended> {
-    let mut mixes = options.mixes.load()?;
-    if let Some(folder) = &options.reports {
-        std::fs::create_dir_all(folder).map_err(|e| {
-            Ended::new(super::NO_OUTPUT, format!("the folder {} cannot be made: {e}", folder.display()))
-        })?;
-    }
     let mut of_run = options.mixes.nodes.as_words();
     of_run.extend(
         ["--speed", options.speed.name(), "--quiet", "--report", "/dev/stdout"].map(ToString::to_string),
@@ -111,7 +150,7 @@ fn run_all(
         let name = format!("{} on {}, run {repeat}", app.name, nodes.join(","));
         let done = starts.run(nodes, &name)?;
         warnings.pass_on(&done.stderr);
-        let report = runner::report_in(&done.stdout)
+        let report = report_in(&done.stdout)
             .ok_or_else(|| Ended::new(70, format!("{name}: it has written no report")))?;
         if let Some(folder) = &options.reports {
             output::write("report", &folder.join(file_name(mix, nodes, repeat)), report)?;

@@ -43,7 +43,7 @@ pub(super) struct CompareOptions {
 // Which mixes of which nodes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MixOptions {
-    /// Nodes that run together; once for each mix
+    /// Nodes that run together; once for each mix, and a mix that is named twice counts once
     #[arg(long, value_name = "NAME,…", conflicts_with = "mixes")]
     mix: Vec<String>,
     /// Which mixes, unless they are named by --mix
@@ -86,6 +86,12 @@ impl MixOptions {
     /// The names of the nodes of each mix, in the order of the nodes file.
     pub(crate) fn load(&self) -> Result<Vec<Vec<String>>, Ended> {
         self.of(&self.nodes.load()?)
+    }
+
+    /// The nodes that are in some of these mixes, in the order of the nodes file.
+    pub(crate) fn all_of(&self, mixes: &[Vec<String>]) -> Result<Vec<String>, Ended> {
+        let names = self.nodes.load()?.nodes.into_iter().map(|node| node.name);
+        Ok(names.filter(|name| mixes.iter().flatten().any(|other| other == name)).collect())
     }
 
     fn of(&self, config: &ClusterConfig) -> Result<Vec<Vec<String>>, Ended> {
@@ -141,13 +147,14 @@ impl Files {
     }
 }
 
-/// Adds those applications that suit: what follows a name is its own, checked when the command is carried out.
-pub(crate) fn with_apps(command: Command, program: &Program, suits: impl Fn(&&AppEntry) -> bool) -> Command {
-    let apps = program.apps.iter().filter(|app| !app.command.is_hide_set()).filter(suits);
+/// Adds the applications, and hides those that do not suit: what follows a name is its own, checked when the command is
+/// carried out.
+pub(crate) fn with_apps(command: Command, program: &Program, suits: impl Fn(&AppEntry) -> bool) -> Command {
+    let apps = program.apps.iter().filter(|app| !app.command.is_hide_set());
     let of_app = |app: &AppEntry| {
         let about = app.command.get_about().cloned().unwrap_or_default();
         let words = Arg::new(WORDS).num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
-        Command::new(app.name).about(about).disable_help_flag(true).arg(words)
+        Command::new(app.name).about(about).disable_help_flag(true).arg(words).hide(!suits(app))
     };
     command
         .subcommand_precedence_over_arg(true)

@@ -76,7 +76,7 @@ fn output(mut command: Command) -> std::io::Result<Output> {
 }
 
 /// The report at the end of what a run printed.
-pub(super) fn report_in(stdout: &[u8]) -> Option<&[u8]> {
+pub(crate) fn report_in(stdout: &[u8]) -> Option<&[u8]> {
     let text = std::str::from_utf8(stdout).ok()?;
     Some(&stdout[text.rfind(REPORT)?..])
 }

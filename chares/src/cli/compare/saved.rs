@@ -33,6 +33,9 @@ pub(crate) struct Run {
     pub(crate) work: Option<f64>,
     pub(crate) speed_source: Option<String>,
     pub(crate) nodes: Vec<Node>,
+    /// What the application states.
+    #[serde(default)]
+    pub(super) facts: Value,
 }
 
 /// What a node of the run was and did in its timed part.
@@ -76,6 +79,7 @@ impl Run {
             work: subject.work,
             speed_source: None,
             nodes,
+            facts: Value::Null,
         }
     }
 

@@ -114,7 +114,8 @@ fn predictions_stand_beside_what_was_measured_with_their_error() {
         ]
     );
     assert!(rows.iter().all(|row| row.len() == 80));
-    let words = "prediction: off by at most 14 %; work and a tenth; the network as measured in net.json; ";
+    let words =
+        "prediction: off by at most 14 %; work and a tenth; the network as measured in net.json, 20000 µs";
     assert!(text.contains(words), "{text}");
     assert!(comparison.markdown().contains(" | 6.87 s (-14 %) |\n"), "{}", comparison.markdown());
     assert!(comparison.figure().to_svg().contains(">predicted<"));
@@ -145,7 +146,7 @@ fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
     let model = model(Box::new(|_, machines, _| {
         let work = vec![WORK / machines.rates().len() as f64; machines.rates().len()];
         let bytes = vec![Bytes { sent: 1e8, received: 0.0 }; machines.nodes.len()];
-        Ok(vec![Phase { times: 1.0, work, bytes, rounds: 0.0, is_overlapped: true }])
+        Ok(vec![Phase { times: 1.0, work, bytes, is_overlapped: true, ..Phase::default() }])
     }));
     let network = Network::default();
     let predictor = Predictor { model: &model, network: &network };
