@@ -11,8 +11,8 @@ use chares::loadbalance::cyclic;
 
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "blocks of columns by speed take up panels while the next ones are factored and sent; the \
-                                last panels, each factored, sent and taken up by the next block, follow one another \
-                                (blocked); or for each column a pivot to agree on, \
+                                last panels, each sent, handed on, taken up by the next block and that one factored, \
+                                follow one another (blocked); or for each column a pivot to agree on, \
                                 its row to send, and rows by speed to take it from (columns)";
 /// So much longer an operation takes in a panel than where columns take one up: measured on one core with panels of 4,000
 /// to 16,000 rows and 128 or 256 columns, f32 and f64, it takes 1.4 to 2.1 times as long as in a product of blocks, and
@@ -88,9 +88,9 @@ fn blocked(gauss: &Gauss, machines: &Machines) -> Result<Vec<Phase>, RunError> {
         let all_left: f64 = left.iter().sum();
         // Who makes the next panel is in the middle of something.
         let before = (all_left.min(COLUMNS_AT_ONCE as f64) / 2.0) + columns_of(panel + 1);
-        let chain_s = factoring / rates[owner]
-            + hop_s(machines, [owner, next], number_bytes(gauss) * rows * columns)
-            + of_column * before / rates[next];
+        let [hop_s, onward_s] = on_the_way(machines, [owner, next], number_bytes(gauss) * rows * columns);
+        let making_s = factoring / rates[next] + of_column * before / rates[next];
+        let chain_s = hop_s + making_s.max(onward_s);
         let at = usize::from(chain_s > of_column * all_left / total);
         phases[at].work.iter_mut().zip(&left).for_each(|(work, columns)| *work += of_column * columns);
         phases[at].work[owner] += factoring;
@@ -108,18 +108,20 @@ fn blocked(gauss: &Gauss, machines: &Machines) -> Result<Vec<Phase>, RunError> {
     Ok(phases.into_iter().chain([back]).collect())
 }
 
-/// How long a panel is on its way from one PE to another.
-fn hop_s(machines: &Machines, ends: [usize; 2], bytes: f64) -> f64 {
+/// How long a panel is on its way from one PE to another, and how long that one's connection is then busy with handing
+/// it on, so that the next panel has to wait.
+fn on_the_way(machines: &Machines, ends: [usize; 2], bytes: f64) -> [f64; 2] {
     let (rates, pes) = (machines.rates(), machines.pes());
     let fastest = rates.iter().copied().fold(0.0, f64::max);
     let [from, to] = ends.map(|pe| pes.iter().position(|pes| pes.contains(&(pe as u32))).unwrap_or(0));
     if from == to {
-        return 0.0;
+        return [0.0; 2];
     }
     let link = machines.links[from * pes.len() + to];
     let [sent, received] = [machines.byte_time(from).sent, machines.byte_time(to).received];
     let at_ends = sent * fastest / rates[ends[0]] + received * fastest / rates[ends[1]];
-    link.latency_s + bytes * (1.0 / link.bytes_per_s + at_ends)
+    let onward_s = if pes.len() > 2 { bytes / link.bytes_per_s } else { 0.0 };
+    [link.latency_s + bytes * (1.0 / link.bytes_per_s + at_ends), onward_s]
 }
 
 #[cfg(test)]
