@@ -8,6 +8,8 @@ import statistics
 import subprocess
 import sys
 
+import lammps_physics
+
 METACHARE, WORK = os.environ["METACHARE"], os.environ["WORK"]
 CORES = len(os.sched_getaffinity(0))
 POTENTIAL = "/usr/share/lammps/potentials/Cu_mishin1.eam.alloy"
@@ -49,6 +51,7 @@ def options():
     parser.add_argument("--json", metavar="FILE", help="write all figures")
     parser.add_argument("--repeats", type=int, default=5, help="turns")
     parser.add_argument("--cores", type=int, nargs="+", default=sorted({1, CORES}), help="1 and all, if not given")
+    parser.add_argument("--only", choices=["times", "physics"], help="one half of it")
     parser.add_argument("--brief", action="store_true", help="only go through everything once, with small sizes")
     chosen = parser.parse_args()
     chosen.repeats = 1 if chosen.brief else max(chosen.repeats, 1)
@@ -76,12 +79,13 @@ def script(name, text):
 
 
 def lammps(n, steps, cores):
-    """Seconds per atom and evaluation, peak bytes of a process."""
+    """Seconds per atom and evaluation, peak bytes of a process, bytes that it says it has taken."""
     text = CRYSTAL.format(n=n, a=A, potential=POTENTIAL) + STEPS.format(steps=steps)
     command = ["lmp", "-in", script("steps.in", text), "-log", "none"]
     out, peak = run(command if cores == 1 else [*MPIRUN, str(cores), *command], "lammps.txt")
     seconds, atoms = re.search(r"Loop time of (\S+) on \d+ procs for \d+ steps with (\d+) atoms", out).groups()
-    return float(seconds) / int(atoms) / steps, peak
+    megabytes = re.search(r"memory allocation .* = \S+ \| \S+ \| (\S+) Mbytes", out)[1]
+    return float(seconds) / int(atoms) / steps, peak, float(megabytes) * 2**20
 
 
 def metachare(n, more, pes):
@@ -95,11 +99,12 @@ def metachare(n, more, pes):
 
 
 def ours(n, evaluations, pes):
-    """Seconds per atom and evaluation, the first lists included; peak bytes of a process."""
+    """Seconds per atom and evaluation, the first lists included; peak bytes of a process, bytes of all blocks."""
     more = ["--shake", "0.03", "--max-force", "0", "--evaluations", str(evaluations)]
     report, peak = metachare(n, more, pes)
     done = report["facts"]["evaluations"]
-    return report["timed_s"] / report["facts"]["atoms"] / done, peak
+    atoms = report["facts"]["atoms"]
+    return report["timed_s"] / atoms / done, peak, report["facts"]["tables"]["bytes_per_atom"] * atoms
 
 
 def row(name, theirs, mine, unit, scale):
@@ -111,8 +116,8 @@ def row(name, theirs, mine, unit, scale):
             "ratio": ratio}
 
 
-def main():
-    chosen = options()
+def times(chosen):
+    """Prints the table of times and memory and the energy of a vacancy; gives all figures."""
     # Cells along each edge, evaluations.
     sizes = [(6, 5), (8, 5)] if chosen.brief else [(20, 100), (40, 25)]
     rows = []
@@ -125,8 +130,9 @@ def main():
             rows.append(row(f"{atoms} atoms, {cores} cores, per atom and evaluation", [t[0] for t in theirs],
                             [m[0] for m in mine], "ns", 1e9))
             if cores == 1:
-                rows.append(row(f"{atoms} atoms, peak memory per atom", [t[1] / atoms for t in theirs],
-                                [m[1] / atoms for m in mine], "bytes", 1.0))
+                for at, what in (1, "peak memory of the process per atom"), (2, "memory per atom as each counts it"):
+                    rows.append(row(f"{atoms} atoms, {what}", [t[at] / atoms for t in theirs],
+                                    [m[at] / atoms for m in mine], "bytes", 1.0))
     n = 4 if chosen.brief else 6
     out, _ = run(["lmp", "-in", script("vacancy.in", CRYSTAL.format(n=n, a=A, potential=POTENTIAL) + VACANCY), "-log",
                   "none"], "lammps.txt")
@@ -135,11 +141,21 @@ def main():
     mine = report["facts"]["energy_ev"]
     print(f"\nrelaxed vacancy in {4 * n**3} atoms: LAMMPS {theirs:.9f} eV, Metachare {mine:.9f} eV, apart "
           f"{abs(theirs - mine):.1e} eV")
-    if chosen.json:
-        with open(chosen.json, "w") as file:
-            json.dump({"cores": CORES, "rows": rows, "vacancy_ev": {"lammps": theirs, "metachare": mine}}, file, indent=1)
     if abs(theirs - mine) > 1e-6:
         sys.exit("the energies of the vacancy differ by more than 1e-6 eV")
+    return {"rows": rows, "vacancy_ev": {"lammps": theirs, "metachare": mine}}
+
+
+def main():
+    chosen = options()
+    figures = {"cores": CORES}
+    if chosen.only != "physics":
+        figures |= times(chosen)
+    if chosen.only != "times":
+        figures |= lammps_physics.compare(lammps_physics.Peers(run, METACHARE, WORK), chosen.brief)
+    if chosen.json:
+        with open(chosen.json, "w") as file:
+            json.dump(figures, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 use super::crystal::{Atom, Crystal};
 use std::ops::Range;
 
-/// Atoms of a block unless asked otherwise: with ghosts and lists about 2 MiB, what a core's second-level cache holds.
+/// Atoms of a block unless asked otherwise: with ghosts and lists 1.3 to 2 MB, about what a second-level cache holds.
 pub const ATOMS_PER_BLOCK: usize = 4096;
 
 /// Blocks of whole cells, numbered with x running fastest.
