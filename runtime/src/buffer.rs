@@ -20,6 +20,10 @@ const MAPPED_FROM_BYTES: usize = 4 << 20;
 /// back to the system at once, which clears it again for the next: at 1 MiB a third of a round trip.
 const KEPT_FROM_BYTES: usize = 256 << 10;
 
+/// The memory of an arrival serves one that has this part of its length, too: where each is a little shorter than the last,
+/// like the panels of an elimination, memory that only the same length could use again would soon be of use to none.
+const SHORTEST_PART: usize = 4;
+
 /// Most bytes that are kept for arrivals, unless more have been asked for.
 const SPARE_MAX_BYTES: usize = 256 << 20;
 /// Of the memory that a node may take, no more than one in so many parts.
@@ -54,11 +58,12 @@ impl Spare {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One that is at least so long, and not much longer.
+    /// The shortest that is at least so long, and not very much longer.
     fn take(&self, len_bytes: usize) -> Option<MmapMut> {
         let mut kept = self.lock();
-        let fits = |one: &MmapMut| (len_bytes..=len_bytes + len_bytes / 4).contains(&one.len());
-        let at = kept.mappings.iter().position(fits)?;
+        let fits = |one: &MmapMut| (len_bytes..=len_bytes.saturating_mul(SHORTEST_PART)).contains(&one.len());
+        let fitting = kept.mappings.iter().enumerate().filter(|(_, one)| fits(one));
+        let (at, _) = fitting.min_by_key(|(_, one)| one.len())?;
         kept.mappings.remove(at)
     }
 
@@ -303,16 +308,34 @@ mod tests {
     fn memory_is_kept_for_arrivals_of_about_its_length_and_not_much_of_it() {
         let spare = Spare::new();
         let mapping = |len: usize| MmapMut::map_anon(len).unwrap();
-        spare.put(mapping(1000));
         spare.put(mapping(1200));
+        spare.put(mapping(1000));
         assert_eq!(spare.take(960).unwrap().len(), 1000);
         assert_eq!(spare.take(1000).unwrap().len(), 1200);
         spare.put(mapping(1000));
-        assert!(spare.take(1001).is_none() && spare.take(799).is_none());
+        assert!(spare.take(1001).is_none() && spare.take(249).is_none());
         for _ in 0..3 {
             spare.put(mapping(SPARE_MAX_BYTES / 2));
         }
         assert_eq!(lengths(&spare), [SPARE_MAX_BYTES / 2; 2], "what comes last is what is needed next");
+    }
+
+    #[test]
+    fn arrivals_that_get_shorter_share_the_memory_of_the_first() {
+        let spare = Spare::new();
+        let first = KEPT_FROM_BYTES * SHORTEST_PART;
+        let mut fresh = 0;
+        let mut waiting = VecDeque::new();
+        for len_bytes in (KEPT_FROM_BYTES..=first).rev().step_by(first / 100) {
+            waiting.push_back(spare.take(len_bytes).unwrap_or_else(|| {
+                fresh += 1;
+                mapping(len_bytes).expect("the system has memory")
+            }));
+            if waiting.len() == 5 {
+                waiting.pop_front().into_iter().for_each(|mapping| spare.put(mapping));
+            }
+        }
+        assert_eq!(fresh, 5);
     }
 
     #[test]

@@ -216,6 +216,7 @@ blocks_of! {
 
 impl<T: Real> Blocks<T> {
     fn made(plan: Plan, pe: u32, nodes: Vec<u32>) -> Self {
+        plan.reserve_panels::<T>(pe, &nodes);
         let share = Share::new(plan.clone(), pe);
         let unsolved = share.panel_count() * plan.right_blocks() as usize;
         Self { plan, nodes, share, go: None, is_scaled: false, is_working: false, unsolved }

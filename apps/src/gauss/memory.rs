@@ -1,16 +1,12 @@
 //! How much memory an elimination takes: a node holds the rows or columns of its PEs, and panels that wait for them.
 
 use super::arguments::{Algorithm, Gauss};
-use super::plan::Plan;
+use super::plan::{self, Plan};
 use crate::matrix::Dtype;
 use crate::memory::{Lack, Need};
 use chares::NodeShape;
 use chares::loadbalance::{PartitionError, cyclic};
 use std::fmt;
-
-/// Panels that a node holds besides those that wait for its own next one: the one that it makes, and those that are on
-/// their way.
-const PANELS_BESIDE: u32 = 4;
 
 /// What decides how much memory a system needs.
 #[derive(Debug)]
@@ -70,12 +66,7 @@ impl Need for Size {
             let held = self.numbers() * own / owners.len().max(1) as u128 * copies;
             let waiting = match self.algorithm {
                 Algorithm::Columns => (self.n + self.rhs) as u128 * node.pes.len() as u128,
-                // Others cannot be further ahead than to the next panel of the slowest PE here.
-                Algorithm::Blocked => {
-                    let longest = node.pes.clone().map(|pe| longest_wait(&owners[..of_a], pe)).max();
-                    let panels = longest.unwrap_or(0) as u128 + u128::from(PANELS_BESIDE);
-                    panel * panels.min(of_a as u128)
-                }
+                Algorithm::Blocked => panel * plan::panels_waiting(&owners[..of_a], node.pes.clone()) as u128,
             };
             self.bytes(held + waiting)
         });
@@ -95,13 +86,6 @@ impl Need for Size {
             Lack::Host | Lack::LaunchersHost => "take a smaller system, `--dtype f32` or more hosts",
         }
     }
-}
-
-/// The most panels from one of a PE to its next.
-fn longest_wait(owners: &[u32], pe: u32) -> usize {
-    let own = owners.iter().enumerate().filter(|(_, owner)| **owner == pe).map(|(at, _)| at + 1);
-    let ends = std::iter::once(0).chain(own);
-    ends.clone().zip(ends.skip(1)).map(|(one, next)| next - one).max().unwrap_or(owners.len())
 }
 
 #[cfg(test)]
@@ -134,12 +118,5 @@ mod tests {
         let (columns, panel) = (8 * 12_800 * 12_800, 8 * 12_800 * 128);
         assert!((columns / 5 + 5 * panel..columns / 5 + 12 * panel).contains(&needs[1]), "{needs:?}");
         assert!(needs[0] > columns * 4 / 5, "{needs:?}");
-    }
-
-    #[test]
-    fn the_longest_wait_is_found() {
-        assert_eq!(longest_wait(&[0, 1, 0, 0, 0, 1, 0], 1), 4);
-        assert_eq!(longest_wait(&[0, 0, 1], 1), 3);
-        assert_eq!(longest_wait(&[0, 0], 1), 2);
     }
 }

@@ -2,10 +2,14 @@
 
 use crate::matrix::Real;
 use crate::system::Generated;
+use chares::Bulk;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Panels that a node holds besides those that wait for its own next one: the one that it makes, and those that are on
+/// their way.
+const PANELS_BESIDE: usize = 4;
 /// Rows that are generated at once, and then turned into columns.
 const ROWS_AT_ONCE: usize = 64;
 
@@ -88,6 +92,18 @@ impl Plan {
         elsewhere.into_iter().chain(here).collect()
     }
 
+    /// Takes memory for the panels that come to the node of PE `pe` and are made there, once for each node, where `nodes` has
+    /// the node of each PE.
+    pub(super) fn reserve_panels<T: Real>(&self, pe: u32, nodes: &[u32]) {
+        let node = nodes[pe as usize];
+        let here = (0..).zip(nodes).filter(|(_, other)| **other == node).map(|(pe, _)| pe);
+        let (first, end) = here.fold((pe, pe + 1), |(first, end), pe| (first.min(pe), end.max(pe + 1)));
+        if first == pe && nodes.iter().any(|other| *other != node) {
+            let makers = &self.owners[..self.panels() as usize];
+            Bulk::<T>::reserve(self.n * self.width, panels_waiting(makers, first..end));
+        }
+    }
+
     /// Writes the generated columns of a block, one after the other.
     pub fn fill<T: Real>(&self, generated: &Generated, block: u32, columns: &mut [T]) {
         let cols = self.columns_of(block);
@@ -104,6 +120,20 @@ impl Plan {
             }
         }
     }
+}
+
+/// The most panels that a node with these PEs holds at once, where `owners` has who makes each.
+pub(super) fn panels_waiting(owners: &[u32], pes: Range<u32>) -> usize {
+    // Others cannot be further ahead than to the next panel of the slowest PE here.
+    let longest = pes.map(|pe| longest_wait(owners, pe)).max().unwrap_or(0);
+    (longest + PANELS_BESIDE).min(owners.len())
+}
+
+/// The most panels from one of a PE to its next.
+fn longest_wait(owners: &[u32], pe: u32) -> usize {
+    let own = owners.iter().enumerate().filter(|(_, owner)| **owner == pe).map(|(at, _)| at + 1);
+    let ends = std::iter::once(0).chain(own);
+    ends.clone().zip(ends.skip(1)).map(|(one, next)| next - one).max().unwrap_or(owners.len())
 }
 
 #[cfg(test)]
@@ -130,6 +160,17 @@ mod tests {
         assert_eq!(plan.onward(0, 0, &pairs), [2, 1]);
         assert_eq!(plan.onward(0, 2, &pairs), [3]);
         assert!(plan.onward(0, 1, &pairs).is_empty());
+    }
+
+    #[test]
+    fn the_longest_wait_is_found() {
+        assert_eq!(longest_wait(&[0, 1, 0, 0, 0, 1, 0], 1), 4);
+        assert_eq!(longest_wait(&[0, 0, 1], 1), 3);
+        assert_eq!(longest_wait(&[0, 0], 1), 2);
+        assert_eq!(panels_waiting(&[0, 1, 0, 0, 0, 1, 0], 0..2), 7);
+        assert_eq!(panels_waiting(&[0, 1, 0, 0, 0, 1, 0], 0..1), 2 + PANELS_BESIDE);
+        let turns: Vec<u32> = (0..20).map(|at| at % 4).collect();
+        assert_eq!(panels_waiting(&turns, 1..2), 4 + PANELS_BESIDE);
     }
 
     proptest! {
