@@ -53,6 +53,7 @@ fn coefficient(i: usize, j: usize) -> f64 {
 
 #[test]
 fn systems_by_seed_are_solved_on_any_mix() {
+    let mut determinants = Vec::new();
     for algorithm in ALGORITHMS {
         for (mix, dtype) in MIXES.into_iter().zip(["f64", "f32", "f64"]) {
             let folder = tempfile::tempdir().unwrap();
@@ -66,11 +67,17 @@ fn systems_by_seed_are_solved_on_any_mix() {
             );
             let residual = facts["residual"].as_f64().unwrap();
             assert!(residual > 0.0 && residual < 16.0, "{facts}");
+            let [growth, log10] = ["growth", "log10_det"].map(|key| facts[key].as_f64().unwrap());
+            assert!(growth > 1.0 && growth < 500.0, "{facts}");
+            determinants.push((log10, facts["sign_det"].as_i64().unwrap()));
             let nodes = report["nodes"].as_array().unwrap();
             let shares: f64 = nodes.iter().map(|node| node["share"].as_f64().unwrap()).sum();
             assert!((shares - 1.0).abs() < 1e-9, "{shares}");
         }
     }
+    let (log10, sign) = determinants[0];
+    let is_same = |(other, of): &(f64, i64)| (other - log10).abs() < 0.01 && *of == sign;
+    assert!(determinants.iter().all(is_same), "{determinants:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@
 
 mod share;
 
+use super::factors::Factors;
 use super::plan::Plan;
 use crate::matrix::{Piece, Real};
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Reduce};
@@ -63,12 +64,21 @@ pub struct Ended {
     pub pieces: usize,
     /// Why there are none.
     pub singular: Option<Singular>,
+    /// What the factors tell; nothing if it is singular.
+    pub factors: Factors,
+}
+
+impl Ended {
+    pub(super) fn singular(singular: Singular) -> Self {
+        Self { pieces: 0, singular: Some(singular), factors: Factors::default() }
+    }
 }
 
 impl Reduce for Ended {
     fn combine(&mut self, other: Self) {
         self.pieces += other.pieces;
         self.singular = self.singular.or(other.singular);
+        self.factors.combine(other.factors);
     }
 }
 
@@ -195,7 +205,7 @@ macro_rules! blocks_of {
             fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
                 self.is_scaled = false;
                 if let Some(go) = &self.go {
-                    go.done.send(ctx, Ended { pieces: 0, singular: Some(singular) });
+                    go.done.send(ctx, Ended::singular(singular));
                 }
             }
 
@@ -203,7 +213,8 @@ macro_rules! blocks_of {
                 if self.unsolved == 0
                     && let Some(go) = self.go.take()
                 {
-                    ctx.contribute(Ended { pieces: self.share.piece_count(), singular: None }, go.done);
+                    let (pieces, factors) = (self.share.piece_count(), self.share.factors(ctx.index() == 0));
+                    ctx.contribute(Ended { pieces, singular: None, factors }, go.done);
                 }
             }
         }

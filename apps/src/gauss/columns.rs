@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::blocked::{Ended, Singular};
+use super::factors::{self, Factors};
 
 /// What all have to wait for goes before what one has to do.
 const URGENT: i32 = -1;
@@ -50,6 +51,9 @@ pub struct Rows<T> {
     /// The row here that was the pivot of each column, and whether each row has been one.
     pivots: BTreeMap<usize, usize>,
     is_used: Vec<bool>,
+    /// The row that was the pivot of each column so far, of whichever PE.
+    order: Vec<usize>,
+    factors: Factors,
     /// What the pivot of each column must be larger than.
     least: Vec<T>,
     /// The next column to eliminate; on the way back, the one behind the next unknown.
@@ -202,7 +206,7 @@ macro_rules! rows_of {
             /// All find the same; one says it.
             fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
                 if let Some(done) = self.done.filter(|_| ctx.index() == 0) {
-                    done.send(ctx, Ended { pieces: 0, singular: Some(singular) });
+                    done.send(ctx, Ended::singular(singular));
                 }
             }
 
@@ -233,7 +237,11 @@ macro_rules! rows_of {
                         None if column == 0 => {
                             if let Some(done) = self.done.take() {
                                 let pieces = usize::from(ctx.index() == 0);
-                                ctx.contribute(Ended { pieces, singular: None }, done);
+                                let mut factors = self.factors;
+                                if ctx.index() == 0 && factors::is_odd(std::mem::take(&mut self.order)) {
+                                    factors.exchange();
+                                }
+                                ctx.contribute(Ended { pieces, singular: None, factors }, done);
                             }
                         }
                         None => {}
@@ -264,8 +272,23 @@ impl<T: Real> Rows<T> {
         let is_used = vec![false; rows.len()];
         let (pivots, early) = (BTreeMap::new(), BTreeMap::new());
         let (least, solved) = (Vec::new(), Vec::new());
+        let (order, factors) = (Vec::new(), Factors::default());
         let (column, is_eliminated, done) = (0, false, None);
-        Self { plan, rows, values, pivots, is_used, least, column, is_eliminated, early, solved, done }
+        Self {
+            plan,
+            rows,
+            values,
+            pivots,
+            is_used,
+            order,
+            factors,
+            least,
+            column,
+            is_eliminated,
+            early,
+            solved,
+            done,
+        }
     }
 
     fn length(&self) -> usize {
@@ -283,11 +306,13 @@ impl<T: Real> Rows<T> {
                 zeros = zeros.or(Some(number));
             }
             let e = exponent(most);
+            self.factors.scale_back(i64::from(e));
             if e != 0 {
                 row.iter_mut().for_each(|x| *x = T::from_f64(times_power_of_two(x.to_f64(), -e)));
             }
             lu::keep_larger(&mut largest, &row[..n]);
         }
+        self.factors.largest_of_a = lu::largest_magnitude(&largest).to_f64();
         ColumnMagnitudes { largest: largest.into_iter().map(T::to_f64).collect(), zeros }
     }
 
@@ -314,7 +339,10 @@ impl<T: Real> Rows<T> {
         if let Ok(at) = self.rows.binary_search(&pivot.row) {
             self.is_used[at] = true;
             self.pivots.insert(column, at);
+            self.factors.reach(lu::largest_magnitude(&pivot.values[..self.plan.n - column]).to_f64());
+            self.factors.multiply(pivot.values[0].to_f64());
         }
+        self.order.push(pivot.row);
         let rows = self.values.as_mut_slice().chunks_exact_mut(length);
         for (row, _) in rows.zip(&self.is_used).filter(|(_, is_used)| !**is_used) {
             let factor = row[column] / pivot.values[0];

@@ -1,5 +1,6 @@
 //! The driver: deals out the system by speed, starts the chares, collects and checks the solution.
 
+use super::Factors;
 use super::arguments::{Algorithm, Gauss};
 use super::blocked::{Blocks, CollectBlocks, Ended, GoBlocks, LoadBlock};
 use super::columns::{CollectRows, GoRows, LoadRows, RowPlan, Rows};
@@ -26,16 +27,17 @@ pub(super) fn drive(main: &mut Driver, gauss: Gauss) -> Result<(), RunError> {
 fn run<T: Eliminates>(main: &mut Driver, gauss: &Gauss) -> Result<(), RunError> {
     main.phase("reading the system", 0, 0);
     let system = LinearSystem::<T>::of(&gauss.system, 0.0)?;
-    let x = solved(main, gauss, &system)?;
+    let (x, factors) = solved(main, gauss, &system)?;
+    state_factors(main, &factors);
     finish(main, gauss, &system, &x)
 }
 
-/// The solution of a system, n x rhs.
+/// The solution of a system, n x rhs, and what the factors of A tell.
 pub(super) fn solved<T: Eliminates>(
     main: &mut Driver,
     gauss: &Gauss,
     system: &LinearSystem<T>,
-) -> Result<Matrix<T>, RunError> {
+) -> Result<(Matrix<T>, Factors), RunError> {
     state(main, gauss, system);
     match gauss.algorithm {
         Algorithm::Columns => T::columns(main, system),
@@ -45,20 +47,20 @@ pub(super) fn solved<T: Eliminates>(
 
 /// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
 pub(super) trait Eliminates: Real {
-    /// The solution, n x rhs, with rows on the PEs.
-    fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<Matrix<Self>, RunError>;
+    /// The solution, n x rhs, and the factors, with rows on the PEs.
+    fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<(Matrix<Self>, Factors), RunError>;
     /// The same with blocks of columns on the PEs.
     fn blocked(
         main: &mut Driver,
         gauss: &Gauss,
         system: &LinearSystem<Self>,
-    ) -> Result<Matrix<Self>, RunError>;
+    ) -> Result<(Matrix<Self>, Factors), RunError>;
 }
 
 macro_rules! eliminates {
     ($($real:ty)*) => { $(
         impl Eliminates for $real {
-            fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<Matrix<Self>, RunError> {
+            fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<(Matrix<Self>, Factors), RunError> {
                 let plan = rows_planned(main, system)?;
                 main.phase("distributing", 0, 0);
                 let rows: Group<Rows<$real>> = main.group(plan.clone());
@@ -71,18 +73,18 @@ macro_rules! eliminates {
                 main.expect_progress("column", system.n as u64)?;
                 let (done, ended) = main.pending();
                 rows.broadcast(main, GoRows { done });
-                let pieces = pieces_of(ended.wait(main)?)?;
+                let ended = eliminated(ended.wait(main)?)?;
                 main.timed_over()?;
                 let (to, solved): (Callback<Piece<$real>>, Pending<_>) = main.pending();
                 rows.broadcast(main, CollectRows(to));
-                collected(main, system, pieces, &solved)
+                Ok((collected(main, system, ended.pieces, &solved)?, ended.factors))
             }
 
             fn blocked(
                 main: &mut Driver,
                 gauss: &Gauss,
                 system: &LinearSystem<Self>,
-            ) -> Result<Matrix<Self>, RunError> {
+            ) -> Result<(Matrix<Self>, Factors), RunError> {
                 let plan = planned(main, gauss, system)?;
                 main.phase("distributing", 0, 0);
                 let blocks: Group<Blocks<$real>> = main.group(plan.clone());
@@ -94,11 +96,11 @@ macro_rules! eliminates {
                 main.expect_progress("panel", u64::from(plan.panels()))?;
                 let (done, ended) = main.pending();
                 blocks.broadcast(main, GoBlocks { done });
-                let pieces = pieces_of(ended.wait(main)?)?;
+                let ended = eliminated(ended.wait(main)?)?;
                 main.timed_over()?;
                 let (to, solved): (Callback<Piece<$real>>, Pending<_>) = main.pending();
                 blocks.broadcast(main, CollectBlocks(to));
-                collected(main, system, pieces, &solved)
+                Ok((collected(main, system, ended.pieces, &solved)?, ended.factors))
             }
         }
     )* };
@@ -133,9 +135,20 @@ fn rows_planned<T: Real>(main: &mut Driver, system: &LinearSystem<T>) -> Result<
     Ok(plan)
 }
 
-/// The pieces of the solution that are to be collected, if there is one.
-fn pieces_of(Ended { pieces, singular }: Ended) -> Result<usize, RunError> {
-    singular.map_or(Ok(pieces), |singular| Err(RunError::Input(singular.to_string())))
+/// How it ended, if there is a solution.
+fn eliminated(ended: Ended) -> Result<Ended, RunError> {
+    ended.singular.map_or(Ok(ended), |singular| Err(RunError::Input(singular.to_string())))
+}
+
+/// States what the factors tell.
+fn state_factors(main: &mut Driver, factors: &Factors) {
+    let (growth, log10, sign) = (factors.growth(), factors.log10_determinant, factors.sign());
+    let outcome = main.outcome();
+    outcome.fact("growth", growth);
+    outcome.fact("log10_det", log10);
+    outcome.fact("sign_det", sign);
+    let minus = if sign < 0 { "-" } else { "" };
+    outcome.remark(&format!("growth factor {growth:.3}, determinant {minus}10^{log10:.6}"));
 }
 
 fn unplaceable(error: PartitionError) -> RunError {

@@ -9,11 +9,13 @@ pub mod blocked;
 pub mod columns;
 mod cost;
 mod drive;
+mod factors;
 mod memory;
 pub mod plan;
 mod traffic;
 
 pub use arguments::{Algorithm, Gauss};
+pub use factors::Factors;
 
 use crate::kernels::{lu, measured};
 use crate::matrix::{Dtype, Real, generated};

@@ -2,7 +2,7 @@
 
 use super::arguments::Algorithm;
 use super::drive::{Eliminates, solved};
-use super::{Gauss, add_to};
+use super::{Factors, Gauss, add_to};
 use crate::matrix::{Matrix, Real, generate};
 use crate::system::{Coefficients, LinearSystem, Residual, SystemArguments, residual};
 use chares::{InProcess, Program, RunError};
@@ -28,13 +28,13 @@ fn solve<T: Eliminates>(
     mix: &InProcess,
     gauss: &mut Gauss,
     system: &LinearSystem<T>,
-) -> Result<Matrix<T>, RunError> {
+) -> Result<(Matrix<T>, Factors), RunError> {
     (gauss.system.n, gauss.system.rhs) = (system.n, system.rhs);
     add_to(Program::new("gauss", "0")).run_in_process(mix, |main| solved(main, gauss, system))
 }
 
 fn assert_solved<T: Eliminates>(mix: &InProcess, gauss: &mut Gauss, system: &LinearSystem<T>) -> Matrix<T> {
-    let x = solve(mix, gauss, system).unwrap();
+    let (x, _) = solve(mix, gauss, system).unwrap();
     let found = residual(system, &x);
     let is_right = found.overall < Residual::ACCEPTED && found.by_row < Residual::ACCEPTED;
     assert!(is_right, "{:?} of {} on {mix:?}: {found:?}", gauss.algorithm, system.n);
@@ -98,6 +98,37 @@ fn hard_systems_are_solved() {
             assert_solved(&InProcess::new(&[2, 1]), &mut gauss(algorithm, 8), &system);
         }
     }
+}
+
+/// Its factors by either way.
+fn assert_factors(a: &Matrix<f64>, growth: f64, log10_determinant: f64, is_negative: bool) {
+    let system = system(a.clone(), 2);
+    for (algorithm, mix) in
+        ALGORITHMS.into_iter().flat_map(|one| mixes().into_iter().map(move |mix| (one, mix)))
+    {
+        let (_, found) = solve(&mix, &mut gauss(algorithm, 8), &system).unwrap();
+        let far = (found.log10_determinant - log10_determinant).abs();
+        let is_right = found.is_negative == is_negative && far <= 1e-12 * log10_determinant.abs().max(1.0);
+        assert!(
+            is_right && (found.growth() / growth - 1.0).abs() < 1e-12,
+            "{algorithm:?} on {mix:?}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn growth_and_determinants_are_those_of_known_matrices() {
+    let two = 2f64.log10();
+    // Wilkinson's, which grows most.
+    let worst = |i: usize, j: usize| if i == j || j == 29 { 1.0 } else { -f64::from(u8::from(i > j)) };
+    assert_factors(&matrix(30, worst), 2f64.powi(29), 29.0 * two, false);
+    // Exchanges only: a cycle of 30 is 29 of them.
+    assert_factors(&matrix(30, |i, j| if (i + 7) % 30 == j { 2.0 } else { 0.0 }), 1.0, 30.0 * two, true);
+    assert_factors(&matrix(31, |i, j| if (i + 7) % 31 == j { -2.0 } else { 0.0 }), 1.0, 31.0 * two, true);
+    assert_factors(&matrix(31, |i, j| if (i + 7) % 31 == j { 2.0 } else { 0.0 }), 1.0, 31.0 * two, false);
+    // Far beyond the range of numbers, and scaled by rows before: 2^(40 + 41 + ... + 79) (1 + 40 / 2).
+    let rows = matrix(40, |i, j| 2f64.powi(i as i32 + 40) * if i == j { 1.5 } else { 0.5 });
+    assert_factors(&rows, 1.0, 2380.0 * two + 21f64.log10(), false);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! factored, and is the next panel. The block whose turn is next goes before all others, so that its panel is on its way
 //! while they are still worked on: that is the look-ahead.
 
+use super::super::factors::Factors;
 use super::super::plan::Plan;
 use crate::kernels::gemm::{View, subtract_product};
 use crate::kernels::lu::{self, NoPivot};
@@ -110,6 +111,7 @@ pub(super) struct Share<T> {
     known: u32,
     /// What the rows were divided by, as powers of two; in all.
     scaled_by: i64,
+    factors: Factors,
     pieces: Vec<Piece<T>>,
     /// Memory that updates use: the allocator would clear it anew for each.
     #[serde(skip)]
@@ -132,8 +134,9 @@ impl<T: Real> Share<T> {
                 plan.fill(generated, block.index, &mut values.as_mut_slice()[part]);
             }
         }
-        let (least, panels, pieces) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { plan, held, values, least, panels, known: 0, scaled_by: 0, pieces, beside: Vec::new() }
+        let (least, panels, pieces, beside) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
+        let factors = Factors::default();
+        Self { plan, held, values, least, panels, known: 0, scaled_by: 0, factors, pieces, beside }
     }
 
     /// Takes a block's columns from the driver.
@@ -182,7 +185,9 @@ impl<T: Real> Share<T> {
         }
         let unit = T::from_f64(n as f64 * T::UNIT_ROUNDOFF);
         let columns = values[..of_a * n].chunks_exact(n);
-        self.least = columns.map(|column| lu::largest_magnitude(column) * unit).collect();
+        let largest: Vec<T> = columns.map(lu::largest_magnitude).collect();
+        self.factors.largest_of_a = lu::largest_magnitude(&largest).to_f64();
+        self.least = largest.into_iter().map(|most| most * unit).collect();
         Ok(())
     }
 
@@ -238,10 +243,13 @@ impl<T: Real> Share<T> {
     pub(super) fn update(&mut self, panel: u32, blocks: Range<usize>) {
         let Some(factored) = self.panels.get(&panel) else { return };
         let columns = self.held[blocks.start].columns.start..self.held[blocks.end - 1].columns.end;
+        let of_a = self.columns_of_a().saturating_sub(columns.start).min(columns.len());
         let n = self.plan.n;
         let first = self.plan.columns_of(panel).start;
         let values = &mut self.values.as_mut_slice()[columns.start * n..columns.end * n];
         take_up(factored, (n, first), values, &mut self.beside);
+        let of_u = &self.beside[..of_a * factored.pivots.len()];
+        self.factors.reach(lu::largest_magnitude(of_u).to_f64());
         self.held[blocks].iter_mut().for_each(|block| block.applied += 1);
         self.forget();
     }
@@ -258,9 +266,13 @@ impl<T: Real> Share<T> {
         }
         let pivots = lu::factor(panel.as_mut_slice(), rows, &self.least[columns])
             .map_err(|NoPivot { column }| Singular::Column(first + column))?;
-        for (from, column) in panel.chunks_exact(rows).zip(values.chunks_exact_mut(n)) {
+        for (j, (from, column)) in panel.chunks_exact(rows).zip(values.chunks_exact_mut(n)).enumerate() {
             column[first..first + width].copy_from_slice(&from[..width]);
+            self.factors.reach(lu::largest_magnitude(&from[..=j]).to_f64());
+            self.factors.multiply(from[j].to_f64());
         }
+        let exchanged = (0u32..).zip(&pivots).filter(|(row, pivot)| row != *pivot);
+        exchanged.for_each(|_| self.factors.exchange());
         self.held[at].applied += 1;
         let below = u32::try_from(first).expect("sides are below 2^32");
         Ok(Factored { index, pivots: pivots.into_iter().map(|pivot| pivot + below).collect(), values: panel })
@@ -302,6 +314,15 @@ impl<T: Real> Share<T> {
         Some(Unsolved { right, block, values: left.into() })
     }
 
+    /// What the factors that are here tell; with what the rows were divided by, which one of all PEs says.
+    pub(super) fn factors(&self, with_scaling: bool) -> Factors {
+        let mut factors = self.factors;
+        if with_scaling {
+            factors.scale_back(self.scaled_by);
+        }
+        factors
+    }
+
     /// How many pieces of the solution are here.
     pub(super) fn piece_count(&self) -> usize {
         self.pieces.len()
@@ -314,7 +335,8 @@ impl<T: Real> Share<T> {
 }
 
 /// Columns of `n` numbers take up a panel whose first row is `first`: their rows are exchanged as its were, the rows beside
-/// its triangle become those of U, and the rows below lose L U. `u` is memory for U, kept from one time to the next.
+/// its triangle become those of U, and the rows below lose L U. `u` is memory for that part of U, which it holds
+/// afterwards, one column after the other.
 pub(in super::super) fn take_up<T: Real>(
     panel: &Factored<T>,
     (n, first): (usize, usize),
@@ -341,10 +363,10 @@ pub(in super::super) fn take_up<T: Real>(
             to.zip(&row[at..]).for_each(|(to, value)| *to = *value);
         }
     }
+    // By columns, as the kernel reads it without a copy.
+    let above = columns.chunks_exact(n).map(|column| &column[first..first + width]);
+    u.chunks_exact_mut(width).zip(above).for_each(|(to, from)| to.copy_from_slice(from));
     if rows > width {
-        // By columns, as the kernel reads it without a copy.
-        let above = columns.chunks_exact(n).map(|column| &column[first..first + width]);
-        u.chunks_exact_mut(width).zip(above).for_each(|(to, from)| to.copy_from_slice(from));
         let below = View::by_columns(&panel.values[width..], rows);
         let sides = [rows - width, width, count];
         subtract_product(sides, below, View::by_columns(u, width), (&mut columns[first + width..], n));
