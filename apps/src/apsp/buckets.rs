@@ -47,10 +47,12 @@ impl Buckets {
         } else {
             longest * width.inverse
         };
-        let buckets = (needed.ceil() as u64).saturating_add(3).next_power_of_two().max(WORD);
-        if buckets > BUCKETS_MAX || whole > 30 || !width.inverse.is_finite() {
+        // Looked at before it is rounded up to a power of two, which there may be none of.
+        let suits = needed <= (BUCKETS_MAX - 3) as f64 && whole <= 30 && width.inverse.is_finite();
+        if !suits {
             return None;
         }
+        let buckets = (needed.ceil() as u64 + 3).next_power_of_two().max(WORD);
         let ring = (0..buckets).map(|_| Vec::new()).collect();
         Some(Self { width, ring, is_filled: vec![0; (buckets / WORD) as usize] })
     }
@@ -137,6 +139,10 @@ mod tests {
     fn very_unlike_weights_want_a_heap() {
         assert!(Buckets::for_weights(&[1, 1, 1_000_000]).is_none());
         assert!(Buckets::for_weights(&[1e-9, 1.0]).is_none());
+        // As unlike as numbers can be: more buckets than there are whole numbers.
+        assert!(Buckets::for_weights(&[1e-300, 1e300]).is_none());
+        assert!(Buckets::for_weights(&[5e-324, 1.0]).is_none());
+        assert!(Buckets::for_weights(&[1i64, 1 << 60]).is_none());
         assert!(Buckets::for_weights::<f64>(&[]).is_some() && Buckets::for_weights(&[0, 0]).is_some());
         let some = Buckets::for_weights(&[500.0f32, 1.0, 1000.0, 800.0]).unwrap();
         assert_eq!((some.stretch(0.0f32), some.stretch(999.0f32)), (0, 3));
