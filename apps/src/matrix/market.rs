@@ -54,6 +54,15 @@ pub fn entry_count(path: impl AsRef<Path>) -> Result<Option<u64>, MarketReadErro
     open(path.as_ref(), parse::entry_count)
 }
 
+/// Whether the beginning of a file promises whole numbers only, as `integer` and `pattern` do.
+///
+/// # Errors
+/// If the file cannot be read or does not begin as a MatrixMarket file of the kinds above; with the number of
+/// the line.
+pub fn is_whole(path: impl AsRef<Path>) -> Result<bool, MarketReadError> {
+    open(path.as_ref(), parse::is_whole)
+}
+
 /// Rows and columns of the matrix in a file, of which only the beginning is read.
 ///
 /// # Errors

@@ -149,7 +149,7 @@ pub(super) fn size_line(
     text: &str,
     banner: &Banner,
     file_bytes: u64,
-    max_bytes: u64,
+    max_bytes: Option<u64>,
 ) -> Result<([u64; 2], u64), Bad> {
     let words: Vec<&str> = text.split_ascii_whitespace().take(5).collect();
     let side = |word| whole(word, "a number of rows, columns or entries");
@@ -169,9 +169,10 @@ pub(super) fn size_line(
     if banner.symmetry != Symmetry::General && rows != cols {
         return Err(Bad::NotSquare { rows, cols, symmetry: banner.symmetry.word() });
     }
-    let elements =
-        rows.checked_mul(cols).filter(|n| n.checked_mul(8).is_some_and(|bytes| bytes <= max_bytes));
-    let Some(elements) = elements else { return Err(Bad::TooBig { rows, cols, max_bytes }) };
+    let elements = rows.saturating_mul(cols);
+    if let Some(max_bytes) = max_bytes.filter(|most| elements > most / 8) {
+        return Err(Bad::TooBig { rows, cols, max_bytes });
+    }
     let expected = entries.unwrap_or(match banner.symmetry {
         Symmetry::General => elements,
         Symmetry::Symmetric => (elements - rows) / 2 + rows,

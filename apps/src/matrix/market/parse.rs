@@ -18,20 +18,26 @@ const COMMENT: &[char] = &['%'];
 /// Reads no further than to the sides, rows and columns; `file_bytes` bounds what the file can announce.
 pub(super) fn sides(source: impl BufRead, file_bytes: u64) -> Result<[u64; 2], Wrong> {
     let mut lines = Lines::new(source);
-    Ok(head(&mut lines, file_bytes, u64::MAX)?.1)
+    Ok(head(&mut lines, file_bytes, None)?.1)
 }
 
 /// Reads no further than to the size line: entries of a coordinate file, with those that symmetry adds.
 pub(super) fn entry_count(source: impl BufRead, file_bytes: u64) -> Result<Option<u64>, Wrong> {
     let mut lines = Lines::new(source);
-    let (banner, _, count) = head(&mut lines, file_bytes, u64::MAX)?;
+    let (banner, _, count) = head(&mut lines, file_bytes, None)?;
     Ok(banner.coordinate.then(|| banner.symmetry.entries(count)))
+}
+
+/// Reads no further than to the size line: whether all numbers are promised to be whole.
+pub(super) fn is_whole(source: impl BufRead, file_bytes: u64) -> Result<bool, Wrong> {
+    let mut lines = Lines::new(source);
+    Ok(head(&mut lines, file_bytes, None)?.0.field != Field::Real)
 }
 
 /// Reads a whole coordinate file; `file_bytes` bounds what it can announce, `max_bytes` what is allocated.
 pub(super) fn sparse(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> Result<Csr<f64>, Wrong> {
     let mut lines = Lines::new(source);
-    let (banner, [rows, cols], count) = head(&mut lines, file_bytes, u64::MAX)?;
+    let (banner, [rows, cols], count) = head(&mut lines, file_bytes, None)?;
     if !banner.coordinate {
         return Err(Wrong::Line(1, Bad::NotSparse));
     }
@@ -59,11 +65,11 @@ pub(super) fn sparse(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> R
     }
 }
 
-/// The banner, the sides and how many lines of entries follow.
+/// The banner, the sides and how many lines of entries follow; `max_bytes` limits a dense matrix, where one is made.
 fn head(
     lines: &mut Lines<impl BufRead>,
     file_bytes: u64,
-    max_bytes: u64,
+    max_bytes: Option<u64>,
 ) -> Result<(Banner, [u64; 2], u64), Wrong> {
     let banner = match lines.next()? {
         Some((_, text)) => Banner::parse(text),
@@ -81,7 +87,7 @@ fn head(
 /// Reads a whole file; `file_bytes` bounds what it can announce, `max_bytes` what is allocated.
 pub(super) fn matrix(source: impl BufRead, file_bytes: u64, max_bytes: u64) -> Result<Matrix<f64>, Wrong> {
     let mut lines = Lines::new(source);
-    let (banner, sides, count) = head(&mut lines, file_bytes, max_bytes)?;
+    let (banner, sides, count) = head(&mut lines, file_bytes, Some(max_bytes))?;
     let [rows, cols] = sides;
     let too_big = Bad::TooBig { rows, cols, max_bytes };
     let dense = usize::try_from(rows).ok().zip(usize::try_from(cols).ok());
@@ -117,7 +123,7 @@ pub(super) fn entries(
     mut take: impl FnMut(MarketEntry),
 ) -> Result<(), Wrong> {
     let mut lines = Lines::new(source);
-    let (banner, sides, count) = head(&mut lines, file_bytes, u64::MAX)?;
+    let (banner, sides, count) = head(&mut lines, file_bytes, None)?;
     let (is_whole, is_sparse) = (banner.field != Field::Real, banner.coordinate);
     each_entry(&mut lines, &banner, sides, count, |place, value, line| {
         let mut take = |(row, col), value| take(MarketEntry { row, col, value, is_whole, is_sparse, line });

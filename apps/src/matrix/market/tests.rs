@@ -255,6 +255,14 @@ fn a_sparse_file_gets_memory_for_what_it_has() {
     let wide = "%%MatrixMarket matrix coordinate real general\n100000000 100000000 1\n1 1 1\n";
     let (line, said) = sparse_wrong(wide);
     assert!(line == 2 && said.contains("bigger than the limit of 1048576 bytes"), "{said}");
+    // A dense one would have more bytes than can be counted.
+    for side in ["4294967295", "4294967296", "18446744073709551615"] {
+        let (line, said) = sparse_wrong(&wide.replace("100000000", side));
+        assert!(
+            line == 2 && said.starts_with(&format!("a sparse {side} x {side} matrix of 1 entries")),
+            "{said}"
+        );
+    }
     // No dense matrix of these sides would fit.
     let text = "%%MatrixMarket matrix coordinate real general\n50000 50000 1\n50000 50000 7\n";
     let made = sparse(text).unwrap();
