@@ -7,7 +7,7 @@ use super::columns::{CollectRows, GoRows, LoadRows, RowPlan, Rows};
 use super::memory::Size;
 use super::plan::Plan;
 use super::traffic;
-use crate::matrix::{Dtype, Matrix, Piece, Real, ShapeError, npy};
+use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError};
 use crate::memory;
 use crate::system::{Coefficients, LinearSystem, Residual, residual};
 use chares::loadbalance::{PartitionError, cyclic};
@@ -235,7 +235,7 @@ fn finish<T: Real>(
     }
     if let Some(out) = &gauss.system.out {
         main.phase("writing", 0, 0);
-        npy::write(out, x).map_err(|e| RunError::Output(e.to_string()))?;
+        matrix::write(out, x).map_err(|e| RunError::Output(e.to_string()))?;
     }
     main.phase("verifying", 0, 0);
     main.outcome().collected();

@@ -8,7 +8,7 @@ use super::solver::{
     Collect, Go, Left, LoadDense, LoadRhs, LoadSparse, Measure, Prepare, Setup, Solver, transposed,
 };
 use super::watch::{Verdict, Why};
-use crate::matrix::{Csr, Dtype, Matrix, Real, ShapeError, generate, market, npy};
+use crate::matrix::{self, Csr, Dtype, Matrix, Real, ShapeError, generate, market};
 use crate::memory;
 use crate::system::{Coefficients, LinearSystem, check_sides, read};
 use chares::loadbalance::placement;
@@ -312,7 +312,7 @@ fn finish<T: Real>(
 ) -> Result<(), RunError> {
     if let Some(out) = &jacobi.system.out {
         main.phase("writing", 0, 0);
-        npy::write(out, x).map_err(|e| RunError::Output(e.to_string()))?;
+        matrix::write(out, x).map_err(|e| RunError::Output(e.to_string()))?;
     }
     if !jacobi.verify {
         return Ok(());

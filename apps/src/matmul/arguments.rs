@@ -27,7 +27,7 @@ pub struct Matmul {
     /// Right factor: .npy or MatrixMarket (.mtx)
     #[arg(long, value_name = "FILE", requires = "a")]
     pub b: Option<PathBuf>,
-    /// Write the product as .npy
+    /// Write the product: .npy, or MatrixMarket (.mtx)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Side of generated matrices

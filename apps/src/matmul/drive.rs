@@ -5,7 +5,7 @@ use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
 use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
 use super::problem::Problem;
 use super::tile::{self, CollectTile, Go, LoadTile, Make, Office, Tile, first_blocks};
-use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError, generate, npy, part};
+use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError, generate, part};
 use crate::verify;
 use chares::loadbalance::{PartitionError, grid, placement};
 use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunError};
@@ -336,7 +336,7 @@ fn finish<T: Real>(
 ) -> Result<(), RunError> {
     if let Some(out) = &matmul.out {
         main.phase("writing", 0, 0);
-        npy::write(out, c).map_err(|e| RunError::Output(e.to_string()))?;
+        matrix::write(out, c).map_err(|e| RunError::Output(e.to_string()))?;
     }
     if !matmul.verify {
         return Ok(());

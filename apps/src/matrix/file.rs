@@ -1,9 +1,9 @@
 //! Reading a matrix from a file of either kind, told apart by its name.
 
-use super::dense::AnyMatrix;
-use super::element::Dtype;
-use super::market::{self, MarketReadError};
-use super::npy::{self, NpyReadError, NpyReader};
+use super::dense::{AnyMatrix, Matrix};
+use super::element::{Dtype, Element};
+use super::market::{self, MarketReadError, MarketWriteError};
+use super::npy::{self, NpyReadError, NpyReader, NpyWriteError};
 use std::path::{Path, PathBuf};
 
 /// Most bytes of a matrix that was written as text: of few entries, it may need far more memory than its text.
@@ -67,6 +67,30 @@ pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix, ReadError> {
     }
 }
 
+/// Why a matrix could not be written to a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// A `.npy` file.
+    #[error(transparent)]
+    Npy(#[from] NpyWriteError),
+    /// A `.mtx` file.
+    #[error(transparent)]
+    Market(#[from] MarketWriteError),
+}
+
+/// Writes a matrix as MatrixMarket text if the name ends in `.mtx`, else as `.npy`.
+///
+/// # Errors
+/// If the file cannot be written; an older one stays then.
+pub fn write<T: Element>(path: impl AsRef<Path>, matrix: &Matrix<T>) -> Result<(), WriteError> {
+    let path = path.as_ref();
+    match Kind::of(path) {
+        Ok(Kind::Market) => Ok(market::write(path, matrix)?),
+        Ok(Kind::Npy) | Err(_) => Ok(npy::write(path, matrix)?),
+    }
+}
+
 /// What the beginning of a file says of its matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heading {
@@ -112,12 +136,13 @@ mod tests {
     use crate::matrix::Matrix;
 
     #[test]
-    fn the_name_decides_how_a_file_is_read() {
+    fn the_name_decides_how_a_file_is_written_and_read() {
         let dir = tempfile::tempdir().unwrap();
         let matrix = Matrix::from_vec(1, 2, vec![0.5f64, 2.0]).unwrap();
         let paths = [dir.path().join("a.NPY"), dir.path().join("a.mtx"), dir.path().join("a.txt")];
-        npy::write(&paths[0], &matrix).unwrap();
-        market::write(&paths[1], &matrix).unwrap();
+        paths.iter().for_each(|path| write(path, &matrix).unwrap());
+        assert!(std::fs::read(&paths[1]).unwrap().starts_with(b"%%MatrixMarket"));
+        assert_eq!(std::fs::read(&paths[2]).unwrap(), std::fs::read(&paths[0]).unwrap());
         for path in &paths[..2] {
             assert_eq!(read(path).unwrap(), AnyMatrix::F64(matrix.clone()));
             assert_eq!(Heading::of(path).unwrap(), Heading { dtype: Dtype::F64, rows: 1, cols: 2 });

@@ -19,7 +19,7 @@ pub struct SystemArguments {
     /// Right-hand sides, one in each column: .npy or MatrixMarket (.mtx)
     #[arg(long, value_name = "FILE", requires = "a")]
     pub b: Option<PathBuf>,
-    /// Write the solution as .npy, one column for each right-hand side
+    /// Write the solution, one column for each right-hand side: .npy, or MatrixMarket (.mtx)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Unknowns of a generated system
