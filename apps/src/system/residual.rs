@@ -7,11 +7,12 @@ use crate::matrix::{Matrix, Real};
 ///
 /// u is the unit roundoff of the numbers (2^-24 for f32, 2^-53 for f64), n the count of unknowns, and all norms are the
 /// largest magnitude, of A the largest sum of magnitudes in a row. Of many right-hand sides the worst counts. Sums are
-/// made in f64 whatever the numbers are; rows of any magnitude are compared without overflow.
+/// made in f64 whatever the numbers are; rows of any magnitude are compared without overflow. ||x|| counts as no less
+/// than the smallest normal number: numbers below that are not rounded in proportion to their size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
     /// ||A x - b|| / (||A|| ||x|| n u): the measure of HPL (A. Petitet and others, "HPL - A Portable Implementation of
-    /// the High-Performance Linpack Benchmark").
+    /// the High-Performance Linpack Benchmark"), without its ||b|| beside ||A|| ||x||, which at most halves it.
     pub overall: f64,
     /// The same with each row's own sum of magnitudes in the place of ||A||, the worst of all rows: it sees a wrong row
     /// whose numbers are small.
@@ -65,7 +66,7 @@ pub fn residual<T: Real>(system: &LinearSystem<T>, x: &Matrix<T>) -> Residual {
     residual
 }
 
-/// A column of the solution, divided by a power of two so that its largest number is below 1.
+/// A column of the solution, divided by a power of two so that its largest number is below 1, and its norm.
 struct Column {
     values: Vec<f64>,
     exponent: i32,
@@ -75,7 +76,8 @@ struct Column {
 impl Column {
     fn of<T: Real>(x: &Matrix<T>, column: usize) -> Self {
         let values = || x.values().iter().skip(column).step_by(x.cols()).map(|value| value.to_f64());
-        let most = values().fold(0.0, |most: f64, value| most.max(value.abs()));
+        let least_normal = T::TINY / (2.0 * T::UNIT_ROUNDOFF);
+        let most = values().fold(least_normal, |most: f64, value| most.max(value.abs()));
         let exponent = exponent(most);
         let values = values().map(|value| times_power_of_two(value, -exponent)).collect();
         Self { values, exponent, norm: times_power_of_two(most, -exponent) }
@@ -124,6 +126,18 @@ mod tests {
         assert!(of(&huge, vec![1e-100]).overall < 2.0);
         let wide = system(1, vec![1e200], vec![1e300]);
         assert!(of(&wide, vec![1e100]).overall < 2.0);
+    }
+
+    #[test]
+    fn what_is_too_small_for_all_its_digits_is_right_nevertheless() {
+        let tiny = f64::TINY;
+        let system = system(2, vec![3.0, 0.0, 0.0, 1.0], vec![20.0 * tiny, 0.0]);
+        let rounded = of(&system, vec![7.0 * tiny, 0.0]);
+        assert!(rounded.overall < 1.0 && rounded.by_row < 1.0, "{rounded:?}");
+        let wrong = of(&system, vec![1e10 * tiny, 0.0]);
+        assert!(wrong.overall > 16.0, "{wrong:?}");
+        let nothing = LinearSystem { b: Matrix::from_vec(2, 1, vec![1e-290, 0.0]).unwrap(), ..system };
+        assert!(of(&nothing, vec![0.0, 0.0]).overall > 16.0);
     }
 
     #[test]
