@@ -20,7 +20,7 @@ pub struct Jacobi {
     /// Kind of a generated matrix
     #[arg(long, value_enum, default_value = "dense", conflicts_with = "a")]
     pub generate: Kind,
-    /// Diagonal of a generated matrix, relative to the other magnitudes of a row: below 1 it need not converge
+    /// Diagonal of a generated matrix, relative to the other magnitudes of a row: up to 1 it need not converge
     #[arg(long, value_name = "FACTOR", default_value_t = 1.1, conflicts_with = "a")]
     pub dominance: f64,
     /// Stop when no unknown changes by more than this; 1e-10 if absent, 1e-5 with f32

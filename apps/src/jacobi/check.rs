@@ -123,3 +123,39 @@ fn rounding<T: Element>(entries: usize) -> f64 {
     };
     gamma(T::UNIT_ROUNDOFF) + gamma(f64::UNIT_ROUNDOFF)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers on the diagonal are 4, those beside it 1; x is 1, 2, 3.
+    fn systems() -> [System<f64>; 2] {
+        let (mut dense, mut entries) = (vec![0.0; 9], Vec::new());
+        for (i, j) in
+            (0..3).flat_map(|i| (0..3).map(move |j| (i, j))).filter(|(i, j): &(u32, u32)| i.abs_diff(*j) < 2)
+        {
+            let value = if i == j { 4.0 } else { 1.0 };
+            dense[(3 * i + j) as usize] = value;
+            entries.push((i, j, value));
+        }
+        let b = Matrix::from_vec(3, 1, vec![6.0, 12.0, 14.0]).unwrap();
+        let a = Matrix::from_vec(3, 3, dense).unwrap();
+        [System::Dense { a, b: b.clone() }, System::Sparse { a: Csr::from_triplets(3, 3, &entries), b }]
+    }
+
+    #[test]
+    fn a_right_solution_holds_and_a_wrong_one_is_named_by_its_row() {
+        for system in systems() {
+            let of =
+                |x: [f64; 3], change| solution(&system, &Matrix::from_vec(3, 1, x.to_vec()).unwrap(), change);
+            assert!(of([1.0, 2.0, 3.0], 0.0).holds());
+            let wrong = of([1.0, 2.0, 3.0 + 1e-9], 0.0);
+            assert!(!wrong.holds() && wrong.row == 2, "{wrong:?}");
+            assert!((wrong.residual - 4e-9 / 28.0).abs() < 1e-14, "{wrong:?}");
+            // Explained by a next change of as much, and not of less.
+            assert!(of([1.0, 2.0, 3.0 + 1e-9], 1.01e-9).holds());
+            assert!(!of([1.0, 2.0, 3.0 + 1e-9], 0.99e-9).holds());
+            assert_eq!(of([1.0, f64::NAN, 3.0], 1.0).excess, f64::INFINITY);
+        }
+    }
+}

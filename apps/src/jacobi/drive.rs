@@ -20,6 +20,8 @@ use std::sync::Arc;
 const ROW_COST: u64 = 3;
 /// Most bytes of a sparse matrix from a file.
 const SPARSE_BYTES_MAX: u64 = 256 << 30;
+/// Changes of so many roundings of the largest unknown are those that never end.
+const ROUNDING_CHANGES: f64 = 16.0;
 /// Rows of a dense matrix in one message.
 const MESSAGE_BYTES: usize = 64 << 20;
 
@@ -112,7 +114,7 @@ macro_rules! solves {
                     let x = Self::collect(main, &setup, &solvers)?;
                     finish(main, jacobi, &system, &x, (&verdict, &dominance))?;
                 }
-                exhausted(jacobi, &dominance, &verdict, setup.n)
+                exhausted(jacobi, &dominance, &verdict, (setup.n, left.x))
             }
 
             fn distribute(
@@ -283,7 +285,12 @@ fn conclude(
 }
 
 /// The error of an iteration that came to its cap.
-fn exhausted(jacobi: &Jacobi, dominance: &Dominance, verdict: &Verdict, n: usize) -> Result<(), RunError> {
+fn exhausted(
+    jacobi: &Jacobi,
+    dominance: &Dominance,
+    verdict: &Verdict,
+    (n, largest_x): (usize, f64),
+) -> Result<(), RunError> {
     if verdict.why != Why::Exhausted {
         return Ok(());
     }
@@ -292,9 +299,15 @@ fn exhausted(jacobi: &Jacobi, dominance: &Dominance, verdict: &Verdict, n: usize
         None => String::new(),
     };
     let why = dominance.warning(n).map_or_else(String::new, |why| format!("; {why}"));
+    let dtype = jacobi.system.dtype_or_default();
+    let mend = if verdict.change <= ROUNDING_CHANGES * dtype.unit_roundoff() * largest_x {
+        format!("raise --tolerance, for rounding in {dtype} leaves no smaller changes")
+    } else {
+        "raise --max-iterations or --tolerance".into()
+    };
     let sentence = format!(
         "no convergence in {} iterations{written}: the largest change of the last one is {:.1e}, and --tolerance is \
-         {:.1e}: raise --max-iterations or --tolerance{why}",
+         {:.1e}: {mend}{why}",
         verdict.iteration,
         verdict.change,
         jacobi.tolerance()

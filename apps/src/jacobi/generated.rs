@@ -1,7 +1,8 @@
 //! Systems to try the solver with: any PE can make any row without asking another one.
 //!
 //! Off the diagonal all numbers are negative or 0, on it there is the sum of the row's magnitudes times the
-//! *dominance*: from 1 on Jacobi's method converges, with a factor of about 1 / dominance for each iteration.
+//! *dominance*: above 1 Jacobi's method converges, with a factor of about 1 / dominance for each iteration; a dense
+//! matrix of dominance 1 is singular, as its rows add up to 0.
 
 use crate::matrix::generate::{element, hash};
 use crate::matrix::{Csr, Element};

@@ -25,6 +25,15 @@ impl Dtype {
         if self == other { self } else { Self::F64 }
     }
 
+    /// Largest relative error of one rounded operation: 2^-24 or 2^-53.
+    #[must_use]
+    pub fn unit_roundoff(self) -> f64 {
+        match self {
+            Self::F32 => f32::UNIT_ROUNDOFF,
+            Self::F64 => f64::UNIT_ROUNDOFF,
+        }
+    }
+
     /// Bytes of one number: 4 or 8.
     #[must_use]
     pub fn size_bytes(self) -> usize {
