@@ -103,6 +103,9 @@ fn systems_from_files_have_their_known_solution() {
         }
         std::fs::remove_file(folder.path().join("x.npy")).unwrap();
     }
+    solved(folder.path(), &["--a", "a.mtx", "--b", "b.mtx", "--out", "x.mtx"]);
+    let text = std::fs::read_to_string(folder.path().join("x.mtx")).unwrap();
+    assert!(text.starts_with("%%MatrixMarket matrix array real general\n61 2\n"), "{text}");
 }
 
 #[test]
@@ -114,11 +117,13 @@ fn what_has_no_solution_ends_with_one_sentence_and_no_file() {
     market(folder.path(), "copied.mtx", n, n, |i, j| coefficient(i, if j == 33 { 3 } else { j }));
     market(folder.path(), "zeros.mtx", n, n, |i, j| if i == 8 { 0.0 } else { coefficient(i, j) });
     market(folder.path(), "wide.mtx", n, n + 1, coefficient);
+    market(folder.path(), "tiny.mtx", n, n, |i, j| 1e-310 * coefficient(i, j));
     market(folder.path(), "long.mtx", n + 1, 1, |_, _| 1.0);
     let cases = [
         ("copied.mtx", "b.mtx", "no pivot is left in column 33, counted from 0"),
         ("zeros.mtx", "b.mtx", "row 8, counted from 0, has nothing but zeros"),
         ("wide.mtx", "b.mtx", "the coefficients of a system must be square"),
+        ("tiny.mtx", "b.mtx", "is beyond the range of f64: scale the system"),
         ("copied.mtx", "long.mtx", "both must have as many rows"),
     ];
     for ((a, b, words), algorithm) in

@@ -115,7 +115,7 @@ fn link(
     let mut sizes = Vec::new();
     for &bytes in &arguments.sizes {
         let trips = figure(Task::Trips(second, trips_per_sample), bytes);
-        let latencies = trips.samples(main, arguments.repeats, |s| s / (2 * trips_per_sample) as f64)?;
+        let latencies = trips.samples(main, arguments.repeats, |s| one_way(s, trips_per_sample))?;
         // Inside a process bytes are not copied.
         let most = if ends.kind == Kind::TwoNodes { STREAM_BYTES / bytes } else { STREAM_MESSAGES };
         let messages = most.clamp(4, STREAM_MESSAGES);
@@ -131,6 +131,11 @@ fn link(
     let stream_bytes_per_s =
         sizes.last().filter(|_| fit.bytes_per_s.is_some()).map(|size| size.stream.bytes_per_s);
     Ok(Link { kind: ends.kind, from, to, fit, stream_bytes_per_s, trips_per_sample, sizes })
+}
+
+/// The latency by the report's definition, where so many round trips took these seconds.
+fn one_way(seconds: f64, round_trips: u64) -> f64 {
+    seconds / (2 * round_trips) as f64
 }
 
 fn collective(
@@ -187,5 +192,15 @@ impl Figure<'_> {
         let order = Order { task: self.task, bytes: self.bytes, samples, done };
         self.stations.at(self.first).send(main, order);
         seconds.wait(main)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_way;
+
+    #[test]
+    fn latency_is_half_of_a_round_trip() {
+        assert_eq!((one_way(6.0, 1), one_way(6.0, 4)), (3.0, 0.75));
     }
 }
