@@ -158,3 +158,28 @@ fn a_node_without_memory_for_the_graph_is_named_before_the_start() {
         assert!(code == 65 && sentence.contains("on node \"b\", which may take 100 MiB"), "{sentence}");
     }
 }
+
+/// The program may not take more than 3 GB here, and a list of these arcs has 16.
+#[test]
+fn a_graph_that_does_not_fit_is_refused_before_it_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "nodes.toml", "[[node]]\nname = \"a\"\npes = 1\nmemory = \"100MiB\"\n");
+    for algorithm in ALGORITHMS {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 3000000 && exec \"$0\" \"$@\"", METACHARE, "run", "apsp"]);
+        command.args([
+            "--speed",
+            "equal",
+            "--generate",
+            "road",
+            "--n",
+            "400000000",
+            "--algorithm",
+            algorithm,
+        ]);
+        command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path()).env_remove("METACHARE_NODES");
+        let done = start(&mut command).done();
+        let is_refused = done.code == 65 && done.last_error().contains("which may take");
+        assert!(is_refused, "{algorithm}: {done:?}");
+    }
+}

@@ -5,6 +5,7 @@ use super::floyd;
 use super::generate::{Family, Recipe, WEIGHT_MAX};
 use super::graph::{EDGES_MAX, VERTICES_MAX};
 use super::read::{self, Format, Wanted};
+use crate::matrix::market;
 use crate::output::check_option;
 use chares::RunError;
 use clap::{Args, ValueEnum};
@@ -176,7 +177,11 @@ impl Apsp {
     #[must_use]
     pub fn completed(mut self) -> Self {
         self.announced = self.graph.as_ref().and_then(|path| read::announced(path).ok());
-        if self.graph.as_ref().is_some_and(|path| path.extension().is_some_and(|ending| ending == "mtx")) {
+        let is_real = |path: &PathBuf| {
+            Format::of(path).is_ok_and(|format| format == Format::Market)
+                && market::is_whole(path).is_ok_and(|is_whole| !is_whole)
+        };
+        if self.graph.as_ref().is_some_and(is_real) {
             self.weights.get_or_insert(WeightKind::Float);
         }
         self
@@ -220,7 +225,8 @@ pub(super) fn check(apsp: &Apsp) -> Result<(), RunError> {
         if !(1..=VERTICES_MAX).contains(&recipe.vertices) {
             return wrong(format!("--n {}: give 1 to {VERTICES_MAX} vertices", recipe.vertices));
         }
-        let is_listed = apsp.algorithm == Algorithm::Dijkstra || recipe.family != Family::Dense;
+        // Blocks that make their arcs themselves need no list of them, but a check does.
+        let is_listed = apsp.verify || !floyd::makes_its_own(apsp);
         if is_listed && recipe.arcs() > EDGES_MAX / 2 {
             return wrong(format!(
                 "{} arcs are more than the {} that fit: take fewer vertices",
@@ -249,8 +255,17 @@ pub(super) fn check(apsp: &Apsp) -> Result<(), RunError> {
     }
     let files =
         [("--out", &apsp.out), ("--predecessors", &apsp.predecessors), ("--statistics", &apsp.statistics)];
-    for (option, file) in files {
+    for (at, (option, file)) in files.iter().enumerate() {
         let Some(file) = file else { continue };
+        if let Some((other, _)) = files[..at].iter().find(|(_, other)| other.as_ref() == Some(file)) {
+            let file = file.display();
+            return wrong(format!("{other} and {option} are both {file}: give each a file of its own"));
+        }
+        let is_text = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("mtx"));
+        if is_text && *option != "--statistics" {
+            let file = file.display();
+            return wrong(format!("{option} {file}: it is written as .npy: let its name end so"));
+        }
         check_option(option, file)?;
     }
     Ok(())

@@ -1,6 +1,8 @@
 //! A negative cycle, for the user to see.
 
 use super::graph::{Edges, Weights};
+use std::fmt::Display;
+use std::ops::Add;
 
 /// The vertices of a cycle whose weights add up to less than `-tolerance`, in order, and their sum; none if there is
 /// none.
@@ -8,12 +10,23 @@ use super::graph::{Edges, Weights};
 /// By Bellman and Ford's algorithm from all vertices at once: as long as distances get shorter, the arcs by which they
 /// last did so form a forest, or hold a cycle, which then is negative (B. V. Cherkassky and A. V. Goldberg, "Negative-cycle
 /// detection algorithms", 1999). That is looked for after each pass over the edges.
-pub(super) fn negative_cycle(edges: &Edges, tolerance: f64) -> Option<(Vec<u32>, f64)> {
-    let weight = |at: usize| match &edges.weights {
-        Weights::Whole(weights) => weights[at] as f64,
-        Weights::Real(weights) => weights[at],
-    };
-    let mut near = vec![0.0f64; edges.vertices];
+pub(super) fn negative_cycle(edges: &Edges, tolerance: f64) -> Option<(Vec<u32>, String)> {
+    fn of<W: Display>((cycle, sum): (Vec<u32>, W)) -> (Vec<u32>, String) {
+        (cycle, sum.to_string())
+    }
+    match &edges.weights {
+        // Wide enough for any sum, so that none is rounded.
+        Weights::Whole(weights) => found(edges, |at| i128::from(weights[at]), |sum| *sum < 0).map(of),
+        Weights::Real(weights) => found(edges, |at| weights[at], |sum| *sum < -tolerance).map(of),
+    }
+}
+
+fn found<W: Copy + Default + PartialOrd + Add<Output = W>>(
+    edges: &Edges,
+    weight: impl Fn(usize) -> W,
+    is_negative: impl Fn(&W) -> bool,
+) -> Option<(Vec<u32>, W)> {
+    let mut near = vec![W::default(); edges.vertices];
     let mut last: Vec<Option<usize>> = vec![None; edges.vertices];
     for _ in 0..=edges.vertices {
         let mut has_changed = false;
@@ -26,8 +39,8 @@ pub(super) fn negative_cycle(edges: &Edges, tolerance: f64) -> Option<(Vec<u32>,
             }
         }
         for cycle in cycles(edges, &last) {
-            let sum: f64 = cycle.iter().map(|&at| weight(at)).sum();
-            if sum < -tolerance {
+            let sum = cycle.iter().map(|&at| weight(at)).fold(W::default(), W::add);
+            if is_negative(&sum) {
                 return Some((cycle.iter().map(|&at| edges.from[at]).collect(), sum));
             }
         }
@@ -85,14 +98,24 @@ mod tests {
     fn a_cycle_is_found_where_there_is_one() {
         let list = [(0, 1, 4), (1, 2, -3), (2, 3, 1), (3, 1, 1), (3, 4, 2), (5, 0, -7)];
         let (mut cycle, sum) = negative_cycle(&edges(&list), 0.0).unwrap();
-        assert_eq!(sum, -1.0);
+        assert_eq!(sum, "-1");
         while cycle[0] != 1 {
             cycle.rotate_left(1);
         }
         assert_eq!(cycle, [1, 2, 3]);
         assert_eq!(negative_cycle(&edges(&list[..3]), 0.0), None);
-        assert_eq!(negative_cycle(&edges(&list), 1.5), None, "within what rounding may do");
-        assert_eq!(negative_cycle(&edges(&[(2, 2, -1), (0, 2, 1)]), 0.0), Some((vec![2], -1.0)));
+        assert_eq!(negative_cycle(&edges(&[(2, 2, -1), (0, 2, 1)]), 0.0), Some((vec![2], "-1".into())));
         assert_eq!(negative_cycle(&edges(&[(2, 3, 0), (3, 2, 0)]), 0.0), None);
+        let wide = [(0, 1, 1 << 60), (1, 0, -(1 << 60) - 1), (2, 3, 1 << 60), (3, 2, -(1 << 60))];
+        assert_eq!(negative_cycle(&edges(&wide), 0.0).unwrap().1, "-1", "no number is rounded");
+        assert_eq!(negative_cycle(&edges(&wide[2..]), 0.0), None);
+    }
+
+    #[test]
+    fn what_rounding_may_do_is_no_cycle() {
+        let mut real = edges(&[(0, 1, 4), (1, 2, -3), (2, 0, -2)]);
+        real.weights = Weights::Real(vec![4.0, -3.0, -2.0]);
+        assert_eq!(negative_cycle(&real, 1.5), None);
+        assert_eq!(negative_cycle(&real, 0.5).unwrap().1, "-1");
     }
 }

@@ -48,7 +48,8 @@ impl Summary {
     }
 
     /// Closeness as of Wasserman and Faust ("Social network analysis", 1994), by distances *from* the source: vertices
-    /// reached per mean distance, times the part of all vertices that is reached; 0 if none is.
+    /// reached per mean distance, times the part of all vertices that is reached; 0 if none is, infinite if all that
+    /// are lie 0 away.
     #[must_use]
     pub fn closeness(&self, vertices: u64) -> f64 {
         let others = self.reached.saturating_sub(1) as f64;

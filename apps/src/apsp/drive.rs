@@ -22,18 +22,24 @@ const COMPARED: usize = 3;
 
 /// Finds paths as the command line asks.
 pub(super) fn drive(main: &mut Driver, apsp: Apsp) -> Result<(), RunError> {
-    if apsp.graph.is_none() && floyd::makes_its_own(&apsp) {
-        let vertices = apsp.recipe().vertices;
-        return floyd::drive(
-            main,
-            &apsp,
-            None,
-            Job { vertices, sources: 0..count(vertices), kind: apsp.likely_type() },
-        );
+    if apsp.graph.is_none() {
+        // Before it is made: a few words may ask for a graph of any size.
+        let recipe = apsp.recipe();
+        let sources = of_sources(&apsp, recipe.vertices)?;
+        let job = Job { vertices: recipe.vertices, sources, kind: apsp.likely_type() };
+        if floyd::makes_its_own(&apsp) {
+            memory::check(main, &floyd::plan(&apsp, &job, 0))?;
+            return floyd::drive(main, &apsp, None, job);
+        }
+        let both_ways = if apsp.undirected { 2 } else { 1 };
+        memory::check(main, &plan(&apsp, &job, recipe.arcs().saturating_mul(both_ways)))?;
     }
     let edges = edges(main, &apsp)?;
     let kind = kind(&apsp, &edges)?;
     let job = Job { vertices: edges.vertices, sources: of_sources(&apsp, edges.vertices)?, kind };
+    if apsp.graph.is_some() {
+        memory::check(main, &plan(&apsp, &job, edges.len()))?;
+    }
     if edges.names.is_some() {
         let sentence =
             "the file's names of vertices have gaps: row and column i are of the i-th smallest name";
@@ -133,14 +139,20 @@ fn kind(apsp: &Apsp, edges: &Edges) -> Result<DistanceType, RunError> {
     let longest = edges.longest();
     if kind.is_whole() && matches!(edges.weights, Weights::Real(_)) {
         return Err(RunError::Input(
-            "--dtype: the graph has weights that are not whole; take f32 or f64".into(),
+            "--dtype: the graph has weights that are not written as whole numbers; take f32 or f64".into(),
         ));
     }
     if longest <= kind.longest() {
         return Ok(kind);
     }
+    let mend = match kind {
+        DistanceType::I32 => "take --dtype i64",
+        DistanceType::I64 | DistanceType::F32 => "take --dtype f64",
+        DistanceType::F64 => "write the weights in a larger unit",
+    };
     Err(RunError::Input(format!(
-        "a path may be {longest:e} long, more than distances of this type can be: take a wider --dtype or --weights float"
+        "a path may be {longest:e} long, and distances of this type at most {:.1e}: {mend}",
+        kind.longest()
     )))
 }
 
@@ -157,27 +169,35 @@ fn of_sources(apsp: &Apsp, vertices: usize) -> Result<Range<u32>, RunError> {
     }
 }
 
+/// Bytes of what is wanted of a source, besides its summary.
+fn wanted_row_bytes(apsp: &Apsp, job: &Job) -> u64 {
+    let distances = if apsp.out.is_some() { job.row_bytes() } else { 0 };
+    distances + if apsp.predecessors.is_some() { 4 * job.vertices as u64 } else { 0 }
+}
+
+/// What a run with so many arcs takes.
+fn plan(apsp: &Apsp, job: &Job, arcs: usize) -> Plan {
+    if apsp.algorithm == Algorithm::FloydWarshall {
+        return floyd::plan(apsp, job, arcs);
+    }
+    let &Job { vertices, kind, ref sources } = job;
+    let graph_bytes = graph_bytes(vertices, arcs, kind);
+    let row_bytes = wanted_row_bytes(apsp, job);
+    let held = if row_bytes > 0 { 2 * sources::AHEAD as u64 * GROUP_BYTES.max(row_bytes) } else { 0 };
+    let sample = CHECKED_BYTES.min(job.row_bytes().saturating_mul(sources.len() as u64));
+    Plan {
+        what: format!("{} of {vertices} sources, {arcs} arcs", sources.len()),
+        on_node: graph_bytes,
+        on_pe: scratch_bytes(vertices, arcs, kind) + held,
+        shared: 0,
+        launcher: 24 * arcs as u64 + graph_bytes + sample,
+        files: job.files(apsp),
+    }
+}
+
 fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<(), RunError> {
     let Job { vertices, kind, ref sources } = job;
-    let arcs = edges.len();
-    let rows = if apsp.out.is_some() { job.row_bytes() } else { 0 };
-    let row_bytes = rows + if apsp.predecessors.is_some() { 4 * vertices as u64 } else { 0 };
-    let graph_bytes = graph_bytes(vertices, arcs, kind);
-    let held = 2 * sources::AHEAD as u64 * GROUP_BYTES.max(row_bytes);
-    let on_pe = scratch_bytes(vertices, arcs, kind) + if row_bytes > 0 { held } else { 0 };
-    memory::check(
-        main,
-        &Plan {
-            what: format!("{} of {vertices} sources, {arcs} arcs", sources.len()),
-            on_node: graph_bytes,
-            on_pe,
-            shared: 0,
-            launcher: 24 * arcs as u64
-                + graph_bytes
-                + CHECKED_BYTES.min(job.row_bytes() * sources.len() as u64),
-            files: job.files(apsp),
-        },
-    )?;
+    let (arcs, row_bytes) = (edges.len(), wanted_row_bytes(apsp, &job));
     let graph = Graph::new(&edges, kind);
     let Edges { names, .. } = edges;
     let outcome = main.outcome();

@@ -12,7 +12,7 @@
 pub mod closure;
 mod drive;
 
-pub(super) use drive::{drive, kernel, makes_its_own, work};
+pub(super) use drive::{drive, kernel, makes_its_own, plan, work};
 
 use super::dijkstra::{NO_VERTEX, Summary};
 use super::distance::{Distance, DistanceType, Numbers, by_type};

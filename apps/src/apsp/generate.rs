@@ -55,34 +55,34 @@ impl Recipe {
     /// Its edges. There are as many as [`arcs`](Self::arcs) says, or a few less.
     #[must_use]
     pub fn edges(&self) -> Edges {
-        let mut ends: Vec<(u32, u32, f64)> = Vec::new();
+        let count = self.arcs();
+        let weights = if self.is_whole {
+            Weights::Whole(Vec::with_capacity(count))
+        } else {
+            Weights::Real(Vec::with_capacity(count))
+        };
+        let (from, to) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut edges = Edges { vertices: self.vertices, from, to, weights, names: None, negative: None };
         match self.family {
-            Family::Grid => self.lattice(1000, &mut ends),
-            Family::Road => self.lattice(BOTH_IN_1000, &mut ends),
+            Family::Grid => self.lattice(1000, &mut edges),
+            Family::Road => self.lattice(BOTH_IN_1000, &mut edges),
             Family::Random => {
                 for from in 0..self.vertices {
                     for at in 0..self.degree {
                         let bits = hash(self.seed, from as u64, 2 * at as u64);
                         let to = (u128::from(bits) * self.vertices as u128) >> 64;
-                        ends.push((vertex(from), to as u32, self.weight(from, 2 * at + 1)));
+                        add(&mut edges, from, to as usize, self.weight(from, 2 * at + 1));
                     }
                 }
             }
             Family::Dense => {
                 for from in 0..self.vertices {
                     let others = (0..self.vertices).filter(|&to| to != from);
-                    ends.extend(others.map(|to| (vertex(from), vertex(to), self.weight(from, to))));
+                    others.for_each(|to| add(&mut edges, from, to, self.weight(from, to)));
                 }
             }
         }
-        let lengths = ends.iter().map(|edge| edge.2);
-        let weights = if self.is_whole {
-            Weights::Whole(lengths.map(|length| length as i64).collect())
-        } else {
-            Weights::Real(lengths.collect())
-        };
-        let (from, to) = ends.iter().map(|edge| (edge.0, edge.1)).unzip();
-        Edges { vertices: self.vertices, from, to, weights, names: None, negative: None }
+        edges
     }
 
     /// The weight of number `at` from this vertex: of a dense graph, of the arc to the vertex `at`.
@@ -98,7 +98,7 @@ impl Recipe {
 
     /// Vertices row by row, each with the one before it in its row and in its column as neighbours: always with one of
     /// them, with both in so many of a thousand cases. So all hang together.
-    fn lattice(&self, both_in_1000: u64, ends: &mut Vec<(u32, u32, f64)>) {
+    fn lattice(&self, both_in_1000: u64, edges: &mut Edges) {
         let width = (self.vertices as f64).sqrt().ceil().max(1.0) as usize;
         for to in 1..self.vertices {
             let (left, up) = ((to % width > 0).then(|| to - 1), to.checked_sub(width));
@@ -109,11 +109,20 @@ impl Recipe {
                 let is_chosen = is_both || (at == 0) == (takes_left && left.is_some());
                 if let Some(from) = from.filter(|_| is_chosen) {
                     let length = self.weight(to, at);
-                    ends.push((vertex(from), vertex(to), length));
-                    ends.push((vertex(to), vertex(from), length));
+                    add(edges, from, to, length);
+                    add(edges, to, from, length);
                 }
             }
         }
+    }
+}
+
+fn add(edges: &mut Edges, from: usize, to: usize, length: f64) {
+    edges.from.push(vertex(from));
+    edges.to.push(vertex(to));
+    match &mut edges.weights {
+        Weights::Whole(weights) => weights.push(length as i64),
+        Weights::Real(weights) => weights.push(length),
     }
 }
 

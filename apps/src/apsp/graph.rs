@@ -59,9 +59,11 @@ impl Edges {
 
     /// Adds the reverse of every edge that is not a loop.
     pub fn make_undirected(&mut self) {
-        let count = self.len();
-        for at in (0..count).filter(|&at| self.from[at] != self.to[at]).collect::<Vec<_>>() {
+        for at in 0..self.len() {
             let (from, to) = (self.from[at], self.to[at]);
+            if from == to {
+                continue;
+            }
             self.from.push(to);
             self.to.push(from);
             match &mut self.weights {

@@ -36,10 +36,14 @@ pub use arguments::{Algorithm, Apsp};
 
 use chares::{App, KernelCall, Program};
 use dijkstra::search;
+use generate::{Family, Recipe};
 use graph::Graph;
 
 /// Sources that one call of the kernel searches from take about so many arcs in all: some milliseconds.
 const KERNEL_ARCS: usize = 400_000;
+/// Most vertices and arcs of the graph that is searched then. Every PE has one of its own, before anybody has looked
+/// whether the work fits; no cache holds so many.
+const KERNEL_SIZE: usize = 1 << 22;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
@@ -62,7 +66,8 @@ fn kernel(apsp: &Apsp) -> KernelCall {
     if apsp.algorithm == Algorithm::FloydWarshall {
         return floyd::kernel(apsp);
     }
-    let graph = Graph::new(&apsp.recipe().edges(), apsp.likely_type());
+    let (sample, part) = sample(apsp.recipe());
+    let graph = Graph::new(&sample.edges(), apsp.likely_type());
     let mut search = search(apsp.likely_type(), apsp.predecessors.is_some());
     let sources = (KERNEL_ARCS / (graph.arcs() + graph.len()).max(1)).max(1);
     // Spread over the graph by a step that meets every vertex.
@@ -74,8 +79,21 @@ fn kernel(apsp: &Apsp) -> KernelCall {
             search.run(&graph, u32::try_from(source).unwrap_or(0));
             std::hint::black_box(search.summary(&graph));
         }
-        sources as f64
+        sources as f64 * part
     })
+}
+
+/// A graph of the same family that is not bigger than [`KERNEL_SIZE`], and what part of the work of one source it takes.
+fn sample(whole: Recipe) -> (Recipe, f64) {
+    let degree = whole.degree.min(KERNEL_SIZE);
+    let most = match whole.family {
+        Family::Grid | Family::Road => KERNEL_SIZE / 5,
+        Family::Random => KERNEL_SIZE / (degree + 1),
+        Family::Dense => KERNEL_SIZE.isqrt(),
+    };
+    let sample = Recipe { vertices: whole.vertices.clamp(1, most.max(1)), degree, ..whole };
+    let size = |recipe: Recipe| recipe.vertices.saturating_add(recipe.arcs()).max(1) as f64;
+    (sample, size(sample) / size(whole))
 }
 
 #[cfg(test)]

@@ -130,7 +130,10 @@ pub(super) fn state(outcome: &mut Timeline, summaries: &[Summary], vertices: usi
     outcome.fact("mean_distance", mean);
     outcome.fact("unreachable_pairs", unreachable);
     outcome.remark(&format!(
-        "diameter {diameter}, radius {radius}, mean distance {mean:.6}{}",
+        "diameter {}, radius {}, mean distance {}{}",
+        plain(diameter),
+        plain(radius),
+        if (1e-3..1e15).contains(&mean.abs()) { format!("{mean:.6}") } else { plain(mean) },
         match unreachable {
             0 => String::new(),
             _ => format!(", of pairs with a path; {unreachable} have none"),
@@ -149,10 +152,29 @@ pub(super) fn write_statistics(
         writeln!(out, "vertex,eccentricity,reached,closeness")?;
         (first..).zip(summaries).try_for_each(|(vertex, summary)| {
             let Summary { eccentricity, reached, .. } = summary;
-            let closeness = summary.closeness(vertices as u64);
-            writeln!(out, "{},{eccentricity},{reached},{closeness}", name(vertex))
+            let closeness = plain(summary.closeness(vertices as u64));
+            writeln!(out, "{},{},{reached},{closeness}", name(vertex), plain(*eccentricity))
         })
     };
     Replacement::write(path, lines)
         .map_err(|e| RunError::Output(format!("cannot write {}: {e}", path.display())))
+}
+
+/// All digits that tell a number from its neighbours, but no long rows of zeros.
+fn plain(number: f64) -> String {
+    match number.abs() {
+        0.0 | 1e-5..1e17 => number.to_string(),
+        _ => format!("{number:e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn numbers_of_any_size_are_short() {
+        let numbers = [0.0, 3.0, -0.25, 1e16, 1e300, 5e-324, 0.00001].map(plain);
+        assert_eq!(numbers, ["0", "3", "-0.25", "10000000000000000", "1e300", "5e-324", "0.00001"]);
+    }
 }

@@ -11,6 +11,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+/// From here on not every whole number is a 64-bit floating-point one: 2^53.
+const WHOLE_MAX: f64 = (1u64 << 53) as f64;
+
 /// Why a graph could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -348,6 +351,13 @@ fn market_graph(path: &Path, wanted: Wanted) -> Result<Edges, GraphReadError> {
     let mut refused = None;
     market::entries(path, |entry| {
         if refused.is_some() || (!entry.is_sparse && entry.value == 0.0) {
+            return;
+        }
+        if entry.is_whole && wanted != Wanted::Real && entry.value.abs() >= WHOLE_MAX {
+            let expected =
+                "a whole weight below 2^53, up to which .mtx files are read exactly: write it as .gr";
+            let word = format!("{:.0}", entry.value);
+            refused = Some((entry.line, LineError::number(&word, expected).into()));
             return;
         }
         // Words, because whole numbers stay whole so.

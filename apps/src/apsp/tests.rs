@@ -187,6 +187,11 @@ fn a_negative_cycle_is_shown_and_a_negative_weight_is_named_by_its_line() {
         let said = sentence(&["--algorithm", "floyd-warshall", "--block", block]);
         assert!(said.contains("1 -> 1 (vertices counted from 0), -1 in all"), "{said}");
     }
+    let named = folder.path().join("g.txt").display().to_string();
+    std::fs::write(&named, "700 90 1\n90 700 -4\n700 5 1\n").unwrap();
+    let said =
+        run(&mixes()[1], &["--algorithm", "floyd-warshall", "--graph", &named]).unwrap_err().to_string();
+    assert!(said.contains("700 -> 90") && said.contains("(vertices by their names), -3 in all"), "{said}");
     std::fs::write(&path, "p sp 2 2\na 1 2 5\na 2 1 -2\n").unwrap();
     let said = sentence(&[]);
     assert!(said.contains("g.gr:3: the weight -2 is negative"), "{said}");
@@ -216,6 +221,11 @@ fn arguments_that_make_no_sense_are_refused_in_a_sentence() {
     );
     assert!(sentence(&["--n", "9", "--sources", "3..10"]).contains("the graph has the vertices 0 to 8"));
     assert!(sentence(&["--weights", "float", "--dtype", "i32"]).contains("not whole"));
+    let said = sentence(&["--algorithm", "floyd-warshall", "--undirected", "--n", "100000"]);
+    assert!(said.contains("arcs are more than the"), "{said}");
+    let said = sentence(&["--out", "d.npy", "--predecessors", "d.npy"]);
+    assert_eq!(said, "--out and --predecessors are both d.npy: give each a file of its own");
+    assert!(sentence(&["--out", "d.mtx"]).contains("--out d.mtx: it is written as .npy"));
     assert!(sentence(&["--graph", "no.gr"]).contains("cannot read no.gr"));
     assert!(sentence(&["--graph", "no.graph"]).contains("must end in .gr"));
     assert_eq!("5".parse::<super::arguments::Sources>().map(|s| s.0), Ok(5..6));
@@ -223,6 +233,67 @@ fn arguments_that_make_no_sense_are_refused_in_a_sentence() {
         "7..7".parse::<super::arguments::Sources>().is_err()
             && "a".parse::<super::arguments::Sources>().is_err()
     );
+}
+
+/// Weights as unlike as numbers can be, by the heap; whole ones of a matrix, exactly.
+#[test]
+fn weights_of_any_size_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let found = |name: &str, text: &str, words: &[&str]| {
+        std::fs::write(path(name), text).unwrap();
+        run(&mixes()[1], &[words, &["--graph", &path(name), "--verify", "--out", &path("d.npy")]].concat())
+            .unwrap();
+        bytes(Path::new(&path("d.npy")))
+    };
+    let row = found("g.gr", "p sp 3 2\na 1 2 1e-300\na 2 3 1e300\n", &["--sources", "0"]);
+    assert_eq!(row, [0.0, 1e-300, 1e300].map(f64::to_le_bytes).concat());
+    let row = found("g.gr", "p sp 3 2\na 1 2 5e-324\na 2 3 1e-320\n", &["--sources", "0"]);
+    assert_eq!(row, [0.0, 5e-324, 1.0005e-320].map(f64::to_le_bytes).concat());
+    let text = "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 7\n";
+    for words in [&[][..], &["--dtype", "i32"]] {
+        assert_eq!(found("g.mtx", text, words), [0, 7, i32::MAX, 0].map(i32::to_le_bytes).concat());
+    }
+    let real = text.replace("integer", "real");
+    assert_eq!(found("g.mtx", &real, &["--sources", "0"]), [0.0, 7.0].map(f64::to_le_bytes).concat());
+}
+
+#[test]
+fn what_a_type_may_not_hold_is_refused_with_one_that_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.gr").display().to_string();
+    let of = |weight: &str, words: &[&str]| {
+        std::fs::write(&path, format!("p sp 2 1\na 1 2 {weight}\n")).unwrap();
+        run(&mixes()[0], &[words, &["--graph", &path, "--verify"]].concat())
+    };
+    for (weight, words, mend) in [
+        ("268435456", &["--dtype", "i32"][..], ": take --dtype i64"),
+        ("9223372036854775807", &[], ": take --dtype f64"),
+        ("1e38", &["--dtype", "f32"], ": take --dtype f64"),
+        ("1e308", &[], ": write the weights in a larger unit"),
+    ] {
+        let said = of(weight, words).unwrap_err().to_string();
+        assert!(said.starts_with("a path may be ") && said.ends_with(mend), "{said}");
+    }
+    of("268435455", &["--dtype", "i32"]).unwrap();
+    of("9223372036854775807", &["--dtype", "f64"]).unwrap();
+}
+
+#[test]
+fn speeds_are_measured_with_a_graph_of_bounded_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.gr");
+    for head in ["p sp 1000000000 1\n", "p sp 0 0\n"] {
+        std::fs::write(&path, head).unwrap();
+        let (sample, _) = super::sample(of(&["--graph", &path.display().to_string()]).recipe());
+        assert!(sample.vertices >= 1 && sample.vertices + sample.arcs() <= super::KERNEL_SIZE, "{sample:?}");
+    }
+    let whole = of(&["--generate", "random", "--n", "10000000", "--degree", "83"]).recipe();
+    let (sample, part) = super::sample(whole);
+    let arcs = |recipe: super::Recipe| (recipe.arcs() + recipe.vertices) as f64;
+    assert!((part - arcs(sample) / arcs(whole)).abs() < 1e-12 && part < 0.006, "{sample:?} {part}");
+    let small = of(&["--n", "60000"]).recipe();
+    assert_eq!(super::sample(small), (small, 1.0));
 }
 
 #[test]

@@ -128,9 +128,9 @@ impl<R: BufRead> Lines<R> {
         Ok((self.number, text.trim()))
     }
 
-    /// Something wrong with the line that was read last.
+    /// Something wrong with the line that was read last, or with the first of an empty file.
     pub(crate) fn wrong<L>(&self, bad: impl Into<L>) -> Wrong<L> {
-        Wrong::Line(self.number, bad.into())
+        Wrong::Line(self.number.max(1), bad.into())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::apsp::distance::{Distance, Numbers, by_type};
 use crate::apsp::drive::{Job, Sample, verify};
 use crate::apsp::generate::Family;
 use crate::apsp::graph::{Edges, Graph, graph_bytes};
-use crate::apsp::memory::{self, Plan};
+use crate::apsp::memory::Plan;
 use crate::apsp::output::Files;
 use crate::apsp::sources::Wanted;
 use crate::kernels::measured;
@@ -61,7 +61,6 @@ pub(in crate::apsp) fn drive(
     let (to, told) = main.pending::<Told>();
     let setup = setup(apsp, edges.as_ref(), &job, to)?;
     let arcs = edges.as_ref().map_or(apsp.recipe().arcs(), Edges::len);
-    check_memory(main, apsp, &job, (&setup, edges.as_ref().map_or(0, Edges::len)))?;
     let groups = setup.groups();
     let owners = owners(main, groups)?;
     let outcome = main.outcome();
@@ -135,35 +134,27 @@ fn owners(main: &mut Driver, groups: u32) -> Result<Vec<u32>, RunError> {
     Ok(owners)
 }
 
-fn check_memory(
-    main: &mut Driver,
-    apsp: &Apsp,
-    job: &Job,
-    (setup, edges): (&Setup, usize),
-) -> Result<(), RunError> {
-    let (n, side) = (setup.vertices as u64, setup.side as u64);
-    let number = setup.kind.size_bytes() as u64 + if setup.with_last { 4 } else { 0 };
+/// What a run takes with so many edges; without any, blocks make theirs.
+pub(in crate::apsp) fn plan(apsp: &Apsp, job: &Job, edges: usize) -> Plan {
+    let (n, side) = (job.vertices as u64, apsp.block_side(job.vertices) as u64);
+    let number = job.kind.size_bytes() as u64 + if apsp.predecessors.is_some() { 4 } else { 0 };
     let all = (n * n).saturating_mul(number);
     // A share of the blocks; of the rounds that are under way, at most all of the pivots' rows and columns.
     let travelling = 2 * u64::from(AHEAD) * n * side * number;
-    let edges = edges as u64;
     let shown = match apsp.verify {
         true if edges == 0 => (n * n).saturating_mul(24 + 4 + number),
-        true => graph_bytes(setup.vertices, edges as usize, setup.kind),
+        true => graph_bytes(job.vertices, edges, job.kind),
         false => 0,
     };
     let loaded = if edges > 0 { all } else { 2 * n * side * number };
-    memory::check(
-        main,
-        &Plan {
-            what: format!("{n} vertices in {0} x {0} blocks", setup.groups()),
-            on_node: (side * side * number).saturating_add(travelling),
-            on_pe: 0,
-            shared: all,
-            launcher: (24 * edges).saturating_add(loaded).saturating_add(shown),
-            files: job.files(apsp),
-        },
-    )
+    Plan {
+        what: format!("{n} vertices in {0} x {0} blocks", n.div_ceil(side)),
+        on_node: (side * side * number).saturating_add(travelling),
+        on_pe: 0,
+        shared: all,
+        launcher: (24 * edges as u64).saturating_add(loaded).saturating_add(shown),
+        files: job.files(apsp),
+    }
 }
 
 /// Sends each block its arcs.
@@ -208,18 +199,22 @@ fn load<D: Distance>(main: &mut Driver, blocks: &Array<Block>, setup: &Setup, ed
 
 /// What is wrong with a graph that has a negative cycle by way of this vertex.
 fn described(edges: Option<&Edges>, vertex: u32, tolerance: f64) -> String {
+    let names = edges.and_then(|edges| edges.names.as_ref());
+    let name = |vertex: u32| names.map_or(vertex.into(), |names| names[vertex as usize]);
     let Some((cycle, sum)) = edges.and_then(|edges| negative_cycle(edges, tolerance)) else {
+        let vertex = name(vertex);
         return format!(
             "the graph has a negative cycle by way of vertex {vertex}: paths have no least length"
         );
     };
-    let mut vertices: Vec<String> = cycle.iter().take(20).map(u32::to_string).collect();
+    let mut vertices: Vec<String> = cycle.iter().take(20).map(|vertex| name(*vertex).to_string()).collect();
     if cycle.len() > 20 {
         vertices.push(format!("… ({} more)", cycle.len() - 20));
     }
-    vertices.extend(cycle.first().map(u32::to_string));
+    vertices.extend(cycle.first().map(|vertex| name(*vertex).to_string()));
+    let counted = if names.is_some() { "vertices by their names" } else { "vertices counted from 0" };
     format!(
-        "the graph has a negative cycle, so that paths have no least length: {} (vertices counted from 0), {sum} in all",
+        "the graph has a negative cycle, so that paths have no least length: {} ({counted}), {sum} in all",
         vertices.join(" -> ")
     )
 }

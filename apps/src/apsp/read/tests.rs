@@ -67,7 +67,11 @@ fn wrong_lines_of_dimacs_files_are_named() {
         let sentence = from("g.gr", text.as_bytes(), Wanted::AsWritten).unwrap_err();
         assert_eq!(sentence, format!("g.gr:7: '{weight}' is not {what}"));
     }
-    assert!(from("g.gr", b"", Wanted::AsWritten).unwrap_err().contains("'p sp VERTICES ARCS' is missing"));
+    assert!(
+        from("g.gr", b"", Wanted::AsWritten)
+            .unwrap_err()
+            .contains("g.gr:1: the line 'p sp VERTICES ARCS' is missing")
+    );
     assert!(
         from("g.gr", b"p sp 1 1\na 1 1 \xff\n", Wanted::AsWritten)
             .unwrap_err()
@@ -113,6 +117,9 @@ fn matrices_are_graphs_by_their_entries() {
     assert_eq!(from("g.mtx", real.as_bytes(), Wanted::AsWritten).unwrap().weights, Weights::Real(vec![3.0]));
     assert_eq!(whole(&from("g.mtx", real.as_bytes(), Wanted::Whole).unwrap()), [(0, 1, 3)]);
     let refused = |text: &str| from("g.mtx", text.as_bytes(), Wanted::Whole).unwrap_err();
+    let wide = "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 -9007199254740993\n";
+    assert!(refused(wide).contains("g.mtx:3: '-9007199254740992' is not a whole weight below 2^53"));
+    assert!(from("g.mtx", wide.as_bytes(), Wanted::Real).is_ok());
     assert!(refused(&real.replace(" 3", " 3.5")).contains("g.mtx:3: '3.5e0' is not a whole number"));
     assert!(
         refused(&real.replace("2 2 1", "2 3 1")).contains("is a 2 x 3 matrix: a graph's matrix is square")
