@@ -45,7 +45,7 @@
 //! | collective | of an array or group | of a section | cost |
 //! |---|---|---|---|
 //! | broadcast: one message to all | [`Array::broadcast`] | [`Section::send`] | packed once; one message for each node, along a tree |
-//! | scatter: a message of its own to each | [`Array::scatter`] | [`Section::scatter`] | short ones for the same other node travel as one |
+//! | scatter: a message of its own to each | [`Array::scatter`] | [`Section::scatter`] | short ones for the same other node travel together |
 //! | reduce: one value of all | [`Ctx::contribute`], [`Ctx::contribute_ordered`] | [`Ctx::contribute_in`] | one message from each PE, then from each node, up a tree |
 //! | gather: all values in index order | [`Ctx::contribute_ordered`] of a [`Gather`] | [`Ctx::contribute_in`] of a [`Gather`] | as reduce, but nothing gets smaller on the way |
 //! | barrier: all have come here | [`Ctx::contribute`] of a [`Barrier`] | [`Ctx::contribute_in`] of a [`Barrier`] | as reduce |

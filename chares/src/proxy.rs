@@ -147,8 +147,8 @@ impl<C: Chare> Array<C> {
 
     /// Sends every element a message of its own, which `message_for` makes of its index, in index order. It is as if
     /// each were sent by itself: to elements of the same PE or process they move, and their order to an element is that
-    /// of messages sent to it directly. Those below 4 KiB for the same other node travel as one, up to about 8 KiB of them
-    /// at a time; bulk arrays longer than that go by themselves.
+    /// of messages sent to it directly. Those below 1 KiB for the same other node travel together, up to 32 at a time, so
+    /// that the first have arrived when the last are made.
     pub fn scatter<M: Message>(&self, cx: &mut impl Cx, mut message_for: impl FnMut(C::Index) -> M)
     where
         C: Entry<M>,
