@@ -16,7 +16,7 @@ pub(super) const MODEL: &str = "blocks of columns by speed take up panels while 
                                 its row to send, and rows by speed to take it from (columns)";
 /// So much longer an operation takes in a panel than where columns take one up: measured on one core with panels of 4,000
 /// to 16,000 rows and 128 or 256 columns, f32 and f64, it takes 1.4 to 2.1 times as long as in a product of blocks, and
-/// taking up a fifth longer.
+/// taking up 1.1 times as long.
 const PANEL_SLOWNESS: f64 = 1.6;
 /// To agree on a pivot and to send its row.
 const ROUNDS_OF_COLUMN: f64 = 2.0;

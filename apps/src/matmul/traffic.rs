@@ -263,9 +263,9 @@ mod tests {
             assert!((sent - received).abs() <= 1e-9 * sent, "{algorithm}: {phases:?}");
             assert_eq!(sent > 0.0, algorithm != "conventional", "{algorithm}: {phases:?}");
             // The fastest alone takes 5.12 s; three take at least 200/360 of that, and fox's broadcasts the PEs of the
-            // three 1.48 s.
+            // three 1.48 s, besides the time until first groups have come.
             let seconds = three.reckon(&phases).seconds;
-            assert!((2.84..4.4).contains(&seconds), "{algorithm}: {seconds}");
+            assert!((2.84..4.6).contains(&seconds), "{algorithm}: {seconds}");
             let alone = cost(&matmul, &one, None).unwrap();
             let mut of_alone = alone.iter().flat_map(|phase| &phase.bytes);
             assert!(of_alone.all(|bytes| *bytes == Bytes::default()), "{algorithm}: {alone:?}");

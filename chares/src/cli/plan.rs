@@ -18,7 +18,7 @@ struct PlanOptions {
     /// Speeds that `nodes speed APP --json` has written, instead of measuring each mix now
     #[arg(long, value_name = "FILE")]
     speeds: Option<PathBuf>,
-    /// What `netbench --json` has measured between the nodes
+    /// What `netbench --json` has measured between the nodes, instead of measuring it now
     #[arg(long, value_name = "FILE")]
     network: Option<PathBuf>,
     #[command(flatten)]

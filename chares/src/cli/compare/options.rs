@@ -30,7 +30,7 @@ pub(super) struct CompareOptions {
     /// Keep the report of every run in this folder
     #[arg(long, value_name = "FOLDER")]
     pub(super) reports: Option<PathBuf>,
-    /// What `netbench --json` has measured between the nodes, for the prediction
+    /// What `netbench --json` has measured between the nodes, for the prediction, instead of measuring it now
     #[arg(long, value_name = "FILE")]
     pub(super) network: Option<PathBuf>,
     #[command(flatten)]
