@@ -28,7 +28,7 @@ const KERNEL_ROWS_SHORT: usize = 1024;
 const KERNEL_ROWS_LONG: usize = 4096;
 const KERNEL_ROWS_MAX: usize = 16 << 10;
 /// So many bytes of them do not stay in the caches.
-const KERNEL_BYTES: usize = 128 << 20;
+const KERNEL_BYTES: usize = 64 << 20;
 /// Tiny ones are not made more often than that.
 const KERNEL_SETS: usize = 8;
 /// Bytes of the rows by which it is measured where the elimination goes column by column.
