@@ -2,13 +2,18 @@
 //! predicted to end sooner.
 //!
 //! Slabs (G. Pulla, 1999, section 5.2) exchange with two neighbours only; boxes have less surface, but more neighbours.
-//! Both are tried, then single blocks go over from the PE that would end last to one beside it while that helps.
+//! Both are tried, then single blocks go over from the PE that would end last to one beside it, or are exchanged for
+//! others there, while that helps.
 
 use chares::loadbalance::PartitionError;
 
 /// Time that a ghost atom from another node takes from a PE, in units of computing one atom: two messages are packed
 /// and unpacked for it.
 const REMOTE_GHOST: f64 = 0.05;
+
+/// Blocks are exchanged one for another where there are no more than this. Of more, each is so small a part that one that
+/// goes over does as well.
+const EXCHANGES_MOST_BLOCKS: usize = 1000;
 
 /// Blocks and what they cost.
 #[derive(Clone, Debug)]
@@ -55,7 +60,11 @@ pub fn distribute(load: &Load, nodes: &[Vec<f64>]) -> Result<Distribution, Parti
             Some(axis) => slabs(load, axis, &pes, &mut owners),
             None => boxes(load, all.clone(), 0..pes.len(), &pes, &mut owners),
         }
-        refine(load, &pes, &mut owners);
+        refine(load, &pes, &mut owners, false);
+        // Exchanges make the surface between nodes rougher, so they come last.
+        if owners.len() <= EXCHANGES_MOST_BLOCKS {
+            refine(load, &pes, &mut owners, true);
+        }
         let time = time(load, &pes, &owners);
         if best.as_ref().is_none_or(|best| time < best.time) {
             let shape = shape.map_or("boxes".into(), |axis| format!("slabs along {}", ['x', 'y', 'z'][axis]));
@@ -187,28 +196,46 @@ fn time(load: &Load, pes: &[Pe], owners: &[u32]) -> f64 {
     times(load, pes, owners).into_iter().fold(0.0, f64::max)
 }
 
-/// Moves blocks from the PE that ends last to PEs beside it, while it makes the end sooner.
-fn refine(load: &Load, pes: &[Pe], owners: &mut [u32]) {
+/// Moves blocks from the PE that ends last to PEs beside it, or also exchanges them for others, while it makes the end
+/// sooner.
+fn refine(load: &Load, pes: &[Pe], owners: &mut [u32], exchanges: bool) {
     for _ in 0..owners.len() {
         let times = times(load, pes, owners);
         let Some(last) = (0..pes.len()).max_by(|&a, &b| times[a].total_cmp(&times[b])) else { return };
-        // Which of the two would then end later, their ghosts as they are.
-        let after = |block: usize, to: u32| {
-            let cost = load.cost[block];
-            (times[last] - cost / pes[last].speed).max(times[to as usize] + cost / pes[to as usize].speed)
-        };
-        let mine = (0..owners.len()).filter(|&block| owners[block] as usize == last);
-        let moves = mine.flat_map(|block| load.beside(block).map(move |(other, _)| (block, other)));
-        let moves = moves.map(|(block, other)| (block, owners[other])).filter(|(_, to)| *to as usize != last);
-        let Some((block, to)) = moves.min_by(|a, b| after(a.0, a.1).total_cmp(&after(b.0, b.1))) else {
-            return;
-        };
-        owners[block] = to;
+        let best = best_change(load, pes, owners, (&times, last), exchanges);
+        let Some(change) = best else { return };
+        let before: Vec<_> = change.iter().map(|&(block, _)| (block, owners[block])).collect();
+        change.iter().for_each(|&(block, to)| owners[block] = to);
         if time(load, pes, owners) >= times[last] * (1.0 - 1e-9) {
-            owners[block] = last as u32;
+            before.iter().for_each(|&(block, to)| owners[block] = to);
             return;
         }
     }
+}
+
+/// What makes the end of PE `last` and of one beside it soonest, their ghosts as they are: a block that goes there, and
+/// perhaps one that comes back for it.
+fn best_change(
+    load: &Load,
+    pes: &[Pe],
+    owners: &[u32],
+    (times, last): (&[f64], usize),
+    exchanges: bool,
+) -> Option<Vec<(usize, u32)>> {
+    let mine = (0..owners.len()).filter(|&block| owners[block] as usize == last);
+    let beside = mine.flat_map(|block| load.beside(block).map(move |(other, _)| (block, other)));
+    let pairs: Vec<_> = beside.filter(|&(_, other)| owners[other] as usize != last).collect();
+    let after = |to: u32, cost: f64| {
+        (times[last] - cost / pes[last].speed).max(times[to as usize] + cost / pes[to as usize].speed)
+    };
+    let changes = pairs.iter().flat_map(|&(block, other)| {
+        let (to, cost) = (owners[other], load.cost[block]);
+        let back = pairs.iter().map(|pair| pair.1).filter(move |&back| exchanges && owners[back] == to);
+        let exchange =
+            move |back| (after(to, cost - load.cost[back]), vec![(block, to), (back, last as u32)]);
+        std::iter::once((after(to, cost), vec![(block, to)])).chain(back.map(exchange))
+    });
+    changes.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, change)| change)
 }
 
 #[cfg(test)]
@@ -251,6 +278,14 @@ mod tests {
         load.cost = vec![100.0, 100.0, 100.0, 100.0, 4000.0, 4000.0, 4000.0, 4000.0];
         let found = distribute(&load, &[vec![1.0], vec![1.0]]).unwrap();
         assert_eq!(found.owners, [0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+
+    /// No single block could go from one PE to the other.
+    #[test]
+    fn blocks_are_exchanged_for_others() {
+        let cost = vec![5.0, 5.0, 3.0, 3.0];
+        let load = Load { grid: [4, 1, 1], periodic: [false; 3], cost, faces: [0.0; 3] };
+        assert_eq!(distribute(&load, &[vec![1.0], vec![1.0]]).unwrap().time, 8.0);
     }
 
     proptest! {
