@@ -46,7 +46,8 @@ impl ClusterTable {
     /// The PEs of the nodes, once the whole table has been checked.
     ///
     /// # Errors
-    /// If other nodes than the launcher have no PEs at all, there are too many, the launcher has any, or names are missing, too long or used twice.
+    /// If other nodes than the launcher have no PEs at all, there are too many, the launcher has any, or names are missing,
+    /// too long or used twice.
     pub fn topology(&self) -> Result<Topology, String> {
         let wrong = |what: String| Err(format!("the table of nodes {what}"));
         let counts: Vec<u32> = self.nodes.iter().map(|n| n.pe_count).collect();
@@ -439,7 +440,8 @@ mod tests {
     fn impossible_tables_are_refused() {
         assert!(table(&[0, 2, 1]).topology().is_ok());
         assert!(table(&[1, 2]).topology().is_err());
-        assert!(table(&[0]).topology().is_err());
+        assert!(table(&[0]).topology().is_ok(), "the launcher alone");
+        assert!(table(&[0, 0]).topology().is_err());
         assert!(table(&[]).topology().is_err());
         assert!(table(&[0, u32::MAX, 5]).topology().is_err());
         assert!(table(&[0, PES_MAX]).topology().is_ok());
