@@ -7,7 +7,6 @@ use super::traffic;
 use crate::wire::Wire;
 use chares::RunError;
 use chares::loadbalance::cost::{Bytes, Machines, Phase};
-use chares::loadbalance::cyclic;
 
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "blocks of columns by speed take up panels while the next ones are factored and sent; the \
@@ -62,16 +61,13 @@ fn columns(gauss: &Gauss, machines: &Machines) -> Vec<Phase> {
 /// Panels are hidden behind what is left to take them up, until that takes less time than one panel after the other.
 fn blocked(gauss: &Gauss, machines: &Machines) -> Result<Vec<Phase>, RunError> {
     let (n, rhs, width) = (gauss.system.n, gauss.system.rhs, gauss.width());
-    let [panels, right_blocks] = Plan::counts(n, rhs, width);
     let (rates, speeds) = (machines.rates(), machines.speeds_by_node().concat());
     let wire = Wire::planned(machines);
     let weights = traffic::weights(gauss, &wire, &rates, &speeds);
-    let owners = cyclic::weighted_cyclic(panels + right_blocks, &weights)
+    let plan = Plan::by_speed([n, rhs, width], &weights, None)
         .map_err(|e| RunError::Failed(format!("the work cannot be divided by speed: {e}")))?;
-    let columns_of = |block: usize| {
-        let (first, end) = if block < panels { (block, n) } else { (block - panels, rhs) };
-        (end - first * width).min(width) as f64
-    };
+    let (panels, owners) = (plan.panels() as usize, &plan.owners);
+    let columns_of = |block: usize| plan.columns_of(block as u32).len() as f64;
     let mut left = vec![0.0; rates.len()];
     owners.iter().enumerate().for_each(|(block, &pe)| left[pe as usize] += columns_of(block));
     let total: f64 = rates.iter().sum();

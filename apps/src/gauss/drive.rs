@@ -109,17 +109,14 @@ eliminates!(f32 f64);
 
 /// Which PE holds which block.
 fn planned<T: Real>(main: &mut Driver, gauss: &Gauss, system: &LinearSystem<T>) -> Result<Plan, RunError> {
-    let (n, rhs, width) = (system.n, system.rhs, gauss.width());
-    let count = Plan::counts(n, rhs, width).into_iter().sum();
-    let speeds = main.speeds();
-    let owners = cyclic::weighted_cyclic(count, &speeds).map_err(unplaceable)?;
-    let plan = Plan { n, rhs, width, owners: Arc::new(owners), generated: system.generated() };
+    let (sides, speeds) = ([system.n, system.rhs, gauss.width()], main.speeds());
+    let plan = Plan::by_speed(sides, &speeds, system.generated()).map_err(unplaceable)?;
     let mut columns = vec![0; speeds.len()];
     let all = (0..).zip(plan.owners.iter());
     all.for_each(|(block, &owner)| columns[owner as usize] += plan.columns_of(block).len());
     let outcome = main.outcome();
-    outcome.shares(columns.into_iter().map(|count| count as f64 / (n + rhs) as f64).collect());
-    outcome.fact("block", width);
+    outcome.shares(columns.into_iter().map(|count| count as f64 / (plan.n + plan.rhs) as f64).collect());
+    outcome.fact("block", plan.width);
     outcome.fact("panels", plan.panels());
     Ok(plan)
 }
