@@ -23,13 +23,13 @@ pub(super) fn drive(main: &mut Driver, statics: Statics) -> Result<(), RunError>
     }
     let problem = statics.problem()?;
     state(main, &problem);
-    let written = Written { output: input.output, problem: problem.clone() };
+    let written = Written { output: input.output, problem: &problem };
     let outcome = match statics.mode {
         Mode::Serial => serial(main, &problem, &written),
-        Mode::Replicated => replicated(main, problem, &written),
-        Mode::CBlocks => cblocks(main, problem, &written),
+        Mode::Replicated => replicated(main, &problem, &written),
+        Mode::CBlocks => cblocks(main, &problem, &written),
     }?;
-    say(main, &written.problem, &outcome);
+    say(main, &problem, &outcome);
     Ok(())
 }
 
@@ -93,7 +93,11 @@ impl Holder for OneThread<'_> {
 ///
 /// # Errors
 /// As [`steps::take_all`].
-pub(super) fn serial(main: &mut Driver, problem: &Problem, written: &Written) -> Result<Outcome, RunError> {
+pub(super) fn serial(
+    main: &mut Driver,
+    problem: &Problem,
+    written: &Written<'_>,
+) -> Result<Outcome, RunError> {
     let mut holder = OneThread { problem, system: problem.serial(), bytes: 0 };
     main.init_over()?;
     let taken = steps::take_all(main, problem, written, &mut holder)?;
@@ -141,8 +145,12 @@ impl<B: Fn(&mut Driver, Begin), C: Fn(&mut Driver, Collect)> Holder for Chares<B
 ///
 /// # Errors
 /// Too little memory, or as [`steps::take_all`].
-pub(super) fn cblocks(main: &mut Driver, problem: Problem, written: &Written) -> Result<Outcome, RunError> {
-    let needed = memory::Needed::of(&problem);
+pub(super) fn cblocks(
+    main: &mut Driver,
+    problem: &Problem,
+    written: &Written<'_>,
+) -> Result<Outcome, RunError> {
+    let needed = memory::Needed::of(problem);
     let owners = spread(main, &needed)?;
     let (computed, blocks) = (needed.computed_atoms(), owners.len());
     let grid = problem.partition.grid();
@@ -154,7 +162,7 @@ pub(super) fn cblocks(main: &mut Driver, problem: Problem, written: &Written) ->
         collect: |main: &mut Driver, collect| array.broadcast(main, collect),
     };
     main.init_over()?;
-    let taken = steps::take_all(main, &problem, written, &mut holder)?;
+    let taken = steps::take_all(main, problem, written, &mut holder)?;
     main.timed_over()?;
     let elapsed = main.outcome().timed().map_or(0.0, |timed| timed.as_secs_f64());
     let (to, figures) = main.pending::<Gather<Figures>>();
@@ -176,8 +184,8 @@ pub(super) fn cblocks(main: &mut Driver, problem: Problem, written: &Written) ->
 /// As [`steps::take_all`].
 pub(super) fn replicated(
     main: &mut Driver,
-    problem: Problem,
-    written: &Written,
+    problem: &Problem,
+    written: &Written<'_>,
 ) -> Result<Outcome, RunError> {
     let (speeds, blocks) = (main.speeds(), problem.partition.len());
     let bounds = placement::weighted_bounds(blocks as u64, &speeds);
@@ -185,7 +193,7 @@ pub(super) fn replicated(
         bounds.map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
     let share = |part: &[u64]| (part[1] - part[0]) as f64 / blocks as f64;
     main.outcome().shares(bounds.windows(2).map(share).collect());
-    let computed = memory::Needed::of(&problem).computed_atoms();
+    let computed = memory::Needed::of(problem).computed_atoms();
     let known = main.readonly(problem.clone())?;
     let group: Group<Replica> = main.group(Setup { problem: known, bounds });
     let mut holder = Chares {
@@ -194,7 +202,7 @@ pub(super) fn replicated(
         collect: |main: &mut Driver, collect| group.broadcast(main, collect),
     };
     main.init_over()?;
-    let taken = steps::take_all(main, &problem, written, &mut holder)?;
+    let taken = steps::take_all(main, problem, written, &mut holder)?;
     main.timed_over()?;
     let (to, digests) = main.pending::<Gather<Digest>>();
     group.broadcast(main, CheckReplica(to));

@@ -61,7 +61,7 @@ pub(super) struct Taken {
 pub(super) fn take_all(
     main: &mut Driver,
     problem: &Problem,
-    written: &Written,
+    written: &Written<'_>,
     holder: &mut impl Holder,
 ) -> Result<Taken, RunError> {
     let mut taken = Taken::default();
@@ -83,7 +83,7 @@ impl Taken {
 /// A file that cannot be written, or what ends a run.
 pub(super) fn write_end(
     main: &mut Driver,
-    written: &Written,
+    written: &Written<'_>,
     taken: &Taken,
     holder: &mut impl Holder,
 ) -> Result<(), RunError> {
@@ -96,7 +96,7 @@ pub(super) fn write_end(
 fn take(
     main: &mut Driver,
     problem: &Problem,
-    written: &Written,
+    written: &Written<'_>,
     holder: &mut impl Holder,
     taken: &mut Taken,
 ) -> Result<(), RunError> {

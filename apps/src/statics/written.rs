@@ -15,9 +15,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What is to be written, of what.
-pub(super) struct Written {
+pub(super) struct Written<'a> {
     pub(super) output: Output,
-    pub(super) problem: Problem,
+    pub(super) problem: &'a Problem,
 }
 
 const STRUCTURES: [&str; 4] = ["other", "fcc", "hcp", "bcc"];
@@ -41,11 +41,11 @@ struct Frame<'a> {
     step: usize,
 }
 
-impl Written {
+impl<'a> Written<'a> {
     /// Nothing is written.
     #[cfg(test)]
-    pub(super) fn nothing(problem: &Problem) -> Self {
-        Self { output: Output::default(), problem: problem.clone() }
+    pub(super) fn nothing(problem: &'a Problem) -> Self {
+        Self { output: Output::default(), problem }
     }
 
     /// Whether atoms are to be written.
@@ -96,7 +96,7 @@ impl Written {
         })
     }
 
-    fn rows<'a>(&'a self, pieces: &'a [Piece]) -> Vec<Row<'a>> {
+    fn rows<'r>(&'r self, pieces: &'r [Piece]) -> Vec<Row<'r>> {
         let names = self.problem.potential.names();
         let mut rows = Vec::with_capacity(pieces.iter().map(|piece| piece.ids.len()).sum());
         for piece in pieces {

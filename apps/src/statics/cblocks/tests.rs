@@ -39,16 +39,16 @@ fn problem(cells: [usize; 3], blocks: [usize; 3], sides: [Side; 3]) -> Problem {
     }
 }
 
-type Drive = fn(&mut Driver, Problem, &Written) -> Result<Outcome, RunError>;
+type Drive = fn(&mut Driver, &Problem, &Written<'_>) -> Result<Outcome, RunError>;
 
 fn run(problem: &Problem, pes: &[u32], speeds: &[f64], drive: Drive) -> Outcome {
     let program = Program::new("statics", "1").chare::<CBlock>().chare::<Replica>();
     let mix = InProcess::new(pes).speeds(speeds).always_pup();
-    program.run_in_process(&mix, |main| drive(main, problem.clone(), &Written::nothing(problem))).unwrap()
+    program.run_in_process(&mix, |main| drive(main, problem, &Written::nothing(problem))).unwrap()
 }
 
 fn serial(problem: &Problem) -> Outcome {
-    run(problem, &[1], &[1.0], |main, problem, written| drive::serial(main, &problem, written))
+    run(problem, &[1], &[1.0], drive::serial)
 }
 
 /// One to seven nodes of unequal PEs and speeds, and which two modes are tried there.
