@@ -1,4 +1,4 @@
-//! Reading a matrix from a file of either kind, told apart by its name.
+//! Reading and writing a matrix in a file of either kind, told apart by its name.
 
 use super::dense::{AnyMatrix, Matrix};
 use super::element::{Dtype, Element};

@@ -13,7 +13,8 @@ const ENOUGH: usize = 8;
 /// A phase as a window shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
-    /// Energy, largest force, iteration and seconds that may be left, in so few characters that the count of evaluations has room on 80 columns.
+    /// Energy, largest force, iteration and seconds that may be left, in so few characters that the count of evaluations has
+    /// room on 80 columns.
     pub name: String,
     /// Evaluations so far.
     pub done: u64,
