@@ -128,6 +128,7 @@ fn check(trace: &Value) {
         let args = event["args"].as_object().unwrap();
         let id = |of: &str| event[of].as_u64().unwrap_or_else(|| panic!("{of} of {event}"));
         let (process, thread) = (id("pid"), id("tid"));
+        assert!(process != thread, "Perfetto shows it first, as the main thread: {event}");
         assert!(process > 0 && [process, thread].iter().all(|id| *id <= u64::from(u32::MAX)), "{event}");
         let time = || event["ts"].as_i64().filter(|at| *at >= 0).unwrap_or_else(|| panic!("ts of {event}"));
         let own: &[&str] = match event["ph"].as_str().unwrap() {
@@ -200,15 +201,22 @@ fn the_trace_has_a_process_for_each_node_and_a_thread_for_each_pe() {
     let threads: Vec<_> = named("thread_name").into_iter().collect();
     assert_eq!(
         threads,
-        [((1, 1), "phases"), ((2, 1), "PE 0"), ((2, 2), "PE 1"), ((3, 3), "PE 2"), ((3, 4), "PE 3")]
+        [
+            ((1_000_000, 1), "phases"),
+            ((1_000_001, 1), "PE 0"),
+            ((1_000_001, 2), "PE 1"),
+            ((1_000_002, 3), "PE 2"),
+            ((1_000_002, 4), "PE 3")
+        ]
     );
     let slices: Vec<&str> = events
         .iter()
-        .filter(|event| event["ph"] == "X" && event["pid"] == 2 && event["tid"] == 1)
+        .filter(|event| event["ph"] == "X" && event["pid"] == 1_000_001 && event["tid"] == 1)
         .map(|event| event["name"].as_str().unwrap())
         .collect();
     assert_eq!(slices[..2], ["initialising", "computing"]);
-    let phases: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X" && event["pid"] == 1).collect();
+    let phases: Vec<&Value> =
+        events.iter().filter(|event| event["ph"] == "X" && event["pid"] == 1_000_000).collect();
     assert_eq!((&phases[0]["name"], &phases[1]["name"]), (&"reading".into(), &"column".into()));
     assert_eq!(phases[1]["args"]["done"], 1500);
 }
@@ -230,7 +238,8 @@ fn a_phase_whose_end_is_foretold_anew_is_one_slice() {
     let trace = trace_of(&recording);
     check(&trace);
     let events = trace["traceEvents"].as_array().unwrap();
-    let phases: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X" && event["pid"] == 1).collect();
+    let phases: Vec<&Value> =
+        events.iter().filter(|event| event["ph"] == "X" && event["pid"] == 1_000_000).collect();
     assert_eq!((phases.len(), &phases[1]["name"]), (2, &"column".into()));
     let args = &phases[1]["args"];
     assert_eq!((&args["done"], &args["total"]), (&1500.into(), &(1500 + expected).into()));
@@ -252,7 +261,7 @@ fn all_nodes_are_on_one_clock() {
         slices.map(|event| event["ts"].as_f64().unwrap()).fold(f64::INFINITY, f64::min)
     };
     // Asked at 500 ms and answered 40 us later, when they were 199.999 and 0.001 ms old.
-    let between = first(3) - first(2);
+    let between = first(1_000_002) - first(1_000_001);
     assert!((between - 199_998.0).abs() <= 1.0, "{between}");
     let precision = &trace["otherData"]["clock_precision_us"];
     assert_eq!((&precision["fast"], &precision["old & <slow>"]), (&20.0.into(), &20.0.into()));

@@ -2,15 +2,15 @@
 //! thread for each PE, all on the launcher's clock.
 //!
 //! Format: "Trace Event Format" (Google, 2016), its JSON object form, with metadata, complete, counter and instant
-//! events; times are microseconds. Process 1 is the run itself; node `n` is process `n + 1`, for 0 means the idle
-//! process to viewers, and so is PE `p` thread `p + 1`.
+//! events; times are microseconds. PE `p` is thread `p + 1`, for 0 means the idle process to viewers. Processes have numbers
+//! far from those of threads: Perfetto takes a thread with the number of its process for the main one, and shows it first.
 
 use super::series::{NodeSeries, PeSeries, Series, Span};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The process of the run.
-const RUN: u32 = 1;
+/// The process of the run; node `n` of it is the process `RUN + n`.
+const RUN: u32 = 1_000_000;
 /// The thread of its phases, and of what happens to all of it.
 const PHASES: (u32, u32) = (RUN, 1);
 
@@ -69,10 +69,10 @@ impl Trace {
             "ts": micros(from), "dur": micros(to) - micros(from), "args": args}));
     }
 
-    /// Shown across all processes.
+    /// Among the phases: Perfetto has no name for a track of what is said to be of all processes.
     fn instant(&mut self, name: &str, at: i64, args: &Value) {
         self.put(
-            &json!({"ph": "i", "s": "g", "name": name, "pid": PHASES.0, "tid": PHASES.1, "ts": micros(at),
+            &json!({"ph": "i", "s": "t", "name": name, "pid": PHASES.0, "tid": PHASES.1, "ts": micros(at),
             "args": args}),
         );
     }
@@ -100,7 +100,7 @@ impl Trace {
     }
 
     fn of_node(&mut self, node: &NodeSeries<'_>) {
-        let process = u32::from(node.node) + 1;
+        let process = RUN + u32::from(node.node);
         let precision = node.clock.precision_ns;
         let clock = precision.map_or("unknown".into(), |ns| format!("within {:.3} ms", ns as f64 / 1e6));
         self.process(process, &format!("node {}", node.name), &format!("{}, clock {clock}", node.host));
