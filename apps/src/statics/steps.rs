@@ -5,7 +5,7 @@ use super::block::Bounds;
 use super::course::{Leg, Watch};
 use super::pressure::{GPA, Search};
 use super::problem::{Problem, Step};
-use super::progress::{Forecast, Shown};
+use super::progress::Forecast;
 use super::relax::{Spent, Stop};
 use super::result::Piece;
 use super::written::Written;
@@ -177,14 +177,13 @@ struct Display {
     /// How many boxes came before.
     boxes: u32,
     forecast: Forecast,
-    begun: Instant,
     shown: Option<Instant>,
 }
 
 impl Display {
     fn new(step: &Step, turn: Turn) -> Self {
         let forecast = Forecast::new(step.limits.max_force);
-        Self { turn, boxes: 0, forecast, begun: Instant::now(), shown: None }
+        Self { turn, boxes: 0, forecast, shown: None }
     }
 
     fn begin_box(&mut self, step: &Step) {
@@ -193,15 +192,18 @@ impl Display {
     }
 
     fn show(&mut self, main: &mut Driver, watch: &Watch) {
-        let Shown { name, done, total } = self.forecast.watch(watch, self.begun.elapsed());
-        if self.shown.is_none_or(|shown| shown.elapsed() >= REFRESH) {
-            self.shown = Some(Instant::now());
-            let name = if self.boxes > 0 { format!("box {}, {name}", self.boxes + 1) } else { name };
-            let name = match self.turn {
-                Turn(_, 1) => name,
-                Turn(step, of) => format!("step {} of {of}, {name}", step + 1),
-            };
-            main.phase(&name, done, total);
+        self.forecast.watch(watch.max_force);
+        if self.shown.is_some_and(|shown| shown.elapsed() < REFRESH) {
+            return;
         }
+        self.shown = Some(Instant::now());
+        let of_box = if self.boxes > 0 { format!("box {}, ", self.boxes + 1) } else { String::new() };
+        let of_step = match self.turn {
+            Turn(_, 1) => String::new(),
+            Turn(step, of) => format!("step {} of {of}, ", step + 1),
+        };
+        let expected = self.forecast.left().map(|left| watch.evaluations + left);
+        let detail = format!("{:.3} eV, {:.1e} eV/A", watch.energy, watch.max_force);
+        main.forecast(&format!("{of_step}{of_box}evaluation"), watch.evaluations, expected, &detail);
     }
 }
