@@ -38,18 +38,18 @@ fn factors(matmul: &Matmul) -> Result<Factors, RunError> {
     let (Some(a), Some(b)) = (&matmul.a, &matmul.b) else {
         return Ok(Factors::Generated(matmul.dtype_or_default()));
     };
+    Ok(match matmul.dtype_or_default() {
+        Dtype::F32 => read(a, b).map(|(a, b)| Factors::Read32(a, b))?,
+        Dtype::F64 => read(a, b).map(|(a, b)| Factors::Read64(a, b))?,
+    })
+}
+
+fn read<T: Real>(a: &Path, b: &Path) -> Result<(Matrix<T>, Matrix<T>), RunError> {
     let read = |path: &Path| matrix::read(path).map_err(|e| RunError::Input(e.to_string()));
-    let (left, right) = (read(a)?, read(b)?);
+    let (left, right): (Matrix<T>, Matrix<T>) = (read(a)?, read(b)?);
     // The files may have changed since they were looked at.
     check_sides(a, left.shape(), b, right.shape())?;
-    let too_big = |e: ShapeError| RunError::Input(e.to_string());
-    if matmul.dtype_or_default() == Dtype::F32 {
-        return Ok(Factors::Read32(
-            left.into_typed().map_err(too_big)?,
-            right.into_typed().map_err(too_big)?,
-        ));
-    }
-    Ok(Factors::Read64(left.into_typed().map_err(too_big)?, right.into_typed().map_err(too_big)?))
+    Ok((left, right))
 }
 
 /// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.

@@ -161,6 +161,17 @@ impl<T: Element> Matrix<T> {
         Ok(converted)
     }
 
+    /// The same matrix in another number type, or just itself if the type stays.
+    ///
+    /// # Errors
+    /// As [`convert`](Self::convert).
+    pub fn into_typed<U: Element>(self) -> Result<Matrix<U>, ShapeError> {
+        if T::DTYPE != U::DTYPE {
+            return self.convert();
+        }
+        Matrix::from_vec(self.rows, self.cols, bytemuck::allocation::cast_vec(self.values))
+    }
+
     fn assert_within(&self, rows: &Range<usize>, cols: &Range<usize>) {
         let within = |range: &Range<usize>, len| range.start <= range.end && range.end <= len;
         assert!(
@@ -177,67 +188,6 @@ impl<T> fmt::Debug for Matrix<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Matrix({} x {})", self.rows, self.cols)
     }
-}
-
-/// A matrix whose number type is known only at run time, such as one read from a file.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AnyMatrix {
-    /// 32-bit numbers.
-    F32(Matrix<f32>),
-    /// 64-bit numbers.
-    F64(Matrix<f64>),
-}
-
-impl AnyMatrix {
-    /// The type of its numbers.
-    #[must_use]
-    pub fn dtype(&self) -> Dtype {
-        match self {
-            Self::F32(_) => Dtype::F32,
-            Self::F64(_) => Dtype::F64,
-        }
-    }
-
-    /// Rows and columns.
-    #[must_use]
-    pub fn shape(&self) -> (usize, usize) {
-        match self {
-            Self::F32(matrix) => matrix.shape(),
-            Self::F64(matrix) => matrix.shape(),
-        }
-    }
-
-    /// The matrix in the type `T`, each number rounded to the nearest if it has another now.
-    ///
-    /// # Errors
-    /// [`ShapeError::TooBig`] if memory for a conversion cannot be had.
-    pub fn into_typed<T: Element>(self) -> Result<Matrix<T>, ShapeError> {
-        match self {
-            Self::F32(matrix) => retype(matrix),
-            Self::F64(matrix) => retype(matrix),
-        }
-    }
-}
-
-impl From<Matrix<f32>> for AnyMatrix {
-    fn from(matrix: Matrix<f32>) -> Self {
-        Self::F32(matrix)
-    }
-}
-
-impl From<Matrix<f64>> for AnyMatrix {
-    fn from(matrix: Matrix<f64>) -> Self {
-        Self::F64(matrix)
-    }
-}
-
-/// Moves the numbers if the type stays, else converts them.
-fn retype<T: Element, U: Element>(matrix: Matrix<T>) -> Result<Matrix<U>, ShapeError> {
-    if T::DTYPE != U::DTYPE {
-        return matrix.convert();
-    }
-    let Matrix { rows, cols, values } = matrix;
-    Matrix::from_vec(rows, cols, bytemuck::allocation::cast_vec(values))
 }
 
 /// Cuts `0..n` into `parts` neighbouring ranges whose lengths differ by at most one, the longer ones first.
@@ -295,10 +245,8 @@ mod tests {
 
     #[test]
     fn retyping_keeps_the_numbers() {
-        let any = AnyMatrix::from(counted(2, 3));
-        assert_eq!((any.dtype(), any.shape()), (Dtype::F64, (2, 3)));
-        assert_eq!(any.clone().into_typed::<f64>().unwrap(), counted(2, 3));
-        assert_eq!(any.into_typed::<f32>().unwrap().values(), [0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(counted(2, 3).into_typed::<f64>().unwrap(), counted(2, 3));
+        assert_eq!(counted(2, 3).into_typed::<f32>().unwrap().values(), [0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0]);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Reading and writing a matrix in a file of either kind, told apart by its name.
 
-use super::dense::{AnyMatrix, Matrix};
+use super::dense::{Matrix, ShapeError};
 use super::element::{Dtype, Element};
 use super::market::{self, MarketReadError, MarketWriteError};
 use super::npy::{self, NpyReadError, NpyReader, NpyWriteError};
@@ -35,6 +35,14 @@ pub enum ReadError {
         /// Its columns.
         cols: u64,
     },
+    /// There is no memory to turn a `.mtx` file's 64-bit numbers into others.
+    #[error("{}: {source}", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        source: ShapeError,
+    },
 }
 
 /// The kinds of files.
@@ -55,15 +63,19 @@ impl Kind {
     }
 }
 
-/// Reads a `.npy` or `.mtx` file into a matrix; MatrixMarket gives 64-bit numbers, 64 GiB of them at most.
+/// Reads a `.npy` or `.mtx` file into a matrix of `T`; numbers of another type are rounded to the nearest. Those of a
+/// `.npy` file take no memory beside the matrix. Those of a `.mtx` file take 64 bits each until all are read, and 64 GiB
+/// at most.
 ///
 /// # Errors
 /// If the name ends in neither, or the file cannot be read, is wrong, or is too big.
-pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix, ReadError> {
+pub fn read<T: Element>(path: impl AsRef<Path>) -> Result<Matrix<T>, ReadError> {
     let path = path.as_ref();
     match Kind::of(path)? {
         Kind::Npy => Ok(npy::read(path)?),
-        Kind::Market => Ok(market::read(path, TEXT_BYTES_MAX)?.into()),
+        Kind::Market => market::read(path, TEXT_BYTES_MAX)?
+            .into_typed()
+            .map_err(|source| ReadError::Memory { path: path.to_owned(), source }),
     }
 }
 
@@ -144,10 +156,11 @@ mod tests {
         assert!(std::fs::read(&paths[1]).unwrap().starts_with(b"%%MatrixMarket"));
         assert_eq!(std::fs::read(&paths[2]).unwrap(), std::fs::read(&paths[0]).unwrap());
         for path in &paths[..2] {
-            assert_eq!(read(path).unwrap(), AnyMatrix::F64(matrix.clone()));
+            assert_eq!(read::<f64>(path).unwrap(), matrix);
+            assert_eq!(read::<f32>(path).unwrap(), matrix.convert().unwrap());
             assert_eq!(Heading::of(path).unwrap(), Heading { dtype: Dtype::F64, rows: 1, cols: 2 });
         }
-        assert!(matches!(read(&paths[2]), Err(ReadError::UnknownKind { .. })));
+        assert!(matches!(read::<f64>(&paths[2]), Err(ReadError::UnknownKind { .. })));
         assert!(matches!(Heading::of(&paths[2]), Err(ReadError::UnknownKind { .. })));
     }
 }

@@ -13,7 +13,7 @@ pub mod npy;
 mod sparse;
 
 pub use block::{Piece, Real, generated, part, zeros};
-pub use dense::{AnyMatrix, Matrix, ShapeError, bounds};
+pub use dense::{Matrix, ShapeError, bounds};
 pub use element::{Dtype, Element, UnknownDtype};
 pub use file::{Heading, ReadError, WriteError, read, write};
 pub use lines::{LineError, TextError};

@@ -126,8 +126,7 @@ fn too_big(error: ShapeError) -> RunError {
 /// # Errors
 /// If the file cannot be read or holds others.
 pub(crate) fn read<T: Real>(path: &Path) -> Result<Matrix<T>, RunError> {
-    let any = matrix::read(path).map_err(|e| RunError::Input(e.to_string()))?;
-    let matrix: Matrix<T> = any.into_typed().map_err(too_big)?;
+    let matrix: Matrix<T> = matrix::read(path).map_err(|e| RunError::Input(e.to_string()))?;
     let Some(at) = matrix.values().iter().position(|value| !value.to_f64().is_finite()) else {
         return Ok(matrix);
     };

@@ -1,7 +1,7 @@
 //! Reading `.npy` files.
 
 use super::header::{Header, HeaderError, MAGIC, PREFIX_BYTES};
-use crate::matrix::dense::{AnyMatrix, Matrix};
+use crate::matrix::dense::Matrix;
 use crate::matrix::element::{Dtype, Element};
 use std::fs::File;
 use std::io;
@@ -187,18 +187,11 @@ impl NpyReader {
         Ok(values)
     }
 
-    /// The whole matrix in the file's own number type.
+    /// The whole matrix; numbers of the other type are rounded to the nearest as they are read, and take no memory.
     ///
     /// # Errors
     /// As for [`read_rows`](Self::read_rows).
-    pub fn read_all(&self) -> Result<AnyMatrix, NpyReadError> {
-        match self.dtype() {
-            Dtype::F32 => Ok(AnyMatrix::F32(self.read_matrix()?)),
-            Dtype::F64 => Ok(AnyMatrix::F64(self.read_matrix()?)),
-        }
-    }
-
-    fn read_matrix<T: Element>(&self) -> Result<Matrix<T>, NpyReadError> {
+    pub fn read_all<T: Element>(&self) -> Result<Matrix<T>, NpyReadError> {
         let values = self.read_rows(0..self.rows())?;
         Ok(Matrix::from_vec(self.rows(), self.cols(), values).expect("all rows were read"))
     }
@@ -279,10 +272,10 @@ fn text_place(file: &File, path: &Path, file_bytes: u64) -> Result<(u64, u64), N
     }
 }
 
-/// Reads a whole matrix from a file, in the file's own number type.
+/// Reads a whole matrix from a file, as [`NpyReader::read_all`].
 ///
 /// # Errors
 /// As for [`NpyReader::open`] and [`NpyReader::read_rows`].
-pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix, NpyReadError> {
+pub fn read<T: Element>(path: impl AsRef<Path>) -> Result<Matrix<T>, NpyReadError> {
     NpyReader::open(path)?.read_all()
 }
