@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Longest line: formats allow some 1,000 bytes, and other writers' long comments shall not fail for that.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
+/// What some editors begin a file with, and nobody sees.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Why a text file could not be read; `L` is what can be wrong with a line of its format.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +127,8 @@ impl<R: BufRead> Lines<R> {
 
     fn last<L: From<LineError>>(&self) -> Result<(u64, &str), Wrong<L>> {
         let text = std::str::from_utf8(&self.line).map_err(|_| self.wrong(LineError::NotText))?;
+        let is_first = self.number == 1;
+        let text = text.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(text);
         Ok((self.number, text.trim()))
     }
 
@@ -143,4 +147,48 @@ pub(crate) fn whole(word: &str, expected: &'static str) -> Result<u64, LineError
 /// As much of a word as a sentence can show.
 pub(crate) fn shortened(word: &str) -> String {
     word.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All lines, and the first that is wrong.
+    fn read(text: &[u8]) -> (Vec<(u64, String)>, Option<(u64, LineError)>) {
+        let (mut lines, mut all) = (Lines::new(text), Vec::new());
+        loop {
+            match lines.next::<LineError>() {
+                Ok(Some((number, text))) => all.push((number, text.into())),
+                Ok(None) => return (all, None),
+                Err(Wrong::Line(number, wrong)) => return (all, Some((number, wrong))),
+                Err(Wrong::Io(error)) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn lines_end_as_on_any_system_and_a_byte_order_mark_is_no_word() {
+        let expected = vec![(1, "1 2".to_owned()), (2, String::new()), (3, "3".into())];
+        for text in ["1 2\n\n3", "\u{feff}1 2 \r\n\t\r\n 3\r\n"] {
+            assert_eq!(read(text.as_bytes()), (expected.clone(), None));
+        }
+        assert_eq!(read("1\n\u{feff}2".as_bytes()).0[1], (2, "\u{feff}2".to_owned()), "only the first line");
+    }
+
+    #[test]
+    fn what_is_no_text_or_does_not_end_is_refused_with_its_number() {
+        assert_eq!(read(b"1\n\xff\n2"), (vec![(1, "1".into())], Some((2, LineError::NotText))));
+        let most = LINE_BYTES_MAX as usize;
+        assert_eq!(read(&vec![b'1'; most]), (vec![], Some((1, LineError::TooLong))));
+        let whole = [vec![b'1'; most - 1], vec![b'\n']].concat();
+        assert_eq!(read(&whole).0[0].1.len(), most - 1);
+    }
+
+    #[test]
+    fn only_digits_are_a_whole_number() {
+        assert_eq!(whole("18446744073709551615", "a count"), Ok(u64::MAX));
+        for word in ["", "-1", "+1", "1.0", "18446744073709551616"] {
+            assert_eq!(whole(word, "a count"), Err(LineError::number(word, "a count")));
+        }
+    }
 }
