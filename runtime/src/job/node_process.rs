@@ -15,6 +15,7 @@ use crate::proto::membership::{ClusterTable, Member, MembershipMessage};
 use crate::transport::quic::QuicFabric;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,6 +25,9 @@ use tokio::sync::Notify;
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(100);
 /// How long the end waits for the last frames to leave.
 const FLUSH: Duration = Duration::from_secs(1);
+/// How long a node waits for the launcher to be told who it is and then to be welcomed, which takes as long as the
+/// slowest node needs to start.
+const START: Duration = Duration::from_secs(600);
 /// Exit code of a node whose launcher is gone.
 const ORPHANED: i32 = 69;
 
@@ -42,15 +46,20 @@ pub fn node_process(program: ProgramTable) -> ExitCode {
 }
 
 fn run(program: Arc<ProgramTable>) -> Result<(), String> {
+    let starting = launch::watch_start(START, || {
+        eprintln!("nobody has welcomed this node in {} minutes; it ends itself", START.as_secs() / 60);
+        std::process::exit(ORPHANED);
+    });
+    let starting = starting.map_err(|e| format!("no thread to watch over the start: {e}"))?;
     let blob = launch::read_bootstrap(&mut std::io::stdin().lock()).map_err(|e| e.to_string())?;
     let bootstrap = Bootstrap::decode(&blob)?;
     launch::watch_lifeline(|| std::process::exit(ORPHANED));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("the network thread cannot start: {e}"))?;
-    runtime.block_on(serve(program, bootstrap))
+    runtime.block_on(serve(program, bootstrap, starting))
 }
 
-async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), String> {
+async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap, starting: Sender<()>) -> Result<(), String> {
     let (me, identity) = (bootstrap.node, bootstrap.identity.clone());
     let ip = launch::listen_ip(bootstrap.listen).map_err(|e| e.to_string())?;
     let settings = bootstrap.network.links();
@@ -64,6 +73,7 @@ async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Result<(), S
     let address = fabric.local_addr();
     launch::announce_ready(&Ready::here(address)).map_err(|e| format!("cannot answer the launcher: {e}"))?;
     gate.joined.notified().await;
+    drop(starting);
     if let Some(sentence) = gate.refusal.get().cloned() {
         fabric.close(FLUSH).await;
         return Err(sentence);

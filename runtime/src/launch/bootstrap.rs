@@ -5,6 +5,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 /// First words of the line that a node answers with.
 pub(super) const READY: &str = "metachare-node-ready 1 ";
@@ -139,6 +141,22 @@ pub fn watch_lifeline(on_lost: impl FnOnce() + Send + 'static) {
     }
 }
 
+/// Calls `on_late` if what it returns is not dropped within `limit`: until it has joined, a node hears nothing from a
+/// launcher that is only slow, and nothing from one that a broken line keeps from saying that it is gone.
+///
+/// # Errors
+/// If the system has no thread for that.
+pub fn watch_start(limit: Duration, on_late: impl FnOnce() + Send + 'static) -> io::Result<Sender<()>> {
+    let (joined, waiting) = channel();
+    let watch = move || {
+        if waiting.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            on_late();
+        }
+    };
+    std::thread::Builder::new().name("start".into()).spawn(watch)?;
+    Ok(joined)
+}
+
 fn memory_bytes() -> u64 {
     let text = from_proc("/proc/meminfo", "MemTotal").unwrap_or_default();
     text.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
@@ -154,6 +172,15 @@ fn from_proc(path: &str, key: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::proto::sim::Random;
+
+    #[test]
+    fn only_a_start_that_lasts_too_long_is_late() {
+        let (told, late) = channel();
+        let early = told.clone();
+        drop(watch_start(Duration::from_secs(3600), move || early.send("early").unwrap()).unwrap());
+        let _waits = watch_start(Duration::from_millis(1), move || told.send("late").unwrap()).unwrap();
+        assert_eq!(late.iter().collect::<Vec<_>>(), ["late"]);
+    }
 
     #[test]
     fn an_answer_survives_its_line_and_noise_is_not_one() {

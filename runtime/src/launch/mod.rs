@@ -11,7 +11,7 @@ mod reach;
 mod ssh;
 mod stage;
 
-pub use bootstrap::{BootstrapError, Ready, announce_ready, read_bootstrap, watch_lifeline};
+pub use bootstrap::{BootstrapError, Ready, announce_ready, read_bootstrap, watch_lifeline, watch_start};
 pub(crate) use check::check_nodes;
 pub use check::{CheckResult, Problem};
 pub use copy::Copying;
