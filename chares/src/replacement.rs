@@ -6,6 +6,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Where the new files are that have not taken their targets' names; `None` when the process ends, and none may be
+/// begun or completed any more.
+static UNFINISHED: Mutex<Option<Vec<PathBuf>>> = Mutex::new(Some(Vec::new()));
 
 /// A new file beside its target, which takes the target's name by [`commit`](Self::commit), and is removed when
 /// it is dropped before.
@@ -36,7 +41,10 @@ impl Replacement {
         beside.push(name);
         beside.push(format!(".{}-{count}.part", std::process::id()));
         let temporary = target.with_file_name(beside);
+        let mut unfinished = unfinished();
+        let unfinished = unfinished.as_mut().ok_or_else(ending)?;
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary)?;
+        unfinished.push(temporary.clone());
         Ok(Self { file, temporary, target })
     }
 
@@ -64,7 +72,10 @@ impl Replacement {
     /// # Errors
     /// If the renaming fails; the new file is removed then.
     pub fn commit(mut self) -> io::Result<()> {
+        let mut unfinished = unfinished();
+        let unfinished = unfinished.as_mut().ok_or_else(ending)?;
         fs::rename(&self.temporary, &self.target)?;
+        unfinished.retain(|path| *path != self.temporary);
         self.temporary.clear();
         Ok(())
     }
@@ -81,11 +92,31 @@ pub fn can_be_written(target: &Path) -> io::Result<()> {
 
 impl Drop for Replacement {
     fn drop(&mut self) {
-        if !self.temporary.as_os_str().is_empty() {
+        if self.temporary.as_os_str().is_empty() {
+            return;
+        }
+        // Where the process ends they have been removed.
+        if let Some(unfinished) = unfinished().as_mut() {
+            unfinished.retain(|path| *path != self.temporary);
             // Nothing more can be done about a file that cannot be removed, and the target is untouched.
             let _ = fs::remove_file(&self.temporary);
         }
     }
+}
+
+/// Removes the new files of threads that do not come to their end before the process does.
+pub(crate) fn abandon_all() {
+    for path in unfinished().take().into_iter().flatten() {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn unfinished() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ending() -> io::Error {
+    io::Error::other("the program is about to end")
 }
 
 #[cfg(test)]

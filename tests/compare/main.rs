@@ -199,16 +199,19 @@ fn a_run_that_fails_ends_the_comparison_with_its_exit_code_and_words() {
 }
 
 #[test]
-fn an_interrupted_comparison_leaves_no_run_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let mark = folder.path().join("interrupted.npy").display().to_string();
-    let words = ["compare", "--built-in-nodes", "matmul", "--n", "8000", "--kernel", "plain", "--out", &mark];
-    let running = start(&mut command(folder.path(), &words));
-    // The first run is that which measures the network.
-    let both = || Some(processes_with(&mark)).filter(|processes| processes.len() >= 2);
-    let with_mark = wait_for("the comparison and its run", both);
-    wait_for_work(folder.path());
-    signal(running.pid(), "TERM");
-    assert_eq!(running.done().code, 143);
-    wait_for("the run to end", || (!with_mark.iter().any(|&pid| is_alive(pid))).then_some(()));
+fn a_comparison_that_a_signal_ends_leaves_no_run_behind() {
+    for (name, code) in [("TERM", 143), ("KILL", 137)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("interrupted.npy").display().to_string();
+        let words =
+            ["compare", "--built-in-nodes", "matmul", "--n", "8000", "--kernel", "plain", "--out", &mark];
+        let running = start(&mut command(folder.path(), &words));
+        // The first run is that which measures the network.
+        let both = || Some(processes_with(&mark)).filter(|processes| processes.len() >= 2);
+        let with_mark = wait_for("the comparison and its run", both);
+        wait_for_work(folder.path());
+        signal(running.pid(), name);
+        assert_eq!(running.done().code, code);
+        wait_for("the run to end", || (!with_mark.iter().any(|&pid| is_alive(pid))).then_some(()));
+    }
 }

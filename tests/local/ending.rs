@@ -199,6 +199,9 @@ fn a_driver_that_does_not_listen_ends_all_the_same() {
         let done = ended_by(running, "INT");
         assert_eq!((done.code, done.last_error()), (130, "error: interrupted"), "{done:?}");
         wait_until_gone(&nodes);
+        let files = std::fs::read_dir(folder.path()).unwrap().flatten().map(|file| file.file_name());
+        let files: Vec<_> = files.filter(|name| name.to_string_lossy().contains("results")).collect();
+        assert!(files.is_empty(), "half a file is left: {files:?}");
     }
 }
 

@@ -19,6 +19,7 @@ mod speeds;
 mod watch;
 
 use crate::program::{Execute, Program};
+use crate::replacement::abandon_all;
 use clap::{ArgMatches, Args, Command};
 use options::RunOptions;
 use std::io::Write as _;
@@ -84,8 +85,12 @@ impl Program {
         if let Err(error) = runtime::job::hear_signals() {
             return complain_of(&Ended::new(UNAVAILABLE, format!("signals cannot be heard: {error}")));
         }
+        compare::end_with_parent();
         let line: Vec<String> = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
-        match dispatch(self, &matches, line, command_started) {
+        let done = dispatch(self, &matches, line, command_started);
+        // A driver that took no notice of the end of its run may be writing still.
+        abandon_all();
+        match done {
             Ok(code) => ExitCode::from(code),
             Err(ended) => complain_of(&ended),
         }
@@ -96,6 +101,7 @@ impl Program {
 fn leave() {
     compare::end_child();
     tui::restore_terminal();
+    abandon_all();
 }
 
 fn complain_of(ended: &Ended) -> ExitCode {

@@ -15,7 +15,7 @@ mod verdict;
 pub(crate) use model::Comparison;
 pub(crate) use options::{Files, MixOptions, checked, chosen, with_apps};
 pub(crate) use predict::{Predictor, Subject};
-pub(crate) use runner::{Progress, Starts, end_child, report_in, rounds};
+pub(crate) use runner::{Progress, Starts, end_child, end_with_parent, report_in, rounds};
 
 use super::network::Network;
 use super::{Ended, NO_INPUT, USAGE, output, say};

@@ -4,10 +4,12 @@ use super::model;
 use super::saved::Run;
 use crate::cli::Ended;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill, raise};
+use nix::unistd::{Pid, getppid};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -15,6 +17,9 @@ use std::sync::{Mutex, PoisonError};
 const FAILED: u8 = 70;
 /// How a report begins; what the application printed stands before it.
 const REPORT: &str = "{\n  \"schema\": ";
+
+/// In a run's environment: the process that started it, and without which it shall not go on.
+const PARENT: &str = "METACHARE_PARENT";
 
 /// The process that runs, while one does.
 static CHILD: Mutex<Option<Pid>> = Mutex::new(None);
@@ -24,6 +29,18 @@ pub(crate) fn end_child() {
     if let Some(child) = CHILD.lock().unwrap_or_else(PoisonError::into_inner).take() {
         // One that has ended by itself needs no order.
         let _ = kill(child, Signal::SIGTERM);
+    }
+}
+
+/// In a run that a comparison has started: from now on the run ends in good order when that is gone, killed without a
+/// chance to say so.
+pub(crate) fn end_with_parent() {
+    let parent = std::env::var(PARENT).ok().and_then(|number| number.parse().ok());
+    let Some(parent) = parent.map(Pid::from_raw) else { return };
+    // A system that cannot do this lets the run go on, which harms nobody.
+    let _ = set_pdeathsig(Signal::SIGTERM);
+    if getppid() != parent {
+        let _ = raise(Signal::SIGTERM);
     }
 }
 
@@ -53,13 +70,17 @@ impl Starts {
         let said = |error: std::io::Error| Ended::new(FAILED, format!("{name} cannot be run: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(said)?);
         command.args(&self.command).args(["--only", &nodes.join(",")]).args(&self.options);
-        command.args(&self.words);
+        command.args(&self.words).env(PARENT, std::process::id().to_string());
         let output = output(command).map_err(said)?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
             return Ok(Done { stdout: output.stdout, stderr });
         }
-        let last = stderr.lines().last().unwrap_or("it ended without a word");
+        let wordless = match output.status.signal() {
+            Some(signal) => format!("it was killed by signal {signal}"),
+            None => "it ended without a word".into(),
+        };
+        let last = stderr.lines().last().unwrap_or(&wordless);
         let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED);
         Err(Ended::new(code, format!("{name}: {}", last.trim_start_matches("error: "))))
     }
