@@ -38,7 +38,9 @@ impl Recording {
     /// Waits until the end of the run is written, which must have been published.
     pub(crate) fn finish(self) -> Result<(), Ended> {
         let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the recorder panicked")));
-        written.map_err(|e| unwritable("recording", &self.path, &e))
+        // Where it was removed meanwhile nobody will find it.
+        let there = written.and_then(|()| std::fs::metadata(&self.path).map(drop));
+        there.map_err(|e| unwritable("recording", &self.path, &e))
     }
 }
 
@@ -114,6 +116,11 @@ mod tests {
         let hub = Arc::new(Hub::new(RunInfo::default()));
         let error = Recording::start(&hub, Path::new("/no/such/folder/run.mcr")).err().unwrap();
         assert!(error.code == NO_OUTPUT && error.sentence.contains("/no/such/folder/run.mcr"));
+        let folder = tempfile::tempdir().unwrap();
+        let gone = Recording::start(&hub, &folder.path().join("run.mcr")).unwrap();
+        folder.close().unwrap();
+        hub.publish(ended());
+        assert_eq!(gone.finish().unwrap_err().code, NO_OUTPUT);
         let full = Recording::start(&hub, Path::new("/dev/full")).unwrap();
         hub.publish(ended());
         assert_eq!(full.finish().unwrap_err().code, NO_OUTPUT);
