@@ -83,8 +83,8 @@ fn fits_on_disk(path: &Path, bytes: u64) -> Result<(), RunError> {
     if bytes <= room {
         return Ok(());
     }
-    Err(RunError::Input(format!(
-        "{} needs {} and its disk has {}: write --statistics only, or take some --sources",
+    Err(RunError::Output(format!(
+        "{} needs {} and its disk has {}: write --statistics only, or to another disk",
         path.display(),
         Size(bytes),
         Size(room)
@@ -107,8 +107,9 @@ mod tests {
 
     #[test]
     fn a_file_that_no_disk_holds_is_refused() {
-        let sentence = fits_on_disk(Path::new("d.npy"), u64::MAX / 2).unwrap_err().to_string();
-        assert!(sentence.contains("d.npy needs 8388608.0 TiB and its disk has"), "{sentence}");
+        let error = fits_on_disk(Path::new("d.npy"), u64::MAX / 2).unwrap_err();
+        let (code, sentence) = (error.exit_code(), error.to_string());
+        assert!(code == 73 && sentence.contains("d.npy needs 8388608.0 TiB and its disk has"), "{sentence}");
         fits_on_disk(Path::new("d.npy"), 1).unwrap();
     }
 }
