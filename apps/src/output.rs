@@ -1,9 +1,9 @@
 //! Results that commands write: words to standard output, JSON and other text to files that are whole or not there.
 
-use chares::{Replacement, RunError};
+use chares::{NamedFile, Replacement, RunError};
 use serde::Serialize;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes to standard output; whoever closed it does not want it.
 ///
@@ -60,6 +60,20 @@ pub fn check_option(option: &str, path: &Path) -> Result<(), RunError> {
     chares::can_be_written(path).map_err(|e| {
         RunError::Output(format!("{option} {}: it cannot be written there: {e}", path.display()))
     })
+}
+
+/// Those of the files with their options that are named, as what is read.
+pub(crate) fn read<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a Option<PathBuf>)>,
+) -> impl Iterator<Item = NamedFile> {
+    files.into_iter().filter_map(|(option, path)| Some(NamedFile::read(option, path.as_ref()?)))
+}
+
+/// Those of the files with their options that are named, as what is written.
+pub(crate) fn written<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a Option<PathBuf>)>,
+) -> impl Iterator<Item = NamedFile> {
+    files.into_iter().filter_map(|(option, path)| Some(NamedFile::written(option, path.as_ref()?)))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> RunError {

@@ -2,6 +2,7 @@
 
 use crate::chare::Chare;
 use crate::driver::Driver;
+use crate::named_file::NamedFile;
 use crate::pup;
 use crate::store;
 use clap::{ArgMatches, Args, Command};
@@ -69,6 +70,9 @@ type Check<A> = fn(&A) -> Result<(), RunError>;
 /// Fills in what arguments leave to files of this machine.
 type Complete<A> = fn(A) -> Result<A, RunError>;
 
+/// Names the files of arguments.
+type Files<A> = fn(&A) -> Vec<NamedFile>;
+
 /// Divides the work over machines as a run would, and says what each part of it needs.
 type Cost<A> = fn(&A, &Machines, Option<f64>) -> Result<Vec<Phase>, RunError>;
 
@@ -82,6 +86,7 @@ pub struct App<A> {
     work: Option<fn(&A) -> f64>,
     check: Option<Check<A>>,
     complete: Option<Complete<A>>,
+    files: Option<Files<A>>,
     alone: Option<fn(&A) -> bool>,
     aside: &'static [&'static str],
     cost: Option<(&'static str, Cost<A>)>,
@@ -105,6 +110,7 @@ impl<A> App<A> {
             work: None,
             check: None,
             complete: None,
+            files: None,
             alone: None,
             aside: &[],
             cost: None,
@@ -150,6 +156,14 @@ impl<A> App<A> {
     #[must_use]
     pub fn complete(mut self, complete: Complete<A>) -> Self {
         self.complete = Some(complete);
+        self
+    }
+
+    /// Names the files that arguments speak of, completed ones: a run in which one would be written over another, or over
+    /// the report, is refused before any node is started.
+    #[must_use]
+    pub fn files(mut self, files: Files<A>) -> Self {
+        self.files = Some(files);
         self
     }
 
@@ -202,6 +216,8 @@ pub(crate) struct Started {
     pub(crate) packed: Vec<u8>,
     /// For the report.
     pub(crate) arguments: serde_json::Value,
+    /// Files that its arguments name.
+    pub(crate) files: Vec<NamedFile>,
     /// Number of its kernel.
     pub(crate) kernel: Option<u16>,
     /// Whether it needs no nodes.
@@ -346,6 +362,7 @@ impl Program {
             work,
             check,
             complete,
+            files,
             alone,
             aside,
             cost,
@@ -371,12 +388,14 @@ impl Program {
             let packed = pup::pack(&arguments).body.to_vec();
             let key = kernel_key.map_or_else(|| as_json.to_string(), |key| key(&arguments));
             let work = work.map_or(0.0, |work| work(&arguments));
+            let files = files.map_or_else(Vec::new, |files| files(&arguments));
             let is_alone = alone.is_some_and(|alone| alone(&arguments));
             let drive: Drive = Box::new(move |main| drive(main, arguments));
             Ok(Started {
                 drive,
                 packed,
                 arguments: as_json,
+                files,
                 kernel: number.filter(|_| !is_alone),
                 is_alone,
                 kernel_key: format!("{name}: {key}"),

@@ -233,3 +233,34 @@ fn udp_ports(pid: i32) -> Vec<u16> {
         .filter_map(|words| u16::from_str_radix(words[1].split_once(':')?.1, 16).ok())
         .collect()
 }
+
+#[test]
+fn no_file_is_written_over_another_that_the_same_command_names() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1]);
+    write(folder.path(), "g.gr", "p sp 2 1\na 1 2 3\n");
+    std::os::unix::fs::symlink("g.gr", folder.path().join("link.json")).unwrap();
+    let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let before = ["g.gr", "nodes.toml"].map(text);
+    let cases: [(&[&str], &str); 10] = [
+        (&["run", "apsp", "--graph", "g.gr", "--report", "link.json"], "--graph and --report"),
+        (&["run", "apsp", "--graph", "g.gr", "--statistics", "./g.gr"], "--graph and --statistics"),
+        (&["run", "apsp", "--out", "x.npy", "--predecessors", "x.npy"], "--out and --predecessors"),
+        (&["run", "gauss", "--out", "x.npy", "--report", "x.npy"], "--out and --report"),
+        (&["run", "jacobi", "--out", "x.npy", "--record", "./x.npy"], "--out and --record"),
+        (&["run", "netbench", "--json", "x.json", "--report", "x.json"], "--json and --report"),
+        (&["run", "matmul", "--report", "nodes.toml"], "the nodes file and --report"),
+        (&["compare", "--csv", "x", "--json", "x", "gauss"], "--csv and --json"),
+        (&["plan", "--json", "g.gr", "apsp", "--graph", "g.gr"], "--graph and --json"),
+        (&["replay", "g.gr", "--svg", "g.gr"], "--svg and the recording"),
+    ];
+    for (words, both) in cases {
+        let done = run(METACHARE, folder.path(), words);
+        assert_eq!((done.code, done.stderr.lines().count()), (64, 1), "{words:?}: {done:?}");
+        let sentence = done.last_error();
+        assert!(sentence.starts_with(&format!("error: {both} are both ")), "{words:?}: {sentence}");
+        assert!(sentence.ends_with(": give each a file of its own"), "{words:?}: {sentence}");
+    }
+    assert_eq!(["g.gr", "nodes.toml"].map(text), before);
+    assert!(!folder.path().join("x.npy").exists());
+}

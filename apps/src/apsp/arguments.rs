@@ -6,8 +6,8 @@ use super::generate::{Family, Recipe, WEIGHT_MAX};
 use super::graph::{EDGES_MAX, VERTICES_MAX};
 use super::read::{self, Format, Wanted};
 use crate::matrix::market;
-use crate::output::check_option;
-use chares::RunError;
+use crate::output::{check_option, read, written};
+use chares::{NamedFile, RunError};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -203,6 +203,17 @@ impl Apsp {
         }
     }
 
+    /// The files that may be written, with their options.
+    fn outputs(&self) -> [(&'static str, &Option<PathBuf>); 3] {
+        [("--out", &self.out), ("--predecessors", &self.predecessors), ("--statistics", &self.statistics)]
+    }
+
+    /// The files that are read and written.
+    #[must_use]
+    pub fn files(&self) -> Vec<NamedFile> {
+        read([("--graph", &self.graph)]).chain(written(self.outputs())).collect()
+    }
+
     /// Units of the kernel's work in all: sources, or sums.
     #[must_use]
     pub fn work(&self) -> f64 {
@@ -253,16 +264,10 @@ pub(super) fn check(apsp: &Apsp) -> Result<(), RunError> {
             "--weights float: distances of such weights are not whole; take --dtype f32 or f64".into(),
         );
     }
-    let files =
-        [("--out", &apsp.out), ("--predecessors", &apsp.predecessors), ("--statistics", &apsp.statistics)];
-    for (at, (option, file)) in files.iter().enumerate() {
+    for (option, file) in apsp.outputs() {
         let Some(file) = file else { continue };
-        if let Some((other, _)) = files[..at].iter().find(|(_, other)| other.as_ref() == Some(file)) {
-            let file = file.display();
-            return wrong(format!("{other} and {option} are both {file}: give each a file of its own"));
-        }
         let is_text = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("mtx"));
-        if is_text && *option != "--statistics" {
+        if is_text && option != "--statistics" {
             let file = file.display();
             return wrong(format!("{option} {file}: it is written as .npy: let its name end so"));
         }

@@ -55,6 +55,7 @@ pub fn add_to(program: Program) -> Program {
             .work(Apsp::work)
             .check(arguments::check)
             .complete(|arguments: Apsp| Ok(arguments.completed()))
+            .files(Apsp::files)
             .aside(&["verify"])
             .cost(cost::MODEL, cost::cost),
     )

@@ -51,6 +51,7 @@ pub fn add_to(program: Program) -> Program {
                 .work(Gauss::work)
                 .check(arguments::check)
                 .complete(|arguments: Gauss| Ok(arguments.completed()))
+                .files(|arguments: &Gauss| arguments.system.files())
                 .aside(&["system.out", "verify"])
                 .cost(cost::MODEL, cost::cost),
         )

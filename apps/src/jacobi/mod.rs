@@ -45,6 +45,7 @@ pub fn add_to(program: Program) -> Program {
             .work(Jacobi::work)
             .check(arguments::check)
             .complete(|arguments: Jacobi| Ok(arguments.completed()))
+            .files(|arguments: &Jacobi| arguments.system.files())
             .aside(&["system.out", "verify"])
             .cost(cost::MODEL, cost::cost),
     )

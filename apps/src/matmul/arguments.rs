@@ -4,8 +4,8 @@ use super::tile::Scheme;
 use super::{conventional, panel, side};
 use crate::kernels::gemm::Kernel;
 use crate::matrix::{Dtype, Heading, ReadError};
-use crate::output::check_option;
-use chares::RunError;
+use crate::output::{check_option, read, written};
+use chares::{NamedFile, RunError};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -137,6 +137,12 @@ impl Matmul {
     pub fn work(&self) -> f64 {
         let (m, k, n) = self.sides();
         2.0 * m as f64 * k as f64 * n as f64
+    }
+
+    /// The files that are read and written.
+    #[must_use]
+    pub fn files(&self) -> Vec<NamedFile> {
+        read([("--a", &self.a), ("--b", &self.b)]).chain(written([("--out", &self.out)])).collect()
     }
 
     /// About the sides of the products of blocks that chares compute: rows, inner side, columns.

@@ -51,6 +51,7 @@ pub fn add_to(program: Program) -> Program {
                 .work(Matmul::work)
                 .check(arguments::check)
                 .complete(|arguments: Matmul| Ok(arguments.completed()))
+                .files(Matmul::files)
                 .aside(&["out", "verify"])
                 .cost(traffic::COST, traffic::cost),
         )

@@ -20,7 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::output::{write, write_json};
+use crate::output::{write, write_json, written};
 use arguments::Netbench;
 use chares::{App, Driver, Program, RunError};
 
@@ -31,7 +31,8 @@ pub fn add_to(program: Program) -> Program {
     program.chare::<station::Station>().app(
         App::new("netbench", about, drive)
             .check(arguments::check)
-            .complete(|arguments: Netbench| Ok(arguments.completed())),
+            .complete(|arguments: Netbench| Ok(arguments.completed()))
+            .files(|arguments: &Netbench| written([("--json", &arguments.json)]).collect()),
     )
 }
 

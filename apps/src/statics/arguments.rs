@@ -6,7 +6,8 @@ use super::input::{End, Input, InputError, StepInput};
 use super::problem::Problem;
 use super::relax::Method;
 use super::study::Study;
-use chares::RunError;
+use crate::output::{read, written};
+use chares::{NamedFile, RunError};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::PathBuf;
@@ -156,6 +157,17 @@ impl Statics {
         }
         self.known.input = Some(Box::new(input));
         Ok(self)
+    }
+
+    /// The files that are read and written, those that the input file names among them.
+    #[must_use]
+    pub fn files(&self) -> Vec<NamedFile> {
+        let Some(input) = self.known.input.as_deref() else { return Vec::new() };
+        let potentials = input.potential.files.iter().map(|file| NamedFile::read("--potential", file));
+        let named = [("the input file", &self.input), ("the crystal's file", &input.crystal.file)];
+        let output = &input.output;
+        let outputs = [("--xyz", &output.xyz), ("--dump", &output.dump), ("--trace", &output.trace)];
+        read(named).chain(potentials).chain(written(outputs)).collect()
     }
 
     /// Whether the launcher does all by itself.

@@ -65,6 +65,7 @@ pub fn add_to(program: Program) -> Program {
             .work(Statics::work)
             .cost(cost::MODEL, cost::cost)
             .complete(Statics::completed)
+            .files(Statics::files)
             .alone(Statics::is_alone),
     )
 }

@@ -1,8 +1,8 @@
 //! What a user says of a linear system, and whether it makes sense.
 
 use crate::matrix::{Dtype, Heading, ReadError};
-use crate::output::check_option;
-use chares::RunError;
+use crate::output::{check_option, read, written};
+use chares::{NamedFile, RunError};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -54,6 +54,12 @@ impl SystemArguments {
         }
         self.dtype.get_or_insert(settled);
         self
+    }
+
+    /// The files that are read and written.
+    #[must_use]
+    pub fn files(&self) -> Vec<NamedFile> {
+        read([("--a", &self.a), ("--b", &self.b)]).chain(written([("--out", &self.out)])).collect()
     }
 
     /// Checks the arguments before any node is started.

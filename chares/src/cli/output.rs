@@ -1,10 +1,16 @@
 //! Files that a command leaves: whole ones beside the old first, so that there is an old one or a whole new one.
 
-use super::{Ended, NO_OUTPUT};
+use super::{Ended, NO_OUTPUT, USAGE};
+use crate::named_file::{NamedFile, check_distinct};
 use crate::replacement::{Replacement, can_be_written};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
+
+/// Refuses files of which one would be written over another.
+pub(crate) fn check_files(files: &[NamedFile]) -> Result<(), Ended> {
+    check_distinct(files).map_err(|sentence| Ended::new(USAGE, sentence))
+}
 
 /// Refuses a place where `write` would fail; `what` is what goes there, e.g. `report`.
 pub(crate) fn check(what: &str, path: &Path) -> Result<(), Ended> {

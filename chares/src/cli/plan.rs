@@ -5,6 +5,7 @@ use super::compare::{self, Comparison, Files, MixOptions, Predictor, Progress, S
 use super::network::Network;
 use super::speed::Speeds;
 use super::{Ended, USAGE};
+use crate::named_file::NamedFile;
 use crate::program::Program;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use loadbalance::cost::Machine;
@@ -25,6 +26,15 @@ struct PlanOptions {
     files: Files,
 }
 
+impl PlanOptions {
+    /// The files that are read here.
+    fn inputs(&self) -> Result<Vec<NamedFile>, Ended> {
+        let files = [("--speeds", &self.speeds), ("--network", &self.network)];
+        let files = files.into_iter().filter_map(|(name, path)| Some(NamedFile::read(name, path.as_ref()?)));
+        Ok(files.chain([self.mixes.nodes_file()?]).collect())
+    }
+}
+
 /// The command.
 pub(crate) fn command(program: &Program) -> Command {
     let about = "Predict what `compare` would show, from measured speeds, without running the application";
@@ -36,12 +46,12 @@ pub(crate) fn command(program: &Program) -> Command {
 /// Predicts, prints and writes; the exit code.
 pub(crate) fn plan(program: &Program, matches: &ArgMatches) -> Result<u8, Ended> {
     let options = PlanOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
-    options.files.check()?;
     let (app, words) = compare::chosen(program, matches)?;
     let Some(model) = &app.cost else {
         return Err(Ended::new(USAGE, format!("{} has no cost model to predict with", app.name)));
     };
-    let Some(started) = compare::checked(app, &words)? else { return Ok(0) };
+    let Some(mut started) = compare::checked(app, &words)? else { return Ok(0) };
+    options.files.check([std::mem::take(&mut started.files), options.inputs()?].concat())?;
     let mut mixes = options.mixes.load()?;
     let saved = options.speeds.as_deref().map(Speeds::load).transpose()?;
     let network = match &options.network {

@@ -9,6 +9,7 @@ mod trace;
 
 use super::watch::{HUNG_UP, unshown};
 use super::{BAD_INPUT, Ended, NO_INPUT, output, say, warn};
+use crate::named_file::NamedFile;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use runtime::monitor::recording::{Broken, Recording, RecordingError};
 use series::Series;
@@ -61,6 +62,10 @@ fn to_file(name: &'static str) -> Arg {
 
 pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Ended> {
     let file = matches.get_one::<PathBuf>("file").map_or(Path::new(""), PathBuf::as_path);
+    let written = ["svg", "trace"]
+        .into_iter()
+        .filter_map(|name| Some(NamedFile::written(&format!("--{name}"), matches.get_one::<PathBuf>(name)?)));
+    output::check_files(&written.chain([NamedFile::read("the recording", file)]).collect::<Vec<_>>())?;
     let recording = open(file)?;
     if let Some(broken @ (Broken::Cut(_) | Broken::Damaged(_))) = &recording.broken {
         warn(&format!("{}: {broken}", file.display()));

@@ -6,6 +6,7 @@ use super::record::Recording;
 use super::report::{Report, Sources};
 use super::{Ended, console, copies, output, say, speeds, warn};
 use crate::driver::{Driver, NodeShape};
+use crate::named_file::NamedFile;
 use crate::program::{Program, RunError, Started};
 use crate::replacement::can_be_written;
 use crate::timeline::Timeline;
@@ -45,6 +46,7 @@ pub(crate) fn run(
     let app = program.apps.iter().find(|app| app.name == name);
     let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
     let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
+    output::check_files(&files(&started, &options, &config))?;
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
     let config = taken(config, &started, &options, is_asked_for)?;
     let version = program.version;
@@ -110,6 +112,15 @@ pub(crate) fn run(
         Some(error) if error.code == UNHEARD => Ok(UNHEARD),
         Some(error) => Err(error),
     }
+}
+
+/// All files of a run.
+fn files(started: &Started, options: &RunOptions, config: &ClusterConfig) -> Vec<NamedFile> {
+    let written = [("--report", &options.report), ("--record", &options.record)];
+    let written =
+        written.into_iter().filter_map(|(name, path)| Some(NamedFile::written(name, path.as_ref()?)));
+    let nodes = NamedFile::read("the nodes file", Path::new(&config.source));
+    started.files.iter().cloned().chain([nodes]).chain(written).collect()
 }
 
 /// The nodes that a run takes: none where the driver makes all by itself.

@@ -43,7 +43,6 @@ pub(crate) fn command(program: &Program) -> Command {
 /// Compares, prints and writes; the exit code.
 pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, Ended> {
     let options = CompareOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
-    options.files.check()?;
     let given = options.network.as_deref().map(Network::load).transpose()?;
     let (network, runs) = match matches.subcommand_name() {
         Some(name) if !options.saved.is_empty() => {
@@ -52,9 +51,10 @@ pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, End
         }
         Some(_) => {
             let (app, words) = chosen(program, matches)?;
-            if checked(app, &words)?.is_none() {
-                return Ok(0);
-            }
+            let Some(started) = checked(app, &words)? else { return Ok(0) };
+            options
+                .files
+                .check([started.files, options.inputs(), vec![options.mixes.nodes_file()?]].concat())?;
             let mixes = options.mixes.load()?;
             make_folder(&options)?;
             let network = match given {
@@ -69,6 +69,7 @@ pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, End
             return Err(Ended::new(USAGE, sentence));
         }
         None => {
+            options.files.check(options.inputs())?;
             let (network, runs) = load(program, &options.saved)?;
             (given.or(network).unwrap_or_default(), runs)
         }

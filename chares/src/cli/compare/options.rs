@@ -2,6 +2,7 @@
 
 use crate::cli::options::{NodesOptions, SpeedSource, seconds};
 use crate::cli::{Ended, USAGE, output, said};
+use crate::named_file::NamedFile;
 use crate::program::{AppEntry, Program, Started};
 use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use runtime::config::ClusterConfig;
@@ -82,7 +83,20 @@ enum Choice {
     Singles,
 }
 
+impl CompareOptions {
+    /// The files that are read here, whatever runs.
+    pub(super) fn inputs(&self) -> Vec<NamedFile> {
+        let network = self.network.iter().map(|file| NamedFile::read("--network", file));
+        network.chain(self.saved.iter().map(|file| NamedFile::read("a report of before", file))).collect()
+    }
+}
+
 impl MixOptions {
+    /// The file that says which nodes there are.
+    pub(crate) fn nodes_file(&self) -> Result<NamedFile, Ended> {
+        Ok(NamedFile::read("the nodes file", Path::new(&self.nodes.load()?.source)))
+    }
+
     /// The names of the nodes of each mix, in the order of the nodes file.
     pub(crate) fn load(&self) -> Result<Vec<Vec<String>>, Ended> {
         self.of(&self.nodes.load()?)
@@ -129,21 +143,24 @@ fn named(mix: &str, config: &ClusterConfig) -> Result<Vec<String>, Ended> {
 }
 
 impl Files {
-    /// Every file with what it is.
-    fn all(&self) -> impl Iterator<Item = (&Path, &'static str)> {
+    /// Every file with its option and with what it is.
+    fn all(&self) -> impl Iterator<Item = (&'static str, &Path, &'static str)> {
         let files = [
-            (&self.csv, "table"),
-            (&self.json, "comparison"),
-            (&self.markdown, "table"),
-            (&self.svg, "picture"),
-            (&self.png, "picture"),
+            ("--csv", &self.csv, "table"),
+            ("--json", &self.json, "comparison"),
+            ("--markdown", &self.markdown, "table"),
+            ("--svg", &self.svg, "picture"),
+            ("--png", &self.png, "picture"),
         ];
-        files.into_iter().filter_map(|(path, what)| Some((path.as_deref()?, what)))
+        files.into_iter().filter_map(|(option, path, what)| Some((option, path.as_deref()?, what)))
     }
 
-    /// Says before anything is run whether all can be written.
-    pub(crate) fn check(&self) -> Result<(), Ended> {
-        self.all().try_for_each(|(path, what)| output::check(what, path))
+    /// Says before anything is run whether all can be written, and none over another or over one of the `others`.
+    pub(crate) fn check(&self, others: Vec<NamedFile>) -> Result<(), Ended> {
+        let mut files = others;
+        files.extend(self.all().map(|(option, path, _)| NamedFile::written(option, path)));
+        output::check_files(&files)?;
+        self.all().try_for_each(|(_, path, what)| output::check(what, path))
     }
 }
 
