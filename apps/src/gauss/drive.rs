@@ -243,6 +243,8 @@ fn finish<T: Real>(
     if gauss.verify {
         outcome.fact("residual_by_row", by_row);
         outcome.verified(is_accepted(overall) && is_accepted(by_row), by_row);
+    } else {
+        outcome.verified(is_accepted(overall), overall);
     }
     let wrong = |sentence: String| Err(RunError::Wrong(format!("the solution is wrong: {sentence}")));
     let limit = Residual::ACCEPTED;

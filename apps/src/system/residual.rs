@@ -1,7 +1,11 @@
 //! How good a solution is: its residual as HPL measures it, and row by row.
 
 use super::{LinearSystem, Wide, exponent, times_power_of_two};
+use crate::kernels::dot;
 use crate::matrix::{Matrix, Real};
+
+/// Half a megabyte: what a core's second cache holds beside a column.
+const NUMBERS_IN_CACHE: usize = 1 << 16;
 
 /// Residuals of a solution, both in units of rounding: a stable method stays far below 16.
 ///
@@ -37,26 +41,32 @@ pub fn residual<T: Real>(system: &LinearSystem<T>, x: &Matrix<T>) -> Residual {
     let columns: Vec<Column> = (0..system.rhs).map(|column| Column::of(x, column)).collect();
     let (mut worst, mut norm) = (vec![Wide::default(); columns.len()], Wide::default());
     let mut residual = Residual { overall: 0.0, by_row: 0.0, row: 0 };
-    let mut scaled = vec![0.0; system.n];
-    system.a.for_each_row(system.n, |row, values| {
-        let most = values.iter().fold(0.0, |most: f64, value| most.max(value.to_f64().abs()));
-        let e = exponent(most);
-        scaled.iter_mut().zip(values).for_each(|(to, value)| *to = times_power_of_two(value.to_f64(), -e));
-        let sum: f64 = scaled.iter().map(|value| value.abs()).sum();
-        norm = norm.max(Wide::new(sum, e));
-        for ((column, b), worst) in columns.iter().zip(system.b.row_slice(row..row + 1)).zip(&mut worst) {
-            // A sum in f64 by parts, so that its own roundings stay far below those that are looked for.
-            let parts = scaled.chunks(64).zip(column.values.chunks(64));
-            let product: f64 = parts.map(|(a, x)| a.iter().zip(x).map(|(a, x)| a * x).sum::<f64>()).sum();
-            let b = times_power_of_two(b.to_f64(), -(e + column.exponent));
-            let off = Wide::new(product - b, e + column.exponent);
-            let by_row = off.over(Wide::new(sum * column.norm, e + column.exponent));
-            if by_row > residual.by_row {
-                (residual.by_row, residual.row) = (by_row, row);
+    let mut some = Rows::new(system.n);
+    let mut take_up = |some: &mut Rows| {
+        norm = some.known.iter().fold(norm, |norm, row| norm.max(Wide::new(row.sum, row.exponent)));
+        let mut products = vec![0.0; some.known.len()];
+        for (at, (column, worst)) in columns.iter().zip(&mut worst).enumerate() {
+            dot::dense(&some.scaled, &column.values, &mut products);
+            for (row, product) in some.known.iter().zip(&products) {
+                let exponent = row.exponent + column.exponent;
+                let b = system.b.row_slice(row.at..row.at + 1)[at].to_f64();
+                let off = Wide::new(product - times_power_of_two(b, -exponent), exponent);
+                let by_row = off.over(Wide::new(row.sum * column.norm, exponent));
+                if by_row > residual.by_row {
+                    (residual.by_row, residual.row) = (by_row, row.at);
+                }
+                *worst = worst.max(off);
             }
-            *worst = worst.max(off);
+        }
+        some.clear();
+    };
+    system.a.for_each_row(system.n, |at, values| {
+        some.add(at, values);
+        if some.is_full() {
+            take_up(&mut some);
         }
     });
+    take_up(&mut some);
     let unit = system.n as f64 * T::UNIT_ROUNDOFF;
     for (column, worst) in columns.iter().zip(worst) {
         let scale = norm.times(Wide::new(column.norm, column.exponent));
@@ -64,6 +74,46 @@ pub fn residual<T: Real>(system: &LinearSystem<T>, x: &Matrix<T>) -> Residual {
     }
     residual.by_row /= unit;
     residual
+}
+
+/// Some rows of A, each divided by a power of two so that its largest number is below 1: so many as stay in a cache while
+/// all columns of the solution come by.
+struct Rows {
+    n: usize,
+    scaled: Vec<f64>,
+    known: Vec<Row>,
+}
+
+/// What is known of a row.
+struct Row {
+    at: usize,
+    exponent: i32,
+    /// Of magnitudes, scaled.
+    sum: f64,
+}
+
+impl Rows {
+    fn new(n: usize) -> Self {
+        Self { n, scaled: Vec::new(), known: Vec::new() }
+    }
+
+    fn add<T: Real>(&mut self, at: usize, values: &[T]) {
+        let most = values.iter().fold(0.0, |most: f64, value| most.max(value.to_f64().abs()));
+        let exponent = exponent(most);
+        let first = self.scaled.len();
+        self.scaled.extend(values.iter().map(|value| times_power_of_two(value.to_f64(), -exponent)));
+        let sum = self.scaled[first..].iter().map(|value| value.abs()).sum();
+        self.known.push(Row { at, exponent, sum });
+    }
+
+    fn is_full(&self) -> bool {
+        self.scaled.len() + self.n > NUMBERS_IN_CACHE
+    }
+
+    fn clear(&mut self) {
+        self.scaled.clear();
+        self.known.clear();
+    }
 }
 
 /// A column of the solution, divided by a power of two so that its largest number is below 1, and its norm.
@@ -138,6 +188,24 @@ mod tests {
         assert!(wrong.overall > 16.0, "{wrong:?}");
         let nothing = LinearSystem { b: Matrix::from_vec(2, 1, vec![1e-290, 0.0]).unwrap(), ..system };
         assert!(of(&nothing, vec![0.0, 0.0]).overall > 16.0);
+    }
+
+    #[test]
+    fn every_row_counts_for_every_right_hand_side() {
+        // More rows than are taken at once.
+        let (n, rhs) = (300, 3);
+        assert!(n * n > NUMBERS_IN_CACHE);
+        let a: Vec<f64> = (0..n * n).map(|at| if at % (n + 1) == 0 { 2.0 } else { 0.0 }).collect();
+        let b: Vec<f64> = (0..n * rhs).map(|at| at as f64).collect();
+        let system = system(n, a, b);
+        let x: Vec<f64> = (0..n * rhs).map(|at| at as f64 / 2.0).collect();
+        assert_eq!(of(&system, x.clone()), Residual { overall: 0.0, by_row: 0.0, row: 0 });
+        for wrong in [0, n * rhs - 1, 218 * rhs + 1] {
+            let mut x = x.clone();
+            x[wrong] += 1.0;
+            let found = of(&system, x);
+            assert!(found.overall > 1e9 && found.row == wrong / rhs, "{wrong}: {found:?}");
+        }
     }
 
     #[test]
