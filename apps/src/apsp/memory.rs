@@ -3,7 +3,10 @@
 use crate::memory::{self, Lack, Need, Size};
 use chares::loadbalance::{Part, PartitionError, PartitionOptions, data_partition};
 use chares::{Cx, Driver, NodeShape, RunError};
+use nix::sys::statvfs::statvfs;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// What a run will take.
@@ -72,23 +75,29 @@ pub(super) fn check(main: &mut Driver, plan: &Plan) -> Result<(), RunError> {
     }
     main.phase(&format!("distributing {sentence}"), 0, 0);
     main.outcome().remark(&format!("planned: {sentence}"));
-    plan.files.iter().try_for_each(|(path, bytes)| fits_on_disk(path, *bytes))
+    fit_on_disks(&plan.files)
 }
 
-fn fits_on_disk(path: &Path, bytes: u64) -> Result<(), RunError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Where the disk does not tell, writing will.
-    let Ok(disk) = nix::sys::statvfs::statvfs(folder) else { return Ok(()) };
-    let room = disk.blocks_available().saturating_mul(disk.fragment_size());
-    if bytes <= room {
-        return Ok(());
+fn fit_on_disks(files: &[(PathBuf, u64)]) -> Result<(), RunError> {
+    let mut before: BTreeMap<u64, u64> = BTreeMap::new();
+    for (path, bytes) in files {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Where the disk does not tell, writing will.
+        let (Ok(disk), Ok(known)) = (statvfs(folder), folder.metadata()) else { continue };
+        let others = before.entry(known.dev()).or_default();
+        let room = disk.blocks_available().saturating_mul(disk.fragment_size()).saturating_sub(*others);
+        if *bytes > room {
+            let beside = if *others > 0 { " beside the other file" } else { "" };
+            return Err(RunError::Output(format!(
+                "{} needs {} and its disk has {}{beside}: write --statistics only, or to another disk",
+                path.display(),
+                Size(*bytes),
+                Size(room)
+            )));
+        }
+        *others += bytes;
     }
-    Err(RunError::Output(format!(
-        "{} needs {} and its disk has {}: write --statistics only, or to another disk",
-        path.display(),
-        Size(bytes),
-        Size(room)
-    )))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -106,10 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_no_disk_holds_is_refused() {
-        let error = fits_on_disk(Path::new("d.npy"), u64::MAX / 2).unwrap_err();
-        let (code, sentence) = (error.exit_code(), error.to_string());
-        assert!(code == 73 && sentence.contains("d.npy needs 8388608.0 TiB and its disk has"), "{sentence}");
-        fits_on_disk(Path::new("d.npy"), 1).unwrap();
+    fn files_that_their_disk_does_not_hold_together_are_refused() {
+        let sentence = |files: &[(PathBuf, u64)]| {
+            let error = fit_on_disks(files).unwrap_err();
+            assert_eq!(error.exit_code(), 73);
+            error.to_string()
+        };
+        let said = sentence(&[("d.npy".into(), u64::MAX / 2)]);
+        assert!(said.contains("d.npy needs 8388608.0 TiB and its disk has"), "{said}");
+        let disk = statvfs(".").unwrap();
+        let more_than_half = disk.blocks_available() * disk.fragment_size() / 5 * 3;
+        let said = sentence(&[("d.npy".into(), more_than_half), ("p.npy".into(), more_than_half)]);
+        assert!(said.contains("p.npy needs") && said.contains("beside the other file"), "{said}");
+        fit_on_disks(&[("d.npy".into(), more_than_half), ("p.npy".into(), 1)]).unwrap();
     }
 }
