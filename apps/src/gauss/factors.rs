@@ -90,4 +90,20 @@ mod tests {
             assert_eq!(is_odd(permutation.clone()), expected, "{permutation:?}");
         }
     }
+
+    #[test]
+    fn signs_multiply_and_magnitudes_are_the_largest() {
+        for (one, other) in [(false, false), (true, false), (false, true), (true, true)] {
+            let part = |is_negative, size| Factors {
+                largest_of_a: size,
+                largest_of_u: 3.0 * size,
+                log10_determinant: size,
+                is_negative,
+            };
+            let mut both = part(one, 2.0);
+            both.combine(part(other, 5.0));
+            assert_eq!(both, Factors { log10_determinant: 7.0, ..part(one != other, 5.0) });
+            assert_eq!((both.sign(), both.growth()), (if one == other { 1 } else { -1 }, 3.0));
+        }
+    }
 }

@@ -88,7 +88,9 @@ fn hard_systems_are_solved() {
     let graded_rows = matrix(61, |i, j| sample(i, j) * 10f64.powi(5 * i as i32 - 150));
     let graded_columns = matrix(61, |i, j| sample(i, j) * 10f64.powi(5 * j as i32 - 150));
     let tiny = matrix(20, |i, j| sample(i, j) * 1e-300);
-    for a in [hilbert, zero_pivots, permuted, indefinite, graded_rows, graded_columns, tiny] {
+    // The power of two that makes them ordinary is itself no number.
+    let subnormal = matrix(20, |i, j| sample(i, j) * 1e-310);
+    for a in [hilbert, zero_pivots, permuted, indefinite, graded_rows, graded_columns, tiny, subnormal] {
         let n = a.rows();
         // Right-hand sides in the units of the rows, so that the unknowns are neither huge nor tiny.
         let b: Vec<f64> = (0..n).map(|i| a.row_slice(i..i + 1).iter().sum()).collect();

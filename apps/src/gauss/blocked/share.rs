@@ -372,3 +372,99 @@ pub(in super::super) fn take_up<T: Real>(
         subtract_product(sides, below, View::by_columns(u, width), (&mut columns[first + width..], n));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::Matrix;
+    use crate::system::{Coefficients, Generated, LinearSystem, Residual, residual};
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_due_goes_first_and_the_rest_in_groups() {
+        let owners: Vec<u32> = (0..17).map(|block| block % 2).collect();
+        let plan = Plan { n: 1600, rhs: 3, width: 100, owners: owners.into(), generated: None };
+        // The blocks 0, 2, ... 14 of A and that of B.
+        let mut share = Share::<f32>::new(plan, 0);
+        let mut after = |known: u32, applied: [u32; 9]| {
+            share.known = known;
+            share.held.iter_mut().zip(applied).for_each(|(block, applied)| block.applied = applied);
+            share.next()
+        };
+        assert_eq!(after(0, [0; 9]), Some(Task::Factor(0)));
+        assert_eq!(after(1, [1, 0, 0, 0, 0, 0, 0, 0, 0]), Some(Task::Update(0, 1..2)));
+        assert_eq!(after(1, [1, 1, 0, 0, 0, 0, 0, 0, 0]), Some(Task::Update(0, 2..7)), "512 columns at most");
+        assert_eq!(after(2, [1, 1, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Update(1, 1..2)));
+        assert_eq!(after(2, [1, 2, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Factor(1)));
+        assert_eq!(after(2, [1, 3, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Update(0, 7..9)), "4 is not due yet");
+        assert_eq!(after(3, [1, 3, 1, 1, 1, 1, 1, 1, 1]), Some(Task::Update(1, 2..3)), "now it is");
+        assert_eq!(after(1, [1, 1, 1, 1, 1, 1, 1, 1, 1]), None, "panels have to come first");
+        assert_eq!(after(16, [1, 3, 5, 7, 9, 11, 13, 15, 16]), None, "all is done");
+    }
+
+    /// PEs in one place, which take turns as `picks` says, as do the panels that are on their way to them.
+    fn solved(plan: &Plan, pes: u32, picks: &[usize]) -> Matrix<f64> {
+        let mut shares: Vec<_> = (0..pes).map(|pe| Share::<f64>::new(plan.clone(), pe)).collect();
+        let mut magnitudes = vec![0.0; plan.n];
+        shares.iter().for_each(|share| lu::keep_larger(&mut magnitudes, &share.row_magnitudes()));
+        shares.iter_mut().for_each(|share| share.scale(&magnitudes).unwrap());
+        let (mut on_the_way, mut unsolved) = (Vec::new(), Vec::new());
+        for pick in picks.iter().cycle() {
+            let can: Vec<usize> = (0..shares.len()).filter(|pe| shares[*pe].next().is_some()).collect();
+            if can.is_empty() && on_the_way.is_empty() {
+                break;
+            }
+            let at = pick % (can.len() + on_the_way.len());
+            let Some(&pe) = can.get(at) else {
+                let (to, panel): (usize, Factored<f64>) = on_the_way.swap_remove(at - can.len());
+                shares[to].take(panel);
+                continue;
+            };
+            let share = &mut shares[pe];
+            match share.next().unwrap() {
+                Task::Factor(at) => {
+                    let panel = share.factor(at).unwrap();
+                    on_the_way.extend((0..shares.len()).filter(|to| *to != pe).map(|to| (to, panel.clone())));
+                    shares[pe].take(panel);
+                }
+                Task::Update(panel, blocks) => {
+                    assert!(share.held[blocks.clone()].iter().all(|block| block.applied == panel));
+                    share.update(panel, blocks.clone());
+                    assert!(share.held[blocks].iter().all(|block| block.applied == panel + 1));
+                }
+            }
+            unsolved.extend(shares[pe].ready());
+            let is_needed = |panel: &u32| {
+                shares[pe].held.iter().any(|held| held.applied <= *panel && *panel < shares[pe].before(held))
+            };
+            assert!(shares[pe].panels.keys().all(is_needed), "panels that nobody needs take memory");
+        }
+        assert!(shares.iter().all(|share| share.panels.is_empty()));
+        while let Some(next) = unsolved.pop() {
+            unsolved.extend(shares[plan.owners[next.block as usize] as usize].solve(next));
+        }
+        let mut x = vec![f64::NAN; plan.n * plan.rhs];
+        for piece in shares.iter_mut().flat_map(Share::hand_out) {
+            for (row, values) in piece.rows.clone().zip(piece.values.chunks_exact(piece.cols.len())) {
+                x[row * plan.rhs..][piece.cols.clone()].copy_from_slice(values);
+            }
+        }
+        Matrix::from_vec(plan.n, plan.rhs, x).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn panels_in_any_order_solve_the_system_and_are_kept_no_longer_than_needed(
+            n in 1usize..60, rhs in 1usize..9, width in 1usize..12, seed in 0u64..1000,
+            speeds in prop::collection::vec(0.1f64..1.0, 1..5), picks in prop::collection::vec(0usize..99, 1..40),
+        ) {
+            let generated = Generated { seed, diagonal: 0.0 };
+            let plan = Plan::by_speed([n, rhs, width], &speeds, Some(generated)).unwrap();
+            let x = solved(&plan, speeds.len() as u32, &picks);
+            let b = Matrix::from_vec(n, rhs, generated.block_b(0..n, 0..rhs).to_vec()).unwrap();
+            let system = LinearSystem { n, rhs, a: Coefficients::Generated(generated), b };
+            prop_assert!(residual(&system, &x).by_row < Residual::ACCEPTED);
+        }
+    }
+}
