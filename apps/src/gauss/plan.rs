@@ -110,13 +110,18 @@ impl Plan {
     /// Takes memory for the panels that come to the node of PE `pe` and are made there, once for each node, where `nodes` has
     /// the node of each PE.
     pub(super) fn reserve_panels<T: Real>(&self, pe: u32, nodes: &[u32]) {
+        if let Some(panels) = self.panels_to_reserve(pe, nodes) {
+            Bulk::<T>::reserve(self.n * self.width, panels);
+        }
+    }
+
+    /// How many panels PE `pe` takes memory for: none if it is not the first of its node, or if there is no other node.
+    fn panels_to_reserve(&self, pe: u32, nodes: &[u32]) -> Option<usize> {
         let node = nodes[pe as usize];
         let here = (0..).zip(nodes).filter(|(_, other)| **other == node).map(|(pe, _)| pe);
         let (first, end) = here.fold((pe, pe + 1), |(first, end), pe| (first.min(pe), end.max(pe + 1)));
-        if first == pe && nodes.iter().any(|other| *other != node) {
-            let makers = &self.owners[..self.panels() as usize];
-            Bulk::<T>::reserve(self.n * self.width, panels_waiting(makers, first..end));
-        }
+        let is_asked = first == pe && nodes.iter().any(|other| *other != node);
+        is_asked.then(|| panels_waiting(&self.owners[..self.panels() as usize], first..end))
     }
 
     /// Writes the generated columns of a block, one after the other.
@@ -186,6 +191,12 @@ mod tests {
         assert_eq!(panels_waiting(&[0, 1, 0, 0, 0, 1, 0], 0..1), 2 + PANELS_BESIDE);
         let turns: Vec<u32> = (0..20).map(|at| at % 4).collect();
         assert_eq!(panels_waiting(&turns, 1..2), 4 + PANELS_BESIDE);
+        // PE 3 has every second panel, the others every sixth; the last block is that of B.
+        let plan = plan(&[0, 3, 1, 3, 2, 3, 0, 3, 1, 3, 2, 3, 0, 3, 1, 3, 2, 3, 0]);
+        let on = |nodes: [u32; 4]| [0, 1, 2, 3].map(|pe| plan.panels_to_reserve(pe, &nodes));
+        assert_eq!(on([0, 0, 1, 1]), [Some(6 + PANELS_BESIDE), None, Some(6 + PANELS_BESIDE), None]);
+        assert_eq!(on([0, 1, 1, 2]), [6, 6, 0, 2].map(|wait| (wait > 0).then_some(wait + PANELS_BESIDE)));
+        assert_eq!(on([0; 4]), [None; 4], "nothing travels inside a node");
     }
 
     proptest! {

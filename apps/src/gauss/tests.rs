@@ -187,6 +187,7 @@ fn what_speeds_are_measured_with_stays_as_large_as_it_was() {
     let (rows, columns) = (300, 40);
     let panel = super::blocked::Factored::<f32>::example(rows, 16);
     assert!(panel.pivots.iter().zip(0..).all(|(&pivot, row)| (row..300).contains(&pivot)), "{panel:?}");
+    assert!(panel.pivots.windows(2).all(|two| two[0].abs_diff(two[1]) > 9), "far apart: {:?}", panel.pivots);
     let mut values: Vec<f32> = generate::matrix(3, columns, rows).unwrap().values().to_vec();
     let before = values.clone();
     let mut beside = Vec::new();
