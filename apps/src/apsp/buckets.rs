@@ -124,6 +124,7 @@ mod tests {
                     nearest = buckets.next(nearest).unwrap();
                     prop_assert!(buckets.get(nearest, 0).is_some());
                     buckets.clear(nearest);
+                    prop_assert!(buckets.get(nearest, 0).is_none());
                 }
             }
             while let Some(stretch) = waiting.pop_first() {
@@ -133,6 +134,18 @@ mod tests {
             }
             prop_assert_eq!(buckets.next(nearest), None);
         }
+    }
+
+    /// A stretch is half of a short arc, for whole numbers rounded down to a power of two; the ring is as long as the
+    /// longest arc and a little more, rounded up to one.
+    #[test]
+    fn rings_are_as_long_as_the_longest_arc() {
+        let whole = Buckets::for_weights(&[100, 10_000, 100, 100]).unwrap();
+        assert_eq!((whole.width.shift, whole.ring.len(), whole.is_filled.len()), (5, 512, 8));
+        let real = Buckets::for_weights(&[100.0, 10_000.0, 100.0, 100.0]).unwrap();
+        assert_eq!((real.width.inverse, real.ring.len()), (0.02, 256));
+        assert_eq!(Buckets::for_weights(&[1, 1, 16_381]).unwrap().ring.len() as u64, BUCKETS_MAX);
+        assert!(Buckets::for_weights(&[1, 1, 16_382]).is_none());
     }
 
     #[test]

@@ -246,3 +246,86 @@ impl<D: Distance> Search for Scratch<D> {
         row
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apsp::graph::{Edges, Weights};
+    use proptest::prelude::*;
+
+    fn summary(distances: &[f64]) -> Summary {
+        let mut summary = Summary::default();
+        distances.iter().for_each(|&distance| summary.add(distance));
+        summary
+    }
+
+    #[test]
+    fn distances_in_any_order_and_parts_add_up() {
+        let far = f64::UNREACHABLE;
+        for distances in [[2.0, 5.0, far, 1.0], [-4.0, -2.0, far, -3.0], [far, far, far, 0.0]] {
+            let whole = summary(&distances);
+            let reached: Vec<f64> = distances.into_iter().filter(|distance| *distance < far).collect();
+            let eccentricity = reached.iter().copied().fold(-far, f64::max);
+            let (reached, total) = (reached.len() as u64, reached.iter().sum());
+            assert_eq!(whole, Summary { eccentricity, reached, total });
+            for cut in 0..=distances.len() {
+                let mut joined = summary(&distances[..cut]);
+                joined.join(&summary(&distances[cut..]));
+                assert_eq!(joined, whole, "{distances:?} cut at {cut}");
+            }
+        }
+        assert_eq!(summary(&[0.0, 4.0]).closeness(2), 0.25);
+        assert_eq!((summary(&[0.0]).closeness(1), summary(&[0.0, far]).closeness(2)), (0.0, 0.0));
+    }
+
+    proptest! {
+        /// Weights of 0 and cycles of them included.
+        #[test]
+        fn both_queues_find_the_shortest_paths(
+            vertices in 1u32..30, arcs in prop::collection::vec((0u32..30, 0u32..30, 0i64..6), 0..90), source in 0u32..30,
+        ) {
+            let source = source % vertices;
+            let arcs = arcs.into_iter().map(|(from, to, weight)| (from % vertices, to % vertices, weight));
+            // An arc between two more vertices, as unlike as only a heap takes.
+            for (weight, is_heap) in [(1, false), (1 << 40, true)] {
+                let all: Vec<_> = arcs.clone().chain([(vertices, vertices + 1, weight)]).collect();
+                let edges = Edges {
+                    vertices: vertices as usize + 2,
+                    from: all.iter().map(|arc| arc.0).collect(),
+                    to: all.iter().map(|arc| arc.1).collect(),
+                    weights: Weights::Whole(all.iter().map(|arc| arc.2).collect()),
+                    names: None,
+                    negative: None,
+                };
+                let graph = Graph::new(&edges, DistanceType::I64);
+                let weights = i64::of(&graph.weights).unwrap();
+                prop_assert!(!is_heap || Buckets::for_weights(weights).is_none());
+                let mut expected = vec![i64::UNREACHABLE; edges.vertices];
+                expected[source as usize] = 0;
+                for _ in 0..vertices {
+                    for &(from, to, weight) in all.iter().filter(|arc| arc.0 < vertices) {
+                        let there = expected[from as usize].saturating_add(weight);
+                        expected[to as usize] = expected[to as usize].min(there);
+                    }
+                }
+                let mut search = search(DistanceType::I64, true);
+                // Twice, for what the first search left behind.
+                for from in [vertices - 1 - source, source] {
+                    search.run(&graph, from);
+                }
+                prop_assert_eq!(search.distances(&graph), i64::any(expected.clone().into()));
+                let before = search.predecessors(&graph);
+                for end in 0..edges.vertices {
+                    let (mut at, mut steps) = (end, 0);
+                    while before[at] != NO_VERTEX && steps <= edges.vertices {
+                        let (from, length) = (before[at] as u32, expected[at] - expected[before[at] as usize]);
+                        prop_assert!(all.contains(&(from, at as u32, length)), "{from} before {at}");
+                        (at, steps) = (from as usize, steps + 1);
+                    }
+                    let is_reached = expected[end] < i64::UNREACHABLE;
+                    prop_assert_eq!(at == source as usize, is_reached, "the way back from {}", end);
+                }
+            }
+        }
+    }
+}

@@ -191,11 +191,14 @@ mod tests {
         assert_eq!(panels_waiting(&[0, 1, 0, 0, 0, 1, 0], 0..1), 2 + PANELS_BESIDE);
         let turns: Vec<u32> = (0..20).map(|at| at % 4).collect();
         assert_eq!(panels_waiting(&turns, 1..2), 4 + PANELS_BESIDE);
-        // PE 3 has every second panel, the others every sixth; the last block is that of B.
-        let plan = plan(&[0, 3, 1, 3, 2, 3, 0, 3, 1, 3, 2, 3, 0, 3, 1, 3, 2, 3, 0]);
+        // PE 0 has every second panel, the others every sixth; the last block is that of B.
+        let plan = plan(&[1, 0, 2, 0, 3, 0, 1, 0, 2, 0, 3, 0, 1, 0, 2, 0, 3, 0, 1]);
         let on = |nodes: [u32; 4]| [0, 1, 2, 3].map(|pe| plan.panels_to_reserve(pe, &nodes));
         assert_eq!(on([0, 0, 1, 1]), [Some(6 + PANELS_BESIDE), None, Some(6 + PANELS_BESIDE), None]);
-        assert_eq!(on([0, 1, 1, 2]), [6, 6, 0, 2].map(|wait| (wait > 0).then_some(wait + PANELS_BESIDE)));
+        assert_eq!(
+            on([0, 1, 1, 2]),
+            [Some(2 + PANELS_BESIDE), Some(6 + PANELS_BESIDE), None, Some(6 + PANELS_BESIDE)]
+        );
         assert_eq!(on([0; 4]), [None; 4], "nothing travels inside a node");
     }
 

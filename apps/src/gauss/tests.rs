@@ -124,6 +124,9 @@ fn growth_and_determinants_are_those_of_known_matrices() {
     // Wilkinson's, which grows most.
     let worst = |i: usize, j: usize| if i == j || j == 29 { 1.0 } else { -f64::from(u8::from(i > j)) };
     assert_factors(&matrix(30, worst), 2f64.powi(29), 29.0 * two, false);
+    // The largest of U lies far above the diagonal.
+    let corner = |i: usize, j: usize| if i == j { 1.0 } else { 1.9 * f64::from(u8::from((i, j) == (0, 29))) };
+    assert_factors(&matrix(30, corner), 1.0, 0.0, false);
     // Exchanges only: a cycle of 30 is 29 of them.
     assert_factors(&matrix(30, |i, j| if (i + 7) % 30 == j { 2.0 } else { 0.0 }), 1.0, 30.0 * two, true);
     assert_factors(&matrix(31, |i, j| if (i + 7) % 31 == j { -2.0 } else { 0.0 }), 1.0, 31.0 * two, true);

@@ -232,7 +232,7 @@ impl<T: Real> Share<T> {
         let mut end = first + 1;
         while self.held.get(end).is_some_and(|next| {
             let columns = next.columns.end - block.columns.start;
-            next.applied == block.applied && can_take(next) && columns <= COLUMNS_AT_ONCE
+            next.applied == block.applied && columns <= COLUMNS_AT_ONCE
         }) {
             end += 1;
         }
@@ -345,7 +345,6 @@ pub(in super::super) fn take_up<T: Real>(
 ) {
     let (rows, width, count) = (n - first, panel.pivots.len(), columns.len() / n);
     lu::exchange_rows(columns, n, first, &panel.pivots);
-    u.clear();
     u.resize(width * count, T::zeroed());
     // Some columns at once, so that what is written in a row is a whole line of the cache.
     for (group, some) in columns.chunks(COLUMNS_TO_TURN * n).enumerate() {
@@ -434,6 +433,7 @@ mod tests {
                 }
             }
             unsolved.extend(shares[pe].ready());
+            assert!(shares[pe].ready().is_empty(), "right-hand sides set out once");
             let is_needed = |panel: &u32| {
                 shares[pe].held.iter().any(|held| held.applied <= *panel && *panel < shares[pe].before(held))
             };
