@@ -290,6 +290,9 @@ pub(super) fn verify(
         is_in_order: bool,
     ) -> Result<f64, String> {
         let check = Check::<D>::new(graph, is_in_order).ok_or("the graph has weights of another type")?;
+        if sample.is_empty() {
+            return Err("no row of them came to be checked".into());
+        }
         let (mut worst, every) = (0.0f64, sample.len().div_ceil(COMPARED).max(1));
         for (at, (&source, (distances, predecessors))) in sample.iter().enumerate() {
             main.phase("verifying", at as u64, sample.len() as u64);

@@ -108,6 +108,36 @@ proptest! {
     }
 }
 
+/// Vertices before others are mended by distances, which nobody has asked for here.
+#[test]
+fn predecessors_alone_lead_back_to_the_source_past_circles_of_weight_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for seed in 0..20 {
+        let edges: Vec<_> =
+            random(12, 60, seed, false).into_iter().map(|(from, to, _)| (from, to, 0)).collect();
+        std::fs::write(path("g.gr"), dimacs(12, &edges)).unwrap();
+        let words = ["--algorithm", "floyd-warshall", "--block", "3", "--graph", &path("g.gr")];
+        run(&mixes()[1], &[&words[..], &["--predecessors", &path("p.npy")]].concat()).unwrap();
+        let (before, expected) = (whole(Path::new(&path("p.npy"))), naive(12, &edges));
+        for (at, distance) in expected.into_iter().enumerate() {
+            let (source, end) = (at / 12, at % 12);
+            let step = |place: usize| usize::try_from(before[source * 12 + place]).unwrap_or(place);
+            assert_eq!(
+                (0..12).fold(end, |place, _| step(place)) == source,
+                distance < i32::MAX,
+                "{seed}: {at}"
+            );
+        }
+    }
+}
+
+#[test]
+fn blocks_have_256_vertices_unless_the_graph_is_small_or_huge() {
+    let sides = [1024, 1025, 2049, 1 << 19, 1 << 20].map(super::floyd::default_side);
+    assert_eq!(sides, [64, 128, 256, 256, 512]);
+}
+
 /// The same bits whatever the nodes: of whole numbers, of sums from the source on, and of sums of sums.
 #[test]
 fn results_do_not_depend_on_the_nodes() {

@@ -125,3 +125,39 @@ fn magnitude<T: Real>(x: T) -> T {
 fn larger<T: Real>(a: T, b: T) -> T {
     if b > a { b } else { a }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jacobi::rows::Dense;
+
+    /// Two iterations on one PE from x = 0.
+    fn outcomes(a: [[f64; 2]; 2], b: [f64; 2]) -> [Outcome<f64>; 2] {
+        let mut rows = Dense::zeros(2, 0..2);
+        a.iter().enumerate().for_each(|(at, row)| rows.set_row(at, row));
+        let (mut share, units) = Share::new(0, &[0, 2], 1, Rows::Dense(rows), Bulk::from_slice(&b));
+        let mut x = Bulk::zeros(2);
+        [(); 2].map(|()| {
+            assert!(share.take_in(0, &x));
+            (0..units.len()).for_each(|unit| share.compute(unit));
+            let outcome = share.finish();
+            x = outcome.x.clone();
+            outcome
+        })
+    }
+
+    #[test]
+    fn changes_and_residuals_are_the_largest_of_all_rows() {
+        let [first, second] = outcomes([[4.0, 1.0], [2.0, -8.0]], [4.0, 24.0]);
+        assert_eq!((&first.x[..], first.change, first.residual), (&[1.0, -3.0][..], 3.0, 24.0));
+        // A x is (1, 26).
+        assert_eq!((&second.x[..], second.change, second.residual), (&[1.75, -2.75][..], 0.75, 3.0));
+    }
+
+    #[test]
+    fn a_change_that_is_no_number_in_any_row_is_infinite() {
+        for b in [[f64::NAN, 1.0], [1.0, f64::NAN], [f64::INFINITY, 1.0]] {
+            assert_eq!(outcomes([[2.0, 0.0], [0.0, 2.0]], b)[0].change, f64::INFINITY);
+        }
+    }
+}

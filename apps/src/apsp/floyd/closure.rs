@@ -169,6 +169,15 @@ mod tests {
     }
 
     #[test]
+    fn what_rounding_makes_of_a_cycle_is_0() {
+        let block = [0.0, 4.0, -4.0 - 1e-12, 0.0];
+        let mut closed = block;
+        assert_eq!(close(2, &mut closed, None, 1e-11), Ok(()));
+        assert_eq!(closed[1..], block[1..], "the way from vertex 1 to itself is no shorter than none");
+        assert_eq!(close(2, &mut block.clone(), None, 1e-13), Err(1));
+    }
+
+    #[test]
     fn a_negative_cycle_is_named_by_one_of_its_vertices() {
         for side in [2, 5, 33, 90] {
             let mut block = vec![i32::FAR; side * side];

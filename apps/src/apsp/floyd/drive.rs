@@ -230,8 +230,10 @@ fn collect(
 ) -> Result<(Vec<Summary>, Sample), RunError> {
     let groups = setup.groups();
     let (to, found): (Callback<BlockFound>, _) = main.pending();
-    let wanted =
-        Wanted { distances: apsp.out.is_some() || apsp.verify, predecessors: apsp.predecessors.is_some() };
+    let predecessors = apsp.predecessors.is_some();
+    // Predecessors are mended by them.
+    let distances = apsp.out.is_some() || apsp.verify || predecessors;
+    let wanted = Wanted { distances, predecessors };
     let mut summaries = vec![Summary::default(); setup.vertices];
     let mut sample = Sample::new();
     for i in 0..groups {
