@@ -158,4 +158,31 @@ mod tests {
             assert_eq!(of([1.0, f64::NAN, 3.0], 1.0).excess, f64::INFINITY);
         }
     }
+
+    #[test]
+    fn all_rows_of_generated_systems_are_looked_at() {
+        use crate::jacobi::generated::Kind;
+        for kind in [Kind::Dense, Kind::Laplace2d, Kind::Laplace3d, Kind::Random] {
+            let (a, rhs) = (Generated { kind, n: 27, dominance: 1.1, seed: 5 }, 2);
+            let system = System::<f64>::Generated { a, rhs, seed_b: 6 };
+            let mut seen = Vec::new();
+            system.for_each_row(|row, entries, b| seen.push((row, entries.count() > 1, b.len())));
+            assert_eq!(seen, (0..27).map(|row| (row, true, rhs)).collect::<Vec<_>>(), "{kind:?}");
+            // With x = 0 all of B is left.
+            let checked = solution(&system, &Matrix::zeros(27, rhs).unwrap(), 0.0);
+            assert!(!checked.holds() && checked.residual == 1.0, "{kind:?}: {checked:?}");
+        }
+    }
+
+    #[test]
+    fn what_rounding_explains_holds_and_no_more() {
+        for (system, entries) in systems().into_iter().zip([3.0, 2.0]) {
+            // The magnitudes of the last row add up to 28; its numbers and those of the check are rounded alike.
+            let explained = 2.0 * 2.0 * (entries + 4.0) * f64::UNIT_ROUNDOFF * 28.0;
+            for (part, holds) in [(0.9, true), (1.1, false)] {
+                let x = vec![1.0, 2.0, 3.0 + part * explained / 4.0];
+                assert_eq!(solution(&system, &Matrix::from_vec(3, 1, x).unwrap(), 0.0).holds(), holds);
+            }
+        }
+    }
 }

@@ -101,6 +101,8 @@ mod tests {
         let sentence = all.warning(6).unwrap();
         assert!(sentence.starts_with("2 of 6 rows are not dominated by their diagonal (the worst is row 1"));
         assert_eq!(of(&[0, 2]).warning(6), None);
-        assert_eq!(Dominance::of_row(3, 1.0, f64::NAN).not_finite, Some(3));
+        let mut not_finite = all;
+        [5, 3, 4].into_iter().for_each(|row| not_finite.combine(Dominance::of_row(row, 1.0, f64::NAN)));
+        assert_eq!(not_finite, Dominance { not_finite: Some(3), ..all });
     }
 }

@@ -258,6 +258,13 @@ mod tests {
     }
 
     #[test]
+    fn each_column_of_others_is_asked_for_once() {
+        let (starts, cols) = (Bulk::from_slice(&[0, 3, 6]), Bulk::from_slice(&[3, 0, 1, 2, 4, 3]));
+        let rows = Sparse::new(5, 1..3, starts, cols, Bulk::<f64>::zeros(6)).unwrap();
+        assert_eq!(Rows::Sparse(rows).foreign_columns(), Some(vec![0, 3, 4]));
+    }
+
+    #[test]
     fn rows_that_are_no_rows_are_refused() {
         let sparse = |starts: &[u64], cols: &[u32], values: &[f64]| {
             Sparse::new(2, 0..2, Bulk::from_slice(starts), Bulk::from_slice(cols), Bulk::from_slice(values))

@@ -121,10 +121,18 @@ mod tests {
 
     #[test]
     fn growth_for_good_is_found_and_a_detour_is_not() {
-        let verdict = ended((0..).map(|k| 1.01f64.powi(k))).unwrap();
-        assert_eq!((verdict.iteration, verdict.why), (PATIENCE + 32 + 1, Why::Diverged));
-        let verdict = ended((0..).map(|k| 8.0f64.powi(k))).unwrap();
-        assert!(verdict.why == Why::Diverged && verdict.iteration < 15, "{verdict:?}");
+        for least in [1.0, 1e-3] {
+            let verdict = ended((0..).map(|k| least * 1.01f64.powi(k))).unwrap();
+            assert_eq!((verdict.iteration, verdict.why), (PATIENCE + 32 + 1, Why::Diverged));
+            // 8^12 is the first that is more than 10^10.
+            let verdict = ended((0..).map(|k| least * 8.0f64.powi(k))).unwrap();
+            assert_eq!((verdict.iteration, verdict.why, verdict.least), (13, Why::Diverged, least));
+        }
+        // Patience begins with the smallest change, which is that of iteration 150.
+        let turn =
+            (0..150).map(|k| 0.95f64.powi(k)).chain((1..).map(|k| 0.95f64.powi(149) * 1.02f64.powi(k)));
+        let verdict = ended(turn).unwrap();
+        assert_eq!((verdict.iteration, verdict.why), (150 + PATIENCE, Why::Diverged));
         // Up by a factor of a million for a hundred iterations, and then down.
         let detour = (0..100).map(|k| 1.15f64.powi(k)).chain((0..).map(|k| 1e6 * 0.7f64.powi(k)));
         assert_eq!(ended(detour).unwrap().why, Why::Converged);
@@ -150,6 +158,10 @@ mod tests {
         let (expected, detail) = watch.forecast();
         assert!(expected.is_some_and(|expected| (132..=133).contains(&expected)), "{expected:?}");
         assert_eq!(detail, "change 4.7e-2, wants 1e-6");
+        // What was long ago does not count.
+        let mut watch = Watch::new(1e-6, 1000);
+        (0..50).for_each(|k| assert!(watch.observe(0.9f64.powi((k - 20).max(0))).is_none()));
+        assert!(watch.forecast().0.is_some_and(|expected| (152..=153).contains(&expected)));
         let mut watch = Watch::new(1e-6, 1000);
         (0..30).for_each(|k| assert!(watch.observe(1.1f64.powi(k)).is_none()));
         assert_eq!(watch.forecast().0, None);

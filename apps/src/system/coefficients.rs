@@ -142,6 +142,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn numbers_that_are_not_finite_are_refused_by_their_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        for wrong in [f64::NAN, f64::INFINITY] {
+            let matrix =
+                Matrix::from_vec(3, 4, (0..12).map(|at| if at == 7 { wrong } else { 1.0 }).collect());
+            matrix::npy::write(&path, &matrix.unwrap()).unwrap();
+            let sentence = read::<f64>(&path).unwrap_err().to_string();
+            assert!(sentence.contains("element (1, 3), counted from 0, is NaN or infinite"), "{sentence}");
+        }
+        matrix::npy::write(&path, &Matrix::from_vec(1, 2, vec![1e39, 1.0]).unwrap()).unwrap();
+        assert_eq!(read::<f64>(&path).unwrap().values(), [1e39, 1.0]);
+        assert!(read::<f32>(&path).is_err(), "as f32 it is infinite");
+    }
+
+    #[test]
     fn blocks_with_a_diagonal_are_those_of_the_whole() {
         let generated = Generated { seed: 3, diagonal: 40.0 };
         let whole = Matrix::from_vec(9, 9, generated.block_a::<f64>(0..9, 0..9).to_vec()).unwrap();
