@@ -163,6 +163,16 @@ mod tests {
     }
 
     #[test]
+    fn empty_sides_leave_c_as_it_was() {
+        let (mut c, mut last) = ([3, 4], [7, 8]);
+        min_plus(0, 2, &[], &[], &mut c);
+        min_plus_with_last([0, 2], &[], (&[], &[]), (&mut c, &mut last));
+        assert_eq!((c, last), ([3, 4], [7, 8]));
+        min_plus::<i32>(2, 0, &[1, 2], &[], &mut []);
+        min_plus_with_last::<i32>([2, 0], &[1, 2], (&[], &[]), (&mut [], &mut []));
+    }
+
+    #[test]
     fn whole_numbers_are_taken_too() {
         let mut c = [9, 9, 9, 1];
         min_plus(2, 2, &[1, 2, 3, 4], &[5, -6, 7, 8], &mut c);
