@@ -131,7 +131,8 @@ impl<'a, D: Distance> Check<'a, D> {
         let mut near = vec![D::UNREACHABLE; n];
         near[self.graph.places[source as usize] as usize] = D::ZERO;
         let mut looked_at = 0;
-        loop {
+        // So many rounds are enough where no cycle is negative; those that rounding makes negative have no end.
+        for _ in 0..n {
             let mut has_changed = false;
             for from in (0..n).filter(|&from| near[from] != D::UNREACHABLE).collect::<Vec<_>>() {
                 for (to, weight) in self.arcs(from) {

@@ -367,13 +367,22 @@ fn relax<D: Distance>(block: &mut Block) -> Result<(), u32> {
 fn found<D: Distance>(block: &Block, wanted: Wanted) -> BlockFound {
     let (at, cols) = (block.at, block.setup.group(block.at[1]).len());
     let mut numbers = D::of(&block.numbers).cloned().unwrap_or_default();
+    let mut predecessors = block.last.clone().filter(|_| wanted.predecessors);
+    if at[0] == at[1] {
+        // Where rounding made a cycle a little shorter than nothing.
+        for own in (0..numbers.len()).step_by(cols + 1) {
+            if numbers[own] < D::ZERO {
+                numbers.as_mut_slice()[own] = D::ZERO;
+            }
+            predecessors.iter_mut().for_each(|before| before.as_mut_slice()[own] = NO_VERTEX);
+        }
+    }
     let mut summaries = Vec::new();
     for row in numbers.chunks_exact(cols) {
         let mut summary = Summary::default();
         row.iter().for_each(|&distance| summary.add(distance));
         summaries.push(summary);
     }
-    let mut predecessors = block.last.clone().filter(|_| wanted.predecessors);
     if let Some(predecessors) = &mut predecessors {
         let far = numbers.iter().zip(predecessors.as_mut_slice()).filter(|(distance, _)| distance.is_far());
         far.for_each(|(_, before)| *before = NO_VERTEX);

@@ -230,12 +230,18 @@ fn a_negative_cycle_is_shown_and_a_negative_weight_is_named_by_its_line() {
 #[test]
 fn weights_that_add_up_to_nothing_are_no_negative_cycle() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("g.gr").display().to_string();
-    // 0.1 + 0.2 - 0.3 is 5.6e-17, and by way of the other order -2.8e-17.
-    std::fs::write(&path, "p sp 3 5\na 1 2 0.1\na 2 3 0.2\na 3 1 -0.3\na 2 1 0.3\na 3 2 -0.2\n").unwrap();
-    for block in ["1", "3"] {
+    let [graph, out, before] = ["g.gr", "d.npy", "p.npy"].map(|name| folder.path().join(name));
+    let [path, to, last] = [&graph, &out, &before].map(|path| path.display().to_string());
+    // 0.1 + 0.2 - 0.3 is 5.6e-17, and by way of the other order -2.8e-17; 0.1 + 0.7 - 0.8 is -1.1e-16.
+    let cycles =
+        ["a 1 2 0.1\na 2 3 0.2\na 3 1 -0.3\na 2 1 0.3\na 3 2 -0.2\n", "a 1 2 0.1\na 2 3 0.7\na 3 1 -0.8\n"];
+    for (arcs, block) in cycles.iter().flat_map(|arcs| [(arcs, "1"), (arcs, "3")]) {
+        std::fs::write(&graph, format!("p sp 3 {}\n{arcs}", arcs.lines().count())).unwrap();
         let words = ["--algorithm", "floyd-warshall", "--block", block, "--graph", &path, "--verify"];
-        run(&mixes()[1], &words).unwrap();
+        run(&mixes()[1], &[&words[..], &["--out", &to, "--predecessors", &last]].concat()).unwrap();
+        let found: Vec<f64> = bytes(&out).as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+        let own = [0, 4, 8].map(|at| (found[at], whole(&before)[at]));
+        assert_eq!(own, [(0.0, -1); 3], "from a vertex to itself there is nothing to go");
     }
 }
 
