@@ -3,6 +3,7 @@
 use super::{Ended, NO_OUTPUT, USAGE};
 use crate::named_file::{NamedFile, check_distinct};
 use crate::replacement::{Replacement, can_be_written};
+use runtime::config::ClusterConfig;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -10,6 +11,11 @@ use std::path::Path;
 /// Refuses files of which one would be written over another.
 pub(crate) fn check_files(files: &[NamedFile]) -> Result<(), Ended> {
     check_distinct(files).map_err(|sentence| Ended::new(USAGE, sentence))
+}
+
+/// The file that says which nodes there are.
+pub(crate) fn nodes_file(config: &ClusterConfig) -> NamedFile {
+    NamedFile::read("the nodes file", Path::new(&config.source))
 }
 
 /// Refuses a place where `write` would fail; `what` is what goes there, e.g. `report`.

@@ -4,7 +4,7 @@
 use super::compare::{self, Comparison, Files, MixOptions, Predictor, Progress, Starts, Subject};
 use super::network::Network;
 use super::speed::Speeds;
-use super::{Ended, USAGE};
+use super::{Ended, USAGE, output};
 use crate::named_file::NamedFile;
 use crate::program::Program;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
@@ -28,10 +28,9 @@ struct PlanOptions {
 
 impl PlanOptions {
     /// The files that are read here.
-    fn inputs(&self) -> Result<Vec<NamedFile>, Ended> {
+    fn inputs(&self) -> Vec<NamedFile> {
         let files = [("--speeds", &self.speeds), ("--network", &self.network)];
-        let files = files.into_iter().filter_map(|(name, path)| Some(NamedFile::read(name, path.as_ref()?)));
-        Ok(files.chain([self.mixes.nodes_file()?]).collect())
+        files.into_iter().filter_map(|(name, path)| Some(NamedFile::read(name, path.as_ref()?))).collect()
     }
 }
 
@@ -51,15 +50,17 @@ pub(crate) fn plan(program: &Program, matches: &ArgMatches) -> Result<u8, Ended>
         return Err(Ended::new(USAGE, format!("{} has no cost model to predict with", app.name)));
     };
     let Some(mut started) = compare::checked(app, &words)? else { return Ok(0) };
-    options.files.check([std::mem::take(&mut started.files), options.inputs()?].concat())?;
-    let mut mixes = options.mixes.load()?;
+    let config = options.mixes.nodes.load()?;
+    let files = [std::mem::take(&mut started.files), options.inputs(), vec![output::nodes_file(&config)]];
+    options.files.check(files.concat())?;
+    let mut mixes = options.mixes.of(&config)?;
     let saved = options.speeds.as_deref().map(Speeds::load).transpose()?;
     let network = match &options.network {
         Some(file) => Network::load(file)?,
         // Where speeds are known nodes need not be there.
         None if saved.is_some() => Network::default(),
         None => {
-            let nodes = options.mixes.all_of(&mixes)?;
+            let nodes = compare::all_of(&mixes, &config);
             Network::of_report(Network::measure(program, &nodes, &options.mixes.nodes)?)?
         }
     };

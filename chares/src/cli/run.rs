@@ -119,8 +119,7 @@ fn files(started: &Started, options: &RunOptions, config: &ClusterConfig) -> Vec
     let written = [("--report", &options.report), ("--record", &options.record)];
     let written =
         written.into_iter().filter_map(|(name, path)| Some(NamedFile::written(name, path.as_ref()?)));
-    let nodes = NamedFile::read("the nodes file", Path::new(&config.source));
-    started.files.iter().cloned().chain([nodes]).chain(written).collect()
+    started.files.iter().cloned().chain([output::nodes_file(config)]).chain(written).collect()
 }
 
 /// The nodes that a run takes: none where the driver makes all by itself.

@@ -13,7 +13,7 @@ mod table;
 mod verdict;
 
 pub(crate) use model::Comparison;
-pub(crate) use options::{Files, MixOptions, checked, chosen, with_apps};
+pub(crate) use options::{Files, MixOptions, all_of, checked, chosen, with_apps};
 pub(crate) use predict::{Predictor, Subject};
 pub(crate) use runner::{Progress, Starts, end_child, end_with_parent, report_in, rounds};
 
@@ -52,14 +52,15 @@ pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, End
         Some(_) => {
             let (app, words) = chosen(program, matches)?;
             let Some(started) = checked(app, &words)? else { return Ok(0) };
+            let config = options.mixes.nodes.load()?;
             options
                 .files
-                .check([started.files, options.inputs(), vec![options.mixes.nodes_file()?]].concat())?;
-            let mixes = options.mixes.load()?;
+                .check([started.files, options.inputs(), vec![output::nodes_file(&config)]].concat())?;
+            let mixes = options.mixes.of(&config)?;
             make_folder(&options)?;
             let network = match given {
                 Some(network) => network,
-                None => measured(program, app, &mixes, &options)?,
+                None => measured(program, app, &all_of(&mixes, &config), &options)?,
             };
             (network, run_all(program, (app, words), mixes, &options)?)
         }
@@ -110,13 +111,13 @@ fn load(program: &Program, files: &[PathBuf]) -> Result<(Option<Network>, Vec<Ru
 fn measured(
     program: &Program,
     app: &AppEntry,
-    mixes: &[Vec<String>],
+    nodes: &[String],
     options: &CompareOptions,
 ) -> Result<Network, Ended> {
     if app.cost.is_none() || !options.speed.is_measured() {
         return Ok(Network::default());
     }
-    let report = Network::measure(program, &options.mixes.all_of(mixes)?, &options.mixes.nodes)?;
+    let report = Network::measure(program, nodes, &options.mixes.nodes)?;
     if let (Some(folder), Some(report)) = (&options.reports, &report) {
         output::write("report", &folder.join(NETWORK_REPORT), report)?;
     }

@@ -92,23 +92,8 @@ impl CompareOptions {
 }
 
 impl MixOptions {
-    /// The file that says which nodes there are.
-    pub(crate) fn nodes_file(&self) -> Result<NamedFile, Ended> {
-        Ok(NamedFile::read("the nodes file", Path::new(&self.nodes.load()?.source)))
-    }
-
     /// The names of the nodes of each mix, in the order of the nodes file.
-    pub(crate) fn load(&self) -> Result<Vec<Vec<String>>, Ended> {
-        self.of(&self.nodes.load()?)
-    }
-
-    /// The nodes that are in some of these mixes, in the order of the nodes file.
-    pub(crate) fn all_of(&self, mixes: &[Vec<String>]) -> Result<Vec<String>, Ended> {
-        let names = self.nodes.load()?.nodes.into_iter().map(|node| node.name);
-        Ok(names.filter(|name| mixes.iter().flatten().any(|other| other == name)).collect())
-    }
-
-    fn of(&self, config: &ClusterConfig) -> Result<Vec<Vec<String>>, Ended> {
+    pub(crate) fn of(&self, config: &ClusterConfig) -> Result<Vec<Vec<String>>, Ended> {
         let all: Vec<String> = config.nodes.iter().map(|node| node.name.clone()).collect();
         let mut mixes = match self.mixes {
             _ if !self.mix.is_empty() => {
@@ -126,6 +111,12 @@ impl MixOptions {
         });
         Ok(mixes)
     }
+}
+
+/// The nodes that are in some of these mixes, in the order of the nodes file.
+pub(crate) fn all_of(mixes: &[Vec<String>], config: &ClusterConfig) -> Vec<String> {
+    let names = config.nodes.iter().map(|node| &node.name);
+    names.filter(|name| mixes.iter().flatten().any(|other| other == *name)).cloned().collect()
 }
 
 /// The nodes of a mix as the user names them, in the order of the file.
@@ -222,7 +213,12 @@ mod tests {
         let words = [&["compare", "--built-in-nodes"], words].concat();
         let matches = command.try_get_matches_from(words).map_err(|e| e.to_string())?;
         let options = CompareOptions::from_arg_matches(&matches).map_err(|e| e.to_string())?;
-        let mixes = options.mixes.load().map_err(|e| e.sentence)?;
+        let mixes = options
+            .mixes
+            .nodes
+            .load()
+            .and_then(|config| options.mixes.of(&config))
+            .map_err(|e| e.sentence)?;
         Ok(mixes.iter().map(|mix| mix.join(",")).collect())
     }
 
