@@ -1,6 +1,7 @@
 //! Results that commands write: words to standard output, JSON and other text to files that are whole or not there.
 
-use chares::{NamedFile, Replacement, RunError};
+use chares::RunError;
+use command::{NamedFile, Replacement};
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub fn say(text: &str) -> Result<(), RunError> {
 /// # Errors
 /// If not.
 pub fn check_writable(path: &Path) -> Result<(), RunError> {
-    chares::can_be_written(path).map_err(|e| unwritable(path, &e))
+    command::can_be_written(path).map_err(|e| unwritable(path, &e))
 }
 
 /// Writes a file of JSON for people and programs; an old one is replaced when the new one is whole.
@@ -57,7 +58,7 @@ pub fn fill(path: &Path, fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>
 /// # Errors
 /// If not, with the option.
 pub fn check_option(option: &str, path: &Path) -> Result<(), RunError> {
-    chares::can_be_written(path).map_err(|e| {
+    command::can_be_written(path).map_err(|e| {
         RunError::Output(format!("{option} {}: it cannot be written there: {e}", path.display()))
     })
 }

@@ -50,9 +50,9 @@ pub struct Driver {
     rates: HashMap<PeId, f64>,
     nodes: Vec<NodeShape>,
     launcher: NodeShape,
-    pub(crate) timeline: Timeline,
+    timeline: Timeline,
     /// Told when initialisation is over, for viewers.
-    pub(crate) on_shares: Option<OnShares>,
+    on_shares: Option<OnShares>,
 }
 
 impl fmt::Debug for Driver {
@@ -68,7 +68,9 @@ impl HasPe for Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(node: &Arc<Node>, events: Receiver<DriverEvent>, timeline: Timeline) -> Self {
+    /// The driver of a run whose launcher is `node`, which tells it `events`: for whoever starts runs.
+    #[must_use]
+    pub fn new(node: &Arc<Node>, events: Receiver<DriverEvent>, timeline: Timeline) -> Self {
         let topology = node.topology();
         let shape = |id: NodeId| NodeShape {
             name: format!("node {}", id.0),
@@ -206,6 +208,11 @@ impl Driver {
         Ok(())
     }
 
+    /// `tell` is called with the share of the data of each PE, and what each node holds, when initialisation is over.
+    pub fn on_shares(&mut self, tell: impl Fn(&[f64], &[String]) + Send + 'static) {
+        self.on_shares = Some(Box::new(tell));
+    }
+
     /// States what the run computed and how well, for the report.
     pub fn outcome(&mut self) -> &mut Timeline {
         &mut self.timeline
@@ -231,7 +238,8 @@ impl Driver {
         &self.launcher
     }
 
-    pub(crate) fn set_nodes(&mut self, launcher: NodeShape, nodes: Vec<NodeShape>) {
+    /// Takes over what is known of the nodes, for [`nodes`](Self::nodes) and [`launcher`](Self::launcher).
+    pub fn set_nodes(&mut self, launcher: NodeShape, nodes: Vec<NodeShape>) {
         (self.launcher, self.nodes) = (launcher, nodes);
     }
 
@@ -248,22 +256,22 @@ impl Driver {
     }
 
     /// Takes over what was measured, and tells all nodes the relative speeds.
-    pub(crate) fn set_speeds(&mut self, rates: Vec<f64>, relative: Vec<f64>) {
+    pub fn set_speeds(&mut self, rates: Vec<f64>, relative: Vec<f64>) {
         self.timeline.rates = rates;
         self.pe.node().set_speeds(relative);
     }
 
-    pub(crate) fn into_timeline(self) -> Timeline {
+    /// What the run measured of itself, when the driver is done.
+    #[must_use]
+    pub fn into_timeline(self) -> Timeline {
         self.timeline
     }
 
     /// Runs the application's kernel on all PEs at once; units of work per second of each.
-    pub(crate) fn measure(
-        &mut self,
-        kernel: u16,
-        arguments: &[u8],
-        budget: Duration,
-    ) -> Result<Vec<f64>, RunError> {
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn measure(&mut self, kernel: u16, arguments: &[u8], budget: Duration) -> Result<Vec<f64>, RunError> {
         let budget_ms = u32::try_from(budget.as_millis()).unwrap_or(u32::MAX);
         let pe_count = self.pe_count();
         self.rates.clear();
@@ -280,7 +288,10 @@ impl Driver {
     }
 
     /// Counters of all nodes, now; those of the launcher first.
-    pub(crate) fn snapshots(&mut self) -> Result<Vec<NodeSnapshot>, RunError> {
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn snapshots(&mut self) -> Result<Vec<NodeSnapshot>, RunError> {
         self.next_mark += 1;
         let mark = self.next_mark;
         self.pe.node().ask_all(mark);

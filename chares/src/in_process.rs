@@ -57,7 +57,7 @@ impl Program {
     ) -> Result<R, RunError> {
         let counts: Vec<u32> = std::iter::once(0).chain(mix.pes.iter().copied()).collect();
         let topology = Topology::new(&counts);
-        let program = Arc::new(self.table);
+        let program = Arc::new(self.into_table());
         let net = LoopbackNet::new();
         let settings = NodeSettings { always_pup: mix.always_pup, ..NodeSettings::default() };
         let nodes: Vec<Arc<Node>> = (0..topology.node_count())

@@ -78,21 +78,17 @@
 mod bulk;
 mod callback;
 mod chare;
-mod cli;
 mod ctx;
 mod driver;
 mod entries;
 mod exchange;
 mod in_process;
 mod inbox;
-mod named_file;
 mod placement;
-pub mod plot;
 mod program;
 mod proxy;
 pub mod pup;
 mod reduce;
-mod replacement;
 mod shared;
 mod store;
 mod timeline;
@@ -100,8 +96,8 @@ mod timeline;
 /// What nearly every program needs: `use chares::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Group, Inbox, Placement, Program,
-        RunError,
+        Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Group, InProcess, Inbox, Max,
+        Pending, Placement, Program, RunError, Sum,
     };
 }
 
@@ -110,28 +106,18 @@ pub use callback::Callback;
 pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, Reduces};
 pub use ctx::{Ctx, Cx};
 pub use driver::{Driver, NodeShape, Pending};
-/// The README's program is compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-pub struct ReadmeDoctests;
-
 #[doc(hidden)]
 pub use entries::{entry_method, reducer};
 pub use exchange::{Exchange, Part};
 pub use in_process::InProcess;
 pub use inbox::Inbox;
 pub use loadbalance;
-pub use named_file::NamedFile;
 pub use placement::{On, Placement};
-pub use program::{App, Program, RunError};
+pub use program::{Program, RunError};
 pub use proxy::{Array, Element, Group, NodeGroup, Section};
 pub use reduce::{Barrier, Better, Gather, Max, Min, Reduce, Sum};
-pub use replacement::{Replacement, can_be_written};
 pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use timeline::Timeline;
-
-/// The commit of Metachare that this was built from; `unknown` if it was built outside its repository.
-pub const COMMIT: &str = env!("METACHARE_COMMIT");

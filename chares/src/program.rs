@@ -1,18 +1,9 @@
-//! A program: its chare types, its applications, and the ways to run it.
+//! A program: its chare types, and why a run of it may not end well.
 
 use crate::chare::Chare;
-use crate::driver::Driver;
-use crate::named_file::NamedFile;
-use crate::pup;
 use crate::store;
-use clap::{ArgMatches, Args, Command};
-use loadbalance::cost::{Machines, Phase};
-use runtime::envelope::Packed;
-use runtime::object::{Kernel, KernelCall, ProgramTable, PupError};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use runtime::object::{Kernel, ProgramTable, PupError};
 use std::fmt;
-use std::sync::Arc;
 
 /// Why a run did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -64,217 +55,11 @@ impl RunError {
     }
 }
 
-/// Looks at arguments before any node is started.
-type Check<A> = fn(&A) -> Result<(), RunError>;
-
-/// Fills in what arguments leave to files of this machine.
-type Complete<A> = fn(A) -> Result<A, RunError>;
-
-/// Names the files of arguments.
-type Files<A> = fn(&A) -> Vec<NamedFile>;
-
-/// Divides the work over machines as a run would, and says what each part of it needs.
-type Cost<A> = fn(&A, &Machines, Option<f64>) -> Result<Vec<Phase>, RunError>;
-
-/// An application of a program: what `run NAME` does.
-pub struct App<A> {
-    name: &'static str,
-    about: &'static str,
-    drive: fn(&mut Driver, A) -> Result<(), RunError>,
-    kernel: Option<fn(&A) -> KernelCall>,
-    kernel_key: Option<fn(&A) -> String>,
-    work: Option<fn(&A) -> f64>,
-    check: Option<Check<A>>,
-    complete: Option<Complete<A>>,
-    files: Option<Files<A>>,
-    alone: Option<fn(&A) -> bool>,
-    aside: &'static [&'static str],
-    cost: Option<(&'static str, Cost<A>)>,
-    is_hidden: bool,
-}
-
-impl<A> App<A> {
-    /// An application named `name`; `drive` is its first function and gets the parsed arguments.
-    #[must_use]
-    pub fn new(
-        name: &'static str,
-        about: &'static str,
-        drive: fn(&mut Driver, A) -> Result<(), RunError>,
-    ) -> Self {
-        Self {
-            name,
-            about,
-            drive,
-            kernel: None,
-            kernel_key: None,
-            work: None,
-            check: None,
-            complete: None,
-            files: None,
-            alone: None,
-            aside: &[],
-            cost: None,
-            is_hidden: false,
-        }
-    }
-
-    /// How the speed of a PE is measured for this application: `kernel` makes a function whose every call
-    /// does a piece of the application's own work (a few milliseconds) and returns how many units of work
-    /// that was. Without one, all PEs count as equally fast.
-    #[must_use]
-    pub fn kernel(mut self, kernel: fn(&A) -> KernelCall) -> Self {
-        self.kernel = Some(kernel);
-        self
-    }
-
-    /// Names what of the arguments the kernel depends on: with equal keys it is the same, and a speed that was
-    /// measured with one holds for the other (`--speed cached`). Without this, any other argument may make
-    /// another kernel.
-    #[must_use]
-    pub fn kernel_key(mut self, key: fn(&A) -> String) -> Self {
-        self.kernel_key = Some(key);
-        self
-    }
-
-    /// How many units of its kernel's work the application has to do with these arguments, about: speeds of long runs
-    /// are measured longer, because they are then the more worth.
-    #[must_use]
-    pub fn work(mut self, work: fn(&A) -> f64) -> Self {
-        self.work = Some(work);
-        self
-    }
-
-    /// Checks the arguments before any node is started.
-    #[must_use]
-    pub fn check(mut self, check: Check<A>) -> Self {
-        self.check = Some(check);
-        self
-    }
-
-    /// Fills in what the arguments leave to files of this machine, after they have been checked: nodes, which
-    /// make the kernel from the arguments, do not have these files. An error ends the run before any node is started.
-    #[must_use]
-    pub fn complete(mut self, complete: Complete<A>) -> Self {
-        self.complete = Some(complete);
-        self
-    }
-
-    /// Names the files that arguments speak of, completed ones: a run in which one would be written over another, or over
-    /// the report, is refused before any node is started.
-    #[must_use]
-    pub fn files(mut self, files: Files<A>) -> Self {
-        self.files = Some(files);
-        self
-    }
-
-    /// Says of which arguments the driver makes everything by itself, without chares: no nodes are started for them.
-    #[must_use]
-    pub fn alone(mut self, alone: fn(&A) -> bool) -> Self {
-        self.alone = Some(alone);
-        self
-    }
-
-    /// Names arguments that change nothing of the timed part, such as where the result is written: runs may differ
-    /// in them and are still runs of the same work, which `compare` puts side by side. Names are those of the fields.
-    #[must_use]
-    pub fn aside(mut self, names: &'static [&'static str]) -> Self {
-        self.aside = names;
-        self
-    }
-
-    /// How `plan` and `compare` predict the length of the timed part: `cost` divides the work over machines as a run
-    /// would, and says phase by phase what it needs, with work in units of the kernel. Where runs are known it is told
-    /// how much work they did, which does not always follow from the arguments. `model` is a sentence that says what
-    /// is reckoned with, for people.
-    #[must_use]
-    pub fn cost(mut self, model: &'static str, cost: Cost<A>) -> Self {
-        self.cost = Some((model, cost));
-        self
-    }
-
-    /// Leaves the application out of the help: one that only another command of the program starts.
-    #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.is_hidden = true;
-        self
-    }
-}
-
-impl<A> fmt::Debug for App<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "App({})", self.name)
-    }
-}
-
-/// The driver's function with its arguments in place.
-pub(crate) type Drive = Box<dyn FnOnce(&mut Driver) -> Result<(), RunError> + Send>;
-
-/// An application whose arguments have been parsed.
-pub(crate) struct Started {
-    pub(crate) drive: Drive,
-    /// For the kernel on the nodes.
-    pub(crate) packed: Vec<u8>,
-    /// For the report.
-    pub(crate) arguments: serde_json::Value,
-    /// Files that its arguments name.
-    pub(crate) files: Vec<NamedFile>,
-    /// Number of its kernel.
-    pub(crate) kernel: Option<u16>,
-    /// Whether it needs no nodes.
-    pub(crate) is_alone: bool,
-    /// Names the kernel with what it depends on, among those of all programs.
-    pub(crate) kernel_key: String,
-    /// Units of the kernel's work in all, or 0 if that is not known.
-    pub(crate) work: f64,
-}
-
-/// Makes an application ready from its part of the command line.
-pub(crate) type Start = Box<dyn Fn(&ArgMatches) -> Result<Started, RunError>>;
-
-/// An application behind a common face.
-pub(crate) struct AppEntry {
-    pub(crate) name: &'static str,
-    pub(crate) command: Command,
-    pub(crate) start: Start,
-    pub(crate) kernel: Option<u16>,
-    /// Arguments that runs of the same work may differ in.
-    pub(crate) aside: &'static [&'static str],
-    pub(crate) cost: Option<CostModel>,
-}
-
-/// What a run is reckoned to need.
-pub(crate) struct CostModel {
-    /// For people.
-    pub(crate) statement: &'static str,
-    /// From the arguments as they are in reports.
-    pub(crate) phases: Phases,
-}
-
-/// Makes phases of the arguments in a report, of machines, and of the work that runs did.
-pub(crate) type Phases =
-    Box<dyn Fn(&serde_json::Value, &Machines, Option<f64>) -> Result<Vec<Phase>, RunError>>;
-
-/// A program under construction: list its chare types and applications, then call
-/// [`main`](Self::main).
+/// A program under construction: list its chare types, then run it, inside this process or from a command line.
 pub struct Program {
-    pub(crate) name: &'static str,
-    pub(crate) version: &'static str,
-    pub(crate) table: ProgramTable,
-    pub(crate) apps: Vec<AppEntry>,
-    pub(crate) about: &'static str,
-    pub(crate) demo: Option<Preset>,
-    pub(crate) network: Option<Preset>,
-    pub(crate) commands: Vec<(Command, Execute)>,
-}
-
-/// What a command of the program's own does.
-pub(crate) type Execute = fn(&ArgMatches) -> Result<(), RunError>;
-
-/// An application with some arguments.
-#[derive(Clone, Copy)]
-pub(crate) struct Preset {
-    pub(crate) app: &'static str,
-    pub(crate) arguments: &'static [&'static str],
+    name: &'static str,
+    version: &'static str,
+    table: ProgramTable,
 }
 
 impl fmt::Debug for Program {
@@ -284,50 +69,23 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// Whether it is one application of its own name, whose arguments come right after `run`.
-    pub(crate) fn is_single(&self) -> bool {
-        matches!(self.apps.as_slice(), [only] if only.name == self.name)
-    }
-
     /// A program of that name and version; nodes refuse to work with another version.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str) -> Self {
         let table = ProgramTable { name: name.into(), version: version.into(), ..ProgramTable::default() };
-        let (apps, commands) = (Vec::new(), Vec::new());
-        Self { name, version, table, apps, about: "", demo: None, network: None, commands }
+        Self { name, version, table }
     }
 
-    /// One line that says what the program is for.
+    /// Its name.
     #[must_use]
-    pub fn about(mut self, about: &'static str) -> Self {
-        self.about = about;
-        self
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
-    /// Adds the command `demo`, for a first look: the application `app` with other defaults for its options and
-    /// those of `run`, written as on a command line. An option that there is not is left out.
+    /// Its version.
     #[must_use]
-    pub fn demo(mut self, app: &'static str, arguments: &'static [&'static str]) -> Self {
-        self.demo = Some(Preset { app, arguments });
-        self
-    }
-
-    /// Names the application that measures the network, for `plan` and `compare` to predict with, and how it is done in
-    /// a few seconds, written as on a command line. The report of such a run has under `facts` a list `links`, with
-    /// `from` and `to` (nodes), `kind` (`one-pe`, `two-pes` or `two-nodes`), `latency_s`, and `bytes_per_s` and
-    /// `stream_bytes_per_s` (of single messages and of long streams; `null` where length costs no time).
-    #[must_use]
-    pub fn network(mut self, app: &'static str, arguments: &'static [&'static str]) -> Self {
-        self.network = Some(Preset { app, arguments });
-        self
-    }
-
-    /// Adds a command beside `run`, for what is not a run itself: `execute` gets what was parsed, and an error ends
-    /// the process with its sentence and exit code. Signals end the process at once.
-    #[must_use]
-    pub fn command(mut self, command: Command, execute: fn(&ArgMatches) -> Result<(), RunError>) -> Self {
-        self.commands.push((command, execute));
-        self
+    pub fn version(&self) -> &'static str {
+        self.version
     }
 
     /// Lists a chare type. All types that are ever made must be listed.
@@ -347,73 +105,24 @@ impl Program {
         self
     }
 
-    /// Lists an application.
+    /// Lists a function by which speeds are measured; its number among the program's.
+    ///
+    /// # Panics
+    /// If there are more than 65,536.
+    pub fn add_kernel(&mut self, kernel: Kernel) -> u16 {
+        self.table.kernels.push(kernel);
+        u16::try_from(self.table.kernels.len() - 1).expect("a program has few applications")
+    }
+
+    /// What nodes are given: types and kernels by their numbers.
     #[must_use]
-    pub fn app<A>(mut self, app: App<A>) -> Self
-    where
-        A: Args + Clone + Serialize + DeserializeOwned + Send + 'static,
-    {
-        let App {
-            name,
-            about,
-            drive,
-            kernel,
-            kernel_key,
-            work,
-            check,
-            complete,
-            files,
-            alone,
-            aside,
-            cost,
-            is_hidden,
-        } = app;
-        let number = kernel.map(|kernel| {
-            let prepare = move |packed: &[u8]| {
-                let packed = Packed { body: packed.to_vec().into(), attachments: Vec::new() };
-                Ok(kernel(&pup::unpack::<A>(&packed)?))
-            };
-            self.table.kernels.push(Kernel { name: name.into(), prepare: Arc::new(prepare) });
-            u16::try_from(self.table.kernels.len() - 1).expect("a program has few applications")
-        });
-        let start = move |matches: &ArgMatches| {
-            let mut arguments = A::from_arg_matches(matches).map_err(|e| RunError::Input(e.to_string()))?;
-            if let Some(check) = check {
-                check(&arguments)?;
-            }
-            if let Some(complete) = complete {
-                arguments = complete(arguments)?;
-            }
-            let as_json = serde_json::to_value(&arguments).unwrap_or_default();
-            let packed = pup::pack(&arguments).body.to_vec();
-            let key = kernel_key.map_or_else(|| as_json.to_string(), |key| key(&arguments));
-            let work = work.map_or(0.0, |work| work(&arguments));
-            let files = files.map_or_else(Vec::new, |files| files(&arguments));
-            let is_alone = alone.is_some_and(|alone| alone(&arguments));
-            let drive: Drive = Box::new(move |main| drive(main, arguments));
-            Ok(Started {
-                drive,
-                packed,
-                arguments: as_json,
-                files,
-                kernel: number.filter(|_| !is_alone),
-                is_alone,
-                kernel_key: format!("{name}: {key}"),
-                work,
-            })
-        };
-        let cost = cost.map(|(statement, cost)| {
-            let phases: Phases = Box::new(move |arguments, machines, work| {
-                let arguments: A = serde_json::from_value(arguments.clone()).map_err(|e| {
-                    RunError::Input(format!("its arguments are not those of this version: {e}"))
-                })?;
-                cost(&arguments, machines, work)
-            });
-            CostModel { statement, phases }
-        });
-        // The arguments' own documentation would take the place of what the application is for.
-        let command = A::augment_args(Command::new(name)).about(about).long_about(None).hide(is_hidden);
-        self.apps.push(AppEntry { name, command, start: Box::new(start), kernel: number, aside, cost });
-        self
+    pub fn table(&self) -> &ProgramTable {
+        &self.table
+    }
+
+    /// The same, when the program is complete.
+    #[must_use]
+    pub fn into_table(self) -> ProgramTable {
+        self.table
     }
 }

@@ -8,33 +8,48 @@ use std::time::{Duration, Instant};
 /// The parts of a run and its outcome.
 #[derive(Debug)]
 pub struct Timeline {
-    pub(crate) command: Instant,
-    pub(crate) driven: Option<Instant>,
-    pub(crate) finished: Option<Instant>,
-    pub(crate) init_over: Option<Instant>,
-    pub(crate) timed_over: Option<Instant>,
-    pub(crate) checked_from: Option<Instant>,
+    /// When the command began.
+    pub command: Instant,
+    /// When the application's driver began.
+    pub driven: Option<Instant>,
+    /// When it ended.
+    pub finished: Option<Instant>,
+    /// When initialisation was over and the timed part began.
+    pub init_over: Option<Instant>,
+    /// When the timed part was over.
+    pub timed_over: Option<Instant>,
+    /// When only the check of the result was left.
+    pub checked_from: Option<Instant>,
     /// Counters when the driver began.
-    pub(crate) start: Vec<NodeSnapshot>,
-    pub(crate) before: Vec<NodeSnapshot>,
-    pub(crate) after: Vec<NodeSnapshot>,
+    pub start: Vec<NodeSnapshot>,
+    /// Counters when the timed part began.
+    pub before: Vec<NodeSnapshot>,
+    /// Counters when the timed part was over.
+    pub after: Vec<NodeSnapshot>,
     /// Counters when the driver has ended; empty if the run failed.
-    pub(crate) end: Vec<NodeSnapshot>,
+    pub end: Vec<NodeSnapshot>,
     /// How long finding the speeds took.
-    pub(crate) speeds: Duration,
+    pub speeds: Duration,
     /// Where they came from.
-    pub(crate) speed_source: Option<&'static str>,
-    pub(crate) rates: Vec<f64>,
-    pub(crate) work: Option<f64>,
-    pub(crate) shares: Vec<f64>,
+    pub speed_source: Option<&'static str>,
+    /// Units of work per second of each PE with the application's kernel; empty if not measured.
+    pub rates: Vec<f64>,
+    /// Units of work of the timed part.
+    pub work: Option<f64>,
+    /// Share of the data of each PE, 0 to 1 each.
+    pub shares: Vec<f64>,
     /// What each node holds, for people.
-    pub(crate) holdings: Vec<String>,
-    pub(crate) verified: Option<bool>,
-    pub(crate) max_error: Option<f64>,
-    pub(crate) facts: Map<String, Value>,
-    pub(crate) remarks: Vec<String>,
+    pub holdings: Vec<String>,
+    /// Whether the result was found right; `None` if it was not checked.
+    pub verified: Option<bool>,
+    /// Its largest relative error.
+    pub max_error: Option<f64>,
+    /// What the application says of the run.
+    pub facts: Map<String, Value>,
+    /// Sentences for whoever reads the table or the report.
+    pub remarks: Vec<String>,
     /// For standard output.
-    pub(crate) printed: String,
+    pub printed: String,
 }
 
 impl Timeline {
@@ -129,17 +144,20 @@ impl Timeline {
         Some(self.ideal_seconds()? / self.timed()?.as_secs_f64())
     }
 
-    pub(crate) fn begin_timed(&mut self, before: Vec<NodeSnapshot>) {
+    /// The timed part begins now, with these counters.
+    pub fn begin_timed(&mut self, before: Vec<NodeSnapshot>) {
         self.before = before;
         self.timed_over = None;
         self.init_over = Some(Instant::now());
     }
 
-    pub(crate) fn end_timed(&mut self) {
+    /// The timed part is over.
+    pub fn end_timed(&mut self) {
         self.timed_over = Some(Instant::now());
     }
 
-    pub(crate) fn set_after(&mut self, after: Vec<NodeSnapshot>) {
+    /// Counters when the timed part was over.
+    pub fn set_after(&mut self, after: Vec<NodeSnapshot>) {
         self.after = after;
     }
 }

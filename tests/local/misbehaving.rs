@@ -1,6 +1,6 @@
 //! A program that does what programs should not do, for tests of how runs end.
 
-use chares::prelude::*;
+use command::prelude::*;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Entry<Talk> for Talker {
 /// Never looks at its run again, in the middle of a file.
 fn stubborn(main: &mut Driver, _: Lines) -> Result<(), RunError> {
     let unfinished = |e: std::io::Error| RunError::Output(e.to_string());
-    let _file = chares::Replacement::create("results.txt".as_ref()).map_err(unfinished)?;
+    let _file = command::Replacement::create("results.txt".as_ref()).map_err(unfinished)?;
     main.init_over()?;
     loop {
         std::thread::sleep(Duration::from_millis(10));

@@ -5,7 +5,7 @@ use harness::{json, write};
 use serde_json::Value;
 use std::process::Command;
 
-const SCHEMA: &str = include_str!("../../chares/src/cli/report/schema.md");
+const SCHEMA: &str = include_str!("../../chares/command/src/report/schema.md");
 
 fn is_as_documented(report: &Value) {
     // Applications choose what is below some.

@@ -2,11 +2,11 @@
 //! What it prints does not depend on the nodes.
 
 use chares::{
-    Accumulator, App, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Exchange, Gather, Inbox,
-    Max, Min, Monotonic, NodeGroup, On, Part, Placement, Program, Readonly, RunError, Section, Sum,
-    WriteOnce,
+    Accumulator, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Exchange, Gather, Inbox, Max,
+    Min, Monotonic, NodeGroup, On, Part, Placement, Program, Readonly, RunError, Section, Sum, WriteOnce,
 };
 use clap::Args;
+use command::{App, WithApps};
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 

@@ -34,7 +34,8 @@ pub mod sources;
 
 pub use arguments::{Algorithm, Apsp};
 
-use chares::{App, KernelCall, Program};
+use chares::KernelCall;
+use command::{App, CommandLine};
 use dijkstra::search;
 use generate::{Family, Recipe};
 use graph::Graph;
@@ -47,7 +48,7 @@ const KERNEL_SIZE: usize = 1 << 22;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
-pub fn add_to(program: Program) -> Program {
+pub fn add_to(program: CommandLine) -> CommandLine {
     program.chare::<sources::Searcher>().chare::<floyd::Block>().app(
         App::new("apsp", "Find shortest paths between all vertices of a graph", drive::drive)
             .kernel(kernel)

@@ -3,7 +3,8 @@
 use super::dijkstra::Summary;
 use super::distance::{Distance, DistanceType, Numbers, by_type};
 use crate::matrix::npy::{NpyNumber, NpyWriteError, NpyWriter};
-use chares::{Replacement, RunError, Timeline};
+use chares::{RunError, Timeline};
+use command::Replacement;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ use super::generate::Family;
 use crate::matrix::generate::hash;
 use chares::{InProcess, Program, RunError};
 use clap::{Args as _, Command, FromArgMatches as _};
+use command::CommandLine;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -17,7 +18,9 @@ fn of(words: &[&str]) -> Apsp {
 fn run(mix: &InProcess, words: &[&str]) -> Result<(), RunError> {
     let apsp = of(words);
     check(&apsp)?;
-    super::add_to(Program::new("apsp", "1")).run_in_process(mix, |main| super::drive::drive(main, apsp))
+    super::add_to(CommandLine::new(Program::new("apsp", "1")))
+        .into_program()
+        .run_in_process(mix, |main| super::drive::drive(main, apsp))
 }
 
 fn mixes() -> [InProcess; 3] {

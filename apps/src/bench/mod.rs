@@ -19,8 +19,9 @@ mod runs;
 
 use crate::output::{check_writable, say, write_json};
 use catalogue::{Operation, Setup};
-use chares::{App, Program, RunError};
+use chares::RunError;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
+use command::{App, CommandLine};
 use peers::Peers;
 use results::{Measured, Results};
 use std::path::PathBuf;
@@ -56,7 +57,7 @@ struct Options {
 
 /// Adds the command, its application and chare types to a program.
 #[must_use]
-pub fn add_to(program: Program) -> Program {
+pub fn add_to(program: CommandLine) -> CommandLine {
     let about = "Measure what messages, starts and kernels cost here, and compare with other systems";
     program
         .chare::<player::Player>()

@@ -48,7 +48,7 @@ impl Results {
         Self {
             schema: "metachare-bench/1",
             version: env!("CARGO_PKG_VERSION"),
-            commit: chares::COMMIT,
+            commit: command::COMMIT,
             host: read("/proc/sys/kernel/hostname").trim().into(),
             cpu: model.map_or("unknown", |(_, name)| name.trim()).into(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),

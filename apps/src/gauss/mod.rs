@@ -19,7 +19,8 @@ pub use factors::Factors;
 
 use crate::kernels::{lu, measured};
 use crate::matrix::{Dtype, Real, generated};
-use chares::{App, KernelCall, Program};
+use chares::KernelCall;
+use command::{App, CommandLine};
 
 /// Columns of the trailing matrix by which a PE's speed is measured; rows are in short steps up to so many, then in long
 /// ones, so that speeds measured for one system hold for others of about its size.
@@ -38,7 +39,7 @@ const LEAST_WORK: f64 = (1u32 << 23) as f64;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
-pub fn add_to(program: Program) -> Program {
+pub fn add_to(program: CommandLine) -> CommandLine {
     program
         .chare::<blocked::Blocks<f32>>()
         .chare::<blocked::Blocks<f64>>()

@@ -6,6 +6,7 @@ use super::{Factors, Gauss, add_to};
 use crate::matrix::{Matrix, Real, generate};
 use crate::system::{Coefficients, LinearSystem, Residual, SystemArguments, residual};
 use chares::{InProcess, Program, RunError};
+use command::CommandLine;
 use proptest::prelude::*;
 
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::Columns, Algorithm::Blocked];
@@ -30,7 +31,9 @@ fn solve<T: Eliminates>(
     system: &LinearSystem<T>,
 ) -> Result<(Matrix<T>, Factors), RunError> {
     (gauss.system.n, gauss.system.rhs) = (system.n, system.rhs);
-    add_to(Program::new("gauss", "0")).run_in_process(mix, |main| solved(main, gauss, system))
+    add_to(CommandLine::new(Program::new("gauss", "0")))
+        .into_program()
+        .run_in_process(mix, |main| solved(main, gauss, system))
 }
 
 fn assert_solved<T: Eliminates>(mix: &InProcess, gauss: &mut Gauss, system: &LinearSystem<T>) -> Matrix<T> {

@@ -23,7 +23,8 @@ pub use arguments::Jacobi;
 
 use crate::kernels::measured;
 use crate::matrix::{Dtype, Real, generated as numbers};
-use chares::{App, KernelCall, Program};
+use chares::KernelCall;
+use command::{App, CommandLine};
 use generated::{Generated, Kind};
 use rows::{Dense, Rows, Sparse};
 use share::Share;
@@ -37,7 +38,7 @@ const LEAST_WORK: f64 = (1u32 << 22) as f64;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
-pub fn add_to(program: Program) -> Program {
+pub fn add_to(program: CommandLine) -> CommandLine {
     program.chare::<solver::Solver<f32>>().chare::<solver::Solver<f64>>().app(
         App::new("jacobi", "Solve a linear system by Jacobi's method", drive::drive)
             .kernel(kernel)

@@ -5,6 +5,7 @@ use super::{add_to, drive};
 use crate::matrix::{Matrix, market, npy};
 use chares::{InProcess, Program, RunError};
 use clap::{Command, FromArgMatches as _};
+use command::CommandLine;
 use std::path::Path;
 
 fn of(words: &[&str]) -> Jacobi {
@@ -16,7 +17,9 @@ fn of(words: &[&str]) -> Jacobi {
 
 fn run(mix: &InProcess, words: &[&str]) -> Result<(), RunError> {
     let jacobi = of(words);
-    add_to(Program::new("test", "1")).run_in_process(mix, |main| drive::drive(main, jacobi))
+    add_to(CommandLine::new(Program::new("test", "1")))
+        .into_program()
+        .run_in_process(mix, |main| drive::drive(main, jacobi))
 }
 
 /// The solution that a run writes, after it has been checked.

@@ -12,7 +12,7 @@ use super::dense::Matrix;
 use super::element::Element;
 use super::lines::TextError;
 use super::sparse::Csr;
-use chares::Replacement;
+use command::Replacement;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -69,7 +69,7 @@ pub(super) fn measure(main: &mut Driver, arguments: &Netbench) -> Result<Results
     Ok(Results {
         schema: "metachare-netbench/1",
         version: env!("CARGO_PKG_VERSION"),
-        commit: chares::COMMIT,
+        commit: command::COMMIT,
         started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         command_line: std::env::args().collect(),
         repeats: arguments.repeats,

@@ -22,11 +22,12 @@ mod tests;
 
 use crate::output::{write, write_json, written};
 use arguments::Netbench;
-use chares::{App, Driver, Program, RunError};
+use chares::{Driver, RunError};
+use command::{App, CommandLine};
 
 /// Adds the application and its chare type to a program.
 #[must_use]
-pub fn add_to(program: Program) -> Program {
+pub fn add_to(program: CommandLine) -> CommandLine {
     let about = "Measure latency, bandwidth, scatter, gather and all-to-all broadcast between the nodes";
     program.chare::<station::Station>().app(
         App::new("netbench", about, drive)

@@ -3,7 +3,7 @@
 use super::recorded;
 use super::results::{Collective, Kind, Link, LinkSize, Results};
 use super::table::name;
-use chares::plot::{Axis, Chart, Scale, Series};
+use command::plot::{Axis, Chart, Scale, Series};
 
 /// Charts with the names of their files.
 pub(super) fn charts(results: &Results) -> [(&'static str, Chart); 4] {

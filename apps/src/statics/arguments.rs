@@ -7,8 +7,9 @@ use super::problem::Problem;
 use super::relax::Method;
 use super::study::Study;
 use crate::output::{read, written};
-use chares::{NamedFile, RunError};
+use chares::RunError;
 use clap::{Args, ValueEnum};
+use command::NamedFile;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::PathBuf;
 

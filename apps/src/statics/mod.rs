@@ -46,7 +46,8 @@ mod tests;
 mod written;
 
 use arguments::Statics;
-use chares::{App, KernelCall, Program};
+use chares::KernelCall;
+use command::{App, CommandLine};
 use crystal::Side;
 use problem::Problem;
 use relax::Order;
@@ -57,7 +58,7 @@ const KERNEL_BLOCKS: usize = 3;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
-pub fn add_to(program: Program) -> Program {
+pub fn add_to(program: CommandLine) -> CommandLine {
     program.chare::<cblocks::element::CBlock>().chare::<replicated::Replica>().app(
         App::new("statics", "Relax a crystal with defects to its smallest energy", drive::drive)
             .kernel(kernel)

@@ -2,8 +2,9 @@
 
 use crate::matrix::{Dtype, Heading, ReadError};
 use crate::output::{check_option, read, written};
-use chares::{NamedFile, RunError};
+use chares::RunError;
 use clap::Args;
+use command::NamedFile;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use super::header;
 use crate::matrix::dense::Matrix;
 use crate::matrix::element::Element;
-use chares::Replacement;
+use command::Replacement;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Range;

@@ -5,8 +5,8 @@ use super::compare::{self, Comparison, Files, MixOptions, Predictor, Progress, S
 use super::network::Network;
 use super::speed::Speeds;
 use super::{Ended, USAGE, output};
+use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
-use crate::program::Program;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use loadbalance::cost::Machine;
 use std::path::PathBuf;
@@ -35,15 +35,15 @@ impl PlanOptions {
 }
 
 /// The command.
-pub(crate) fn command(program: &Program) -> Command {
+pub(crate) fn command(program: &CommandLine) -> Command {
     let about = "Predict what `compare` would show, from measured speeds, without running the application";
     let command = PlanOptions::augment_args(Command::new("plan").about(about));
-    let has_model = |app: &crate::program::AppEntry| app.cost.is_some();
+    let has_model = |app: &crate::app::AppEntry| app.cost.is_some();
     compare::with_apps(command.subcommand_required(true).arg_required_else_help(true), program, has_model)
 }
 
 /// Predicts, prints and writes; the exit code.
-pub(crate) fn plan(program: &Program, matches: &ArgMatches) -> Result<u8, Ended> {
+pub(crate) fn plan(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Ended> {
     let options = PlanOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
     let (app, words) = compare::chosen(program, matches)?;
     let Some(model) = &app.cost else {

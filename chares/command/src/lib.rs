@@ -1,16 +1,24 @@
-//! The command line that every program on chares has: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`.
+//! The command line that every program on chares may have: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`.
+//!
+//! A program lists its chare types, its applications, and calls [`CommandLine::main`]. What a chare is, and all that
+//! applications do with it, is in the crate `chares`, which knows nothing of this one.
 
+mod app;
+mod command_line;
 mod compare;
 mod console;
 mod copies;
 mod demo;
 mod driving;
+mod named_file;
 mod network;
 mod nodes;
 mod options;
 mod output;
 mod plan;
+pub mod plot;
 mod record;
+mod replacement;
 mod replay;
 mod report;
 mod run;
@@ -18,13 +26,37 @@ mod speed;
 mod speeds;
 mod watch;
 
-use crate::program::{Execute, Program};
-use crate::replacement::abandon_all;
+pub use app::App;
+pub use clap;
+pub use command_line::{CommandLine, WithApps};
+pub use named_file::NamedFile;
+pub use replacement::{Replacement, can_be_written};
+
+/// What nearly every program with a command line needs: `use command::prelude::*`.
+pub mod prelude {
+    pub use crate::{App, CommandLine, WithApps};
+    pub use chares::prelude::*;
+    pub use clap;
+}
+
+/// The README's program is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct ReadmeDoctests;
+
+/// The commit of Metachare that this was built from; `unknown` if it was built outside its repository.
+pub const COMMIT: &str = env!("METACHARE_COMMIT");
+
 use clap::{ArgMatches, Args, Command};
+use command_line::Execute;
 use options::RunOptions;
+use replacement::abandon_all;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// What ends a command early: a sentence, and the exit code that says what kind it is.
 #[derive(Debug)]
@@ -52,7 +84,7 @@ pub(crate) const NO_OUTPUT: u8 = 73;
 /// Exit code for nodes that are not reached.
 pub(crate) const UNAVAILABLE: u8 = 69;
 
-impl Program {
+impl CommandLine {
     /// Runs the command line of this process and says how it ended. Call it from `main`.
     #[must_use]
     pub fn main(self) -> ExitCode {
@@ -60,9 +92,9 @@ impl Program {
         log_to_stderr();
         let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
         match arguments.get(1).and_then(|a| a.to_str()) {
-            Some("__node") => return runtime::job::node_process(self.table),
+            Some("__node") => return runtime::job::node_process(self.program.into_table()),
             Some("__check") => {
-                runtime::launch::answer_check(&self.table);
+                runtime::launch::answer_check(self.program.table());
                 return ExitCode::SUCCESS;
             }
             _ => {}
@@ -110,7 +142,7 @@ fn complain_of(ended: &Ended) -> ExitCode {
 }
 
 fn dispatch(
-    program: Program,
+    program: CommandLine,
     matches: &ArgMatches,
     line: Vec<String>,
     command_started: Instant,
@@ -142,12 +174,12 @@ fn dispatch(
 }
 
 /// What a command of the program's own does.
-fn own(program: &Program, name: &str) -> Option<Execute> {
+fn own(program: &CommandLine, name: &str) -> Option<Execute> {
     program.commands.iter().find(|(command, _)| command.get_name() == name).map(|&(_, execute)| execute)
 }
 
 /// The whole command line. An application with its program's own name takes its arguments right after `run`.
-fn command(program: &Program) -> Command {
+fn command(program: &CommandLine) -> Command {
     let run = Command::new("run").about("Run an application on the nodes");
     let run = match program.apps.as_slice() {
         [only] if program.is_single() => RunOptions::augment_args(only.command.clone().name("run")),
@@ -173,9 +205,10 @@ fn command(program: &Program) -> Command {
 
 /// Warnings and errors of the runtime go to standard error; `RUST_LOG` asks for more.
 fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let asked_for = std::env::var("RUST_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let wanted = asked_for.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let _ = tracing_subscriber::registry().with(lines.with_filter(wanted)).try_init();
 }
 
 /// Writes to standard output. Whoever closed it does not want it; any other failure is one.

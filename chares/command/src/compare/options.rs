@@ -1,9 +1,10 @@
 //! What `compare` and `plan` are asked for.
 
-use crate::cli::options::{NodesOptions, SpeedSource, seconds};
-use crate::cli::{Ended, USAGE, output, said};
+use crate::app::{AppEntry, Started};
+use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
-use crate::program::{AppEntry, Program, Started};
+use crate::options::{NodesOptions, SpeedSource, seconds};
+use crate::{Ended, USAGE, output, said};
 use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use runtime::config::ClusterConfig;
 use std::path::{Path, PathBuf};
@@ -157,7 +158,11 @@ impl Files {
 
 /// Adds the applications, and hides those that do not suit: what follows a name is its own, checked when the command is
 /// carried out.
-pub(crate) fn with_apps(command: Command, program: &Program, suits: impl Fn(&AppEntry) -> bool) -> Command {
+pub(crate) fn with_apps(
+    command: Command,
+    program: &CommandLine,
+    suits: impl Fn(&AppEntry) -> bool,
+) -> Command {
     let apps = program.apps.iter().filter(|app| !app.command.is_hide_set());
     let of_app = |app: &AppEntry| {
         let about = app.command.get_about().cloned().unwrap_or_default();
@@ -173,7 +178,7 @@ pub(crate) fn with_apps(command: Command, program: &Program, suits: impl Fn(&App
 
 /// The application that was named, and the words after its name.
 pub(crate) fn chosen<'a>(
-    program: &'a Program,
+    program: &'a CommandLine,
     matches: &ArgMatches,
 ) -> Result<(&'a AppEntry, Vec<String>), Ended> {
     let missing = || Ended::new(USAGE, "say which application; `--help` lists them");

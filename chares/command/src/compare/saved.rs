@@ -1,7 +1,7 @@
 //! What a comparison needs of the report of a run, checked: a report may have come from anywhere.
 
 use super::predict::Subject;
-use crate::cli::{BAD_INPUT, Ended, NO_INPUT};
+use crate::{BAD_INPUT, Ended, NO_INPUT};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;

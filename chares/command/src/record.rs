@@ -71,7 +71,7 @@ fn record(events: &Receiver<MonitorEvent>, hub: &Hub, file: File) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::NO_OUTPUT;
+    use crate::NO_OUTPUT;
     use runtime::monitor::recording::Recording as Read;
     use runtime::monitor::wire::{Phase, RunInfo};
 

@@ -2,15 +2,17 @@
 
 use super::model::{Comparison, Model, grouped, median};
 use super::saved::{Node, Pe, Run};
-use crate::cli::Ended;
-use crate::cli::network::Network;
-use crate::program::{CostModel, Program, RunError};
+use crate::Ended;
+use crate::app::CostModel;
+use crate::command_line::CommandLine;
+use crate::network::Network;
+use chares::RunError;
 use loadbalance::cost::{Machine, Machines, Reckoned};
 use serde_json::Value;
 
 /// Which work.
 pub(crate) struct Subject<'a> {
-    pub(crate) program: &'a Program,
+    pub(crate) program: &'a CommandLine,
     pub(crate) app: &'a str,
     /// As in reports.
     pub(crate) arguments: &'a Value,

@@ -19,7 +19,8 @@ pub(crate) use runner::{Progress, Starts, end_child, end_with_parent, report_in,
 
 use super::network::Network;
 use super::{Ended, NO_INPUT, USAGE, output, say};
-use crate::program::{AppEntry, Program};
+use crate::app::AppEntry;
+use crate::command_line::CommandLine;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use options::CompareOptions;
 use runner::{Turn, Warnings};
@@ -30,7 +31,7 @@ use std::path::{Path, PathBuf};
 const NETWORK_REPORT: &str = "00-network.json";
 
 /// The command.
-pub(crate) fn command(program: &Program) -> Command {
+pub(crate) fn command(program: &CommandLine) -> Command {
     let about = "Run an application on several mixes of nodes and show which nodes are worth having";
     let long = format!(
         "{about}\n\nWith reports of earlier runs instead of an application it compares these. Options of `compare` come \
@@ -41,7 +42,7 @@ pub(crate) fn command(program: &Program) -> Command {
 }
 
 /// Compares, prints and writes; the exit code.
-pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, Ended> {
+pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Ended> {
     let options = CompareOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
     let given = options.network.as_deref().map(Network::load).transpose()?;
     let (network, runs) = match matches.subcommand_name() {
@@ -85,7 +86,7 @@ pub(crate) fn compare(program: &Program, matches: &ArgMatches) -> Result<u8, End
 }
 
 /// The runs that files tell of, and the network, if the report of a run that measured it is among them.
-fn load(program: &Program, files: &[PathBuf]) -> Result<(Option<Network>, Vec<Run>), Ended> {
+fn load(program: &CommandLine, files: &[PathBuf]) -> Result<(Option<Network>, Vec<Run>), Ended> {
     let load = |path: &PathBuf| {
         Run::load(path).map_err(|ended| match ended.code {
             // Who has mistyped an application's name is not helped by the name of a file.
@@ -109,7 +110,7 @@ fn load(program: &Program, files: &[PathBuf]) -> Result<(Option<Network>, Vec<Ru
 
 /// The network between all nodes, if anything can be predicted with it; its report is kept with those of the runs.
 fn measured(
-    program: &Program,
+    program: &CommandLine,
     app: &AppEntry,
     nodes: &[String],
     options: &CompareOptions,
@@ -133,7 +134,7 @@ fn make_folder(options: &CompareOptions) -> Result<(), Ended> {
 
 /// Runs the application on every mix.
 fn run_all(
-    program: &Program,
+    program: &CommandLine,
     (app, words): (&AppEntry, Vec<String>),
     mut mixes: Vec<Vec<String>>,
     options: &CompareOptions,
@@ -162,7 +163,7 @@ fn run_all(
 }
 
 /// What stands before the options of a run of this application.
-fn run_command(program: &Program, app: &AppEntry) -> Vec<String> {
+fn run_command(program: &CommandLine, app: &AppEntry) -> Vec<String> {
     if program.is_single() { vec!["run".into()] } else { vec!["run".into(), app.name.into()] }
 }
 
@@ -175,7 +176,7 @@ fn file_name(mix: usize, nodes: &[String], repeat: usize) -> String {
 }
 
 /// The applications, for people.
-fn names(program: &Program) -> String {
+fn names(program: &CommandLine) -> String {
     let visible = program.apps.iter().filter(|app| !app.command.is_hide_set());
     visible.map(|app| app.name).collect::<Vec<_>>().join(", ")
 }

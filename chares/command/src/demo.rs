@@ -1,11 +1,11 @@
 //! `demo`: an application with defaults of its own, for a first look. Any of its options may be given to change it.
 
 use super::options::RunOptions;
-use crate::program::{Preset, Program};
+use crate::command_line::{CommandLine, Preset};
 use clap::{Args as _, Command};
 
 /// The command, if the program has one and lists its application.
-pub(crate) fn command(program: &Program) -> Option<Command> {
+pub(crate) fn command(program: &CommandLine) -> Option<Command> {
     let Preset { app, arguments } = program.demo?;
     let entry = program.apps.iter().find(|entry| entry.name == app)?;
     let name = if app == program.name { String::new() } else { format!(" {app}") };

@@ -1,9 +1,9 @@
 //! The driver on a thread of its own: the user may end the run while it computes, and what it does wrong ends
 //! the run in order.
 
-use crate::driver::Driver;
-use crate::program::RunError;
-use crate::timeline::Timeline;
+use chares::Driver;
+use chares::RunError;
+use chares::Timeline;
 use runtime::job::Job;
 use runtime::pe::scheduler::panic_text;
 use std::any::Any;

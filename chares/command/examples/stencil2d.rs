@@ -1,7 +1,7 @@
 //! A user's own program: heat flows over a plate that is cut into blocks, one chare each. Every step a
 //! block sends its edges to its neighbours, and averages its cells when theirs have come.
-use chares::{Max, prelude::*};
-use clap::Args;
+use command::clap::{self, Args};
+use command::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// One block of the plate, with a frame of one cell around it for the neighbours' edges.

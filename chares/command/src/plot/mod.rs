@@ -4,7 +4,7 @@
 //! any format can be made of.
 //!
 //! ```
-//! use chares::plot::{Axis, Chart, Scale, Series};
+//! use command::plot::{Axis, Chart, Scale, Series};
 //!
 //! let chart = Chart {
 //!     title: "Speedup".into(),

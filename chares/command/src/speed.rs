@@ -2,9 +2,11 @@
 
 use super::options::{NodesOptions, SpeedSource};
 use super::{BAD_INPUT, Ended, NO_INPUT, copies, say, speeds};
-use crate::driver::Driver;
-use crate::program::{Program, RunError, Started};
-use crate::timeline::Timeline;
+use crate::app::Started;
+use crate::command_line::CommandLine;
+use chares::Driver;
+use chares::RunError;
+use chares::Timeline;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use runtime::config::ClusterConfig;
 use runtime::job::{Job, JobPlan};
@@ -20,7 +22,7 @@ use std::time::Instant;
 const SCHEMA: &str = "metachare-speeds/1";
 
 /// The command: with an application's name, its arguments too.
-pub(crate) fn command(program: &Program) -> Command {
+pub(crate) fn command(program: &CommandLine) -> Command {
     let about = "Measure the nodes with the kernel of each application, or of one with its arguments";
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).global(true).help("As JSON");
     let all = NodesOptions::augment_args(Command::new("speed").about(about)).arg(json);
@@ -37,7 +39,7 @@ struct Subject {
 }
 
 /// Measures and prints a table; the exit code.
-pub(crate) fn speed(program: Program, matches: &ArgMatches, started_at: Instant) -> Result<u8, Ended> {
+pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Instant) -> Result<u8, Ended> {
     let (only, matches) = match matches.subcommand() {
         Some((name, of_app)) => (Some(name), of_app),
         None => (None, matches),
@@ -62,7 +64,7 @@ pub(crate) fn speed(program: Program, matches: &ArgMatches, started_at: Instant)
     }
     let mut plan = JobPlan {
         app: only.unwrap_or(program.name).into(),
-        program: Arc::new(program.table),
+        program: Arc::new(program.program.into_table()),
         arguments: Vec::new(),
         kernel_arguments: Vec::new(),
         launch: options.launch(&config)?,

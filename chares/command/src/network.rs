@@ -3,7 +3,7 @@
 use super::compare::{Starts, report_in};
 use super::options::NodesOptions;
 use super::{BAD_INPUT, Ended, NO_INPUT};
-use crate::program::Program;
+use crate::command_line::CommandLine;
 use loadbalance::cost::{Link, Machine, Machines};
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,7 +61,7 @@ impl Network {
     /// # Errors
     /// Of that run.
     pub(crate) fn measure(
-        program: &Program,
+        program: &CommandLine,
         nodes: &[String],
         options: &NodesOptions,
     ) -> Result<Option<Vec<u8>>, Ended> {

@@ -5,7 +5,7 @@ mod table;
 
 pub(crate) use table::fitting;
 
-use crate::timeline::Timeline;
+use chares::Timeline;
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};

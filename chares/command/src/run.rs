@@ -5,11 +5,13 @@ use super::options::{RunOptions, SpeedSource};
 use super::record::Recording;
 use super::report::{Report, Sources};
 use super::{Ended, console, copies, output, say, speeds, warn};
-use crate::driver::{Driver, NodeShape};
+use crate::app::Started;
+use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
-use crate::program::{Program, RunError, Started};
 use crate::replacement::can_be_written;
-use crate::timeline::Timeline;
+use chares::RunError;
+use chares::Timeline;
+use chares::{Driver, NodeShape};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
@@ -35,7 +37,7 @@ const LAST_PICTURE: Duration = Duration::from_secs(2);
 
 /// Runs an application from the command line; the exit code.
 pub(crate) fn run(
-    program: Program,
+    program: CommandLine,
     name: &str,
     matches: &ArgMatches,
     line: Vec<String>,
@@ -51,7 +53,7 @@ pub(crate) fn run(
     let config = taken(config, &started, &options, is_asked_for)?;
     let version = program.version;
     let mut plan = JobPlan {
-        program: Arc::new(program.table),
+        program: Arc::new(program.program.into_table()),
         app: name.into(),
         arguments: line,
         kernel_arguments: started.packed.clone(),
@@ -210,8 +212,8 @@ fn drive(
     };
     let asked = Instant::now();
     let speeds::Found { source, rates, relative } = speeds::find(main, speed, &subject)?;
-    main.timeline.speeds = asked.elapsed();
-    main.timeline.speed_source = Some(source.name());
+    main.outcome().speeds = asked.elapsed();
+    main.outcome().speed_source = Some(source.name());
     main.set_speeds(rates, relative.clone());
     hub.describe(|info| {
         for node in &mut info.nodes {
@@ -220,7 +222,7 @@ fn drive(
         }
     });
     let viewers = Arc::clone(hub);
-    main.on_shares = Some(Box::new(move |shares, holdings| {
+    main.on_shares(move |shares, holdings| {
         viewers.describe(|info| {
             for (place, node) in info.nodes.iter_mut().enumerate() {
                 node.holds = holdings.get(place).cloned().unwrap_or_default();
@@ -228,23 +230,23 @@ fn drive(
                 node.share = shares.get(range).map(|part| part.iter().sum());
             }
         });
-    }));
+    });
     let mut start = snapshots(main, hub)?;
     for _ in 1..clock_readings {
         start = snapshots(main, hub)?;
     }
     let launcher = NodeInfo { name: "launcher".into(), host: "localhost".into(), ..NodeInfo::default() };
     main.set_nodes(shape(&launcher, &start), info.nodes.iter().map(|node| shape(node, &start)).collect());
-    main.timeline.start = start;
-    main.timeline.driven = Some(Instant::now());
+    main.outcome().start = start;
+    main.outcome().driven = Some(Instant::now());
     let result = (started.drive)(main);
     if result.is_ok() && source == SpeedSource::Measured {
         speeds::confirm(main, &subject)?;
     }
-    main.timeline.finished = Some(Instant::now());
+    main.outcome().finished = Some(Instant::now());
     // A run that has failed has no last counters; why it failed is in the result, or its job knows.
     for _ in 0..clock_readings {
-        main.timeline.end = snapshots(main, hub).unwrap_or_default();
+        main.outcome().end = snapshots(main, hub).unwrap_or_default();
     }
     result
 }

@@ -4,9 +4,9 @@
 //! because any of these changes what a PE reaches.
 
 use super::options::SpeedSource;
-use crate::ctx::Cx;
-use crate::driver::Driver;
-use crate::program::RunError;
+use chares::Cx;
+use chares::Driver;
+use chares::RunError;
 use runtime::config::ClusterConfig;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ pub(crate) fn find(main: &mut Driver, source: SpeedSource, subject: &Subject<'_>
 /// run and after it, on the average, is what the run is compared with. Not where memory is limited, as the work's is
 /// still taken.
 pub(crate) fn confirm(main: &mut Driver, subject: &Subject<'_>) -> Result<(), RunError> {
-    let total: f64 = main.timeline.rates.iter().sum();
+    let total: f64 = main.outcome().rates.iter().sum();
     let is_limited = subject.config.nodes.iter().any(|node| node.memory_bytes.is_some());
     let (Some(kernel), Some(budget), false) =
         (subject.kernel, longer_budget(subject.work / total), is_limited)
@@ -110,7 +110,7 @@ pub(crate) fn confirm(main: &mut Driver, subject: &Subject<'_>) -> Result<(), Ru
     };
     main.phase("measuring speeds again", 0, 0);
     let after = main.measure(kernel, subject.arguments, budget)?;
-    main.timeline.rates.iter_mut().zip(after).for_each(|(rate, after)| *rate = (*rate + after) / 2.0);
+    main.outcome().rates.iter_mut().zip(after).for_each(|(rate, after)| *rate = (*rate + after) / 2.0);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use super::predict::Predictor;
 use super::saved::Run;
 use super::spread;
 use super::verdict::{self, Step};
-use crate::cli::{BAD_INPUT, Ended};
+use crate::{BAD_INPUT, Ended};
 use loadbalance::efficiency::mixed_node_efficiency;
 use serde::Serialize;
 use serde_json::{Map, Value};

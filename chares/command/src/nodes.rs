@@ -2,13 +2,13 @@
 
 use super::options::{NodesChoice, NodesOptions};
 use super::{Ended, UNAVAILABLE, copies, say, speed};
-use crate::program::Program;
+use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use runtime::launch::Problem;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-pub(crate) fn command(program: &Program) -> Command {
+pub(crate) fn command(program: &CommandLine) -> Command {
     let list =
         NodesChoice::augment_args(Command::new("list").about("Show which nodes would be used, and how"));
     let check = NodesOptions::augment_args(
@@ -24,7 +24,7 @@ pub(crate) fn command(program: &Program) -> Command {
         .subcommand(speed::command(program))
 }
 
-pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) -> Result<u8, Ended> {
+pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant) -> Result<u8, Ended> {
     let options =
         |matches: &ArgMatches| NodesOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e));
     match matches.subcommand() {
@@ -45,12 +45,12 @@ pub(crate) fn nodes(program: Program, matches: &ArgMatches, started: Instant) ->
     }
 }
 
-fn check(program: &Program, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
+fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
     let mut launch = options.launch(&config)?;
     let results = copies::shown(!is_json, |copies| {
         launch.copies = copies;
-        runtime::job::check_nodes(&program.table, &config.nodes, launch)
+        runtime::job::check_nodes(program.program.table(), &config.nodes, launch)
     });
     let results = results.map_err(|e| Ended::new(e.exit_code(), e))?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();

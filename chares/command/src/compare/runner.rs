@@ -2,7 +2,7 @@
 
 use super::model;
 use super::saved::Run;
-use crate::cli::Ended;
+use crate::Ended;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill, raise};

@@ -6,8 +6,11 @@ use super::predict::{Predictor, Subject};
 use super::runner::{Progress, Turn, report_in, rounds};
 use super::saved::{self, Run};
 use super::verdict::Finding;
-use crate::cli::network::Network;
-use crate::program::{CostModel, Phases, Program, RunError};
+use crate::app::{CostModel, Phases};
+use crate::command_line::CommandLine;
+use crate::network::Network;
+use chares::Program;
+use chares::RunError;
 use loadbalance::cost::{Bytes, Machine, Phase};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -150,7 +153,7 @@ fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
     }));
     let network = Network::default();
     let predictor = Predictor { model: &model, network: &network };
-    let program = Program::new("metachare", "0.1.0");
+    let program = CommandLine::new(Program::new("metachare", "0.1.0"));
     let subject =
         Subject { program: &program, app: "matmul", arguments: &json!({"n": 512}), work: Some(WORK) };
     let machine = |name: &str, rate: f64| {
@@ -373,7 +376,7 @@ fn the_first_run_that_fails_ends_it() {
     let mut count = 0;
     let failed = rounds(&mut mixes, 3, &Progress::new(6), |_, _| {
         count += 1;
-        Err(crate::cli::Ended::new(69, "lost"))
+        Err(crate::Ended::new(69, "lost"))
     });
     assert_eq!((failed.map(drop).unwrap_err().code, count), (69, 1));
 }

@@ -1,7 +1,7 @@
 //! A comparison as text: for a terminal of 80 columns, as Markdown and as CSV.
 
 use super::model::{Comparison, Mix, Model};
-use crate::cli::report::fitting;
+use crate::report::fitting;
 use std::fmt::Write as _;
 
 /// Columns of a mix's name.

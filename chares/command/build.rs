@@ -13,7 +13,7 @@ fn commit() -> Option<String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     // Copied into another repository, that one's commit would say nothing.
     let root = git(&["rev-parse", "--show-toplevel"])?;
-    if here.parent()?.canonicalize().ok()? != Path::new(&root).canonicalize().ok()? {
+    if here.parent()?.parent()?.canonicalize().ok()? != Path::new(&root).canonicalize().ok()? {
         return None;
     }
     for name in ["HEAD", "logs/HEAD"] {
