@@ -1,12 +1,12 @@
 //! The `metachare` command: applications on chares over mixed machines.
 
-use chares::Program;
+use command::prelude::*;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let program = Program::new("metachare", env!("CARGO_PKG_VERSION"))
+    let program = CommandLine::new(Program::new("metachare", env!("CARGO_PKG_VERSION")))
         .about("One program over whatever machines you can reach, each with the share that its speed earns")
-        .demo("matmul", &["--n", "10752", "--q", "12", "--dtype", "f32", "--verify", "--built-in-nodes"])
+        .demo("matmul", &["--seconds", "5", "--q", "12", "--dtype", "f32", "--verify", "--built-in-nodes"])
         .network("netbench", &["--links-only", "--sizes", "1,1MiB", "--repeats", "11", "--warm-up", "0.1"]);
     let program = apps::matmul::add_to(program);
     let program = apps::gauss::add_to(program);

@@ -5,13 +5,16 @@ use super::{conventional, panel, side};
 use crate::kernels::gemm::Kernel;
 use crate::matrix::{Dtype, Heading, ReadError};
 use crate::output::{check_option, read, written};
-use chares::{NamedFile, RunError};
+use chares::RunError;
 use clap::{Args, ValueEnum};
+use command::NamedFile;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Most blocks along a side of the grid.
 const Q_MAX: u32 = 512;
+/// Side of generated matrices.
+const SIDE: usize = 1024;
 /// Largest side of a matrix.
 const SIDE_MAX: usize = 1 << 24;
 
@@ -30,9 +33,13 @@ pub struct Matmul {
     /// Write the product: .npy, or MatrixMarket (.mtx)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Side of generated matrices
-    #[arg(long, default_value_t = 1024)]
-    pub n: usize,
+    /// Side of generated matrices [default: 1024]
+    #[arg(long)]
+    pub n: Option<usize>,
+    /// Choose N so that the product takes about so many seconds on the cores of this machine
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[serde(skip)]
+    pub seconds: Option<f64>,
     /// Rows of the generated left factor, if not N
     #[arg(long)]
     pub rows: Option<usize>,
@@ -90,9 +97,12 @@ impl Matmul {
         let mut settled = Dtype::F64;
         if let Some([a, b]) = Heading::of_both(self.a.as_deref(), self.b.as_deref()) {
             settled = a.dtype.joined(b.dtype);
-            (self.rows, self.inner, self.n) = (Some(a.rows), Some(a.cols), b.cols);
+            (self.rows, self.inner, self.n) = (Some(a.rows), Some(a.cols), Some(b.cols));
         }
         self.dtype.get_or_insert(settled);
+        if let (None, Some(seconds)) = (self.n, self.seconds) {
+            self.n = Some(super::side_for(&self, seconds));
+        }
         self
     }
 
@@ -123,7 +133,8 @@ impl Matmul {
     /// Rows, inner side and columns of a generated product.
     #[must_use]
     pub fn sides(&self) -> (usize, usize, usize) {
-        (self.rows.unwrap_or(self.n), self.inner.unwrap_or(self.n), self.n)
+        let n = self.n.unwrap_or(SIDE);
+        (self.rows.unwrap_or(n), self.inner.unwrap_or(n), n)
     }
 
     /// Blocks along each side of the grid; about, before it is chosen for the nodes.
@@ -156,6 +167,12 @@ impl Matmul {
             Algorithm::Fox => [self.grain.unwrap_or(panel::default_grain(m)).min(m), k, n / 4],
         }
     }
+}
+
+/// A time for `--seconds`.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|s| (0.001..=86_400.0).contains(s));
+    seconds.ok_or_else(|| "give a number from 0.001 to 86400".into())
 }
 
 /// Checks arguments before any node is started.

@@ -6,6 +6,7 @@
 pub mod arguments;
 pub mod conventional;
 mod drive;
+mod length;
 mod memory;
 pub mod panel;
 pub mod problem;
@@ -18,7 +19,8 @@ pub use arguments::{Algorithm, Matmul};
 use crate::kernels::gemm::{Kernel, gemm};
 use crate::kernels::measured;
 use crate::matrix::{Dtype, Real, generated, zeros};
-use chares::{App, KernelCall, Program};
+use chares::KernelCall;
+use command::{App, CommandLine};
 
 /// Sides of the blocks by which a PE's speed is measured: as large as the work's blocks, but not so large
 /// that one product takes longer than some tens of milliseconds on a slow PE.
@@ -34,7 +36,7 @@ const LEAST_WORK: f64 = (1u32 << 23) as f64;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
-pub fn add_to(program: Program) -> Program {
+pub fn add_to(program: CommandLine) -> CommandLine {
     program
         .chare::<conventional::Rows<f32>>()
         .chare::<conventional::Rows<f64>>()
@@ -63,6 +65,14 @@ fn kernel(matmul: &Matmul) -> KernelCall {
         Dtype::F32 => kernel_of::<f32>(matmul),
         Dtype::F64 => kernel_of::<f64>(matmul),
     }
+}
+
+/// The side of a product that takes about so long on this machine.
+fn side_for(matmul: &Matmul, seconds: f64) -> usize {
+    let number_bytes = matmul.dtype_or_default().size_bytes();
+    // Its blocks will be large ones.
+    let large = Matmul { n: Some(KERNEL_SIDE_MAX * matmul.side() as usize), ..matmul.clone() };
+    length::side_for(seconds, number_bytes, || kernel(&large))
 }
 
 fn kernel_of<T: Real>(matmul: &Matmul) -> KernelCall {
