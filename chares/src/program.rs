@@ -1,6 +1,7 @@
 //! A program: its chare types, its applications, and the ways to run it.
 
 use crate::chare::Chare;
+use crate::cli::manual::Page;
 use crate::driver::Driver;
 use crate::named_file::NamedFile;
 use crate::pup;
@@ -265,6 +266,7 @@ pub struct Program {
     pub(crate) demo: Option<Preset>,
     pub(crate) network: Option<Preset>,
     pub(crate) commands: Vec<(Command, Execute)>,
+    pub(crate) pages: Vec<Page>,
 }
 
 /// What a command of the program's own does.
@@ -293,8 +295,8 @@ impl Program {
     #[must_use]
     pub fn new(name: &'static str, version: &'static str) -> Self {
         let table = ProgramTable { name: name.into(), version: version.into(), ..ProgramTable::default() };
-        let (apps, commands) = (Vec::new(), Vec::new());
-        Self { name, version, table, apps, about: "", demo: None, network: None, commands }
+        let (apps, commands, pages) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name, version, table, apps, about: "", demo: None, network: None, commands, pages }
     }
 
     /// One line that says what the program is for.
@@ -327,6 +329,14 @@ impl Program {
     #[must_use]
     pub fn command(mut self, command: Command, execute: fn(&ArgMatches) -> Result<(), RunError>) -> Self {
         self.commands.push((command, execute));
+        self
+    }
+
+    /// Adds a page to the manual, which `help NAME` prints as it stands; its first line is its title. The page of an
+    /// application bears its name.
+    #[must_use]
+    pub fn page(mut self, name: &'static str, text: &'static str) -> Self {
+        self.pages.push(Page::new(name, text));
         self
     }
 

@@ -14,6 +14,7 @@
 //! Where there is no path stands infinity, or the greatest number of a whole type (2147483647, 9223372036854775807);
 //! in predecessors -1, which stands at the source itself too. Loops count only if they are negative, of parallel edges
 //! the shortest.
+#![doc = include_str!("README.md")]
 
 pub mod arguments;
 pub mod buckets;

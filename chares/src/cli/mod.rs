@@ -1,10 +1,11 @@
-//! The command line that every program on chares has: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`.
+//! The command line that every program on chares has: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`, `help`.
 
 mod compare;
 mod console;
 mod copies;
 mod demo;
 mod driving;
+pub(crate) mod manual;
 mod network;
 mod nodes;
 mod options;
@@ -133,6 +134,7 @@ fn dispatch(
         Some(("plan", matches)) => plan::plan(&program, matches),
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
+        Some(("help", matches)) => manual::help(&program, matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
             Ok(()) => Ok(0),
             Err(error) => Err(Ended::new(error.exit_code(), error)),
@@ -162,13 +164,16 @@ fn command(program: &Program) -> Command {
         .about(program.about)
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .after_help(manual::list(program))
         .subcommand(run)
         .subcommand(compare::command(program))
         .subcommands(program.apps.iter().any(|app| app.cost.is_some()).then(|| plan::command(program)))
         .subcommand(nodes::command(program))
         .subcommand(watch::command())
         .subcommand(replay::command());
-    all.subcommands(demo::command(program)).subcommands(program.commands.iter().map(|(command, _)| command))
+    let all = all.subcommands(demo::command(program));
+    all.subcommands(program.commands.iter().map(|(command, _)| command)).subcommand(manual::command())
 }
 
 /// Warnings and errors of the runtime go to standard error; `RUST_LOG` asks for more.
