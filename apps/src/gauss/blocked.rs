@@ -1,13 +1,17 @@
 //! The blocked elimination: columns in blocks, dealt out by speed; a block is factored by the PE that holds it, and
 //! goes to all others as a panel; every PE lets its own blocks take it up, by products of blocks.
 //!
-//! Whole columns belong to one PE, so that pivots are looked for without a message and rows are exchanged where they lie:
-//! the only thing that travels is each panel, once to each node, n^2 / 2 numbers in all. The next panel is factored and
-//! sent while the rest of the matrix still takes up the last (`share` says in which order).
-//! A panel goes from node to node, first to the one that makes the next ([`Plan::onward`]): if its owner sent it to all,
-//! the copies would share one link, and the next panel would wait for the last of them.
-//! Right-hand sides are further columns behind those of A. The way back goes through the owners of the blocks from the
-//! last to the first, each block of right-hand sides as one message that gets shorter.
+//! Whole columns belong to one PE, so that pivots are looked for without a message and rows are exchanged where they
+//! lie: the only thing that travels is each panel, once to each node, n^2 / 2 numbers in all. The next panel is
+//! factored and sent while the rest of the matrix still takes up the last (`share` says in which order). A panel goes
+//! from node to node, first to the one that makes the next ([`Plan::onward`]): if its owner sent it to all, the
+//! copies would share one link, and the next panel would wait for the last of them. Right-hand sides are further
+//! columns behind those of A. The way back goes through the owners of the blocks from the last to the first, each
+//! block of right-hand sides as one message that gets shorter.
+//!
+//! A grid of 2 x 2 blocks would send a third less between four hosts. But then rows would be exchanged between PEs
+//! and all PEs of a column of the grid would agree on a pivot for every column, over links on which each agreement
+//! takes 0.2 ms or more.
 
 mod share;
 

@@ -3,6 +3,9 @@
 //! As in the 1995 report (section on matrix multiplication); the rows per chare are its grain. Each chare takes B
 //! stripe by stripe, and a stripe is also what near the end a late PE hands to one that would be idle: the
 //! chare's rows of A travel, the columns of B are everywhere, and the numbers of C come back.
+//!
+//! Shares follow what was measured before the run, and little has to move to correct them near its end. Every sum is
+//! still made by one call of the kernel, wherever that runs, so lending changes no bits.
 
 use super::problem::Problem;
 use crate::kernels::gemm::gemm;

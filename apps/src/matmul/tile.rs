@@ -8,6 +8,9 @@
 //! it multiplies with it itself, so that the wire works while the processor does and a node that is late for a
 //! moment does not stop the others. A block comes to each node once (see [`chares::loadbalance::grid::hops`]). The
 //! order in which a block of C takes up its products follows from q alone, never from the machines.
+//!
+//! Memory for the blocks that will come from other nodes is taken before the work begins ([`Bulk::reserve`]): on a
+//! slow node, clearing fresh pages while blocks arrived was measured to take a quarter of the network thread's time.
 
 use super::problem::{Problem, pes_here};
 use crate::kernels::gemm::gemm;

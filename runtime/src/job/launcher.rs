@@ -1,4 +1,7 @@
 //! The launcher: starts the nodes of a run, connects them, and hands the run to the driver.
+//!
+//! The launcher is node 0 and has no PEs. The driver runs in it, so files are read and written where the command was
+//! typed. It dials all nodes and is dialled by none, so it may sit behind a firewall.
 
 use super::bootstrap::Bootstrap;
 use super::signals;

@@ -2,6 +2,9 @@
 //!
 //! A place passes a partial on when it holds as many elements as live below it. Counts follow the places
 //! where elements were *created*, so that a moved element can go on contributing there (a later capability).
+//!
+//! A contribution that only has to be combined joins the reduction under way as it is, without memory or a
+//! description of its own.
 
 use super::section::SectionPlan;
 use super::{Partials, Pe};
