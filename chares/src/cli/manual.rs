@@ -202,7 +202,7 @@ mod tests {
                 "no page or command \"exit-code\"; did you mean `exit-codes`? `squares help` lists them",
             ),
             (&["compar"], "did you mean `compare`?"),
-            (&["recrod"], "did you mean `record`?"),
+            (&["recrod"], "did you mean `record` or `report`?"),
             (&["nodes", "chek"], "\"nodes chek\"; did you mean `nodes check`?"),
             (&["zebra"], "there is no page or command \"zebra\"; `squares help` lists them"),
             (&["x"], "\"x\"; `squares help`"),
