@@ -16,6 +16,7 @@
 mod accept;
 mod awake;
 mod congestion;
+mod door;
 mod gather;
 mod idle;
 mod lane;
@@ -28,6 +29,7 @@ use crate::ids::NodeId;
 use crate::spin::Spin;
 use awake::Awake;
 use dashmap::DashMap;
+use door::Door;
 use gather::Gather;
 use lane::Lane;
 use peer::Peer;
@@ -89,7 +91,7 @@ pub struct QuicFabric {
     addresses: RwLock<Vec<Option<SocketAddr>>>,
     runtime: Handle,
     is_closing: AtomicBool,
-    strangers: AtomicU64,
+    door: Arc<Door>,
     awake: Arc<Awake>,
     start: Instant,
 }
@@ -130,7 +132,8 @@ impl QuicFabric {
         let server = settings.is_dialled.then_some(server);
         let runtime = Arc::new(TokioRuntime);
         let awake = Awake::start();
-        let socket = Gather::before(runtime.wrap_udp_socket(socket)?, Arc::clone(&awake));
+        let door = Arc::new(Door::new(identity.secret(), me, settings.is_dialled));
+        let socket = Gather::before(runtime.wrap_udp_socket(socket)?, Arc::clone(&awake), Arc::clone(&door));
         let endpoint = Endpoint::new_with_abstract_socket(endpoint, server, socket, runtime)?;
         let fabric = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
@@ -144,7 +147,7 @@ impl QuicFabric {
             addresses: RwLock::default(),
             runtime: Handle::current(),
             is_closing: AtomicBool::new(false),
-            strangers: AtomicU64::new(0),
+            door,
             awake,
             start: Instant::now(),
         });
@@ -182,10 +185,10 @@ impl QuicFabric {
         self.connection(&peer).await.map(|_| ())
     }
 
-    /// Handshakes of strangers that were turned away.
+    /// Datagrams and handshakes of strangers that were turned away.
     #[must_use]
     pub fn strangers(&self) -> u64 {
-        self.strangers.load(Ordering::Relaxed)
+        self.door.strangers()
     }
 
     /// What went over the link to `peer`; all zero if there is none.
@@ -303,19 +306,15 @@ impl QuicFabric {
 
     async fn dial(&self, to: NodeId, address: SocketAddr) -> Result<Connection, LinkError> {
         let name = self.identity.name_of(to);
-        let dialled = self.endpoint.connect_with(self.client.clone(), address, &name);
+        let (mut client, knock) = (self.client.clone(), self.door.knock(to));
+        client.initial_dst_cid_provider(Arc::new(move || knock));
+        self.door.open_to(address);
+        let dialled = self.endpoint.connect_with(client, address, &name);
         let connecting = dialled.map_err(|e| LinkError::Connection(e.to_string()))?;
         connecting.await.map_err(|error| match error {
             ConnectionError::TimedOut => LinkError::NoAnswer(address),
             error => LinkError::Connection(end(&error, &self.settings)),
         })
-    }
-
-    /// Whether a node of the run is known to be at `address`, however that is written.
-    fn is_address_of_node(&self, address: SocketAddr) -> bool {
-        let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
-        let addresses = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
-        addresses.iter().flatten().any(|known| canonical(*known) == canonical(address))
     }
 
     fn address(&self, id: NodeId) -> Option<SocketAddr> {
