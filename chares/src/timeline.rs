@@ -31,6 +31,8 @@ pub struct Timeline {
     pub(crate) holdings: Vec<String>,
     pub(crate) verified: Option<bool>,
     pub(crate) max_error: Option<f64>,
+    /// What the check measured, in words.
+    pub(crate) measured: Option<String>,
     pub(crate) facts: Map<String, Value>,
     pub(crate) remarks: Vec<String>,
     /// For standard output.
@@ -60,6 +62,7 @@ impl Timeline {
             holdings: Vec::new(),
             verified: None,
             max_error: None,
+            measured: None,
             facts: Map::new(),
             remarks: Vec::new(),
             printed: String::new(),
@@ -90,8 +93,14 @@ impl Timeline {
 
     /// States whether the result was checked and found right, and its largest relative error.
     pub fn verified(&mut self, is_right: bool, max_error: f64) {
-        self.verified = Some(is_right);
+        self.verified_by(is_right, format!("largest relative error {max_error:.2e}"));
         self.max_error = Some(max_error);
+    }
+
+    /// States whether the result was checked and found right by something else than its relative error, and what that
+    /// is, in a few words such as `backward error 2.10e-16`. Its numbers belong among the facts, too.
+    pub fn verified_by(&mut self, is_right: bool, measured: String) {
+        (self.verified, self.measured) = (Some(is_right), Some(measured));
     }
 
     /// Adds a fact to the report, e.g. the algorithm and its parameters.

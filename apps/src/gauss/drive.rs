@@ -221,24 +221,23 @@ fn finish<T: Real>(
     main.outcome().collected();
     let Residual { overall, by_row, row } = residual(system, x);
     let outcome = main.outcome();
-    outcome.fact("residual", overall);
-    let is_accepted = |residual: f64| residual < Residual::ACCEPTED;
-    if gauss.verify {
-        outcome.fact("residual_by_row", by_row);
-        outcome.verified(is_accepted(overall) && is_accepted(by_row), by_row);
-    } else {
-        outcome.verified(is_accepted(overall), overall);
-    }
-    let wrong = |sentence: String| Err(RunError::Wrong(format!("the solution is wrong: {sentence}")));
+    outcome.fact("scaled_residual", overall);
+    outcome.fact("scaled_residual_by_row", by_row);
     let limit = Residual::ACCEPTED;
+    let is_accepted = |residual: f64| residual < limit;
+    let is_right = is_accepted(overall) && (!gauss.verify || is_accepted(by_row));
+    let by_row_too = if gauss.verify { format!(", by row {by_row:.2e}") } else { String::new() };
+    let measured = format!("scaled residual {overall:.2e}{by_row_too}; below {limit} is right");
+    outcome.verified_by(is_right, measured);
+    let wrong = |sentence: String| Err(RunError::Wrong(format!("the solution is wrong: {sentence}")));
     if !is_accepted(overall) {
         return wrong(format!(
-            "||A x - b|| / (||A|| ||x|| n eps) is {overall:.1}, below {limit} is accepted"
+            "its scaled residual ||A x - b|| / (||A|| ||x|| n u) is {overall:.1}, below {limit} is right"
         ));
     }
     if gauss.verify && !is_accepted(by_row) {
         return wrong(format!(
-            "the residual of row {row} is {by_row:.1} for its size, below {limit} is accepted"
+            "the scaled residual of row {row} is {by_row:.1} for its own size, below {limit} is right"
         ));
     }
     Ok(())

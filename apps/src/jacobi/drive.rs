@@ -89,12 +89,12 @@ fn solve<T: Real>(main: &mut Driver, jacobi: &Jacobi, system: System<T>) -> Resu
     let residual = left.residual / (dominance.norm * left.x + left.b).max(f64::MIN_POSITIVE);
     main.outcome().fact("residual", residual);
     main.outcome().remark(&format!(
-        "{} iterations, last change {:.2e}, residual {residual:.2e} relative to |A| |x| + |B|",
+        "{} iterations, last change {:.2e} of the first, residual {residual:.2e} relative to |A| |x| + |B|",
         verdict.iteration, verdict.change
     ));
     if jacobi.verify || jacobi.system.out.is_some() {
         let x = collect(main, &setup, &solvers)?;
-        finish(main, jacobi, &system, &x, (&verdict, &dominance))?;
+        finish(main, jacobi, &system, &x, &verdict)?;
     }
     exhausted(jacobi, &dominance, &verdict, (setup.n, left.x))
 }
@@ -252,7 +252,10 @@ fn conclude(
         return Ok(());
     }
     let change = if verdict.change.is_finite() {
-        format!("the largest change is {:.1e}, after {:.1e} at the least", verdict.change, verdict.least)
+        format!(
+            "the largest change is {:.1e} times the first, after {:.1e} at the least",
+            verdict.change, verdict.least
+        )
     } else {
         "its changes are no finite numbers any more".into()
     };
@@ -280,14 +283,14 @@ fn exhausted(
     };
     let why = dominance.warning(n).map_or_else(String::new, |why| format!("; {why}"));
     let dtype = jacobi.system.dtype_or_default();
-    let mend = if verdict.change <= ROUNDING_CHANGES * dtype.unit_roundoff() * largest_x {
+    let mend = if verdict.largest <= ROUNDING_CHANGES * dtype.unit_roundoff() * largest_x {
         format!("raise --tolerance, for rounding in {dtype} leaves no smaller changes")
     } else {
         "raise --max-iterations or --tolerance".into()
     };
     let sentence = format!(
-        "no convergence in {} iterations{written}: the largest change of the last one is {:.1e}, and --tolerance is \
-         {:.1e}: {mend}{why}",
+        "no convergence in {} iterations{written}: the largest change of the last one is {:.1e} times the first, and \
+         --tolerance is {:.1e}: {mend}{why}",
         verdict.iteration,
         verdict.change,
         jacobi.tolerance()
@@ -301,7 +304,7 @@ fn finish<T: Real>(
     jacobi: &Jacobi,
     system: &System<T>,
     x: &Matrix<T>,
-    (verdict, dominance): (&Verdict, &Dominance),
+    verdict: &Verdict,
 ) -> Result<(), RunError> {
     if let Some(out) = &jacobi.system.out {
         main.phase("writing", 0, 0);
@@ -312,14 +315,22 @@ fn finish<T: Real>(
     }
     main.phase("verifying", 0, 0);
     main.outcome().collected();
-    let growth = dominance.worst.map_or(0.0, |(ratio, _)| ratio);
-    let checked = check::solution(system, x, verdict.change * growth);
-    main.outcome().verified(checked.holds(), checked.residual);
-    if checked.holds() {
+    let checked = check::solution(system, x, jacobi.tolerance());
+    let outcome = main.outcome();
+    outcome.fact("backward_error", checked.backward_error);
+    outcome.fact("next_change", checked.next_change);
+    let is_converged = verdict.why == Why::Converged;
+    outcome.verified_by(
+        is_converged && checked.holds(),
+        format!("backward error {:.2e}", checked.backward_error),
+    );
+    // What came to its cap has a sentence of its own.
+    if checked.holds() || !is_converged {
         return Ok(());
     }
     Err(RunError::Wrong(format!(
-        "the solution is wrong: row {} of A x is off by {:.2e} times what the last change and rounding explain",
+        "the solution is wrong: row {} of B - A x, divided by the diagonal, is {:.2e} times what --tolerance and \
+         rounding allow",
         checked.row, checked.excess
     )))
 }

@@ -39,7 +39,7 @@ pub struct Setup {
     pub generated: Option<Generated>,
     /// Seed of generated right-hand sides.
     pub seed_b: u64,
-    /// The largest change of an unknown in the last iteration.
+    /// The largest change of an unknown in the last iteration, relative to the first of its right-hand side.
     pub tolerance: f64,
     /// Iterations at most.
     pub max_iterations: u32,
@@ -121,16 +121,16 @@ pub struct Part<T> {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Step;
 
-/// The largest change of an iteration.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// The largest change of an iteration, for each right-hand side.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Change {
     iteration: u32,
-    change: f64,
+    changes: Vec<f64>,
 }
 
 impl Reduce for Change {
     fn combine(&mut self, other: Self) {
-        self.change = self.change.max(other.change);
+        self.changes.iter_mut().zip(other.changes).for_each(|(most, other)| *most = most.max(other));
     }
 }
 
@@ -279,7 +279,7 @@ impl<T: Real> Entry<Change> for Solver<T> {
         if change.iteration != work.watch.iteration() + 1 {
             return ctx.fail("the changes of iterations came in another order than these");
         }
-        work.ended = work.watch.observe(change.change);
+        work.ended = work.watch.observe(&change.changes);
         if self.pe == 0 {
             work.show(ctx);
         }
@@ -335,7 +335,7 @@ impl<T: Real> Solver<T> {
                 solvers.at(*to).send_with(ctx, URGENT, Part { iteration, pe, values });
             }
         }
-        let change = Change { iteration, change: outcome.change };
+        let change = Change { iteration, changes: outcome.changes };
         ctx.contribute(change, Callback::broadcast(&solvers));
     }
 }
