@@ -20,9 +20,9 @@ mod watch;
 
 use crate::program::{Execute, Program};
 use crate::replacement::abandon_all;
+use crate::terminal;
 use clap::{ArgMatches, Args, Command};
 use options::RunOptions;
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -180,8 +180,7 @@ fn log_to_stderr() {
 
 /// Writes to standard output. Whoever closed it does not want it; any other failure is one.
 pub(crate) fn say(text: &str) -> Result<(), Ended> {
-    let mut out = std::io::stdout().lock();
-    said(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    said(terminal::print(text))
 }
 
 /// What became of a write to standard output.
@@ -196,10 +195,10 @@ pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Ended> {
 
 /// Writes one line to standard error about something that the run goes on without.
 pub(crate) fn warn(sentence: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "warning: {sentence}");
+    terminal::print_error(&format!("warning: {sentence}\n"));
 }
 
 /// Writes one line to standard error.
 pub(crate) fn complain(sentence: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "error: {sentence}");
+    terminal::print_error(&format!("error: {sentence}\n"));
 }
