@@ -10,13 +10,8 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// If it cannot be written for another reason.
 pub fn say(text: &str) -> Result<(), RunError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(RunError::Output(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(()),
-    }
+    chares::terminal::print(text)
+        .map_err(|error| RunError::Output(format!("standard output cannot be written: {error}")))
 }
 
 /// Checks, before a long measurement, that a file could be written.

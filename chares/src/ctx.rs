@@ -24,6 +24,9 @@ pub trait Cx: private::HasPe {
     /// [`index`](Ctx::index) says nothing, and it takes no part in reductions.
     fn chare<C: Chare>(&mut self, init: C::Init, on: On) -> Element<C> {
         let Some(chare_type) = registered::<C>(self.pe()) else { return Element::nowhere() };
+        if on == On::BySpeed {
+            self.note_by_speed();
+        }
         let pe = self.pe();
         let home = match on {
             On::Here if pe.id() != PeId::DRIVER => pe.id(),
@@ -72,6 +75,9 @@ pub trait Cx: private::HasPe {
 
     /// Makes an array whose elements are constructed where `placement` says.
     fn array_placed<C: Chare>(&mut self, shape: C::Index, init: C::Init, placement: Placement) -> Array<C> {
+        if placement == Placement::BySpeed {
+            self.note_by_speed();
+        }
         let id = create::<C>(self.pe(), shape.shape(), &placement, Some(&init));
         Array::new(id, shape.shape())
     }
@@ -80,6 +86,9 @@ pub trait Cx: private::HasPe {
     /// wait until it is there, broadcasts on each PE until all elements there are. What waits in vain is an
     /// error at the driver's next [`quiescence`](crate::Driver::quiescence) or wait that cannot end.
     fn array_deferred<C: Chare>(&mut self, shape: C::Index, placement: Placement) -> Array<C> {
+        if placement == Placement::BySpeed {
+            self.note_by_speed();
+        }
         let id = create::<C>(self.pe(), shape.shape(), &placement, None);
         Array::new(id, shape.shape())
     }
@@ -165,6 +174,9 @@ pub(crate) mod private {
     pub trait HasPe {
         /// The PE.
         fn pe(&mut self) -> &mut Pe;
+
+        /// Takes note that chares are placed by speed.
+        fn note_by_speed(&mut self) {}
     }
 }
 

@@ -95,6 +95,7 @@ mod reduce;
 mod replacement;
 mod shared;
 mod store;
+pub mod terminal;
 mod timeline;
 
 /// What nearly every program needs: `use chares::prelude::*`.

@@ -25,6 +25,8 @@ pub struct Timeline {
     /// Where they came from.
     pub(crate) speed_source: Option<&'static str>,
     pub(crate) rates: Vec<f64>,
+    /// Whether the driver placed chares by speed.
+    pub(crate) is_by_speed: bool,
     pub(crate) work: Option<f64>,
     pub(crate) shares: Vec<f64>,
     /// What each node holds, for people.
@@ -57,6 +59,7 @@ impl Timeline {
             speeds: Duration::ZERO,
             speed_source: None,
             rates: Vec::new(),
+            is_by_speed: false,
             work: None,
             shares: Vec::new(),
             holdings: Vec::new(),

@@ -8,6 +8,7 @@ mod source;
 use documents::Document;
 use rules::SourceFile;
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -98,6 +99,28 @@ fn unwrap_stays_in_tests() {
 #[test]
 fn nothing_is_left_over() {
     check(sources().iter(), rules::no_leftovers);
+}
+
+#[test]
+fn scripts_say_what_they_do_without_building_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    for tool in ["cargo", "apt-get", "python3"] {
+        let path = folder.path().join(tool);
+        std::fs::write(&path, "#!/bin/sh\ntouch \"$0.was-run\"\nexit 1\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
+    for script in ["against_lammps", "against_numpy", "against_peers", "against_scipy", "efficiency"] {
+        let mut command = Command::new(root().join("tests").join(script));
+        let output = command.arg("--help").env("PATH", &path).env_remove("METACHARE").output().unwrap();
+        let words = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && output.stderr.is_empty(), "{script}: {output:?}");
+        assert!(
+            words.contains("METACHARE names a program") && !words.contains("set -euo"),
+            "{script}: {words}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "something was run");
 }
 
 #[test]

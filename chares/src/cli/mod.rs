@@ -17,13 +17,14 @@ mod report;
 mod run;
 mod speed;
 mod speeds;
+mod unstarted;
 mod watch;
 
 use crate::program::{Execute, Program};
 use crate::replacement::abandon_all;
+use crate::terminal;
 use clap::{ArgMatches, Args, Command};
 use options::RunOptions;
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -42,6 +43,8 @@ impl Ended {
 
 /// Exit code for a wrong command line.
 const USAGE: u8 = 64;
+/// Exit code for a run that could not go on.
+const FAILED: u8 = 70;
 /// Exit code for a wrong nodes file.
 pub(crate) const CONFIG: u8 = 78;
 /// Exit code for an input that is not what it should be.
@@ -74,6 +77,7 @@ impl Program {
                 // Help and version are answers, not errors.
                 if error.use_stderr() {
                     let _ = error.print();
+                    unstarted::report_usage(&self, &arguments, &error, command_started);
                     return ExitCode::from(USAGE);
                 }
                 return match said(error.print()) {
@@ -185,8 +189,14 @@ fn log_to_stderr() {
 
 /// Writes to standard output. Whoever closed it does not want it; any other failure is one.
 pub(crate) fn say(text: &str) -> Result<(), Ended> {
-    let mut out = std::io::stdout().lock();
-    said(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    said(terminal::print(text))
+}
+
+/// What is wrong with a command line, without the usage that follows it.
+pub(crate) fn sentence_of(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_string()
 }
 
 /// What became of a write to standard output.
@@ -201,10 +211,15 @@ pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Ended> {
 
 /// Writes one line to standard error about something that the run goes on without.
 pub(crate) fn warn(sentence: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "warning: {sentence}");
+    terminal::print_error(&format!("warning: {sentence}\n"));
+}
+
+/// Writes one line to standard error about what was taken because nothing else was said.
+pub(crate) fn note(sentence: &str) {
+    terminal::print_error(&format!("note: {sentence}\n"));
 }
 
 /// Writes one line to standard error.
 pub(crate) fn complain(sentence: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "error: {sentence}");
+    terminal::print_error(&format!("error: {sentence}\n"));
 }
