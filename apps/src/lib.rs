@@ -5,6 +5,7 @@ pub mod bench;
 pub mod gauss;
 pub mod jacobi;
 pub mod kernels;
+pub mod manual;
 pub mod matmul;
 pub mod matrix;
 pub mod memory;

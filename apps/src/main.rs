@@ -14,5 +14,6 @@ fn main() -> ExitCode {
     let program = apps::apsp::add_to(program);
     let program = apps::statics::add_to(program);
     let program = apps::netbench::add_to(program);
-    apps::bench::add_to(program).main()
+    let program = apps::bench::add_to(program);
+    apps::manual::add_to(program).main()
 }

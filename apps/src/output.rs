@@ -3,7 +3,7 @@
 use chares::RunError;
 use command::{NamedFile, Replacement};
 use serde::Serialize;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Writes to standard output; whoever closed it does not want it.
@@ -11,13 +11,8 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// If it cannot be written for another reason.
 pub fn say(text: &str) -> Result<(), RunError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(RunError::Output(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(()),
-    }
+    command::terminal::print(text)
+        .map_err(|error| RunError::Output(format!("standard output cannot be written: {error}")))
 }
 
 /// Checks, before a long measurement, that a file could be written.

@@ -1,4 +1,8 @@
 //! Bulk numeric arrays: shared inside a process, raw little-endian bytes between processes.
+//!
+//! Short arrays are copied into their message, because on their own they would need memory and a length each. That
+//! made 4.9 million messages a second of arrays of 72 bytes possible, where it was 2.5, and 1.3 million of 1 KiB,
+//! where it was 0.84; at 4 KiB it makes no difference (`metachare bench --only link/rate`).
 
 use crate::pup;
 use bytemuck::Pod;

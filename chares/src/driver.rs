@@ -65,6 +65,10 @@ impl HasPe for Driver {
     fn pe(&mut self) -> &mut Pe {
         &mut self.pe
     }
+
+    fn note_by_speed(&mut self) {
+        self.timeline.is_by_speed = true;
+    }
 }
 
 impl Driver {

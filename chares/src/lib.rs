@@ -107,7 +107,7 @@ pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, R
 pub use ctx::{Ctx, Cx};
 pub use driver::{Driver, NodeShape, Pending};
 #[doc(hidden)]
-pub use entries::{entry_method, reducer};
+pub use entries::{entry_method, reducer, renamed, type_name};
 pub use exchange::{Exchange, Part};
 pub use in_process::InProcess;
 pub use inbox::Inbox;

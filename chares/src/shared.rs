@@ -1,6 +1,9 @@
 //! The four kinds of shared data of 1995: readonly, write-once, accumulator and monotonic variables.
 //!
 //! Each is one value per node, shared by its PEs without copies. Handles are small and can be sent.
+//!
+//! Variables need no registration: their values travel as bytes, and the first who reads one on a node unpacks it
+//! there.
 
 use crate::callback::Callback;
 use crate::chare::Message;

@@ -34,6 +34,8 @@ pub struct Timeline {
     pub speed_source: Option<&'static str>,
     /// Units of work per second of each PE with the application's kernel; empty if not measured.
     pub rates: Vec<f64>,
+    /// Whether the driver placed chares by speed.
+    pub is_by_speed: bool,
     /// Units of work of the timed part.
     pub work: Option<f64>,
     /// Share of the data of each PE, 0 to 1 each.
@@ -44,6 +46,8 @@ pub struct Timeline {
     pub verified: Option<bool>,
     /// Its largest relative error.
     pub max_error: Option<f64>,
+    /// What the check measured, in words.
+    pub measured: Option<String>,
     /// What the application says of the run.
     pub facts: Map<String, Value>,
     /// Sentences for whoever reads the table or the report.
@@ -70,11 +74,13 @@ impl Timeline {
             speeds: Duration::ZERO,
             speed_source: None,
             rates: Vec::new(),
+            is_by_speed: false,
             work: None,
             shares: Vec::new(),
             holdings: Vec::new(),
             verified: None,
             max_error: None,
+            measured: None,
             facts: Map::new(),
             remarks: Vec::new(),
             printed: String::new(),
@@ -105,8 +111,14 @@ impl Timeline {
 
     /// States whether the result was checked and found right, and its largest relative error.
     pub fn verified(&mut self, is_right: bool, max_error: f64) {
-        self.verified = Some(is_right);
+        self.verified_by(is_right, format!("largest relative error {max_error:.2e}"));
         self.max_error = Some(max_error);
+    }
+
+    /// States whether the result was checked and found right by something else than its relative error, and what that
+    /// is, in a few words such as `backward error 2.10e-16`. Its numbers belong among the facts, too.
+    pub fn verified_by(&mut self, is_right: bool, measured: String) {
+        (self.verified, self.measured) = (Some(is_right), Some(measured));
     }
 
     /// Adds a fact to the report, e.g. the algorithm and its parameters.

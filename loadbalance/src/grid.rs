@@ -13,6 +13,10 @@
 //! heterogeneous platforms", IEEE TPDS 12(10), 2001: areas in proportion to speed, in columns; their optimal
 //! grouping into columns is found exactly. What is new here: areas follow the speeds within one block, because
 //! the boundaries may have a step in them.
+//!
+//! How much the mapping decides: for nodes of speeds 1, 0.55 and 0.25, rectangles and blocks that come to each node
+//! once make 1.45 matrices cross between nodes; shifting every block over strips of rows, each time over the wire,
+//! makes it 2.8.
 
 use crate::partition::PartitionError;
 use crate::placement::weighted_bounds;

@@ -3,6 +3,9 @@
 //! Shares in proportion to speed end together if nothing else is to be done. Blocks that come and go cost the
 //! processors of a node time too, and not in proportion to its share: a slow node may need as many blocks as a
 //! fast one. Its share has to be smaller than its speed says, so that it is not the one that all wait for.
+//!
+//! Speeds are measured for a moment only, and all wait for the part that ends last. So there is a second correction,
+//! [`allowance`]: it makes small shares a few percent smaller than predicted, which costs the big ones little.
 
 /// Rounds after which no better weights are looked for.
 const ROUNDS: usize = 20;

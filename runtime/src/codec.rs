@@ -14,7 +14,7 @@ use bytes::Buf as _;
 use serde::{Deserialize, Serialize};
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 5;
+pub const WIRE_VERSION: u16 = 6;
 
 /// First part of every frame's body; the rest of the body and the attachments are the payload.
 #[derive(Debug, Serialize, Deserialize)]

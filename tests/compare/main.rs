@@ -102,7 +102,7 @@ fn a_plan_predicts_the_same_table_from_speeds_measured_now_or_before() {
     let plan = json(folder, "p.json");
     let mixes = plan["mixes"].as_array().unwrap();
     assert_eq!((mixes.len(), &plan["is_predicted"]), (3, &true.into()));
-    assert!(mixes.iter().all(|mix| number(&mix["seconds"]) > 0.0 && mix["spread"].is_null()), "{plan}");
+    assert!(mixes.iter().all(|mix| number(&mix["seconds"]) > 0.0 && number(&mix["spread"]) > 0.0), "{plan}");
     assert!(done.stdout.contains("predicted, not run") && done.stdout.contains("\nprediction: "), "{done:?}");
     assert!(done.stdout.contains("; the network measured at the start, "), "{done:?}");
     let speeds = run(folder, &["nodes", "speed", "matmul", "--n", "512", "--built-in-nodes", "--json"]);
@@ -133,6 +133,79 @@ fn a_plan_predicts_the_same_table_from_speeds_measured_now_or_before() {
     let done = run(folder, &words("64"));
     assert_eq!(done.code, 65, "{done:?}");
     assert!(done.last_error().contains("s.json has no speeds of large for `matmul: "), "{done:?}");
+}
+
+#[test]
+fn a_plan_can_be_made_for_every_application_with_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let apps: [&[&str]; 5] = [
+        &["matmul", "--n", "256"],
+        &["gauss", "--n", "256"],
+        &["jacobi", "--n", "256"],
+        &["apsp", "--n", "200"],
+        &["statics", "--size", "5"],
+    ];
+    for words in apps {
+        let start = ["plan", "--built-in-nodes", "--mix", "medium", "--json", "p.json"];
+        let done = run(folder.path(), &[&start, words].concat());
+        assert_eq!(done.code, 0, "{words:?}: {done:?}");
+        let plan = json(folder.path(), "p.json");
+        assert!(number(&plan["mixes"][0]["seconds"]) > 0.0, "{words:?}: {plan}");
+    }
+    let help = run(folder.path(), &["plan", "--help"]).stdout;
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let listed: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
+    let mut all: Vec<&str> = apps.iter().map(|words| words[0]).collect();
+    all.sort_by_key(|name| listed.iter().position(|other| other == name));
+    assert_eq!(all, listed, "{help}");
+}
+
+#[test]
+fn an_application_without_a_kernel_is_compared_and_a_run_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let words =
+        ["compare", "--built-in-nodes", "--mix", "large,medium", "--repeats", "1", "--reports", "runs"];
+    let of_app = ["netbench", "--links-only", "--sizes", "1", "--repeats", "1", "--warm-up", "0"];
+    let done = run(folder, &[&words[..], &of_app].concat());
+    assert!(!done.stderr.contains("--speed"), "{done:?}");
+    let report = [
+        "run",
+        "matmul",
+        "--built-in-nodes",
+        "--only",
+        "medium",
+        "--n",
+        "64",
+        "--quiet",
+        "--report",
+        "a.json",
+    ];
+    assert_eq!(run(folder, &report).code, 0);
+    std::fs::copy(folder.join("a.json"), folder.join("b.json")).unwrap();
+    let done = run(folder, &["compare", "a.json", "b.json", "a.json"]);
+    assert!(done.code == 0 && done.stdout.contains("on 1 mix of 1 node, 1 run each"), "{done:?}");
+    let beware = "beware: a.json and b.json are reports of the same run, which counts once";
+    assert!(done.stdout.contains(beware), "{done:?}");
+}
+
+#[test]
+fn nodes_that_nobody_named_are_told_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let note =
+        "note: there is no ./nodes.toml: on the built-in local nodes large, medium, small; --nodes FILE";
+    let run = |words: &[&str]| run(folder.path(), words).stderr;
+    let of_run = ["run", "matmul", "--n", "0"];
+    assert!(!run(&of_run).contains("note: "));
+    let of_run = ["run", "matmul", "--n", "16", "--speed", "equal"];
+    let told = run(&of_run);
+    assert!(told.starts_with(note) && told.lines().count() == 1, "{told}");
+    for silent in [&["--quiet"][..], &["--built-in-nodes"]] {
+        assert_eq!(run(&[&of_run[..], silent].concat()), "");
+    }
+    assert!(run(&["plan", "--mix", "nobody", "matmul"]).starts_with(note));
+    assert_eq!(run(&["nodes", "list"]), "");
 }
 
 #[test]

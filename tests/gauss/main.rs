@@ -25,7 +25,10 @@ fn run(folder: &Path, words: &[&str]) -> Done {
 fn solved(folder: &Path, words: &[&str]) -> Value {
     let done = run(folder, words);
     assert_eq!(done.code, 0, "{words:?}: {done:?}");
-    serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap()
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let sentence = format!("result verified ({})\n", report["measured"].as_str().unwrap());
+    assert!(done.stderr.contains(&sentence) || done.stdout.contains(&sentence), "{sentence} {done:?}");
+    report
 }
 
 /// The 64-bit numbers of a `.npy` file.
@@ -65,8 +68,12 @@ fn systems_by_seed_are_solved_on_any_mix() {
                 (&report["verified"], &facts["n"], &facts["rhs"]),
                 (&true.into(), &500.into(), &3.into())
             );
-            let residual = facts["residual"].as_f64().unwrap();
-            assert!(residual > 0.0 && residual < 16.0, "{facts}");
+            let [residual, by_row] =
+                ["scaled_residual", "scaled_residual_by_row"].map(|key| facts[key].as_f64().unwrap());
+            assert!(residual > 0.0 && residual < 16.0 && by_row > 0.0 && by_row < 16.0, "{facts}");
+            // It is no error of x, and nobody calls it so.
+            let measured = format!("scaled residual {residual:.2e}, by row {by_row:.2e}; below 16 is right");
+            assert_eq!((&report["measured"], &report["max_error"]), (&measured.into(), &Value::Null));
             let [growth, log10] = ["growth", "log10_det"].map(|key| facts[key].as_f64().unwrap());
             assert!(growth > 1.0 && growth < 500.0, "{facts}");
             determinants.push((log10, facts["sign_det"].as_i64().unwrap()));
@@ -103,7 +110,9 @@ fn systems_from_files_have_their_known_solution() {
         }
         std::fs::remove_file(folder.path().join("x.npy")).unwrap();
     }
-    solved(folder.path(), &["--a", "a.mtx", "--b", "b.mtx", "--out", "x.mtx"]);
+    let report = solved(folder.path(), &["--a", "a.mtx", "--b", "b.mtx", "--out", "x.mtx"]);
+    let residual = report["facts"]["scaled_residual"].as_f64().unwrap();
+    assert_eq!(report["measured"], format!("scaled residual {residual:.2e}; below 16 is right"));
     let text = std::fs::read_to_string(folder.path().join("x.mtx")).unwrap();
     assert!(text.starts_with("%%MatrixMarket matrix array real general\n61 2\n"), "{text}");
 }

@@ -61,8 +61,12 @@ fn any_mix_of_nodes_gives_the_same_bits_and_a_report() {
                 (&Value::from(true), &Value::from(0))
             );
             assert!(facts["last_change"].as_f64().unwrap() <= facts["tolerance"].as_f64().unwrap());
-            let residual = facts["residual"].as_f64().unwrap();
-            assert!(residual > 0.0 && residual < 1e-4, "{facts}");
+            for key in ["residual", "backward_error"] {
+                let found = facts[key].as_f64().unwrap();
+                assert!(found > 0.0 && found < 1e-4, "{facts}");
+            }
+            let measured = format!("backward error {:.2e}", facts["backward_error"].as_f64().unwrap());
+            assert_eq!((&report["measured"], &report["max_error"]), (&measured.into(), &Value::Null));
             let shares =
                 report["nodes"].as_array().unwrap().iter().map(|node| node["share"].as_f64().unwrap());
             assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9);
@@ -104,7 +108,7 @@ fn a_sparse_file_is_solved_row_shares_follow_speeds() {
         "file",
         "--verify",
         "--tolerance",
-        "1e-9",
+        "1e-12",
     ];
     let report = solved(folder.path(), &words);
     assert_eq!(report["facts"]["storage"], "sparse");
@@ -126,12 +130,17 @@ fn where_it_cannot_work_it_says_so() {
     assert!(code == 1 && said.contains("runs away from the solution of this system: in iteration"), "{said}");
     assert!(said.contains("500 of 500 rows are not dominated by their diagonal"), "{said}");
     assert_eq!(report(folder.path())["facts"]["converged"], false);
-    let (code, said) = say(&["--n", "500", "--max-iterations", "5", "--out", "x.npy"]);
-    assert!(
-        code == 1 && said.contains("no convergence in 5 iterations (x.npy has what it came to)"),
-        "{said}"
-    );
-    assert!(folder.path().join("x.npy").exists());
+    // Nothing that did not converge is called right, whether it is looked at or not.
+    for (words, verified) in [(&["--verify"][..], Value::from(false)), (&[], Value::Null)] {
+        let (code, said) = say(&[&["--n", "500", "--max-iterations", "5", "--out", "x.npy"], words].concat());
+        assert!(
+            code == 1 && said.contains("no convergence in 5 iterations (x.npy has what it came to)"),
+            "{said}"
+        );
+        assert!(folder.path().join("x.npy").exists() && !said.contains("verified"), "{said}");
+        let report = report(folder.path());
+        assert_eq!((&report["verified"], &report["exit_code"]), (&verified, &1.into()), "{report}");
+    }
     let zero = "%%MatrixMarket matrix coordinate real general\n3 3 4\n1 1 2\n2 1 1\n2 3 1\n3 3 2\n";
     write(folder.path(), "zero.mtx", zero);
     write(folder.path(), "b.mtx", "%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n");

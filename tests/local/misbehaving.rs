@@ -1,7 +1,7 @@
 //! A program that does what programs should not do, for tests of how runs end.
 
-use command::prelude::*;
 use clap::Args;
+use command::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -36,6 +36,8 @@ vax) PATH="$here/vax:$PATH" exec sh -c "$command" ;;
 full) PATH="$here/full:$PATH" exec sh -c "$command" ;;
 homeless) HOME=/proc/none exec sh -c "$command" ;;
 noisy) printf 'Welcome!\nYou have no mail'; echo 'motd: reboot on Sunday' >&2; exec sh -c "$command" ;;
+hostile) lost "$(printf '\033]0;owned\007\033[31m\033[2J')Permission denied: go away" ;;
+painter) printf '\033]0;owned\007\033[31mgo away\033[2J\n' >&2; exec sh -c "$command" ;;
 *) exec sh -c "$command" ;;
 esac
 "#;
@@ -106,7 +108,7 @@ impl Bed {
         command
     }
 
-    fn run(&self, program: &str, words: &[&str]) -> Done {
+    pub(crate) fn run(&self, program: &str, words: &[&str]) -> Done {
         start(&mut self.command(program, words)).done()
     }
 

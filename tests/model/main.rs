@@ -83,6 +83,23 @@ fn heard() -> Vec<Vec<u32>> {
 }
 
 #[test]
+fn shares_by_a_speed_that_nobody_measured_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1, 1]);
+    let table = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stencil2d"));
+        command.args(["run", "--nodes", "nodes.toml", "--cells", "16", "--steps", "2"]).args(options);
+        command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path()).env_remove("METACHARE_NODES");
+        let done = start(&mut command).done();
+        assert_eq!(done.code, 0, "{done:?}");
+        done.stdout
+    };
+    let told = "chares were placed by speed, but the application has no kernel to measure it with";
+    assert!(table(&[]).contains(told));
+    assert!(!table(&["--speed", "equal"]).contains(told));
+}
+
+#[test]
 fn failures_name_node_chare_type_element_and_entry_method() {
     let on_b = "node \"b\": Cell";
     let panicked =

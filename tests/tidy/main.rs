@@ -1,11 +1,14 @@
 //! Checks of the repository itself: its layout, the arrows between its packages, and rules that neither the
 //! compiler nor clippy holds.
 
+mod documents;
 mod rules;
 mod source;
 
+use documents::Document;
 use rules::SourceFile;
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -100,6 +103,28 @@ fn nothing_is_left_over() {
 }
 
 #[test]
+fn scripts_say_what_they_do_without_building_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    for tool in ["cargo", "apt-get", "python3"] {
+        let path = folder.path().join(tool);
+        std::fs::write(&path, "#!/bin/sh\ntouch \"$0.was-run\"\nexit 1\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
+    for script in ["against_lammps", "against_numpy", "against_peers", "against_scipy", "efficiency"] {
+        let mut command = Command::new(root().join("tests").join(script));
+        let output = command.arg("--help").env("PATH", &path).env_remove("METACHARE").output().unwrap();
+        let words = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && output.stderr.is_empty(), "{script}: {output:?}");
+        assert!(
+            words.contains("METACHARE names a program") && !words.contains("set -euo"),
+            "{script}: {words}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "something was run");
+}
+
+#[test]
 fn names_of_modules_say_something() {
     check(sources().iter(), rules::module_names);
 }
@@ -107,6 +132,35 @@ fn names_of_modules_say_something() {
 #[test]
 fn types_bear_the_words_of_the_model() {
     check(sources().iter(), rules::type_names);
+}
+
+#[test]
+fn the_readme_can_be_read_in_one_go() {
+    assert_none(documents::readme_length(&text_of("README.md").unwrap()));
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut found = vec![Document { path: "README.md".into(), text: text_of("README.md").unwrap() }];
+    for (package, _) in ARROWS {
+        collect(&root().join(package), package, ".md", &mut |path, text| found.push(Document { path, text }));
+    }
+    assert!(found.len() > 10, "the pages of the manual are missing");
+    let exists = |path: &Path| root().join(path).exists();
+    assert_none(found.iter().flat_map(|document| documents::links(document, exists)).collect());
+}
+
+#[test]
+fn every_application_has_a_page_in_the_manual() {
+    let main = text_of("apps/src/main.rs").unwrap();
+    let applications = documents::applications(&main);
+    assert!(applications.len() >= 7, "{applications:?}");
+    assert_none(documents::pages(&applications, |path| text_of(&format!("apps/src/{path}"))));
+}
+
+/// A file of the repository.
+fn text_of(path: &str) -> Option<String> {
+    std::fs::read_to_string(root().join(path)).ok()
 }
 
 fn check<'a>(files: impl Iterator<Item = &'a SourceFile>, rule: fn(&SourceFile) -> Vec<String>) {
@@ -140,22 +194,24 @@ fn sources() -> Vec<SourceFile> {
             continue;
         }
         let before = files.len();
-        collect(&root().join(package), package, &mut files);
+        collect(&root().join(package), package, ".rs", &mut |path, text| {
+            files.push(SourceFile { path, text })
+        });
         assert!(files.len() > before, "there are no Rust files in {package}");
     }
     files
 }
 
-fn collect(folder: &Path, name: &str, files: &mut Vec<SourceFile>) {
+/// Gives `take` the path from the root and the text of each file below a folder whose name ends so.
+fn collect(folder: &Path, name: &str, ending: &str, take: &mut dyn FnMut(String, String)) {
     for entry in std::fs::read_dir(folder).expect("folders of the repository can be read") {
         let entry = entry.expect("folders of the repository can be read");
         let file_name = entry.file_name().into_string().expect("file names here are Unicode");
         let path = format!("{name}/{file_name}");
         if entry.path().is_dir() && !file_name.starts_with('.') && file_name != "target" {
-            collect(&entry.path(), &path, files);
-        } else if file_name.ends_with(".rs") {
-            let text = std::fs::read_to_string(entry.path()).expect("sources are files of UTF-8 text");
-            files.push(SourceFile { path, text });
+            collect(&entry.path(), &path, ending, take);
+        } else if file_name.ends_with(ending) {
+            take(path, std::fs::read_to_string(entry.path()).expect("these are files of UTF-8 text"));
         }
     }
 }

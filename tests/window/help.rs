@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
+const APPS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../apps/src");
+const README: &str = include_str!("../../README.md");
 
 fn run(program: &str, words: &[&str]) -> Done {
     let mut command = Command::new(program);
@@ -39,6 +41,74 @@ fn every_help_page_says_what_its_command_is_for() {
     assert_eq!(check(STENCIL, &[], None), 10);
     let page = run(METACHARE, &["run", "matmul", "--help"]).stdout;
     assert!(page.starts_with("Multiply two matrices\n"), "{page}");
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_application_and_help_for_every_command() {
+    let applications = commands(&run(METACHARE, &["run", "--help"]).stdout);
+    assert!(applications.len() >= 6, "{applications:?}");
+    for (name, _) in applications {
+        let page = std::fs::read_to_string(Path::new(APPS).join(&name).join("README.md")).unwrap();
+        let shown = run(METACHARE, &["help", &name]);
+        assert_eq!((shown.code, shown.stdout.starts_with(&page)), (0, true), "{shown:?}");
+        assert!(shown.stdout.contains(&format!("metachare run {name} --help")), "{shown:?}");
+    }
+    // What clap says of a command stays, and a page of the same name follows it.
+    for words in [&["run"][..], &["run", "matmul"], &["nodes", "check"], &["compare"], &["help"], &[]] {
+        let help = run(METACHARE, &[words, &["--help"]].concat());
+        let shown = run(METACHARE, &[&["help"], words].concat());
+        assert_eq!((shown.code, shown.stdout.starts_with(&help.stdout)), (0, true), "{shown:?}");
+    }
+    let compare = run(METACHARE, &["help", "compare"]).stdout;
+    assert!(compare.contains("\n# Compare: which of my nodes help?\n"), "{compare}");
+}
+
+#[test]
+fn every_page_of_the_manual_is_in_the_readme() {
+    let help = run(METACHARE, &["help"]).stdout;
+    let (_, pages) = help.split_once("Pages of the manual").unwrap();
+    let names = pages.lines().skip(1).filter_map(|line| line.split([' ', ',']).find(|word| !word.is_empty()));
+    let names: Vec<&str> = names.collect();
+    assert!(names.contains(&"exit-codes") && names.contains(&"measured"), "{help}");
+    for name in names {
+        assert!(README.contains(&format!("[`{name}`](")), "{name} is not in the README");
+        assert_eq!(run(METACHARE, &["help", name]).code, 0, "{name}");
+    }
+}
+
+#[test]
+fn the_manual_explains_every_key_of_the_nodes_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for (table, page) in
+        [("[[node]]\nname = \"a\"", "nodes"), ("[[node]]\nname = \"a\"\n[network]", "network")]
+    {
+        harness::write(folder.path(), "nodes.toml", &format!("{table}\nzebrastripes = 1\n"));
+        let mut command = Command::new(METACHARE);
+        inside(folder.path(), command.args(["nodes", "list"]));
+        let refused = start(&mut command).done();
+        let (_, known) =
+            refused.stderr.trim_end().split_once("it knows ").unwrap_or_else(|| panic!("{refused:?}"));
+        let page = run(METACHARE, &["help", page]).stdout;
+        let unexplained: Vec<&str> =
+            known.split(", ").filter(|key| !page.contains(&format!("`{key}`"))).collect();
+        assert!(unexplained.is_empty() && known.contains(", "), "{unexplained:?} of {known}");
+    }
+}
+
+#[test]
+fn what_the_manual_does_not_have_is_named_with_what_is_near() {
+    for (words, sentence) in [
+        (
+            &["help", "matmull"][..],
+            "no page or command \"matmull\"; did you mean `matmul`? `metachare help` lists them",
+        ),
+        (&["help", "nodes", "chekc"], "did you mean `nodes check`?"),
+        (&["help", "zebra"], "error: there is no page or command \"zebra\"; `metachare help` lists them\n"),
+    ] {
+        let done = run(METACHARE, words);
+        assert_eq!((done.code, done.stderr.lines().count()), (64, 1), "{done:?}");
+        assert!(done.stderr.contains(sentence) && done.stdout.is_empty(), "{done:?}");
+    }
 }
 
 #[test]

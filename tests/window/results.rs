@@ -74,6 +74,74 @@ fn a_run_that_fails_shows_no_table_and_reports_why() {
 }
 
 #[test]
+fn every_run_that_fails_before_it_begins_leaves_its_own_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    local_nodes(path, &[1]);
+    write(path, "wrong.npy", "no matrix");
+    write(path, "wrong.toml", "[[node]\n");
+    write(path, "statics.toml", "[crystal]\nlattice = \"fcc\"\na = \"long\"\n");
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["matmul", "--a", "wrong.npy", "--b", "wrong.npy"], 65, "wrong.npy"),
+        (&["matmul", "--n", "0"], 65, "sides must be 1 to"),
+        (&["matmul", "--n", "many"], 64, "invalid value 'many'"),
+        (&["matmul", "--bogus"], 64, "unexpected argument '--bogus'"),
+        (&["matmul", "--n", "8", "--speed", "file"], 64, "no node of nodes.toml has a `speed`"),
+        (&["matmul", "--n", "8", "--record", "no/such/folder/r"], 73, "the recording no/such/folder/r"),
+        (&["matmul", "--n", "8", "--nodes", "wrong.toml"], 78, "wrong.toml:1"),
+        (&["statics", "statics.toml"], 65, "statics.toml"),
+    ];
+    let run = |words: &[&str], report: &[&str]| {
+        let mut command = Command::new(METACHARE);
+        inside(path, command.arg("run").args(words).args(report));
+        start(&mut command).done()
+    };
+    for (words, code, sentence) in cases {
+        for old in [Some(r#"{ "schema": "metachare-run/1", "verified": true }"#), None] {
+            match old {
+                Some(old) => drop(write(path, "run.json", old)),
+                None => fs::remove_file(path.join("run.json")).unwrap(),
+            }
+            let done = run(words, &["--report", "run.json"]);
+            assert!(done.code == code && done.stderr.contains(sentence), "{words:?}: {done:?}");
+            let report = report(path);
+            assert_eq!((&report["exit_code"], &report["verified"]), (&code.into(), &serde_json::Value::Null));
+            assert_eq!(
+                (&report["app"], report["error"].as_str().unwrap().contains(sentence)),
+                (&words[0].into(), true)
+            );
+        }
+        let done = run(words, &["--report=/dev/stdout"]);
+        let report: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+        assert_eq!((done.code, &report["exit_code"]), (code, &code.into()), "{words:?}");
+        let done = run(words, &["--report", "no/such/folder/run.json"]);
+        let unwritten = done.stderr.contains("the report no/such/folder/run.json cannot be written");
+        assert!(done.code == code && done.stderr.contains(sentence) && unwritten, "{words:?}: {done:?}");
+    }
+    let done = run(&["matmul", "--a", "wrong.npy", "--b", "wrong.npy"], &["--report", "wrong.npy"]);
+    assert_eq!((done.code, fs::read_to_string(path.join("wrong.npy")).unwrap()), (65, "no matrix".into()));
+    assert!(done.stderr.contains("another file is there, which is no report"), "{done:?}");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_report_of_an_earlier_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    local_nodes(path, &[1]);
+    write(path, "run.json", r#"{ "schema": "metachare-run/1", "verified": true }"#);
+    let mut command = Command::new(METACHARE);
+    let words = [&["run", "matmul", "--report", "run.json", "--speed", "equal"], &LONG[..4]].concat();
+    inside(path, command.args(words));
+    let running = start(&mut command);
+    let _ = running.nodes(1);
+    harness::signal(running.pid(), "KILL");
+    assert_eq!(running.done().code, 137);
+    let report = report(path);
+    assert_eq!((&report["exit_code"], &report["verified"]), (&70.into(), &serde_json::Value::Null));
+    assert!(report["error"].as_str().unwrap().contains("it was killed"), "{report}");
+}
+
+#[test]
 fn outputs_that_cannot_be_written_are_refused_before_any_node_starts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

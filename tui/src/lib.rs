@@ -1,8 +1,11 @@
 //! The load window: watches a running job in a terminal. Events come in over a channel, so it does not matter
 //! whether the job runs in this process or is watched through a socket; the window only reads and never disturbs.
 //!
-//! `model` knows the run, `player` fills one from a recording, `app` knows what the user chose, `view` draws both, `term` owns the terminal; all but `term` and
-//! [`run`] are pure.
+//! `model` knows the run, `player` fills one from a recording, `app` knows what the user chose, `view` draws both,
+//! `term` owns the terminal; all but `term` and [`run`] are pure.
+//!
+//! The window knows only the types of the runtime's monitor. `chares` depends on it, and not the other way round, so
+//! that every program on chares has the window.
 
 mod app;
 mod input;

@@ -1,4 +1,4 @@
-//! All operations that are measured: their keys, units, where they run, and what limits them.
+//! All operations that are measured: their keys, units, where they run, and which of them is a part of which.
 
 use super::player::Throw;
 use std::fmt;
@@ -27,6 +27,8 @@ const SIZES: [(usize, &str); 9] = [
     (4 << 20, "4 MiB"),
     (16 << 20, "16 MiB"),
 ];
+/// Sizes of bulk data that are sent all one way.
+const FLOODS: &[(usize, &str)] = SIZES.split_at(5).1;
 /// Sizes of bulk data that many messages have.
 const SHORT: [(usize, &str); 4] = [(72, "72 B"), (256, "256 B"), (1 << 10, "1 KiB"), (4 << 10, "4 KiB")];
 
@@ -72,6 +74,18 @@ impl Unit {
     /// Whether more is better.
     pub(super) fn is_gain(self) -> bool {
         matches!(self, Self::GBs | Self::MillionPerS | Self::GFlops | Self::OfPeak)
+    }
+
+    /// The nanoseconds that so much takes, by a figure in this unit; `None` where the unit is not one of time or speed.
+    pub(super) fn ns(self, figure: f64, amount: f64) -> Option<f64> {
+        match self {
+            Self::Ns => Some(figure * amount),
+            Self::Us => Some(figure * amount * 1e3),
+            Self::Ms => Some(figure * amount * 1e6),
+            Self::GBs | Self::GFlops => Some(amount / figure),
+            Self::MillionPerS => Some(amount / figure * 1e3),
+            Self::Bytes | Self::Percent | Self::OfPeak => None,
+        }
     }
 
     /// Makes a figure of a stretch of so many nanoseconds in which so much was done.
@@ -188,13 +202,29 @@ pub(super) struct Operation {
     pub(super) each: u64,
     /// Largest count that memory allows.
     pub(super) cap: u64,
-    /// Half a sentence.
-    pub(super) limit: &'static str,
+    /// What may turn out to take most of its time.
+    pub(super) part: Option<PartOf>,
+}
+
+/// Another operation that an operation contains.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PartOf {
+    /// Key of the other one.
+    pub(super) key: String,
+    /// How much of it one operation contains: so many of them, bytes, or floating-point operations.
+    pub(super) amount: f64,
+    /// What that is, half a sentence.
+    pub(super) what: &'static str,
 }
 
 impl Operation {
-    fn new(setup: Setup, key: &str, name: &str, unit: Unit, task: Task, limit: &'static str) -> Self {
-        Self { key: key.into(), name: name.into(), unit, setup, task, each: 1, cap: MANY, limit }
+    fn new(setup: Setup, key: &str, name: &str, unit: Unit, task: Task) -> Self {
+        Self { key: key.into(), name: name.into(), unit, setup, task, each: 1, cap: MANY, part: None }
+    }
+
+    fn contains(mut self, amount: f64, key: String, what: &'static str) -> Self {
+        self.part = Some(PartOf { key, amount, what });
+        self
     }
 
     fn each(mut self, each: u64) -> Self {
@@ -221,151 +251,86 @@ pub(super) fn all() -> Vec<Operation> {
 
 fn in_process() -> Vec<Operation> {
     use Task::{Broadcast, FanOut, MakeChares, MakeElements};
-    let of = |key, name, task, limit| Operation::new(Setup::OnePe, key, name, Unit::Ns, task, limit);
+    let of = |key, name, task| Operation::new(Setup::OnePe, key, name, Unit::Ns, task);
     let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
-    let handed_over = "handing over the address: the data stay where they are";
     vec![
-        of(
-            "pe/chare/64B",
-            "64 B to a single chare of the same PE, one way",
-            hop(Pair::Chares, 64),
-            "the queue and its order, a quarter; allocating and freeing the value, a quarter; the chare's look-up, a fifth",
-        ),
-        of(
-            "pe/element/64B",
-            "64 B to an array element of the same PE, one way",
-            hop(Pair::Elements, 64),
-            "the look-ups of the element and of its PE, two fifths; the queue, a fifth; the value's allocation, a fifth",
-        ),
-        of("pe/bulk/64KiB", "64 KiB of bulk data, one way", hop(Pair::Elements, 64 << 10), handed_over),
-        of("pe/bulk/16MiB", "16 MiB of bulk data, one way", hop(Pair::Elements, 16 << 20), handed_over),
-        of(
-            "pe/fan-out",
-            "a message to each of 10,000 elements and a reduction, an element",
-            FanOut,
-            "two allocations and look-ups in tables that the nearest cache does not hold",
-        )
-        .each(u64::from(CROWD)),
-        of(
-            "pe/broadcast",
-            "broadcast to 10,000 elements and a reduction, an element",
-            Broadcast,
-            "unpacking the message for each element, two thirds; adding its contribution, a quarter",
-        )
-        .each(u64::from(CROWD)),
-        of(
-            "pe/create/element",
-            "creation of an array, an element",
-            MakeElements,
-            "the element's allocation and its place in a growing table",
-        )
-        .cap(MADE),
-        of(
-            "pe/create/chare",
-            "creation of a single chare",
-            MakeChares,
-            "a message, the chare's allocation and its place in a growing table",
-        )
-        .cap(MADE),
+        of("pe/chare/64B", "64 B to a single chare of the same PE, one way", hop(Pair::Chares, 64)),
+        of("pe/element/64B", "64 B to an array element of the same PE, one way", hop(Pair::Elements, 64)),
+        of("pe/bulk/64KiB", "64 KiB of bulk data, one way", hop(Pair::Elements, 64 << 10)),
+        of("pe/bulk/16MiB", "16 MiB of bulk data, one way", hop(Pair::Elements, 16 << 20)),
+        of("pe/fan-out", "a message to each of 10,000 elements and a reduction, an element", FanOut)
+            .each(u64::from(CROWD)),
+        of("pe/broadcast", "broadcast to 10,000 elements and a reduction, an element", Broadcast)
+            .each(u64::from(CROWD)),
+        of("pe/create/element", "creation of an array, an element", MakeElements).cap(MADE),
+        of("pe/create/chare", "creation of a single chare", MakeChares).cap(MADE),
     ]
 }
 
 fn between_pes() -> Vec<Operation> {
-    let of = |key, name, task, limit| Operation::new(Setup::TwoPes, key, name, Unit::Ns, task, limit);
+    let of = |key, name, task| Operation::new(Setup::TwoPes, key, name, Unit::Ns, task);
     let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
-    let lines = "the way of cache lines between two cores, which pairs differ in: waiting for the inbox's, half; its lock, a sixth";
     vec![
-        of("pes/chare/64B", "64 B to a single chare of another PE, one way", hop(Pair::Chares, 64), lines),
-        of(
-            "pes/element/64B",
-            "64 B to an array element of another PE, one way",
-            hop(Pair::Elements, 64),
-            lines,
-        ),
-        of(
-            "pes/look-up",
-            "look-up of the PE where an element of an array of 10,000 lives",
-            Task::LookUps,
-            "finding and sharing the array's description, four fifths; the search for the PE is a sixth",
-        ),
+        of("pes/chare/64B", "64 B to a single chare of another PE, one way", hop(Pair::Chares, 64)),
+        of("pes/element/64B", "64 B to an array element of another PE, one way", hop(Pair::Elements, 64)),
+        of("pes/look-up", "look-up of the PE where an element of an array of 10,000 lives", Task::LookUps),
         of(
             "pes/stream/64B",
             "64 B to an array element of another PE, one of many",
             Task::Throws(Pair::Elements, Throw::Stream, 1),
-            "allocation on one core and release on another; the inbox is emptied in one go",
         )
         .cap(STREAM),
         of(
             "pes/neighbours/64B",
             "64 B to an element of the same PE, on both PEs at once, one way",
             Task::Neighbours,
-            "what limits it on one PE: PEs share nothing on this way",
-        ),
-        of(
-            "pes/bulk/64KiB",
-            "64 KiB of bulk data to another PE, one way",
-            hop(Pair::Elements, 64 << 10),
-            lines,
-        ),
-        of(
-            "pes/bulk/16MiB",
-            "16 MiB of bulk data to another PE, one way",
-            hop(Pair::Elements, 16 << 20),
-            lines,
-        ),
+        )
+        .contains(1.0, "pe/element/64B".into(), "the same on one PE alone"),
+        of("pes/bulk/64KiB", "64 KiB of bulk data to another PE, one way", hop(Pair::Elements, 64 << 10)),
+        of("pes/bulk/16MiB", "16 MiB of bulk data to another PE, one way", hop(Pair::Elements, 16 << 20)),
     ]
 }
 
 fn between_nodes() -> Vec<Operation> {
-    let of = |key: &str, name: &str, unit, task, limit| {
-        Operation::new(Setup::TwoNodes, key, name, unit, task, limit)
-    };
+    let of = |key: &str, name: &str, unit, task| Operation::new(Setup::TwoNodes, key, name, unit, task);
+    let flood_key = |size| format!("link/flood/{}", joined(size));
     let trips = SIZES.map(|(bytes, size)| {
-        let limit = match bytes {
-            0..=4096 => {
-                "system calls and rounds of the network threads, which look for packets all the time; encryption is below a tenth"
-            }
-            4097..=65_536 => "encryption and copies into and out of the kernel, which do not yet overlap",
-            _ => "the bandwidth one way: encryption and two copies through the kernel",
-        };
         let task = Task::Throws(Pair::Elements, Throw::Back(bytes), 2);
         let name = format!("{size} to an element of another node and back");
-        of(&format!("link/round-trip/{}", joined(size)), &name, Unit::Us, task, limit)
+        let trip = of(&format!("link/round-trip/{}", joined(size)), &name, Unit::Us, task);
+        if FLOODS.contains(&(bytes, size)) {
+            trip.contains(2.0 * bytes as f64, flood_key(size), "the bandwidth one way")
+        } else {
+            trip
+        }
     });
-    let floods = SIZES[5..].iter().map(|&(bytes, size)| {
-        let key = format!("link/flood/{}", joined(size));
+    let floods = FLOODS.iter().map(|&(bytes, size)| {
         let name = format!("bulk data of {size} to an element of another node, all one way");
         let task = Task::Throws(Pair::Elements, Throw::Flood(bytes), 1);
-        let limit =
-            "one network thread at each end: encryption, a quarter; copies; the rest QUIC and UDP by packets";
-        of(&key, &name, Unit::GBs, task, limit).each(bytes as u64).cap(FLOOD_BYTES / bytes as u64)
+        of(&flood_key(size), &name, Unit::GBs, task).each(bytes as u64).cap(FLOOD_BYTES / bytes as u64)
     });
     let rate = of(
         "link/rate/64B",
         "64 B to an element of another node, all one way",
         Unit::MillionPerS,
         Task::Throws(Pair::Elements, Throw::Stream, 1),
-        "the network threads: encryption and reading each message's header, about a sixth each; the rest QUIC and UDP",
     );
     let fan_out = of(
         "link/fan-out",
         "a message to each of 1,000 chares of another node and a reduction, a chare",
         Unit::Ns,
         Task::FanOut,
-        "packing and unpacking each message, and one round trip for all",
     );
     let scatter = of(
         "link/scatter",
         "a scatter to 1,000 chares of another node and a reduction, a chare",
         Unit::Ns,
         Task::Scatter,
-        "unpacking each message and adding its contribution; packing; and one round trip for all",
     );
     let rates = SHORT.map(|(bytes, size)| {
         let name = format!("bulk data of {size} to an element of another node, all one way");
         let task = Task::Throws(Pair::Elements, Throw::Flood(bytes), 1);
-        let limit = "the network threads, as for lists of 64 B, and from 1 KiB on the bytes themselves";
-        of(&format!("link/rate/{}", joined(size)), &name, Unit::MillionPerS, task, limit).cap(STREAM)
+        of(&format!("link/rate/{}", joined(size)), &name, Unit::MillionPerS, task).cap(STREAM)
     });
     let crowd = [fan_out, scatter].map(|operation| operation.each(u64::from(FAR_CROWD)));
     trips.into_iter().chain(floods).chain([rate.cap(STREAM)]).chain(rates).chain(crowd).collect()
@@ -377,98 +342,57 @@ fn joined(size: &str) -> String {
 }
 
 fn collectives(nodes: u32) -> [Operation; 2] {
-    let setup = Setup::Nodes(nodes);
-    [
-        Operation::new(
-            setup,
-            &format!("nodes/{nodes}/broadcast"),
-            &format!("broadcast to one chare on each of {nodes} nodes, and a reduction"),
-            Unit::Us,
-            Task::BroadcastToPes,
-            "a round trip for each level of a tree of four branches; without a core for every thread, wake-ups",
-        ),
-        Operation::new(
-            setup,
-            &format!("nodes/{nodes}/quiescence"),
-            &format!("detection that {nodes} nodes are quiet"),
-            Unit::Us,
-            Task::Quiescence,
-            "two waves over the tree one after the other, and the driver's wake-up",
-        ),
-    ]
+    let of = |key, name: &str, task| {
+        Operation::new(Setup::Nodes(nodes), &format!("nodes/{nodes}/{key}"), name, Unit::Us, task)
+    };
+    let broadcast = format!("broadcast to one chare on each of {nodes} nodes, and a reduction");
+    let quiescence = format!("detection that {nodes} nodes are quiet");
+    [of("broadcast", &broadcast, Task::BroadcastToPes), of("quiescence", &quiescence, Task::Quiescence)]
 }
 
 fn whole_runs() -> Vec<Operation> {
-    let of = |setup, key, name, unit, limit| Operation::new(setup, key, name, unit, Task::Setup, limit);
+    let of = |setup, key, name, unit| Operation::new(setup, key, name, unit, Task::Setup);
+    let ready = "start/8/ready";
     vec![
-        of(
-            Setup::Start,
-            "start/8/ready",
-            "from the command to the driver's first line, 8 local nodes",
-            Unit::Ms,
-            "starting the processes, half of the processor time; handshakes; and the executable's hash, an eighth",
+        of(Setup::Start, ready, "from the command to the driver's first line, 8 local nodes", Unit::Ms),
+        of(Setup::Start, "start/8/run", "a whole run that does nothing, 8 local nodes", Unit::Ms).contains(
+            1.0,
+            ready.into(),
+            "the start",
         ),
-        of(
-            Setup::Start,
-            "start/8/run",
-            "a whole run that does nothing, 8 local nodes",
-            Unit::Ms,
-            "the start, and waiting until the last node has ended",
-        ),
-        of(
-            Setup::Memory,
-            "memory/chare",
-            "memory of an idle single chare with a state of 8 B",
-            Unit::Bytes,
-            "the chare's allocation with what the runtime keeps beside it, and the table's spare room",
-        ),
+        of(Setup::Memory, "memory/chare", "memory of an idle single chare with a state of 8 B", Unit::Bytes),
         of(
             Setup::Memory,
             "memory/connection",
             "memory of a node for a connection that has carried a few small messages",
             Unit::Bytes,
-            "state and buffers of QUIC and TLS, and the tasks that empty its lanes",
         ),
         of(
             Setup::Monitor,
             "monitor/run",
             "time of a fine-grained run with a load window, of that without",
             Unit::Percent,
-            "the processor time that drawing takes from a PE; smaller than the noise of most machines",
         ),
         of(
             Setup::Monitor,
             "monitor/window",
             "processor time of a load window, its start included, of one core",
             Unit::Percent,
-            "drawing the pictures and packing the counters",
         ),
     ]
 }
 
 fn kernels((dtype, bits): (&str, &str)) -> [Operation; 3] {
-    let of = |key: &str, name: String, unit, limit| {
-        Operation::new(Setup::Core, &format!("kernel/{dtype}/{key}"), &name, unit, Task::Setup, limit)
-    };
+    let key = |what| format!("kernel/{dtype}/{what}");
+    let of = |what, name: &str, unit| Operation::new(Setup::Core, &key(what), name, unit, Task::Setup);
     [
-        of(
-            "peak",
-            format!("fused multiply-adds in registers, {bits}"),
-            Unit::GFlops,
-            "the clock and the units for vectors, by definition",
+        of("peak", &format!("fused multiply-adds in registers, {bits}"), Unit::GFlops),
+        of("gemm", &format!("block product with side 1024, {bits}"), Unit::GFlops).contains(
+            1.0,
+            key("peak"),
+            "the units for vectors",
         ),
-        of(
-            "gemm",
-            format!("block product with side 1024, {bits}"),
-            Unit::GFlops,
-            "the units for vectors; packing blocks and loads cost the rest",
-        ),
-        of(
-            "gemm-of-peak",
-            format!("block product, of the peak right before it, {bits}"),
-            Unit::OfPeak,
-            "packing blocks and loads, and the clock, which falls under wide vectors",
-        ),
+        of("gemm-of-peak", &format!("block product, of the peak right before it, {bits}"), Unit::OfPeak),
     ]
 }
 
@@ -488,10 +412,27 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_operations_that_are_measured_before_or_together() {
+        let all = all();
+        let place = |setup| Setup::ALL.iter().position(|other| *other == setup);
+        let parts: Vec<_> = all.iter().filter_map(|o| Some((o, o.part.as_ref()?))).collect();
+        assert!(parts.len() > 5);
+        for (operation, part) in parts {
+            let other = all.iter().find(|other| other.key == part.key).unwrap();
+            assert!(place(other.setup) <= place(operation.setup), "{operation:?}");
+            assert!(other.unit.ns(1.0, part.amount).is_some() && operation.unit.ns(1.0, 1.0).is_some());
+        }
+    }
+
+    #[test]
     fn figures_follow_from_stretches() {
         let figure = |unit: Unit| unit.of_stretch(2e6, 1000.0);
         assert_eq!((figure(Unit::Ns), figure(Unit::Us), figure(Unit::Ms)), (2000.0, 2.0, 0.002));
         // A thousand bytes or messages in two milliseconds.
         assert_eq!((figure(Unit::GBs), figure(Unit::MillionPerS)), (0.0005, 0.5));
+        for unit in [Unit::Ns, Unit::Us, Unit::Ms, Unit::GBs, Unit::MillionPerS, Unit::GFlops] {
+            assert_eq!(unit.ns(figure(unit), 1000.0), Some(2e6), "{unit:?}");
+        }
+        assert_eq!(Unit::Bytes.ns(1.0, 1.0), None);
     }
 }

@@ -4,7 +4,9 @@
 //! The command starts runs of its own executable, one PE, two PEs, two and more nodes, with an application that it
 //! alone knows; these put their figures into their reports. Every operation is measured over several stretches in
 //! several runs, each long enough that the clock does not matter, after others that find the length and warm the way;
-//! median and range are printed with what limits them.
+//! median and range are printed. Another system is called better or worse only if it was measured in the same hour on
+//! this machine (`--peers`), and a limit is named only if another operation of the same run shows it.
+#![doc = include_str!("README.md")]
 
 mod catalogue;
 mod conductor;
@@ -71,7 +73,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
 fn bench(matches: &ArgMatches) -> Result<(), RunError> {
     let options = Options::from_arg_matches(matches).map_err(|e| RunError::Input(e.to_string()))?;
     let all = catalogue::all();
-    let peers = Peers::load(options.peers.as_deref(), options.nodes.is_some(), &all)?;
+    let peers = Peers::load(options.peers.as_deref(), options.nodes.is_some(), &all, &results::cpu_model())?;
     let is_chosen = |operation: &&Operation| {
         options.only.as_ref().is_none_or(|part| operation.key.contains(part))
             && (options.nodes.is_none() || operation.setup == Setup::TwoNodes)

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Version of the form.
 const SCHEMA: u64 = 1;
-/// Medians on four cores of the Zen 4 class at 3.4 GHz, Debian 12, loopback, November 2026. Where a range was recorded,
+/// Medians on four virtual cores of the Zen 4 class at 3.4 GHz, Debian 12, loopback, November 2026. Where a range was recorded,
 /// its middle stands for it, and half a round trip for one way. Charm++ and Open MPI do not encrypt; quinn (current-
 /// thread tokio that never sleeps) and quinn-proto (driven by one spinning thread) do, with datagrams of 65,000 B.
 /// Kernels are in parts of the peak of that machine.
@@ -18,6 +18,8 @@ const RECORDED: &str = include_str!("recorded.json");
 #[derive(Deserialize)]
 struct File {
     schema: u64,
+    /// Model of the processor that they were measured on, if the file says it.
+    cpu: Option<String>,
     peers: Vec<Figure>,
 }
 
@@ -39,7 +41,7 @@ struct Figure {
 pub(super) enum Source {
     /// Measured just now, on this machine.
     Measured,
-    /// Measured once, somewhere.
+    /// Measured at another time or on another machine: good to know, but no comparison.
     Recorded,
 }
 
@@ -54,13 +56,14 @@ pub(super) struct Compared {
     /// In the operation's unit.
     pub(super) value: f64,
     pub(super) source: Source,
-    /// Ours in its.
-    pub(super) ratio: f64,
-    pub(super) is_better: bool,
+    /// Ours in its, only of what was measured just now.
+    pub(super) ratio: Option<f64>,
+    pub(super) is_better: Option<bool>,
 }
 
 impl Peers {
-    /// Those that are built in, unless `is_elsewhere` says that they mean nothing, and those of a file.
+    /// Those that are built in, unless `is_elsewhere` says that they mean nothing, and those of a file. What a file has
+    /// from a processor that is not `cpu` is taken as recorded.
     ///
     /// # Errors
     /// A sentence, if the file cannot be read or does not hold such figures for `operations`.
@@ -68,13 +71,14 @@ impl Peers {
         path: Option<&Path>,
         is_elsewhere: bool,
         operations: &[Operation],
+        cpu: &str,
     ) -> Result<Self, RunError> {
         let mut all =
-            if is_elsewhere { Vec::new() } else { parse(RECORDED, operations).map_err(built_in)? };
+            if is_elsewhere { Vec::new() } else { parse(RECORDED, operations, cpu).map_err(built_in)? };
         if let Some(path) = path {
             let wrong = |why: String| RunError::Input(format!("the peers file {}: {why}", path.display()));
             let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
-            let fresh = parse(&text, operations).map_err(wrong)?;
+            let fresh = parse(&text, operations, cpu).map_err(wrong)?;
             let is_fresh = |old: &Figure| {
                 fresh.iter().any(|new| (&new.peer, &new.operation) == (&old.peer, &old.operation))
             };
@@ -84,13 +88,15 @@ impl Peers {
         Ok(Self(all))
     }
 
-    /// How `median` stands against all peers in an operation, measured ones first and the best of each first.
+    /// What all peers reached in an operation, measured ones first and the best of each first, and how `median` stands
+    /// against those that were measured.
     pub(super) fn compare(&self, operation: &Operation, median: f64) -> Vec<Compared> {
         let of_it = self.0.iter().filter(|figure| figure.operation == operation.key);
         let compared = |figure: &Figure| {
             let value = figure.value * factor(&figure.unit, operation.unit)?;
-            let ratio = median / value;
-            let is_better = if operation.unit.is_gain() { ratio >= 1.0 } else { ratio <= 1.0 };
+            let ratio = (figure.source == Source::Measured).then_some(median / value);
+            let is_better =
+                ratio.map(|ratio| if operation.unit.is_gain() { ratio >= 1.0 } else { ratio <= 1.0 });
             Some(Compared { peer: figure.peer.clone(), value, source: figure.source, ratio, is_better })
         };
         let mut all: Vec<Compared> = of_it.filter_map(compared).collect();
@@ -104,8 +110,8 @@ fn built_in(why: String) -> RunError {
     RunError::Failed(format!("the recorded figures of peers: {why}"))
 }
 
-fn parse(text: &str, operations: &[Operation]) -> Result<Vec<Figure>, String> {
-    let File { schema, peers } = serde_json::from_str(text).map_err(|e| e.to_string())?;
+fn parse(text: &str, operations: &[Operation], this_cpu: &str) -> Result<Vec<Figure>, String> {
+    let File { schema, cpu, mut peers } = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if schema != SCHEMA {
         return Err(format!("its schema is {schema}, and this program reads {SCHEMA}"));
     }
@@ -119,6 +125,9 @@ fn parse(text: &str, operations: &[Operation]) -> Result<Vec<Figure>, String> {
         if !value.is_finite() || *value <= 0.0 {
             return Err(format!("{key} ({peer}) is {value}, not a positive number"));
         }
+    }
+    if cpu.is_some_and(|cpu| cpu != this_cpu) {
+        peers.iter_mut().for_each(|figure| figure.source = Source::Recorded);
     }
     Ok(peers)
 }
@@ -148,9 +157,10 @@ mod tests {
 
     #[test]
     fn what_is_built_in_can_be_read() {
-        let peers = Peers::load(None, false, &catalogue::all()).unwrap();
+        let load = |is_elsewhere| Peers::load(None, is_elsewhere, &catalogue::all(), "CPU").unwrap();
+        let peers = load(false);
         assert!(peers.0.len() > 20 && peers.0.iter().all(|figure| figure.source == Source::Recorded));
-        assert!(Peers::load(None, true, &catalogue::all()).unwrap().0.is_empty());
+        assert!(load(true).0.is_empty());
     }
 
     #[test]
@@ -163,27 +173,41 @@ mod tests {
             (r#"{ "schema": 2, "peers": [] }"#.into(), "its schema is 2"),
             ("[".into(), "line 1"),
         ] {
-            let sentence = parse(&text, &all).unwrap_err();
+            let sentence = parse(&text, &all, "CPU").unwrap_err();
             assert!(sentence.contains(part), "{sentence}");
         }
     }
 
-    #[test]
-    fn a_fresh_figure_stands_before_others_and_replaces_that_of_the_same_peer() {
+    /// A fresh figure of a peer that is also built in, on a processor of the model that `head` names.
+    fn compared(head: &str) -> Vec<Compared> {
         let all = catalogue::all();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("peers.json");
         let fresh = text("link/round-trip/8B", "20000", "ns").replace("P 1", "Charm++ 8.0.1 netlrts");
-        std::fs::write(&path, fresh).unwrap();
-        let peers = Peers::load(Some(&path), false, &all).unwrap();
+        std::fs::write(&path, fresh.replacen('{', head, 1)).unwrap();
+        let peers = Peers::load(Some(&path), false, &all, "CPU").unwrap();
         let operation = all.iter().find(|operation| operation.key == "link/round-trip/8B").unwrap();
-        let compared = peers.compare(operation, 10.0);
-        assert_eq!(compared.iter().filter(|c| c.peer == "Charm++ 8.0.1 netlrts").count(), 1);
-        assert!(compared.len() > 1);
-        let first = &compared[0];
-        assert_eq!((first.value, first.ratio, first.source), (20.0, 0.5, Source::Measured));
-        assert!(first.is_better);
-        let flood = all.iter().find(|operation| operation.key == "link/flood/1MiB").unwrap();
-        assert!(peers.compare(flood, 0.1).iter().all(|c| !c.is_better && c.ratio < 1.0));
+        peers.compare(operation, 10.0)
+    }
+
+    #[test]
+    fn a_fresh_figure_stands_before_others_and_replaces_that_of_the_same_peer() {
+        for head in ["{", r#"{ "cpu": "CPU", "#] {
+            let compared = compared(head);
+            assert_eq!(compared.iter().filter(|c| c.peer == "Charm++ 8.0.1 netlrts").count(), 1);
+            assert!(compared.len() > 1);
+            let first = &compared[0];
+            assert_eq!((first.value, first.ratio, first.source), (20.0, Some(0.5), Source::Measured));
+            assert_eq!(first.is_better, Some(true));
+        }
+    }
+
+    #[test]
+    fn nobody_is_better_or_worse_than_a_figure_of_another_day_or_machine() {
+        let compared = compared(r#"{ "cpu": "another", "#);
+        assert!(compared.len() > 1 && compared.iter().any(|c| c.value == 20.0));
+        for compared in compared {
+            assert_eq!((compared.source, compared.ratio, compared.is_better), (Source::Recorded, None, None));
+        }
     }
 }

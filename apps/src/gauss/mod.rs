@@ -3,6 +3,7 @@
 //! Source: T. Neff's report on the CHARM metacomputer (1995), its section on Gaussian elimination, for the elimination
 //! column by column; the blocked one follows LAPACK's and HPL's. Check: the residual as HPL measures it (see
 //! [`crate::system::residual`]).
+#![doc = include_str!("README.md")]
 
 pub mod arguments;
 pub mod blocked;

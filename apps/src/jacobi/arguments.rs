@@ -23,7 +23,8 @@ pub struct Jacobi {
     /// Diagonal of a generated matrix, relative to the other magnitudes of a row: up to 1 it need not converge
     #[arg(long, value_name = "FACTOR", default_value_t = 1.1, conflicts_with = "a")]
     pub dominance: f64,
-    /// Stop when no unknown changes by more than this; 1e-10 if absent, 1e-5 with f32
+    /// Stop when no unknown changes by more than this part of the first change, which is the largest of B over the
+    /// diagonal, of each right-hand side by itself; 1e-10 if absent, 1e-5 with f32
     #[arg(long)]
     pub tolerance: Option<f64>,
     /// Iterations after which it ends without convergence
@@ -38,7 +39,7 @@ pub struct Jacobi {
 }
 
 impl Jacobi {
-    /// The largest change of an unknown in the last iteration.
+    /// The largest change of an unknown in the last iteration, relative to the first of its right-hand side.
     #[must_use]
     pub fn tolerance(&self) -> f64 {
         self.tolerance.unwrap_or(match self.system.dtype_or_default() {
@@ -121,8 +122,11 @@ fn entries_of(path: &Path) -> Result<Option<u64>, market::MarketReadError> {
 pub(super) fn check(jacobi: &Jacobi) -> Result<(), RunError> {
     let wrong = |sentence: String| Err(RunError::Input(sentence));
     jacobi.system.check()?;
-    if !(jacobi.tolerance().is_finite() && jacobi.tolerance() > 0.0) {
-        return wrong(format!("--tolerance {}: give a positive number", jacobi.tolerance()));
+    if !(jacobi.tolerance() > 0.0 && jacobi.tolerance() < 1.0) {
+        return wrong(format!(
+            "--tolerance {}: give a number between 0 and 1, a part of the first change",
+            jacobi.tolerance()
+        ));
     }
     if jacobi.max_iterations == 0 {
         return wrong("--max-iterations 0: give at least 1".into());

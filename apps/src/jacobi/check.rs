@@ -1,10 +1,12 @@
-//! Is x really what the iteration should have come to? Checked with A as it was given, or made anew, in 64-bit numbers.
+//! Is x as near to a solution as was asked for? Checked with A and B as they were given, or made anew, in 64-bit numbers;
+//! nothing that the iteration said of itself is used.
 //!
-//! With M = I - D^-1 A an iteration's change is M times the one before it, and D^-1 (B - A x) is the change that the
-//! next iteration would make. So after a last change of at most c no row of D^-1 (B - A x) is larger than |M| c, |M|
-//! the largest sum of magnitudes in a row of M; and rounding adds no more than gamma(e + 4) (|A| |x| + |B|) to a row
-//! of e entries (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1) for each of the two
-//! iterations. A right solution never fails.
+//! D^-1 (B - A x), D the diagonal of A, is what the next iteration would change. It may be at most the tolerance times the
+//! same of x = 0, which is D^-1 B, of each right-hand side by itself. With M = I - D^-1 A a change is M times the one
+//! before it, so after a last change within the tolerance the next one is at most |M| times that, |M| the largest sum of
+//! magnitudes in a row of M; and rounding adds no more than gamma(e + 4) (|A| |x| + |B|) to a row of e entries (Higham,
+//! "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1) for each of the two iterations. What converged
+//! never fails.
 
 use super::generated::Generated;
 use crate::matrix::{Csr, Element, Matrix, Real, generated};
@@ -61,67 +63,97 @@ impl<T: Real> System<T> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a check is worth nothing if nobody looks at it"]
 pub(super) struct Checked {
-    /// The largest magnitude of B - A x, relative to the largest of |A| |x| + |B|.
-    pub(super) residual: f64,
-    /// How many times what can be explained the worst row is off; infinite if it is not finite.
+    /// The largest |B - A x| of a row relative to its |A| |x| + |B|: by how much the numbers of the system would have to
+    /// be others for x to be exact (Oettli and Prager, 1964). Infinite if x is not finite.
+    pub(super) backward_error: f64,
+    /// The largest change that another iteration would make, relative to the first of the same right-hand side.
+    pub(super) next_change: f64,
+    /// How many times what is allowed the worst row is off; infinite if it is not finite.
     pub(super) excess: f64,
     /// That row, from 0.
     pub(super) row: usize,
 }
 
 impl Checked {
-    /// Whether the solution is right.
+    /// Whether the solution is as near as was asked for.
     pub(super) fn holds(&self) -> bool {
         self.excess <= 1.0
     }
 }
 
-/// Checks x, n x rhs, after whose iteration the next one's changes are at most `change`.
-pub(super) fn solution<T: Real>(system: &System<T>, x: &Matrix<T>, change: f64) -> Checked {
-    let mut checked = Checked { residual: 0.0, excess: 0.0, row: 0 };
-    let (mut most_off, mut scale, rhs) = (0.0f64, 0.0f64, x.cols());
+/// What is known of a right-hand side: magnitudes, the largest of all rows, each divided by the diagonal.
+#[derive(Clone, Copy, Default)]
+struct Side {
+    /// Of B.
+    first: f64,
+    /// Of B - A x.
+    next: f64,
+    /// The same without what rounding explains, and its row.
+    unexplained: (f64, usize),
+}
+
+/// Checks x, n x rhs: whether another iteration would change it by no more than `tolerance` allows.
+pub(super) fn solution<T: Real>(system: &System<T>, x: &Matrix<T>, tolerance: f64) -> Checked {
+    let (mut backward_error, mut growth, rhs) = (0.0f64, 1.0f64, x.cols());
+    let mut sides = vec![Side::default(); rhs];
     let (mut offs, mut sizes) = (vec![0.0; rhs], vec![0.0; rhs]);
     system.for_each_row(|i, entries, b| {
-        let (mut diagonal, mut count) = (0.0, 0usize);
+        let (mut diagonal, mut others, mut count) = (0.0, 0.0, 0usize);
         offs.iter_mut().zip(b).for_each(|(off, b)| *off = b.to_f64());
         sizes.iter_mut().zip(b).for_each(|(size, b)| *size = b.to_f64().abs());
         for (col, value) in entries {
             count += 1;
-            if col == i {
-                diagonal = value.abs();
-            }
+            let magnitude = if col == i { &mut diagonal } else { &mut others };
+            *magnitude += value.abs();
             for ((off, size), x) in offs.iter_mut().zip(&mut sizes).zip(x.row_slice(col..col + 1)) {
                 let product = value * x.to_f64();
                 *off -= product;
                 *size += product.abs();
             }
         }
-        for (off, size) in offs.iter().zip(&sizes) {
-            let explained = diagonal * change + 2.0 * rounding::<T>(count) * size;
-            let excess = excess(*off, explained);
-            if excess > checked.excess {
-                (checked.excess, checked.row) = (excess, i);
+        growth = growth.max(others / diagonal);
+        for (((off, size), b), side) in offs.iter().zip(&sizes).zip(b).zip(&mut sides) {
+            let left = if off.is_nan() { f64::INFINITY } else { off.abs() };
+            backward_error = backward_error.max(left / size.max(f64::MIN_POSITIVE));
+            // Infinity less what is no number would be no number, and that no excess.
+            let explained = if left.is_finite() { rounding::<T>(count, *size, diagonal) } else { 0.0 };
+            let unexplained = (left - explained).max(0.0) / diagonal;
+            side.first = side.first.max(b.to_f64().abs() / diagonal);
+            side.next = side.next.max(left / diagonal);
+            if unexplained > side.unexplained.0 {
+                side.unexplained = (unexplained, i);
             }
-            most_off = most_off.max(if off.is_nan() { f64::INFINITY } else { off.abs() });
-            scale = scale.max(*size);
         }
     });
-    checked.residual = most_off / scale.max(f64::MIN_POSITIVE);
+    let mut checked = Checked { backward_error, next_change: 0.0, excess: 0.0, row: 0 };
+    // What the iteration compared was rounded to its own numbers.
+    let allowed = tolerance * growth * (1.0 + 8.0 * T::UNIT_ROUNDOFF);
+    for Side { first, next, unexplained: (unexplained, row) } in sides {
+        let excess = relative(unexplained, allowed * first);
+        if excess > checked.excess {
+            (checked.excess, checked.row) = (excess, row);
+        }
+        checked.next_change = checked.next_change.max(relative(next, first));
+    }
     checked
 }
 
-fn excess(off: f64, explained: f64) -> f64 {
-    let ratio = off.abs() / explained.max(f64::MIN_POSITIVE);
+/// One magnitude relative to another; infinite if either is no number.
+fn relative(magnitude: f64, to: f64) -> f64 {
+    let ratio = magnitude / to.max(f64::MIN_POSITIVE);
     if ratio.is_nan() { f64::INFINITY } else { ratio }
 }
 
-/// The relative error of a row of so many entries: that of its numbers, and that of the check.
-fn rounding<T: Element>(entries: usize) -> f64 {
+/// How far two iterations may be off in a row of so many entries by rounding: their numbers, the check's, and those that
+/// are too small for all their digits. `size` is its |A| |x| + |B|.
+fn rounding<T: Element>(entries: usize, size: f64, diagonal: f64) -> f64 {
+    let count = entries as f64 + 4.0;
     let gamma = |unit: f64| {
-        let sum = (entries as f64 + 4.0) * unit;
+        let sum = count * unit;
         if sum < 0.5 { sum / (1.0 - sum) } else { f64::INFINITY }
     };
-    gamma(T::UNIT_ROUNDOFF) + gamma(f64::UNIT_ROUNDOFF)
+    2.0 * (gamma(T::UNIT_ROUNDOFF) + gamma(f64::UNIT_ROUNDOFF)) * size
+        + 2.0 * count * T::TINY * (1.0 + diagonal)
 }
 
 #[cfg(test)]
@@ -147,15 +179,17 @@ mod tests {
     fn a_right_solution_holds_and_a_wrong_one_is_named_by_its_row() {
         for system in systems() {
             let of =
-                |x: [f64; 3], change| solution(&system, &Matrix::from_vec(3, 1, x.to_vec()).unwrap(), change);
+                |x: [f64; 3], part| solution(&system, &Matrix::from_vec(3, 1, x.to_vec()).unwrap(), part);
             assert!(of([1.0, 2.0, 3.0], 0.0).holds());
             let wrong = of([1.0, 2.0, 3.0 + 1e-9], 0.0);
             assert!(!wrong.holds() && wrong.row == 2, "{wrong:?}");
-            assert!((wrong.residual - 4e-9 / 28.0).abs() < 1e-14, "{wrong:?}");
-            // Explained by a next change of as much, and not of less.
-            assert!(of([1.0, 2.0, 3.0 + 1e-9], 1.01e-9).holds());
-            assert!(!of([1.0, 2.0, 3.0 + 1e-9], 0.99e-9).holds());
-            assert_eq!(of([1.0, f64::NAN, 3.0], 1.0).excess, f64::INFINITY);
+            assert!((wrong.backward_error - 4e-9 / 28.0).abs() < 1e-14, "{wrong:?}");
+            // The first change is 3.5.
+            assert!((wrong.next_change - 1e-9 / 3.5).abs() < 1e-14, "{wrong:?}");
+            assert!(of([1.0, 2.0, 3.0 + 1e-9], 1.01e-9 / 3.5).holds());
+            assert!(!of([1.0, 2.0, 3.0 + 1e-9], 0.99e-9 / 3.5).holds());
+            let not_finite = of([1.0, f64::NAN, 3.0], 1.0);
+            assert!(!not_finite.holds() && not_finite.backward_error == f64::INFINITY, "{not_finite:?}");
         }
     }
 
@@ -170,7 +204,10 @@ mod tests {
             assert_eq!(seen, (0..27).map(|row| (row, true, rhs)).collect::<Vec<_>>(), "{kind:?}");
             // With x = 0 all of B is left.
             let checked = solution(&system, &Matrix::zeros(27, rhs).unwrap(), 0.0);
-            assert!(!checked.holds() && checked.residual == 1.0, "{kind:?}: {checked:?}");
+            assert!(
+                !checked.holds() && (checked.backward_error, checked.next_change) == (1.0, 1.0),
+                "{kind:?}: {checked:?}"
+            );
         }
     }
 
@@ -184,5 +221,25 @@ mod tests {
                 assert_eq!(solution(&system, &Matrix::from_vec(3, 1, x).unwrap(), 0.0).holds(), holds);
             }
         }
+    }
+
+    #[test]
+    fn each_right_hand_side_is_looked_at_in_its_own_units() {
+        let part = 1e-10;
+        for scale in [1.0, 1e-11, 1e-200] {
+            let a = || Matrix::from_vec(1, 1, vec![2.0]).unwrap();
+            let b = Matrix::from_vec(1, 2, vec![4.0, 4.0 * scale]).unwrap();
+            let system = System::Dense { a: a(), b };
+            let of = |off: f64| {
+                solution(&system, &Matrix::from_vec(1, 2, vec![2.0, scale * (2.0 + off)]).unwrap(), part)
+            };
+            assert!(of(0.0).holds() && of(1.9 * part).holds() && !of(2.1 * part).holds(), "{scale}");
+            assert!(!of(50.0).holds() && of(50.0).next_change > 20.0);
+        }
+        // Nothing is left of a right-hand side of 0 but 0.
+        let zero =
+            System::Dense { a: Matrix::from_vec(1, 1, vec![2.0]).unwrap(), b: Matrix::zeros(1, 1).unwrap() };
+        let of = |x: f64| solution(&zero, &Matrix::from_vec(1, 1, vec![x]).unwrap(), part);
+        assert!(of(0.0).holds() && !of(1e-20).holds());
     }
 }

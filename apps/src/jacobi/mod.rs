@@ -1,8 +1,9 @@
 //! Jacobi's method for linear systems A X = B, dense and sparse.
 //!
 //! Source: the report on the CHARM metacomputer (1995), its section on Jacobi's method. x becomes
-//! x + D^-1 (B - A x), D the diagonal of A, until no unknown changes by more than a tolerance. It converges for every
+//! x + D^-1 (B - A x), D the diagonal of A, until changes are small relative to the first. It converges for every
 //! start if the diagonal dominates the rows (Varga, "Matrix Iterative Analysis", 1962, section 3.3).
+#![doc = include_str!("README.md")]
 
 mod arguments;
 mod check;

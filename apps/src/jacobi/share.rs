@@ -27,8 +27,8 @@ pub(super) struct Share<T> {
 pub(super) struct Outcome<T> {
     /// This PE's own unknowns, one right-hand side after the other.
     pub(super) x: Bulk<T>,
-    /// The largest change of one of them; infinite if one is not finite.
-    pub(super) change: f64,
+    /// The largest change of one of them, for each right-hand side; infinite if one is not finite.
+    pub(super) changes: Vec<f64>,
     /// The largest magnitude of a residual B - A x before the iteration.
     pub(super) residual: f64,
 }
@@ -76,11 +76,12 @@ impl<T: Real> Share<T> {
     pub(super) fn finish(&mut self) -> Outcome<T> {
         let (rows, each) = (self.diagonal.len(), self.rows.sums_each());
         let mut x = Bulk::zeros(self.rhs * rows);
-        let (mut change, mut residual, mut is_finite) = (T::zeroed(), T::zeroed(), true);
+        let (mut changes, mut residual) = (vec![0.0; self.rhs], T::zeroed());
         if rows > 0 {
             let by_rhs = x.as_mut_slice().chunks_exact_mut(rows).zip(self.own.chunks_exact(rows));
             let known = self.b.chunks_exact(rows).zip(self.sums.chunks_exact_mut(each));
-            for ((x, old), (b, sums)) in by_rhs.zip(known) {
+            for (((x, old), (b, sums)), largest) in by_rhs.zip(known).zip(&mut changes) {
+                let (mut change, mut is_finite) = (T::zeroed(), true);
                 self.rows.add_up(sums);
                 let numbers = x.iter_mut().zip(old).zip(b.iter().zip(sums.iter().zip(&self.diagonal)));
                 for ((x, &old), (&b, (&sum, &diagonal))) in numbers {
@@ -91,11 +92,11 @@ impl<T: Real> Share<T> {
                     change = larger(change, moved);
                     residual = larger(residual, magnitude(off));
                 }
+                *largest = if is_finite { change.to_f64() } else { f64::INFINITY };
             }
         }
         self.own = x.clone();
-        let change = if is_finite { change.to_f64() } else { f64::INFINITY };
-        Outcome { x, change, residual: residual.to_f64() }
+        Outcome { x, changes, residual: residual.to_f64() }
     }
 
     /// The right-hand sides of these rows.
@@ -149,15 +150,18 @@ mod tests {
     #[test]
     fn changes_and_residuals_are_the_largest_of_all_rows() {
         let [first, second] = outcomes([[4.0, 1.0], [2.0, -8.0]], [4.0, 24.0]);
-        assert_eq!((&first.x[..], first.change, first.residual), (&[1.0, -3.0][..], 3.0, 24.0));
+        assert_eq!((&first.x[..], &first.changes[..], first.residual), (&[1.0, -3.0][..], &[3.0][..], 24.0));
         // A x is (1, 26).
-        assert_eq!((&second.x[..], second.change, second.residual), (&[1.75, -2.75][..], 0.75, 3.0));
+        assert_eq!(
+            (&second.x[..], &second.changes[..], second.residual),
+            (&[1.75, -2.75][..], &[0.75][..], 3.0)
+        );
     }
 
     #[test]
     fn a_change_that_is_no_number_in_any_row_is_infinite() {
         for b in [[f64::NAN, 1.0], [1.0, f64::NAN], [f64::INFINITY, 1.0]] {
-            assert_eq!(outcomes([[2.0, 0.0], [0.0, 2.0]], b)[0].change, f64::INFINITY);
+            assert_eq!(outcomes([[2.0, 0.0], [0.0, 2.0]], b)[0].changes, [f64::INFINITY]);
         }
     }
 }

@@ -108,12 +108,19 @@ fn files_dense_and_sparse_give_the_solution_of_elimination() {
     let sparse = write(&folder.path().join("a.mtx"), &text);
     let dense = folder.path().join("dense.mtx");
     market::write(&dense, &a).unwrap();
-    let expected = eliminated(rows, b);
-    let b = npy_b.display().to_string();
-    for a in [npy_a.display().to_string(), sparse, dense.display().to_string()] {
-        let x = solved(&mixes()[2], &["--a", &a, "--b", &b, "--tolerance", "1e-13"]);
-        let error = x.values().iter().zip(&expected).map(|(x, e)| (x - e).abs()).fold(0.0, f64::max);
-        assert!(error < 1e-12, "{a}: {error}");
+    let expected = eliminated(rows, b.clone());
+    let files = [npy_a.display().to_string(), sparse, dense.display().to_string()];
+    // In any unit of b, with and without a tolerance.
+    for (a, unit) in files.iter().flat_map(|a| [1.0, 1e-11, 1e100].map(|unit| (a, unit))) {
+        let scaled = b.iter().map(|b| b * unit).collect();
+        npy::write(&npy_b, &Matrix::from_vec(n, 1, scaled).unwrap()).unwrap();
+        let b = npy_b.display().to_string();
+        for (words, allowed) in [(&["--tolerance", "1e-13"][..], 1e-12), (&[], 1e-9)] {
+            let x = solved(&mixes()[2], &[&["--a", a, "--b", &b], words].concat());
+            let errors = x.values().iter().zip(&expected).map(|(x, e)| (x / unit - e).abs());
+            let error = errors.fold(0.0, f64::max);
+            assert!(error < allowed, "{a}, {unit}: {error}");
+        }
     }
 }
 
@@ -171,7 +178,13 @@ fn arguments_that_make_no_sense_are_refused() {
         let matches = command.get_matches_from([&["jacobi"], words].concat());
         arguments::check(&Jacobi::from_arg_matches(&matches).unwrap()).unwrap_err().to_string()
     };
-    assert!(refused(&["--tolerance", "0"]).starts_with("--tolerance 0: give a positive number"));
+    for tolerance in ["0", "1", "NaN"] {
+        let said = refused(&["--tolerance", tolerance]);
+        assert!(
+            said.starts_with(&format!("--tolerance {tolerance}: give a number between 0 and 1")),
+            "{said}"
+        );
+    }
     assert!(refused(&["--max-iterations", "0"]).starts_with("--max-iterations 0"));
     assert!(refused(&["--dominance", "NaN"]).starts_with("--dominance NaN"));
     let folder = tempfile::tempdir().unwrap();
@@ -186,7 +199,7 @@ fn arguments_that_make_no_sense_are_refused() {
 #[test]
 fn the_residual_is_told_by_pes_that_are_late() {
     for _ in 0..10 {
-        run(&InProcess::new(&[2, 1, 1]), &["--n", "2500", "--max-iterations", "4", "--tolerance", "10"])
+        run(&InProcess::new(&[2, 1, 1]), &["--n", "2500", "--max-iterations", "4", "--tolerance", "0.5"])
             .unwrap();
     }
 }

@@ -1,5 +1,9 @@
-//! When to stop: the largest change of each iteration in, a verdict out. All PEs see the same changes and so come to
+//! When to stop: the largest changes of each iteration in, a verdict out. All PEs see the same changes and so come to
 //! the same verdict without asking each other.
+//!
+//! Changes are looked at relative to the first, each right-hand side's to its own. x begins as 0, so the first change is
+//! D^-1 B, and a later one is D^-1 (B - A x): the rule is that of a relative residual, and means the same whatever the
+//! units of B and of the rows are.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -15,7 +19,7 @@ const WINDOW: usize = 16;
 /// Why the iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Why {
-    /// No unknown changed by more than the tolerance.
+    /// No unknown changed by more than the tolerance allows.
     Converged,
     /// Changes grow instead of shrinking, or are no numbers any more.
     Diverged,
@@ -28,10 +32,12 @@ pub enum Why {
 pub struct Verdict {
     /// The iteration that decided, from 1: the result is what it gave.
     pub iteration: u32,
-    /// Its largest change.
+    /// Its largest change, relative to the first of the same right-hand side.
     pub change: f64,
     /// The smallest one of all iterations.
     pub least: f64,
+    /// Its largest change as it is.
+    pub largest: f64,
     /// What it means.
     pub why: Why,
 }
@@ -42,6 +48,8 @@ pub(super) struct Watch {
     tolerance: f64,
     max_iterations: u32,
     iteration: u32,
+    /// The largest change of each right-hand side in the first iteration.
+    first: Vec<f64>,
     least: f64,
     least_at: u32,
     recent: VecDeque<f64>,
@@ -53,6 +61,7 @@ impl Watch {
             tolerance,
             max_iterations,
             iteration: 0,
+            first: Vec::new(),
             least: f64::INFINITY,
             least_at: 0,
             recent: VecDeque::with_capacity(WINDOW + 1),
@@ -64,9 +73,14 @@ impl Watch {
         self.iteration
     }
 
-    /// Takes up the largest change of the next iteration; a verdict if it is the last one.
-    pub(super) fn observe(&mut self, change: f64) -> Option<Verdict> {
+    /// Takes up the largest change of each right-hand side in the next iteration; a verdict if it is the last one.
+    pub(super) fn observe(&mut self, changes: &[f64]) -> Option<Verdict> {
+        if self.iteration == 0 {
+            self.first = changes.to_vec();
+        }
         self.iteration += 1;
+        let relative = |(&change, first): (&f64, &f64)| if change == 0.0 { 0.0 } else { change / first };
+        let change = largest(changes.iter().zip(&self.first).map(relative));
         if change < self.least {
             (self.least, self.least_at) = (change, self.iteration);
         }
@@ -84,7 +98,8 @@ impl Watch {
         } else {
             return None;
         };
-        Some(Verdict { iteration: self.iteration, change, least: self.least, why })
+        let largest = largest(changes.iter().copied());
+        Some(Verdict { iteration: self.iteration, change, least: self.least, largest, why })
     }
 
     /// What the window shows: how many iterations there will be if the changes go on shrinking as they did of late,
@@ -102,20 +117,43 @@ impl Watch {
     }
 }
 
+/// The largest of some magnitudes, or what is no number among them.
+fn largest(magnitudes: impl Iterator<Item = f64>) -> f64 {
+    magnitudes.fold(0.0, |most, next| if next > most || next.is_nan() { next } else { most })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn ended(changes: impl IntoIterator<Item = f64>) -> Option<Verdict> {
         let mut watch = Watch::new(1e-6, 1000);
-        changes.into_iter().find_map(|change| watch.observe(change))
+        changes.into_iter().find_map(|change| watch.observe(&[change]))
+    }
+
+    #[test]
+    fn the_units_of_a_right_hand_side_do_not_matter() {
+        let halved = |scales: &[f64]| {
+            let mut watch = Watch::new(1e-6, 1000);
+            let mut changes = (0..).map(|k| scales.iter().map(|s| s * 0.5f64.powi(k)).collect::<Vec<_>>());
+            changes.find_map(|changes| watch.observe(&changes)).unwrap()
+        };
+        for scales in [[1.0, 1.0], [1e-11, 1e-11], [1e30, 1e-30], [1.0, 0.0]] {
+            let verdict = halved(&scales);
+            assert_eq!((verdict.iteration, verdict.why), (21, Why::Converged), "{scales:?}");
+            assert_eq!(verdict.largest, scales[0] * 0.5f64.powi(20));
+        }
+        // The small one stands still.
+        let mut watch = Watch::new(1e-6, 50);
+        let mut changes = (0..).map(|k| [0.5f64.powi(k), 1e-11]);
+        assert_eq!(changes.find_map(|changes| watch.observe(&changes)).unwrap().why, Why::Exhausted);
     }
 
     #[test]
     fn the_first_change_within_the_tolerance_ends_it() {
         let verdict = ended((0..).map(|k| 0.5f64.powi(k))).unwrap();
         assert_eq!((verdict.iteration, verdict.why), (21, Why::Converged));
-        assert_eq!(ended([1e-6]).unwrap().why, Why::Converged);
+        assert_eq!(ended([1.0, 1e-6]).unwrap().why, Why::Converged);
         assert_eq!(ended([0.0]).unwrap().why, Why::Converged);
     }
 
@@ -126,7 +164,7 @@ mod tests {
             assert_eq!((verdict.iteration, verdict.why), (PATIENCE + 32 + 1, Why::Diverged));
             // 8^12 is the first that is more than 10^10.
             let verdict = ended((0..).map(|k| least * 8.0f64.powi(k))).unwrap();
-            assert_eq!((verdict.iteration, verdict.why, verdict.least), (13, Why::Diverged, least));
+            assert_eq!((verdict.iteration, verdict.why, verdict.least), (13, Why::Diverged, 1.0));
         }
         // Patience begins with the smallest change, which is that of iteration 150.
         let turn =
@@ -153,17 +191,17 @@ mod tests {
     #[test]
     fn the_estimate_is_right_for_steady_convergence_and_absent_without() {
         let mut watch = Watch::new(1e-6, 1000);
-        (0..30).for_each(|k| assert!(watch.observe(0.9f64.powi(k)).is_none()));
+        (0..30).for_each(|k| assert!(watch.observe(&[0.9f64.powi(k)]).is_none()));
         // 0.9^131.1 is the tolerance.
         let (expected, detail) = watch.forecast();
         assert!(expected.is_some_and(|expected| (132..=133).contains(&expected)), "{expected:?}");
         assert_eq!(detail, "change 4.7e-2, wants 1e-6");
         // What was long ago does not count.
         let mut watch = Watch::new(1e-6, 1000);
-        (0..50).for_each(|k| assert!(watch.observe(0.9f64.powi((k - 20).max(0))).is_none()));
+        (0..50).for_each(|k| assert!(watch.observe(&[0.9f64.powi((k - 20).max(0))]).is_none()));
         assert!(watch.forecast().0.is_some_and(|expected| (152..=153).contains(&expected)));
         let mut watch = Watch::new(1e-6, 1000);
-        (0..30).for_each(|k| assert!(watch.observe(1.1f64.powi(k)).is_none()));
+        (0..30).for_each(|k| assert!(watch.observe(&[1.1f64.powi(k)]).is_none()));
         assert_eq!(watch.forecast().0, None);
     }
 }

@@ -1,4 +1,7 @@
 //! Kernels run for the sake of their speed.
+//!
+//! They work on more data than the caches hold, because the work does, and run on all PEs of all nodes at once, as
+//! the work will.
 
 /// Runs of the smallest kernels in a call: reading the clock takes as long as one of them.
 const REPEATS_MAX: f64 = 1000.0;

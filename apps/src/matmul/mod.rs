@@ -2,6 +2,7 @@
 //!
 //! Source: the report on the CHARM metacomputer (1995), its section on matrix multiplication. Check: a full
 //! comparison for small products, Freivalds' check for big ones (see [`crate::verify`]).
+#![doc = include_str!("README.md")]
 
 pub mod arguments;
 pub mod conventional;

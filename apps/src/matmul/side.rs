@@ -2,6 +2,10 @@
 //!
 //! Big blocks are better for the kernel and for the network; small ones let shares follow unlike speeds, and let every
 //! PE have some to choose from while others travel.
+//!
+//! Blocks with a side of 1,024 were measured to be 3 to 7 % faster than blocks of 512, but only a few PEs of like
+//! speed can share so few of them. `--deterministic` always takes 8 x 8 blocks, because the bits of the result follow
+//! from the grid.
 
 use super::arguments::{Algorithm, Matmul};
 use super::drive::{speeds_by_node, unplaceable};

@@ -6,6 +6,7 @@
 //! every PE's data are collected, the collection is broadcast, and all answer with receipts. Beside these: how many
 //! messages and bytes go one way in a second, and the two numbers (Hockney, 1994) by which a link is planned with: a time
 //! for each message, and a rate for its bytes.
+#![doc = include_str!("README.md")]
 #![doc = include_str!("schema.md")]
 
 mod arguments;

@@ -281,14 +281,18 @@ impl Statics {
         format!("{:?} {} {reach} {atoms:.6} {block}", potential.names(), potential.bytes())
     }
 
-    /// Atoms times evaluations, about.
+    /// Atoms times evaluations, about; 0 if the arguments make no sense.
     #[must_use]
     pub fn work(&self) -> f64 {
         let evaluations = |problem: &Problem| -> u64 {
             problem.steps.iter().map(|step| step.limits.evaluations.min(50)).sum()
         };
         let work = |problem: &Problem| problem.crystal.atoms() as f64 * evaluations(problem) as f64;
-        self.known.problem.as_deref().map_or(0.0, work)
+        // Arguments that come from a report have not been completed.
+        match &self.known.problem {
+            Some(problem) => work(problem),
+            None => self.problem().as_ref().map_or(0.0, work),
+        }
     }
 }
 

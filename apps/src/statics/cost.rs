@@ -50,6 +50,8 @@ mod tests {
         let command = Statics::augment_args(Command::new("statics"));
         let matches = command.get_matches_from([&["statics", "--a", "3.61"], words].concat());
         let statics = Statics::from_arg_matches(&matches).unwrap().completed().unwrap();
+        // As reports have them, and as `plan` gives them to the model.
+        let statics: Statics = serde_json::from_value(serde_json::to_value(&statics).unwrap()).unwrap();
         let machines = Machines::on_one_host(rates, link);
         machines.reckon(&cost(&statics, &machines, None).unwrap()).seconds
     }

@@ -15,6 +15,7 @@
 //!    ([`block::Block::ghost_slopes`]), [`block::Block::forces`]. Without ids: runs of ghosts stand in the order of 2.
 //! 4. Relaxation: [`relax::Relaxation`] in one place gives an order to all blocks ([`relax::vectors::Vectors::obey`]), and
 //!    is told what all measured ([`relax::vectors::Vectors::measure`]), joined in the order of the blocks' numbers.
+#![doc = include_str!("README.md")]
 
 pub mod aberration;
 pub mod arguments;

@@ -1,6 +1,7 @@
 //! The command line of a program: its applications, and what it does beside running them.
 
 use crate::app::{App, AppEntry};
+use crate::manual::Page;
 use chares::{Chare, Program, RunError};
 use clap::{ArgMatches, Args, Command};
 use serde::Serialize;
@@ -17,6 +18,7 @@ pub struct CommandLine {
     pub(crate) demo: Option<Preset>,
     pub(crate) network: Option<Preset>,
     pub(crate) commands: Vec<(Command, Execute)>,
+    pub(crate) pages: Vec<Page>,
 }
 
 /// What a command of the program's own does.
@@ -57,8 +59,8 @@ impl CommandLine {
     #[must_use]
     pub fn new(program: Program) -> Self {
         let (name, version) = (program.name(), program.version());
-        let (apps, commands) = (Vec::new(), Vec::new());
-        Self { name, version, program, apps, about: "", demo: None, network: None, commands }
+        let (apps, commands, pages) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name, version, program, apps, about: "", demo: None, network: None, commands, pages }
     }
 
     /// Whether it is one application of its own name, whose arguments come right after `run`.
@@ -96,6 +98,14 @@ impl CommandLine {
     #[must_use]
     pub fn command(mut self, command: Command, execute: fn(&ArgMatches) -> Result<(), RunError>) -> Self {
         self.commands.push((command, execute));
+        self
+    }
+
+    /// Adds a page to the manual, which `help NAME` prints as it stands; its first line is its title. The page of an
+    /// application bears its name.
+    #[must_use]
+    pub fn page(mut self, name: &'static str, text: &'static str) -> Self {
+        self.pages.push(Page::new(name, text));
         self
     }
 

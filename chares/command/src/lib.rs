@@ -1,4 +1,4 @@
-//! The command line that every program on chares may have: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`.
+//! The command line that every program on chares may have: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`, `help`.
 //!
 //! A program lists its chare types, its applications, and calls [`CommandLine::main`]. What a chare is, and all that
 //! applications do with it, is in the crate `chares`, which knows nothing of this one.
@@ -10,6 +10,7 @@ mod console;
 mod copies;
 mod demo;
 mod driving;
+mod manual;
 mod named_file;
 mod network;
 mod nodes;
@@ -24,6 +25,8 @@ mod report;
 mod run;
 mod speed;
 mod speeds;
+pub mod terminal;
+mod unstarted;
 mod watch;
 
 pub use app::App;
@@ -51,7 +54,6 @@ use clap::{ArgMatches, Args, Command};
 use command_line::Execute;
 use options::RunOptions;
 use replacement::abandon_all;
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -73,6 +75,8 @@ impl Ended {
 
 /// Exit code for a wrong command line.
 const USAGE: u8 = 64;
+/// Exit code for a run that could not go on.
+const FAILED: u8 = 70;
 /// Exit code for a wrong nodes file.
 pub(crate) const CONFIG: u8 = 78;
 /// Exit code for an input that is not what it should be.
@@ -105,6 +109,7 @@ impl CommandLine {
                 // Help and version are answers, not errors.
                 if error.use_stderr() {
                     let _ = error.print();
+                    unstarted::report_usage(&self, &arguments, &error, command_started);
                     return ExitCode::from(USAGE);
                 }
                 return match said(error.print()) {
@@ -165,6 +170,7 @@ fn dispatch(
         Some(("plan", matches)) => plan::plan(&program, matches),
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
+        Some(("help", matches)) => manual::help(&program, matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
             Ok(()) => Ok(0),
             Err(error) => Err(Ended::new(error.exit_code(), error)),
@@ -194,13 +200,16 @@ fn command(program: &CommandLine) -> Command {
         .about(program.about)
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .after_help(manual::list(program))
         .subcommand(run)
         .subcommand(compare::command(program))
         .subcommands(program.apps.iter().any(|app| app.cost.is_some()).then(|| plan::command(program)))
         .subcommand(nodes::command(program))
         .subcommand(watch::command())
         .subcommand(replay::command());
-    all.subcommands(demo::command(program)).subcommands(program.commands.iter().map(|(command, _)| command))
+    let all = all.subcommands(demo::command(program));
+    all.subcommands(program.commands.iter().map(|(command, _)| command)).subcommand(manual::command())
 }
 
 /// Warnings and errors of the runtime go to standard error; `RUST_LOG` asks for more.
@@ -213,8 +222,14 @@ fn log_to_stderr() {
 
 /// Writes to standard output. Whoever closed it does not want it; any other failure is one.
 pub(crate) fn say(text: &str) -> Result<(), Ended> {
-    let mut out = std::io::stdout().lock();
-    said(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    said(terminal::print(text))
+}
+
+/// What is wrong with a command line, without the usage that follows it.
+pub(crate) fn sentence_of(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_string()
 }
 
 /// What became of a write to standard output.
@@ -229,10 +244,15 @@ pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Ended> {
 
 /// Writes one line to standard error about something that the run goes on without.
 pub(crate) fn warn(sentence: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "warning: {sentence}");
+    terminal::print_error(&format!("warning: {sentence}\n"));
+}
+
+/// Writes one line to standard error about what was taken because nothing else was said.
+pub(crate) fn note(sentence: &str) {
+    terminal::print_error(&format!("note: {sentence}\n"));
 }
 
 /// Writes one line to standard error.
 pub(crate) fn complain(sentence: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "error: {sentence}");
+    terminal::print_error(&format!("error: {sentence}\n"));
 }

@@ -47,6 +47,7 @@ pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant
 
 fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
     let config = options.load()?;
+    options.say_if_built_in(&config);
     let mut launch = options.launch(&config)?;
     let results = copies::shown(!is_json, |copies| {
         launch.copies = copies;

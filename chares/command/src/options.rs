@@ -1,6 +1,6 @@
 //! Options that every run has.
 
-use super::{CONFIG, Ended, USAGE};
+use super::{CONFIG, Ended, USAGE, note};
 use clap::{Args, ValueEnum};
 use runtime::config::ClusterConfig;
 use runtime::launch::LaunchOptions;
@@ -136,6 +136,18 @@ impl NodesChoice {
 impl NodesOptions {
     pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
         self.choice.load()
+    }
+
+    /// Says so where built-in nodes are taken because there is no nodes file: nobody has asked for them.
+    pub(crate) fn say_if_built_in(&self, config: &ClusterConfig) {
+        if !self.choice.built_in_nodes && config.is_built_in() {
+            let names: Vec<&str> = config.nodes.iter().map(|node| node.name.as_str()).collect();
+            note(&format!(
+                "there is no ./nodes.toml: on the built-in local nodes {}; --nodes FILE names others, --built-in-nodes \
+                 wants these",
+                names.join(", ")
+            ));
+        }
     }
 
     /// The same nodes file and patience on the command line of another command; which nodes of it is left open.

@@ -4,6 +4,7 @@ use super::driving::{self, Driven};
 use super::options::{RunOptions, SpeedSource};
 use super::record::Recording;
 use super::report::{Report, Sources};
+use super::unstarted::{self, Unstarted};
 use super::{Ended, console, copies, output, say, speeds, warn};
 use crate::app::Started;
 use crate::command_line::CommandLine;
@@ -16,14 +17,14 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
 use runtime::job::{Failure, Interrupter, Job, JobPlan};
+use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tui::{Left, WindowOptions};
 
 /// Exit code when nobody reads the output any more: that of a program which SIGPIPE ends.
@@ -31,6 +32,11 @@ const UNHEARD: u8 = 141;
 
 /// How often the clocks of nodes are read at both ends of a recorded run: the best reading counts.
 const CLOCK_READINGS: u32 = 5;
+
+/// What there is to say where chares are placed by a speed that nobody has measured.
+const NO_SPEEDS: &str = "chares were placed by speed, but the application has no kernel to measure it with, so that all \
+                         PEs counted the same: give it one with `App::kernel`, or say `--speed equal`, or `--speed file` \
+                         with the speeds in the nodes file";
 
 /// How long the window may take to leave when its run is over.
 const LAST_PICTURE: Duration = Duration::from_secs(2);
@@ -44,31 +50,19 @@ pub(crate) fn run(
     command_started: Instant,
 ) -> Result<u8, Ended> {
     let options = RunOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
-    let config = options.nodes.load()?;
-    let app = program.apps.iter().find(|app| app.name == name);
-    let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
-    let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
-    output::check_files(&files(&started, &options, &config))?;
-    let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
-    let config = taken(config, &started, &options, is_asked_for)?;
+    let unstarted = Unstarted::new(&program, name, line.clone(), command_started);
+    let (started, config, launch) = prepared(&program, name, matches, &options, &unstarted)?;
     let version = program.version;
     let mut plan = JobPlan {
         program: Arc::new(program.program.into_table()),
         app: name.into(),
         arguments: line,
         kernel_arguments: started.packed.clone(),
-        launch: options.nodes.launch(&config)?,
+        launch,
         config: config.clone(),
         always_pup: options.always_pup,
         timeout: options.timeout,
     };
-    if let Some(report) = &options.report {
-        output::check("report", report)?;
-    }
-    if let Some(recording) = &options.record {
-        can_be_written(recording).map_err(|e| output::unwritable("recording", recording, &e))?;
-    }
-    let unstarted = described(&plan);
     let job = copies::shown(!options.quiet, |copies| {
         plan.launch.copies = copies;
         Job::start(plan)
@@ -77,7 +71,7 @@ pub(crate) fn run(
     let mut done = match job {
         Ok(job) => drive_and_show(job, started, config, &options, command_started),
         Err(error) => Done {
-            info: unstarted,
+            info: unstarted.info,
             timeline: Timeline::new(command_started),
             error: Some(Ended::new(error.exit_code(), error)),
         },
@@ -99,7 +93,7 @@ pub(crate) fn run(
         error = error.or(say(&table).err());
     }
     if let Some(path) = &options.report {
-        let written = write_report(path, &Report::new(sources(&error), &done.timeline));
+        let written = unstarted::write(path, &Report::new(sources(&error), &done.timeline));
         error = match (error, written) {
             (Some(error), Err(unwritten)) => {
                 warn(&unwritten.sentence);
@@ -116,12 +110,62 @@ pub(crate) fn run(
     }
 }
 
-/// All files of a run.
+/// Makes a run ready, or reports why it cannot be.
+fn prepared(
+    program: &CommandLine,
+    name: &str,
+    matches: &ArgMatches,
+    options: &RunOptions,
+    unstarted: &Unstarted,
+) -> Result<(Started, ClusterConfig, LaunchOptions), Ended> {
+    let Some(report) = &options.report else { return ready(program, name, matches, options) };
+    unstarted.begin(report);
+    let ready = ready(program, name, matches, options);
+    if let Err(why) = &ready
+        && let Err(unwritten) = unstarted.report(report, why)
+    {
+        warn(&unwritten.sentence);
+    }
+    let ready = ready?;
+    let mut files = files(&ready.0, options, &ready.1);
+    files.push(NamedFile::written("--report", report));
+    if let Err(why) = output::check_files(&files) {
+        // It may be one of the other files, which stays as it is.
+        let _ = unstarted.report(report, &why);
+        return Err(why);
+    }
+    output::check("report", report)?;
+    Ok(ready)
+}
+
+/// What a run is made of: the application with its arguments, the nodes and how they are started.
+fn ready(
+    program: &CommandLine,
+    name: &str,
+    matches: &ArgMatches,
+    options: &RunOptions,
+) -> Result<(Started, ClusterConfig, LaunchOptions), Ended> {
+    let config = options.nodes.load()?;
+    let app = program.apps.iter().find(|app| app.name == name);
+    let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
+    let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
+    output::check_files(&files(&started, options, &config))?;
+    let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
+    let config = taken(config, &started, options, is_asked_for)?;
+    if !config.nodes.is_empty() && !options.quiet {
+        options.nodes.say_if_built_in(&config);
+    }
+    let launch = options.nodes.launch(&config)?;
+    if let Some(recording) = &options.record {
+        can_be_written(recording).map_err(|e| output::unwritable("recording", recording, &e))?;
+    }
+    Ok((started, config, launch))
+}
+
+/// All files of a run but its report.
 fn files(started: &Started, options: &RunOptions, config: &ClusterConfig) -> Vec<NamedFile> {
-    let written = [("--report", &options.report), ("--record", &options.record)];
-    let written =
-        written.into_iter().filter_map(|(name, path)| Some(NamedFile::written(name, path.as_ref()?)));
-    started.files.iter().cloned().chain([output::nodes_file(config)]).chain(written).collect()
+    let recording = options.record.iter().map(|path| NamedFile::written("--record", path));
+    started.files.iter().cloned().chain([output::nodes_file(config)]).chain(recording).collect()
 }
 
 /// The nodes that a run takes: none where the driver makes all by itself.
@@ -136,18 +180,6 @@ fn taken(
     }
     options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
     Ok(config)
-}
-
-/// What is known of a run whose nodes did not start.
-fn described(plan: &JobPlan) -> RunInfo {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    RunInfo {
-        program: plan.program.name.clone(),
-        app: plan.app.clone(),
-        arguments: plan.arguments.clone(),
-        started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
-        ..RunInfo::default()
-    }
 }
 
 /// How a run ended.
@@ -239,7 +271,10 @@ fn drive(
     main.set_nodes(shape(&launcher, &start), info.nodes.iter().map(|node| shape(node, &start)).collect());
     main.outcome().start = start;
     main.outcome().driven = Some(Instant::now());
-    let result = (started.drive)(main);
+    let (has_kernel, result) = (started.kernel.is_some(), (started.drive)(main));
+    if main.outcome().is_by_speed && !has_kernel && speed.is_measured() {
+        main.outcome().remark(NO_SPEEDS);
+    }
     if result.is_ok() && source == SpeedSource::Measured {
         speeds::confirm(main, &subject)?;
     }
@@ -329,9 +364,4 @@ fn show(
     }
     // The run goes on without the window.
     console::show(&hub.subscribe(), options)
-}
-
-fn write_report(path: &Path, report: &Report) -> Result<(), Ended> {
-    let text = serde_json::to_string_pretty(report).map_err(|e| Ended::new(70, e))? + "\n";
-    output::write("report", path, &text)
 }

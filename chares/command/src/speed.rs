@@ -46,6 +46,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
     };
     let options = NodesOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
     let config = options.load()?;
+    options.say_if_built_in(&config);
     let mut subjects = Vec::new();
     for app in program.apps.iter().filter(|app| app.kernel.is_some() && only.is_none_or(|n| n == app.name)) {
         let started = match only {

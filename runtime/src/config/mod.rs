@@ -11,6 +11,9 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+/// What nodes that no file names are said to be of.
+const BUILT_IN: &str = "built-in default";
+
 /// The nodes of a run, in order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClusterConfig {
@@ -162,12 +165,7 @@ impl ClusterConfig {
         let medium = (rest / 3).max(1);
         let nodes =
             vec![NodeConfig::local("large", rest - medium), NodeConfig::local("medium", medium), small];
-        Self {
-            nodes,
-            binaries: BTreeMap::new(),
-            network: NetworkConfig::default(),
-            source: "built-in default".into(),
-        }
+        Self { nodes, binaries: BTreeMap::new(), network: NetworkConfig::default(), source: BUILT_IN.into() }
     }
 
     /// Only the named nodes, in the file's order.
@@ -185,6 +183,12 @@ impl ClusterConfig {
         }
         self.nodes.retain(|n| names.contains(&n.name));
         Ok(self)
+    }
+
+    /// Whether these are nodes of [`embedded`](Self::embedded), and not those of a file.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.source == BUILT_IN
     }
 
     /// Whether every node is on this machine.

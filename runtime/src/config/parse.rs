@@ -168,8 +168,8 @@ fn set(
     known(file, key, &KEYS, &whose)?;
     let wrong = |what: &str| file.error(value.span().start, format!("{whose}: `{}` {what}", key.get_ref()));
     let text = || match value.get_ref().as_str() {
-        Some(text) if !text.is_empty() && !text.contains('\0') => Ok(text.to_string()),
-        _ => Err(wrong("must be text in quotes, not empty")),
+        Some(text) if !text.is_empty() && !text.contains(char::is_control) => Ok(text.to_string()),
+        _ => Err(wrong("must be text in quotes, not empty and without control characters")),
     };
     match key.get_ref().as_ref() {
         "host" => {
@@ -210,7 +210,13 @@ fn set(
             let port = integer(value).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
             node.port = Some(port.ok_or_else(|| wrong("must be a whole number from 1 to 65535"))?);
         }
-        "key" => node.key = Some(text()?.into()),
+        "key" => {
+            let key = text()?;
+            if let Some(path) = missing_key(&key) {
+                return Err(wrong(&format!("names a file that cannot be read: {path}")));
+            }
+            node.key = Some(key.into());
+        }
         "workdir" => node.workdir = Some(text()?.into()),
         "binary" => node.binary = Some(text()?.into()),
         "address" => {
@@ -230,6 +236,18 @@ fn set(
         _ => {}
     }
     Ok(())
+}
+
+/// The path of a key file, as ssh understands it, where that cannot be read; what depends on the connection, such as
+/// `%h`, only ssh knows.
+fn missing_key(key: &str) -> Option<String> {
+    let home = || std::env::var("HOME").ok();
+    let path = match key.strip_prefix("~/").zip(home()) {
+        Some((rest, home)) => format!("{home}/{rest}"),
+        None => key.to_string(),
+    };
+    let is_for_ssh = key.contains('%') || path.starts_with('~');
+    (!is_for_ssh && std::fs::File::open(&path).is_err()).then_some(path)
 }
 
 fn environment(node: &mut NodeConfig, value: &Spanned<DeValue<'_>>) -> Option<()> {
@@ -276,7 +294,7 @@ fn known(
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("it knows {}", all.join(", ")),
     };
-    Err(file.error(key.span().start, format!("{whose} has no key `{name}`; {hint}")))
+    Err(file.error(key.span().start, format!("{whose} has no key `{}`; {hint}", name.escape_debug())))
 }
 
 fn integer(value: &Spanned<DeValue<'_>>) -> Option<i64> {

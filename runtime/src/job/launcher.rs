@@ -1,18 +1,22 @@
 //! The launcher: starts the nodes of a run, connects them, and hands the run to the driver.
+//!
+//! The launcher is node 0 and has no PEs. The driver runs in it, so files are read and written where the command was
+//! typed. It dials all nodes and is dialled by none, so it may sit behind a firewall.
 
 use super::bootstrap::Bootstrap;
+use super::join::Start;
+use super::processes::Processes;
 use super::signals;
 use super::supervise::{Failure, Supervisor, TimeLimit, over};
-use crate::codec::{Control, WIRE_VERSION};
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::frame::{Fabric, Receiver};
 use crate::ids::NodeId;
 use crate::launch::{self, LaunchError, LaunchOptions, LaunchedNode};
 use crate::monitor::hub::Hub;
 use crate::monitor::wire::{MONITOR_VERSION, NodeInfo, OutputLine, RunInfo};
-use crate::node::{DriverEvent, Ears, LauncherEvent, Node, NodeSettings};
+use crate::node::{DriverEvent, Ears, Node, NodeSettings};
 use crate::object::ProgramTable;
-use crate::proto::membership::{ClusterTable, JoinError, Joining, MembershipMessage, NodeEntry, fingerprint};
+use crate::proto::membership::{ClusterTable, JoinError, NodeEntry};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -21,13 +25,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver as Events};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-
-/// How long a started node may take to be connected and to join.
-const JOIN_LIMIT: Duration = Duration::from_secs(15);
-/// How often it is looked whether a node that is to join has ended.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// Open files that are enough for any run.
 const FILES: u64 = 1 << 18;
@@ -265,13 +264,13 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let authority =
         RunAuthority::new(&run_id).map_err(|e| local("the run's certificates cannot be made", &e))?;
     let (output, lines) = unbounded_channel::<OutputLine>();
-    let mut launched = launch_nodes(&plan, &authority, output).await?;
+    let launched = launch_nodes(&plan, &authority, output).await?;
     let table = table_of(&plan, &run_id, &launched);
     let topology = table.topology().map_err(StartError::Local)?;
     let settings = NodeSettings { always_pup: plan.always_pup, ..NodeSettings::default() };
     let node = Node::new(NodeId::LAUNCHER, topology, Arc::clone(&plan.program), settings);
     let (driver, events) = mpsc::channel();
-    let (launcher, mut heard) = unbounded_channel();
+    let (launcher, heard) = unbounded_channel();
     node.listen(Ears { driver, launcher: Some(launcher) });
     let identity = authority.issue(NodeId::LAUNCHER).map_err(|e| local("no certificate", &e))?;
     let receiver: Arc<dyn Receiver> = Arc::clone(&node) as _;
@@ -283,15 +282,14 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let address = |entry: &NodeEntry| entry.address.parse::<SocketAddr>().ok();
     fabric.set_addresses(table.nodes.iter().map(address).collect());
     node.connect(Arc::clone(&fabric) as Arc<dyn Fabric>);
-    if let Err(error) = connect_all(&fabric, &launched).await {
-        // A process that is over cannot answer.
-        find_ended(&mut launched).await?;
-        return Err(error);
-    }
-    join_all(&plan, &node, &table, &mut heard, &mut launched).await?;
     let hub = Arc::new(Hub::new(info_of(&plan, &run_id, &launched, &node)));
+    let mut start =
+        Start { node: &node, fabric: &fabric, table, heard, processes: Processes::attend(launched) };
+    start.join(plan.program.lines()).await?;
+    let Start { table, heard, processes, .. } = start;
+    let names = table.nodes.into_iter().map(|entry| entry.name).collect();
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
-    let supervisor = Supervisor::new(node, fabric, hub, launched, heard, lines, limit);
+    let supervisor = Supervisor::new(node, fabric, hub, processes, names, heard, lines, limit);
     Ok((supervisor, ready))
 }
 
@@ -377,87 +375,6 @@ fn table_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode]) -> ClusterT
         pe_count: config.pes.unwrap_or(started.ready.cores).max(1),
     });
     ClusterTable { run_id: run_id.into(), nodes: std::iter::once(here).chain(there).collect() }
-}
-
-async fn connect_all(fabric: &Arc<QuicFabric>, launched: &[LaunchedNode]) -> Result<(), StartError> {
-    let connecting: Vec<_> = launched
-        .iter()
-        .map(|started| {
-            let (fabric, to) = (Arc::clone(fabric), started.node);
-            tokio::spawn(async move { tokio::time::timeout(JOIN_LIMIT, fabric.connect(to)).await })
-        })
-        .collect();
-    for (attempt, started) in connecting.into_iter().zip(launched) {
-        let reason = match attempt.await {
-            Ok(Ok(Ok(()))) => continue,
-            Ok(Ok(Err(error))) => error.to_string(),
-            Ok(Err(_)) => format!("no answer for {} s", JOIN_LIMIT.as_secs()),
-            Err(error) => error.to_string(),
-        };
-        return Err(StartError::Unreachable {
-            name: started.name.clone(),
-            address: started.ready.addr,
-            reason,
-        });
-    }
-    Ok(())
-}
-
-async fn join_all(
-    plan: &JobPlan,
-    node: &Arc<Node>,
-    table: &ClusterTable,
-    heard: &mut UnboundedReceiver<LauncherEvent>,
-    launched: &mut [LaunchedNode],
-) -> Result<(), StartError> {
-    let lines = plan.program.lines();
-    let print = fingerprint(&lines);
-    for started in launched.iter() {
-        let welcome = MembershipMessage::Welcome {
-            wire_version: WIRE_VERSION,
-            fingerprint: print,
-            table: table.clone(),
-        };
-        node.send_control(started.node, Control::Membership(welcome));
-    }
-    let mut joining = Joining::new(table, lines, node.now(), JOIN_LIMIT);
-    let mut looked = Instant::now();
-    // Whoever is alone waits for nobody.
-    while !launched.is_empty() {
-        match tokio::time::timeout(LOOK_PERIOD, heard.recv()).await {
-            Ok(Some(LauncherEvent::Membership(from, message))) => {
-                if joining.handle(from, message)? {
-                    return Ok(());
-                }
-            }
-            Ok(Some(LauncherEvent::LinkLost { peer, reason, .. })) => {
-                let name = table.nodes.get(peer.as_usize()).map_or("?", |n| &n.name).to_string();
-                return Err(StartError::Lost { name, reason });
-            }
-            Ok(Some(LauncherEvent::Fault(from, sentence))) => {
-                let name = table.nodes.get(from.as_usize()).map_or("?", |n| &n.name);
-                return Err(StartError::Local(format!("node {name:?} did not join: {sentence}")));
-            }
-            Ok(Some(_)) | Err(_) => {}
-            Ok(None) => return Err(StartError::Local("the launcher hears nothing any more".into())),
-        }
-        if looked.elapsed() >= LOOK_PERIOD {
-            looked = Instant::now();
-            find_ended(launched).await?;
-        }
-        joining.check(node.now())?;
-    }
-    Ok(())
-}
-
-/// An error if a node's process is over: that tells more, and sooner, than its silence.
-async fn find_ended(launched: &mut [LaunchedNode]) -> Result<(), StartError> {
-    for started in launched {
-        if let Ok(reason) = tokio::time::timeout(Duration::ZERO, started.exited()).await {
-            return Err(StartError::Lost { name: started.name.clone(), reason: format!("it {reason}") });
-        }
-    }
-    Ok(())
 }
 
 fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node) -> RunInfo {

@@ -4,9 +4,11 @@
 mod bootstrap;
 mod check;
 mod cores;
+mod join;
 pub mod launcher;
 mod near;
 pub mod node_process;
+mod processes;
 mod signals;
 mod supervise;
 

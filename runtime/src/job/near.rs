@@ -1,6 +1,10 @@
 //! Which cores of this machine are near each other. A message between threads takes several times as long where their
 //! cores share no cache, and virtual machines do not tell which do, so it is measured, at most every ten seconds
 //! for all runs of a user: hosts of virtual machines move their cores about.
+//!
+//! On the machine where this was measured a cache line takes 60 ns between cores that share a cache and 260 between
+//! others, and a message between two PEs 170 and 650 ns (`metachare bench --only pes/`). Threads that talk with each
+//! other get cores that are near. The measurement takes 2 ms.
 
 use crate::pe::scheduler::pin;
 use serde::{Deserialize, Serialize};

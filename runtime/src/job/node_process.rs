@@ -11,7 +11,7 @@ use crate::launch::{self, Ready};
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::{pin, start_pes};
-use crate::proto::membership::{ClusterTable, Member, MembershipMessage};
+use crate::proto::membership::{ClusterTable, Member, MembershipMessage, counters_every};
 use crate::transport::quic::QuicFabric;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -21,8 +21,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How often counters go to the launcher.
-const SNAPSHOT_EVERY: Duration = Duration::from_millis(100);
+/// How often a node looks at the memory that it takes.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// How long the end waits for the last frames to leave.
 const FLUSH: Duration = Duration::from_secs(1);
 /// How long a node waits for the launcher to be told who it is and then to be welcomed, which takes as long as the
@@ -79,15 +79,18 @@ async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap, starting: Sende
         return Err(sentence);
     }
     let Some(node) = gate.node.get().cloned() else { return Err("joined without a node".into()) };
-    let mut tick = tokio::time::interval(SNAPSHOT_EVERY);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let every = |period| {
+        let mut ticks = tokio::time::interval(period);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        ticks
+    };
+    let (mut look, mut tell) = (every(LOOK_PERIOD), every(counters_every(node.topology().node_count())));
+    let has_limit = gate.bootstrap.memory_bytes.is_some();
     loop {
         tokio::select! {
             () = gate.ended.notified() => break,
-            _ = tick.tick() => {
-                node.publish();
-                gate.check_memory(&node);
-            }
+            _ = tell.tick() => node.publish(),
+            _ = look.tick(), if has_limit => gate.check_memory(&node),
         }
     }
     node.stop_pes();

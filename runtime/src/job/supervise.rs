@@ -2,9 +2,9 @@
 //! everything.
 
 use super::launcher::Order;
+use super::processes::Processes;
 use super::signals;
 use crate::ids::NodeId;
-use crate::launch::LaunchedNode;
 use crate::monitor::hub::Hub;
 use crate::monitor::wire::{MonitorEvent, OutputLine};
 use crate::node::{LauncherEvent, Node};
@@ -14,8 +14,7 @@ use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// After the first sign of trouble: how long to wait for a better explanation of it.
@@ -89,10 +88,7 @@ pub(super) struct Supervisor {
     hub: Arc<Hub>,
     heard: UnboundedReceiver<LauncherEvent>,
     lines: UnboundedReceiver<OutputLine>,
-    exits: UnboundedReceiver<(NodeId, String)>,
-    end: watch::Sender<Option<Duration>>,
-    ended: UnboundedReceiver<()>,
-    running: usize,
+    processes: Processes,
     names: Vec<String>,
     limit: Option<TimeLimit>,
     failure: Option<Failure>,
@@ -106,30 +102,19 @@ impl Supervisor {
         node: Arc<Node>,
         fabric: Arc<QuicFabric>,
         hub: Arc<Hub>,
-        launched: Vec<LaunchedNode>,
+        processes: Processes,
+        names: Vec<String>,
         heard: UnboundedReceiver<LauncherEvent>,
         lines: UnboundedReceiver<OutputLine>,
         limit: Option<TimeLimit>,
     ) -> Self {
-        let (end, told) = watch::channel(None);
-        let (exit, exits) = unbounded_channel();
-        let (gone, ended) = unbounded_channel();
-        let names =
-            std::iter::once("launcher".into()).chain(launched.iter().map(|n| n.name.clone())).collect();
-        let running = launched.len();
-        for started in launched {
-            tokio::spawn(attend(started, told.clone(), exit.clone(), gone.clone()));
-        }
         Self {
             node,
             fabric,
             hub,
             heard,
             lines,
-            exits,
-            end,
-            ended,
-            running,
+            processes,
             names,
             limit,
             failure: None,
@@ -161,7 +146,7 @@ impl Supervisor {
                 },
                 Some(event) = self.heard.recv() => self.take(event),
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
-                Some((node, reason)) = self.exits.recv() => self.take_exit(node, reason),
+                Some((node, reason)) = self.processes.exits.recv() => self.take_exit(node, reason),
                 () = until(self.verdict_at) => break,
                 failure = over(limit) => self.blame(failure),
             }
@@ -176,11 +161,11 @@ impl Supervisor {
     async fn end_nodes(mut self, grace: Duration, mut orders: UnboundedReceiver<Order>) -> Option<Failure> {
         self.node.stop_pes();
         self.node.end_all();
-        let _ = self.end.send(Some(grace));
+        self.processes.end_within(grace);
         let limit = Instant::now() + grace + Duration::from_secs(2);
-        while self.running > 0 {
+        while self.processes.running > 0 {
             tokio::select! {
-                Some(()) = self.ended.recv() => self.running -= 1,
+                Some(()) = self.processes.ended.recv() => self.processes.running -= 1,
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
                 Some(order) = orders.recv() => match order {
                     // Whoever asks during the end is in a hurry; dropping the nodes kills them.
@@ -205,7 +190,7 @@ impl Supervisor {
         while let Ok(event) = self.heard.try_recv() {
             self.take(event);
         }
-        while let Ok((node, reason)) = self.exits.try_recv() {
+        while let Ok((node, reason)) = self.processes.exits.try_recv() {
             self.take_exit(node, reason);
         }
     }
@@ -281,30 +266,6 @@ fn clock() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Waits for a node's process to end by itself, or ends it when told.
-async fn attend(
-    mut started: LaunchedNode,
-    mut told: watch::Receiver<Option<Duration>>,
-    exits: UnboundedSender<(NodeId, String)>,
-    gone: UnboundedSender<()>,
-) {
-    let node = started.node;
-    let early = tokio::select! {
-        reason = started.exited() => Some(reason.to_string()),
-        _ = told.wait_for(Option::is_some) => None,
-    };
-    match early {
-        Some(reason) => {
-            let _ = exits.send((node, reason));
-        }
-        None => {
-            let grace = told.borrow().unwrap_or_default();
-            started.end(grace).await;
-        }
-    }
-    let _ = gone.send(());
-}
-
 async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -321,7 +282,7 @@ mod tests {
     use crate::topology::Topology;
     use crate::transport::quic::LinkSettings;
     use crate::transport::tls::RunAuthority;
-    use tokio::sync::mpsc::UnboundedSender;
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
     /// A supervisor of no processes, with nodes "launcher" and "b", and what it hears.
     fn supervisor(limit: Option<TimeLimit>) -> (Supervisor, UnboundedSender<LauncherEvent>) {
@@ -338,8 +299,8 @@ mod tests {
         let (hear, heard) = unbounded_channel();
         let (_, lines) = unbounded_channel();
         let hub = Arc::new(Hub::new(RunInfo::default()));
-        let mut supervisor = Supervisor::new(node, fabric, hub, Vec::new(), heard, lines, limit);
-        supervisor.names.push("b".into());
+        let (processes, names) = (Processes::attend(Vec::new()), vec!["launcher".into(), "b".into()]);
+        let supervisor = Supervisor::new(node, fabric, hub, processes, names, heard, lines, limit);
         (supervisor, hear)
     }
 

@@ -246,12 +246,16 @@ fn connected(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Result<()
 
 fn facts(node: &NodeConfig, probe: &Probe) -> String {
     let ready = probe.ready();
-    let (cores, memory_gib) = (ready.cores, ready.memory_bytes >> 30);
+    let (cores, memory_gib) = (count_of_cores(ready.cores), ready.memory_bytes >> 30);
     if node.launch == LaunchMethod::Local {
-        return format!("local, {cores} cores, {memory_gib} GiB");
+        return format!("local, {cores}, {memory_gib} GiB");
     }
     let offset_s = probe.clock_offset_s;
-    format!("{cores} cores, {memory_gib} GiB, clock {offset_s:+} s, UDP {}", ready.addr.ip())
+    format!("{cores}, {memory_gib} GiB, clock {offset_s:+} s, UDP {}", ready.addr.ip())
+}
+
+fn count_of_cores(cores: u32) -> String {
+    if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
 }
 
 fn warnings(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe, starting: &Starting) -> Vec<Problem> {
@@ -270,7 +274,7 @@ fn warnings(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe, starting: &St
             }
             _ => (format!("its nodes have {pes} PEs"), format!("let `pes` of its nodes add up to {cores}")),
         };
-        all.push(Problem::new(format!("the host has {cores} cores, but {whose}"), mend));
+        all.push(Problem::new(format!("the host has {}, but {whose}", count_of_cores(cores)), mend));
     }
     let memory: u64 = there().filter_map(|p| nodes[p.at].memory_bytes).fold(0, u64::saturating_add);
     if there().count() > 1 && ready.memory_bytes > 0 && memory > ready.memory_bytes {

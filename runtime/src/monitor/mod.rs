@@ -3,4 +3,5 @@
 pub mod hub;
 pub mod recording;
 pub mod socket;
+pub mod text;
 pub mod wire;

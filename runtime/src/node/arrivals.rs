@@ -3,6 +3,10 @@
 //! A node of the run has proven who it is, not that it is sound: it may be broken, or taken over. What is refused
 //! ends the run with a sentence that names the sender. What a collection must say is checked as far as it
 //! is known here; a message that arrives before its collection is checked again by the PE that runs it.
+//!
+//! What can be done once for many messages is: of all that arrives in one reading, what follows a message to the same
+//! collection is checked against what was looked up for that one, and all of it goes to its PE under one lock. It
+//! becomes envelopes on the thread that will free them.
 
 use super::multicast::MembersByPe;
 use super::{INIT_OVER, Node};
@@ -148,9 +152,10 @@ impl Node {
             None => id.as_singles().is_none() || self.is_pe(PeId(index.0[0])),
         };
         match homes.find(|&(pe, index)| !is_home(pe, index)) {
-            Some((pe, index)) => {
-                unknown(format!("element {index:?} of {} on {pe:?}", chare_type.map_or("?", |t| t.name)))
-            }
+            Some((pe, index)) => unknown(format!(
+                "element {index:?} of {} on {pe:?}",
+                chare_type.map_or("?", |t| t.name.as_str())
+            )),
             None => Ok(()),
         }
     }

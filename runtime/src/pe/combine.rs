@@ -2,6 +2,9 @@
 //!
 //! A place passes a partial on when it holds as many elements as live below it. Counts follow the places
 //! where elements were *created*, so that a moved element can go on contributing there (a later capability).
+//!
+//! A contribution that only has to be combined joins the reduction under way as it is, without memory or a
+//! description of its own.
 
 use super::section::SectionPlan;
 use super::{Partials, Pe};
@@ -113,7 +116,12 @@ impl Pe {
     }
 
     fn reduction_failed(&self, known: &Collection, error: &ProtocolError) {
-        let name = self.node.program().chare_types.get(usize::from(known.chare_type)).map_or("?", |t| t.name);
+        let name = self
+            .node
+            .program()
+            .chare_types
+            .get(usize::from(known.chare_type))
+            .map_or("?", |t| t.name.as_str());
         self.fail(format!("a reduction over elements of {name} went wrong on {:?}: {error}", self.id));
     }
 
@@ -243,7 +251,7 @@ impl Pe {
 
     fn reducer(&self, collection: &Collection, reducer: u16) -> Option<Reducer> {
         let chare_type = &self.node.program().chare_types[usize::from(collection.chare_type)];
-        let found = chare_type.reducers.get(usize::from(reducer)).copied();
+        let found = chare_type.reducers.get(usize::from(reducer)).map(|(_, reducer)| *reducer);
         if found.is_none() {
             self.fail(format!("{} has no reduction number {reducer}", chare_type.name));
         }

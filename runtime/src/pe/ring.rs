@@ -1,8 +1,13 @@
 //! A growing ring of values that were moved to elements of this PE.
 //!
-//! Each is written field by field where it will stay, and read in the same pieces: to read as a whole what has just been
-//! written piece by piece, which is how a `VecDeque` of larger values is filled, makes the processor wait for longer
-//! than all the rest of a message's way takes.
+//! Each is written field by field where it will stay, and read in the same pieces: to read as a whole what has just
+//! been written piece by piece, which is how a `VecDeque` of larger values is filled, makes the processor wait for
+//! longer than all the rest of a message's way takes.
+//!
+//! Such a wait takes 4 ns, and there were three of them on the way of each message: for its envelope, its payload and
+//! itself. For the same reason an entry method has one function for moved and one for packed messages, an error is
+//! one word, and the length of the queue is all that is published for each message. Together that made a message on
+//! one PE take 24 ns in place of 39 (`metachare bench --only pe/`).
 
 use crate::envelope::{CollectionId, ElementIndex, Value};
 

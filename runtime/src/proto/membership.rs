@@ -17,6 +17,10 @@ use std::time::Duration;
 pub const NODES_MAX: usize = 4096;
 /// See [`NODES_MAX`].
 pub const PES_MAX: u32 = 65_536;
+/// How often a node tells the launcher what it counts, where there are few.
+const COUNTERS_EVERY: Duration = Duration::from_millis(100);
+/// Of more nodes than this each does so more rarely.
+const COUNTERS_OF: u16 = 100;
 /// How many missing nodes an error names.
 const NAMED_MAX: usize = 8;
 /// The longest name or address in a table of nodes, bytes.
@@ -70,6 +74,13 @@ impl ClusterTable {
             None => Ok(Topology::new(&counts)),
         }
     }
+}
+
+/// How often a node of a run of so many, launcher included, tells the launcher what it counts: ten times a second, but all
+/// together no more than a thousand times, which a launcher and a host full of nodes can bear beside their work.
+#[must_use]
+pub fn counters_every(node_count: u16) -> Duration {
+    COUNTERS_EVERY * u32::from(node_count.saturating_sub(1).div_ceil(COUNTERS_OF).max(1))
 }
 
 /// What launcher and nodes say to each other at the start.
@@ -434,6 +445,17 @@ mod tests {
         assert_eq!(one.table(), Some(&table(&[0, 1])));
         let again = one.handle(NodeId::LAUNCHER, welcome(&[0, 1])).unwrap_err();
         assert_eq!(again.0, "node 1 was welcomed a second time");
+    }
+
+    #[test]
+    fn counters_of_all_nodes_are_at_most_a_thousand_a_second() {
+        assert_eq!(counters_every(2), COUNTERS_EVERY);
+        assert_eq!(counters_every(101), COUNTERS_EVERY);
+        for count in [102, 129, 513, 1024, 4096, u16::MAX] {
+            let each = counters_every(count);
+            assert!(u32::from(count - 1) <= each.as_millis() as u32, "{count} nodes, every {each:?}");
+            assert!(each <= 2 * Duration::from_millis(count.into()), "{count} nodes, every {each:?}");
+        }
     }
 
     #[test]

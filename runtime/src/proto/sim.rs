@@ -9,7 +9,7 @@ use crate::frame::Class;
 use crate::ids::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 /// Shortest time from a machine's wish to be woken until it is, and between two deliveries of a link.
@@ -34,6 +34,7 @@ pub trait Machine {
 #[derive(Debug)]
 pub struct Outbox<T> {
     now: Duration,
+    work: Duration,
     sent: Vec<(NodeId, Class, T)>,
 }
 
@@ -47,6 +48,12 @@ impl<T> Outbox<T> {
     /// Sends `message` to `to`; what is sent to a node that does not exist is lost.
     pub fn send(&mut self, to: NodeId, class: Class, message: T) {
         self.sent.push((to, class, message));
+    }
+
+    /// Says that what the machine does now takes so long: what it sends leaves afterwards, and what arrives meanwhile
+    /// waits. Without that nothing takes any time.
+    pub fn work(&mut self, length: Duration) {
+        self.work += length;
     }
 }
 
@@ -110,7 +117,7 @@ pub struct Simulation<M: Machine> {
     now: Duration,
     random: Random,
     network: Network,
-    nodes: Vec<Node<M>>,
+    nodes: Vec<Node<M, M::Message>>,
     events: BinaryHeap<Event<M::Message>>,
     /// Count of events so far: the order of those that happen at the same time.
     ordinal: u64,
@@ -119,10 +126,13 @@ pub struct Simulation<M: Machine> {
 }
 
 #[derive(Debug)]
-struct Node<M> {
+struct Node<M, T> {
     machine: M,
     is_dead: bool,
     frozen_until: Duration,
+    /// Until then it does what it has begun, and what arrives waits.
+    busy_until: Duration,
+    waiting: VecDeque<(NodeId, T)>,
     sent: u64,
     received: u64,
     /// Ordinal of the event that wakes it, if one is under way, and its time.
@@ -140,6 +150,8 @@ struct Event<T> {
 #[derive(Debug)]
 enum What<T> {
     Deliver(NodeId, T),
+    /// It takes the first message that waits.
+    TakeNext,
     Wake,
     Freeze(Duration),
     Die,
@@ -180,6 +192,8 @@ impl<M: Machine> Simulation<M> {
             machine,
             is_dead: false,
             frozen_until: Duration::ZERO,
+            busy_until: Duration::ZERO,
+            waiting: VecDeque::new(),
             sent: 0,
             received: 0,
             alarm: None,
@@ -265,10 +279,15 @@ impl<M: Machine> Simulation<M> {
     /// # Panics
     /// If there is no such node.
     pub fn act<R>(&mut self, node: NodeId, action: impl FnOnce(&mut M, &mut Outbox<M::Message>) -> R) -> R {
-        let mut out = Outbox { now: self.now, sent: Vec::new() };
-        let result = action(&mut self.nodes[node.as_usize()].machine, &mut out);
+        let mut out = Outbox { now: self.now, work: Duration::ZERO, sent: Vec::new() };
+        let place = &mut self.nodes[node.as_usize()];
+        let result = action(&mut place.machine, &mut out);
+        let done = self.now.max(place.busy_until) + out.work;
+        if out.work > Duration::ZERO {
+            place.busy_until = done;
+        }
         for (to, class, message) in out.sent {
-            self.send(node, to, class, message);
+            self.send(node, done, to, class, message);
         }
         self.set_alarm(node);
         result
@@ -319,9 +338,24 @@ impl<M: Machine> Simulation<M> {
                     self.nodes[event.node.as_usize()].alarm = Some((ordinal, at));
                 }
             }
-            What::Deliver(from, message) => {
-                node.received += 1;
-                self.act(event.node, |machine, out| machine.receive(from, message, out));
+            What::Deliver(from, message) if node.busy_until > self.now || !node.waiting.is_empty() => {
+                node.waiting.push_back((from, message));
+                if node.waiting.len() == 1 {
+                    let free = node.busy_until;
+                    self.push(free, event.node, What::TakeNext);
+                }
+            }
+            What::Deliver(from, message) => self.deliver(event.node, from, message),
+            What::TakeNext => {
+                let next = node.waiting.pop_front();
+                if let Some((from, message)) = next {
+                    self.deliver(event.node, from, message);
+                }
+                let node = &self.nodes[event.node.as_usize()];
+                if !node.waiting.is_empty() {
+                    let free = node.busy_until.max(self.now);
+                    self.push(free, event.node, What::TakeNext);
+                }
             }
             What::Wake if node.alarm.is_some_and(|(ordinal, _)| ordinal == event.ordinal) => {
                 node.alarm = None;
@@ -332,12 +366,18 @@ impl<M: Machine> Simulation<M> {
         }
     }
 
-    fn send(&mut self, from: NodeId, to: NodeId, class: Class, message: M::Message) {
+    fn deliver(&mut self, to: NodeId, from: NodeId, message: M::Message) {
+        self.nodes[to.as_usize()].received += 1;
+        self.act(to, |machine, out| machine.receive(from, message, out));
+    }
+
+    /// `at` is when it leaves.
+    fn send(&mut self, from: NodeId, at: Duration, to: NodeId, class: Class, message: M::Message) {
         if to.as_usize() >= self.nodes.len() {
             return;
         }
         self.nodes[from.as_usize()].sent += 1;
-        let earliest = self.now + self.network.delay(&mut self.random);
+        let earliest = at + self.network.delay(&mut self.random);
         let last = self.arrivals.entry((from, to, class)).or_default();
         *last = earliest.max(*last + STEP);
         let at = *last;

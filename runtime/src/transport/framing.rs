@@ -2,6 +2,10 @@
 //!
 //! A frame is the length of its body (4 bytes), the count of its attachments (2), the length of each (8),
 //! then the body and the attachments; all numbers little-endian.
+//!
+//! A sender writes a small message once, behind its header, and copies it into what leaves next. With what
+//! [`arrivals`](crate::node) do on the other side, 6 to 8 million messages of 64 bytes go from node to node in a
+//! second, where it was 3 before (`metachare bench --only link/rate`).
 
 use crate::buffer::Buffer;
 use crate::frame::{Frame, FrameLimits, FramingError};

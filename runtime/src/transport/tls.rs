@@ -5,6 +5,7 @@
 //! of a certificate. The dates in it are wide, since a run may be long and the clocks of nodes may differ.
 
 use crate::ids::NodeId;
+use ::ring::rand::{SecureRandom as _, SystemRandom};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls::RootCertStore;
@@ -19,6 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The protocol's name in the handshake.
 const ALPN: &[u8] = b"metachare/1";
+/// Length of a run's secret.
+const SECRET_BYTES: usize = 32;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How far the clock of a node may be behind the launcher's.
 const VALID_BEFORE: Duration = DAY.saturating_mul(7);
@@ -42,6 +45,7 @@ pub struct RunAuthority {
     run_id: String,
     issuer: Issuer<'static, KeyPair>,
     ca_der: Vec<u8>,
+    secret: [u8; SECRET_BYTES],
 }
 
 impl fmt::Debug for RunAuthority {
@@ -50,13 +54,14 @@ impl fmt::Debug for RunAuthority {
     }
 }
 
-/// A node's certificate and key. Only ever sent inside ssh or a pipe.
+/// A node's certificate and key, and the secret of its run. Only ever sent inside ssh or a pipe.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct NodeIdentity {
     run_id: String,
     cert_der: Vec<u8>,
     key_der: Vec<u8>,
     ca_der: Vec<u8>,
+    secret: [u8; SECRET_BYTES],
 }
 
 impl fmt::Debug for NodeIdentity {
@@ -77,7 +82,9 @@ impl RunAuthority {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.distinguished_name.push(DnType::CommonName, format!("authority of {run_id}"));
         let ca_der = params.self_signed(&key)?.der().to_vec();
-        Ok(Self { run_id, issuer: Issuer::new(params, key), ca_der })
+        let mut secret = [0; SECRET_BYTES];
+        SystemRandom::new().fill(&mut secret).map_err(|_| rcgen::Error::RingUnspecified)?;
+        Ok(Self { run_id, issuer: Issuer::new(params, key), ca_der, secret })
     }
 
     /// A certificate and key for a node of the run, valid from a week ago for three months.
@@ -104,11 +111,17 @@ impl RunAuthority {
             cert_der: certificate.der().to_vec(),
             key_der: key.serialize_der(),
             ca_der: self.ca_der.clone(),
+            secret: self.secret,
         })
     }
 }
 
 impl NodeIdentity {
+    /// What all nodes of the run know and nobody else.
+    pub(super) fn secret(&self) -> &[u8] {
+        &self.secret
+    }
+
     /// Settings for dialling and for listening.
     ///
     /// # Errors

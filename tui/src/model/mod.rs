@@ -5,11 +5,11 @@
 pub(crate) mod history;
 pub(crate) mod node;
 pub(crate) mod progress;
-mod text;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use runtime::monitor::text;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo};
 
 use self::history::SECOND;
@@ -61,7 +61,7 @@ impl Model {
                 }
             }
             MonitorEvent::Phase(phase) => {
-                let (name, detail) = (text::clean(&phase.name, 80), text::clean(&phase.detail, 80));
+                let (name, detail) = (text::clean_line(&phase.name, 80), text::clean_line(&phase.detail, 80));
                 let phase = Phase { name, detail, ..phase };
                 match &mut self.progress {
                     Some(progress) if progress.phase.goes_on(&phase) => progress.advance(phase, now),
@@ -72,10 +72,10 @@ impl Model {
                 if self.lines.len() >= LINES_MAX {
                     self.lines.pop_front();
                 }
-                self.lines.push_back(OutputLine { text: text::clean(&line.text, LINE_MAX), ..line });
+                self.lines.push_back(OutputLine { text: text::clean_line(&line.text, LINE_MAX), ..line });
             }
             MonitorEvent::NodeLost { node, reason } => {
-                let loss = Loss { at: now, reason: text::clean(&reason, LINE_MAX) };
+                let loss = Loss { at: now, reason: text::clean_line(&reason, LINE_MAX) };
                 if let Some(node) = self.node_mut(node) {
                     node.loss.get_or_insert(loss);
                 }
@@ -93,7 +93,7 @@ impl Model {
 
     /// The feed is at its end, with the exit code if the run told it.
     pub(crate) fn finish(&mut self, code: Option<i32>, summary: &str) {
-        let end = End { code, summary: text::clean(summary, LINE_MAX), at: self.now };
+        let end = End { code, summary: text::clean_line(summary, LINE_MAX), at: self.now };
         self.end.get_or_insert(end);
     }
 
@@ -154,12 +154,12 @@ impl Model {
     fn apply_run(&mut self, run: RunInfo) {
         for info in run.nodes.iter().take(NODES_MAX) {
             let info = NodeInfo {
-                name: text::clean(&info.name, 64),
-                host: text::clean(&info.host, 64),
-                cpu: text::clean(&info.cpu, 64),
+                name: text::clean_line(&info.name, 64),
+                host: text::clean_line(&info.host, 64),
+                cpu: text::clean_line(&info.cpu, 64),
                 pe_speeds: info.pe_speeds.iter().copied().take(PES_MAX).collect(),
                 share: info.share.filter(|share| share.is_finite()),
-                holds: text::clean(&info.holds, 40),
+                holds: text::clean_line(&info.holds, 40),
                 ..info.clone()
             };
             let number = info.node;
@@ -168,10 +168,15 @@ impl Model {
             }
         }
         self.run = RunInfo {
-            run_id: text::clean(&run.run_id, 64),
-            program: text::clean(&run.program, 64),
-            app: text::clean(&run.app, 64),
-            arguments: run.arguments.iter().take(64).map(|argument| text::clean(argument, 200)).collect(),
+            run_id: text::clean_line(&run.run_id, 64),
+            program: text::clean_line(&run.program, 64),
+            app: text::clean_line(&run.app, 64),
+            arguments: run
+                .arguments
+                .iter()
+                .take(64)
+                .map(|argument| text::clean_line(argument, 200))
+                .collect(),
             nodes: Vec::new(),
             ..run
         };

@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use runtime::monitor::text;
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot};
 
 use super::history::{History, SECOND, Times};
-use super::text;
 
 /// Times beyond this (ten years) are nonsense and are cut off; keeps all sums of times within `i64`.
 const TIME_MAX: u64 = 315_360_000_000_000_000;
@@ -59,7 +59,7 @@ impl Pe {
             self.history.add(from, to, times(&snapshot).since(self.lifetime()));
         }
         push_mark(&mut self.marks, (uptime, snapshot.entries, snapshot.sent_messages), |mark| mark.0);
-        let entry = text::clean(&snapshot.entry, 80);
+        let entry = text::clean_line(&snapshot.entry, 80);
         self.last = PeSnapshot { entry, ..snapshot };
     }
 }

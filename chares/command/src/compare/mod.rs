@@ -21,9 +21,11 @@ use super::network::Network;
 use super::{Ended, NO_INPUT, USAGE, output, say};
 use crate::app::AppEntry;
 use crate::command_line::CommandLine;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use options::CompareOptions;
 use runner::{Turn, Warnings};
+use runtime::monitor::text::clean_lines;
 use saved::Run;
 use std::path::{Path, PathBuf};
 
@@ -43,8 +45,10 @@ pub(crate) fn command(program: &CommandLine) -> Command {
 
 /// Compares, prints and writes; the exit code.
 pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Ended> {
-    let options = CompareOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
+    let mut options = CompareOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
+    options.is_speed_given = matches.value_source("speed") == Some(ValueSource::CommandLine);
     let given = options.network.as_deref().map(Network::load).transpose()?;
+    let mut remarks = Vec::new();
     let (network, runs) = match matches.subcommand_name() {
         Some(name) if !options.saved.is_empty() => {
             let sentence = format!("give either reports or the application {name}, not both");
@@ -57,6 +61,7 @@ pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8,
             options
                 .files
                 .check([started.files, options.inputs(), vec![output::nodes_file(&config)]].concat())?;
+            options.mixes.nodes.say_if_built_in(&config);
             let mixes = options.mixes.of(&config)?;
             make_folder(&options)?;
             let network = match given {
@@ -73,11 +78,14 @@ pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8,
         None => {
             options.files.check(options.inputs())?;
             let (network, runs) = load(program, &options.saved)?;
+            let (runs, twice) = Run::once_each(runs);
+            remarks = twice;
             (given.or(network).unwrap_or_default(), runs)
         }
     };
     let of_app = program.apps.iter().find(|app| Some(app.name) == runs.first().map(|run| run.app.as_str()));
     let mut comparison = Comparison::of(&runs, of_app.map_or(&[], |app| app.aside))?;
+    remarks.into_iter().for_each(|remark| comparison.warn(remark));
     if let Some(model) = of_app.and_then(|app| app.cost.as_ref()) {
         Predictor { model, network: &network }.add_to(&mut comparison, &runs);
     }
@@ -140,9 +148,11 @@ fn run_all(
     options: &CompareOptions,
 ) -> Result<Vec<Run>, Ended> {
     let mut of_run = options.mixes.nodes.as_words();
-    of_run.extend(
-        ["--speed", options.speed.name(), "--quiet", "--report", "/dev/stdout"].map(ToString::to_string),
-    );
+    of_run.extend(["--quiet", "--report", "/dev/stdout"].map(ToString::to_string));
+    // What was not asked for cannot be refused.
+    if options.is_speed_given {
+        of_run.extend(["--speed".into(), options.speed.name().into()]);
+    }
     if let Some(limit) = options.timeout {
         of_run.extend(["--timeout".into(), limit.as_secs_f64().to_string()]);
     }
@@ -190,7 +200,8 @@ pub(crate) fn show(comparison: &Comparison, files: &Files) -> Result<(), Ended> 
 /// Writes what was asked for besides the terminal.
 fn write(comparison: &Comparison, files: &Files) -> Result<(), Ended> {
     let text = |path: &Option<PathBuf>, what, text: &dyn Fn() -> String| {
-        path.as_deref().map_or(Ok(()), |path: &Path| output::write(what, path, text()))
+        path.as_deref()
+            .map_or(Ok(()), |path: &Path| output::write(what, path, clean_lines(&text()).as_bytes()))
     };
     let json = || serde_json::to_string_pretty(comparison).unwrap_or_default() + "\n";
     text(&files.csv, "table", &|| comparison.csv())?;

@@ -109,7 +109,10 @@ impl Comparison {
         let reference = worths.reference(&groups, first.work)?;
         let repeats: Vec<Vec<f64>> =
             groups.iter().map(|group| group.iter().map(|run| run.seconds()).collect()).collect();
-        let spreads = spread::of_medians(&repeats.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let spreads = match &model {
+            Some(_) => vec![Some(spread::OF_PREDICTION); groups.len()],
+            None => spread::of_medians(&repeats.iter().map(Vec::as_slice).collect::<Vec<_>>()),
+        };
         let alone = groups.iter().position(|group| group[0].mix() == BTreeSet::from([worths.fastest]));
         let (spent, spread_of_one) = match alone {
             Some(at) => (Lost::spent(middle(&groups[at]), &[1.0]), spreads[at]),
@@ -133,7 +136,7 @@ impl Comparison {
             work: first.work,
             verdict: verdict::verdict(&steps),
             nodes: worths.nodes(runs),
-            warnings: warnings(runs),
+            warnings: warnings(runs).into_iter().chain(worths.remark(runs)).collect(),
             model,
             reference,
             mixes,
@@ -267,9 +270,14 @@ fn warnings(runs: &[Run]) -> Vec<String> {
     warnings
 }
 
+/// Measured speeds that differ by less are the same: clocks and other users' load drift by as much from second to second.
+const DRIFT: f64 = 0.05;
+
 /// What each node is worth, in equivalents of the fastest one.
 struct Worths<'a> {
     fastest: &'a str,
+    /// The node of the highest speed, and that in units of the fastest one: they may differ.
+    speediest: (&'a str, f64),
     /// Units of work per second of the fastest.
     rate: Option<f64>,
     of: BTreeMap<&'a str, f64>,
@@ -288,7 +296,7 @@ impl<'a> Worths<'a> {
         let fastest = fastest.map(|(name, _)| *name).or_else(|| fastest_of_biggest(runs));
         let fastest = fastest.ok_or_else(|| Ended::new(BAD_INPUT, "the runs have no nodes"))?;
         let rate = rates.get(fastest).copied().flatten();
-        let mut of = BTreeMap::new();
+        let mut of: BTreeMap<&str, f64> = BTreeMap::new();
         for name in nodes {
             let beside = median(ratios(runs, name, fastest));
             let apart = || Some(rates.get(name).copied().flatten()? / rate?);
@@ -302,7 +310,29 @@ impl<'a> Worths<'a> {
             };
             of.insert(name, worth.ok_or_else(unknown)?);
         }
-        Ok(Self { fastest, rate, of })
+        // Beside each other in a run, nodes may compare otherwise than over all runs.
+        let speediest = of
+            .iter()
+            .fold((fastest, 1.0), |best, node| if *node.1 > best.1 { (*node.0, *node.1) } else { best });
+        let fastest = fastest_alone(runs, &of, speediest.1).unwrap_or(speediest.0);
+        let unit = of.get(fastest).copied().unwrap_or(1.0);
+        // None is worth more than the one that needs the least time.
+        of.values_mut().for_each(|worth| *worth = (*worth / unit).min(1.0));
+        let rate = rates.get(fastest).copied().flatten();
+        Ok(Self { fastest, speediest: (speediest.0, speediest.1 / unit), rate, of })
+    }
+
+    /// What there is to say where the fastest node is not that of the highest speed.
+    fn remark(&self, runs: &[Run]) -> Option<String> {
+        let (name, speed) = self.speediest;
+        let is_told = speed > 1.0 + DRIFT && median_alone(runs, name).is_some();
+        is_told.then(|| {
+            format!(
+                "{name} has {speed:.2} times the measured speed of {one}, but takes longer alone: {one} is the fastest \
+                 node, and {name} counts as much",
+                one = self.fastest
+            )
+        })
     }
 
     fn of_node(&self, name: &str) -> f64 {
@@ -345,9 +375,32 @@ impl<'a> Worths<'a> {
     }
 }
 
-/// The name of the fastest node as far as these runs know.
-pub(super) fn fastest(runs: &[Run]) -> Result<String, Ended> {
-    Ok(Worths::of(runs)?.fastest.to_string())
+/// The name of the node of the highest speed as far as these runs know.
+pub(super) fn speediest(runs: &[Run]) -> Result<String, Ended> {
+    Ok(Worths::of(runs)?.speediest.0.to_string())
+}
+
+/// The name of the fastest node, if none of these runs is of it alone.
+pub(super) fn unmeasured(runs: &[Run]) -> Result<Option<String>, Ended> {
+    let fastest = Worths::of(runs)?.fastest;
+    Ok(Some(fastest).filter(|name| median_alone(runs, name).is_none()).map(ToString::to_string))
+}
+
+/// The node that takes the least time alone, if one of the highest speed, or as good as that, was tried so.
+fn fastest_alone<'a>(runs: &'a [Run], worths: &BTreeMap<&'a str, f64>, highest: f64) -> Option<&'a str> {
+    let tried: Vec<(&str, f64)> =
+        worths.keys().filter_map(|name| Some((*name, median_alone(runs, name)?))).collect();
+    let is_among_the_fastest = |(name, _): &(&str, f64)| worths.get(name) >= Some(&(highest * (1.0 - DRIFT)));
+    if !tried.iter().any(is_among_the_fastest) {
+        return None;
+    }
+    tried.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
+}
+
+/// How long a node takes alone, if that was tried.
+fn median_alone(runs: &[Run], name: &str) -> Option<f64> {
+    let alone = runs.iter().filter(|run| run.mix() == BTreeSet::from([name])).collect::<Vec<_>>();
+    (!alone.is_empty()).then(|| middle(&alone).seconds())
 }
 
 fn fastest_of_biggest(runs: &[Run]) -> Option<&str> {

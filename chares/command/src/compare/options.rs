@@ -4,7 +4,7 @@ use crate::app::{AppEntry, Started};
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
 use crate::options::{NodesOptions, SpeedSource, seconds};
-use crate::{Ended, USAGE, output, said};
+use crate::{Ended, USAGE, output, said, sentence_of};
 use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use runtime::config::ClusterConfig;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,9 @@ pub(super) struct CompareOptions {
     /// Where the speeds of PEs come from
     #[arg(long, value_enum, default_value = "measured")]
     pub(super) speed: SpeedSource,
+    /// Whether that was said on the command line.
+    #[arg(skip)]
+    pub(super) is_speed_given: bool,
     /// End with an error when a run takes longer than so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) timeout: Option<Duration>,
@@ -194,12 +197,7 @@ pub(crate) fn checked(app: &AppEntry, words: &[String]) -> Result<Option<Started
     match app.command.clone().try_get_matches_from(line) {
         Ok(matches) => (app.start)(&matches).map(Some).map_err(|e| Ended::new(e.exit_code(), e)),
         Err(help) if !help.use_stderr() => said(help.print()).map(|()| None),
-        // Its first line is the sentence; the rest is about a usage that is not this one.
-        Err(error) => {
-            let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            Err(Ended::new(USAGE, format!("{}: {line}", app.name)))
-        }
+        Err(error) => Err(Ended::new(USAGE, format!("{}: {}", app.name, sentence_of(&error)))),
     }
 }
 

@@ -3,12 +3,13 @@
 use super::model;
 use super::saved::Run;
 use crate::Ended;
+use crate::terminal::print_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::{Pid, getppid};
 use std::collections::BTreeSet;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -147,7 +148,7 @@ pub(crate) struct Turn {
 }
 
 /// Runs all mixes so many times, round after round, each round beginning with another mix. The fastest node alone is
-/// added if it is missing, as soon as the first round has shown which it is.
+/// added if it is missing, as soon as the first round has shown which it is, or all of them that it is another one.
 ///
 /// # Errors
 /// Of the first run that fails.
@@ -157,28 +158,37 @@ pub(crate) fn rounds(
     progress: &Progress,
     mut run: impl FnMut(&[String], Turn) -> Result<Run, Ended>,
 ) -> Result<Vec<Run>, Ended> {
-    let mut runs: Vec<(Turn, Run)> = Vec::new();
+    let (mut turns, mut runs) = (Vec::new(), Vec::new());
+    let mut take = |nodes: &[String], turn: Turn, runs: &mut Vec<Run>| {
+        progress.begin(&nodes.join(","));
+        runs.push(run(nodes, turn)?);
+        turns.push((turn.mix, turn.repeat));
+        progress.done();
+        Ok(())
+    };
     for repeat in 1..=repeats {
         let count = mixes.len();
-        let mut order: Vec<usize> = (0..count).map(|at| (at + repeat - 1) % count).collect();
-        while let Some(mix) = (!order.is_empty()).then(|| order.remove(0)) {
-            let turn = Turn { mix, repeat };
-            progress.begin(&mixes[mix].join(","));
-            runs.push((turn, run(&mixes[mix], turn)?));
-            progress.done();
-            if repeat == 1 && order.is_empty() {
-                let known: Vec<Run> = runs.iter().map(|(_, run)| run.clone()).collect();
-                let alone = model::fastest(&known)?;
-                if mixes.iter().all(|mix| *mix != [alone.clone()]) {
-                    mixes.push(vec![alone]);
-                    order.push(mixes.len() - 1);
-                    progress.more(repeats);
-                }
-            }
+        for mix in (0..count).map(|at| (at + repeat - 1) % count) {
+            take(&mixes[mix], Turn { mix, repeat }, &mut runs)?;
+        }
+        let alone = [model::speediest(&runs)?];
+        if repeat == 1 && mixes.iter().all(|mix| *mix != alone) {
+            take(&alone, Turn { mix: count, repeat }, &mut runs)?;
+            mixes.push(alone.to_vec());
+            progress.more(repeats);
         }
     }
-    runs.sort_by_key(|(turn, _)| (turn.mix, turn.repeat));
-    Ok(runs.into_iter().map(|(_, run)| run).collect())
+    // The first round may have been mistaken about the fastest node.
+    while let Some(alone) = model::unmeasured(&runs)? {
+        progress.more(repeats);
+        mixes.push(vec![alone]);
+        for repeat in 1..=repeats {
+            take(&mixes[mixes.len() - 1], Turn { mix: mixes.len() - 1, repeat }, &mut runs)?;
+        }
+    }
+    let mut sorted: Vec<((usize, usize), Run)> = turns.into_iter().zip(runs).collect();
+    sorted.sort_by_key(|(turn, _)| *turn);
+    Ok(sorted.into_iter().map(|(_, run)| run).collect())
 }
 
 /// Passes on warnings that runs wrote, each once.
@@ -189,7 +199,7 @@ impl Warnings {
     pub(super) fn pass_on(&mut self, stderr: &str) {
         for line in stderr.lines().filter(|line| line.starts_with("warning: ")) {
             if self.0.insert(line.to_string()) {
-                let _ = writeln!(std::io::stderr().lock(), "{line}");
+                print_error(&format!("{line}\n"));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::predict::Subject;
 use crate::{BAD_INPUT, Ended, NO_INPUT};
+use runtime::monitor::text::clean_line;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -12,6 +13,8 @@ use std::path::Path;
 const SCHEMA: &str = "metachare-run/1";
 /// The longest file that is taken for a report: one of 100,000 PEs has 50 MB.
 const BYTES_MAX: u64 = 256 << 20;
+/// Characters of a text in it that are kept.
+const TEXT_MAX: usize = 4096;
 
 /// A run that went well, and where it is told of.
 #[derive(Clone, Debug, Deserialize)]
@@ -19,6 +22,11 @@ pub(crate) struct Run {
     /// The file, or which run of this comparison it was.
     #[serde(skip)]
     pub(crate) source: String,
+    /// Unique together with its start; empty where it was not made.
+    #[serde(default)]
+    run_id: String,
+    #[serde(default)]
+    started_unix_ms: u64,
     pub(crate) program: String,
     pub(crate) version: String,
     pub(crate) commit: String,
@@ -66,6 +74,8 @@ impl Run {
     pub(super) fn predicted(source: &str, subject: &Subject<'_>, seconds: f64, nodes: Vec<Node>) -> Self {
         Self {
             source: source.into(),
+            run_id: String::new(),
+            started_unix_ms: 0,
             program: subject.program.name.into(),
             version: subject.program.version.into(),
             commit: crate::COMMIT.into(),
@@ -81,6 +91,24 @@ impl Run {
             nodes,
             facts: Value::Null,
         }
+    }
+
+    /// Each run once, whatever files tell of it, and what there is to say of the others.
+    pub(super) fn once_each(all: Vec<Self>) -> (Vec<Self>, Vec<String>) {
+        let (mut runs, mut remarks): (Vec<Self>, _) = (Vec::new(), Vec::new());
+        for run in all {
+            let id = (&run.run_id, run.started_unix_ms);
+            let is_same =
+                |known: &&Self| !run.run_id.is_empty() && (&known.run_id, known.started_unix_ms) == id;
+            match runs.iter().find(is_same) {
+                Some(known) => remarks.push(format!(
+                    "{} and {} are reports of the same run, which counts once",
+                    known.source, run.source
+                )),
+                None => runs.push(run),
+            }
+        }
+        (runs, remarks)
     }
 
     /// Seconds of the timed part: above 0, as was checked.
@@ -121,6 +149,7 @@ impl Run {
         let refused = |why: String| Ended::new(BAD_INPUT, format!("{source} {why}"));
         let value: Value = serde_json::from_slice(bytes)
             .map_err(|e| refused(format!("is not JSON ({e}); give files that `run --report` wrote")))?;
+        let value = cleaned(value);
         match value.get("schema").and_then(Value::as_str) {
             Some(SCHEMA) => {}
             Some(other) => {
@@ -169,6 +198,17 @@ impl Run {
             return Some("has a node without any speed".into());
         }
         None
+    }
+}
+
+/// The same with texts of one line each, which can be shown anywhere.
+fn cleaned(value: Value) -> Value {
+    let text = |raw: &str| clean_line(raw, TEXT_MAX);
+    match value {
+        Value::String(raw) => Value::String(text(&raw)),
+        Value::Array(values) => values.into_iter().map(cleaned).collect(),
+        Value::Object(map) => map.into_iter().map(|(name, value)| (text(&name), cleaned(value))).collect(),
+        other => other,
     }
 }
 

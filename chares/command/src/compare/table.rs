@@ -180,10 +180,14 @@ impl Comparison {
             ));
         }
         if let Some(spread) = self.mixes.iter().filter_map(|mix| mix.spread).reduce(f64::max) {
-            words.push(format!(
-                "+-: where another such comparison is expected with 95 % certainty, here within {:.1} %",
-                100.0 * spread
-            ));
+            let percent = 100.0 * spread;
+            words.push(if self.is_predicted {
+                format!("+-: how far predictions were from what was measured, {percent:.1} % of the seconds")
+            } else {
+                format!(
+                    "+-: where another such comparison is expected with 95 % certainty, here within {percent:.1} %"
+                )
+            });
         }
         words.extend(self.warnings.iter().map(|warning| format!("beware: {warning}")));
         words

@@ -1,5 +1,7 @@
 //! Comparisons of saved reports: figures, the table word by word, and what is refused.
 
+mod mutated;
+
 use super::lost::Lost;
 use super::model::{Comparison, grouped};
 use super::predict::{Predictor, Subject};
@@ -169,7 +171,13 @@ fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
     let text = comparison.text();
     assert!(text.starts_with("matmul of metachare 0.1.0 ("), "{text}");
     assert!(text.contains("on 2 mixes of 2 nodes, predicted, not run\n"), "{text}");
-    assert!(text.contains("\nadding b costs 0.5 % more time (predicted)\n"), "{text}");
+    let unclear = "\nadding b changes nothing that a prediction can tell (+0.5 % of the time, predicted, give or take 9.9 %)\n\
+                   no difference shown: b\n";
+    assert!(text.contains(unclear), "{text}");
+    assert!(
+        text.contains("+-: how far predictions were from what was measured, 7.0 % of the seconds"),
+        "{text}"
+    );
     assert!(!text.contains("repeats") && comparison.is_predicted, "{text}");
 }
 
@@ -256,6 +264,55 @@ fn without_a_run_of_the_fastest_alone_its_time_is_reckoned_and_said_to_be() {
     );
     let sum = comparison.mixes[0].lost.sum() + comparison.mixes[0].efficiency;
     assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+}
+
+/// What a comparison is with, the equivalents of `a` and `b`, and what is to be beware of.
+fn reference(reports: &[Value]) -> (String, bool, Vec<f64>, Vec<String>) {
+    let comparison = compared(reports).unwrap();
+    let worths = comparison.nodes.iter().map(|node| node.equivalents).collect();
+    (comparison.reference.node, comparison.reference.is_measured, worths, comparison.warnings)
+}
+
+#[test]
+fn the_reference_is_the_node_that_takes_the_least_time_alone_whatever_noise_makes_of_speeds() {
+    let pes: &[[f64; 3]] = &[[1.0; 3]];
+    let alone = |name: &'static str, rate, seconds| report(seconds, &[(name, rate, pes)]);
+    let both = |a, b| report(6.0, &[("a", a, pes), ("b", b, pes)]);
+    // By its rate over all runs, b is the fastest node.
+    let tried = [alone("a", 100.0, 10.0), alone("b", 103.0, 10.4), both(100.0, 101.0)];
+    assert_eq!(reference(&tried), ("a".into(), true, vec![1.0, 1.0], vec![]));
+    // Only a was tried alone, and b is as good as equal.
+    assert_eq!(reference(&[alone("a", 100.0, 10.0), both(100.0, 101.0)]).0, "a");
+    let (node, is_measured, worths, _) = reference(&[alone("a", 100.0, 10.0), both(100.0, 125.0)]);
+    assert_eq!((node.as_str(), is_measured, worths), ("b", false, vec![0.8, 1.0]));
+    // The rates of runs alone say that a is faster, and those of runs together the contrary.
+    let (node, _, worths, _) =
+        reference(&[alone("a", 130.0, 10.0), both(100.0, 120.0), alone("b", 110.0, 9.0)]);
+    assert_eq!((node.as_str(), worths[1]), ("b", 1.0));
+    assert!(worths[0] < 1.0, "{worths:?}");
+    // A kernel that says something else than the run.
+    let (node, _, worths, warnings) =
+        reference(&[alone("a", 200.0, 12.0), alone("b", 100.0, 10.0), both(200.0, 100.0)]);
+    assert_eq!((node.as_str(), worths), ("b", vec![1.0, 1.0]));
+    assert!(
+        warnings[0].starts_with("a has 2.00 times the measured speed of b, but takes longer alone"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn a_run_counts_once_however_often_its_report_is_given() {
+    let mut reports = two_mixes();
+    for (at, report) in reports.iter_mut().enumerate() {
+        (report["run_id"], report["started_unix_ms"]) = (json!("matmul-1"), json!(at));
+    }
+    reports.extend(reports[..2].to_vec());
+    let runs: Vec<Run> = reports.iter().map(|report| run(report).unwrap()).collect();
+    let (runs, remarks) = Run::once_each(runs);
+    assert_eq!(runs.len(), 6);
+    assert_eq!(remarks, ["a.json and a.json are reports of the same run, which counts once"; 2]);
+    let unnamed: Vec<Run> = two_mixes().iter().map(|report| run(report).unwrap()).collect();
+    assert_eq!(Run::once_each(unnamed).0.len(), 6, "reports that do not say which run they are of");
 }
 
 #[test]
@@ -368,6 +425,28 @@ fn rounds_begin_with_another_mix_each_and_the_fastest_alone_is_added() {
     );
     let runs = runs.unwrap();
     assert_eq!(grouped(&runs).iter().map(Vec::len).collect::<Vec<_>>(), [3; 3]);
+}
+
+#[test]
+fn where_the_first_round_was_mistaken_the_fastest_alone_is_run_after_the_last() {
+    let mut mixes = vec![vec!["a".to_string()], vec!["a".to_string(), "b".to_string()]];
+    let pes: &[[f64; 3]] = &[[1.0; 3]];
+    let runs = rounds(&mut mixes, 3, &Progress::new(6), |nodes, Turn { repeat, .. }| {
+        let b = if repeat == 1 { 90.0 } else { 130.0 };
+        let made: Vec<Made<'_>> = nodes
+            .iter()
+            .map(|node| match node.as_str() {
+                "a" => ("a", 100.0, pes),
+                _ => ("b", b, pes),
+            })
+            .collect();
+        Ok(run(&report(if nodes == ["b"] { 8.0 } else { 10.0 }, &made)).unwrap())
+    })
+    .unwrap();
+    assert_eq!(mixes[2..], [["b".to_string()]]);
+    assert_eq!(grouped(&runs).iter().map(Vec::len).collect::<Vec<_>>(), [3; 3]);
+    let comparison = Comparison::of(&runs, &[]).unwrap();
+    assert_eq!((comparison.reference.node.as_str(), comparison.reference.is_measured), ("b", true));
 }
 
 #[test]

@@ -58,16 +58,19 @@ impl Step {
         };
         let names = added.join(" and ");
         let within = match spread {
-            _ if is_predicted => ", predicted".into(),
+            Some(spread) if is_predicted => format!(", predicted, give or take {}", percent(spread)),
             Some(spread) => format!(", give or take {}", percent(spread)),
             None => ", one run each: how sure that is, only repeats can tell".into(),
         };
         let sentence = match finding {
-            Finding::Unclear => format!(
-                "adding {names} changes nothing that {} repeats could show ({} of the time{within})",
-                mix.runs.len().min(base.runs.len()),
-                signed(-saved),
-            ),
+            Finding::Unclear => {
+                let tried = match mix.runs.len().min(base.runs.len()) {
+                    _ if is_predicted => "a prediction can tell".to_string(),
+                    repeats => format!("{repeats} repeats could show"),
+                };
+                let change = signed(-saved);
+                format!("adding {names} changes nothing that {tried} ({change} of the time{within})")
+            }
             Finding::Saves => format!(
                 "adding {names} saves {} of the time (its speed promises {}{within})",
                 percent(saved),

@@ -2,9 +2,9 @@
 
 use super::series::Series;
 use super::{chart, trace};
-use runtime::monitor::recording::{Recorded, Recording};
+use runtime::monitor::recording::{Recorded, Recorder, Recording};
 use runtime::monitor::wire::{
-    ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, PeState, Phase, RunInfo,
+    ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, PeState, Phase, RunInfo,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -284,4 +284,103 @@ fn times_that_cannot_be_break_nothing() {
     let nothing = Recording { events: recording.events[..1].to_vec(), broken: None };
     check(&trace_of(&nothing));
     assert!(chart::drawing(&Series::of(&nothing)).svg().contains("0 PEs on 0 nodes"));
+}
+
+/// A short recording as a file, with every kind of event.
+fn file() -> Vec<u8> {
+    let whole = recording().events;
+    let is_kept = |at: &usize| *at < 6 || *at > whole.len() - 8;
+    let mut bytes = Vec::new();
+    let mut recorder = Recorder::begin(&mut bytes).unwrap();
+    let line = OutputLine { node: 1, is_error: true, text: "out \u{1b}[31mof\u{1b}[0m paper".into() };
+    recorder.take(Duration::ZERO, &whole[0].event).unwrap();
+    recorder.take(Duration::ZERO, &MonitorEvent::Output(line)).unwrap();
+    recorder.take(Duration::ZERO, &MonitorEvent::Dropped(3)).unwrap();
+    for at in (1..whole.len()).filter(is_kept) {
+        recorder.take(whole[at].at, &whole[at].event).unwrap();
+    }
+    drop(recorder);
+    bytes
+}
+
+/// Where records begin, after the header: eight bytes of length and sum come before what they hold.
+fn records(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let mut all = Vec::new();
+    let mut place = 12;
+    while let Some(head) = bytes.get(place..place + 4) {
+        let length = u32::from_le_bytes(head.try_into().unwrap()) as usize;
+        all.push((place, length));
+        place += 8 + length;
+    }
+    all
+}
+
+/// Changes some bytes, or drops, repeats or moves some.
+fn mutate(bytes: &mut Vec<u8>, below: &mut impl FnMut(usize) -> usize) {
+    for _ in 0..=below(4) {
+        if bytes.is_empty() {
+            return;
+        }
+        let at = below(bytes.len());
+        let end = (at + below(12)).min(bytes.len());
+        match below(5) {
+            0 => bytes[at] = u8::try_from(below(256)).unwrap(),
+            1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][below(5)],
+            2 => drop(bytes.drain(at..end)),
+            3 => bytes.extend_from_within(at..end),
+            _ => bytes.insert(at, [0, 0x80, 0xff][below(3)]),
+        }
+    }
+}
+
+#[test]
+fn mutated_recordings_give_a_sentence_or_what_can_be_shown_of_them() {
+    let mut random = runtime::proto::sim::Random::new(1995);
+    let mut below = |count: usize| (random.bits() % count as u64) as usize;
+    let good = file();
+    let places = records(&good);
+    let (mut read, mut refused) = (0, 0);
+    for case in 0..10_000 {
+        let mut bytes = good.clone();
+        if case % 2 == 0 {
+            mutate(&mut bytes, &mut below);
+        } else {
+            // A record that somebody forged: its length and sum are right, what it holds is not.
+            let (place, length) = places[below(places.len())];
+            let mut held = good[place + 8..place + 8 + length].to_vec();
+            mutate(&mut held, &mut below);
+            let sum = held
+                .iter()
+                .fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+            let length_now = u32::try_from(held.len()).unwrap().to_le_bytes();
+            let record = [&length_now[..], &sum.to_le_bytes(), &held].concat();
+            bytes.splice(place..place + 8 + length, record);
+        }
+        match Recording::read(&mut bytes.as_slice()) {
+            Ok(recording) => {
+                read += 1;
+                assert!(recording.events.len() <= places.len() + 4, "case {case}");
+                let series = Series::of(&recording);
+                let (picture, trace) = (chart::drawing(&series).svg(), trace::written(&series));
+                assert!(
+                    picture.len() < 1 << 20 && trace.len() < 1 << 20,
+                    "case {case}: from {} bytes",
+                    bytes.len()
+                );
+                assert!(!picture.contains("NaN") && !picture.contains("inf"), "case {case}");
+                assert!(serde_json::from_str::<Value>(&trace).is_ok(), "case {case}");
+                if case % 16 < 2 {
+                    let at = recording.duration();
+                    let shown = tui::render_moment(recording, at, 100, 30, &tui::WindowOptions::default());
+                    assert!(!shown.contains('\u{1b}'), "case {case}");
+                }
+            }
+            Err(error) => {
+                refused += 1;
+                let sentence = error.to_string();
+                assert!(!sentence.is_empty() && !sentence.contains('\n'), "case {case}: {sentence}");
+            }
+        }
+    }
+    assert!(read > 1000 && refused > 100, "{read} read, {refused} refused");
 }

@@ -65,10 +65,10 @@ impl Report {
                 percent(self.efficiency)
             );
         }
-        let error = self.max_error.map_or_else(String::new, |e| format!(" (largest relative error {e:.2e})"));
+        let measured = self.measured.as_ref().map_or_else(String::new, |measured| format!(" ({measured})"));
         let _ = match self.verified {
-            Some(true) => writeln!(out, "result verified{error}"),
-            Some(false) => writeln!(out, "RESULT IS WRONG{error}"),
+            Some(true) => writeln!(out, "result verified{measured}"),
+            Some(false) => writeln!(out, "RESULT IS WRONG{measured}"),
             None => writeln!(out, "result not checked"),
         };
         for remark in &self.remarks {

@@ -33,7 +33,8 @@ fn the_table_fits_a_terminal_whatever_the_numbers_are() {
     let long = Some(1_234_567.890_1);
     (report.distribution_s, report.timed_s, report.collection_s, report.check_s) = (long, long, long, long);
     (report.startup_s, report.total_s, report.ideal_s, report.efficiency) = (9e5, 9e6, long, Some(0.987_65));
-    (report.verified, report.max_error, report.equivalents) = (Some(true), Some(1e-15), 1234.5);
+    (report.verified, report.equivalents) = (Some(true), 1234.5);
+    report.measured = Some("scaled residual 9.48e-3, by row 1.20e-2; below 16 is right".into());
     for node in &mut report.nodes {
         node.name = "a-name-as-long-as-they-may-be-and-then-some".into();
         (node.speed, node.share, node.entries) = (1000.0, Some(1.0), 12_345_678_901);
@@ -45,6 +46,9 @@ fn the_table_fits_a_terminal_whatever_the_numbers_are() {
     let table = report.table();
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     assert!(table.contains("a-name-as-"), "{table}");
+    assert!(
+        table.contains("\nresult verified (scaled residual 9.48e-3, by row 1.20e-2; below 16 is right)\n")
+    );
     assert_eq!(
         ["1.25", "123456", "1e9"],
         [fitting(1.25, 2, 5), fitting(123_456.04, 2, 6), fitting(1_234_567_890.0, 0, 8)]

@@ -69,6 +69,15 @@ fn every_mistake_has_its_line_and_a_mend() {
         ),
         ("[[node]]\nname = \"a\"\ncpu_share = 1.5", "`cpu_share` must be"),
         ("[[node]]\nname = \"a\"\nport = 70000", "`port` must be"),
+        (
+            "[[node]]\nname = \"a\"\nhost = \"b\"\nkey = \"/no/such/key\"",
+            "4: node \"a\": `key` names a file that cannot be read: /no/such/key",
+        ),
+        (
+            "[[node]]\nname = \"a\"\nhost = \"b\\u001b[31m\"",
+            "`host` must be text in quotes, not empty and without",
+        ),
+        ("[[node]]\nname = \"a\"\n\"key\\u001b[31m\" = 1", "has no key `key\\u{1b}[31m`; it knows name"),
         ("[[node]]\nname = \"a\"\nmemory = \"lots\"", "`memory` must be a size"),
         ("[[node]]\nname = \"a\"\nmemory = 5", "`memory` must be a size"),
         ("[[node]]\nname = \"a\"\naddress = \"here\"", "`address` must be an IP address"),
@@ -179,5 +188,17 @@ fn every_mistake_about_the_network_has_its_line_and_a_mend() {
         let text = format!("{said}\n[[node]]\nname = \"a\"");
         let error = ClusterConfig::parse(&text, "nodes.toml").unwrap_err().to_string();
         assert!(error.contains(sentence), "{said}: {error}");
+    }
+}
+
+#[test]
+fn a_key_that_is_there_or_that_only_ssh_can_find_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("id");
+    std::fs::write(&path, "").unwrap();
+    for key in [path.display().to_string().as_str(), "~other/.ssh/id", "/keys/%h"] {
+        let text = format!("[[node]]\nname = \"a\"\nhost = \"b\"\nkey = {key:?}");
+        let config = ClusterConfig::parse(&text, "nodes.toml").unwrap();
+        assert_eq!(config.nodes[0].key.as_deref(), Some(std::path::Path::new(key)));
     }
 }

@@ -1,7 +1,7 @@
 //! What is written is read back; whatever a file holds, reading it ends with a sentence and never with a panic.
 
 use super::*;
-use crate::monitor::wire::{PeSnapshot, RunInfo};
+use crate::monitor::wire::{ClockReading, PeSnapshot, RunInfo};
 use proptest::prelude::*;
 
 fn snapshot(node: u16, sequence: u64) -> MonitorEvent {
@@ -131,6 +131,36 @@ fn sample() -> Vec<u8> {
     recorded(&std::iter::once(run()).chain(events).chain([ended()]).collect::<Vec<_>>())
 }
 
+/// Anything that a run may tell, but its begin and its end.
+fn any_event() -> impl Strategy<Value = MonitorEvent> {
+    let pe = (any::<u32>(), any::<u64>(), any::<String>()).prop_map(|(pe, entries, entry)| PeSnapshot {
+        pe,
+        compute_ns: entries,
+        entries,
+        entry,
+        ..PeSnapshot::default()
+    });
+    let snapshot = (any::<u16>(), any::<u64>(), proptest::collection::vec(pe, 0..4));
+    prop_oneof![
+        snapshot.prop_map(|(node, uptime_ns, pes)| {
+            MonitorEvent::Snapshot(NodeSnapshot { node, uptime_ns, pes, ..NodeSnapshot::default() })
+        }),
+        (any::<String>(), any::<u64>(), any::<u64>()).prop_map(|(name, done, total)| {
+            MonitorEvent::Phase(Phase { detail: name.clone(), name, done, total, ..Phase::default() })
+        }),
+        (any::<u16>(), any::<String>()).prop_map(|(node, text)| {
+            MonitorEvent::Output(OutputLine { node, is_error: node % 2 == 0, text })
+        }),
+        (any::<u16>(), any::<String>()).prop_map(|(node, reason)| MonitorEvent::NodeLost { node, reason }),
+        (any::<u64>(), proptest::collection::vec(any::<(u16, u64)>(), 0..4)).prop_map(
+            |(asked_ns, uptimes)| {
+                MonitorEvent::Clocks(ClockReading { asked_ns, answered_ns: asked_ns, uptimes })
+            }
+        ),
+        any::<u64>().prop_map(MonitorEvent::Dropped),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -150,6 +180,36 @@ proptest! {
         if let Ok(changed) = read(&bytes) {
             prop_assert!(changed.broken.is_some() && whole.events.starts_with(&changed.events));
         }
+    }
+
+    /// Whatever a run tells: what is kept is what was told, in its order, and its end is there.
+    #[test]
+    fn any_events_are_read_as_they_were_recorded(
+        told in proptest::collection::vec((any_event(), 0..200_000_000u64), 0..60),
+    ) {
+        let mut out = Vec::new();
+        let mut recorder = Recorder::begin(&mut out).unwrap();
+        let mut now = Duration::ZERO;
+        let mut expected = Vec::new();
+        let rest = told.into_iter().chain([(ended(), 1)]);
+        for (event, nanos) in std::iter::once((run(), 0)).chain(rest) {
+            now += Duration::from_nanos(nanos);
+            recorder.take(now, &event).unwrap();
+            expected.push(Recorded { at: now, event });
+        }
+        drop(recorder);
+        let read = read(&out).unwrap();
+        prop_assert_eq!((read.broken, read.duration()), (None, now));
+        // Of phases that follow one another within a tenth of a second only the last need be there.
+        let of_others = |all: &[Recorded]| -> Vec<Recorded> {
+            all.iter().filter(|recorded| !matches!(recorded.event, MonitorEvent::Phase(_))).cloned().collect()
+        };
+        prop_assert_eq!(of_others(&read.events), of_others(&expected));
+        let last = |all: &[Recorded]| {
+            let phases = all.iter().rev().filter(|recorded| matches!(recorded.event, MonitorEvent::Phase(_)));
+            phases.map(|recorded| recorded.event.clone()).next()
+        };
+        prop_assert_eq!(last(&read.events), last(&expected));
     }
 
     /// Records with the right sum and any content.

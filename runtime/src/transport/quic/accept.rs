@@ -1,7 +1,7 @@
 //! Who is let in, and reading what they bring.
 
 use super::peer::Peer;
-use super::{ENDED, IDLE, LinkSettings, PARTING, QuicFabric, UNWANTED, end};
+use super::{ENDED, IDLE, PARTING, QuicFabric, UNWANTED, end};
 use crate::frame::{Class, Frame};
 use crate::ids::NodeId;
 use crate::proto::parting::PartingWord;
@@ -10,7 +10,6 @@ use bytes::Bytes;
 use quinn::{Connection, ConnectionError, Incoming, ReadError, ReadExactError, ReadToEndError, RecvStream};
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How often a reader that is held back looks whether the backlog has fallen.
@@ -18,59 +17,21 @@ const HOLD: Duration = Duration::from_millis(1);
 /// Most chunks taken from a stream at once; a chunk is what came in one packet.
 const CHUNKS: usize = 64;
 
-/// Accepts connections until the endpoint closes. Strangers cost a handshake each at most: many at once
-/// must first prove their address, which costs the node nothing, and too many are not heard. The run's own
-/// nodes are not among them: whoever dials from the address of one is counted apart.
+/// Accepts connections until the endpoint closes.
 pub(super) async fn accept_all(fabric: Arc<QuicFabric>) {
-    let (strangers, nodes) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     while let Some(incoming) = fabric.endpoint.accept().await {
-        let is_node = fabric.is_address_of_node(incoming.remote_address());
-        let open = if is_node { &nodes } else { &strangers };
-        match judge(
-            &fabric.settings,
-            is_node,
-            incoming.remote_address_validated(),
-            open.load(Ordering::Relaxed),
-        ) {
-            Verdict::Ignore => incoming.ignore(),
-            Verdict::Prove => {
-                // Fails only for addresses that have proven themselves already.
-                let _ = incoming.retry();
-            }
-            Verdict::Admit => {
-                open.fetch_add(1, Ordering::Relaxed);
-                let (fabric, open) = (Arc::clone(&fabric), Arc::clone(open));
-                tokio::spawn(async move {
-                    if let Err(reason) = admit(&fabric, incoming).await {
-                        fabric.strangers.fetch_add(1, Ordering::Relaxed);
-                        tracing::debug!("a connection was turned away: {reason}");
-                    }
-                    open.fetch_sub(1, Ordering::Relaxed);
-                });
-            }
+        if !fabric.door.is_knock(&incoming.orig_dst_cid()) {
+            fabric.door.turn_away();
+            incoming.ignore();
+            continue;
         }
-    }
-}
-
-/// What becomes of a dial.
-enum Verdict {
-    Admit,
-    /// It must show first that it comes from where it says.
-    Prove,
-    Ignore,
-}
-
-/// `open` is how many of its kind have a handshake under way.
-fn judge(settings: &LinkSettings, is_node: bool, is_proven: bool, open: usize) -> Verdict {
-    if is_node && is_proven {
-        // Nobody else can say so, and a node does not dial without end.
-        Verdict::Admit
-    } else if !is_node && open >= 4 * settings.handshakes {
-        Verdict::Ignore
-    } else if !is_proven && open >= settings.handshakes {
-        Verdict::Prove
-    } else {
-        Verdict::Admit
+        let fabric = Arc::clone(&fabric);
+        tokio::spawn(async move {
+            if let Err(reason) = admit(&fabric, incoming).await {
+                fabric.door.turn_away();
+                tracing::debug!("a connection was turned away: {reason}");
+            }
+        });
     }
 }
 

@@ -1,10 +1,15 @@
 //! How much may be under way: by Cubic, and by BBR where hosts are far from each other and packets are lost.
 //!
-//! Cubic takes each loss for a path that is full. Where a round trip is short it recovers at once, and of the two it is
-//! the simpler and the better tried. Over 20 ms, with one packet of a hundred lost for other reasons, it falls to 1 MB/s;
-//! BBR, which goes by the rate at which packets arrive, reached 68 there (`runtime/examples/wire.rs`). But BBR begins by
-//! emptying the path for 200 ms, and does so again every ten seconds, which between near hosts is longer than many a
-//! step of a program: it must not be taken for them by mistake.
+//! Cubic takes each loss for a path that is full. Where a round trip is short it recovers at once, and of the two it
+//! is the simpler and the better tried. Over 20 ms, with one packet of a hundred lost for other reasons, it falls to
+//! 1 MB/s; BBR, which goes by the rate at which packets arrive, does not. But BBR begins by emptying the path for 200
+//! ms, and does so again every ten seconds, which between near hosts is longer than many a step of a program: it must
+//! not be taken for them by mistake.
+//!
+//! Measured with `runtime/examples/wire.rs` between two hosts of one machine: over 20 ms with 1 % of the packets lost,
+//! Cubic moves 0.8 MB/s and BBR 68; over 2 ms with 0.1 % lost, 20 and 260. On a LAN with 1 Gbit/s and a round trip of
+//! 0.2 ms both reach 119 MB/s. So a link uses Cubic until a packet is lost on a path whose round trip takes at least
+//! 5 ms.
 
 use quinn::congestion::{BbrConfig, Controller, ControllerFactory, ControllerMetrics, CubicConfig};
 use quinn_proto::RttEstimator;

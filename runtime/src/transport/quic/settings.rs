@@ -41,9 +41,6 @@ pub struct LinkSettings {
     pub congestion: Congestion,
     /// How long messages may be. Default: 4 GiB, 64 MiB of it beside buffers, in up to 65,535 buffers.
     pub frames: FrameLimits,
-    /// Handshakes with strangers under way at once before new ones must prove their address; past four times as
-    /// many, strangers are ignored. Default 64. Dials from the addresses of the run's nodes do not count.
-    pub handshakes: usize,
     /// A handshake may take so long. Default 5 s.
     pub handshake_limit: Duration,
     /// Others connect to this node. A launcher only dials: nobody gets an answer from its port.
@@ -62,7 +59,6 @@ impl Default for LinkSettings {
             datagram_max_bytes: DATAGRAM_MAX_BYTES,
             congestion: Congestion::default(),
             frames: FrameLimits::default(),
-            handshakes: 64,
             handshake_limit: Duration::from_secs(5),
             is_dialled: true,
         }

@@ -2,49 +2,87 @@
 
 use crate::frame::Class;
 use crate::ids::NodeId;
-use crate::proto::membership::{ClusterTable, JoinError, Joining, Member, MembershipMessage, NodeEntry};
+use crate::proto::membership::{
+    ClusterTable, JoinError, Joining, Member, MembershipMessage, NodeEntry, counters_every,
+};
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Random, Simulation};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// What a welcome costs a launcher at most: ten times as much as in a build for testing.
+const WELCOME_WORK: Duration = Duration::from_millis(1);
+
 pub(super) enum Process {
-    /// With the result, when there is one.
-    Launcher(Joining, Option<Result<(), JoinError>>),
-    Node(Member),
+    Launcher {
+        joining: Joining,
+        /// When there is one.
+        result: Option<Result<(), JoinError>>,
+        /// What it has to do for each message, besides taking it.
+        work: Duration,
+    },
+    /// With the time when it will say again what it counts, once it has joined.
+    Node(Member, Option<Duration>),
+}
+
+#[derive(Clone)]
+pub(super) enum Said {
+    Membership(MembershipMessage),
+    /// Of a node that works: nobody waits for these at the start, and they come all the same.
+    Counters,
 }
 
 impl Machine for Process {
-    type Message = MembershipMessage;
+    type Message = Said;
 
-    fn receive(&mut self, from: NodeId, message: MembershipMessage, out: &mut Outbox<MembershipMessage>) {
-        match self {
-            Self::Node(member) => {
+    fn receive(&mut self, from: NodeId, message: Said, out: &mut Outbox<Said>) {
+        match (&mut *self, message) {
+            (Self::Node(member, next), Said::Membership(message)) => {
                 let answer = member.handle(from, message).unwrap();
-                out.send(from, Class::Control, answer);
+                *next = next_counters(member, out.now());
+                out.send(from, Class::Control, Said::Membership(answer));
             }
-            Self::Launcher(joining, result) => match joining.handle(from, message) {
-                Ok(false) => {}
-                Ok(true) => *result = Some(Ok(())),
-                Err(error) => *result = result.take().or(Some(Err(error))),
-            },
+            (Self::Launcher { joining, result: result @ None, work }, message) => {
+                out.work(*work);
+                let taken = match message {
+                    Said::Membership(message) => joining.handle(from, message),
+                    Said::Counters => Ok(false),
+                };
+                match taken.and_then(|all| joining.check(out.now()).map(|()| all)) {
+                    Ok(false) => {}
+                    Ok(true) => *result = Some(Ok(())),
+                    Err(error) => *result = Some(Err(error)),
+                }
+            }
+            (Self::Launcher { .. } | Self::Node(..), _) => {}
         }
     }
 
-    fn wake(&mut self, out: &mut Outbox<MembershipMessage>) {
-        if let Self::Launcher(joining, result) = self
-            && let Err(error) = joining.check(out.now())
-        {
-            *result = result.take().or(Some(Err(error)));
+    fn wake(&mut self, out: &mut Outbox<Said>) {
+        match self {
+            Self::Node(member, next) => {
+                *next = next_counters(member, out.now());
+                out.send(NodeId::LAUNCHER, Class::Control, Said::Counters);
+            }
+            Self::Launcher { joining, result: result @ None, .. } => {
+                *result = joining.check(out.now()).err().map(Err);
+            }
+            Self::Launcher { .. } => {}
         }
     }
 
     fn timeout(&self) -> Option<Duration> {
         match self {
-            Self::Launcher(joining, None) => joining.timeout(),
-            _ => None,
+            Self::Launcher { joining, result: None, .. } => joining.timeout(),
+            Self::Launcher { .. } => None,
+            Self::Node(_, next) => *next,
         }
     }
+}
+
+fn next_counters(member: &Member, now: Duration) -> Option<Duration> {
+    let count = u16::try_from(member.table()?.nodes.len()).unwrap();
+    Some(now + counters_every(count))
 }
 
 pub(super) fn table(count: u16) -> ClusterTable {
@@ -64,30 +102,45 @@ pub(super) fn start(
     misbuilt: Option<NodeId>,
     prepare: impl FnOnce(&mut Simulation<Process>),
 ) -> Simulation<Process> {
+    start_with_work(Duration::ZERO, (seed, network), count, misbuilt, prepare)
+}
+
+/// The same with a launcher that is busy for so long with each message.
+fn start_with_work(
+    work: Duration,
+    (seed, network): (u64, Network),
+    count: u16,
+    misbuilt: Option<NodeId>,
+    prepare: impl FnOnce(&mut Simulation<Process>),
+) -> Simulation<Process> {
     let lines = |is_other: bool| {
         vec!["demo 1".into(), format!("Block: Tick{}", if is_other { ", Tock" } else { "" })]
     };
     let table = table(count);
-    let launcher = Joining::new(&table, lines(false), Duration::ZERO, LIMIT);
-    let welcome = launcher.welcome(table);
+    let joining = Joining::new(&table, lines(false), Duration::ZERO, LIMIT);
+    let welcome = joining.welcome(table);
     let node = |n: u16| {
         let id = NodeId(n);
-        Process::Node(Member::new(id, count, lines(misbuilt == Some(id))))
+        Process::Node(Member::new(id, count, lines(misbuilt == Some(id))), None)
     };
-    let machines = std::iter::once(Process::Launcher(launcher, None)).chain((1..count).map(node));
+    let launcher = Process::Launcher { joining, result: None, work };
+    let machines = std::iter::once(launcher).chain((1..count).map(node));
     let mut sim = Simulation::new(seed, network, machines);
     prepare(&mut sim);
     sim.run(Duration::from_micros(1), |_| false);
     for to in (1..count).map(NodeId) {
-        sim.act(NodeId::LAUNCHER, |_, out| out.send(to, Class::Control, welcome.clone()));
+        sim.act(NodeId::LAUNCHER, |_, out| {
+            out.work(work.min(WELCOME_WORK));
+            out.send(to, Class::Control, Said::Membership(welcome.clone()));
+        });
     }
     sim
 }
 
 pub(super) fn result(sim: &Simulation<Process>) -> Option<&Result<(), JoinError>> {
     match sim.machine(NodeId::LAUNCHER) {
-        Process::Launcher(_, result) => result.as_ref(),
-        Process::Node(_) => None,
+        Process::Launcher { result, .. } => result.as_ref(),
+        Process::Node(..) => None,
     }
 }
 
@@ -112,7 +165,7 @@ fn all_start_or_the_error_names_the_node() {
             (0 | 3, result) => {
                 assert_eq!(*result, Ok(()), "seed {seed}");
                 let has_joined =
-                    |m: &Process| matches!(m, Process::Node(m) if m.table() == Some(&table(count)));
+                    |m: &Process| matches!(m, Process::Node(m, _) if m.table() == Some(&table(count)));
                 assert!(sim.machines().skip(1).all(has_joined), "seed {seed}");
             }
             (1, Err(error @ JoinError::OtherBuild { .. })) => {
@@ -125,4 +178,23 @@ fn all_start_or_the_error_names_the_node() {
             (_, other) => panic!("seed {seed}: {other:?}"),
         }
     }
+}
+
+/// How a start ends on a good network where each message keeps the launcher busy for so long.
+fn outcome(work: Duration, count: u16) -> Result<(), JoinError> {
+    let network = Network::steady(Duration::from_micros(100));
+    let mut sim = start_with_work(work, (1, network), count, None, |_| {});
+    assert_eq!(sim.run(10 * LIMIT, |sim| result(sim).is_some()), Ended::Reached);
+    result(&sim).unwrap().clone()
+}
+
+/// What a message costs a launcher may not depend on how many nodes there are: those that have joined never fall silent.
+#[test]
+fn a_thousand_nodes_join_while_those_that_have_say_what_they_count() {
+    // Ten times what a frame costs a build for testing.
+    assert_eq!(outcome(Duration::from_millis(1), 1024), Ok(()));
+    // A launcher that looks at each process in turn after every message, for one tick of its timer, as long as it needs.
+    let tick = Duration::from_millis(1);
+    assert_eq!(outcome(tick * 16, 16), Ok(()));
+    assert!(matches!(outcome(tick * 512, 512), Err(JoinError::Silent { .. })));
 }

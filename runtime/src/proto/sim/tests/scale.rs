@@ -78,8 +78,8 @@ fn start(count: u16) -> Cost {
     assert_eq!(sim.run(LIMIT, |sim| membership::result(sim).is_some()), Ended::Reached);
     assert_eq!(membership::result(&sim), Some(&Ok(())));
     Cost::of("start-up", 1, &sim, |process| match process {
-        membership::Process::Node(member) => member.state_bytes(),
-        membership::Process::Launcher(..) => 0,
+        membership::Process::Node(member, _) => member.state_bytes(),
+        membership::Process::Launcher { .. } => 0,
     })
 }
 

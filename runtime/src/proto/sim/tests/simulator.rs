@@ -98,3 +98,36 @@ fn a_loss_is_a_delay() {
     assert!(last_arrival(0) < SECOND / 100);
     assert!(last_arrival(300) > SECOND);
 }
+
+/// Says what it hears, each after some work.
+struct Worker(Duration);
+
+impl Machine for Worker {
+    type Message = u32;
+
+    fn receive(&mut self, _: NodeId, message: u32, out: &mut Outbox<u32>) {
+        out.work(self.0);
+        out.send(NodeId(1), Class::Small, message);
+    }
+
+    fn wake(&mut self, _: &mut Outbox<u32>) {}
+
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[test]
+fn who_works_takes_one_message_after_the_other_and_answers_when_done() {
+    let delay = SECOND / 1000;
+    let machines = [Worker(SECOND), Worker(Duration::ZERO), Worker(Duration::ZERO)];
+    let mut sim = Simulation::new(5, Network::steady(delay), machines);
+    for number in 0..10 {
+        sim.act(NodeId(2), |_, out| out.send(NodeId(0), Class::Small, number));
+    }
+    let heard = |sim: &Simulation<Worker>| sim.received(NodeId(0));
+    assert_eq!(sim.run(5 * SECOND + 2 * delay, |_| false), Ended::OutOfTime);
+    assert_eq!((heard(&sim), sim.sent(NodeId(0))), (6, 6), "the sixth is being dealt with");
+    assert_eq!(sim.run(SECOND * 11, |sim| heard(sim) == 10), Ended::Reached);
+    assert!(sim.now() > SECOND * 9 && sim.now() < SECOND * 9 + 2 * delay, "{:?}", sim.now());
+}
