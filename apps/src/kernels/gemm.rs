@@ -5,6 +5,7 @@
 
 use super::deterministic;
 use crate::matrix::Element;
+use gemm_common::Parallelism;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
@@ -113,27 +114,28 @@ fn product<T: Element>(
     // SAFETY: with column stride 1 and row strides n, k and n the kernel touches elements up to
     // (rows.end-1) n + columns.end-1 of C, (rows.end-1) k + inner.end-1 of A and (inner.end-1) n + columns.end-1 of B.
     // It is asserted above that these lie within the slices. C is borrowed for writing, so it overlaps neither A nor B.
+    // The kernel works by columns, so it computes the transposed product, B^T A^T.
     unsafe {
-        gemm::gemm(
-            rows.len(),
+        T::product()(
             columns.len(),
+            rows.len(),
             inner.len(),
             c.as_mut_ptr().add(rows.start * n + columns.start),
-            1,
             stride(n),
+            1,
             true,
-            a.as_ptr().add(rows.start * k + inner.start),
-            1,
-            stride(k),
             b.as_ptr().add(inner.start * n + columns.start),
-            1,
             stride(n),
+            1,
+            a.as_ptr().add(rows.start * k + inner.start),
+            stride(k),
+            1,
             one,
             one,
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            Parallelism::None,
         );
     }
 }
@@ -204,7 +206,7 @@ fn subtract_at_once<T: Element>(
     // SAFETY: the kernel touches the elements of A, B and C and none beside them; it is asserted above that the last of
     // each lies within its slice, and strides are not negative. C is borrowed for writing, so it overlaps neither.
     unsafe {
-        gemm::gemm(
+        T::product()(
             m,
             n,
             k,
@@ -223,7 +225,7 @@ fn subtract_at_once<T: Element>(
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            Parallelism::None,
         );
     }
 }

@@ -117,7 +117,36 @@ pub trait Element:
 
     /// The nearest number of this type; beyond its range, an infinity.
     fn from_f64(value: f64) -> Self;
+
+    /// The kernel of fast block products of this type, for the processor at hand.
+    fn product() -> Product<Self>;
 }
+
+/// C := alpha C + beta A B for blocks in memory: m, n and k; C with the strides of its columns and rows, and whether it is
+/// read; A and B with their strides; alpha and beta; three flags that mean nothing for real numbers; and threads.
+///
+/// It is fast where the columns of C are farther apart than its rows.
+pub type Product<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut T,
+    isize,
+    isize,
+    bool,
+    *const T,
+    isize,
+    isize,
+    *const T,
+    isize,
+    isize,
+    T,
+    T,
+    bool,
+    bool,
+    bool,
+    gemm_common::Parallelism,
+);
 
 impl Element for f32 {
     const DTYPE: Dtype = Dtype::F32;
@@ -134,6 +163,10 @@ impl Element for f32 {
 
     fn from_f64(value: f64) -> Self {
         value as Self
+    }
+
+    fn product() -> Product<Self> {
+        gemm_f32::gemm::f32::get_gemm_fn()
     }
 }
 
@@ -152,5 +185,9 @@ impl Element for f64 {
 
     fn from_f64(value: f64) -> Self {
         value
+    }
+
+    fn product() -> Product<Self> {
+        gemm_f64::gemm::f64::get_gemm_fn()
     }
 }

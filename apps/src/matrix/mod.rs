@@ -14,7 +14,7 @@ mod sparse;
 
 pub use block::{Piece, Real, generated, part, zeros};
 pub use dense::{Matrix, ShapeError, bounds};
-pub use element::{Dtype, Element, UnknownDtype};
+pub use element::{Dtype, Element, Product, UnknownDtype};
 pub use file::{Heading, ReadError, WriteError, read, write};
 pub use lines::{LineError, TextError};
 pub use sparse::{Csr, SIDE_MAX as SPARSE_SIDE_MAX, Triplet};
