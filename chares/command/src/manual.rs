@@ -7,6 +7,7 @@
 use super::{Ended, USAGE, said, say};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// A page with the names by which it is asked for.
@@ -83,7 +84,10 @@ pub(crate) fn help(program: &CommandLine, matches: &ArgMatches) -> Result<u8, En
     };
     let is_command = is_command(&super::command(program), &words);
     if is_command {
-        let line = [&[program.name], &words[..], &["--help"]].concat();
+        // As if `--help` had followed the command, the name that this program was called by included.
+        let called = std::env::args_os().next().unwrap_or_else(|| program.name.into());
+        let words = words.iter().map(OsString::from);
+        let line = std::iter::once(called).chain(words).chain(["--help".into()]);
         if let Err(help) = super::command(program).try_get_matches_from(line) {
             said(help.print())?;
         }
