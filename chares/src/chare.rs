@@ -111,7 +111,7 @@ pub trait Entry<M: Message>: Chare + Listed<M> {
 /// That a chare type lists a message in its [`entries!`](crate::entries!); written by that macro.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not list `{M}` in its `entries!`",
-    label = "add `{M}` to `chares::entries!({Self}: …)`"
+    label = "add `{M}` to the `chares::entries!` of `{Self}`"
 )]
 pub trait Listed<M> {
     /// Number of the entry method.
@@ -121,7 +121,7 @@ pub trait Listed<M> {
 /// That a chare type lists a contribution under `reduces`; written by [`entries!`](crate::entries!).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not list `{R}` under `reduces` in its `entries!`",
-    label = "write `chares::entries!({Self}: …; reduces {R})`"
+    label = "add `{R}` behind `reduces` to the `chares::entries!` of `{Self}`"
 )]
 pub trait Reduces<R> {
     /// Number of the reduction.
@@ -130,15 +130,15 @@ pub trait Reduces<R> {
 
 /// The tables that [`entries!`](crate::entries!) writes.
 pub trait EntryTable: Sized + 'static {
-    /// Name of the chare type, unique in a program.
-    const NAME: &'static str;
-    /// Names of the messages, in order.
-    const NAMES: &'static [&'static str];
-    /// Entry methods, in the same order.
+    /// Entry methods, in order.
     const ENTRIES: &'static [EntryMethod<Self>];
 
-    /// The reductions, in order.
-    fn reducers() -> Vec<Reducer>;
+    /// Name of the chare type, unique in a program.
+    fn name() -> String;
+    /// Names of the messages, in the order of their entry methods.
+    fn entry_names() -> Vec<String>;
+    /// The reductions with their names, in order.
+    fn reducers() -> Vec<(String, Reducer)>;
 }
 
 /// An entry method behind function pointers, for messages that were moved and for those that were packed. Two, and

@@ -2,6 +2,7 @@
 
 use crate::callback::Callback;
 use crate::chare::{Chare, Entry, Index, Message, Reduces};
+use crate::entries::type_name;
 use crate::placement::{On, Placement};
 use crate::proxy::{Array, Element, Group, NodeGroup, Section};
 use crate::pup;
@@ -14,6 +15,7 @@ use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
+use std::any::TypeId;
 use std::marker::PhantomData;
 
 /// Who can send and create: entry methods through [`Ctx`], and the [`Driver`](crate::Driver).
@@ -29,7 +31,7 @@ pub trait Cx: private::HasPe {
             On::Pe(home) => {
                 pe.fail(format!(
                     "a chare of type {} was to be made on PE {home}, which does not exist",
-                    C::NAME
+                    C::name()
                 ));
                 return Element::nowhere();
             }
@@ -370,7 +372,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
             self.site.is_leaving = true;
         } else {
             let at = &self.site.index.0[..C::Index::DIMENSIONS];
-            let sentence = format!("element {at:?} of an array of {} cannot be destroyed", C::NAME);
+            let sentence = format!("element {at:?} of an array of {} cannot be destroyed", C::name());
             self.pe.fail(sentence);
         }
     }
@@ -378,7 +380,9 @@ impl<'a, C: Chare> Ctx<'a, C> {
     fn add(&mut self, reducer: u16, value: Value, callback: CallbackTarget, is_ordered: bool) {
         let (collection, sequence) = (self.site.collection, self.site.sequence);
         if collection.as_singles().is_some() {
-            return self.pe.fail(format!("a single {} contributed to a reduction; only arrays can", C::NAME));
+            return self
+                .pe
+                .fail(format!("a single {} contributed to a reduction; only arrays can", C::name()));
         }
         self.site.sequence += 1;
         let linear =
@@ -413,11 +417,12 @@ impl<M: Message> Outgoing for Out<M> {
 
 /// Number of a chare type in the program, or the end of the run with a sentence that says what to add.
 pub(crate) fn registered<C: Chare>(pe: &mut Pe) -> Option<u16> {
-    let at = pe.node().program().chare_types.iter().position(|t| t.name == C::NAME);
+    let at = pe.node().program().chare_types.iter().position(|t| t.type_id == TypeId::of::<C>());
     if at.is_none() {
         pe.fail(format!(
-            "chares of type {0} were made, but the program does not list it: add `.chare::<{0}>()`",
-            C::NAME
+            "chares of type {} were made, but the program does not list it: add `.chare::<{}>()`",
+            C::name(),
+            type_name::<C>()
         ));
     }
     at.and_then(|at| u16::try_from(at).ok())
@@ -436,7 +441,7 @@ fn create<C: Chare>(
     match pe.create(chare_type, shape, placement, init.map(pup::pack)) {
         Ok(id) => id,
         Err(error) => {
-            pe.fail(format!("an array of {} cannot be made: {error}", C::NAME));
+            pe.fail(format!("an array of {} cannot be made: {error}", C::name()));
             CollectionId(u64::MAX)
         }
     }

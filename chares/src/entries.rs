@@ -11,9 +11,27 @@ use runtime::object::{PupError, Reducer};
 ///
 /// `entries!(Block: Advance, Ghost; reduces Max<f64>)` lists two messages and one reduction. The order is the
 /// numbering on the wire. Nodes compare the lists, by name, when they start, and refuse to work with a node
-/// whose lists differ. Names are what stands here; `as "Name"` gives another, which types with arguments
-/// should have, because how the compiler writes those may change:
-/// `entries!(Grid<f64> as "Grid64": Fill<f64> as "Fill64")`.
+/// whose lists differ. Names are those of the types, without the modules that they are in; `as "Name"` gives another:
+/// `entries!(Grid as "heat::Grid": Fill, Look as "Show")`.
+///
+/// # Types with parameters
+/// A list holds for all of them if the parameters stand before it as they do in an `impl`:
+/// `entries!(impl<T: Number> Grid<T>: Fill<T>, Look; reduces Max<T>)`. Each parameter has bounds, with `+` between
+/// them. The program lists each type that there will be, `.chare::<Grid<f32>>().chare::<Grid<f64>>()`, and each has
+/// its arguments in its name, `Grid<f32>`, also behind another one that `as` gives.
+///
+/// ```
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/shelf.rs"));
+/// chares::entries!(impl<T: Number> Shelf<T>: Fill<T>, Clear; reduces Sum<u64>);
+///
+/// fn program() -> Program {
+///     Program::new("shelves", "1").chare::<Shelf<f32>>().chare::<Shelf<f64>>()
+/// }
+/// # fn main() {
+/// #     assert!(format!("{:?}", program()).contains("Shelf<f32>: Fill<f32> Clear; reduces Sum<u64>"));
+/// # }
+/// ```
 ///
 /// # Examples
 /// The list and the `impl Entry` of a chare type say the same:
@@ -25,12 +43,22 @@ use runtime::object::{PupError, Reducer};
 /// # fn main() {}
 /// ```
 ///
-/// An entry method that is not listed is refused: "`Lamp` does not list `Off` in its `entries!`".
+/// An entry method that is not listed is refused: "`Lamp` does not list `Off` in its `entries!`",
 ///
 /// ```compile_fail,E0277
 /// # #![allow(unused)]
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/lamp.rs"));
 /// chares::entries!(Lamp: On);
+/// # fn main() {}
+/// ```
+///
+/// of types with parameters too, whether or not there is ever one of them: "`Shelf<T>` does not list `Clear` in its
+/// `entries!`".
+///
+/// ```compile_fail,E0277
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/shelf.rs"));
+/// chares::entries!(impl<T: Number> Shelf<T>: Fill<T>; reduces Sum<u64>);
 /// # fn main() {}
 /// ```
 ///
@@ -43,6 +71,15 @@ use runtime::object::{PupError, Reducer};
 /// # fn main() {}
 /// ```
 ///
+/// "`Shelf<T>` has no entry method for `Dust`",
+///
+/// ```compile_fail,E0277
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/shelf.rs"));
+/// chares::entries!(impl<T: Number> Shelf<T>: Fill<T>, Clear, Dust; reduces Sum<u64>);
+/// # fn main() {}
+/// ```
+///
 /// and one that is listed twice: "conflicting implementations of trait `Listed<On>`".
 ///
 /// ```compile_fail,E0119
@@ -51,37 +88,79 @@ use runtime::object::{PupError, Reducer};
 /// chares::entries!(Lamp: On, Off, On);
 /// # fn main() {}
 /// ```
+///
+/// ```compile_fail,E0119
+/// # #![allow(unused)]
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/shelf.rs"));
+/// chares::entries!(impl<T: Number> Shelf<T>: Fill<T>, Clear, Fill<T>; reduces Sum<u64>);
+/// # fn main() {}
+/// ```
 #[macro_export]
 macro_rules! entries {
-    ($chare:ty $(as $name:literal)? : $($message:ty $(as $message_name:literal)?),* $(,)?
+    (impl<$($parameter:ident: $($bound:ident)::+ $(+ $($more:ident)::+)*),+ $(,)?>
+        $chare:ty $(as $name:literal)? : $($lists:tt)*) => {
+        $crate::entries!(@tables [$($parameter: $($bound)::+ $(+ $($more)::+)*),+] $chare,
+            $crate::entries!(@generic_name $chare $(, $name)?); $($lists)*);
+    };
+    (impl $($rest:tt)*) => {
+        ::std::compile_error!("the list of a generic type begins `impl<T: Bound> Type<T>: …`, with bounds for each parameter");
+    };
+    ($chare:ty $(as $name:literal)? : $($lists:tt)*) => {
+        $crate::entries!(@tables [] $chare, $crate::entries!(@name $chare $(, $name)?); $($lists)*);
+    };
+    (@tables [$($generics:tt)*] $chare:ty, $name:expr; $($message:ty $(as $message_name:literal)?),* $(,)?
         $(; reduces $($reduced:ty $(as $reduced_name:literal)?),+ $(,)?)?) => {
-        impl $crate::EntryTable for $chare {
-            const NAME: &'static str = $crate::entries!(@name $chare $(, $name)?);
-            const NAMES: &'static [&'static str] =
-                &[$($crate::entries!(@name $message $(, $message_name)?)),*];
+        impl<$($generics)*> $crate::EntryTable for $chare {
             const ENTRIES: &'static [$crate::EntryMethod<Self>] =
                 &[$($crate::entry_method::<$chare, $message>()),*];
 
-            fn reducers() -> ::std::vec::Vec<$crate::Reducer> {
-                ::std::vec![$($($crate::reducer::<$reduced>(
-                    $crate::entries!(@name $reduced $(, $reduced_name)?))),+)?]
+            fn name() -> ::std::string::String {
+                $name
+            }
+
+            fn entry_names() -> ::std::vec::Vec<::std::string::String> {
+                ::std::vec![$($crate::entries!(@name $message $(, $message_name)?)),*]
+            }
+
+            fn reducers() -> ::std::vec::Vec<(::std::string::String, $crate::Reducer)> {
+                ::std::vec![$($(($crate::entries!(@name $reduced $(, $reduced_name)?),
+                    $crate::reducer::<$reduced>())),+)?]
             }
         }
-        $crate::entries!(@listed $chare, 0u16, $($message,)*);
-        $($crate::entries!(@reduces $chare, 0u16, $($reduced,)+);)?
+        $crate::entries!(@listed [$($generics)*] $chare, 0u16, $($message,)*);
+        $crate::entries!(@reduces [$($generics)*] $chare, 0u16, $($($reduced,)+)?);
     };
-    (@name $type:ty) => { ::std::stringify!($type) };
-    (@name $type:ty, $name:literal) => { $name };
-    (@listed $chare:ty, $number:expr,) => {};
-    (@listed $chare:ty, $number:expr, $message:ty, $($rest:ty,)*) => {
-        impl $crate::Listed<$message> for $chare { const INDEX: u16 = $number; }
-        $crate::entries!(@listed $chare, $number + 1u16, $($rest,)*);
+    (@name $type:ty) => { $crate::type_name::<$type>() };
+    (@name $type:ty, $name:literal) => { ::std::string::String::from($name) };
+    (@generic_name $type:ty) => { $crate::type_name::<$type>() };
+    (@generic_name $type:ty, $name:literal) => { $crate::renamed::<$type>($name) };
+    (@listed [$($generics:tt)*] $chare:ty, $number:expr,) => {};
+    (@listed [$($generics:tt)*] $chare:ty, $number:expr, $message:ty, $($rest:ty,)*) => {
+        impl<$($generics)*> $crate::Listed<$message> for $chare { const INDEX: u16 = $number; }
+        $crate::entries!(@listed [$($generics)*] $chare, $number + 1u16, $($rest,)*);
     };
-    (@reduces $chare:ty, $number:expr,) => {};
-    (@reduces $chare:ty, $number:expr, $reduced:ty, $($rest:ty,)*) => {
-        impl $crate::Reduces<$reduced> for $chare { const INDEX: u16 = $number; }
-        $crate::entries!(@reduces $chare, $number + 1u16, $($rest,)*);
+    (@reduces [$($generics:tt)*] $chare:ty, $number:expr,) => {};
+    (@reduces [$($generics:tt)*] $chare:ty, $number:expr, $reduced:ty, $($rest:ty,)*) => {
+        impl<$($generics)*> $crate::Reduces<$reduced> for $chare { const INDEX: u16 = $number; }
+        $crate::entries!(@reduces [$($generics)*] $chare, $number + 1u16, $($rest,)*);
     };
+}
+
+/// The name of a type without the modules that it and its arguments are in; for [`entries!`](crate::entries!).
+#[doc(hidden)]
+#[must_use]
+pub fn type_name<T>() -> String {
+    let is_of_path = |c: char| c.is_alphanumeric() || "_:{}#".contains(c);
+    let paths = std::any::type_name::<T>().split_inclusive(|c| !is_of_path(c));
+    paths.map(|path| path.rfind("::").map_or(path, |at| &path[at + 2..])).collect()
+}
+
+/// The name of a type with parameters, with `name` before its arguments; for [`entries!`](crate::entries!).
+#[doc(hidden)]
+#[must_use]
+pub fn renamed<T>(name: &str) -> String {
+    let own = type_name::<T>();
+    own.find('<').map_or(name.into(), |at| format!("{name}{}", &own[at..]))
 }
 
 /// The entry method of `C` for `M`; for [`entries!`](crate::entries!).
@@ -127,8 +206,8 @@ pub(crate) fn open<M: Message>(message: Arrived<'_>) -> Result<M, PupError> {
 /// How values of `R` are combined and travel; for [`entries!`](crate::entries!).
 #[doc(hidden)]
 #[must_use]
-pub fn reducer<R: Reduce>(name: &'static str) -> Reducer {
-    Reducer { name, combine: combine::<R>, pack: pack::<R>, unpack: unpack::<R> }
+pub fn reducer<R: Reduce>() -> Reducer {
+    Reducer { combine: combine::<R>, pack: pack::<R>, unpack: unpack::<R> }
 }
 
 pub(crate) fn combine<R: Reduce>(into: &mut Value, other: Value) {
@@ -144,4 +223,23 @@ pub(crate) fn pack<R: Reduce>(value: &Value) -> runtime::envelope::Packed {
 
 fn unpack<R: Reduce>(packed: &runtime::envelope::Packed) -> Result<Value, PupError> {
     Ok(Box::new(pup::unpack::<R>(packed)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{renamed, type_name};
+
+    struct Pair<A, B>(A, B);
+
+    #[test]
+    fn names_of_types_have_no_modules_in_them() {
+        type Nested = Pair<Option<[u32; 2]>, Box<dyn Fn(std::num::NonZeroU8) -> super::Value>>;
+        struct Inside;
+        assert_eq!((type_name::<f64>(), type_name::<Inside>()), ("f64".into(), "Inside".into()));
+        assert_eq!(type_name::<Pair<f32, ()>>(), "Pair<f32, ()>");
+        assert!(type_name::<Nested>().starts_with("Pair<Option<[u32; 2]>, Box<dyn Fn(NonZero<u8>) -> Box<"));
+        assert!(!type_name::<Nested>().contains("::"));
+        assert_eq!(renamed::<Pair<f32, Option<u8>>>("Two"), "Two<f32, Option<u8>>");
+        assert_eq!(renamed::<Inside>("Outside"), "Outside");
+    }
 }

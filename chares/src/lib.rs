@@ -116,7 +116,7 @@ pub use driver::{Driver, NodeShape, Pending};
 pub struct ReadmeDoctests;
 
 #[doc(hidden)]
-pub use entries::{entry_method, reducer};
+pub use entries::{entry_method, reducer, renamed, type_name};
 pub use exchange::{Exchange, Part};
 pub use in_process::InProcess;
 pub use inbox::Inbox;

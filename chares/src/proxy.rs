@@ -321,7 +321,7 @@ impl<C: Chare> Section<C> {
         let pe = cx.pe();
         match pe.multicast(self.collection, &self.members, C::INDEX, priority, &packed) {
             Ok(()) => {}
-            Err(Some(index)) => pe.fail(format!("a section of {} has no element {index:?}", C::NAME)),
+            Err(Some(index)) => pe.fail(format!("a section of {} has no element {index:?}", C::name())),
             // The array is not known here yet: element by element, these wait for it.
             Err(None) => {
                 for &index in self.members.iter() {
@@ -353,7 +353,7 @@ impl<C: Chare> Section<C> {
         let found = self.members.binary_search(&index).ok().filter(|_| collection == self.collection);
         if found.is_none() {
             let at = &index.0[..C::Index::DIMENSIONS];
-            ctx.fail(&format!("element {at:?} of {} takes part in a section that it is not in", C::NAME));
+            ctx.fail(&format!("element {at:?} of {} takes part in a section that it is not in", C::name()));
         }
         found.map(|position| position as u64)
     }

@@ -1,6 +1,6 @@
 //! The elements of one collection on one PE, behind the runtime's trait.
 
-use crate::chare::{Chare, EntryMethod, EntryTable, Index};
+use crate::chare::{Chare, EntryMethod, Index};
 use crate::ctx::{Ctx, Site};
 use crate::entries::open;
 use runtime::collection::{Collection, Placement};
@@ -10,14 +10,16 @@ use runtime::object::{ChareType, PupError, Store, StoreFor};
 use runtime::pe::Pe;
 use runtime::proto::past::Past;
 use rustc_hash::FxHashMap;
+use std::any::TypeId;
 use std::cell::Cell;
 use std::sync::Arc;
 
 /// What the runtime has to know of chare type `C`.
 pub(crate) fn chare_type<C: Chare>() -> ChareType {
     ChareType {
-        name: C::NAME,
-        entries: C::NAMES,
+        type_id: TypeId::of::<C>(),
+        name: C::name(),
+        entries: C::entry_names(),
         dimensions: C::Index::DIMENSIONS,
         reducers: C::reducers(),
         new_store: new_store::<C>,
@@ -175,7 +177,7 @@ impl<C: Chare> Store for TypedStore<C> {
     fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError> {
         if self.find(index).is_some() || self.is_gone(index) {
             let at = &index.0[..C::Index::DIMENSIONS];
-            pe.fail(format!("element {at:?} of an array of {} was made twice", <C as EntryTable>::NAME));
+            pe.fail(format!("element {at:?} of an array of {} was made twice", C::name()));
             return Ok(());
         }
         pe.runs(index);
@@ -242,7 +244,8 @@ impl<C> TypedStore<C> {
 
 #[inline]
 fn method<C: Chare>(entry: u16) -> Result<&'static EntryMethod<C>, PupError> {
-    let missing = || PupError::new(C::NAME, format!("there is no entry method number {entry}"));
+    let missing =
+        || PupError::new(std::any::type_name::<C>(), format!("there is no entry method number {entry}"));
     C::ENTRIES.get(usize::from(entry)).ok_or_else(missing)
 }
 

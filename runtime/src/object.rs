@@ -4,7 +4,7 @@ use crate::collection::Collection;
 use crate::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
 use crate::ids::PeId;
 use crate::pe::Pe;
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,8 +32,6 @@ impl PupError {
 /// How values of a reduction are combined and travel.
 #[derive(Clone, Copy)]
 pub struct Reducer {
-    /// Name of the contributed type.
-    pub name: &'static str,
     /// Adds the second to the first.
     pub combine: fn(&mut Value, Value),
     /// Value to bytes.
@@ -45,14 +43,16 @@ pub struct Reducer {
 /// A chare type of the program.
 #[derive(Clone)]
 pub struct ChareType {
+    /// By which this node finds it among the others.
+    pub type_id: TypeId,
     /// Its name, unique in the program.
-    pub name: &'static str,
+    pub name: String,
     /// Names of its entry methods; their position is the entry's number on the wire.
-    pub entries: &'static [&'static str],
+    pub entries: Vec<String>,
     /// Dimensions of its index, 0 to 3.
     pub dimensions: usize,
-    /// Its reductions; their position is the reducer's number on the wire.
-    pub reducers: Vec<Reducer>,
+    /// Its reductions, with the names of the contributed types; their position is the reducer's number on the wire.
+    pub reducers: Vec<(String, Reducer)>,
     /// An empty store for elements of this type.
     pub new_store: fn(StoreFor) -> Box<dyn Store>,
 }
@@ -102,7 +102,7 @@ impl ProgramTable {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let type_line = |t: &ChareType| {
-            let reducers: Vec<_> = t.reducers.iter().map(|r| r.name).collect();
+            let reducers: Vec<_> = t.reducers.iter().map(|(name, _)| name.as_str()).collect();
             format!("{}: {}; reduces {}", t.name, t.entries.join(" "), reducers.join(" "))
         };
         let head = format!("program {} {}", self.name, self.version);
@@ -117,7 +117,7 @@ impl ProgramTable {
         let entry = match entry {
             CONSTRUCTOR => "(constructor)",
             REDUCTION => "(reduction)",
-            entry => t.entries.get(usize::from(entry)).copied().unwrap_or("?"),
+            entry => t.entries.get(usize::from(entry)).map_or("?", String::as_str),
         };
         format!("{}: {entry}", t.name)
     }

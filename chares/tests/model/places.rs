@@ -1,8 +1,8 @@
 //! Where chares are made, and how elements are numbered.
 
 use chares::{
-    Array, Callback, Chare, Ctx, Cx, Driver, Element, Entry, EntryTable, Gather, InProcess, Index, Listed,
-    On, Placement, Program, Reduces, RunError,
+    Array, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Gather, InProcess, Index, On, Placement,
+    Program, RunError,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -24,18 +24,12 @@ struct TellOne(Callback<Spot>);
 #[derive(Clone, Serialize, Deserialize)]
 struct MakeHere(Callback<Spot>);
 
-chares::entries!(Place<u32> as "Line": Tell, TellOne, MakeHere; reduces Gather<Spot> as "Spots");
-chares::entries!(Place<[u32; 2]> as "Plane": Tell, TellOne, MakeHere; reduces Gather<Spot> as "Spots");
-chares::entries!(Place<[u32; 3]> as "Space": Tell, TellOne, MakeHere; reduces Gather<Spot> as "Spots");
-chares::entries!(Place<()> as "Lone": TellOne, MakeHere);
+chares::entries!(impl<I: Numbered> Place<I>: Tell, TellOne, MakeHere; reduces Gather<Spot> as "Spots");
 
 trait Numbered: Index + Serialize + DeserializeOwned {}
 impl<I: Index + Serialize + DeserializeOwned> Numbered for I {}
 
-impl<I: Numbered> Chare for Place<I>
-where
-    Self: EntryTable,
-{
+impl<I: Numbered> Chare for Place<I> {
     type Index = I;
     type Init = ();
     fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
@@ -43,33 +37,21 @@ where
     }
 }
 
-fn spot<I: Numbered>(ctx: &Ctx<'_, Place<I>>) -> Spot
-where
-    Place<I>: EntryTable,
-{
+fn spot<I: Numbered>(ctx: &Ctx<'_, Place<I>>) -> Spot {
     (ctx.pe_id(), ctx.node_id(), ctx.index().to_element().0)
 }
 
-impl<I: Numbered> Entry<Tell> for Place<I>
-where
-    Self: Listed<Tell> + Reduces<Gather<Spot>> + EntryTable,
-{
+impl<I: Numbered> Entry<Tell> for Place<I> {
     fn receive(&mut self, Tell(to): Tell, ctx: &mut Ctx<'_, Self>) {
         ctx.contribute_ordered(Gather(vec![spot(ctx)]), to);
     }
 }
-impl<I: Numbered> Entry<TellOne> for Place<I>
-where
-    Self: Listed<TellOne> + EntryTable,
-{
+impl<I: Numbered> Entry<TellOne> for Place<I> {
     fn receive(&mut self, TellOne(to): TellOne, ctx: &mut Ctx<'_, Self>) {
         to.send(ctx, spot(ctx));
     }
 }
-impl<I: Numbered> Entry<MakeHere> for Place<I>
-where
-    Self: Listed<MakeHere> + EntryTable,
-{
+impl<I: Numbered> Entry<MakeHere> for Place<I> {
     fn receive(&mut self, MakeHere(to): MakeHere, ctx: &mut Ctx<'_, Self>) {
         let made: Element<Place<()>> = ctx.chare((), On::Here);
         made.send(ctx, TellOne(to));
@@ -81,10 +63,7 @@ fn program() -> Program {
     program.chare::<Place<[u32; 3]>>().chare::<Place<()>>()
 }
 
-fn spots<I: Numbered>(main: &mut Driver, places: &Array<Place<I>>) -> Result<Vec<Spot>, RunError>
-where
-    Place<I>: Entry<Tell>,
-{
+fn spots<I: Numbered>(main: &mut Driver, places: &Array<Place<I>>) -> Result<Vec<Spot>, RunError> {
     let (to, spots) = main.pending();
     places.broadcast(main, Tell(to));
     Ok(spots.wait(main)?.0)
@@ -204,7 +183,7 @@ fn impossible_places_are_refused_with_a_sentence() {
     let made = fails(|main| {
         let _: Element<Place<()>> = main.chare((), On::Pe(3));
     });
-    assert!(made.contains("Lone was to be made on PE 3, which does not exist"), "{made}");
+    assert!(made.contains("Place<()> was to be made on PE 3, which does not exist"), "{made}");
     let placed = |placement| {
         crate::failure(program(), move |main| {
             main.array_placed::<Place<u32>>(10, (), Placement::clone(&placement));
@@ -218,10 +197,13 @@ fn impossible_places_are_refused_with_a_sentence() {
         Placement::on_pes([3; 10]),
     ] {
         let sentence = placed(placement);
-        assert!(sentence.contains("array of Line cannot be made: the placement does not give"), "{sentence}");
+        assert!(
+            sentence.contains("array of Place<u32> cannot be made: the placement does not give"),
+            "{sentence}"
+        );
     }
     let empty = fails(|main| {
         main.array::<Place<[u32; 2]>>([4, 0], ());
     });
-    assert!(empty.contains("array of Plane cannot be made"), "{empty}");
+    assert!(empty.contains("array of Place<[u32; 2]> cannot be made"), "{empty}");
 }

@@ -148,9 +148,10 @@ impl Node {
             None => id.as_singles().is_none() || self.is_pe(PeId(index.0[0])),
         };
         match homes.find(|&(pe, index)| !is_home(pe, index)) {
-            Some((pe, index)) => {
-                unknown(format!("element {index:?} of {} on {pe:?}", chare_type.map_or("?", |t| t.name)))
-            }
+            Some((pe, index)) => unknown(format!(
+                "element {index:?} of {} on {pe:?}",
+                chare_type.map_or("?", |t| t.name.as_str())
+            )),
             None => Ok(()),
         }
     }

@@ -82,8 +82,9 @@ mod tests {
         let counts: Vec<u32> = std::iter::once(0).chain((0..30).map(|n| 1 + n % 3)).collect();
         let topology = Topology::new(&counts);
         let chare_type = ChareType {
-            name: "Member",
-            entries: &["Hear"],
+            type_id: std::any::TypeId::of::<()>(),
+            name: "Member".into(),
+            entries: vec!["Hear".into()],
             dimensions: 1,
             reducers: Vec::new(),
             new_store: |_| unreachable!("no PE runs"),

@@ -113,7 +113,12 @@ impl Pe {
     }
 
     fn reduction_failed(&self, known: &Collection, error: &ProtocolError) {
-        let name = self.node.program().chare_types.get(usize::from(known.chare_type)).map_or("?", |t| t.name);
+        let name = self
+            .node
+            .program()
+            .chare_types
+            .get(usize::from(known.chare_type))
+            .map_or("?", |t| t.name.as_str());
         self.fail(format!("a reduction over elements of {name} went wrong on {:?}: {error}", self.id));
     }
 
@@ -243,7 +248,7 @@ impl Pe {
 
     fn reducer(&self, collection: &Collection, reducer: u16) -> Option<Reducer> {
         let chare_type = &self.node.program().chare_types[usize::from(collection.chare_type)];
-        let found = chare_type.reducers.get(usize::from(reducer)).copied();
+        let found = chare_type.reducers.get(usize::from(reducer)).map(|(_, reducer)| *reducer);
         if found.is_none() {
             self.fail(format!("{} has no reduction number {reducer}", chare_type.name));
         }

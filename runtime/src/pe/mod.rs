@@ -207,7 +207,7 @@ impl Pe {
         let program = self.node.program();
         let name = |index| program.index_name(known.chare_type, index);
         let (at, shape) = (name(index), name(ElementIndex(known.shape)));
-        let of = program.chare_types.get(usize::from(known.chare_type)).map_or("?", |t| t.name);
+        let of = program.chare_types.get(usize::from(known.chare_type)).map_or("?", |t| t.name.as_str());
         self.node.fail(format!("{:?} sent to element {at} of an array of {of} of shape {shape}", self.id));
     }
 

@@ -13,6 +13,7 @@ use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(crate) const PASS: u16 = 1;
 pub(crate) const ASK: u16 = 2;
 pub(crate) const MEET: u16 = 3;
 pub(crate) const SHARE: u16 = 4;
-const ENTRIES: &[&str] = &["Add", "Pass", "Ask", "Meet", "Share"];
+const ENTRIES: [&str; 5] = ["Add", "Pass", "Ask", "Meet", "Share"];
 
 /// Goes from element to element.
 #[derive(Serialize, Deserialize)]
@@ -56,7 +57,14 @@ pub(crate) struct Share {
 }
 
 pub(crate) fn table() -> ProgramTable {
-    let cell = |name| ChareType { name, entries: ENTRIES, dimensions: 2, reducers: vec![SUM], new_store };
+    let cell = |name: &str| ChareType {
+        type_id: TypeId::of::<Pass>(),
+        name: name.into(),
+        entries: ENTRIES.map(Into::into).into(),
+        dimensions: 2,
+        reducers: vec![("Sum".into(), SUM)],
+        new_store,
+    };
     ProgramTable {
         name: "cells".into(),
         version: "1".into(),
@@ -65,7 +73,7 @@ pub(crate) fn table() -> ProgramTable {
     }
 }
 
-const SUM: Reducer = Reducer { name: "Sum", combine: add, pack: pack_sum, unpack: unpack_sum };
+const SUM: Reducer = Reducer { combine: add, pack: pack_sum, unpack: unpack_sum };
 
 fn add(into: &mut Value, other: Value) {
     if let (Some(into), Ok(other)) = (into.downcast_mut::<u64>(), other.downcast::<u64>()) {
