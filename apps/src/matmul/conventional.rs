@@ -128,103 +128,102 @@ pub enum Told {
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Collect<T: Real>(pub Callback<Piece<T>>);
 
-macro_rules! rows_of {
-    ($($real:ty, $rows:literal;)*) => { $(
-        chares::entries!(Rows<$real> as $rows:
-            LoadRows<$real> as "Load", Multiply, Step, Lend, Borrow<$real> as "Borrow",
-            Return<$real> as "Return", Collect<$real> as "Collect");
+chares::entries!(impl<T: Real> Rows<T>:
+    LoadRows<T>, Multiply, Step, Lend, Borrow<T>, Return<T>, Collect<T>);
 
-        impl Chare for Rows<$real> {
-            type Index = u32;
-            type Init = Setup<$real>;
-            fn new(setup: Self::Init, ctx: &mut Ctx<'_, Self>) -> Self {
-                Self::made(setup, ctx.index())
-            }
-        }
-        impl Entry<LoadRows<$real>> for Rows<$real> {
-            fn receive(&mut self, LoadRows(a): LoadRows<$real>, _: &mut Ctx<'_, Self>) {
-                self.a = a;
-            }
-        }
-        impl Entry<Multiply> for Rows<$real> {
-            fn receive(&mut self, Multiply(told): Multiply, ctx: &mut Ctx<'_, Self>) {
-                self.told = Some(told);
-                self.go_on(ctx);
-            }
-        }
-        impl Entry<Step> for Rows<$real> {
-            fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
-                let Some(stripe) = self.left.next() else { return };
-                let (b, at) = (self.setup.b.read(ctx), stripe as usize);
-                self.setup.problem.multiply(self.rows.len(), &self.a, &b[at], &mut self.c[at]);
-                self.tell_done(ctx.pe_id(), false, ctx);
-                self.go_on(ctx);
-            }
-        }
-        impl Entry<Lend> for Rows<$real> {
-            fn receive(&mut self, Lend { to, between, count, told }: Lend, ctx: &mut Ctx<'_, Self>) {
-                self.told = Some(told);
-                let count = count.min(self.left.end - self.left.start);
-                let stripes = self.left.end - count..self.left.end;
-                self.left.end = stripes.start;
-                let owner = ctx.index();
-                if count > 0 {
-                    let borrow = Borrow { owner, a: self.a.clone(), stripes };
-                    ctx.array().at(to).send_with(ctx, URGENT, borrow);
-                }
-                self.tell(Told::Given { chare: owner, between, count }, ctx);
-            }
-        }
-        impl Entry<Borrow<$real>> for Rows<$real> {
-            fn receive(&mut self, borrow: Borrow<$real>, ctx: &mut Ctx<'_, Self>) {
-                let (b, pe) = (self.setup.b.read(ctx), ctx.pe_id());
-                let Problem { k, n, .. } = self.setup.problem;
-                let rows = borrow.a.len().checked_div(k).unwrap_or(0);
-                for stripe in borrow.stripes {
-                    let mut c = zeros(rows * part(n, stripe_count(n), stripe).len());
-                    self.setup.problem.multiply(rows, &borrow.a, &b[stripe as usize], &mut c);
-                    ctx.array().at(borrow.owner).send_with(ctx, URGENT, Return { pe, stripe, c });
-                }
-            }
-        }
-        impl Entry<Return<$real>> for Rows<$real> {
-            fn receive(&mut self, Return { pe, stripe, c }: Return<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.c[stripe as usize] = c;
-                self.tell_done(pe, true, ctx);
-            }
-        }
-        impl Entry<Collect<$real>> for Rows<$real> {
-            fn receive(&mut self, Collect(to): Collect<$real>, ctx: &mut Ctx<'_, Self>) {
-                let n = self.setup.problem.n;
-                for (stripe, c) in (0..).zip(&self.c) {
-                    let (rows, cols) = (self.rows.clone(), part(n, stripe_count(n), stripe));
-                    to.send(ctx, Piece { rows, cols, values: c.clone() });
-                }
-            }
-        }
-        impl Rows<$real> {
-            /// The chares of a PE work one after the other, so that late ones have most to give.
-            fn go_on(&self, ctx: &mut Ctx<'_, Self>) {
-                if !self.left.is_empty() {
-                    let priority = i32::try_from(ctx.index()).unwrap_or(i32::MAX);
-                    ctx.this().send_with(ctx, priority, Step);
-                }
-            }
-
-            fn tell(&self, what: Told, ctx: &mut Ctx<'_, Self>) {
-                self.told.iter().for_each(|told| told.send(ctx, what.clone()));
-            }
-
-            fn tell_done(&self, pe: u32, is_borrowed: bool, ctx: &mut Ctx<'_, Self>) {
-                ctx.progress(1);
-                self.tell(Told::Done { pe, is_borrowed }, ctx);
-            }
-        }
-    )* };
+impl<T: Real> Chare for Rows<T> {
+    type Index = u32;
+    type Init = Setup<T>;
+    fn new(setup: Self::Init, ctx: &mut Ctx<'_, Self>) -> Self {
+        Self::made(setup, ctx.index())
+    }
 }
-rows_of! {
-    f32, "Rows32";
-    f64, "Rows64";
+
+impl<T: Real> Entry<LoadRows<T>> for Rows<T> {
+    fn receive(&mut self, LoadRows(a): LoadRows<T>, _: &mut Ctx<'_, Self>) {
+        self.a = a;
+    }
+}
+
+impl<T: Real> Entry<Multiply> for Rows<T> {
+    fn receive(&mut self, Multiply(told): Multiply, ctx: &mut Ctx<'_, Self>) {
+        self.told = Some(told);
+        self.go_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Step> for Rows<T> {
+    fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+        let Some(stripe) = self.left.next() else { return };
+        let (b, at) = (self.setup.b.read(ctx), stripe as usize);
+        self.setup.problem.multiply(self.rows.len(), &self.a, &b[at], &mut self.c[at]);
+        self.tell_done(ctx.pe_id(), false, ctx);
+        self.go_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Lend> for Rows<T> {
+    fn receive(&mut self, Lend { to, between, count, told }: Lend, ctx: &mut Ctx<'_, Self>) {
+        self.told = Some(told);
+        let count = count.min(self.left.end - self.left.start);
+        let stripes = self.left.end - count..self.left.end;
+        self.left.end = stripes.start;
+        let owner = ctx.index();
+        if count > 0 {
+            let borrow = Borrow { owner, a: self.a.clone(), stripes };
+            ctx.array().at(to).send_with(ctx, URGENT, borrow);
+        }
+        self.tell(Told::Given { chare: owner, between, count }, ctx);
+    }
+}
+
+impl<T: Real> Entry<Borrow<T>> for Rows<T> {
+    fn receive(&mut self, borrow: Borrow<T>, ctx: &mut Ctx<'_, Self>) {
+        let (b, pe) = (self.setup.b.read(ctx), ctx.pe_id());
+        let Problem { k, n, .. } = self.setup.problem;
+        let rows = borrow.a.len().checked_div(k).unwrap_or(0);
+        for stripe in borrow.stripes {
+            let mut c = zeros(rows * part(n, stripe_count(n), stripe).len());
+            self.setup.problem.multiply(rows, &borrow.a, &b[stripe as usize], &mut c);
+            ctx.array().at(borrow.owner).send_with(ctx, URGENT, Return { pe, stripe, c });
+        }
+    }
+}
+
+impl<T: Real> Entry<Return<T>> for Rows<T> {
+    fn receive(&mut self, Return { pe, stripe, c }: Return<T>, ctx: &mut Ctx<'_, Self>) {
+        self.c[stripe as usize] = c;
+        self.tell_done(pe, true, ctx);
+    }
+}
+
+impl<T: Real> Entry<Collect<T>> for Rows<T> {
+    fn receive(&mut self, Collect(to): Collect<T>, ctx: &mut Ctx<'_, Self>) {
+        let n = self.setup.problem.n;
+        for (stripe, c) in (0..).zip(&self.c) {
+            let (rows, cols) = (self.rows.clone(), part(n, stripe_count(n), stripe));
+            to.send(ctx, Piece { rows, cols, values: c.clone() });
+        }
+    }
+}
+
+impl<T: Real> Rows<T> {
+    /// The chares of a PE work one after the other, so that late ones have most to give.
+    fn go_on(&self, ctx: &mut Ctx<'_, Self>) {
+        if !self.left.is_empty() {
+            let priority = i32::try_from(ctx.index()).unwrap_or(i32::MAX);
+            ctx.this().send_with(ctx, priority, Step);
+        }
+    }
+
+    fn tell(&self, what: Told, ctx: &mut Ctx<'_, Self>) {
+        self.told.iter().for_each(|told| told.send(ctx, what.clone()));
+    }
+
+    fn tell_done(&self, pe: u32, is_borrowed: bool, ctx: &mut Ctx<'_, Self>) {
+        ctx.progress(1);
+        self.tell(Told::Done { pe, is_borrowed }, ctx);
+    }
 }
 
 /// Follows the chares of rows, `owners[i]` being the PE of chare `i`, until all stripes are in their places; lets
@@ -238,10 +237,7 @@ pub(super) fn follow<T: Real>(
     owners: &[u32],
     problem: &Problem,
     (to, told): (Callback<Told>, &Pending<Told>),
-) -> Result<Vec<u64>, RunError>
-where
-    Rows<T>: Chare<Index = u32> + Entry<Lend>,
-{
+) -> Result<Vec<u64>, RunError> {
     let stripes = stripe_count(problem.n);
     let mut kept = vec![stripes; owners.len()];
     let mut units = vec![0; main.pe_count() as usize];

@@ -19,46 +19,23 @@ pub(super) fn drive(main: &mut Driver, mut matmul: Matmul) -> Result<(), RunErro
     super::traffic::plan(main, &matmul)?;
     super::memory::check(main, &matmul)?;
     main.phase("reading the factors", 0, 0);
-    match factors(&matmul)? {
-        Factors::Generated(Dtype::F32) => f32::multiply(main, &matmul, None),
-        Factors::Generated(Dtype::F64) => f64::multiply(main, &matmul, None),
-        Factors::Read32(a, b) => f32::multiply(main, &matmul, Some((a, b))),
-        Factors::Read64(a, b) => f64::multiply(main, &matmul, Some((a, b))),
+    match matmul.dtype_or_default() {
+        Dtype::F32 => multiply::<f32>(main, &matmul, factors(&matmul)?.as_ref()),
+        Dtype::F64 => multiply::<f64>(main, &matmul, factors(&matmul)?.as_ref()),
     }
 }
 
-/// Where the factors come from.
-enum Factors {
-    Generated(Dtype),
-    Read32(Matrix<f32>, Matrix<f32>),
-    Read64(Matrix<f64>, Matrix<f64>),
-}
+/// A and B.
+type Factors<T> = (Matrix<T>, Matrix<T>);
 
-fn factors(matmul: &Matmul) -> Result<Factors, RunError> {
-    let (Some(a), Some(b)) = (&matmul.a, &matmul.b) else {
-        return Ok(Factors::Generated(matmul.dtype_or_default()));
-    };
-    Ok(match matmul.dtype_or_default() {
-        Dtype::F32 => read(a, b).map(|(a, b)| Factors::Read32(a, b))?,
-        Dtype::F64 => read(a, b).map(|(a, b)| Factors::Read64(a, b))?,
-    })
-}
-
-fn read<T: Real>(a: &Path, b: &Path) -> Result<(Matrix<T>, Matrix<T>), RunError> {
+/// The factors, if they are not to be generated.
+fn factors<T: Real>(matmul: &Matmul) -> Result<Option<Factors<T>>, RunError> {
+    let (Some(a), Some(b)) = (&matmul.a, &matmul.b) else { return Ok(None) };
     let read = |path: &Path| matrix::read(path).map_err(|e| RunError::Input(e.to_string()));
-    let (left, right): (Matrix<T>, Matrix<T>) = (read(a)?, read(b)?);
+    let (left, right): Factors<T> = (read(a)?, read(b)?);
     // The files may have changed since they were looked at.
     check_sides(a, left.shape(), b, right.shape())?;
-    Ok((left, right))
-}
-
-/// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
-trait Multiplies: Real {
-    fn multiply(
-        main: &mut Driver,
-        matmul: &Matmul,
-        given: Option<(Matrix<Self>, Matrix<Self>)>,
-    ) -> Result<(), RunError>;
+    Ok(Some((left, right)))
 }
 
 /// Who has the result: asked for pieces until all have come.
@@ -68,213 +45,175 @@ enum Holders<T> {
     Panels(Group<Panel<T>>, usize),
 }
 
-macro_rules! multiplies {
-    ($($real:ty)*) => { $(
-        impl Multiplies for $real {
-            fn multiply(
-                main: &mut Driver,
-                matmul: &Matmul,
-                given: Option<(Matrix<Self>, Matrix<Self>)>,
-            ) -> Result<(), RunError> {
-                let problem = problem_of(matmul, given.as_ref());
-                let given = given.as_ref();
-                state(main, matmul, &problem);
-                let holders = match matmul.algorithm {
-                    Algorithm::Conventional => Self::conventional(main, matmul, &problem, given)?,
-                    Algorithm::Cannon | Algorithm::FoxHeyOtto => Self::tiles(main, matmul, &problem, given)?,
-                    Algorithm::Fox => Self::panels(main, matmul, &problem, given)?,
-                };
-                main.timed_over()?;
-                if !matmul.verify && matmul.out.is_none() {
-                    return Ok(());
-                }
-                let c = Self::collect(main, &problem, &holders)?;
-                finish(main, matmul, &problem, given, &c)
-            }
-        }
-
-        impl Chosen for $real {
-            fn conventional(
-                main: &mut Driver,
-                matmul: &Matmul,
-                problem: &Problem,
-                given: Option<&(Matrix<Self>, Matrix<Self>)>,
-            ) -> Result<Holders<Self>, RunError> {
-                let pes = main.pe_count() as usize;
-                let grain = matmul.grain.unwrap_or_else(|| conventional::default_grain(problem.m, pes));
-                let speeds = main.speeds();
-                let shares = placement::weighted_bounds(problem.m as u64, &speeds).map_err(unplaceable)?;
-                share(main, &shares);
-                let (bounds, owners) = conventional::pieces(&shares, grain);
-                let count = owners.len();
-                let chares = u32::try_from(count).map_err(|_| RunError::Input("--grain is too small".into()))?;
-                let stripes = conventional::stripe_count(problem.n);
-                let stripe = |at| part(problem.n, stripes, at);
-                let b: Vec<Bulk<$real>> = match given {
-                    Some((_, b)) => (0..stripes).map(|at| b.block(0..problem.k, stripe(at)).into()).collect(),
-                    None => (0..stripes).map(|at| problem.block_b(0..problem.k, stripe(at))).collect(),
-                };
-                main.phase("distributing", 0, 0);
-                let b = main.readonly(b)?;
-                let bounds = Arc::new(bounds);
-                let setup = conventional::Setup { problem: problem.clone(), bounds: Arc::clone(&bounds), b };
-                let rows = main.array_placed::<Rows<$real>>(chares, setup, Placement::on_pes(owners.clone()));
-                if let Some((a, _)) = given {
-                    for (at, range) in (0..chares).zip(bounds.windows(2)) {
-                        let part = a.row_slice(range[0]..range[1]);
-                        rows.at(at).send(main, LoadRows(Bulk::from_slice(part)));
-                    }
-                }
-                main.init_over()?;
-                let pieces = count * stripes as usize;
-                main.expect_progress("multiplying", pieces as u64)?;
-                let (to, told) = main.pending();
-                rows.broadcast(main, Multiply(to));
-                let done = conventional::follow(main, &rows, &owners, problem, (to, &told))?;
-                main.outcome().fact("units_done", done);
-                Ok(Holders::Rows(rows, pieces))
-            }
-
-            fn tiles(
-                main: &mut Driver,
-                matmul: &Matmul,
-                problem: &Problem,
-                given: Option<&(Matrix<Self>, Matrix<Self>)>,
-            ) -> Result<Holders<Self>, RunError> {
-                let (q, scheme) = (matmul.side(), matmul.scheme());
-                let speeds = main.speeds();
-                let of_nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
-                let owners = grid::rectangles(q, q, &of_nodes).map_err(unplaceable)?;
-                share_by_count(main, &owners);
-                main.outcome().fact("q", q);
-                main.phase("distributing", 0, 0);
-                let tiles: Array<Tile<$real>> = main.array_deferred([q, q], Placement::on_pes(owners));
-                let office: Group<Office<$real>> = main.group(());
-                // The offices must know the array before they are asked which of its elements are theirs.
-                main.quiescence()?;
-                let setup = tile::Setup { problem: problem.clone(), q, scheme };
-                office.broadcast(main, Make { tiles, setup });
-                if let Some((a, b)) = given {
-                    for at in (0..q).flat_map(|i| (0..q).map(move |j| [i, j])) {
-                        let (ka, kb) = first_blocks(scheme, q, at);
-                        let (rows, cols) = (part(problem.m, q, at[0]), part(problem.n, q, at[1]));
-                        let a = a.block(rows, part(problem.k, q, ka)).into();
-                        let b = b.block(part(problem.k, q, kb), cols).into();
-                        tiles.at(at).send(main, LoadTile { a, b });
-                    }
-                }
-                main.init_over()?;
-                let row = |i: u32| (0..q).map(move |j| [i, j]);
-                let rows = match matmul.algorithm {
-                    Algorithm::FoxHeyOtto => (0..q).map(|i| tiles.section(main, row(i))).collect(),
-                    _ => Vec::new(),
-                };
-                main.expect_progress("multiplying", u64::from(q).pow(3))?;
-                let (done, finished) = main.pending();
-                tiles.broadcast(main, Go { done, rows });
-                finished.wait(main)?;
-                Ok(Holders::Tiles(tiles, (q * q) as usize))
-            }
-
-            fn panels(
-                main: &mut Driver,
-                matmul: &Matmul,
-                problem: &Problem,
-                given: Option<&(Matrix<Self>, Matrix<Self>)>,
-            ) -> Result<Holders<Self>, RunError> {
-                let speeds = main.speeds();
-                let columns = placement::weighted_bounds(problem.n as u64, &speeds).map_err(unplaceable)?;
-                share(main, &columns);
-                let grain = matmul.grain.unwrap_or_else(|| panel::default_grain(problem.m));
-                let count = problem.m.div_ceil(grain) as u64;
-                let groups = placement::weighted_bounds(count, &speeds).map_err(unplaceable)?;
-                main.phase("distributing", 0, 0);
-                let room = super::memory::spare_columns(main, matmul)?;
-                let setup = panel::Setup { problem: problem.clone(), grain, columns, groups, room };
-                let panels: Group<Panel<$real>> = main.group(setup.clone());
-                let pes = main.pe_count();
-                if let Some((a, b)) = given {
-                    for pe in 0..pes {
-                        let part = b.block(0..problem.k, setup.columns_of(pe));
-                        panels.on(pe).send(main, LoadColumns(part.into()));
-                    }
-                    for group in 0..setup.group_count() {
-                        let rows = Bulk::from_slice(a.row_slice(setup.rows_of(group)));
-                        panels.on(setup.owner(group)).send(main, LoadGroup { group, rows });
-                    }
-                }
-                main.init_over()?;
-                main.expect_progress("multiplying", u64::from(setup.group_count()) * u64::from(pes))?;
-                let (done, finished) = main.pending();
-                panels.broadcast(main, GoPanel { panels, done });
-                let ended = finished.wait(main)?;
-                main.outcome().fact("moved_columns", ended.moved_columns);
-                Ok(Holders::Panels(panels, ended.pieces))
-            }
-
-            fn collect(
-                main: &mut Driver,
-                problem: &Problem,
-                holders: &Holders<Self>,
-            ) -> Result<Matrix<Self>, RunError> {
-                let too_big = |e: ShapeError| RunError::Failed(e.to_string());
-                let mut c = Matrix::zeros(problem.m, problem.n).map_err(too_big)?;
-                let (to, pieces): (Callback<Piece<$real>>, Pending<_>) = main.pending();
-                let count = match holders {
-                    Holders::Rows(rows, count) => {
-                        rows.broadcast(main, Collect(to));
-                        *count
-                    }
-                    Holders::Tiles(tiles, count) => {
-                        tiles.broadcast(main, CollectTile(to));
-                        *count
-                    }
-                    Holders::Panels(panels, count) => {
-                        panels.broadcast(main, CollectPanel(to));
-                        *count
-                    }
-                };
-                for done in 1..=count {
-                    let piece = pieces.wait(main)?;
-                    c.set_block(piece.rows, piece.cols, &piece.values);
-                    main.phase("collecting", done as u64, count as u64);
-                }
-                Ok(c)
-            }
-        }
-    )* };
+/// Multiplies as the arguments say, and checks and writes the product.
+fn multiply<T: Real>(main: &mut Driver, matmul: &Matmul, given: Option<&Factors<T>>) -> Result<(), RunError> {
+    let problem = problem_of(matmul, given);
+    state(main, matmul, &problem);
+    let holders = match matmul.algorithm {
+        Algorithm::Conventional => conventional(main, matmul, &problem, given)?,
+        Algorithm::Cannon | Algorithm::FoxHeyOtto => tiles(main, matmul, &problem, given)?,
+        Algorithm::Fox => panels(main, matmul, &problem, given)?,
+    };
+    main.timed_over()?;
+    if !matmul.verify && matmul.out.is_none() {
+        return Ok(());
+    }
+    let c = collect(main, &problem, &holders)?;
+    finish(main, matmul, &problem, given, &c)
 }
 
-/// One function for each way to multiply; leaves the result with those who computed it.
-trait Chosen: Real {
-    fn conventional(
-        main: &mut Driver,
-        matmul: &Matmul,
-        problem: &Problem,
-        given: Option<&(Matrix<Self>, Matrix<Self>)>,
-    ) -> Result<Holders<Self>, RunError>;
-    fn tiles(
-        main: &mut Driver,
-        matmul: &Matmul,
-        problem: &Problem,
-        given: Option<&(Matrix<Self>, Matrix<Self>)>,
-    ) -> Result<Holders<Self>, RunError>;
-    fn panels(
-        main: &mut Driver,
-        matmul: &Matmul,
-        problem: &Problem,
-        given: Option<&(Matrix<Self>, Matrix<Self>)>,
-    ) -> Result<Holders<Self>, RunError>;
-    fn collect(
-        main: &mut Driver,
-        problem: &Problem,
-        holders: &Holders<Self>,
-    ) -> Result<Matrix<Self>, RunError>;
+// One function for each way to multiply; each leaves the result with those who computed it.
+
+fn conventional<T: Real>(
+    main: &mut Driver,
+    matmul: &Matmul,
+    problem: &Problem,
+    given: Option<&Factors<T>>,
+) -> Result<Holders<T>, RunError> {
+    let pes = main.pe_count() as usize;
+    let grain = matmul.grain.unwrap_or_else(|| conventional::default_grain(problem.m, pes));
+    let speeds = main.speeds();
+    let shares = placement::weighted_bounds(problem.m as u64, &speeds).map_err(unplaceable)?;
+    share(main, &shares);
+    let (bounds, owners) = conventional::pieces(&shares, grain);
+    let count = owners.len();
+    let chares = u32::try_from(count).map_err(|_| RunError::Input("--grain is too small".into()))?;
+    let stripes = conventional::stripe_count(problem.n);
+    let stripe = |at| part(problem.n, stripes, at);
+    let b: Vec<Bulk<T>> = match given {
+        Some((_, b)) => (0..stripes).map(|at| b.block(0..problem.k, stripe(at)).into()).collect(),
+        None => (0..stripes).map(|at| problem.block_b(0..problem.k, stripe(at))).collect(),
+    };
+    main.phase("distributing", 0, 0);
+    let b = main.readonly(b)?;
+    let bounds = Arc::new(bounds);
+    let setup = conventional::Setup { problem: problem.clone(), bounds: Arc::clone(&bounds), b };
+    let rows = main.array_placed::<Rows<T>>(chares, setup, Placement::on_pes(owners.clone()));
+    if let Some((a, _)) = given {
+        for (at, range) in (0..chares).zip(bounds.windows(2)) {
+            let part = a.row_slice(range[0]..range[1]);
+            rows.at(at).send(main, LoadRows(Bulk::from_slice(part)));
+        }
+    }
+    main.init_over()?;
+    let pieces = count * stripes as usize;
+    main.expect_progress("multiplying", pieces as u64)?;
+    let (to, told) = main.pending();
+    rows.broadcast(main, Multiply(to));
+    let done = conventional::follow(main, &rows, &owners, problem, (to, &told))?;
+    main.outcome().fact("units_done", done);
+    Ok(Holders::Rows(rows, pieces))
 }
 
-multiplies!(f32 f64);
+fn tiles<T: Real>(
+    main: &mut Driver,
+    matmul: &Matmul,
+    problem: &Problem,
+    given: Option<&Factors<T>>,
+) -> Result<Holders<T>, RunError> {
+    let (q, scheme) = (matmul.side(), matmul.scheme());
+    let speeds = main.speeds();
+    let of_nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
+    let owners = grid::rectangles(q, q, &of_nodes).map_err(unplaceable)?;
+    share_by_count(main, &owners);
+    main.outcome().fact("q", q);
+    main.phase("distributing", 0, 0);
+    let tiles: Array<Tile<T>> = main.array_deferred([q, q], Placement::on_pes(owners));
+    let office: Group<Office<T>> = main.group(());
+    // The offices must know the array before they are asked which of its elements are theirs.
+    main.quiescence()?;
+    let setup = tile::Setup { problem: problem.clone(), q, scheme };
+    office.broadcast(main, Make { tiles, setup });
+    if let Some((a, b)) = given {
+        for at in (0..q).flat_map(|i| (0..q).map(move |j| [i, j])) {
+            let (ka, kb) = first_blocks(scheme, q, at);
+            let (rows, cols) = (part(problem.m, q, at[0]), part(problem.n, q, at[1]));
+            let a = a.block(rows, part(problem.k, q, ka)).into();
+            let b = b.block(part(problem.k, q, kb), cols).into();
+            tiles.at(at).send(main, LoadTile { a, b });
+        }
+    }
+    main.init_over()?;
+    let row = |i: u32| (0..q).map(move |j| [i, j]);
+    let rows = match matmul.algorithm {
+        Algorithm::FoxHeyOtto => (0..q).map(|i| tiles.section(main, row(i))).collect(),
+        _ => Vec::new(),
+    };
+    main.expect_progress("multiplying", u64::from(q).pow(3))?;
+    let (done, finished) = main.pending();
+    tiles.broadcast(main, Go { done, rows });
+    finished.wait(main)?;
+    Ok(Holders::Tiles(tiles, (q * q) as usize))
+}
 
-fn problem_of<T: Real>(matmul: &Matmul, given: Option<&(Matrix<T>, Matrix<T>)>) -> Problem {
+fn panels<T: Real>(
+    main: &mut Driver,
+    matmul: &Matmul,
+    problem: &Problem,
+    given: Option<&Factors<T>>,
+) -> Result<Holders<T>, RunError> {
+    let speeds = main.speeds();
+    let columns = placement::weighted_bounds(problem.n as u64, &speeds).map_err(unplaceable)?;
+    share(main, &columns);
+    let grain = matmul.grain.unwrap_or_else(|| panel::default_grain(problem.m));
+    let count = problem.m.div_ceil(grain) as u64;
+    let groups = placement::weighted_bounds(count, &speeds).map_err(unplaceable)?;
+    main.phase("distributing", 0, 0);
+    let room = super::memory::spare_columns(main, matmul)?;
+    let setup = panel::Setup { problem: problem.clone(), grain, columns, groups, room };
+    let panels: Group<Panel<T>> = main.group(setup.clone());
+    let pes = main.pe_count();
+    if let Some((a, b)) = given {
+        for pe in 0..pes {
+            let part = b.block(0..problem.k, setup.columns_of(pe));
+            panels.on(pe).send(main, LoadColumns(part.into()));
+        }
+        for group in 0..setup.group_count() {
+            let rows = Bulk::from_slice(a.row_slice(setup.rows_of(group)));
+            panels.on(setup.owner(group)).send(main, LoadGroup { group, rows });
+        }
+    }
+    main.init_over()?;
+    main.expect_progress("multiplying", u64::from(setup.group_count()) * u64::from(pes))?;
+    let (done, finished) = main.pending();
+    panels.broadcast(main, GoPanel { panels, done });
+    let ended = finished.wait(main)?;
+    main.outcome().fact("moved_columns", ended.moved_columns);
+    Ok(Holders::Panels(panels, ended.pieces))
+}
+
+/// The product, of the pieces that its holders have.
+fn collect<T: Real>(
+    main: &mut Driver,
+    problem: &Problem,
+    holders: &Holders<T>,
+) -> Result<Matrix<T>, RunError> {
+    let too_big = |e: ShapeError| RunError::Failed(e.to_string());
+    let mut c = Matrix::zeros(problem.m, problem.n).map_err(too_big)?;
+    let (to, pieces): (Callback<Piece<T>>, Pending<_>) = main.pending();
+    let count = match holders {
+        Holders::Rows(rows, count) => {
+            rows.broadcast(main, Collect(to));
+            *count
+        }
+        Holders::Tiles(tiles, count) => {
+            tiles.broadcast(main, CollectTile(to));
+            *count
+        }
+        Holders::Panels(panels, count) => {
+            panels.broadcast(main, CollectPanel(to));
+            *count
+        }
+    };
+    for done in 1..=count {
+        let piece = pieces.wait(main)?;
+        c.set_block(piece.rows, piece.cols, &piece.values);
+        main.phase("collecting", done as u64, count as u64);
+    }
+    Ok(c)
+}
+
+fn problem_of<T: Real>(matmul: &Matmul, given: Option<&Factors<T>>) -> Problem {
     let kernel = matmul.kernel();
     match given {
         Some((a, b)) => Problem { m: a.rows(), k: a.cols(), n: b.cols(), kernel, seeds: None },
@@ -331,7 +270,7 @@ fn finish<T: Real>(
     main: &mut Driver,
     matmul: &Matmul,
     problem: &Problem,
-    given: Option<&(Matrix<T>, Matrix<T>)>,
+    given: Option<&Factors<T>>,
     c: &Matrix<T>,
 ) -> Result<(), RunError> {
     if let Some(out) = &matmul.out {

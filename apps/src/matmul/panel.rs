@@ -156,142 +156,142 @@ pub struct RowsOfA<T> {
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct CollectPanel<T: Real>(pub Callback<Piece<T>>);
 
-macro_rules! panels_of {
-    ($($real:ty, $panel:literal;)*) => { $(
-        chares::entries!(Panel<$real> as $panel:
-            LoadColumns<$real> as "LoadColumns", LoadGroup<$real> as "LoadGroup", GoPanel<$real> as "Go",
-            Request, Finished, Replan, Columns<$real> as "Columns", RowsOfA<$real> as "RowsOfA",
-            CollectPanel<$real> as "Collect";
-            reduces Ended);
+chares::entries!(impl<T: Real> Panel<T>:
+    LoadColumns<T>, LoadGroup<T>, GoPanel<T>, Request, Finished, Replan, Columns<T>, RowsOfA<T>, CollectPanel<T>;
+    reduces Ended);
 
-        impl Chare for Panel<$real> {
-            type Index = u32;
-            type Init = Setup;
-            fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
-                if ctx.node_count() > 1 {
-                    let pes = pes_here(ctx);
-                    Bulk::<$real>::reserve(setup.grain * setup.problem.k, AHEAD.div_ceil(pes));
-                }
-                Self::made(setup, ctx.index())
-            }
+impl<T: Real> Chare for Panel<T> {
+    type Index = u32;
+    type Init = Setup;
+    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+        if ctx.node_count() > 1 {
+            let pes = pes_here(ctx);
+            Bulk::<T>::reserve(setup.grain * setup.problem.k, AHEAD.div_ceil(pes));
         }
-        impl Entry<LoadColumns<$real>> for Panel<$real> {
-            fn receive(&mut self, LoadColumns(b): LoadColumns<$real>, _: &mut Ctx<'_, Self>) {
-                self.stripes.load(b);
-            }
-        }
-        impl Entry<LoadGroup<$real>> for Panel<$real> {
-            fn receive(&mut self, load: LoadGroup<$real>, _: &mut Ctx<'_, Self>) {
-                self.a.insert(load.group, load.rows);
-            }
-        }
-        impl Entry<GoPanel<$real>> for Panel<$real> {
-            fn receive(&mut self, go: GoPanel<$real>, ctx: &mut Ctx<'_, Self>) {
-                let requests = self.turns.as_mut().map(|turns| turns.begin(&self.setup));
-                for request in requests.into_iter().flatten() {
-                    let owner = self.setup.owner(request.group);
-                    go.panels.on(owner).send_with(ctx, URGENT, request);
-                }
-                self.go = Some(go);
-                if self.setup.group_count() == 0 {
-                    return self.rest(ctx);
-                }
-                self.take_up_early(ctx);
-            }
-        }
-        impl Entry<Request> for Panel<$real> {
-            fn receive(&mut self, Request { group, plan }: Request, ctx: &mut Ctx<'_, Self>) {
-                let rows = self.a.get(&group).cloned().unwrap_or_default();
-                ctx.array().broadcast_with(ctx, ROWS, RowsOfA { group, plan, rows });
-            }
-        }
-        impl Entry<Finished> for Panel<$real> {
-            fn receive(&mut self, report: Finished, ctx: &mut Ctx<'_, Self>) {
-                let Some(turns) = &mut self.turns else { return };
-                let column_bytes = self.setup.problem.k * size_of::<$real>();
-                let (request, plan) = turns.finished(&self.setup, &report, column_bytes);
-                if let Some(request) = request {
-                    let owner = self.setup.owner(request.group);
-                    ctx.array().at(owner).send_with(ctx, URGENT, request);
-                }
-                if let Some(plan) = plan {
-                    ctx.array().broadcast_with(ctx, URGENT, plan);
-                }
-            }
-        }
-        impl Entry<Replan> for Panel<$real> {
-            fn receive(&mut self, Replan { plan, moves }: Replan, ctx: &mut Ctx<'_, Self>) {
-                let mut due = 0;
-                for (from, to, count) in moves {
-                    let count = usize::try_from(count).expect("columns of a matrix in memory");
-                    if to == self.pe {
-                        due += count;
-                    }
-                    if from == self.pe {
-                        for (cols, b) in self.stripes.give(plan, count, self.setup.problem.k) {
-                            ctx.array().at(to).send_with(ctx, URGENT, Columns { plan, cols, b });
-                        }
-                    }
-                }
-                self.stripes.expect(due);
-                self.take_up_early(ctx);
-            }
-        }
-        impl Entry<Columns<$real>> for Panel<$real> {
-            fn receive(&mut self, Columns { plan, cols, b }: Columns<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.stripes.take(plan, cols, b);
-                self.take_up_early(ctx);
-            }
-        }
-        impl Entry<RowsOfA<$real>> for Panel<$real> {
-            fn receive(&mut self, rows: RowsOfA<$real>, ctx: &mut Ctx<'_, Self>) {
-                if self.go.is_some() && self.stripes.has(rows.plan) {
-                    self.take_up(&rows, ctx);
-                } else {
-                    self.early.push(rows);
-                }
-            }
-        }
-        impl Entry<CollectPanel<$real>> for Panel<$real> {
-            fn receive(&mut self, CollectPanel(to): CollectPanel<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.stripes.hand_out().for_each(|piece| to.send(ctx, piece));
-            }
-        }
-        impl Panel<$real> {
-            /// What was held comes once more, one by one: whoever asks for a group of rows need not wait for all.
-            fn take_up_early(&mut self, ctx: &mut Ctx<'_, Self>) {
-                for rows in std::mem::take(&mut self.early) {
-                    if self.go.is_some() && self.stripes.has(rows.plan) {
-                        ctx.this().send_with(ctx, ROWS, rows);
-                    } else {
-                        self.early.push(rows);
-                    }
-                }
-            }
-
-            fn take_up(&mut self, rows: &RowsOfA<$real>, ctx: &mut Ctx<'_, Self>) {
-                let report = self.multiply(rows, ctx.cpu_share());
-                self.multiplied += 1;
-                let count = self.setup.group_count();
-                ctx.array().at(0).send_with(ctx, URGENT, report);
-                ctx.progress(1);
-                if self.multiplied == count {
-                    self.rest(ctx);
-                }
-            }
-
-            fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
-                let (pieces, moved_columns) = (self.stripes.piece_count(), self.stripes.taken());
-                if let Some(go) = self.go.take() {
-                    ctx.contribute(Ended { pieces, moved_columns }, go.done);
-                }
-            }
-        }
-    )* };
+        Self::made(setup, ctx.index())
+    }
 }
-panels_of! {
-    f32, "Panel32";
-    f64, "Panel64";
+
+impl<T: Real> Entry<LoadColumns<T>> for Panel<T> {
+    fn receive(&mut self, LoadColumns(b): LoadColumns<T>, _: &mut Ctx<'_, Self>) {
+        self.stripes.load(b);
+    }
+}
+
+impl<T: Real> Entry<LoadGroup<T>> for Panel<T> {
+    fn receive(&mut self, load: LoadGroup<T>, _: &mut Ctx<'_, Self>) {
+        self.a.insert(load.group, load.rows);
+    }
+}
+
+impl<T: Real> Entry<GoPanel<T>> for Panel<T> {
+    fn receive(&mut self, go: GoPanel<T>, ctx: &mut Ctx<'_, Self>) {
+        let requests = self.turns.as_mut().map(|turns| turns.begin(&self.setup));
+        for request in requests.into_iter().flatten() {
+            let owner = self.setup.owner(request.group);
+            go.panels.on(owner).send_with(ctx, URGENT, request);
+        }
+        self.go = Some(go);
+        if self.setup.group_count() == 0 {
+            return self.rest(ctx);
+        }
+        self.take_up_early(ctx);
+    }
+}
+
+impl<T: Real> Entry<Request> for Panel<T> {
+    fn receive(&mut self, Request { group, plan }: Request, ctx: &mut Ctx<'_, Self>) {
+        let rows = self.a.get(&group).cloned().unwrap_or_default();
+        ctx.array().broadcast_with(ctx, ROWS, RowsOfA { group, plan, rows });
+    }
+}
+
+impl<T: Real> Entry<Finished> for Panel<T> {
+    fn receive(&mut self, report: Finished, ctx: &mut Ctx<'_, Self>) {
+        let Some(turns) = &mut self.turns else { return };
+        let column_bytes = self.setup.problem.k * size_of::<T>();
+        let (request, plan) = turns.finished(&self.setup, &report, column_bytes);
+        if let Some(request) = request {
+            let owner = self.setup.owner(request.group);
+            ctx.array().at(owner).send_with(ctx, URGENT, request);
+        }
+        if let Some(plan) = plan {
+            ctx.array().broadcast_with(ctx, URGENT, plan);
+        }
+    }
+}
+
+impl<T: Real> Entry<Replan> for Panel<T> {
+    fn receive(&mut self, Replan { plan, moves }: Replan, ctx: &mut Ctx<'_, Self>) {
+        let mut due = 0;
+        for (from, to, count) in moves {
+            let count = usize::try_from(count).expect("columns of a matrix in memory");
+            if to == self.pe {
+                due += count;
+            }
+            if from == self.pe {
+                for (cols, b) in self.stripes.give(plan, count, self.setup.problem.k) {
+                    ctx.array().at(to).send_with(ctx, URGENT, Columns { plan, cols, b });
+                }
+            }
+        }
+        self.stripes.expect(due);
+        self.take_up_early(ctx);
+    }
+}
+
+impl<T: Real> Entry<Columns<T>> for Panel<T> {
+    fn receive(&mut self, Columns { plan, cols, b }: Columns<T>, ctx: &mut Ctx<'_, Self>) {
+        self.stripes.take(plan, cols, b);
+        self.take_up_early(ctx);
+    }
+}
+
+impl<T: Real> Entry<RowsOfA<T>> for Panel<T> {
+    fn receive(&mut self, rows: RowsOfA<T>, ctx: &mut Ctx<'_, Self>) {
+        if self.go.is_some() && self.stripes.has(rows.plan) {
+            self.take_up(&rows, ctx);
+        } else {
+            self.early.push(rows);
+        }
+    }
+}
+
+impl<T: Real> Entry<CollectPanel<T>> for Panel<T> {
+    fn receive(&mut self, CollectPanel(to): CollectPanel<T>, ctx: &mut Ctx<'_, Self>) {
+        self.stripes.hand_out().for_each(|piece| to.send(ctx, piece));
+    }
+}
+
+impl<T: Real> Panel<T> {
+    /// What was held comes once more, one by one: whoever asks for a group of rows need not wait for all.
+    fn take_up_early(&mut self, ctx: &mut Ctx<'_, Self>) {
+        for rows in std::mem::take(&mut self.early) {
+            if self.go.is_some() && self.stripes.has(rows.plan) {
+                ctx.this().send_with(ctx, ROWS, rows);
+            } else {
+                self.early.push(rows);
+            }
+        }
+    }
+
+    fn take_up(&mut self, rows: &RowsOfA<T>, ctx: &mut Ctx<'_, Self>) {
+        let report = self.multiply(rows, ctx.cpu_share());
+        self.multiplied += 1;
+        let count = self.setup.group_count();
+        ctx.array().at(0).send_with(ctx, URGENT, report);
+        ctx.progress(1);
+        if self.multiplied == count {
+            self.rest(ctx);
+        }
+    }
+
+    fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let (pieces, moved_columns) = (self.stripes.piece_count(), self.stripes.taken());
+        if let Some(go) = self.go.take() {
+            ctx.contribute(Ended { pieces, moved_columns }, go.done);
+        }
+    }
 }
 
 impl Setup {

@@ -135,128 +135,130 @@ pub struct Make<T> {
     pub setup: Setup,
 }
 
-macro_rules! tiles_of {
-    ($($real:ty, $tile:literal, $office:literal;)*) => { $(
-        chares::entries!(Tile<$real> as $tile:
-            LoadTile<$real> as "Load", Go<$real> as "Go", Move<$real> as "Move", Step,
-            CollectTile<$real> as "Collect";
-            reduces Barrier);
-        chares::entries!(Office<$real> as $office: Make<$real> as "Make");
+chares::entries!(impl<T: Real> Tile<T>: LoadTile<T>, Go<T>, Move<T>, Step, CollectTile<T>; reduces Barrier);
+chares::entries!(impl<T: Real> Office<T>: Make<T>);
 
-        impl Chare for Tile<$real> {
-            type Index = [u32; 2];
-            type Init = Setup;
-            fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
-                Self::made(setup, ctx.index())
-            }
-        }
-        impl Entry<LoadTile<$real>> for Tile<$real> {
-            fn receive(&mut self, load: LoadTile<$real>, _: &mut Ctx<'_, Self>) {
-                self.load(load.a, load.b);
-            }
-        }
-        impl Entry<Go<$real>> for Tile<$real> {
-            fn receive(&mut self, go: Go<$real>, ctx: &mut Ctx<'_, Self>) {
-                let ([i, j], q, tiles) = (self.at, self.setup.q, ctx.array());
-                let mut nodes = |places: Vec<[u32; 2]>| -> Vec<u32> {
-                    let pes: Vec<u32> = places.iter().map(|&at| ctx.home_of(&tiles, at).unwrap_or(0)).collect();
-                    pes.into_iter().map(|pe| ctx.node_of_pe(pe)).collect()
-                };
-                self.row = nodes((0..q).map(|j| [i, j]).collect());
-                self.column = nodes((0..q).map(|i| [i, j]).collect());
-                self.go = Some(go);
-                self.advance(ctx);
-            }
-        }
-        impl Entry<Move<$real>> for Tile<$real> {
-            fn receive(&mut self, Move { step, is_a, block }: Move<$real>, ctx: &mut Ctx<'_, Self>) {
-                let held = Held::new(block);
-                if is_a { self.a.insert(step, held) } else { self.b.insert(step, held) };
-                self.advance(ctx);
-            }
-        }
-        impl Entry<Step> for Tile<$real> {
-            fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
-                self.is_computing = false;
-                self.multiply();
-                self.step += 1;
-                ctx.progress(1);
-                self.advance(ctx);
-                if let Some(go) = self.go.take_if(|_| self.step == self.setup.q) {
-                    ctx.contribute(Barrier, go.done);
-                }
-            }
-        }
-        impl Entry<CollectTile<$real>> for Tile<$real> {
-            fn receive(&mut self, CollectTile(to): CollectTile<$real>, ctx: &mut Ctx<'_, Self>) {
-                let (rows, cols) = (self.rows(), self.cols());
-                to.send(ctx, Piece { rows, cols, values: self.c.clone() });
-            }
-        }
-        impl Chare for Office<$real> {
-            type Index = u32;
-            type Init = ();
-            fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
-                Self { tiles: None }
-            }
-        }
-        impl Entry<Make<$real>> for Office<$real> {
-            fn receive(&mut self, make: Make<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.reserve(&make, ctx);
-                for index in ctx.indices_here(&make.tiles) {
-                    ctx.insert(&make.tiles, index, make.setup.clone());
-                }
-                self.tiles = Some(make.tiles);
-            }
-        }
-        impl Office<$real> {
-            /// Takes this PE's part of the memory for the blocks that will come to the node from others.
-            fn reserve(&self, Make { tiles, setup }: &Make<$real>, ctx: &mut Ctx<'_, Self>) {
-                let (q, node, pes) = (setup.q, ctx.node_id(), pes_here(ctx));
-                let mut held = [vec![0; q as usize], vec![0; q as usize]];
-                for [i, j] in (0..q).flat_map(|i| (0..q).map(move |j| [i, j])) {
-                    let home = ctx.home_of(tiles, [i, j]);
-                    if home.is_some_and(|pe| ctx.node_of_pe(pe) == node) {
-                        held[0][i as usize] += 1;
-                        held[1][j as usize] += 1;
-                    }
-                }
-                let Problem { m, k, n, .. } = setup.problem;
-                let longest = |side: usize| side.div_ceil(q as usize);
-                for (places, side) in held.iter().zip([m, n]) {
-                    let blocks: u32 = places.iter().map(|&places| coming(setup, places)).sum();
-                    Bulk::<$real>::reserve(longest(side) * longest(k), (blocks as usize).div_ceil(pes));
-                }
-            }
-        }
-        impl Tile<$real> {
-            /// Hands on what may travel, and asks for the step to be computed if its blocks are here.
-            fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
-                if self.go.is_none() {
-                    return;
-                }
-                let tiles = ctx.array();
-                if let Some((step, block)) = self.broadcast_due()
-                    && let Some(go) = &self.go
-                {
-                    go.rows[self.at[0] as usize].send_with(ctx, URGENT, Move { step, is_a: true, block });
-                }
-                for (at, message) in self.moves_due() {
-                    tiles.at(at).send_with(ctx, URGENT, message);
-                }
-                let is_ready = self.a.contains_key(&self.step) && self.b.contains_key(&self.step);
-                if is_ready && !self.is_computing {
-                    self.is_computing = true;
-                    let priority = i32::try_from(self.step).unwrap_or(i32::MAX);
-                    ctx.this().send_with(ctx, priority, Step);
-                }
-            }
-        }
-    )* };
+impl<T: Real> Chare for Tile<T> {
+    type Index = [u32; 2];
+    type Init = Setup;
+    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+        Self::made(setup, ctx.index())
+    }
 }
-tiles_of! {
-    f32, "Tile32", "Office32";
-    f64, "Tile64", "Office64";
+
+impl<T: Real> Entry<LoadTile<T>> for Tile<T> {
+    fn receive(&mut self, load: LoadTile<T>, _: &mut Ctx<'_, Self>) {
+        self.load(load.a, load.b);
+    }
+}
+
+impl<T: Real> Entry<Go<T>> for Tile<T> {
+    fn receive(&mut self, go: Go<T>, ctx: &mut Ctx<'_, Self>) {
+        let ([i, j], q, tiles) = (self.at, self.setup.q, ctx.array());
+        let mut nodes = |places: Vec<[u32; 2]>| -> Vec<u32> {
+            let pes: Vec<u32> = places.iter().map(|&at| ctx.home_of(&tiles, at).unwrap_or(0)).collect();
+            pes.into_iter().map(|pe| ctx.node_of_pe(pe)).collect()
+        };
+        self.row = nodes((0..q).map(|j| [i, j]).collect());
+        self.column = nodes((0..q).map(|i| [i, j]).collect());
+        self.go = Some(go);
+        self.advance(ctx);
+    }
+}
+
+impl<T: Real> Entry<Move<T>> for Tile<T> {
+    fn receive(&mut self, Move { step, is_a, block }: Move<T>, ctx: &mut Ctx<'_, Self>) {
+        let held = Held::new(block);
+        if is_a {
+            self.a.insert(step, held)
+        } else {
+            self.b.insert(step, held)
+        };
+        self.advance(ctx);
+    }
+}
+
+impl<T: Real> Entry<Step> for Tile<T> {
+    fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+        self.is_computing = false;
+        self.multiply();
+        self.step += 1;
+        ctx.progress(1);
+        self.advance(ctx);
+        if let Some(go) = self.go.take_if(|_| self.step == self.setup.q) {
+            ctx.contribute(Barrier, go.done);
+        }
+    }
+}
+
+impl<T: Real> Entry<CollectTile<T>> for Tile<T> {
+    fn receive(&mut self, CollectTile(to): CollectTile<T>, ctx: &mut Ctx<'_, Self>) {
+        let (rows, cols) = (self.rows(), self.cols());
+        to.send(ctx, Piece { rows, cols, values: self.c.clone() });
+    }
+}
+
+impl<T: Real> Chare for Office<T> {
+    type Index = u32;
+    type Init = ();
+    fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
+        Self { tiles: None }
+    }
+}
+
+impl<T: Real> Entry<Make<T>> for Office<T> {
+    fn receive(&mut self, make: Make<T>, ctx: &mut Ctx<'_, Self>) {
+        self.reserve(&make, ctx);
+        for index in ctx.indices_here(&make.tiles) {
+            ctx.insert(&make.tiles, index, make.setup.clone());
+        }
+        self.tiles = Some(make.tiles);
+    }
+}
+
+impl<T: Real> Office<T> {
+    /// Takes this PE's part of the memory for the blocks that will come to the node from others.
+    fn reserve(&self, Make { tiles, setup }: &Make<T>, ctx: &mut Ctx<'_, Self>) {
+        let (q, node, pes) = (setup.q, ctx.node_id(), pes_here(ctx));
+        let mut held = [vec![0; q as usize], vec![0; q as usize]];
+        for [i, j] in (0..q).flat_map(|i| (0..q).map(move |j| [i, j])) {
+            let home = ctx.home_of(tiles, [i, j]);
+            if home.is_some_and(|pe| ctx.node_of_pe(pe) == node) {
+                held[0][i as usize] += 1;
+                held[1][j as usize] += 1;
+            }
+        }
+        let Problem { m, k, n, .. } = setup.problem;
+        let longest = |side: usize| side.div_ceil(q as usize);
+        for (places, side) in held.iter().zip([m, n]) {
+            let blocks: u32 = places.iter().map(|&places| coming(setup, places)).sum();
+            Bulk::<T>::reserve(longest(side) * longest(k), (blocks as usize).div_ceil(pes));
+        }
+    }
+}
+
+impl<T: Real> Tile<T> {
+    /// Hands on what may travel, and asks for the step to be computed if its blocks are here.
+    fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if self.go.is_none() {
+            return;
+        }
+        let tiles = ctx.array();
+        if let Some((step, block)) = self.broadcast_due()
+            && let Some(go) = &self.go
+        {
+            go.rows[self.at[0] as usize].send_with(ctx, URGENT, Move { step, is_a: true, block });
+        }
+        for (at, message) in self.moves_due() {
+            tiles.at(at).send_with(ctx, URGENT, message);
+        }
+        let is_ready = self.a.contains_key(&self.step) && self.b.contains_key(&self.step);
+        if is_ready && !self.is_computing {
+            self.is_computing = true;
+            let priority = i32::try_from(self.step).unwrap_or(i32::MAX);
+            ctx.this().send_with(ctx, priority, Step);
+        }
+    }
 }
 
 /// Which block of A and of B a tile begins with: (i, ka) and (kb, j).
