@@ -101,128 +101,129 @@ pub struct Work;
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct CollectBlocks<T: Real>(pub Callback<Piece<T>>);
 
-macro_rules! blocks_of {
-    ($($real:ty, $blocks:literal;)*) => { $(
-        chares::entries!(Blocks<$real> as $blocks:
-            LoadBlock<$real> as "Load", GoBlocks, RowMagnitudes, Factored<$real> as "Factored", Work,
-            Unsolved<$real> as "Unsolved", CollectBlocks<$real> as "Collect";
-            reduces RowMagnitudes, Ended);
+chares::entries!(impl<T: Real> Blocks<T> as "GaussBlocks":
+    LoadBlock<T>, GoBlocks, RowMagnitudes, Factored<T>, Work, Unsolved<T>, CollectBlocks<T>;
+    reduces RowMagnitudes, Ended);
 
-        impl Chare for Blocks<$real> {
-            type Index = u32;
-            type Init = Plan;
-            fn new(plan: Plan, ctx: &mut Ctx<'_, Self>) -> Self {
-                let nodes = (0..ctx.pe_count()).map(|pe| ctx.node_of_pe(pe)).collect();
-                Self::made(plan, ctx.index(), nodes)
-            }
-        }
-        impl Entry<LoadBlock<$real>> for Blocks<$real> {
-            fn receive(&mut self, load: LoadBlock<$real>, _: &mut Ctx<'_, Self>) {
-                self.share.load(load.block, &load.columns);
-            }
-        }
-        impl Entry<GoBlocks> for Blocks<$real> {
-            fn receive(&mut self, go: GoBlocks, ctx: &mut Ctx<'_, Self>) {
-                self.go = Some(go);
-                let magnitudes = RowMagnitudes(self.share.row_magnitudes());
-                let all = Callback::broadcast(&ctx.array());
-                ctx.contribute(magnitudes, all);
-            }
-        }
-        impl Entry<RowMagnitudes> for Blocks<$real> {
-            fn receive(&mut self, RowMagnitudes(magnitudes): RowMagnitudes, ctx: &mut Ctx<'_, Self>) {
-                if let Err(singular) = self.share.scale(&magnitudes) {
-                    // All find the same; one says it.
-                    return if ctx.index() == 0 { self.give_up(singular, ctx) };
-                }
-                self.is_scaled = true;
-                self.work_on(ctx);
-                self.rest(ctx);
-            }
-        }
-        impl Entry<Factored<$real>> for Blocks<$real> {
-            fn receive(&mut self, panel: Factored<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.hand_on(&panel, ctx);
-                self.share.take(panel);
-                self.work_on(ctx);
-            }
-        }
-        impl Entry<Work> for Blocks<$real> {
-            fn receive(&mut self, _: Work, ctx: &mut Ctx<'_, Self>) {
-                self.is_working = false;
-                match self.share.next() {
-                    Some(Task::Factor(at)) => match self.share.factor(at) {
-                        Ok(panel) => {
-                            self.hand_on(&panel, ctx);
-                            self.share.take(panel);
-                            ctx.progress(1);
-                        }
-                        Err(singular) => return self.give_up(singular, ctx),
-                    },
-                    Some(Task::Update(panel, blocks)) => self.share.update(panel, blocks),
-                    None => {}
-                }
-                for unsolved in self.share.ready() {
-                    self.pass_on(unsolved, ctx);
-                }
-                self.work_on(ctx);
-            }
-        }
-        impl Entry<Unsolved<$real>> for Blocks<$real> {
-            fn receive(&mut self, unsolved: Unsolved<$real>, ctx: &mut Ctx<'_, Self>) {
-                if let Some(left) = self.share.solve(unsolved) {
-                    self.pass_on(left, ctx);
-                }
-                self.unsolved -= 1;
-                self.rest(ctx);
-            }
-        }
-        impl Entry<CollectBlocks<$real>> for Blocks<$real> {
-            fn receive(&mut self, CollectBlocks(to): CollectBlocks<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.share.hand_out().for_each(|piece| to.send(ctx, piece));
-            }
-        }
-        impl Blocks<$real> {
-            /// Sees to it that the next task is done, after what is more urgent.
-            fn work_on(&mut self, ctx: &mut Ctx<'_, Self>) {
-                if self.is_scaled && !self.is_working && self.share.next().is_some() {
-                    self.is_working = true;
-                    ctx.this().send(ctx, Work);
-                }
-            }
-
-            fn hand_on(&mut self, panel: &Factored<$real>, ctx: &mut Ctx<'_, Self>) {
-                for pe in self.plan.onward(panel.index, ctx.index(), &self.nodes) {
-                    ctx.array().at(pe).send_with(ctx, URGENT, panel.clone());
-                }
-            }
-
-            fn pass_on(&mut self, unsolved: Unsolved<$real>, ctx: &mut Ctx<'_, Self>) {
-                let owner = self.plan.owners[unsolved.block as usize];
-                ctx.array().at(owner).send_with(ctx, URGENT, unsolved);
-            }
-
-            fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
-                self.is_scaled = false;
-                if let Some(go) = &self.go {
-                    go.done.send(ctx, Ended::singular(singular));
-                }
-            }
-
-            fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
-                if self.unsolved == 0
-                    && let Some(go) = self.go.take()
-                {
-                    let (pieces, factors) = (self.share.piece_count(), self.share.factors(ctx.index() == 0));
-                    ctx.contribute(Ended { pieces, singular: None, factors }, go.done);
-                }
-            }
-        }
-    )* };
+impl<T: Real> Chare for Blocks<T> {
+    type Index = u32;
+    type Init = Plan;
+    fn new(plan: Plan, ctx: &mut Ctx<'_, Self>) -> Self {
+        let nodes = (0..ctx.pe_count()).map(|pe| ctx.node_of_pe(pe)).collect();
+        Self::made(plan, ctx.index(), nodes)
+    }
 }
-blocks_of! {
-    f32, "GaussBlocks32";
-    f64, "GaussBlocks64";
+
+impl<T: Real> Entry<LoadBlock<T>> for Blocks<T> {
+    fn receive(&mut self, load: LoadBlock<T>, _: &mut Ctx<'_, Self>) {
+        self.share.load(load.block, &load.columns);
+    }
+}
+
+impl<T: Real> Entry<GoBlocks> for Blocks<T> {
+    fn receive(&mut self, go: GoBlocks, ctx: &mut Ctx<'_, Self>) {
+        self.go = Some(go);
+        let magnitudes = RowMagnitudes(self.share.row_magnitudes());
+        let all = Callback::broadcast(&ctx.array());
+        ctx.contribute(magnitudes, all);
+    }
+}
+
+impl<T: Real> Entry<RowMagnitudes> for Blocks<T> {
+    fn receive(&mut self, RowMagnitudes(magnitudes): RowMagnitudes, ctx: &mut Ctx<'_, Self>) {
+        if let Err(singular) = self.share.scale(&magnitudes) {
+            // All find the same; one says it.
+            return if ctx.index() == 0 {
+                self.give_up(singular, ctx)
+            };
+        }
+        self.is_scaled = true;
+        self.work_on(ctx);
+        self.rest(ctx);
+    }
+}
+
+impl<T: Real> Entry<Factored<T>> for Blocks<T> {
+    fn receive(&mut self, panel: Factored<T>, ctx: &mut Ctx<'_, Self>) {
+        self.hand_on(&panel, ctx);
+        self.share.take(panel);
+        self.work_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Work> for Blocks<T> {
+    fn receive(&mut self, _: Work, ctx: &mut Ctx<'_, Self>) {
+        self.is_working = false;
+        match self.share.next() {
+            Some(Task::Factor(at)) => match self.share.factor(at) {
+                Ok(panel) => {
+                    self.hand_on(&panel, ctx);
+                    self.share.take(panel);
+                    ctx.progress(1);
+                }
+                Err(singular) => return self.give_up(singular, ctx),
+            },
+            Some(Task::Update(panel, blocks)) => self.share.update(panel, blocks),
+            None => {}
+        }
+        for unsolved in self.share.ready() {
+            self.pass_on(unsolved, ctx);
+        }
+        self.work_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Unsolved<T>> for Blocks<T> {
+    fn receive(&mut self, unsolved: Unsolved<T>, ctx: &mut Ctx<'_, Self>) {
+        if let Some(left) = self.share.solve(unsolved) {
+            self.pass_on(left, ctx);
+        }
+        self.unsolved -= 1;
+        self.rest(ctx);
+    }
+}
+
+impl<T: Real> Entry<CollectBlocks<T>> for Blocks<T> {
+    fn receive(&mut self, CollectBlocks(to): CollectBlocks<T>, ctx: &mut Ctx<'_, Self>) {
+        self.share.hand_out().for_each(|piece| to.send(ctx, piece));
+    }
+}
+
+impl<T: Real> Blocks<T> {
+    /// Sees to it that the next task is done, after what is more urgent.
+    fn work_on(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if self.is_scaled && !self.is_working && self.share.next().is_some() {
+            self.is_working = true;
+            ctx.this().send(ctx, Work);
+        }
+    }
+
+    fn hand_on(&mut self, panel: &Factored<T>, ctx: &mut Ctx<'_, Self>) {
+        for pe in self.plan.onward(panel.index, ctx.index(), &self.nodes) {
+            ctx.array().at(pe).send_with(ctx, URGENT, panel.clone());
+        }
+    }
+
+    fn pass_on(&mut self, unsolved: Unsolved<T>, ctx: &mut Ctx<'_, Self>) {
+        let owner = self.plan.owners[unsolved.block as usize];
+        ctx.array().at(owner).send_with(ctx, URGENT, unsolved);
+    }
+
+    fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
+        self.is_scaled = false;
+        if let Some(go) = &self.go {
+            go.done.send(ctx, Ended::singular(singular));
+        }
+    }
+
+    fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if self.unsolved == 0
+            && let Some(go) = self.go.take()
+        {
+            let (pieces, factors) = (self.share.piece_count(), self.share.factors(ctx.index() == 0));
+            ctx.contribute(Ended { pieces, singular: None, factors }, go.done);
+        }
+    }
 }
 
 impl<T: Real> Blocks<T> {

@@ -126,134 +126,132 @@ pub struct Unknown<T> {
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct CollectRows<T: Real>(pub Callback<Piece<T>>);
 
-macro_rules! rows_of {
-    ($($real:ty, $rows:literal;)*) => { $(
-        chares::entries!(Rows<$real> as $rows:
-            LoadRows<$real> as "Load", GoRows, ColumnMagnitudes, Candidate<$real> as "Pivot",
-            Unknown<$real> as "Unknown", CollectRows<$real> as "Collect";
-            reduces ColumnMagnitudes, Candidate<$real> as "Candidate", Ended);
+chares::entries!(impl<T: Real> Rows<T> as "GaussRows":
+    LoadRows<T>, GoRows, ColumnMagnitudes, Candidate<T>, Unknown<T>, CollectRows<T>;
+    reduces ColumnMagnitudes, Candidate<T>, Ended);
 
-        impl Chare for Rows<$real> {
-            type Index = u32;
-            type Init = RowPlan;
-            fn new(plan: RowPlan, ctx: &mut Ctx<'_, Self>) -> Self {
-                Self::made(plan, ctx.index())
-            }
-        }
-        impl Entry<LoadRows<$real>> for Rows<$real> {
-            fn receive(&mut self, LoadRows(values): LoadRows<$real>, _: &mut Ctx<'_, Self>) {
-                self.values = values;
-            }
-        }
-        impl Entry<GoRows> for Rows<$real> {
-            fn receive(&mut self, go: GoRows, ctx: &mut Ctx<'_, Self>) {
-                self.done = Some(go.done);
-                let magnitudes = self.scale();
-                let all = Callback::broadcast(&ctx.array());
-                ctx.contribute(magnitudes, all);
-            }
-        }
-        impl Entry<ColumnMagnitudes> for Rows<$real> {
-            fn receive(&mut self, magnitudes: ColumnMagnitudes, ctx: &mut Ctx<'_, Self>) {
-                if let Some(row) = magnitudes.zeros {
-                    return self.give_up(Singular::Row(row), ctx);
-                }
-                let unit = self.plan.n as f64 * <$real as crate::matrix::Element>::UNIT_ROUNDOFF;
-                self.least = magnitudes.largest.into_iter().map(|most| (most * unit) as $real).collect();
-                self.offer(ctx);
-            }
-        }
-        impl Entry<Candidate<$real>> for Rows<$real> {
-            fn receive(&mut self, pivot: Candidate<$real>, ctx: &mut Ctx<'_, Self>) {
-                let column = self.column;
-                let is_large = pivot.magnitude > f64::from(self.least[column]);
-                if !is_large {
-                    return self.give_up(Singular::Column(column), ctx);
-                }
-                self.eliminate(&pivot);
-                if ctx.index() == 0 {
-                    ctx.progress(1);
-                }
-                if self.column < self.plan.n {
-                    self.offer(ctx);
-                } else {
-                    self.solve(ctx);
-                }
-            }
-        }
-        impl Entry<Unknown<$real>> for Rows<$real> {
-            fn receive(&mut self, unknown: Unknown<$real>, ctx: &mut Ctx<'_, Self>) {
-                self.early.insert(unknown.column, unknown.x);
-                self.take_unknowns(ctx);
-            }
-        }
-        impl Entry<CollectRows<$real>> for Rows<$real> {
-            fn receive(&mut self, CollectRows(to): CollectRows<$real>, ctx: &mut Ctx<'_, Self>) {
-                if ctx.index() == 0 {
-                    let (n, rhs) = (self.plan.n, self.plan.rhs);
-                    let values: Vec<$real> = self.solved.chunks(rhs).rev().flatten().copied().collect();
-                    to.send(ctx, Piece { rows: 0..n, cols: 0..rhs, values: values.into() });
-                }
-            }
-        }
-        impl Rows<$real> {
-            fn offer(&mut self, ctx: &mut Ctx<'_, Self>) {
-                let all = Callback::broadcast(&ctx.array());
-                let candidate = self.candidate();
-                ctx.contribute(candidate, all);
-            }
+impl<T: Real> Chare for Rows<T> {
+    type Index = u32;
+    type Init = RowPlan;
+    fn new(plan: RowPlan, ctx: &mut Ctx<'_, Self>) -> Self {
+        Self::made(plan, ctx.index())
+    }
+}
 
-            /// All find the same; one says it.
-            fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
-                if let Some(done) = self.done.filter(|_| ctx.index() == 0) {
-                    done.send(ctx, Ended::singular(singular));
-                }
-            }
+impl<T: Real> Entry<LoadRows<T>> for Rows<T> {
+    fn receive(&mut self, LoadRows(values): LoadRows<T>, _: &mut Ctx<'_, Self>) {
+        self.values = values;
+    }
+}
 
-            /// All rows have been pivots: the unknowns, from the last on. Each is computed where its row is.
-            fn solve(&mut self, ctx: &mut Ctx<'_, Self>) {
-                self.is_eliminated = true;
-                if let Some(x) = self.unknown(self.plan.n - 1) {
-                    let column = self.plan.n - 1;
+impl<T: Real> Entry<GoRows> for Rows<T> {
+    fn receive(&mut self, go: GoRows, ctx: &mut Ctx<'_, Self>) {
+        self.done = Some(go.done);
+        let magnitudes = self.scale();
+        let all = Callback::broadcast(&ctx.array());
+        ctx.contribute(magnitudes, all);
+    }
+}
+
+impl<T: Real> Entry<ColumnMagnitudes> for Rows<T> {
+    fn receive(&mut self, magnitudes: ColumnMagnitudes, ctx: &mut Ctx<'_, Self>) {
+        if let Some(row) = magnitudes.zeros {
+            return self.give_up(Singular::Row(row), ctx);
+        }
+        let unit = self.plan.n as f64 * T::UNIT_ROUNDOFF;
+        self.least = magnitudes.largest.into_iter().map(|most| T::from_f64(most * unit)).collect();
+        self.offer(ctx);
+    }
+}
+
+impl<T: Real> Entry<Candidate<T>> for Rows<T> {
+    fn receive(&mut self, pivot: Candidate<T>, ctx: &mut Ctx<'_, Self>) {
+        let column = self.column;
+        let is_large = pivot.magnitude > self.least[column].to_f64();
+        if !is_large {
+            return self.give_up(Singular::Column(column), ctx);
+        }
+        self.eliminate(&pivot);
+        if ctx.index() == 0 {
+            ctx.progress(1);
+        }
+        if self.column < self.plan.n {
+            self.offer(ctx);
+        } else {
+            self.solve(ctx);
+        }
+    }
+}
+
+impl<T: Real> Entry<Unknown<T>> for Rows<T> {
+    fn receive(&mut self, unknown: Unknown<T>, ctx: &mut Ctx<'_, Self>) {
+        self.early.insert(unknown.column, unknown.x);
+        self.take_unknowns(ctx);
+    }
+}
+
+impl<T: Real> Entry<CollectRows<T>> for Rows<T> {
+    fn receive(&mut self, CollectRows(to): CollectRows<T>, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            let (n, rhs) = (self.plan.n, self.plan.rhs);
+            let values: Vec<T> = self.solved.chunks(rhs).rev().flatten().copied().collect();
+            to.send(ctx, Piece { rows: 0..n, cols: 0..rhs, values: values.into() });
+        }
+    }
+}
+
+impl<T: Real> Rows<T> {
+    fn offer(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let all = Callback::broadcast(&ctx.array());
+        let candidate = self.candidate();
+        ctx.contribute(candidate, all);
+    }
+
+    /// All find the same; one says it.
+    fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
+        if let Some(done) = self.done.filter(|_| ctx.index() == 0) {
+            done.send(ctx, Ended::singular(singular));
+        }
+    }
+
+    /// All rows have been pivots: the unknowns, from the last on. Each is computed where its row is.
+    fn solve(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.is_eliminated = true;
+        if let Some(x) = self.unknown(self.plan.n - 1) {
+            let column = self.plan.n - 1;
+            ctx.array().broadcast_with(ctx, URGENT, Unknown { column, x });
+        }
+        self.take_unknowns(ctx);
+    }
+
+    fn take_unknowns(&mut self, ctx: &mut Ctx<'_, Self>) {
+        // Not before the last column is eliminated here: `column` then counts down.
+        while self.is_eliminated && self.column > 0 {
+            let column = self.column - 1;
+            let Some(x) = self.early.remove(&column) else { return };
+            self.take(column, &x);
+            if ctx.index() == 0 {
+                self.solved.extend(x);
+            }
+            self.column = column;
+            match column.checked_sub(1).and_then(|next| Some((next, self.unknown(next)?))) {
+                Some((column, x)) => {
                     ctx.array().broadcast_with(ctx, URGENT, Unknown { column, x });
                 }
-                self.take_unknowns(ctx);
-            }
-
-            fn take_unknowns(&mut self, ctx: &mut Ctx<'_, Self>) {
-                // Not before the last column is eliminated here: `column` then counts down.
-                while self.is_eliminated && self.column > 0 {
-                    let column = self.column - 1;
-                    let Some(x) = self.early.remove(&column) else { return };
-                    self.take(column, &x);
-                    if ctx.index() == 0 {
-                        self.solved.extend(x);
-                    }
-                    self.column = column;
-                    match column.checked_sub(1).and_then(|next| Some((next, self.unknown(next)?))) {
-                        Some((column, x)) => {
-                            ctx.array().broadcast_with(ctx, URGENT, Unknown { column, x });
+                None if column == 0 => {
+                    if let Some(done) = self.done.take() {
+                        let pieces = usize::from(ctx.index() == 0);
+                        let mut factors = self.factors;
+                        if ctx.index() == 0 && factors::is_odd(std::mem::take(&mut self.order)) {
+                            factors.exchange();
                         }
-                        None if column == 0 => {
-                            if let Some(done) = self.done.take() {
-                                let pieces = usize::from(ctx.index() == 0);
-                                let mut factors = self.factors;
-                                if ctx.index() == 0 && factors::is_odd(std::mem::take(&mut self.order)) {
-                                    factors.exchange();
-                                }
-                                ctx.contribute(Ended { pieces, singular: None, factors }, done);
-                            }
-                        }
-                        None => {}
+                        ctx.contribute(Ended { pieces, singular: None, factors }, done);
                     }
                 }
+                None => {}
             }
         }
-    )* };
-}
-rows_of! {
-    f32, "GaussRows32";
-    f64, "GaussRows64";
+    }
 }
 
 impl<T: Real> Rows<T> {

@@ -24,7 +24,7 @@ pub(super) fn drive(main: &mut Driver, gauss: Gauss) -> Result<(), RunError> {
     }
 }
 
-fn run<T: Eliminates>(main: &mut Driver, gauss: &Gauss) -> Result<(), RunError> {
+fn run<T: Real>(main: &mut Driver, gauss: &Gauss) -> Result<(), RunError> {
     main.phase("reading the system", 0, 0);
     let system = LinearSystem::<T>::of(&gauss.system, 0.0)?;
     let (x, factors) = solved(main, gauss, &system)?;
@@ -33,79 +33,62 @@ fn run<T: Eliminates>(main: &mut Driver, gauss: &Gauss) -> Result<(), RunError> 
 }
 
 /// The solution of a system, n x rhs, and what the factors of A tell.
-pub(super) fn solved<T: Eliminates>(
+pub(super) fn solved<T: Real>(
     main: &mut Driver,
     gauss: &Gauss,
     system: &LinearSystem<T>,
 ) -> Result<(Matrix<T>, Factors), RunError> {
     state(main, gauss, system);
     match gauss.algorithm {
-        Algorithm::Columns => T::columns(main, system),
-        Algorithm::Blocked => T::blocked(main, gauss, system),
+        Algorithm::Columns => columns(main, system),
+        Algorithm::Blocked => blocked(main, gauss, system),
     }
 }
 
-/// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
-pub(super) trait Eliminates: Real {
-    /// The solution, n x rhs, and the factors, with rows on the PEs.
-    fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<(Matrix<Self>, Factors), RunError>;
-    /// The same with blocks of columns on the PEs.
-    fn blocked(
-        main: &mut Driver,
-        gauss: &Gauss,
-        system: &LinearSystem<Self>,
-    ) -> Result<(Matrix<Self>, Factors), RunError>;
-}
-
-macro_rules! eliminates {
-    ($($real:ty)*) => { $(
-        impl Eliminates for $real {
-            fn columns(main: &mut Driver, system: &LinearSystem<Self>) -> Result<(Matrix<Self>, Factors), RunError> {
-                let plan = rows_planned(main, system)?;
-                main.phase("distributing", 0, 0);
-                let rows: Group<Rows<$real>> = main.group(plan.clone());
-                if let Coefficients::Dense(a) = &system.a {
-                    for pe in 0..main.pe_count() {
-                        rows.on(pe).send(main, LoadRows(given_rows(a, &system.b, plan.rows_of(pe))));
-                    }
-                }
-                main.init_over()?;
-                main.expect_progress("column", system.n as u64)?;
-                let (done, ended) = main.pending();
-                rows.broadcast(main, GoRows { done });
-                let ended = eliminated(ended.wait(main)?)?;
-                main.timed_over()?;
-                let (to, solved): (Callback<Piece<$real>>, Pending<_>) = main.pending();
-                rows.broadcast(main, CollectRows(to));
-                Ok((collected(main, system, ended.pieces, &solved)?, ended.factors))
-            }
-
-            fn blocked(
-                main: &mut Driver,
-                gauss: &Gauss,
-                system: &LinearSystem<Self>,
-            ) -> Result<(Matrix<Self>, Factors), RunError> {
-                let plan = planned(main, gauss, system)?;
-                main.phase("distributing", 0, 0);
-                let blocks: Group<Blocks<$real>> = main.group(plan.clone());
-                for (block, columns) in given_columns(system, &plan) {
-                    let owner = plan.owners[block as usize];
-                    blocks.on(owner).send(main, LoadBlock { block, columns });
-                }
-                main.init_over()?;
-                main.expect_progress("panel", u64::from(plan.panels()))?;
-                let (done, ended) = main.pending();
-                blocks.broadcast(main, GoBlocks { done });
-                let ended = eliminated(ended.wait(main)?)?;
-                main.timed_over()?;
-                let (to, solved): (Callback<Piece<$real>>, Pending<_>) = main.pending();
-                blocks.broadcast(main, CollectBlocks(to));
-                Ok((collected(main, system, ended.pieces, &solved)?, ended.factors))
-            }
+/// The solution, n x rhs, and the factors, with rows on the PEs.
+fn columns<T: Real>(main: &mut Driver, system: &LinearSystem<T>) -> Result<(Matrix<T>, Factors), RunError> {
+    let plan = rows_planned(main, system)?;
+    main.phase("distributing", 0, 0);
+    let rows: Group<Rows<T>> = main.group(plan.clone());
+    if let Coefficients::Dense(a) = &system.a {
+        for pe in 0..main.pe_count() {
+            rows.on(pe).send(main, LoadRows(given_rows(a, &system.b, plan.rows_of(pe))));
         }
-    )* };
+    }
+    main.init_over()?;
+    main.expect_progress("column", system.n as u64)?;
+    let (done, ended) = main.pending();
+    rows.broadcast(main, GoRows { done });
+    let ended = eliminated(ended.wait(main)?)?;
+    main.timed_over()?;
+    let (to, solved): (Callback<Piece<T>>, Pending<_>) = main.pending();
+    rows.broadcast(main, CollectRows(to));
+    Ok((collected(main, system, ended.pieces, &solved)?, ended.factors))
 }
-eliminates!(f32 f64);
+
+/// The same with blocks of columns on the PEs.
+fn blocked<T: Real>(
+    main: &mut Driver,
+    gauss: &Gauss,
+    system: &LinearSystem<T>,
+) -> Result<(Matrix<T>, Factors), RunError> {
+    let plan = planned(main, gauss, system)?;
+    main.phase("distributing", 0, 0);
+    let blocks: Group<Blocks<T>> = main.group(plan.clone());
+    for (block, columns) in given_columns(system, &plan) {
+        let owner = plan.owners[block as usize];
+        blocks.on(owner).send(main, LoadBlock { block, columns });
+    }
+    main.init_over()?;
+    main.expect_progress("panel", u64::from(plan.panels()))?;
+    let (done, ended) = main.pending();
+    blocks.broadcast(main, GoBlocks { done });
+    let ended = eliminated(ended.wait(main)?)?;
+    main.timed_over()?;
+    let (to, solved): (Callback<Piece<T>>, Pending<_>) = main.pending();
+    blocks.broadcast(main, CollectBlocks(to));
+    Ok((collected(main, system, ended.pieces, &solved)?, ended.factors))
+}
 
 /// Which PE holds which block.
 fn planned<T: Real>(main: &mut Driver, gauss: &Gauss, system: &LinearSystem<T>) -> Result<Plan, RunError> {

@@ -1,7 +1,7 @@
 //! Eliminations inside one process: both ways, both types of numbers, on any mix of PEs.
 
 use super::arguments::Algorithm;
-use super::drive::{Eliminates, solved};
+use super::drive::solved;
 use super::{Factors, Gauss, add_to};
 use crate::matrix::{Matrix, Real, generate};
 use crate::system::{Coefficients, LinearSystem, Residual, SystemArguments, residual};
@@ -24,7 +24,7 @@ fn random<T: Real>(n: usize, rhs: usize, seed: u64) -> LinearSystem<T> {
     system(generate::matrix(seed, n, n).unwrap(), rhs)
 }
 
-fn solve<T: Eliminates>(
+fn solve<T: Real>(
     mix: &InProcess,
     gauss: &mut Gauss,
     system: &LinearSystem<T>,
@@ -33,7 +33,7 @@ fn solve<T: Eliminates>(
     add_to(Program::new("gauss", "0")).run_in_process(mix, |main| solved(main, gauss, system))
 }
 
-fn assert_solved<T: Eliminates>(mix: &InProcess, gauss: &mut Gauss, system: &LinearSystem<T>) -> Matrix<T> {
+fn assert_solved<T: Real>(mix: &InProcess, gauss: &mut Gauss, system: &LinearSystem<T>) -> Matrix<T> {
     let (x, _) = solve(mix, gauss, system).unwrap();
     let found = residual(system, &x);
     let is_right = found.overall < Residual::ACCEPTED && found.by_row < Residual::ACCEPTED;
