@@ -30,8 +30,8 @@ pub(super) fn drive(main: &mut Driver, jacobi: Jacobi) -> Result<(), RunError> {
     memory::check(main, &Size::of(&jacobi))?;
     main.phase("reading the system", 0, 0);
     match jacobi.system.dtype_or_default() {
-        Dtype::F32 => f32::solve(main, &jacobi, given(&jacobi)?),
-        Dtype::F64 => f64::solve(main, &jacobi, given(&jacobi)?),
+        Dtype::F32 => solve::<f32>(main, &jacobi, given(&jacobi)?),
+        Dtype::F64 => solve::<f64>(main, &jacobi, given(&jacobi)?),
     }
 }
 
@@ -65,120 +65,100 @@ fn finite<T: Real>(path: &Path, a: Csr<T>) -> Result<Csr<T>, RunError> {
     )))
 }
 
-/// The driver for one type of numbers: chare types are named for each, so this is written once as a macro.
-trait Solves: Real {
-    fn solve(main: &mut Driver, jacobi: &Jacobi, system: System<Self>) -> Result<(), RunError>;
-    fn distribute(
-        main: &mut Driver,
-        setup: &Setup,
-        system: &System<Self>,
-    ) -> Result<(Group<Solver<Self>>, Dominance), RunError>;
-    fn collect(
-        main: &mut Driver,
-        setup: &Setup,
-        solvers: &Group<Solver<Self>>,
-    ) -> Result<Matrix<Self>, RunError>;
+fn solve<T: Real>(main: &mut Driver, jacobi: &Jacobi, system: System<T>) -> Result<(), RunError> {
+    let setup = setup(main, jacobi, &system)?;
+    state(main, jacobi, &setup);
+    let (solvers, dominance) = distribute(main, &setup, &system)?;
+    look_at(main, &setup, &dominance)?;
+    main.init_over()?;
+    let (to, stopped) = main.pending();
+    solvers.broadcast(main, Go(to));
+    let mut verdict = None;
+    for _ in 0..main.pe_count() {
+        verdict = Some(stopped.wait(main)?);
+    }
+    main.timed_over()?;
+    let Some(verdict) = verdict else { return Err(RunError::Failed("there are no PEs".into())) };
+    conclude(main, jacobi, &setup, &dominance, &verdict)?;
+    let (to, told) = main.pending();
+    solvers.broadcast(main, Measure(to));
+    let mut left = Left::default();
+    for _ in 0..main.pe_count() {
+        left.combine(told.wait(main)?);
+    }
+    let residual = left.residual / (dominance.norm * left.x + left.b).max(f64::MIN_POSITIVE);
+    main.outcome().fact("residual", residual);
+    main.outcome().remark(&format!(
+        "{} iterations, last change {:.2e}, residual {residual:.2e} relative to |A| |x| + |B|",
+        verdict.iteration, verdict.change
+    ));
+    if jacobi.verify || jacobi.system.out.is_some() {
+        let x = collect(main, &setup, &solvers)?;
+        finish(main, jacobi, &system, &x, (&verdict, &dominance))?;
+    }
+    exhausted(jacobi, &dominance, &verdict, (setup.n, left.x))
 }
 
-macro_rules! solves {
-    ($($real:ty)*) => { $(
-        impl Solves for $real {
-            fn solve(main: &mut Driver, jacobi: &Jacobi, system: System<Self>) -> Result<(), RunError> {
-                let setup = setup(main, jacobi, &system)?;
-                state(main, jacobi, &setup);
-                let (solvers, dominance) = Self::distribute(main, &setup, &system)?;
-                look_at(main, &setup, &dominance)?;
-                main.init_over()?;
-                let (to, stopped) = main.pending();
-                solvers.broadcast(main, Go(to));
-                let mut verdict = None;
-                for _ in 0..main.pe_count() {
-                    verdict = Some(stopped.wait(main)?);
+/// Makes the solvers and gives them their rows; what those are like.
+fn distribute<T: Real>(
+    main: &mut Driver,
+    setup: &Setup,
+    system: &System<T>,
+) -> Result<(Group<Solver<T>>, Dominance), RunError> {
+    main.phase("distributing", 0, 0);
+    let solvers: Group<Solver<T>> = main.group(setup.clone());
+    for pe in 0..main.pe_count() {
+        let rows = setup.rows_of(pe);
+        let b = match system {
+            System::Generated { .. } => continue,
+            System::Dense { a, b } => {
+                let at_once = (MESSAGE_BYTES / size_of::<T>() / setup.n).max(1);
+                for first in rows.clone().step_by(at_once) {
+                    let values = a.row_slice(first..(first + at_once).min(rows.end));
+                    let values = Bulk::from_slice(values);
+                    solvers.on(pe).send(main, LoadDense { first, values });
                 }
-                main.timed_over()?;
-                let Some(verdict) = verdict else { return Err(RunError::Failed("there are no PEs".into())) };
-                conclude(main, jacobi, &setup, &dominance, &verdict)?;
-                let (to, told) = main.pending();
-                solvers.broadcast(main, Measure(to));
-                let mut left = Left::default();
-                for _ in 0..main.pe_count() {
-                    left.combine(told.wait(main)?);
-                }
-                let residual = left.residual / (dominance.norm * left.x + left.b).max(f64::MIN_POSITIVE);
-                main.outcome().fact("residual", residual);
-                main.outcome().remark(&format!(
-                    "{} iterations, last change {:.2e}, residual {residual:.2e} relative to |A| |x| + |B|",
-                    verdict.iteration, verdict.change
-                ));
-                if jacobi.verify || jacobi.system.out.is_some() {
-                    let x = Self::collect(main, &setup, &solvers)?;
-                    finish(main, jacobi, &system, &x, (&verdict, &dominance))?;
-                }
-                exhausted(jacobi, &dominance, &verdict, (setup.n, left.x))
+                b
             }
+            System::Sparse { a, b } => {
+                let (starts, cols, values) = a.bulk(rows.clone());
+                solvers.on(pe).send(main, LoadSparse { starts, cols, values });
+                b
+            }
+        };
+        let b = transposed(b.row_slice(rows), setup.rhs);
+        solvers.on(pe).send(main, LoadRhs::<T>(b));
+    }
+    // Rows must be where they belong before anybody is asked to look at them.
+    main.quiescence()?;
+    let (to, told) = main.pending();
+    solvers.broadcast(main, Prepare(to));
+    Ok((solvers, told.wait(main)?))
+}
 
-            fn distribute(
-                main: &mut Driver,
-                setup: &Setup,
-                system: &System<Self>,
-            ) -> Result<(Group<Solver<Self>>, Dominance), RunError> {
-                main.phase("distributing", 0, 0);
-                let solvers: Group<Solver<$real>> = main.group(setup.clone());
-                for pe in 0..main.pe_count() {
-                    let rows = setup.rows_of(pe);
-                    let b = match system {
-                        System::Generated { .. } => continue,
-                        System::Dense { a, b } => {
-                            let at_once = (MESSAGE_BYTES / size_of::<$real>() / setup.n).max(1);
-                            for first in rows.clone().step_by(at_once) {
-                                let values = a.row_slice(first..(first + at_once).min(rows.end));
-                                let values = Bulk::from_slice(values);
-                                solvers.on(pe).send(main, LoadDense { first, values });
-                            }
-                            b
-                        }
-                        System::Sparse { a, b } => {
-                            let (starts, cols, values) = a.bulk(rows.clone());
-                            solvers.on(pe).send(main, LoadSparse { starts, cols, values });
-                            b
-                        }
-                    };
-                    let b = transposed(b.row_slice(rows), setup.rhs);
-                    solvers.on(pe).send(main, LoadRhs::<$real>(b));
-                }
-                // Rows must be where they belong before anybody is asked to look at them.
-                main.quiescence()?;
-                let (to, told) = main.pending();
-                solvers.broadcast(main, Prepare(to));
-                Ok((solvers, told.wait(main)?))
-            }
-
-            fn collect(
-                main: &mut Driver,
-                setup: &Setup,
-                solvers: &Group<Solver<Self>>,
-            ) -> Result<Matrix<Self>, RunError> {
-                let too_big = |e: ShapeError| RunError::Failed(e.to_string());
-                let (to, pieces) = main.pending();
-                solvers.broadcast(main, Collect::<$real>(to));
-                let mut x = Matrix::zeros(setup.n, setup.rhs).map_err(too_big)?;
-                let count = u64::from(main.pe_count());
-                for done in 1..=count {
-                    let piece = pieces.wait(main)?;
-                    let rows = piece.cols.len();
-                    if rows > 0 && piece.values.len() == rows * setup.rhs {
-                        x.set_block(piece.cols, 0..setup.rhs, &transposed(&piece.values, rows));
-                    } else if rows > 0 {
-                        return Err(RunError::Failed("a PE gave another part of the solution than its own".into()));
-                    }
-                    main.phase("collecting", done, count);
-                }
-                Ok(x)
-            }
+/// The solution, of the parts that the solvers have.
+fn collect<T: Real>(
+    main: &mut Driver,
+    setup: &Setup,
+    solvers: &Group<Solver<T>>,
+) -> Result<Matrix<T>, RunError> {
+    let too_big = |e: ShapeError| RunError::Failed(e.to_string());
+    let (to, pieces) = main.pending();
+    solvers.broadcast(main, Collect::<T>(to));
+    let mut x = Matrix::zeros(setup.n, setup.rhs).map_err(too_big)?;
+    let count = u64::from(main.pe_count());
+    for done in 1..=count {
+        let piece = pieces.wait(main)?;
+        let rows = piece.cols.len();
+        if rows > 0 && piece.values.len() == rows * setup.rhs {
+            x.set_block(piece.cols, 0..setup.rhs, &transposed(&piece.values, rows));
+        } else if rows > 0 {
+            return Err(RunError::Failed("a PE gave another part of the solution than its own".into()));
         }
-    )* };
+        main.phase("collecting", done, count);
+    }
+    Ok(x)
 }
-solves!(f32 f64);
 
 fn setup<T: Real>(main: &mut Driver, jacobi: &Jacobi, system: &System<T>) -> Result<Setup, RunError> {
     let speeds = main.speeds();

@@ -162,179 +162,182 @@ impl Reduce for Left {
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Collect<T: Real>(pub Callback<Piece<T>>);
 
-macro_rules! solvers_of {
-    ($($real:ty, $solver:literal;)*) => { $(
-        chares::entries!(Solver<$real> as $solver:
-            LoadDense<$real> as "LoadDense", LoadSparse<$real> as "LoadSparse", LoadRhs<$real> as "LoadRhs",
-            Prepare, Want, Go, Part<$real> as "Part", Step, Change, Measure, Collect<$real> as "Collect";
-            reduces Dominance, Change);
+chares::entries!(impl<T: Real> Solver<T>:
+    LoadDense<T>, LoadSparse<T>, LoadRhs<T>, Prepare, Want, Go, Part<T>, Step, Change, Measure, Collect<T>;
+    reduces Dominance, Change);
 
-        impl Chare for Solver<$real> {
-            type Index = u32;
-            type Init = Setup;
-            fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
-                Self::made(setup, ctx.index())
-            }
-        }
-        impl Entry<LoadDense<$real>> for Solver<$real> {
-            fn receive(&mut self, load: LoadDense<$real>, _: &mut Ctx<'_, Self>) {
-                self.load_dense(&load);
-            }
-        }
-        impl Entry<LoadSparse<$real>> for Solver<$real> {
-            fn receive(&mut self, load: LoadSparse<$real>, ctx: &mut Ctx<'_, Self>) {
-                let rows = self.setup.rows_of(self.pe);
-                match Sparse::new(self.setup.n, rows, load.starts, load.cols, load.values) {
-                    Some(sparse) => self.rows = Some(Rows::Sparse(sparse)),
-                    None => ctx.fail("the rows that came for a PE are not rows of the matrix"),
-                }
-            }
-        }
-        impl Entry<LoadRhs<$real>> for Solver<$real> {
-            fn receive(&mut self, LoadRhs(b): LoadRhs<$real>, _: &mut Ctx<'_, Self>) {
-                self.b = b;
-            }
-        }
-        impl Entry<Prepare> for Solver<$real> {
-            fn receive(&mut self, Prepare(to): Prepare, ctx: &mut Ctx<'_, Self>) {
-                let Some(rows) = self.rows.take() else { return ctx.fail("no rows have come for a PE") };
-                let b = std::mem::take(&mut self.b);
-                if b.len() != rows.range().len() * self.setup.rhs {
-                    return ctx.fail("the right-hand sides that came for a PE are not those of its rows");
-                }
-                ctx.contribute(Dominance::of(&rows), to);
-                self.work = Some(Work::new(&self.setup, self.pe, rows, b));
-                for (of, rows) in self.wants() {
-                    ctx.array().at(of).send(ctx, Want { pe: self.pe, rows });
-                }
-            }
-        }
-        impl Entry<Want> for Solver<$real> {
-            fn receive(&mut self, Want { pe, rows }: Want, ctx: &mut Ctx<'_, Self>) {
-                let count = self.setup.rows_of(self.pe).len();
-                match &mut self.work {
-                    Some(work) if rows.iter().all(|&row| (row as usize) < count) => work.wanted.push((pe, rows)),
-                    // Whoever was asked first is not prepared yet.
-                    None => ctx.this().send(ctx, Want { pe, rows }),
-                    Some(_) => ctx.fail("a PE was asked for unknowns that are not its own"),
-                }
-            }
-        }
-        impl Entry<Go> for Solver<$real> {
-            fn receive(&mut self, Go(stopped): Go, ctx: &mut Ctx<'_, Self>) {
-                let Some(work) = &mut self.work else { return };
-                work.stopped = Some(stopped);
-                work.begin();
-                self.step_on(ctx);
-            }
-        }
-        impl Entry<Part<$real>> for Solver<$real> {
-            fn receive(&mut self, part: Part<$real>, ctx: &mut Ctx<'_, Self>) {
-                let Some(work) = &mut self.work else { return };
-                if part.pe == self.pe {
-                    return;
-                }
-                if !work.take_in(part) {
-                    return ctx.fail("a part of x has another length than what was asked for");
-                }
-                self.step_on(ctx);
-            }
-        }
-        impl Entry<Step> for Solver<$real> {
-            fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
-                let Some(work) = &mut self.work else { return };
-                work.is_stepping = false;
-                let started = Instant::now();
-                while let Some(unit) = work.rounds.next() {
-                    work.share.compute(unit);
-                    if started.elapsed() > SLICE {
-                        break;
-                    }
-                }
-                if work.is_over() {
-                    let (iteration, outcome) = work.finish();
-                    if work.ended.is_none() {
-                        self.hand_out(iteration, outcome, ctx);
-                    }
-                    if let Some(work) = &mut self.work {
-                        work.begin();
-                        work.tell_left(ctx);
-                    }
-                }
-                self.step_on(ctx);
-            }
-        }
-        impl Entry<Change> for Solver<$real> {
-            fn receive(&mut self, change: Change, ctx: &mut Ctx<'_, Self>) {
-                let Some(work) = &mut self.work else { return };
-                if work.ended.is_some() {
-                    return;
-                }
-                if change.iteration != work.watch.iteration() + 1 {
-                    return ctx.fail("the changes of iterations came in another order than these");
-                }
-                work.ended = work.watch.observe(change.change);
-                if self.pe == 0 {
-                    work.show(ctx);
-                }
-                if let Some(verdict) = work.ended
-                    && let Some(stopped) = work.stopped.take()
-                {
-                    stopped.send(ctx, verdict);
-                }
-                if work.is_parked {
-                    work.begin();
-                }
-                self.step_on(ctx);
-            }
-        }
-        impl Entry<Measure> for Solver<$real> {
-            fn receive(&mut self, Measure(to): Measure, ctx: &mut Ctx<'_, Self>) {
-                let Some(work) = &mut self.work else { return };
-                work.told = Some(to);
-                work.tell_left(ctx);
-                self.step_on(ctx);
-            }
-        }
-        impl Entry<Collect<$real>> for Solver<$real> {
-            fn receive(&mut self, Collect(to): Collect<$real>, ctx: &mut Ctx<'_, Self>) {
-                let Some(work) = &self.work else { return };
-                let (rows, values) = (self.setup.rows_of(self.pe), work.result());
-                to.send(ctx, Piece { rows: 0..self.setup.rhs, cols: rows, values });
-            }
-        }
-        impl Solver<$real> {
-            /// Sees to it that what can be computed is computed.
-            fn step_on(&mut self, ctx: &mut Ctx<'_, Self>) {
-                let Some(work) = &mut self.work else { return };
-                if work.has_work() && !work.is_stepping {
-                    work.is_stepping = true;
-                    ctx.this().send(ctx, Step);
-                }
-            }
-
-            /// Sends the own part of x to those who need it, and the largest change to all.
-            fn hand_out(&mut self, iteration: u32, outcome: Outcome<$real>, ctx: &mut Ctx<'_, Self>) {
-                let (Some(work), solvers, pe) = (&self.work, ctx.array(), self.pe) else { return };
-                if self.setup.is_dense {
-                    if !outcome.x.is_empty() && ctx.pe_count() > 1 {
-                        solvers.broadcast_with(ctx, URGENT, Part { iteration, pe, values: outcome.x.clone() });
-                    }
-                } else {
-                    for (to, rows) in &work.wanted {
-                        let values = work.share.pick(&outcome.x, rows);
-                        solvers.at(*to).send_with(ctx, URGENT, Part { iteration, pe, values });
-                    }
-                }
-                let change = Change { iteration, change: outcome.change };
-                ctx.contribute(change, Callback::broadcast(&solvers));
-            }
-        }
-    )* };
+impl<T: Real> Chare for Solver<T> {
+    type Index = u32;
+    type Init = Setup;
+    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+        Self::made(setup, ctx.index())
+    }
 }
-solvers_of! {
-    f32, "Solver32";
-    f64, "Solver64";
+
+impl<T: Real> Entry<LoadDense<T>> for Solver<T> {
+    fn receive(&mut self, load: LoadDense<T>, _: &mut Ctx<'_, Self>) {
+        self.load_dense(&load);
+    }
+}
+
+impl<T: Real> Entry<LoadSparse<T>> for Solver<T> {
+    fn receive(&mut self, load: LoadSparse<T>, ctx: &mut Ctx<'_, Self>) {
+        let rows = self.setup.rows_of(self.pe);
+        match Sparse::new(self.setup.n, rows, load.starts, load.cols, load.values) {
+            Some(sparse) => self.rows = Some(Rows::Sparse(sparse)),
+            None => ctx.fail("the rows that came for a PE are not rows of the matrix"),
+        }
+    }
+}
+
+impl<T: Real> Entry<LoadRhs<T>> for Solver<T> {
+    fn receive(&mut self, LoadRhs(b): LoadRhs<T>, _: &mut Ctx<'_, Self>) {
+        self.b = b;
+    }
+}
+
+impl<T: Real> Entry<Prepare> for Solver<T> {
+    fn receive(&mut self, Prepare(to): Prepare, ctx: &mut Ctx<'_, Self>) {
+        let Some(rows) = self.rows.take() else { return ctx.fail("no rows have come for a PE") };
+        let b = std::mem::take(&mut self.b);
+        if b.len() != rows.range().len() * self.setup.rhs {
+            return ctx.fail("the right-hand sides that came for a PE are not those of its rows");
+        }
+        ctx.contribute(Dominance::of(&rows), to);
+        self.work = Some(Work::new(&self.setup, self.pe, rows, b));
+        for (of, rows) in self.wants() {
+            ctx.array().at(of).send(ctx, Want { pe: self.pe, rows });
+        }
+    }
+}
+
+impl<T: Real> Entry<Want> for Solver<T> {
+    fn receive(&mut self, Want { pe, rows }: Want, ctx: &mut Ctx<'_, Self>) {
+        let count = self.setup.rows_of(self.pe).len();
+        match &mut self.work {
+            Some(work) if rows.iter().all(|&row| (row as usize) < count) => work.wanted.push((pe, rows)),
+            // Whoever was asked first is not prepared yet.
+            None => ctx.this().send(ctx, Want { pe, rows }),
+            Some(_) => ctx.fail("a PE was asked for unknowns that are not its own"),
+        }
+    }
+}
+
+impl<T: Real> Entry<Go> for Solver<T> {
+    fn receive(&mut self, Go(stopped): Go, ctx: &mut Ctx<'_, Self>) {
+        let Some(work) = &mut self.work else { return };
+        work.stopped = Some(stopped);
+        work.begin();
+        self.step_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Part<T>> for Solver<T> {
+    fn receive(&mut self, part: Part<T>, ctx: &mut Ctx<'_, Self>) {
+        let Some(work) = &mut self.work else { return };
+        if part.pe == self.pe {
+            return;
+        }
+        if !work.take_in(part) {
+            return ctx.fail("a part of x has another length than what was asked for");
+        }
+        self.step_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Step> for Solver<T> {
+    fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+        let Some(work) = &mut self.work else { return };
+        work.is_stepping = false;
+        let started = Instant::now();
+        while let Some(unit) = work.rounds.next() {
+            work.share.compute(unit);
+            if started.elapsed() > SLICE {
+                break;
+            }
+        }
+        if work.is_over() {
+            let (iteration, outcome) = work.finish();
+            if work.ended.is_none() {
+                self.hand_out(iteration, outcome, ctx);
+            }
+            if let Some(work) = &mut self.work {
+                work.begin();
+                work.tell_left(ctx);
+            }
+        }
+        self.step_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Change> for Solver<T> {
+    fn receive(&mut self, change: Change, ctx: &mut Ctx<'_, Self>) {
+        let Some(work) = &mut self.work else { return };
+        if work.ended.is_some() {
+            return;
+        }
+        if change.iteration != work.watch.iteration() + 1 {
+            return ctx.fail("the changes of iterations came in another order than these");
+        }
+        work.ended = work.watch.observe(change.change);
+        if self.pe == 0 {
+            work.show(ctx);
+        }
+        if let Some(verdict) = work.ended
+            && let Some(stopped) = work.stopped.take()
+        {
+            stopped.send(ctx, verdict);
+        }
+        if work.is_parked {
+            work.begin();
+        }
+        self.step_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Measure> for Solver<T> {
+    fn receive(&mut self, Measure(to): Measure, ctx: &mut Ctx<'_, Self>) {
+        let Some(work) = &mut self.work else { return };
+        work.told = Some(to);
+        work.tell_left(ctx);
+        self.step_on(ctx);
+    }
+}
+
+impl<T: Real> Entry<Collect<T>> for Solver<T> {
+    fn receive(&mut self, Collect(to): Collect<T>, ctx: &mut Ctx<'_, Self>) {
+        let Some(work) = &self.work else { return };
+        let (rows, values) = (self.setup.rows_of(self.pe), work.result());
+        to.send(ctx, Piece { rows: 0..self.setup.rhs, cols: rows, values });
+    }
+}
+
+impl<T: Real> Solver<T> {
+    /// Sees to it that what can be computed is computed.
+    fn step_on(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let Some(work) = &mut self.work else { return };
+        if work.has_work() && !work.is_stepping {
+            work.is_stepping = true;
+            ctx.this().send(ctx, Step);
+        }
+    }
+
+    /// Sends the own part of x to those who need it, and the largest change to all.
+    fn hand_out(&mut self, iteration: u32, outcome: Outcome<T>, ctx: &mut Ctx<'_, Self>) {
+        let (Some(work), solvers, pe) = (&self.work, ctx.array(), self.pe) else { return };
+        if self.setup.is_dense {
+            if !outcome.x.is_empty() && ctx.pe_count() > 1 {
+                solvers.broadcast_with(ctx, URGENT, Part { iteration, pe, values: outcome.x.clone() });
+            }
+        } else {
+            for (to, rows) in &work.wanted {
+                let values = work.share.pick(&outcome.x, rows);
+                solvers.at(*to).send_with(ctx, URGENT, Part { iteration, pe, values });
+            }
+        }
+        let change = Change { iteration, change: outcome.change };
+        ctx.contribute(change, Callback::broadcast(&solvers));
+    }
 }
 
 impl<T: Real> Solver<T> {
