@@ -18,21 +18,22 @@ const BELLMAN_FORD_ARCS: u64 = 2_000_000_000;
 
 /// What is checked: a graph, the places of which stand for vertices.
 pub(super) struct Check<'a, D> {
-    graph: &'a Graph,
-    weights: &'a [D],
+    graph: &'a Graph<D>,
     /// Whether distances are sums in the order of the path.
     is_in_order: bool,
 }
 
 impl<'a, D: Distance> Check<'a, D> {
-    /// `None` if the weights are of another type.
-    pub(super) fn new(graph: &'a Graph, is_in_order: bool) -> Option<Self> {
-        Some(Self { graph, weights: D::of(&graph.weights)?, is_in_order })
+    pub(super) fn new(graph: &'a Graph<D>, is_in_order: bool) -> Self {
+        Self { graph, is_in_order }
     }
 
     fn arcs(&self, place: usize) -> impl Iterator<Item = (usize, D)> {
         let arcs = self.graph.first[place] as usize..self.graph.first[place + 1] as usize;
-        self.graph.ends[arcs.clone()].iter().map(|&end| end as usize).zip(self.weights[arcs].iter().copied())
+        self.graph.ends[arcs.clone()]
+            .iter()
+            .map(|&end| end as usize)
+            .zip(self.graph.weights[arcs].iter().copied())
     }
 
     /// What rounding may do to a distance of this row.
@@ -41,7 +42,7 @@ impl<'a, D: Distance> Check<'a, D> {
             return 0.0;
         }
         let magnitudes = row.iter().filter(|d| !d.is_far()).map(|d| d.to_f64().abs());
-        let heaviest = self.weights.iter().map(|weight| weight.to_f64().abs()).fold(0.0, f64::max);
+        let heaviest = self.graph.weights.iter().map(|weight| weight.to_f64().abs()).fold(0.0, f64::max);
         2.0 * row.len() as f64 * D::ROUNDOFF * magnitudes.fold(heaviest, f64::max)
     }
 
@@ -225,11 +226,10 @@ pub(super) fn circle(source: u32, before: &[i32]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apsp::distance::DistanceType;
     use crate::apsp::graph::{Edges, Weights};
 
     /// 0 -> 1 -> 2 <-> 3, the last two ways of weight 0, and 4 by itself.
-    fn graph() -> Graph {
+    fn graph() -> Graph<i32> {
         let edges = Edges {
             vertices: 5,
             from: vec![0, 1, 2, 3, 0],
@@ -238,13 +238,13 @@ mod tests {
             names: None,
             negative: None,
         };
-        Graph::new(&edges, DistanceType::I32)
+        Graph::new(&edges)
     }
 
     #[test]
     fn right_rows_pass_and_every_wrong_one_is_found() {
         let (graph, far) = (graph(), i32::MAX);
-        let check = Check::<i32>::new(&graph, true).unwrap();
+        let check = Check::new(&graph, true);
         let right = [0, 2, 5, 5, far];
         assert_eq!(check.row(0, &right), Ok(0.0));
         assert_eq!(check.bellman_ford(0, &right), Ok(true));
@@ -256,13 +256,12 @@ mod tests {
             assert!(check.bellman_ford(0, wrong).is_err(), "{wrong:?}");
         }
         assert!(check.row(0, &right[..4]).is_err());
-        assert!(Check::<f64>::new(&graph, true).is_none());
     }
 
     #[test]
     fn predecessors_must_make_paths() {
         let graph = graph();
-        let check = Check::<i32>::new(&graph, true).unwrap();
+        let check = Check::new(&graph, true);
         let row = [0, 2, 5, 5, i32::MAX];
         assert_eq!(check.tree(0, &row), [-1, 0, 1, 2, -1]);
         assert_eq!(check.predecessors(0, &row, &[-1, 0, 1, 2, -1]), Ok(()));

@@ -5,7 +5,7 @@
 //! rounding never makes the longer of two sums the shorter one.
 
 use super::buckets::Buckets;
-use super::distance::{Distance, DistanceType, Numbers, by_type};
+use super::distance::{Distance, DistanceType};
 use super::graph::Graph;
 use super::heap::Heap;
 use chares::Bulk;
@@ -57,34 +57,14 @@ impl Summary {
     }
 }
 
-/// Searches one source after the other in memory that is taken once.
-pub trait Search: Send {
-    /// Finds the distances from a vertex; the vertices before each too if these are wanted.
-    fn run(&mut self, graph: &Graph, source: u32);
-    /// What the distances add up to.
-    fn summary(&self, graph: &Graph) -> Summary;
-    /// The distances, in the order of the vertices.
-    fn distances(&self, graph: &Graph) -> Numbers;
-    /// The vertex before each on a shortest path, or [`NO_VERTEX`].
-    fn predecessors(&self, graph: &Graph) -> Bulk<i32>;
-}
-
-/// A search in graphs with weights of this type; `with_predecessors` if these are wanted.
-#[must_use]
-pub fn search(kind: DistanceType, with_predecessors: bool) -> Box<dyn Search> {
-    fn of<D: Distance>(with_predecessors: bool) -> Box<dyn Search> {
-        Box::new(Scratch::<D> { near: Vec::new(), before: Vec::new(), queue: None, with_predecessors })
-    }
-    by_type!(kind, of(with_predecessors))
-}
-
 /// Bytes that searches keep on each PE, for a graph of so many vertices and arcs.
 #[must_use]
 pub fn scratch_bytes(vertices: usize, arcs: usize, kind: DistanceType) -> u64 {
     vertices as u64 * (kind.size_bytes() as u64 + 8) + 16 * arcs as u64
 }
 
-struct Scratch<D: Distance> {
+/// Searches one source after the other in memory that is taken once.
+pub struct Search<D> {
     /// By place, as all here.
     near: Vec<D>,
     before: Vec<u32>,
@@ -122,10 +102,53 @@ impl<'a, D: Distance> Arcs<'a, D> {
     }
 }
 
-impl<D: Distance> Scratch<D> {
-    fn search<const WITH_PREDECESSORS: bool>(&mut self, graph: &Graph, source: u32) {
-        let Some(weights) = D::of(&graph.weights) else { return };
-        let arcs = Arcs { first: &graph.first, ends: &graph.ends, weights: &weights[..] };
+impl<D: Distance> Search<D> {
+    /// A search; `with_predecessors` if these are wanted.
+    #[must_use]
+    pub fn new(with_predecessors: bool) -> Self {
+        Self { near: Vec::new(), before: Vec::new(), queue: None, with_predecessors }
+    }
+
+    /// Finds the distances from a vertex; the vertices before each too if these are wanted.
+    pub fn run(&mut self, graph: &Graph<D>, source: u32) {
+        if self.with_predecessors {
+            self.search::<true>(graph, source);
+        } else {
+            self.search::<false>(graph, source);
+        }
+    }
+
+    /// What the distances add up to.
+    #[must_use]
+    pub fn summary(&self, graph: &Graph<D>) -> Summary {
+        let mut summary = Summary::default();
+        graph.places.iter().for_each(|&place| summary.add(self.near[place as usize]));
+        summary
+    }
+
+    /// The distances, in the order of the vertices.
+    #[must_use]
+    pub fn distances(&self, graph: &Graph<D>) -> Bulk<D> {
+        let mut row = Bulk::zeros(graph.len());
+        for (distance, &place) in row.as_mut_slice().iter_mut().zip(graph.places.iter()) {
+            *distance = self.near[place as usize];
+        }
+        row
+    }
+
+    /// The vertex before each on a shortest path, or [`NO_VERTEX`].
+    #[must_use]
+    pub fn predecessors(&self, graph: &Graph<D>) -> Bulk<i32> {
+        let mut row = Bulk::zeros(graph.len());
+        for (before, &place) in row.as_mut_slice().iter_mut().zip(graph.places.iter()) {
+            let vertex = graph.vertices.get(self.before[place as usize] as usize);
+            *before = vertex.map_or(NO_VERTEX, |vertex| vertex.cast_signed());
+        }
+        row
+    }
+
+    fn search<const WITH_PREDECESSORS: bool>(&mut self, graph: &Graph<D>, source: u32) {
+        let arcs = Arcs { first: &graph.first, ends: &graph.ends, weights: &graph.weights };
         let start = graph.places[source as usize];
         self.near.clear();
         self.near.resize(graph.len(), D::UNREACHABLE);
@@ -134,7 +157,7 @@ impl<D: Distance> Scratch<D> {
             self.before.clear();
             self.before.resize(graph.len(), u32::MAX);
         }
-        let queue = self.queue.get_or_insert_with(|| match Buckets::for_weights(weights) {
+        let queue = self.queue.get_or_insert_with(|| match Buckets::for_weights(&graph.weights) {
             Some(buckets) => Queue::Buckets(buckets, vec![NOWHERE; graph.len()]),
             None => Queue::Heap(Heap::default()),
         });
@@ -214,39 +237,6 @@ fn by_buckets<D: Distance, const WITH_PREDECESSORS: bool>(
     }
 }
 
-impl<D: Distance> Search for Scratch<D> {
-    fn run(&mut self, graph: &Graph, source: u32) {
-        if self.with_predecessors {
-            self.search::<true>(graph, source);
-        } else {
-            self.search::<false>(graph, source);
-        }
-    }
-
-    fn summary(&self, graph: &Graph) -> Summary {
-        let mut summary = Summary::default();
-        graph.places.iter().for_each(|&place| summary.add(self.near[place as usize]));
-        summary
-    }
-
-    fn distances(&self, graph: &Graph) -> Numbers {
-        let mut row = Bulk::zeros(graph.len());
-        for (distance, &place) in row.as_mut_slice().iter_mut().zip(graph.places.iter()) {
-            *distance = self.near[place as usize];
-        }
-        D::any(row)
-    }
-
-    fn predecessors(&self, graph: &Graph) -> Bulk<i32> {
-        let mut row = Bulk::zeros(graph.len());
-        for (before, &place) in row.as_mut_slice().iter_mut().zip(graph.places.iter()) {
-            let vertex = graph.vertices.get(self.before[place as usize] as usize);
-            *before = vertex.map_or(NO_VERTEX, |vertex| vertex.cast_signed());
-        }
-        row
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,9 +287,8 @@ mod tests {
                     names: None,
                     negative: None,
                 };
-                let graph = Graph::new(&edges, DistanceType::I64);
-                let weights = i64::of(&graph.weights).unwrap();
-                prop_assert!(!is_heap || Buckets::for_weights(weights).is_none());
+                let graph = Graph::<i64>::new(&edges);
+                prop_assert!(!is_heap || Buckets::for_weights(&graph.weights).is_none());
                 let mut expected = vec![i64::UNREACHABLE; edges.vertices];
                 expected[source as usize] = 0;
                 for _ in 0..vertices {
@@ -308,12 +297,12 @@ mod tests {
                         expected[to as usize] = expected[to as usize].min(there);
                     }
                 }
-                let mut search = search(DistanceType::I64, true);
+                let mut search = Search::new(true);
                 // Twice, for what the first search left behind.
                 for from in [vertices - 1 - source, source] {
                     search.run(&graph, from);
                 }
-                prop_assert_eq!(search.distances(&graph), i64::any(expected.clone().into()));
+                prop_assert_eq!(&search.distances(&graph)[..], &expected);
                 let before = search.predecessors(&graph);
                 for end in 0..edges.vertices {
                     let (mut at, mut steps) = (end, 0);

@@ -2,7 +2,8 @@
 
 use super::buckets::Width;
 use crate::kernels::min_plus::MinPlus;
-use chares::{Bulk, Number};
+use crate::matrix::npy::NpyNumber;
+use chares::Number;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -50,7 +51,7 @@ impl DistanceType {
 }
 
 /// A number type that distances have.
-pub trait Distance: Number + MinPlus + fmt::Display {
+pub trait Distance: Number + NpyNumber + MinPlus + fmt::Display {
     /// The type as a value.
     const TYPE: DistanceType;
     /// No distance.
@@ -76,59 +77,7 @@ pub trait Distance: Number + MinPlus + fmt::Display {
     fn to_f64(self) -> f64;
     /// Whether it stands for no path, also where sums have been made of that.
     fn is_far(self) -> bool;
-    /// These numbers with their type as a value.
-    fn any(numbers: Bulk<Self>) -> Numbers
-    where
-        Self: Sized;
-    /// The numbers, if they are of this type.
-    fn of(numbers: &Numbers) -> Option<&Bulk<Self>>
-    where
-        Self: Sized;
-    /// The same to write to.
-    fn of_mut(numbers: &mut Numbers) -> Option<&mut Bulk<Self>>
-    where
-        Self: Sized;
 }
-
-/// Numbers whose type is known only at run time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Numbers {
-    /// Whole numbers of 32 bits.
-    I32(Bulk<i32>),
-    /// Whole numbers of 64 bits.
-    I64(Bulk<i64>),
-    /// Floating-point numbers of 32 bits.
-    F32(Bulk<f32>),
-    /// Floating-point numbers of 64 bits.
-    F64(Bulk<f64>),
-}
-
-impl Numbers {
-    /// Their type.
-    #[must_use]
-    pub fn distance_type(&self) -> DistanceType {
-        match self {
-            Self::I32(_) => DistanceType::I32,
-            Self::I64(_) => DistanceType::I64,
-            Self::F32(_) => DistanceType::F32,
-            Self::F64(_) => DistanceType::F64,
-        }
-    }
-}
-
-/// Calls a generic function for the type that a value names: `by_type!(kind, function(arguments))` calls
-/// `function::<i32>(arguments)` and so on.
-macro_rules! by_type {
-    ($kind:expr, $function:ident($($argument:expr),* $(,)?)) => {
-        match $kind {
-            $crate::apsp::distance::DistanceType::I32 => $function::<i32>($($argument),*),
-            $crate::apsp::distance::DistanceType::I64 => $function::<i64>($($argument),*),
-            $crate::apsp::distance::DistanceType::F32 => $function::<f32>($($argument),*),
-            $crate::apsp::distance::DistanceType::F64 => $function::<f64>($($argument),*),
-        }
-    };
-}
-pub(super) use by_type;
 
 macro_rules! distances {
     ($($number:ident $kind:ident $zero:literal, $unreachable:expr, $far:expr, $roundoff:expr,
@@ -166,15 +115,6 @@ macro_rules! distances {
             #[inline(always)]
             fn is_far(self) -> bool {
                 self >= Self::FAR / (2 as Self)
-            }
-            fn any(numbers: Bulk<Self>) -> Numbers {
-                Numbers::$kind(numbers)
-            }
-            fn of(numbers: &Numbers) -> Option<&Bulk<Self>> {
-                if let Numbers::$kind(numbers) = numbers { Some(numbers) } else { None }
-            }
-            fn of_mut(numbers: &mut Numbers) -> Option<&mut Bulk<Self>> {
-                if let Numbers::$kind(numbers) = numbers { Some(numbers) } else { None }
             }
         }
     )* };

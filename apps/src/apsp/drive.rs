@@ -3,7 +3,7 @@
 use super::arguments::{Algorithm, Apsp, Sources};
 use super::check::Check;
 use super::dijkstra::{Summary, scratch_bytes};
-use super::distance::{Distance, DistanceType, Numbers, by_type};
+use super::distance::{Distance, DistanceType};
 use super::graph::{Edges, Graph, Weights, graph_bytes};
 use super::memory::{self, Plan};
 use super::output::{self, Asked, Files};
@@ -29,7 +29,7 @@ pub(super) fn drive(main: &mut Driver, apsp: Apsp) -> Result<(), RunError> {
         let job = Job { vertices: recipe.vertices, sources, kind: apsp.likely_type() };
         if floyd::makes_its_own(&apsp) {
             memory::check(main, &floyd::plan(&apsp, &job, 0))?;
-            return floyd::drive(main, &apsp, None, job);
+            return find(main, &apsp, None, job);
         }
         let both_ways = if apsp.undirected { 2 } else { 1 };
         memory::check(main, &plan(&apsp, &job, recipe.arcs().saturating_mul(both_ways)))?;
@@ -45,9 +45,29 @@ pub(super) fn drive(main: &mut Driver, apsp: Apsp) -> Result<(), RunError> {
             "the file's names of vertices have gaps: row and column i are of the i-th smallest name";
         main.outcome().remark(sentence);
     }
-    match apsp.algorithm {
-        Algorithm::FloydWarshall => floyd::drive(main, &apsp, Some(edges), job),
-        Algorithm::Dijkstra => dijkstra(main, &apsp, edges, job),
+    find(main, &apsp, Some(edges), job)
+}
+
+/// Finds the paths of a graph, with distances of the type that the job names; of one that blocks make themselves if
+/// there are no edges.
+fn find(main: &mut Driver, apsp: &Apsp, edges: Option<Edges>, job: Job) -> Result<(), RunError> {
+    match job.kind {
+        DistanceType::I32 => find_as::<i32>(main, apsp, edges, job),
+        DistanceType::I64 => find_as::<i64>(main, apsp, edges, job),
+        DistanceType::F32 => find_as::<f32>(main, apsp, edges, job),
+        DistanceType::F64 => find_as::<f64>(main, apsp, edges, job),
+    }
+}
+
+fn find_as<D: Distance>(
+    main: &mut Driver,
+    apsp: &Apsp,
+    edges: Option<Edges>,
+    job: Job,
+) -> Result<(), RunError> {
+    match (apsp.algorithm, edges) {
+        (Algorithm::Dijkstra, Some(edges)) => dijkstra::<D>(main, apsp, edges, job),
+        (_, edges) => floyd::drive::<D>(main, apsp, edges, job),
     }
 }
 
@@ -85,9 +105,9 @@ impl Job {
         distances.chain(apsp.predecessors.iter().map(|path| (path.clone(), numbers * 4))).collect()
     }
 
-    pub(super) fn create_files(&self, apsp: &Apsp) -> Result<Files, RunError> {
+    pub(super) fn create_files<D: Distance>(&self, apsp: &Apsp) -> Result<Files<D>, RunError> {
         let asked = Asked { distances: apsp.out.as_ref(), predecessors: apsp.predecessors.as_ref() };
-        Files::create(asked, self.sources.len(), self.vertices, self.kind)
+        Files::create(asked, self.sources.len(), self.vertices)
     }
 
     /// States what was found, and writes the table of statistics.
@@ -106,7 +126,7 @@ impl Job {
 }
 
 /// Results that are kept to be checked, by source.
-pub(super) type Sample = BTreeMap<u32, (Numbers, Option<Bulk<i32>>)>;
+pub(super) type Sample<D> = BTreeMap<u32, (Bulk<D>, Option<Bulk<i32>>)>;
 
 fn count(vertices: usize) -> u32 {
     u32::try_from(vertices).expect("graphs have at most VERTICES_MAX vertices")
@@ -195,10 +215,10 @@ fn plan(apsp: &Apsp, job: &Job, arcs: usize) -> Plan {
     }
 }
 
-fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<(), RunError> {
+fn dijkstra<D: Distance>(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<(), RunError> {
     let Job { vertices, kind, ref sources } = job;
     let (arcs, row_bytes) = (edges.len(), wanted_row_bytes(apsp, &job));
-    let graph = Graph::new(&edges, kind);
+    let graph = Graph::<D>::new(&edges);
     let Edges { names, .. } = edges;
     let outcome = main.outcome();
     outcome.work(sources.len() as f64);
@@ -210,7 +230,7 @@ fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<()
 
     let everywhere = main.readonly(graph.clone())?;
     let wanted = Wanted { distances: apsp.out.is_some(), predecessors: apsp.predecessors.is_some() };
-    let searchers: Group<Searcher> = main.group(Setup { graph: everywhere, wanted });
+    let searchers: Group<Searcher<D>> = main.group(Setup { graph: everywhere, wanted });
     let mut files = job.create_files(apsp)?;
     let checked = if apsp.verify { job.checked(arcs) } else { Vec::new() };
     let mut sample = Sample::new();
@@ -223,7 +243,7 @@ fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<()
             summaries[row] = found.summary;
             files.put(
                 (row..row + 1, 0..vertices),
-                found.distances.as_ref(),
+                found.distances.as_deref(),
                 found.predecessors.as_deref(),
             )?;
             if let (Some(distances), Ok(_)) = (found.distances, checked.binary_search(&source)) {
@@ -250,13 +270,13 @@ fn dijkstra(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<()
 }
 
 /// Searches from some sources once more, this time for their rows too; these must add up to the same.
-fn again(
+fn again<D: Distance>(
     main: &mut Driver,
     job: &Job,
-    setup: Setup,
+    setup: Setup<D>,
     (checked, summaries): (&[u32], &[Summary]),
-) -> Result<Sample, RunError> {
-    let searchers: Group<Searcher> = main.group(setup);
+) -> Result<Sample<D>, RunError> {
+    let searchers = main.group::<Searcher<D>>(setup);
     let mut sample = Sample::new();
     let mut differing = None;
     for &source in checked {
@@ -277,38 +297,13 @@ fn again(
 }
 
 /// Checks rows of results.
-pub(super) fn verify(
+pub(super) fn verify<D: Distance>(
     main: &mut Driver,
-    graph: &Graph,
-    sample: &Sample,
+    graph: &Graph<D>,
+    sample: &Sample<D>,
     is_in_order: bool,
 ) -> Result<(), RunError> {
-    fn of<D: Distance>(
-        main: &mut Driver,
-        graph: &Graph,
-        sample: &Sample,
-        is_in_order: bool,
-    ) -> Result<f64, String> {
-        let check = Check::<D>::new(graph, is_in_order).ok_or("the graph has weights of another type")?;
-        if sample.is_empty() {
-            return Err("no row of them came to be checked".into());
-        }
-        let (mut worst, every) = (0.0f64, sample.len().div_ceil(COMPARED).max(1));
-        for (at, (&source, (distances, predecessors))) in sample.iter().enumerate() {
-            main.phase("verifying", at as u64, sample.len() as u64);
-            let row = D::of(distances).ok_or("distances are of another type")?;
-            worst = worst.max(check.row(source, row)?);
-            if let Some(before) = predecessors {
-                check.predecessors(source, row, before)?;
-            }
-            if at % every == 0 {
-                check.bellman_ford(source, row)?;
-            }
-        }
-        Ok(worst)
-    }
-    let kind = graph.weights.distance_type();
-    let worst = by_type!(kind, of(main, graph, sample, is_in_order));
+    let worst = worst_error(main, graph, sample, is_in_order);
     let outcome = main.outcome();
     outcome.fact("verified_rows", sample.len());
     match worst {
@@ -321,4 +316,29 @@ pub(super) fn verify(
             Err(RunError::Wrong(format!("the distances are wrong: {sentence}")))
         }
     }
+}
+
+/// The largest relative error of these rows; or what is wrong with them, in one sentence.
+fn worst_error<D: Distance>(
+    main: &mut Driver,
+    graph: &Graph<D>,
+    sample: &Sample<D>,
+    is_in_order: bool,
+) -> Result<f64, String> {
+    if sample.is_empty() {
+        return Err("no row of them came to be checked".into());
+    }
+    let check = Check::new(graph, is_in_order);
+    let (mut worst, every) = (0.0f64, sample.len().div_ceil(COMPARED).max(1));
+    for (at, (&source, (row, predecessors))) in sample.iter().enumerate() {
+        main.phase("verifying", at as u64, sample.len() as u64);
+        worst = worst.max(check.row(source, row)?);
+        if let Some(before) = predecessors {
+            check.predecessors(source, row, before)?;
+        }
+        if at % every == 0 {
+            check.bellman_ford(source, row)?;
+        }
+    }
+    Ok(worst)
 }

@@ -15,7 +15,7 @@ mod drive;
 pub(super) use drive::{drive, kernel, makes_its_own, plan, work};
 
 use super::dijkstra::{NO_VERTEX, Summary};
-use super::distance::{Distance, DistanceType, Numbers, by_type};
+use super::distance::Distance;
 use super::generate::Recipe;
 use super::sources::Wanted;
 use crate::kernels::min_plus::{min_plus, min_plus_with_last};
@@ -47,15 +47,16 @@ pub fn default_side(vertices: usize) -> usize {
 
 /// Distances from a group of vertices to another.
 #[derive(Serialize, Deserialize)]
-pub struct Block {
+#[serde(bound = "D: Distance")]
+pub struct Block<D> {
     setup: Setup,
     at: [u32; 2],
     /// The round that it is in.
     round: u32,
-    numbers: Numbers,
+    numbers: Bulk<D>,
     /// The last vertex before each, if that is wanted.
     last: Option<Bulk<i32>>,
-    held: BTreeMap<(u32, Role), Pivot>,
+    held: BTreeMap<(u32, Role), Pivot<D>>,
     has_begun: bool,
     is_computing: bool,
     /// Of the block that closes a round: whether it may begin.
@@ -69,8 +70,6 @@ pub struct Setup {
     pub vertices: usize,
     /// Of each group but the last.
     pub side: usize,
-    /// Type of the numbers.
-    pub kind: DistanceType,
     /// The graph, where blocks make their part of it themselves.
     pub recipe: Option<Recipe>,
     /// Whether the last vertex before each is wanted.
@@ -118,9 +117,10 @@ pub enum Role {
 
 /// The numbers to begin with, where they are not made here.
 #[derive(Serialize, Deserialize)]
-pub struct LoadBlock {
+#[serde(bound = "D: Distance")]
+pub struct LoadBlock<D> {
     /// The shortest arcs.
-    pub numbers: Numbers,
+    pub numbers: Bulk<D>,
     /// Where they begin.
     pub last: Option<Bulk<i32>>,
 }
@@ -131,10 +131,11 @@ pub struct GoBlock;
 
 /// A block that a round needs.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Pivot {
+#[serde(bound = "D: Distance")]
+pub struct Pivot<D> {
     round: u32,
     role: Role,
-    numbers: Numbers,
+    numbers: Bulk<D>,
     last: Option<Bulk<i32>>,
 }
 
@@ -144,34 +145,37 @@ pub struct Relax;
 
 /// Send the result.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct CollectBlock {
+#[serde(bound = "D: Distance")]
+pub struct CollectBlock<D: Distance> {
     /// To whom.
-    pub to: Callback<BlockFound>,
+    pub to: Callback<BlockFound<D>>,
     /// What of it.
     pub wanted: Wanted,
 }
 
 /// A block of the result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BlockFound {
+#[serde(bound = "D: Distance")]
+pub struct BlockFound<D> {
     /// Which.
     pub at: [u32; 2],
     /// What each row adds up to.
     pub summaries: Vec<Summary>,
     /// The distances, if they are wanted.
-    pub distances: Option<Numbers>,
+    pub distances: Option<Bulk<D>>,
     /// The vertices before each, if they are wanted.
     pub predecessors: Option<Bulk<i32>>,
 }
 
-chares::entries!(Block: LoadBlock, GoBlock, Pivot, Relax, Barrier, CollectBlock; reduces Barrier);
+chares::entries!(impl<D: Distance> Block<D>:
+    LoadBlock<D>, GoBlock, Pivot<D>, Relax, Barrier, CollectBlock<D>; reduces Barrier);
 
-impl Chare for Block {
+impl<D: Distance> Chare for Block<D> {
     type Index = [u32; 2];
     type Init = Setup;
     fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
         let at = ctx.index();
-        let (numbers, last) = by_type!(setup.kind, made(&setup, at));
+        let (numbers, last) = made(&setup, at);
         Self {
             setup,
             at,
@@ -186,22 +190,22 @@ impl Chare for Block {
     }
 }
 
-impl Entry<LoadBlock> for Block {
-    fn receive(&mut self, load: LoadBlock, _: &mut Ctx<'_, Self>) {
+impl<D: Distance> Entry<LoadBlock<D>> for Block<D> {
+    fn receive(&mut self, load: LoadBlock<D>, _: &mut Ctx<'_, Self>) {
         self.numbers = load.numbers;
         self.last = load.last;
     }
 }
 
-impl Entry<GoBlock> for Block {
+impl<D: Distance> Entry<GoBlock> for Block<D> {
     fn receive(&mut self, _: GoBlock, ctx: &mut Ctx<'_, Self>) {
         self.has_begun = true;
         self.go_on(ctx);
     }
 }
 
-impl Entry<Pivot> for Block {
-    fn receive(&mut self, pivot: Pivot, ctx: &mut Ctx<'_, Self>) {
+impl<D: Distance> Entry<Pivot<D>> for Block<D> {
+    fn receive(&mut self, pivot: Pivot<D>, ctx: &mut Ctx<'_, Self>) {
         self.held.insert((pivot.round, pivot.role), pivot);
         self.go_on(ctx);
     }
@@ -209,7 +213,7 @@ impl Entry<Pivot> for Block {
 
 /// A round is over: at the block that closes a later one, that this may begin; at the first block, that it was the
 /// last round.
-impl Entry<Barrier> for Block {
+impl<D: Distance> Entry<Barrier> for Block<D> {
     fn receive(&mut self, _: Barrier, ctx: &mut Ctx<'_, Self>) {
         if self.at == [0, 0] {
             self.setup.told.send(ctx, Told::Done);
@@ -219,10 +223,10 @@ impl Entry<Barrier> for Block {
     }
 }
 
-impl Entry<Relax> for Block {
+impl<D: Distance> Entry<Relax> for Block<D> {
     fn receive(&mut self, _: Relax, ctx: &mut Ctx<'_, Self>) {
         self.is_computing = false;
-        if let Err(vertex) = by_type!(self.setup.kind, relax(self)) {
+        if let Err(vertex) = self.relax() {
             return self.setup.told.send(ctx, Told::NegativeCycle(vertex));
         }
         self.hand_on(ctx);
@@ -240,13 +244,13 @@ impl Entry<Relax> for Block {
     }
 }
 
-impl Entry<CollectBlock> for Block {
-    fn receive(&mut self, CollectBlock { to, wanted }: CollectBlock, ctx: &mut Ctx<'_, Self>) {
-        to.send(ctx, by_type!(self.setup.kind, found(self, wanted)));
+impl<D: Distance> Entry<CollectBlock<D>> for Block<D> {
+    fn receive(&mut self, CollectBlock { to, wanted }: CollectBlock<D>, ctx: &mut Ctx<'_, Self>) {
+        to.send(ctx, self.found(wanted));
     }
 }
 
-impl Block {
+impl<D: Distance> Block<D> {
     fn role(&self) -> Option<Role> {
         match self.at.map(|group| group == self.round) {
             [true, true] => Some(Role::Closed),
@@ -297,10 +301,87 @@ impl Block {
             Role::Column => send(blocks, row.collect()),
         }
     }
+
+    /// Takes up the paths of a round.
+    ///
+    /// # Errors
+    /// A vertex on a negative cycle.
+    fn relax(&mut self) -> Result<(), u32> {
+        let (round, role) = (self.round, self.role());
+        let cols = self.setup.group(self.at[1]).len();
+        let pivot = self.setup.group(round).len();
+        let mut take = |role| self.held.remove(&(round, role));
+        let (closed, row, column) = (take(Role::Closed), take(Role::Row), take(Role::Column));
+        let old_last = self.last.clone().filter(|_| role == Some(Role::Row));
+        let mut last = self.last.as_mut().map(Bulk::as_mut_slice);
+        let mut product = |a: &[D], b: &[D], last_b: Option<&[i32]>, c: &mut [D]| match (&mut last, last_b) {
+            (Some(last), Some(last_b)) => min_plus_with_last([pivot, cols], a, (b, last_b), (c, last)),
+            _ => min_plus(pivot, cols, a, b, c),
+        };
+        match role {
+            Some(Role::Closed) => {
+                let first = self.setup.group(round).start;
+                let closed = closure::close(cols, self.numbers.as_mut_slice(), last, self.setup.tolerance);
+                return closed.map_err(|at| u32::try_from(first + at).unwrap_or(u32::MAX));
+            }
+            // The closed pivot takes up all paths inside it, so that what was there before is all that is needed.
+            Some(Role::Row) => {
+                let old = self.numbers.to_vec();
+                if let Some(a) = closed {
+                    product(&a.numbers, &old, old_last.as_deref(), self.numbers.as_mut_slice());
+                }
+            }
+            Some(Role::Column) => {
+                let old = self.numbers.to_vec();
+                if let Some(b) = closed {
+                    product(&old, &b.numbers, b.last.as_deref(), self.numbers.as_mut_slice());
+                }
+            }
+            None => {
+                if let (Some(a), Some(b)) = (column, row) {
+                    product(&a.numbers, &b.numbers, b.last.as_deref(), self.numbers.as_mut_slice());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The result of a block: what has no path gets the mark of that.
+    fn found(&self, wanted: Wanted) -> BlockFound<D> {
+        let (at, cols) = (self.at, self.setup.group(self.at[1]).len());
+        let mut numbers = self.numbers.clone();
+        let mut predecessors = self.last.clone().filter(|_| wanted.predecessors);
+        if at[0] == at[1] {
+            // Where rounding made a cycle a little shorter than nothing.
+            for own in (0..numbers.len()).step_by(cols + 1) {
+                if numbers[own] < D::ZERO {
+                    numbers.as_mut_slice()[own] = D::ZERO;
+                }
+                predecessors.iter_mut().for_each(|before| before.as_mut_slice()[own] = NO_VERTEX);
+            }
+        }
+        let mut summaries = Vec::new();
+        for row in numbers.chunks_exact(cols) {
+            let mut summary = Summary::default();
+            row.iter().for_each(|&distance| summary.add(distance));
+            summaries.push(summary);
+        }
+        if let Some(predecessors) = &mut predecessors {
+            let far =
+                numbers.iter().zip(predecessors.as_mut_slice()).filter(|(distance, _)| distance.is_far());
+            far.for_each(|(_, before)| *before = NO_VERTEX);
+        }
+        if wanted.distances && numbers.iter().any(|distance| distance.is_far()) {
+            let far = numbers.as_mut_slice().iter_mut().filter(|distance| distance.is_far());
+            far.for_each(|distance| *distance = D::UNREACHABLE);
+        }
+        let distances = wanted.distances.then_some(numbers);
+        BlockFound { at, summaries, distances, predecessors }
+    }
 }
 
 /// A block of the arcs as the recipe has them, or without any.
-fn made<D: Distance>(setup: &Setup, [i, j]: [u32; 2]) -> (Numbers, Option<Bulk<i32>>) {
+fn made<D: Distance>(setup: &Setup, [i, j]: [u32; 2]) -> (Bulk<D>, Option<Bulk<i32>>) {
     let (rows, cols) = (setup.group(i), setup.group(j));
     let mut numbers = Bulk::<D>::zeros(rows.len() * cols.len());
     let mut last = setup.with_last.then(|| Bulk::<i32>::zeros(numbers.len()));
@@ -313,84 +394,5 @@ fn made<D: Distance>(setup: &Setup, [i, j]: [u32; 2]) -> (Numbers, Option<Bulk<i
             *last = if from == to { NO_VERTEX } else { from as i32 };
         }
     }
-    (D::any(numbers), last)
-}
-
-/// Takes up the paths of a round.
-///
-/// # Errors
-/// A vertex on a negative cycle.
-fn relax<D: Distance>(block: &mut Block) -> Result<(), u32> {
-    let (round, role) = (block.round, block.role());
-    let cols = block.setup.group(block.at[1]).len();
-    let pivot = block.setup.group(round).len();
-    let mut take = |role| block.held.remove(&(round, role));
-    let (closed, row, column) = (take(Role::Closed), take(Role::Row), take(Role::Column));
-    let Some(numbers) = D::of_mut(&mut block.numbers) else { return Ok(()) };
-    let old_last = block.last.clone().filter(|_| role == Some(Role::Row));
-    let mut last = block.last.as_mut().map(Bulk::as_mut_slice);
-    let numbers_of = |pivot: &Option<Pivot>| pivot.as_ref().and_then(|pivot| D::of(&pivot.numbers).cloned());
-    let last_of = |pivot: &Option<Pivot>| pivot.as_ref().and_then(|pivot| pivot.last.clone());
-    let mut product = |a: &[D], b: &[D], last_b: Option<&[i32]>, c: &mut [D]| match (&mut last, last_b) {
-        (Some(last), Some(last_b)) => min_plus_with_last([pivot, cols], a, (b, last_b), (c, last)),
-        _ => min_plus(pivot, cols, a, b, c),
-    };
-    match role {
-        Some(Role::Closed) => {
-            let first = block.setup.group(round).start;
-            let closed = closure::close(cols, numbers.as_mut_slice(), last, block.setup.tolerance);
-            return closed.map_err(|at| u32::try_from(first + at).unwrap_or(u32::MAX));
-        }
-        // The closed pivot takes up all paths inside it, so that what was there before is all that is needed.
-        Some(Role::Row) => {
-            let old = numbers.to_vec();
-            if let Some(closed) = numbers_of(&closed) {
-                product(&closed, &old, old_last.as_deref(), numbers.as_mut_slice());
-            }
-        }
-        Some(Role::Column) => {
-            let old = numbers.to_vec();
-            if let Some(b) = numbers_of(&closed) {
-                product(&old, &b, last_of(&closed).as_deref(), numbers.as_mut_slice());
-            }
-        }
-        None => {
-            if let (Some(a), Some(b)) = (numbers_of(&column), numbers_of(&row)) {
-                product(&a, &b, last_of(&row).as_deref(), numbers.as_mut_slice());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The result of a block: what has no path gets the mark of that.
-fn found<D: Distance>(block: &Block, wanted: Wanted) -> BlockFound {
-    let (at, cols) = (block.at, block.setup.group(block.at[1]).len());
-    let mut numbers = D::of(&block.numbers).cloned().unwrap_or_default();
-    let mut predecessors = block.last.clone().filter(|_| wanted.predecessors);
-    if at[0] == at[1] {
-        // Where rounding made a cycle a little shorter than nothing.
-        for own in (0..numbers.len()).step_by(cols + 1) {
-            if numbers[own] < D::ZERO {
-                numbers.as_mut_slice()[own] = D::ZERO;
-            }
-            predecessors.iter_mut().for_each(|before| before.as_mut_slice()[own] = NO_VERTEX);
-        }
-    }
-    let mut summaries = Vec::new();
-    for row in numbers.chunks_exact(cols) {
-        let mut summary = Summary::default();
-        row.iter().for_each(|&distance| summary.add(distance));
-        summaries.push(summary);
-    }
-    if let Some(predecessors) = &mut predecessors {
-        let far = numbers.iter().zip(predecessors.as_mut_slice()).filter(|(distance, _)| distance.is_far());
-        far.for_each(|(_, before)| *before = NO_VERTEX);
-    }
-    if wanted.distances && numbers.iter().any(|distance| distance.is_far()) {
-        let far = numbers.as_mut_slice().iter_mut().filter(|distance| distance.is_far());
-        far.for_each(|distance| *distance = D::UNREACHABLE);
-    }
-    let distances = wanted.distances.then(|| D::any(numbers));
-    BlockFound { at, summaries, distances, predecessors }
+    (numbers, last)
 }

@@ -1,6 +1,6 @@
 //! Graphs: a list of edges as files and generators give them, and compressed rows as searches want them.
 
-use super::distance::{Distance, DistanceType, Numbers, by_type};
+use super::distance::{Distance, DistanceType};
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
 
@@ -116,24 +116,53 @@ impl Edges {
 /// component), which spares searches most of their misses in the caches. Of parallel edges the shortest is kept,
 /// loops are left out unless one is negative; neither is on a shortest path.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Graph {
+#[serde(bound = "D: Distance")]
+pub struct Graph<D> {
     /// The arcs of place `p` are `first[p]..first[p + 1]`.
     pub first: Bulk<u32>,
     /// Where each arc ends, a place.
     pub ends: Bulk<u32>,
     /// How long each arc is.
-    pub weights: Numbers,
+    pub weights: Bulk<D>,
     /// The place of each vertex.
     pub places: Bulk<u32>,
     /// The vertex at each place.
     pub vertices: Bulk<u32>,
 }
 
-impl Graph {
-    /// Compressed rows of these edges, with weights of this type.
+impl<D: Distance> Graph<D> {
+    /// Compressed rows of these edges.
     #[must_use]
-    pub fn new(edges: &Edges, kind: DistanceType) -> Self {
-        by_type!(kind, built(edges))
+    pub fn new(edges: &Edges) -> Self {
+        let vertices = breadth_first(edges);
+        let mut places = vec![0; vertices.len()];
+        (0..).zip(&vertices).for_each(|(place, &vertex)| places[vertex as usize] = place);
+        let place = |vertex: u32| places[vertex as usize];
+        let (mut first, list) = rows(edges, |at| place(edges.from[at]));
+        let (mut ends, mut weights) = (Vec::with_capacity(list.len()), Vec::<D>::with_capacity(list.len()));
+        let mut row: Vec<(u32, D)> = Vec::new();
+        for at in 0..edges.vertices {
+            row.clear();
+            let here = list[first[at] as usize..first[at + 1] as usize].iter();
+            row.extend(here.map(|&edge| (place(edges.to[edge as usize]), edges.weight::<D>(edge as usize))));
+            row.retain(|&(to, weight)| to as usize != at || weight < D::ZERO);
+            // The shortest of parallel arcs comes first and stays.
+            row.sort_by(|one, other| {
+                one.0.cmp(&other.0).then(one.1.partial_cmp(&other.1).unwrap_or(std::cmp::Ordering::Equal))
+            });
+            row.dedup_by_key(|arc| arc.0);
+            first[at] = count(ends.len());
+            ends.extend(row.iter().map(|arc| arc.0));
+            weights.extend(row.iter().map(|arc| arc.1));
+        }
+        first[edges.vertices] = count(ends.len());
+        Self {
+            first: first.into(),
+            ends: ends.into(),
+            weights: weights.into(),
+            places: places.into(),
+            vertices: vertices.into(),
+        }
     }
 
     /// Count of vertices.
@@ -159,38 +188,6 @@ impl Graph {
 #[must_use]
 pub fn graph_bytes(vertices: usize, arcs: usize, kind: DistanceType) -> u64 {
     12 * vertices as u64 + arcs as u64 * (4 + kind.size_bytes() as u64)
-}
-
-fn built<D: Distance>(edges: &Edges) -> Graph {
-    let vertices = breadth_first(edges);
-    let mut places = vec![0; vertices.len()];
-    (0..).zip(&vertices).for_each(|(place, &vertex)| places[vertex as usize] = place);
-    let place = |vertex: u32| places[vertex as usize];
-    let (mut first, list) = rows(edges, |at| place(edges.from[at]));
-    let (mut ends, mut weights) = (Vec::with_capacity(list.len()), Vec::<D>::with_capacity(list.len()));
-    let mut row: Vec<(u32, D)> = Vec::new();
-    for at in 0..edges.vertices {
-        row.clear();
-        let here = list[first[at] as usize..first[at + 1] as usize].iter();
-        row.extend(here.map(|&edge| (place(edges.to[edge as usize]), edges.weight::<D>(edge as usize))));
-        row.retain(|&(to, weight)| to as usize != at || weight < D::ZERO);
-        // The shortest of parallel arcs comes first and stays.
-        row.sort_by(|one, other| {
-            one.0.cmp(&other.0).then(one.1.partial_cmp(&other.1).unwrap_or(std::cmp::Ordering::Equal))
-        });
-        row.dedup_by_key(|arc| arc.0);
-        first[at] = count(ends.len());
-        ends.extend(row.iter().map(|arc| arc.0));
-        weights.extend(row.iter().map(|arc| arc.1));
-    }
-    first[edges.vertices] = count(ends.len());
-    Graph {
-        first: first.into(),
-        ends: ends.into(),
-        weights: D::any(weights.into()),
-        places: places.into(),
-        vertices: vertices.into(),
-    }
 }
 
 fn count(edges: usize) -> u32 {
@@ -251,17 +248,17 @@ mod tests {
             names: None,
             negative: None,
         };
-        let graph = Graph::new(&edges, DistanceType::I32);
+        let graph = Graph::<i32>::new(&edges);
         assert_eq!(&graph.vertices[..], [0, 3, 1, 2, 4], "breadth first from 0, then what is left");
         assert_eq!(&graph.places[..], [0, 2, 3, 1, 4]);
         assert_eq!(&graph.first[..], [0, 1, 3, 3, 3, 3]);
         assert_eq!(&graph.ends[..], [1, 0, 2]);
-        assert_eq!(graph.weights, Numbers::I32(vec![4, 0, 2].into()));
+        assert_eq!(&graph.weights[..], [4, 0, 2]);
         assert_eq!((edges.heaviest(), edges.longest(), edges.natural_type()), (9.0, 36.0, DistanceType::I32));
         edges.make_undirected();
-        assert_eq!((edges.len(), Graph::new(&edges, DistanceType::F64).arcs()), (10, 4));
+        assert_eq!((edges.len(), Graph::<f64>::new(&edges).arcs()), (10, 4));
         edges.weights = Weights::Whole(vec![-1; 10]);
-        assert_eq!(Graph::new(&edges, DistanceType::I64).arcs(), 6, "a negative loop is a negative cycle");
+        assert_eq!(Graph::<i64>::new(&edges).arcs(), 6, "a negative loop is a negative cycle");
         edges.weights = Weights::Whole(vec![i64::from(i32::MAX) / 16; 10]);
         assert_eq!(edges.natural_type(), DistanceType::I64);
     }

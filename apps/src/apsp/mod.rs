@@ -35,7 +35,8 @@ pub mod sources;
 pub use arguments::{Algorithm, Apsp};
 
 use chares::{App, KernelCall, Program};
-use dijkstra::search;
+use dijkstra::Search;
+use distance::{Distance, DistanceType};
 use generate::{Family, Recipe};
 use graph::Graph;
 
@@ -48,28 +49,46 @@ const KERNEL_SIZE: usize = 1 << 22;
 /// Adds the application and its chare types to a program.
 #[must_use]
 pub fn add_to(program: Program) -> Program {
-    program.chare::<sources::Searcher>().chare::<floyd::Block>().app(
-        App::new("apsp", "Find shortest paths between all vertices of a graph", drive::drive)
-            .kernel(kernel)
-            .kernel_key(Apsp::kernel_key)
-            .work(Apsp::work)
-            .check(arguments::check)
-            .complete(|arguments: Apsp| Ok(arguments.completed()))
-            .files(Apsp::files)
-            .aside(&["verify"])
-            .cost(cost::MODEL, cost::cost),
-    )
+    program
+        .chare::<sources::Searcher<i32>>()
+        .chare::<sources::Searcher<i64>>()
+        .chare::<sources::Searcher<f32>>()
+        .chare::<sources::Searcher<f64>>()
+        .chare::<floyd::Block<i32>>()
+        .chare::<floyd::Block<i64>>()
+        .chare::<floyd::Block<f32>>()
+        .chare::<floyd::Block<f64>>()
+        .app(
+            App::new("apsp", "Find shortest paths between all vertices of a graph", drive::drive)
+                .kernel(kernel)
+                .kernel_key(Apsp::kernel_key)
+                .work(Apsp::work)
+                .check(arguments::check)
+                .complete(|arguments: Apsp| Ok(arguments.completed()))
+                .files(Apsp::files)
+                .aside(&["verify"])
+                .cost(cost::MODEL, cost::cost),
+        )
 }
 
 /// What the application spends its time in: searches in the graph, or in one like it where that is in a file; or
 /// products of blocks.
 fn kernel(apsp: &Apsp) -> KernelCall {
+    match apsp.likely_type() {
+        DistanceType::I32 => kernel_of::<i32>(apsp),
+        DistanceType::I64 => kernel_of::<i64>(apsp),
+        DistanceType::F32 => kernel_of::<f32>(apsp),
+        DistanceType::F64 => kernel_of::<f64>(apsp),
+    }
+}
+
+fn kernel_of<D: Distance>(apsp: &Apsp) -> KernelCall {
     if apsp.algorithm == Algorithm::FloydWarshall {
-        return floyd::kernel(apsp);
+        return floyd::kernel::<D>(apsp);
     }
     let (sample, part) = sample(apsp.recipe());
-    let graph = Graph::new(&sample.edges(), apsp.likely_type());
-    let mut search = search(apsp.likely_type(), apsp.predecessors.is_some());
+    let graph = Graph::<D>::new(&sample.edges());
+    let mut search = Search::new(apsp.predecessors.is_some());
     let sources = (KERNEL_ARCS / (graph.arcs() + graph.len()).max(1)).max(1);
     // Spread over the graph by a step that meets every vertex.
     let step = (0.618 * graph.len() as f64) as usize | 1;

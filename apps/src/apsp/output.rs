@@ -1,71 +1,20 @@
 //! What becomes of the results: files of distances and predecessors, a table of statistics, figures for the report.
 
 use super::dijkstra::Summary;
-use super::distance::{Distance, DistanceType, Numbers, by_type};
-use crate::matrix::npy::{NpyNumber, NpyWriteError, NpyWriter};
+use super::distance::Distance;
+use crate::matrix::npy::{NpyWriteError, NpyWriter};
 use chares::{Replacement, RunError, Timeline};
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A `.npy` file of distances in the making.
-pub(super) struct DistanceFile(Box<dyn Places>);
-
-/// One type of numbers.
-trait Places {
-    fn put(&mut self, rows: Range<usize>, cols: Range<usize>, numbers: &Numbers) -> Result<(), RunError>;
-    fn finish(self: Box<Self>) -> Result<(), RunError>;
-}
-
-impl<D: Distance + NpyNumber> Places for NpyWriter<D> {
-    fn put(&mut self, rows: Range<usize>, cols: Range<usize>, numbers: &Numbers) -> Result<(), RunError> {
-        let numbers =
-            D::of(numbers).ok_or_else(|| RunError::Failed("distances of another type came".into()))?;
-        self.write_block(rows, cols, numbers).map_err(unwritten)
-    }
-
-    fn finish(self: Box<Self>) -> Result<(), RunError> {
-        Self::finish(*self).map_err(unwritten)
-    }
-}
-
 fn unwritten(error: NpyWriteError) -> RunError {
     RunError::Output(error.to_string())
 }
 
-impl DistanceFile {
-    /// Of so many rows and columns.
-    pub(super) fn create(
-        path: &Path,
-        rows: usize,
-        cols: usize,
-        kind: DistanceType,
-    ) -> Result<Self, RunError> {
-        fn of<D: Distance + NpyNumber>(
-            path: &Path,
-            rows: usize,
-            cols: usize,
-        ) -> Result<Box<dyn Places>, RunError> {
-            Ok(Box::new(NpyWriter::<D>::create(path, rows, cols).map_err(unwritten)?))
-        }
-        Ok(Self(by_type!(kind, of(path, rows, cols))?))
-    }
-
-    /// Writes a block into its place.
-    pub(super) fn put(
-        &mut self,
-        rows: Range<usize>,
-        cols: Range<usize>,
-        numbers: &Numbers,
-    ) -> Result<(), RunError> {
-        self.0.put(rows, cols, numbers)
-    }
-}
-
 /// The files that were asked for.
-#[derive(Default)]
-pub(super) struct Files {
-    distances: Option<DistanceFile>,
+pub(super) struct Files<D: Distance> {
+    distances: Option<NpyWriter<D>>,
     predecessors: Option<NpyWriter<i32>>,
 }
 
@@ -76,29 +25,26 @@ pub(super) struct Asked<'a> {
     pub(super) predecessors: Option<&'a PathBuf>,
 }
 
-impl Files {
+impl<D: Distance> Files<D> {
     /// Of so many rows and columns.
-    pub(super) fn create(
-        asked: Asked<'_>,
-        rows: usize,
-        cols: usize,
-        kind: DistanceType,
-    ) -> Result<Self, RunError> {
-        let distances =
-            asked.distances.map(|path| DistanceFile::create(path, rows, cols, kind)).transpose()?;
+    pub(super) fn create(asked: Asked<'_>, rows: usize, cols: usize) -> Result<Self, RunError> {
+        let distances = asked.distances.map(|path| NpyWriter::create(path, rows, cols));
         let predecessors = asked.predecessors.map(|path| NpyWriter::create(path, rows, cols));
-        Ok(Self { distances, predecessors: predecessors.transpose().map_err(unwritten)? })
+        Ok(Self {
+            distances: distances.transpose().map_err(unwritten)?,
+            predecessors: predecessors.transpose().map_err(unwritten)?,
+        })
     }
 
     /// Writes what has come of a block.
     pub(super) fn put(
         &mut self,
         (rows, cols): (Range<usize>, Range<usize>),
-        distances: Option<&Numbers>,
+        distances: Option<&[D]>,
         predecessors: Option<&[i32]>,
     ) -> Result<(), RunError> {
         if let (Some(file), Some(numbers)) = (&mut self.distances, distances) {
-            file.put(rows.clone(), cols.clone(), numbers)?;
+            file.write_block(rows.clone(), cols.clone(), numbers).map_err(unwritten)?;
         }
         if let (Some(file), Some(numbers)) = (&mut self.predecessors, predecessors) {
             file.write_block(rows, cols, numbers).map_err(unwritten)?;
@@ -108,10 +54,8 @@ impl Files {
 
     /// Completes the files.
     pub(super) fn finish(self) -> Result<(), RunError> {
-        if let Some(DistanceFile(file)) = self.distances {
-            file.finish()?;
-        }
-        self.predecessors.map_or(Ok(()), |file| file.finish().map_err(unwritten))
+        self.distances.map_or(Ok(()), NpyWriter::finish).map_err(unwritten)?;
+        self.predecessors.map_or(Ok(()), NpyWriter::finish).map_err(unwritten)
     }
 }
 

@@ -5,8 +5,8 @@
 //! chare is given the next one when it has done one ([`SelfScheduling`]), so that nothing depends on how well speeds
 //! were known. It always has a second group waiting, and so never waits for a message.
 
-use super::dijkstra::{Search, Summary, search};
-use super::distance::Numbers;
+use super::dijkstra::{Search, Summary};
+use super::distance::Distance;
 use super::graph::Graph;
 use chares::loadbalance::self_scheduling::SelfScheduling;
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Group, Readonly, RunError};
@@ -30,30 +30,33 @@ pub struct Wanted {
 
 /// Searches from the sources that it is given.
 #[derive(Serialize, Deserialize)]
-pub struct Searcher {
-    setup: Setup,
-    waiting: VecDeque<SearchFrom>,
-    found: Vec<Found>,
+#[serde(bound = "D: Distance")]
+pub struct Searcher<D: Distance> {
+    setup: Setup<D>,
+    waiting: VecDeque<SearchFrom<D>>,
+    found: Vec<Found<D>>,
     #[serde(skip)]
-    search: Option<Box<dyn Search>>,
+    search: Option<Search<D>>,
 }
 
 /// What every searcher is made with.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Setup {
+#[serde(bound = "D: Distance")]
+pub struct Setup<D> {
     /// The graph.
-    pub graph: Readonly<Graph>,
+    pub graph: Readonly<Graph<D>>,
     /// What is wanted of it.
     pub wanted: Wanted,
 }
 
 /// Search from these sources too.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct SearchFrom {
+#[serde(bound = "D: Distance")]
+pub struct SearchFrom<D: Distance> {
     /// Vertices.
     pub sources: Range<u32>,
     /// Who is told what was found.
-    pub to: Callback<FoundFrom>,
+    pub to: Callback<FoundFrom<D>>,
 }
 
 /// Search from the next source.
@@ -62,38 +65,40 @@ pub struct SearchNext;
 
 /// What was found from a group of sources.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FoundFrom {
+#[serde(bound = "D: Distance")]
+pub struct FoundFrom<D> {
     /// Who searched.
     pub pe: u32,
     /// The first of the sources.
     pub first: u32,
     /// What was found, source by source.
-    pub found: Vec<Found>,
+    pub found: Vec<Found<D>>,
 }
 
 /// What was found from a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+#[serde(bound = "D: Distance")]
+pub struct Found<D> {
     /// What the distances add up to.
     pub summary: Summary,
     /// The distances, if they are wanted.
-    pub distances: Option<Numbers>,
+    pub distances: Option<Bulk<D>>,
     /// The vertices before each, if they are wanted.
     pub predecessors: Option<Bulk<i32>>,
 }
 
-chares::entries!(Searcher: SearchFrom, SearchNext);
+chares::entries!(impl<D: Distance> Searcher<D>: SearchFrom<D>, SearchNext);
 
-impl Chare for Searcher {
+impl<D: Distance> Chare for Searcher<D> {
     type Index = u32;
-    type Init = Setup;
-    fn new(setup: Setup, _: &mut Ctx<'_, Self>) -> Self {
+    type Init = Setup<D>;
+    fn new(setup: Setup<D>, _: &mut Ctx<'_, Self>) -> Self {
         Self { setup, waiting: VecDeque::new(), found: Vec::new(), search: None }
     }
 }
 
-impl Entry<SearchFrom> for Searcher {
-    fn receive(&mut self, from: SearchFrom, ctx: &mut Ctx<'_, Self>) {
+impl<D: Distance> Entry<SearchFrom<D>> for Searcher<D> {
+    fn receive(&mut self, from: SearchFrom<D>, ctx: &mut Ctx<'_, Self>) {
         self.waiting.push_back(from);
         if self.waiting.len() == 1 {
             ctx.this().send(ctx, SearchNext);
@@ -102,13 +107,12 @@ impl Entry<SearchFrom> for Searcher {
 }
 
 /// One source at a time, so that the PE can do other things in between.
-impl Entry<SearchNext> for Searcher {
+impl<D: Distance> Entry<SearchNext> for Searcher<D> {
     fn receive(&mut self, _: SearchNext, ctx: &mut Ctx<'_, Self>) {
         let Some(SearchFrom { sources, to }) = self.waiting.front_mut() else { return };
         let (graph, wanted, first) = (self.setup.graph.read(ctx), self.setup.wanted, sources.start);
         let source = first + u32::try_from(self.found.len()).unwrap_or(u32::MAX);
-        let kind = graph.weights.distance_type();
-        let search = self.search.get_or_insert_with(|| search(kind, wanted.predecessors));
+        let search = self.search.get_or_insert_with(|| Search::new(wanted.predecessors));
         search.run(&graph, source);
         self.found.push(Found {
             summary: search.summary(&graph),
@@ -132,12 +136,12 @@ impl Entry<SearchNext> for Searcher {
 ///
 /// # Errors
 /// If the run ends before, or `take` fails.
-pub(super) fn follow(
+pub(super) fn follow<D: Distance>(
     main: &mut Driver,
-    searchers: &Group<Searcher>,
+    searchers: &Group<Searcher<D>>,
     sources: Range<u32>,
     row_bytes: u64,
-    mut take: impl FnMut(FoundFrom) -> Result<(), RunError>,
+    mut take: impl FnMut(FoundFrom<D>) -> Result<(), RunError>,
 ) -> Result<Vec<u64>, RunError> {
     let most = GROUP_BYTES.checked_div(row_bytes).unwrap_or(u64::MAX);
     let mut left = SelfScheduling::new(sources.start.into()..sources.end.into(), &main.speeds(), most);
@@ -156,7 +160,7 @@ pub(super) fn follow(
     let mut done = vec![0; main.pe_count() as usize];
     let mut waiting = sources.len();
     while waiting > 0 {
-        let group: FoundFrom = found.wait(main)?;
+        let group = found.wait(main)?;
         give(main, group.pe);
         waiting = waiting.saturating_sub(group.found.len());
         done[group.pe as usize] += group.found.len() as u64;

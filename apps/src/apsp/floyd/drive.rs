@@ -5,7 +5,7 @@ use crate::apsp::arguments::{Algorithm, Apsp};
 use crate::apsp::check::{Check, circle};
 use crate::apsp::cycle::negative_cycle;
 use crate::apsp::dijkstra::{NO_VERTEX, Summary};
-use crate::apsp::distance::{Distance, Numbers, by_type};
+use crate::apsp::distance::Distance;
 use crate::apsp::drive::{Job, Sample, verify};
 use crate::apsp::generate::Family;
 use crate::apsp::graph::{Edges, Graph, graph_bytes};
@@ -37,29 +37,27 @@ pub(in crate::apsp) fn work(vertices: usize) -> f64 {
 }
 
 /// Products of blocks as big as the work's.
-pub(in crate::apsp) fn kernel(apsp: &Apsp) -> KernelCall {
-    fn of<D: Distance>(side: usize) -> KernelCall {
-        let block = |seed| -> Vec<D> {
-            (0..side * side).map(|at| D::of_whole((hash(seed, 0, at as u64) % 1000) as i64)).collect()
-        };
-        let sets = (OPERAND_BYTES / (3 * side * side * size_of::<D>())).clamp(1, 64);
-        let blocks: Vec<_> =
-            (0..sets as u64).map(|set| (block(3 * set), block(3 * set + 1), block(3 * set + 2))).collect();
-        let sums = 2.0 * (side as f64).powi(3);
-        Box::new(measured(blocks, sums, KERNEL_SUMS, move |(a, b, c)| min_plus(side, side, a, b, c)))
-    }
-    by_type!(apsp.likely_type(), of(apsp.block_side(apsp.recipe().vertices)))
+pub(in crate::apsp) fn kernel<D: Distance>(apsp: &Apsp) -> KernelCall {
+    let side = apsp.block_side(apsp.recipe().vertices);
+    let block = |seed| -> Vec<D> {
+        (0..side * side).map(|at| D::of_whole((hash(seed, 0, at as u64) % 1000) as i64)).collect()
+    };
+    let sets = (OPERAND_BYTES / (3 * side * side * size_of::<D>())).clamp(1, 64);
+    let blocks: Vec<_> =
+        (0..sets as u64).map(|set| (block(3 * set), block(3 * set + 1), block(3 * set + 2))).collect();
+    let sums = 2.0 * (side as f64).powi(3);
+    Box::new(measured(blocks, sums, KERNEL_SUMS, move |(a, b, c)| min_plus(side, side, a, b, c)))
 }
 
 /// Finds all paths of a graph; of one that blocks make themselves if there are no edges.
-pub(in crate::apsp) fn drive(
+pub(in crate::apsp) fn drive<D: Distance>(
     main: &mut Driver,
     apsp: &Apsp,
     edges: Option<Edges>,
     job: Job,
 ) -> Result<(), RunError> {
     let (to, told) = main.pending::<Told>();
-    let setup = setup(apsp, edges.as_ref(), &job, to)?;
+    let setup = setup::<D>(apsp, edges.as_ref(), &job, to)?;
     let arcs = edges.as_ref().map_or(apsp.recipe().arcs(), Edges::len);
     let groups = setup.groups();
     let owners = owners(main, groups)?;
@@ -71,9 +69,10 @@ pub(in crate::apsp) fn drive(
     outcome.fact("block", setup.side);
     outcome.fact("dtype", serde_json::to_value(job.kind).unwrap_or_default());
 
-    let blocks: Array<Block> = main.array_placed([groups, groups], setup.clone(), Placement::on_pes(owners));
+    let blocks: Array<Block<D>> =
+        main.array_placed([groups, groups], setup.clone(), Placement::on_pes(owners));
     if let Some(edges) = &edges {
-        by_type!(job.kind, load(main, &blocks, &setup, edges));
+        load(main, &blocks, &setup, edges);
     }
     let files = job.create_files(apsp)?;
     main.init_over()?;
@@ -85,7 +84,7 @@ pub(in crate::apsp) fn drive(
     main.timed_over()?;
     let checked = if apsp.verify { job.checked(arcs) } else { Vec::new() };
     let is_looked_at = apsp.verify || setup.with_last;
-    let graph = edges.as_ref().filter(|_| is_looked_at).map(|edges| Graph::new(edges, job.kind));
+    let graph = edges.as_ref().filter(|_| is_looked_at).map(Graph::new);
     let (summaries, sample) = collect(main, apsp, &blocks, &setup, (files, &checked, graph.as_ref()))?;
     let names = edges.as_ref().and_then(|edges| edges.names.as_ref());
     job.conclude(main, apsp, names, &summaries)?;
@@ -93,15 +92,17 @@ pub(in crate::apsp) fn drive(
         return Ok(());
     }
     main.outcome().collected();
-    let graph = graph.unwrap_or_else(|| Graph::new(&apsp.recipe().edges(), job.kind));
+    let graph = graph.unwrap_or_else(|| Graph::new(&apsp.recipe().edges()));
     verify(main, &graph, &sample, job.kind.is_whole())
 }
 
-fn setup(apsp: &Apsp, edges: Option<&Edges>, job: &Job, told: Callback<Told>) -> Result<Setup, RunError> {
-    fn roundoff<D: Distance>() -> f64 {
-        D::ROUNDOFF
-    }
-    let Job { vertices, kind, .. } = *job;
+fn setup<D: Distance>(
+    apsp: &Apsp,
+    edges: Option<&Edges>,
+    job: &Job,
+    told: Callback<Told>,
+) -> Result<Setup, RunError> {
+    let vertices = job.vertices;
     let side = apsp.block_side(vertices);
     let least = vertices.div_ceil(GROUPS_MAX);
     if side < least {
@@ -113,10 +114,9 @@ fn setup(apsp: &Apsp, edges: Option<&Edges>, job: &Job, told: Callback<Told>) ->
     Ok(Setup {
         vertices,
         side,
-        kind,
         recipe: edges.is_none().then(|| apsp.recipe()),
         with_last: apsp.predecessors.is_some(),
-        tolerance: vertices as f64 * by_type!(kind, roundoff()) * heaviest,
+        tolerance: vertices as f64 * D::ROUNDOFF * heaviest,
         told,
     })
 }
@@ -158,7 +158,7 @@ pub(in crate::apsp) fn plan(apsp: &Apsp, job: &Job, edges: usize) -> Plan {
 }
 
 /// Sends each block its arcs.
-fn load<D: Distance>(main: &mut Driver, blocks: &Array<Block>, setup: &Setup, edges: &Edges) {
+fn load<D: Distance>(main: &mut Driver, blocks: &Array<Block<D>>, setup: &Setup, edges: &Edges) {
     let groups = setup.groups();
     let mut of_group: Vec<Vec<u32>> = vec![Vec::new(); groups as usize];
     for (at, &from) in (0u32..).zip(&edges.from) {
@@ -192,7 +192,7 @@ fn load<D: Distance>(main: &mut Driver, blocks: &Array<Block>, setup: &Setup, ed
             }
         }
         for (j, (numbers, last)) in (0..).zip(parts) {
-            blocks.at([i, j]).send(main, LoadBlock { numbers: D::any(numbers), last });
+            blocks.at([i, j]).send(main, LoadBlock { numbers, last });
         }
     }
 }
@@ -221,15 +221,15 @@ fn described(edges: Option<&Edges>, vertex: u32, tolerance: f64) -> String {
 
 /// Collects the result, one row of blocks after the other: what each source's distances add up to, and the rows that
 /// are to be checked.
-fn collect(
+fn collect<D: Distance>(
     main: &mut Driver,
     apsp: &Apsp,
-    blocks: &Array<Block>,
+    blocks: &Array<Block<D>>,
     setup: &Setup,
-    (mut files, checked, graph): (Files, &[u32], Option<&Graph>),
-) -> Result<(Vec<Summary>, Sample), RunError> {
+    (mut files, checked, graph): (Files<D>, &[u32], Option<&Graph<D>>),
+) -> Result<(Vec<Summary>, Sample<D>), RunError> {
     let groups = setup.groups();
-    let (to, found): (Callback<BlockFound>, _) = main.pending();
+    let (to, found): (Callback<BlockFound<D>>, _) = main.pending();
     let predecessors = apsp.predecessors.is_some();
     // Predecessors are mended by them.
     let distances = apsp.out.is_some() || apsp.verify || predecessors;
@@ -242,7 +242,7 @@ fn collect(
         for _ in 0..groups {
             let block = found.wait(main)?;
             let place = (setup.group(i), setup.group(block.at[1]));
-            files.put(place, block.distances.as_ref(), None)?;
+            files.put(place, block.distances.as_deref(), None)?;
             row.push(block);
         }
         row.sort_by_key(|block| block.at);
@@ -258,9 +258,9 @@ fn collect(
             if !is_checked && !wanted.predecessors {
                 continue;
             }
-            let (distances, mut before) = by_type!(setup.kind, joined(&row, setup, at - rows.start));
+            let (distances, mut before) = joined(&row, setup, at - rows.start);
             if let Some(before) = &mut before {
-                by_type!(setup.kind, mend(source, &distances, before, graph));
+                mend(source, &distances, before, graph);
                 files.put((at..at + 1, 0..setup.vertices), None, Some(before))?;
             }
             if is_checked {
@@ -275,25 +275,23 @@ fn collect(
 
 /// Where arcs of weight 0 form a circle, blocks may have chosen the last vertices of several equal paths so that they go
 /// round it; they are chosen anew then, from the distances. Graphs that blocks make themselves have no such arcs.
-fn mend<D: Distance>(source: u32, distances: &Numbers, before: &mut Bulk<i32>, graph: Option<&Graph>) {
+fn mend<D: Distance>(source: u32, row: &[D], before: &mut Bulk<i32>, graph: Option<&Graph<D>>) {
     if circle(source, before).is_none() {
         return;
     }
-    if let (Some(check), Some(row)) =
-        (graph.and_then(|graph| Check::<D>::new(graph, false)), D::of(distances))
-    {
-        *before = check.tree(source, row).into();
+    if let Some(graph) = graph {
+        *before = Check::new(graph, false).tree(source, row).into();
     }
 }
 
 /// A row of the result, of the blocks that have its parts.
-fn joined<D: Distance>(row: &[BlockFound], setup: &Setup, at: usize) -> (Numbers, Option<Bulk<i32>>) {
+fn joined<D: Distance>(row: &[BlockFound<D>], setup: &Setup, at: usize) -> (Bulk<D>, Option<Bulk<i32>>) {
     let (mut numbers, mut before): (Vec<D>, Vec<i32>) = (Vec::new(), Vec::new());
     for block in row {
         let cols = setup.group(block.at[1]).len();
         let part = at * cols..(at + 1) * cols;
-        numbers.extend(block.distances.as_ref().and_then(D::of).map_or(&[][..], |of| &of[part.clone()]));
+        numbers.extend(block.distances.as_ref().map_or(&[][..], |of| &of[part.clone()]));
         before.extend(block.predecessors.as_ref().map_or(&[][..], |of| &of[part]));
     }
-    (D::any(numbers.into()), setup.with_last.then(|| before.into()))
+    (numbers.into(), setup.with_last.then(|| before.into()))
 }
