@@ -102,6 +102,9 @@ macro_rules! entries {
         $crate::entries!(@tables [$($parameter: $($bound)::+ $(+ $($more)::+)*),+] $chare,
             $crate::entries!(@generic_name $chare $(, $name)?); $($lists)*);
     };
+    (impl $($rest:tt)*) => {
+        ::std::compile_error!("the list of a generic type begins `impl<T: Bound> Type<T>: …`, with bounds for each parameter");
+    };
     ($chare:ty $(as $name:literal)? : $($lists:tt)*) => {
         $crate::entries!(@tables [] $chare, $crate::entries!(@name $chare $(, $name)?); $($lists)*);
     };
