@@ -100,9 +100,9 @@ fn a_loss_is_a_delay() {
 }
 
 /// Says what it hears, each after some work.
-struct Worker(Duration);
+struct Busy(Duration);
 
-impl Machine for Worker {
+impl Machine for Busy {
     type Message = u32;
 
     fn receive(&mut self, _: NodeId, message: u32, out: &mut Outbox<u32>) {
@@ -120,12 +120,12 @@ impl Machine for Worker {
 #[test]
 fn who_works_takes_one_message_after_the_other_and_answers_when_done() {
     let delay = SECOND / 1000;
-    let machines = [Worker(SECOND), Worker(Duration::ZERO), Worker(Duration::ZERO)];
+    let machines = [Busy(SECOND), Busy(Duration::ZERO), Busy(Duration::ZERO)];
     let mut sim = Simulation::new(5, Network::steady(delay), machines);
     for number in 0..10 {
         sim.act(NodeId(2), |_, out| out.send(NodeId(0), Class::Small, number));
     }
-    let heard = |sim: &Simulation<Worker>| sim.received(NodeId(0));
+    let heard = |sim: &Simulation<Busy>| sim.received(NodeId(0));
     assert_eq!(sim.run(5 * SECOND + 2 * delay, |_| false), Ended::OutOfTime);
     assert_eq!((heard(&sim), sim.sent(NodeId(0))), (6, 6), "the sixth is being dealt with");
     assert_eq!(sim.run(SECOND * 11, |sim| heard(sim) == 10), Ended::Reached);
