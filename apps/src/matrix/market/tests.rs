@@ -102,22 +102,6 @@ fn wrong_files_are_refused_with_the_line_and_the_reason() {
             3,
             "expected row, column and number, got 1 word",
         ),
-        (
-            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1 1\n",
-            3,
-            "expected row, column and number, got 4 words",
-        ),
-        (
-            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1\n",
-            3,
-            "expected row, column and number, got 2 words",
-        ),
-        (
-            "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 1 1\n",
-            3,
-            "expected row and column, got 3 words",
-        ),
-        ("%%MatrixMarket matrix array real general\n1 1\n1\n2\n", 4, "1 entry is announced, but"),
         ("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", 3, "only the lower triangle"),
         ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", 3, "without the diagonal"),
         (
@@ -134,10 +118,28 @@ fn wrong_files_are_refused_with_the_line_and_the_reason() {
     }
     let (line, bad) = parse(b"%%MatrixMarket matrix array real general\n1 1\n\xff\n").unwrap_err();
     assert_eq!((line, bad.to_string()), (3, "'\u{fffd}' is not a number".into()));
-    // Comments may be in any encoding.
+    assert_eq!(parse(&[b'%'; 70_000]).unwrap_err(), (1, LineError::TooLong.into()));
+}
+
+#[test]
+fn words_and_entries_are_counted_right() {
+    let cases = [
+        ("coordinate real", "2 2 1\n1 1 1 1", "expected row, column and number, got 4 words"),
+        ("coordinate real", "2 2 1\n1 1", "expected row, column and number, got 2 words"),
+        ("coordinate pattern", "2 2 1\n1 1 1", "expected row and column, got 3 words"),
+        ("array real", "1 1\n1\n2", "1 entry is announced, but the file has at least 2"),
+    ];
+    for (kind, rest, expected) in cases {
+        let (_, bad) =
+            parse(format!("%%MatrixMarket matrix {kind} general\n{rest}\n").as_bytes()).unwrap_err();
+        assert_eq!(bad.to_string(), expected);
+    }
+}
+
+#[test]
+fn comments_may_be_in_any_encoding() {
     let read = parse(b"%%MatrixMarket matrix array real general\n% J\xe4cobi\n1 1\n5\n").unwrap();
     assert_eq!(read.values(), [5.0]);
-    assert_eq!(parse(&[b'%'; 70_000]).unwrap_err(), (1, LineError::TooLong.into()));
 }
 
 #[test]
