@@ -5,7 +5,7 @@
 //! nothing is allocated by a number that the file only announces.
 
 use super::graph::{EDGES_MAX, Edges, Negative, VERTICES_MAX, Weights};
-use crate::matrix::lines::{self, LineError, Lines, TextError, shortened, whole};
+use crate::matrix::lines::{self, LineError, Lines, TextError, has_digits_only, shortened, there_are, whole};
 use crate::matrix::market::{self, MarketReadError};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -71,6 +71,9 @@ pub enum GraphLineError {
         /// How many fit.
         most: usize,
     },
+    /// A graph for another problem than shortest paths.
+    #[error("the file is for the problem '{0}', and only 'sp', shortest paths, can be read")]
+    Problem(String),
     /// A line that does not begin as one of the format does.
     #[error("a line begins with 'c', 'p sp' or 'a', not with '{0}'")]
     Kind(String),
@@ -81,12 +84,18 @@ pub enum GraphLineError {
     #[error("there is a second line 'p'")]
     SecondProblem,
     /// Fewer or more arcs than announced.
-    #[error("{expected} arcs are announced, and the file has {got}")]
+    #[error("{} announced, and the file has {got}", there_are(*.expected, "arc", "arcs"))]
     Count {
         /// Arcs announced.
         expected: u64,
         /// Arcs found.
         got: u64,
+    },
+    /// An edge with a weight among others without one, or the other way round.
+    #[error("this edge has {}, unlike those before it", if *.has_weight { "a weight" } else { "no weight" })]
+    Mixed {
+        /// Whether this one has a weight.
+        has_weight: bool,
     },
     /// What can be wrong with a line of any format.
     #[error(transparent)]
@@ -229,12 +238,18 @@ impl Taken {
                 return Ok(());
             }
             if self.wanted == Wanted::Whole {
-                return wrong("a whole number of 64 bits, which --weights int wants");
+                return wrong("a whole number of 64 bits, as --dtype i32 and i64 want it");
             }
             self.edges.weights = Weights::Real(weights.iter().map(|&weight| weight as f64).collect());
         }
         let Weights::Real(weights) = &mut self.edges.weights else { return Ok(()) };
+        let is_whole = |word: &str| has_digits_only(word.trim_start_matches(['-', '+']));
+        let does_not_fit = |word: &str| is_whole(word) && word.parse::<i64>().is_err();
         match word.parse::<f64>() {
+            // Others of the graph would be rounded as well, and paths between them told as if they were exact.
+            Ok(_) if self.wanted == Wanted::AsWritten && does_not_fit(word) => {
+                return wrong("a whole weight of 64 bits: --dtype f64 rounds it");
+            }
             Ok(weight) if weight.is_finite() => weights.push(weight),
             Ok(_) => return wrong("a finite number"),
             Err(_) => return wrong("a number"),
@@ -273,6 +288,11 @@ fn dimacs(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
 /// Vertices and arcs of a line `p sp VERTICES ARCS`.
 fn problem(text: &str) -> Result<(usize, u64), Bad> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    if let ["p", other, _, _] = words.as_slice()
+        && *other != "sp"
+    {
+        return Err(Bad::Problem(shortened(other)));
+    }
     let ["p", "sp", vertices, arcs] = words.as_slice() else {
         return Err(LineError::Words { expected: "'p sp VERTICES ARCS'", got: words.len() }.into());
     };
@@ -300,11 +320,12 @@ fn arc(taken: &mut Taken, line: u64, text: &str, vertices: usize) -> Result<(), 
     taken.weight(line, weight)
 }
 
-/// Lines `FROM TO` or `FROM TO WEIGHT`, and comments after `#` or `%`.
+/// Lines `FROM TO`, or lines `FROM TO WEIGHT`, and comments after `#` or `%`.
 fn list(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
     let mut lines = Lines::new(source);
     let mut taken = Taken::new(wanted);
     let mut ends: Vec<[u64; 2]> = Vec::new();
+    let mut has_weights = None;
     while let Some((line, text)) = lines.next_data(&['#', '%'])? {
         let wrong = |bad: Bad| Wrong::Line(line, bad);
         let mut words =
@@ -314,12 +335,17 @@ fn list(source: impl BufRead, wanted: Wanted) -> Result<Edges, Wrong> {
         };
         let vertex = |word| whole(word, "a vertex, named by a whole number").map_err(|bad| wrong(bad.into()));
         ends.push([vertex(from)?, vertex(to)?]);
-        taken.weight(line, words.next().unwrap_or("1")).map_err(wrong)?;
+        let weight = words.next();
         if let more @ 1.. = words.count() {
             return Err(wrong(
                 LineError::Words { expected: "'FROM TO' or 'FROM TO WEIGHT'", got: 3 + more }.into(),
             ));
         }
+        // A line that lost its end must not become an edge of weight 1.
+        if *has_weights.get_or_insert(weight.is_some()) != weight.is_some() {
+            return Err(wrong(Bad::Mixed { has_weight: weight.is_some() }));
+        }
+        taken.weight(line, weight.unwrap_or("1")).map_err(wrong)?;
     }
     let mut names: Vec<u64> = ends.iter().flatten().copied().collect();
     names.sort_unstable();

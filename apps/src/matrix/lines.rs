@@ -1,5 +1,6 @@
 //! Lines of a text file that is not trusted, with their numbers, and what is wrong with them.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub enum TextError<L: std::error::Error + 'static> {
 #[non_exhaustive]
 pub enum LineError {
     /// It does not have as many words as it needs.
-    #[error("expected {expected}, got {got} words")]
+    #[error("expected {expected}, got {got} word{}", if *.got == 1 { "" } else { "s" })]
     Words {
         /// What belongs there.
         expected: &'static str,
@@ -52,12 +53,15 @@ pub enum LineError {
         /// What belongs there.
         expected: &'static str,
     },
+    /// A whole number that no word of any format here can be.
+    #[error("'{word}' is 2^64 or more, and no such number is read")]
+    TooLarge {
+        /// The word.
+        word: String,
+    },
     /// It does not end.
     #[error("the line is longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// It is not UTF-8.
-    #[error("the line is not UTF-8 text")]
-    NotText,
 }
 
 impl LineError {
@@ -100,7 +104,8 @@ impl<R: BufRead> Lines<R> {
         Self { source, line: Vec::new(), number: 0 }
     }
 
-    /// The next line without the spaces around it, and its number; none at the end of the file.
+    /// The next line without the spaces around it, and its number; none at the end of the file. Bytes that are no text
+    /// are replaced by signs for such: comments may be in any encoding, and no number is made of such a sign.
     pub(crate) fn next<L: From<LineError>>(&mut self) -> Result<Option<(u64, &str)>, Wrong<L>> {
         self.line.clear();
         let mut limited = (&mut self.source).take(LINE_BYTES_MAX);
@@ -112,7 +117,10 @@ impl<R: BufRead> Lines<R> {
         if len as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
             return Err(self.wrong(LineError::TooLong));
         }
-        self.last().map(Some)
+        if let Cow::Owned(text) = String::from_utf8_lossy(&self.line) {
+            self.line = text.into_bytes();
+        }
+        Ok(Some(self.last()))
     }
 
     /// The next line that is neither empty nor begins with one of `comments`.
@@ -122,14 +130,14 @@ impl<R: BufRead> Lines<R> {
     ) -> Result<Option<(u64, &str)>, Wrong<L>> {
         while self.next()?.is_some_and(|(_, text)| text.is_empty() || text.starts_with(comments)) {}
         // The line is looked at again because a borrow that a loop may give up cannot be returned (Polonius).
-        if self.line.is_empty() { Ok(None) } else { self.last().map(Some) }
+        Ok(if self.line.is_empty() { None } else { Some(self.last()) })
     }
 
-    fn last<L: From<LineError>>(&self) -> Result<(u64, &str), Wrong<L>> {
-        let text = std::str::from_utf8(&self.line).map_err(|_| self.wrong(LineError::NotText))?;
+    fn last(&self) -> (u64, &str) {
+        let text = std::str::from_utf8(&self.line).unwrap_or_default();
         let is_first = self.number == 1;
         let text = text.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(text);
-        Ok((self.number, text.trim()))
+        (self.number, text.trim())
     }
 
     /// Something wrong with the line that was read last, or with the first of an empty file.
@@ -140,13 +148,26 @@ impl<R: BufRead> Lines<R> {
 
 /// A number of digits only.
 pub(crate) fn whole(word: &str, expected: &'static str) -> Result<u64, LineError> {
-    let digits = !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
-    digits.then(|| word.parse().ok()).flatten().ok_or_else(|| LineError::number(word, expected))
+    if !has_digits_only(word) {
+        return Err(LineError::number(word, expected));
+    }
+    word.parse().map_err(|_| LineError::TooLarge { word: shortened(word) })
 }
 
-/// As much of a word as a sentence can show.
+/// Whether a word is nothing but decimal digits.
+pub(crate) fn has_digits_only(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// `1 arc is` or `2 arcs are`, for a sentence that goes on.
+pub(crate) fn there_are(count: u64, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {one} is") } else { format!("{count} {many} are") }
+}
+
+/// As much of a word as a sentence can show; what would not be seen, or do something to a terminal, by its code.
 pub(crate) fn shortened(word: &str) -> String {
-    word.chars().take(40).collect()
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    word.chars().take(40).map(shown).collect()
 }
 
 #[cfg(test)]
@@ -179,8 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_or_does_not_end_is_refused_with_its_number() {
-        assert_eq!(read(b"1\n\xff\n2"), (vec!["1".into()], Some((2, LineError::NotText))));
+    fn what_is_no_text_is_no_number_and_what_does_not_end_is_refused_with_its_number() {
+        assert_eq!(
+            read(b"1\nc J\xe4cobi\n\xff2"),
+            (["1", "c J\u{fffd}cobi", "\u{fffd}2"].map(String::from).to_vec(), None)
+        );
+        assert_eq!(whole("\u{fffd}2", "a count"), Err(LineError::number("\u{fffd}2", "a count")));
         let most = LINE_BYTES_MAX as usize;
         assert_eq!(read(&vec![b'1'; most]), (vec![], Some((1, LineError::TooLong))));
         let whole = [vec![b'1'; most - 1], vec![b'\n']].concat();
@@ -190,8 +215,27 @@ mod tests {
     #[test]
     fn only_digits_are_a_whole_number() {
         assert_eq!(whole("18446744073709551615", "a count"), Ok(u64::MAX));
-        for word in ["", "-1", "+1", "1.0", "18446744073709551616"] {
+        for word in ["", "-1", "+1", "1.0"] {
             assert_eq!(whole(word, "a count"), Err(LineError::number(word, "a count")));
         }
+        let said = whole("18446744073709551616", "a count").unwrap_err().to_string();
+        assert_eq!(said, "'18446744073709551616' is 2^64 or more, and no such number is read");
+    }
+
+    #[test]
+    fn a_word_from_a_file_is_one_line_and_no_command_to_a_terminal() {
+        assert_eq!(shortened("1\u{b}2\0\x1b[2Jä"), "1\\u{b}2\\u{0}\\u{1b}[2Jä");
+        assert_eq!(shortened(&"x".repeat(99)).len(), 40);
+    }
+
+    #[test]
+    fn sentences_know_one_from_many() {
+        let said = |got| LineError::Words { expected: "a number", got }.to_string();
+        let words = [0, 1, 2].map(said);
+        assert_eq!(
+            words,
+            ["0 words", "1 word", "2 words"].map(|got| format!("expected a number, got {got}"))
+        );
+        assert_eq!([0, 1, 2].map(|n| there_are(n, "arc", "arcs")), ["0 arcs are", "1 arc is", "2 arcs are"]);
     }
 }

@@ -48,12 +48,17 @@ fn wrong_lines_of_dimacs_files_are_named() {
     assert_eq!(refused("a 2 3 0", "a 2 -3 0"), "g.gr:5: '-3' is not a vertex");
     assert_eq!(
         refused("a 2 3 0", "a 2 3 x"),
-        "g.gr:5: 'x' is not a whole number of 64 bits, which --weights int wants"
+        "g.gr:5: 'x' is not a whole number of 64 bits, as --dtype i32 and i64 want it"
     );
     assert_eq!(refused("a 2 3 0", "e 2 3 0"), "g.gr:5: a line begins with 'c', 'p sp' or 'a', not with 'e'");
     assert_eq!(refused("p sp 4 5\n", ""), "g.gr:3: the line 'p sp VERTICES ARCS' is missing before this one");
     assert_eq!(refused("a 1 2 7", "p sp 4 5"), "g.gr:4: there is a second line 'p'");
+    let other = "g.gr:2: the file is for the problem 'max', and only 'sp', shortest paths, can be read";
+    assert_eq!(refused("p sp 4 5", "p max 4 5"), other);
+    let large = "g.gr:5: '18446744073709551617' is 2^64 or more, and no such number is read";
+    assert_eq!(refused("a 2 3 0", "a 2 18446744073709551617 0"), large);
     assert_eq!(refused("p sp 4 5", "p sp 4"), "g.gr:2: expected 'p sp VERTICES ARCS', got 3 words");
+    assert_eq!(refused("p sp 4 5", "p sp 4 1"), "g.gr:9: 1 arc is announced, and the file has 5");
     assert_eq!(refused("p sp 4 5", "p sp 4 6"), "g.gr:9: 6 arcs are announced, and the file has 5");
     let many = "g.gr:2: 99999999999 vertices are more than the 1073741824 that fit";
     assert_eq!(refused("p sp 4 5", "p sp 99999999999 5"), many);
@@ -75,7 +80,7 @@ fn wrong_lines_of_dimacs_files_are_named() {
     assert!(
         from("g.gr", b"p sp 1 1\na 1 1 \xff\n", Wanted::AsWritten)
             .unwrap_err()
-            .contains("g.gr:2: the line is not UTF-8")
+            .contains("g.gr:2: '\u{fffd}' is not a number")
     );
     let long = [b"c ".as_slice(), &[b'x'; 100_000]].concat();
     assert!(from("g.gr", &long, Wanted::AsWritten).unwrap_err().contains("g.gr:1: the line is longer"));
@@ -94,10 +99,12 @@ fn edge_lists_have_any_names_and_may_lack_weights() {
     assert_eq!((whole(&plain), plain.names), (vec![(0, 1, 5), (1, 2, -3)], None));
     assert_eq!(plain.negative, Some(Negative { line: 2, weight: "-3".into() }));
     let refused = |text: &str| from("g.tsv", text.as_bytes(), Wanted::AsWritten).unwrap_err();
-    assert_eq!(refused("0 1\n5\n"), "g.tsv:2: expected 'FROM TO' or 'FROM TO WEIGHT', got 1 words");
+    assert_eq!(refused("0 1\n5\n"), "g.tsv:2: expected 'FROM TO' or 'FROM TO WEIGHT', got 1 word");
     assert_eq!(refused("0 1\n5 6 7 8\n"), "g.tsv:2: expected 'FROM TO' or 'FROM TO WEIGHT', got 4 words");
     assert_eq!(refused("0 1\n5 b\n"), "g.tsv:2: 'b' is not a vertex, named by a whole number");
-    assert_eq!(refused("0 1\n5 6 b\n"), "g.tsv:2: 'b' is not a number");
+    assert_eq!(refused("0 1 2\n5 6 b\n"), "g.tsv:2: 'b' is not a number");
+    assert_eq!(refused("0 1 5\n5 6\n"), "g.tsv:2: this edge has no weight, unlike those before it");
+    assert_eq!(refused("0 1\n5 6 5\n"), "g.tsv:2: this edge has a weight, unlike those before it");
     assert_eq!(refused("# nothing\n"), "g.tsv has no edges, and so no vertices");
 }
 
@@ -140,3 +147,29 @@ fn the_beginning_of_a_file_tells_about_how_big_its_graph_is() {
     assert_eq!(announces("g.mtx", "%%MatrixMarket matrix coordinate real general\n7 7 1\n1 2 3\n").0, 7);
     assert_eq!(announces("g.txt", &"1 2 3 4 5 6 \n".repeat(1400)), (162, 1300));
 }
+
+/// Whole weights that do not fit would silently make rounded numbers of all.
+#[test]
+fn whole_weights_of_more_than_64_bits_are_refused_unless_f64_is_asked_for() {
+    for weight in
+        ["9223372036854775808", "-9223372036854775809", "18446744073709551616", "+99999999999999999999"]
+    {
+        for before in ["0 1 3", "0 1 3.5"] {
+            let text = format!("{before}\n1 2 {weight}\n");
+            let said = from("g.txt", text.as_bytes(), Wanted::AsWritten).unwrap_err();
+            let expected =
+                format!("g.txt:2: '{weight}' is not a whole weight of 64 bits: --dtype f64 rounds it");
+            assert_eq!(said, expected);
+            let edges = from("g.txt", text.as_bytes(), Wanted::Real).unwrap();
+            let Weights::Real(weights) = edges.weights else { panic!("whole") };
+            assert_eq!(weights[1], weight.parse::<f64>().unwrap());
+        }
+    }
+    let most =
+        from("g.txt", b"0 1 9223372036854775807\n1 0 -9223372036854775808\n", Wanted::AsWritten).unwrap();
+    assert_eq!(whole(&most), [(0, 1, i64::MAX), (1, 0, i64::MIN)]);
+    let large = from("g.txt", b"0 1 1e300\n", Wanted::AsWritten).unwrap();
+    assert_eq!(large.weights, Weights::Real(vec![1e300]));
+}
+
+mod mutated;

@@ -147,7 +147,7 @@ fn each_entry(
         let entry = if banner.coordinate {
             coordinate_entry(banner, text, sides)
         } else {
-            number(text.split_ascii_whitespace(), banner.field, "one number").map(|value| {
+            number(text, 0, banner.field, "one number").map(|value| {
                 let here = cursor;
                 cursor = banner.symmetry.below(here, sides[0]);
                 (here, value)
@@ -173,33 +173,25 @@ fn coordinate_entry(banner: &Banner, text: &str, [rows, cols]: [u64; 2]) -> Resu
     if row == 0 || col == 0 || row > rows || col > cols {
         return Err(Bad::OutOfRange { row, col, rows, cols });
     }
-    Ok(((row, col), number(words, banner.field, expected)?))
+    Ok(((row, col), number(text, 2, banner.field, expected)?))
 }
 
-/// The last word of an entry as a number; 1 where a pattern only names places.
-fn number<'a>(
-    mut words: impl Iterator<Item = &'a str>,
-    field: Field,
-    expected: &'static str,
-) -> Result<f64, Bad> {
+/// The last word of an entry, after `before` others, as a number; 1 where a pattern only names places.
+fn number(text: &str, before: usize, field: Field, expected: &'static str) -> Result<f64, Bad> {
+    let mut words = text.split_ascii_whitespace().skip(before);
+    let wrong = || LineError::Words { expected, got: text.split_ascii_whitespace().count() };
     let value = match field {
         Field::Pattern => 1.0,
-        Field::Real | Field::Integer => {
-            let word = words.next().ok_or(LineError::Words { expected, got: 0 })?;
-            real(word, field)?
-        }
+        Field::Real | Field::Integer => real(words.next().ok_or_else(wrong)?, field)?,
     };
-    match words.count() {
-        0 => Ok(value),
-        more => Err(LineError::Words { expected, got: more + 1 }.into()),
-    }
+    if words.next().is_none() { Ok(value) } else { Err(wrong().into()) }
 }
 
 fn real(word: &str, field: Field) -> Result<f64, Bad> {
     let wrong = |expected| LineError::number(word, expected);
     if field == Field::Integer {
         let digits = word.strip_prefix(['+', '-']).unwrap_or(word);
-        whole(digits, "a whole number").map_err(|_| wrong("a whole number of at most 19 digits"))?;
+        whole(digits, "a whole number").map_err(|_| wrong("a whole number below 2^64"))?;
     }
     let value: f64 = word.parse().map_err(|_| wrong("a number"))?;
     if value.is_finite() { Ok(value) } else { Err(Bad::NotFinite { word: shortened(word) }) }

@@ -93,14 +93,14 @@ fn wrong_files_are_refused_with_the_line_and_the_reason() {
         (
             "%%MatrixMarket matrix coordinate real general\n99999999999999999999 1 0\n",
             2,
-            "is not a number of rows",
+            "'99999999999999999999' is 2^64 or more",
         ),
         ("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", 3, "(3, 1) is outside the 2 x 2"),
         ("%%MatrixMarket matrix coordinate real general\n2 2 1\n0 1 1\n", 3, "(0, 1) is outside the 2 x 2"),
         (
             "%%MatrixMarket matrix coordinate real general\n2 2 1\n1\n",
             3,
-            "expected row, column and number, got 1",
+            "expected row, column and number, got 1 word",
         ),
         ("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", 3, "only the lower triangle"),
         ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", 3, "without the diagonal"),
@@ -117,8 +117,29 @@ fn wrong_files_are_refused_with_the_line_and_the_reason() {
         assert_eq!(at, line, "{text:?}: {message}");
     }
     let (line, bad) = parse(b"%%MatrixMarket matrix array real general\n1 1\n\xff\n").unwrap_err();
-    assert_eq!((line, bad), (3, LineError::NotText.into()));
+    assert_eq!((line, bad.to_string()), (3, "'\u{fffd}' is not a number".into()));
     assert_eq!(parse(&[b'%'; 70_000]).unwrap_err(), (1, LineError::TooLong.into()));
+}
+
+#[test]
+fn words_and_entries_are_counted_right() {
+    let cases = [
+        ("coordinate real", "2 2 1\n1 1 1 1", "expected row, column and number, got 4 words"),
+        ("coordinate real", "2 2 1\n1 1", "expected row, column and number, got 2 words"),
+        ("coordinate pattern", "2 2 1\n1 1 1", "expected row and column, got 3 words"),
+        ("array real", "1 1\n1\n2", "1 entry is announced, but the file has at least 2"),
+    ];
+    for (kind, rest, expected) in cases {
+        let (_, bad) =
+            parse(format!("%%MatrixMarket matrix {kind} general\n{rest}\n").as_bytes()).unwrap_err();
+        assert_eq!(bad.to_string(), expected);
+    }
+}
+
+#[test]
+fn comments_may_be_in_any_encoding() {
+    let read = parse(b"%%MatrixMarket matrix array real general\n% J\xe4cobi\n1 1\n5\n").unwrap();
+    assert_eq!(read.values(), [5.0]);
 }
 
 #[test]
@@ -181,6 +202,16 @@ fn ten_thousand_mutated_files_are_read_or_refused() {
         }
         match parse(&bytes) {
             Ok(matrix) => {
+                if bytes.windows(10).any(|word| word.eq_ignore_ascii_case(b"coordinate")) {
+                    let sparse = parse::sparse(bytes.as_slice(), bytes.len() as u64, 100 * LIMIT).unwrap();
+                    let mut dense = Matrix::zeros(sparse.rows(), sparse.cols()).unwrap();
+                    for (row, (col, value)) in
+                        (0..sparse.rows()).flat_map(|i| sparse.row(i).map(move |e| (i, e)))
+                    {
+                        dense.set_block(row..row + 1, col as usize..col as usize + 1, &[value]);
+                    }
+                    assert_eq!(dense, matrix);
+                }
                 assert!(matrix.values().iter().all(|x| x.is_finite()));
                 assert!(matrix.values().len() * 8 <= LIMIT as usize);
                 read_well += 1;

@@ -1,6 +1,6 @@
 //! What can be wrong with a line of a MatrixMarket file.
 
-use crate::matrix::lines::LineError;
+use crate::matrix::lines::{LineError, there_are};
 
 /// What is wrong with a line of a MatrixMarket file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -92,7 +92,8 @@ pub enum MarketLineError {
     #[error("the file holds a dense matrix ('array'), where a sparse one ('coordinate') is needed")]
     NotSparse,
     /// The file cannot have as many entries as it says, or has other ones.
-    #[error("{expected} entries are announced, but the file has {}{got}", if *.got > *.expected { "at least " } else { "" })]
+    #[error("{} announced, but the file has {}{got}",
+        there_are(*.expected, "entry", "entries"), if *.got > *.expected { "at least " } else { "" })]
     Count {
         /// Entries announced.
         expected: u64,

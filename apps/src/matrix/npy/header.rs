@@ -3,6 +3,7 @@
 //! Source: NEP 1 of numpy, "A simple file format for NumPy arrays", with versions 2.0 and 3.0.
 
 use crate::matrix::element::Dtype;
+use crate::matrix::lines::shortened;
 
 /// What every `.npy` file begins with; two bytes of version follow.
 pub(super) const MAGIC: [u8; 6] = *b"\x93NUMPY";
@@ -142,6 +143,9 @@ fn number_type(descr: &str) -> Result<(Dtype, bool), HeaderError> {
     match descr {
         "<f4" => Ok((Dtype::F32, false)),
         "<f8" => Ok((Dtype::F64, false)),
+        // Without an order, and with `=`, the numbers are in that of the machine.
+        "f4" | "=f4" => Ok((Dtype::F32, cfg!(target_endian = "big"))),
+        "f8" | "=f8" => Ok((Dtype::F64, cfg!(target_endian = "big"))),
         ">f4" => Ok((Dtype::F32, true)),
         ">f8" => Ok((Dtype::F64, true)),
         _ if matches!(descr.trim_start_matches(['<', '>', '|', '=']).as_bytes(), [b'i' | b'u', ..]) => {
@@ -149,11 +153,6 @@ fn number_type(descr: &str) -> Result<(Dtype, bool), HeaderError> {
         }
         _ => Err(HeaderError::UnsupportedType(shortened(descr))),
     }
-}
-
-/// As much of a file's own text as belongs into a message.
-fn shortened(text: &str) -> String {
-    text.chars().take(40).collect()
 }
 
 /// Reads the few Python literals that a header is made of.
@@ -232,6 +231,11 @@ impl<'a> Parser<'a> {
         }
         if self.at == start {
             return self.wrong("a whole number");
+        }
+        // To Python 2 a number that begins with 0 was octal, and to Python 3 it is none.
+        if self.text[start] == b'0' && self.at > start + 1 {
+            self.at = start;
+            return self.wrong("a whole number without zeros before it");
         }
         // Python 2 wrote long numbers with an L.
         self.at += usize::from(self.text.get(self.at) == Some(&b'L'));

@@ -91,6 +91,10 @@ fn every_version_byte_order_type_and_order_is_read() {
             check(">f8", Dtype::F64, order.iter().flat_map(|x| x.to_be_bytes()).collect());
             check("<f4", Dtype::F32, order.iter().flat_map(|&x| (x as f32).to_le_bytes()).collect());
             check(">f4", Dtype::F32, order.iter().flat_map(|&x| (x as f32).to_be_bytes()).collect());
+            for native in ["f8", "=f8"] {
+                check(native, Dtype::F64, order.iter().flat_map(|x| x.to_ne_bytes()).collect());
+            }
+            check("=f4", Dtype::F32, order.iter().flat_map(|&x| (x as f32).to_ne_bytes()).collect());
         }
     }
 }
@@ -120,6 +124,7 @@ fn what_is_no_matrix_of_floating_point_is_refused_in_a_sentence() {
         (header("'<f8'", "(0, 3)"), "it is empty: its shape is 0 x 3"),
         (header("'<f8'", "(8)"), "expected ','"),
         (header("'<f8'", "(-1, 3)"), "expected a whole number"),
+        (header("'<f8'", "(02, 4)"), "expected a whole number without zeros before it"),
         (header("'<f8'", "(99999999999999999999, 1)"), "a number below 2^64"),
         (header("'<f8'", "(4294967296, 4294967296)"), "impossibly big"),
         (header("'<f8'", "(2, 5)"), "has 133 bytes, but its header (2 x 5 of f64) needs exactly 149"),
