@@ -1,9 +1,8 @@
 //! Words from other machines and from files of other people: none of their escape sequences reaches the terminal.
 
 use crate::remote::Bed;
-use crate::{METACHARE, run};
-use harness::{Done, write};
-use std::path::Path;
+use crate::{METACHARE, MISBEHAVING, run};
+use harness::{Done, local_nodes, write};
 
 /// What a terminal would act on: a title, a colour, a cleared screen, and the same in eight bits.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31m\u{1b}[2J\u{9b}1m";
@@ -115,10 +114,15 @@ fn what_ssh_and_hosts_say_is_repeated_without_escape_sequences() {
         assert_eq!(done.code, 69, "{done:?}");
         assert_said(&words.join(" "), &done, "go away");
     }
-    write(bed.path(), "nodes.toml", &bed.node("painter", ""));
-    let words = ["run", "matmul", "--n", "16", "--speed", "equal"];
-    let done = bed.run(METACHARE, &words);
-    assert_eq!(done.code, 0, "{done:?}");
-    assert_said("a node's output", &done, "[painter] go away");
     bed.assert_nothing_left();
+}
+
+#[test]
+fn what_nodes_print_is_shown_without_escape_sequences() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    local_nodes(folder.path(), &[1]);
+    let done = run(MISBEHAVING, folder.path(), &["run", "talking", "--lines", "2"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stdout.contains("[a] line 1\n") && done.stderr.contains("[a] error 1"), "{done:?}");
+    assert_said("a node's output", &done, "line 0");
 }

@@ -32,7 +32,8 @@ impl Chare for Talker {
 impl Entry<Talk> for Talker {
     fn receive(&mut self, Talk(lines, done): Talk, ctx: &mut Ctx<'_, Self>) {
         for n in 0..lines {
-            println!("line {n}");
+            println!("\u{1b}]0;owned\u{7}\u{1b}[31mline {n}");
+            eprintln!("\u{1b}[2Jerror {n}\u{9b}1m");
         }
         ctx.contribute(chares::Sum(u64::from(lines)), done);
     }

@@ -37,7 +37,6 @@ full) PATH="$here/full:$PATH" exec sh -c "$command" ;;
 homeless) HOME=/proc/none exec sh -c "$command" ;;
 noisy) printf 'Welcome!\nYou have no mail'; echo 'motd: reboot on Sunday' >&2; exec sh -c "$command" ;;
 hostile) lost "$(printf '\033]0;owned\007\033[31m\033[2J')Permission denied: go away" ;;
-painter) printf '\033]0;owned\007\033[31mgo away\033[2J\n' >&2; exec sh -c "$command" ;;
 *) exec sh -c "$command" ;;
 esac
 "#;

@@ -130,8 +130,10 @@ fn prepared(
     let mut files = files(&ready.0, options, &ready.1);
     files.push(NamedFile::written("--report", report));
     if let Err(why) = output::check_files(&files) {
-        // It may be one of the other files, which stays as it is.
-        let _ = unstarted.report(report, &why);
+        // Where the file is none yet it is not only for the report; another file stays as it is.
+        if report.exists() {
+            let _ = unstarted.report(report, &why);
+        }
         return Err(why);
     }
     output::check("report", report)?;

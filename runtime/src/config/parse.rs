@@ -210,13 +210,7 @@ fn set(
             let port = integer(value).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
             node.port = Some(port.ok_or_else(|| wrong("must be a whole number from 1 to 65535"))?);
         }
-        "key" => {
-            let key = text()?;
-            if let Some(path) = missing_key(&key) {
-                return Err(wrong(&format!("names a file that cannot be read: {path}")));
-            }
-            node.key = Some(key.into());
-        }
+        "key" => node.key = Some(key_file(text()?).map_err(|what| wrong(&what))?),
         "workdir" => node.workdir = Some(text()?.into()),
         "binary" => node.binary = Some(text()?.into()),
         "address" => {
@@ -238,16 +232,18 @@ fn set(
     Ok(())
 }
 
-/// The path of a key file, as ssh understands it, where that cannot be read; what depends on the connection, such as
-/// `%h`, only ssh knows.
-fn missing_key(key: &str) -> Option<String> {
-    let home = || std::env::var("HOME").ok();
-    let path = match key.strip_prefix("~/").zip(home()) {
+/// The path of a key file, if it can be read where ssh will look for it; what depends on the connection, such as `%h`,
+/// only ssh knows.
+fn key_file(key: String) -> Result<PathBuf, String> {
+    let path = match key.strip_prefix("~/").zip(std::env::var("HOME").ok()) {
         Some((rest, home)) => format!("{home}/{rest}"),
-        None => key.to_string(),
+        None => key.clone(),
     };
     let is_for_ssh = key.contains('%') || path.starts_with('~');
-    (!is_for_ssh && std::fs::File::open(&path).is_err()).then_some(path)
+    if is_for_ssh || std::fs::File::open(&path).is_ok() {
+        return Ok(key.into());
+    }
+    Err(format!("names a file that cannot be read: {path}"))
 }
 
 fn environment(node: &mut NodeConfig, value: &Spanned<DeValue<'_>>) -> Option<()> {

@@ -309,3 +309,13 @@ fn token() -> u128 {
     let _ = ring::rand::SystemRandom::new().fill(&mut bytes);
     u128::from_le_bytes(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_core_is_no_plural() {
+        assert_eq!([1, 2].map(count_of_cores), ["1 core", "2 cores"]);
+    }
+}
