@@ -3,6 +3,7 @@
 mod aberrations;
 mod boxes;
 mod defects;
+pub(super) mod faults;
 mod golden;
 mod lists;
 mod properties;
