@@ -277,6 +277,14 @@ fn an_atom_far_beyond_a_surface_is_refused_by_its_number() {
     );
 }
 
+/// A step that only measures looks for no minimum.
+#[test]
+fn a_step_that_does_not_relax_has_no_tolerance_to_miss() {
+    let found = problem(WHOLE).unwrap();
+    let steps = found.steps.iter().map(|step| (step.limits.has_tolerance(), step.limits.evaluations));
+    assert_eq!(steps.collect::<Vec<_>>(), [(false, 1), (true, 50_000), (true, 50_000)]);
+}
+
 proptest! {
     #![proptest_config(faults::ten_thousand())]
 
