@@ -398,3 +398,32 @@ fn a_relaxation_that_ends_at_a_cap_has_not_succeeded() {
         assert_eq!(done.code, 0, "{done:?}");
     }
 }
+
+/// What a study cannot vouch for it says.
+#[test]
+fn studies_of_unstable_crystals_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for (lattice, remark) in
+        [("diamond", Some("this lattice is not stable with this potential")), ("fcc", None)]
+    {
+        let words = [
+            "run",
+            "statics",
+            "--study",
+            "vacancy",
+            "--lattice",
+            lattice,
+            "--size",
+            "2",
+            "--report",
+            "run.json",
+        ];
+        run(folder.path(), &words);
+        let report: Value =
+            serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+        let remarks: Vec<&str> =
+            report["remarks"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(remark.is_some(), !remarks.is_empty(), "{lattice}: {remarks:?}");
+        assert!(remark.is_none_or(|remark| remarks[0].starts_with(remark)), "{lattice}: {remarks:?}");
+    }
+}

@@ -192,6 +192,20 @@ impl Potential {
         }
     }
 
+    /// One species by itself.
+    #[must_use]
+    pub fn only(&self, species: u8) -> Self {
+        let index = usize::from(species);
+        Self {
+            names: vec![self.names[index].clone()],
+            masses: vec![self.masses[index]],
+            cutoff: self.cutoff,
+            per_r: self.per_r,
+            embedding: vec![self.embedding[index].clone()],
+            pairs: vec![self.intervals(species, species).to_vec()],
+        }
+    }
+
     /// Names of the species.
     pub fn names(&self) -> &[String] {
         &self.names
