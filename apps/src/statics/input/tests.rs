@@ -193,7 +193,7 @@ fn files_of_atoms_are_not_trusted() {
             ":17: type 2 has no element: there are Cu; name all with --element",
         ),
         (DATA.replace("9.5\n", "nan\n"), ".data", ":17: `nan` is no finite number for a coordinate"),
-        (DATA.replace("9.5\n", "\n"), ".data", ":17: a coordinate is missing"),
+        (DATA.replace("9.5\n", "\n"), ".data", ":17: 4 words, but an atom of style atomic has 5"),
         (DATA.replace("8.5", "85e9"), ".data", ":17: the atom is far outside its box along x"),
         (
             DATA.replace("0 10 zlo zhi", "0 10 zlo zhi\n1 0 0 xy xz yz"),
@@ -210,7 +210,7 @@ fn files_of_atoms_are_not_trusted() {
         (
             XYZ.replace("0 0 0 11.0", "0 0 11.0"),
             ".xyz",
-            ":2: Lattice=\"10 0 0 11.0 0 0 0 12\" has 8 numbers and not nine",
+            ":2: Lattice=\"10 0 0 11.0 0 0 0 12\" has 8 numbers and not 9",
         ),
         (
             XYZ.replace("0 0 0 11.0", "0 0 1 11.0"),

@@ -215,7 +215,8 @@ const FILE: &str = "a file";
 /// Tables that stand in the text, one number after the other, as splines that give numbers.
 fn assert_stand_in(text: &str, tables: &Tables) {
     let numbers: Vec<u64> = text
-        .split_whitespace()
+        .lines()
+        .flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace())
         .filter_map(|word| word.replace(['D', 'd'], "e").parse().ok())
         .map(f64::to_bits)
         .collect();

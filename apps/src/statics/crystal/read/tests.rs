@@ -317,7 +317,8 @@ fn assert_stands_in(text: &str, list: &List, low: [f64; 3]) {
 
 /// What the last line before the atoms that ends so has before these words.
 fn of_header<const N: usize>(text: &str, words: &str) -> [f64; N] {
-    let header = text.lines().skip(1).take_while(|line| !line.trim_start().starts_with("Atoms"));
+    let is_header = |line: &&str| !["Atoms", "Masses"].iter().any(|name| line.trim_start().starts_with(name));
+    let header = text.lines().skip(1).take_while(is_header);
     let found =
         header.filter_map(|line| line.split('#').next().unwrap().trim_end().strip_suffix(words)).last();
     let numbers = found.unwrap().split_whitespace().map(|word| word.parse().unwrap());
