@@ -32,7 +32,7 @@ const CRYSTAL: [&str; 12] = [
     "--shake",
     "0.05",
     "--max-force",
-    "1e-4",
+    "0",
     "--evaluations",
     "30",
 ];
@@ -374,5 +374,56 @@ fn an_input_file_that_is_wrong_is_refused_by_line() {
         harness::write(folder.path(), "in.data", "t\n1 atoms\n0 9 xlo xhi\n0 9 ylo yhi\n");
         let done = run(folder.path(), &["run", "statics", "in.toml"]);
         assert!(done.code == code && done.last_error().contains(sentence), "{text}: {done:?}");
+    }
+}
+
+/// A cap that is met before the tolerance leaves the files and a report, and exit code 1.
+#[test]
+fn a_relaxation_that_ends_at_a_cap_has_not_succeeded() {
+    let folder = tempfile::tempdir().unwrap();
+    nodes(folder.path(), &[(1, 1.0)], "");
+    for (cap, mode) in [("--evaluations", "serial"), ("--iterations", "cblocks")] {
+        let words = ["run", "statics", "--size", "4", "--a", "3.61", "--shake", "0.1", "--speed", "equal"];
+        let more = ["--report", "run.json", "--xyz", "end.xyz", "--mode", mode, cap, "2"];
+        let done = run(folder.path(), &[&words[..], &more].concat());
+        let sentence = format!("error: step 1: no minimum after 2 {}: the largest force is ", &cap[2..]);
+        assert!(done.code == 1 && done.last_error().starts_with(&sentence), "{done:?}");
+        let report: Value =
+            serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+        assert_eq!((&report["exit_code"], &report["facts"]["atoms"]), (&1.into(), &256.into()), "{report}");
+        assert!(report["facts"]["energy_ev"].as_f64().unwrap() < 0.0, "{report}");
+        assert_eq!(std::fs::read_to_string(folder.path().join("end.xyz")).unwrap().lines().count(), 258);
+        // Who asks for no tolerance asks for so many.
+        let done = run(folder.path(), &[&words[..], &more, &["--max-force", "0"]].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+}
+
+/// What a study cannot vouch for it says.
+#[test]
+fn studies_of_unstable_crystals_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for (lattice, remark) in
+        [("diamond", Some("this lattice is not stable with this potential")), ("fcc", None)]
+    {
+        let words = [
+            "run",
+            "statics",
+            "--study",
+            "vacancy",
+            "--lattice",
+            lattice,
+            "--size",
+            "2",
+            "--report",
+            "run.json",
+        ];
+        run(folder.path(), &words);
+        let report: Value =
+            serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+        let remarks: Vec<&str> =
+            report["remarks"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(remark.is_some(), !remarks.is_empty(), "{lattice}: {remarks:?}");
+        assert!(remark.is_none_or(|remark| remarks[0].starts_with(remark)), "{lattice}: {remarks:?}");
     }
 }

@@ -6,7 +6,8 @@ use super::cblocks::account::{self, Figures, Tables};
 use super::cblocks::element::{Account, Blocks, CBlock, Check, Collect, shape_of};
 use super::cblocks::{distribution, memory};
 use super::course::{Begin, Leg, Watch};
-use super::problem::Problem;
+use super::problem::{Problem, Step};
+use super::relax::Stop;
 use super::replicated::{CheckReplica, Replica, Setup};
 use super::result::{Digest, Piece};
 use super::serial::System;
@@ -30,7 +31,28 @@ pub(super) fn drive(main: &mut Driver, statics: Statics) -> Result<(), RunError>
         Mode::CBlocks => cblocks(main, &problem, &written),
     }?;
     say(main, &problem, &outcome);
-    Ok(())
+    let mut ended = problem.steps.iter().zip(&outcome.taken.steps);
+    ended.try_for_each(|(step, ended)| at_rest(step, ended)).map_err(RunError::Wrong)
+}
+
+/// Whether a step that looks for a minimum has found one before its caps.
+///
+/// # Errors
+/// A sentence that says how far it is from one.
+fn at_rest(step: &Step, ended: &Ended) -> Result<(), String> {
+    let (took, raise) = match ended.stop {
+        Stop::Iterations => (format!("{} iterations", ended.last.iterations), "iterations"),
+        Stop::Evaluations => (format!("{} evaluations", ended.last.evaluations), "evaluations"),
+        _ => return Ok(()),
+    };
+    if !step.limits.has_tolerance() {
+        return Ok(());
+    }
+    Err(format!(
+        "step {}: no minimum after {took}: the largest force is {:.1e} eV/A, and --max-force is {:.1e}: raise --{raise} or \
+         --max-force (0 takes them all, and looks for no minimum)",
+        step.name, ended.last.max_force, step.limits.max_force
+    ))
 }
 
 fn state(main: &mut Driver, problem: &Problem) {

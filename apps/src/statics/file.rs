@@ -19,6 +19,17 @@ pub fn read_text(file: &Path) -> Result<String, FileError> {
     std::fs::read_to_string(file).map_err(|source| TextError::Io { path: file.into(), source })
 }
 
+/// The same of a file whose comments may be in any encoding: what is no UTF-8 in it is replaced, and a mark at its begin
+/// that says which encoding it is in is left out.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_lossy(file: &Path) -> Result<String, FileError> {
+    let bytes = std::fs::read(file).map_err(|source| TextError::Io { path: file.into(), source })?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+}
+
 /// A line, from 1, is not what it has to be.
 pub fn wrong_line(file: &Path, line: usize, sentence: String) -> FileError {
     TextError::Line { path: file.into(), line: line as u64, source: Sentence(sentence) }

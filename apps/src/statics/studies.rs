@@ -77,6 +77,15 @@ pub struct Relaxing {
     pub relaxed: f64,
 }
 
+/// The stablest lattice of one element by itself.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Pure {
+    /// The lattice.
+    pub kind: Kind,
+    /// Energy per atom, in eV.
+    pub energy: f64,
+}
+
 /// A potential and a lattice for it.
 #[derive(Clone, Debug)]
 pub struct Material {
@@ -88,12 +97,19 @@ pub struct Material {
 
 const PERIODIC: [Side; 3] = [Side::Periodic; 3];
 
+/// How far an atom is moved to see whether it comes back, in A.
+const SHAKE: f64 = 0.05;
+
+/// Species of a lattice.
+fn species_of(kind: Kind) -> usize {
+    if matches!(kind, Kind::B2 | Kind::L12) { 2 } else { 1 }
+}
+
 impl Material {
     /// # Errors
     /// The lattice has more species than the potential.
     pub fn new(potential: Potential, kind: Kind, method: Method, limits: Limits) -> Result<Self, StudyError> {
-        let needed = if matches!(kind, Kind::B2 | Kind::L12) { 2 } else { 1 };
-        let present = potential.species();
+        let (needed, present) = (species_of(kind), potential.species());
         if needed > present {
             return Err(StudyError::Species { needed, present });
         }
@@ -166,17 +182,75 @@ impl Material {
         Ok(std::array::from_fn(|k| (minus[k] - plus[k]) / (2.0 * strain) * GPA))
     }
 
-    /// Formation energy of a vacancy in eV, in a periodic crystal of so many conventional cells:
-    /// E(N-1) - (N-1)/N E(N).
+    /// The elements of the lattice, in the order of its species.
+    pub fn elements(&self) -> &[String] {
+        &self.potential.names()[..species_of(self.kind)]
+    }
+
+    /// What part of the atoms of the lattice is of a species.
+    ///
+    /// # Errors
+    /// The lattice cannot be made.
+    pub fn share(&self, rest: &AtRest, species: u8) -> Result<f64, StudyError> {
+        let lattice = self.lattice(rest)?;
+        let of_species = lattice.sites().iter().filter(|site| site.species == species).count();
+        Ok(of_species as f64 / lattice.sites().len() as f64)
+    }
+
+    /// Energy in eV per atom by which a shaken crystal comes to rest below the lattice: hardly anything, if the lattice is
+    /// stable.
+    ///
+    /// # Errors
+    /// The crystal cannot be made.
+    pub fn falls_by(&self, rest: &AtRest) -> Result<f64, StudyError> {
+        let mut system = self.system(&self.lattice(rest)?, &AS_IT_IS, [4; 3], PERIODIC)?;
+        let (mut atoms, whole) = (0.0, system.evaluate(false).energy);
+        for block in system.blocks_mut() {
+            for own in 0..block.own() {
+                let i = (block.ids[own] + 1) as f64;
+                let by = [i + 0.3, 1.7 * i + 0.9, 2.3 * i + 1.7].map(|phase| SHAKE * phase.sin());
+                block.at[own].iter_mut().zip(by).for_each(|(x, by)| *x += by);
+                atoms += 1.0;
+            }
+        }
+        system.rebuild();
+        let limits = Limits { max_force: 1e-3, evaluations: 1000, ..self.limits };
+        let relaxed = system.relax(self.method, limits, |_, _, _| ());
+        Ok((whole - relaxed.energy) / atoms)
+    }
+
+    /// The stablest lattice of one of the elements by itself, among fcc, bcc, hcp and diamond.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn pure(&self, species: u8) -> Result<Pure, StudyError> {
+        let potential = self.potential.only(species);
+        let at_rest = |kind| -> Result<Pure, StudyError> {
+            let material = Self::new(potential.clone(), kind, self.method, self.limits)?;
+            Ok(Pure { kind, energy: material.at_rest(None)?.energy })
+        };
+        let found = [Kind::Fcc, Kind::Bcc, Kind::Hcp, Kind::Diamond].map(at_rest);
+        let found = found.into_iter().filter_map(Result::ok);
+        found.min_by(|one, other| one.energy.total_cmp(&other.energy)).ok_or(StudyError::NoMinimum)
+    }
+
+    /// Formation energy in eV of a vacancy where an atom of a species was, in a periodic crystal of so many conventional
+    /// cells: E(N-1) - E(N) + `energy`, which is the energy that the atom has elsewhere.
     ///
     /// # Errors
     /// The atoms do not relax.
-    pub fn vacancy(&self, rest: &AtRest, cells: [usize; 3]) -> Result<Relaxing, StudyError> {
+    pub fn vacancy(
+        &self,
+        rest: &AtRest,
+        cells: [usize; 3],
+        (species, energy): (u8, f64),
+    ) -> Result<Relaxing, StudyError> {
         let mut system = self.system(&self.lattice(rest)?, &AS_IT_IS, cells, PERIODIC)?;
-        let atoms: usize = system.blocks().iter().map(super::block::Block::own).sum();
-        let whole = system.evaluate(false).energy;
-        let reference = whole * (atoms - 1) as f64 / atoms as f64;
-        system.blocks_mut()[0].classes[0] = Class::Removed;
+        let reference = system.evaluate(false).energy - energy;
+        let block = &mut system.blocks_mut()[0];
+        if let Some(removed) = (0..block.own()).find(|&own| block.species[own] == species) {
+            block.classes[removed] = Class::Removed;
+        }
         system.rebuild();
         let unrelaxed = system.evaluate(false).energy - reference;
         Ok(Relaxing { unrelaxed, relaxed: self.relax(&mut system)? - reference })

@@ -167,7 +167,8 @@ impl Report {
             ending_s: seconds(finished, now),
             total_s: seconds(timeline.command, now),
             speed_source: timeline.speed_source,
-            equivalents: info.nodes.iter().map(|n| relative(node_speed(n))).sum(),
+            // Without nodes, which a sum would call -0.
+            equivalents: info.nodes.iter().fold(0.0, |all, n| all + relative(node_speed(n))),
             work: timeline.work,
             ideal_s: timeline.ideal_seconds(),
             efficiency: timeline.efficiency(),

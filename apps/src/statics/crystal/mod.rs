@@ -69,6 +69,16 @@ pub enum CrystalError {
     /// Cells along an axis.
     #[error("the crystal has {0:?} cells; each axis takes 1 to 1000000, and all together at most 2^40 atoms")]
     Cells([usize; 3]),
+    /// An atom of a list that is beyond a side at which the box ends.
+    #[error(
+        "axis {axis} ends, and atom {name} is farther than its length outside the box; make the box larger"
+    )]
+    FarOutside {
+        /// Name of the axis.
+        axis: char,
+        /// Number of the atom.
+        name: u64,
+    },
     /// Shells that leave nothing free, or are negative.
     #[error(
         "axis {axis}: shells of {buffer} A and {fixed} A at either side do not fit into {length} A; both have to be 0 \
@@ -159,13 +169,19 @@ impl Crystal {
     /// Atoms from a list, in a box of these lengths, ended as told. Every holder of blocks holds the whole list.
     ///
     /// # Errors
-    /// Lengths that are not positive, no atoms, shells that do not fit.
+    /// Lengths that are not positive, no atoms, one that is far outside, shells that do not fit.
     pub fn listed(lengths: [f64; 3], atoms: &read::Atoms, sides: [Side; 3]) -> Result<Self, CrystalError> {
         if !lengths.iter().all(|length| length.is_finite() && *length > 0.0) {
             return Err(CrystalError::Edges(lengths));
         }
         if atoms.ids.is_empty() {
             return Err(CrystalError::NoSites);
+        }
+        for (&name, at) in atoms.ids.iter().zip(&atoms.at) {
+            let beyond = |k: usize| at[k] < -lengths[k] || at[k] > 2.0 * lengths[k];
+            if let Some(k) = (0..3).find(|&k| sides[k] != Side::Periodic && beyond(k)) {
+                return Err(CrystalError::FarOutside { axis: ['x', 'y', 'z'][k], name });
+            }
         }
         let boxes = |edge: f64| lengths.map(|length| (length / edge).floor().clamp(1.0, 1e6) as usize);
         // Few atoms in much space must not make many empty boxes.

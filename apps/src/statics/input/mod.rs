@@ -198,8 +198,12 @@ impl Input {
     /// # Errors
     /// It cannot be read, or the first key or value that is wrong, with its line.
     pub fn read(file: &Path) -> Result<Self, InputError> {
-        let text = read_text(file)?;
-        let mut input: Self = toml::from_str(&text).map_err(|error| {
+        Self::parse(file, &read_text(file)?)
+    }
+
+    /// The same of a file with this text.
+    fn parse(file: &Path, text: &str) -> Result<Self, InputError> {
+        let mut input: Self = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
             let mut message = plain(error.message());

@@ -262,14 +262,14 @@ fn groups(key: &str, words: &[String], crystal: &Crystal) -> Result<Vec<Together
 
 impl StepInput {
     fn limits(&self, usual: Limits, name: &str) -> Result<Limits, InputError> {
-        let evaluations =
-            if self.relax == Some(false) { 1 } else { self.evaluations.unwrap_or(usual.evaluations).max(1) };
-        Ok(Limits {
+        let limits = Limits {
             max_force: tolerance(&format!("step {name}: max_force"), self.max_force, usual.max_force)?,
             iterations: self.iterations.unwrap_or(usual.iterations),
-            evaluations,
+            evaluations: self.evaluations.unwrap_or(usual.evaluations).max(1),
             ..usual
-        })
+        };
+        let is_relaxed = self.relax != Some(false);
+        Ok(if is_relaxed { limits } else { Limits { evaluations: 1, ..limits }.without_tolerances() })
     }
 }
 

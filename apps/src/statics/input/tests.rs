@@ -3,6 +3,8 @@
 use super::*;
 use crate::statics::arguments::Statics;
 use crate::statics::problem::Problem;
+use crate::statics::tests::faults;
+use proptest::prelude::*;
 use std::io::Write as _;
 
 fn file(text: &str, ending: &str) -> tempfile::NamedTempFile {
@@ -186,19 +188,19 @@ fn files_of_atoms_are_not_trusted() {
         ),
         (DATA.replace("9 1 8.5", "7 1 8.5"), ".data", ":17: there is an atom 7 already"),
         (
-            DATA.replace("9 1 8.5", "9 2 8.5"),
+            DATA.replace("9 1 8.5", "9 2 8.5").replace("1 atom types", "2 atom types"),
             ".data",
             ":17: type 2 has no element: there are Cu; name all with --element",
         ),
         (DATA.replace("9.5\n", "nan\n"), ".data", ":17: `nan` is no finite number for a coordinate"),
-        (DATA.replace("9.5\n", "\n"), ".data", ":17: a coordinate is missing"),
-        (DATA.replace("8.5", "85"), ".data", ":17: the atom is far outside its box along x"),
+        (DATA.replace("9.5\n", "\n"), ".data", ":17: 4 words, but an atom of style atomic has 5"),
+        (DATA.replace("8.5", "85e9"), ".data", ":17: the atom is far outside its box along x"),
         (
             DATA.replace("0 10 zlo zhi", "0 10 zlo zhi\n1 0 0 xy xz yz"),
             ".data",
             ":8: a tilted box: only boxes along x, y and z are read; take a cell",
         ),
-        (DATA.replace("# atomic", "# full"), ".data", ":13: atom_style full; only atomic is read"),
+        (DATA.replace("# atomic", "# hybrid"), ".data", ":13: atom_style hybrid is not read"),
         (DATA.replace("0 10 ylo yhi", ""), ".data", "does not say xlo xhi"),
         (DATA.replace("0 10 ylo yhi", "10 0 ylo yhi"), ".data", "lengths have to be positive"),
         (String::new(), ".data", "is this a LAMMPS data file?"),
@@ -208,7 +210,7 @@ fn files_of_atoms_are_not_trusted() {
         (
             XYZ.replace("0 0 0 11.0", "0 0 11.0"),
             ".xyz",
-            ":2: Lattice=\"10 0 0 11.0 0 0 0 12\" has 8 numbers and not nine",
+            ":2: Lattice=\"10 0 0 11.0 0 0 0 12\" has 8 numbers and not 9",
         ),
         (
             XYZ.replace("0 0 0 11.0", "0 0 1 11.0"),
@@ -247,4 +249,86 @@ fn listed_atoms_do_not_travel_with_the_arguments() {
     assert!(problem.crystal.bytes() > 33_000 && sample.crystal.bytes() == 0);
     assert!((sample.crystal.atoms() as f64 / 1000.0 - 1.0).abs() < 0.1, "{}", sample.crystal.atoms());
     assert_eq!(sample.crystal.bounds(), problem.crystal.bounds());
+}
+
+/// A vacancy is where the file's number says, whatever order the atoms stand in.
+#[test]
+fn numbers_of_a_file_name_its_atoms() {
+    let rows = "Cu 1 2 3 7\nCu 4.5 5 6 100\n";
+    let keys = "Lattice=\"10 0 0 0 11 0 0 0 12\" Properties=species:S:1:pos:R:3:id:I:1";
+    let atoms = file(&format!("2\n{keys}\n{rows}"), ".xyz");
+    let step = "[[step]]\ndisturb = [{ vacancy = { ids = [100] } }]\n";
+    let found = problem(&format!("[crystal]\nfile = {:?}\n{step}", atoms.path())).unwrap();
+    let id = found.crystal.id_of(100).unwrap();
+    assert_eq!((found.crystal.atom(id).at, found.atoms()), ([4.5, 5.0, 6.0], 1));
+}
+
+/// Along a periodic axis an atom goes round; beyond a surface it is lost.
+#[test]
+fn an_atom_far_beyond_a_surface_is_refused_by_its_number() {
+    let far = file(&DATA.replace("8.5 9.0 9.5", "85 9.0 9.5"), ".data");
+    let crystal = format!("[crystal]\nfile = {:?}\n", far.path());
+    let found = problem(&crystal).unwrap();
+    assert_eq!(found.crystal.atom(found.crystal.id_of(9).unwrap()).at, [6.0, 9.0, 9.5]);
+    let refused = problem(&format!("{crystal}[boundary]\nx = \"free\"\n")).map(|_| ()).unwrap_err();
+    assert!(
+        refused.contains("axis x ends, and atom 9 is farther than its length outside the box"),
+        "{refused}"
+    );
+}
+
+/// A step that only measures looks for no minimum.
+#[test]
+fn a_step_that_does_not_relax_has_no_tolerance_to_miss() {
+    let found = problem(WHOLE).unwrap();
+    let steps = found.steps.iter().map(|step| (step.limits.has_tolerance(), step.limits.evaluations));
+    assert_eq!(steps.collect::<Vec<_>>(), [(false, 1), (true, 50_000), (true, 50_000)]);
+}
+
+proptest! {
+    #![proptest_config(faults::ten_thousand())]
+
+    #[test]
+    fn inputs_come_back_as_they_were_written(
+        a in 1e-3..1e3_f64, size in [1..99_usize, 1..99, 1..99], ids in prop::collection::vec(0..i64::MAX as u64, 0..4),
+        max_force in prop::option::of(0.0..1.0_f64), repeat in 0..9_u32, is_free: bool, relax: bool,
+    ) {
+        let force = max_force.map_or_else(String::new, |force| format!("max_force = {force:e}\n"));
+        let end = if is_free { "\"free\"" } else { "{ shells = { buffer = 1.5, fixed = 2 } }" };
+        let text = format!(
+            "[crystal]\na = {a:?}\nsize = {size:?} # cells\n[boundary]\ny = {end}\n[relaxation]\n{force}[[step]]\n\
+             repeat = {repeat}\nrelax = {relax}\ndisturb = [{{ vacancy = {{ ids = {ids:?} }} }}]\n"
+        );
+        let found = Input::parse(Path::new("in.toml"), &text).unwrap();
+        let end = if is_free { End::Free } else { End::Shells { buffer: 1.5, fixed: 2.0 } };
+        let step = StepInput {
+            disturb: vec![Aberration::Vacancy { ids }],
+            repeat: Some(repeat),
+            relax: Some(relax),
+            ..StepInput::default()
+        };
+        let expected = Input {
+            crystal: CrystalInput { a: Some(a), size: Some(size), ..CrystalInput::default() },
+            boundary: Boundary { y: Some(end), ..Boundary::default() },
+            relaxation: RelaxationInput { max_force, ..RelaxationInput::default() },
+            step: vec![step],
+            ..Input::default()
+        };
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn inputs_with_faults_are_refused_in_a_sentence_or_make_a_crystal(faults in faults::faults()) {
+        let text = faults::with(WHOLE, &faults);
+        let made = Input::parse(Path::new("in.toml"), &text).and_then(|input| {
+            // A lattice constant that has to be found takes longer than all else, and files are others' tests.
+            let is_quick = input.crystal.a.is_some() && input.potential.files.is_empty();
+            if is_quick { input.problem().map(Some) } else { Ok(None) }
+        });
+        match made {
+            Ok(None) => {}
+            Ok(Some(problem)) => prop_assert!(problem.atoms() > 0 && !problem.steps.is_empty()),
+            Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1),
+        }
+    }
 }

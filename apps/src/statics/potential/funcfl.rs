@@ -54,6 +54,7 @@ pub(super) fn read(file: &Path, text: &str, name: &str) -> Result<Funcfl, Potent
     let embedding = words.numbers(densities, "F(rho)")?;
     let charge = words.numbers(distances, "Z(r)")?;
     let density = words.numbers(distances, "rho(r)")?;
+    words.end()?;
     Ok(Funcfl { mass, d_rho, d_r, cutoff, embedding, charge, density })
 }
 

@@ -144,6 +144,7 @@ impl Potential {
             )));
         }
         let texts = files.iter().map(|file| read_text(file)).collect::<Result<Vec<_>, _>>()?;
+        files.iter().zip(&texts).try_for_each(|(file, text)| in_metal_units(file, text))?;
         let tables = match (format, &texts[..]) {
             (Format::Funcfl, _) => {
                 if files.len() != names.len() {
@@ -188,6 +189,20 @@ impl Potential {
             per_r: 1.0 / tables.d_r,
             embedding: tables.embedding.iter().map(embedding).collect(),
             pairs: tables.density.iter().zip(&tables.pair).map(pairs).collect(),
+        }
+    }
+
+    /// One species by itself.
+    #[must_use]
+    pub fn only(&self, species: u8) -> Self {
+        let index = usize::from(species);
+        Self {
+            names: vec![self.names[index].clone()],
+            masses: vec![self.masses[index]],
+            cutoff: self.cutoff,
+            per_r: self.per_r,
+            embedding: vec![self.embedding[index].clone()],
+            pairs: vec![self.intervals(species, species).to_vec()],
         }
     }
 
@@ -266,4 +281,16 @@ fn read_text(file: &Path) -> Result<String, PotentialError> {
     let bytes = fs::read(file).map_err(|source| PotentialError::Unreadable { file: file.into(), source })?;
     // Comments of old files are in any encoding; numbers are plain.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Refuses a file whose first line says, as in LAMMPS' own files, that its units are others than A and eV.
+fn in_metal_units(file: &Path, text: &str) -> Result<(), PotentialError> {
+    let said = text.lines().next().and_then(|line| line.split_once("UNITS:"));
+    match said.and_then(|(_, after)| after.split_whitespace().next()) {
+        None | Some("metal") => Ok(()),
+        Some(other) => {
+            let message = format!("the units are {other}; only metal, which is A and eV, is read");
+            Err(PotentialError::Malformed { file: file.into(), line: 1, message })
+        }
+    }
 }

@@ -3,7 +3,8 @@
 //! Three lines of comment; the number of elements and their names; points and spacing of the density and of the
 //! distance, and the cutoff; for each element a line with atomic number, mass, lattice constant and lattice, its
 //! embedding function, and its density (for `eam.fs` one density at each element); then r phi(r) for each pair of
-//! elements. Values may be broken into lines anywhere. Described with `pair_style eam` of LAMMPS.
+//! elements. Each table begins on a line of its own and may be broken into lines anywhere. Described with `pair_style eam`
+//! of LAMMPS.
 
 use super::text::Words;
 use super::{PotentialError, Tables};
@@ -32,7 +33,14 @@ pub(super) fn read(file: &Path, text: &str, kind: Kind, wanted: &[String]) -> Re
     let mut names = Vec::new();
     for _ in 0..elements {
         let missing = words.malformed(format!("{elements} elements are promised, and {} named", names.len()));
-        names.push(words.word_of_line().ok_or(missing)?.to_owned());
+        let name = words.word_of_line().ok_or(missing)?.to_owned();
+        if names.contains(&name) {
+            return Err(words.malformed(format!("{name} is named twice")));
+        }
+        names.push(name);
+    }
+    if let Some(more) = words.word_of_line() {
+        return Err(words.malformed(format!("{elements} elements are promised, and `{more}` is one more")));
     }
     let chosen = choose(file, wanted, &names)?;
     words.open_line("the grid: Nrho drho Nr dr cutoff")?;
@@ -43,10 +51,10 @@ pub(super) fn read(file: &Path, text: &str, kind: Kind, wanted: &[String]) -> Re
     let cutoff = words.positive("the cutoff")?;
     let mut all = All::default();
     for (index, name) in names.iter().enumerate() {
+        // Lattice constant and lattice, which may follow, are nobody's business here.
+        words.open_line(&format!("atomic number and mass of {name}"))?;
         words.count("the atomic number", 0..=200)?;
         all.masses.push(words.positive("the atomic mass")?);
-        words.number("the lattice constant")?;
-        words.word("the lattice")?;
         all.embedding.push(words.numbers(densities, &format!("F(rho) of {name}"))?);
         let targets: Vec<String> = match kind {
             Kind::Alloy => vec![String::new()],
@@ -64,6 +72,7 @@ pub(super) fn read(file: &Path, text: &str, kind: Kind, wanted: &[String]) -> Re
             all.pair.push(if chosen.contains(&i) && chosen.contains(&j) { values } else { Vec::new() });
         }
     }
+    words.end()?;
     Ok(all.select(kind, elements, &chosen, wanted, Grid { d_rho, densities, d_r, cutoff }))
 }
 

@@ -26,24 +26,28 @@ impl<'a> Words<'a> {
         Ok(line)
     }
 
-    /// The next line, to be read word by word.
+    /// The next line that is not empty, to be read word by word; what is left of this one is skipped, and so is what
+    /// follows a `#`.
     pub(super) fn open_line(&mut self, what: &str) -> Result<(), PotentialError> {
-        let line = self.next_line(what)?;
-        self.words = line.split_whitespace();
-        Ok(())
-    }
-
-    /// The next word, on whatever line it stands.
-    pub(super) fn word(&mut self, what: &str) -> Result<&'a str, PotentialError> {
         loop {
-            if let Some(word) = self.words.next() {
-                return Ok(word);
+            let line = self.next_line(what)?;
+            let body = line.split('#').next().unwrap_or(line);
+            if !body.trim().is_empty() {
+                self.words = body.split_whitespace();
+                return Ok(());
             }
-            self.open_line(what)?;
         }
     }
 
-    /// The next word of the line that is open, if there is one.
+    /// The next word of the line that is open.
+    pub(super) fn word(&mut self, what: &str) -> Result<&'a str, PotentialError> {
+        match self.words.next() {
+            Some(word) => Ok(word),
+            None => Err(self.malformed(format!("the line ends where {what} should stand"))),
+        }
+    }
+
+    /// The same, if there is one.
     pub(super) fn word_of_line(&mut self) -> Option<&'a str> {
         self.words.next()
     }
@@ -83,20 +87,35 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// `count` numbers. Memory grows with what the file holds, not with what it promises.
+    /// A table of `count` numbers, which begins on a line of its own and may go on over any number of lines. Memory grows
+    /// with what the file holds, not with what it promises.
     pub(super) fn numbers(&mut self, count: usize, what: &str) -> Result<Vec<f64>, PotentialError> {
         let mut values = Vec::new();
-        for index in 0..count {
-            match self.number(what) {
-                Ok(value) => values.push(value),
-                Err(PotentialError::Malformed { file, line, message }) => {
-                    let message = format!("{message} (value {} of {count})", index + 1);
-                    return Err(PotentialError::Malformed { file, line, message });
-                }
-                Err(other) => return Err(other),
+        self.words = "".split_whitespace();
+        while values.len() < count {
+            let of_table = format!("{what} (value {} of {count})", values.len() + 1);
+            if self.words.clone().next().is_none() {
+                self.open_line(&of_table)?;
+            }
+            values.push(self.number(&of_table)?);
+        }
+        match self.word_of_line() {
+            None => Ok(values),
+            Some(word) => Err(self.malformed(format!(
+                "`{word}` follows the {count} values of {what}, but each table ends with its line; are Nrho and Nr right?"
+            ))),
+        }
+    }
+
+    /// The end of the file, before which words may stand, but no more numbers.
+    pub(super) fn end(mut self) -> Result<(), PotentialError> {
+        while let Some((number, line)) = self.lines.next() {
+            if line.split_whitespace().next().is_some_and(|word| word.parse::<f64>().is_ok()) {
+                self.line = number + 1;
+                return Err(self.malformed("numbers follow the last table; are Nrho and Nr right?".into()));
             }
         }
-        Ok(values)
+        Ok(())
     }
 
     pub(super) fn malformed(&self, message: String) -> PotentialError {

@@ -58,6 +58,19 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The same without tolerances: so many iterations and evaluations are taken, and no minimum is looked for.
+    #[must_use]
+    pub fn without_tolerances(self) -> Self {
+        Self { max_force: 0.0, force_norm: 0.0, energy: 0.0, ..self }
+    }
+
+    /// Whether a minimum is looked for, so that a cap is met before it is found.
+    pub fn has_tolerance(&self) -> bool {
+        self.max_force > 0.0 || self.force_norm > 0.0 || self.energy > 0.0
+    }
+}
+
 /// What ended a relaxation.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Stop {

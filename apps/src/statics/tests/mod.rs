@@ -3,6 +3,7 @@
 mod aberrations;
 mod boxes;
 mod defects;
+pub(super) mod faults;
 mod golden;
 mod lists;
 mod properties;
@@ -13,6 +14,7 @@ use super::crystal::lattice::{Kind, Lattice};
 use super::crystal::oriented::AS_IT_IS;
 use super::crystal::{Crystal, Side};
 use super::partition::Partition;
+use super::potential::analytic::{Model, built_in};
 use super::potential::{Format, Potential};
 use super::serial::System;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,25 @@ fn installed(files: &[&str], names: &[&str]) -> Option<Potential> {
 
 fn mishin() -> Option<Potential> {
     installed(&["Cu_mishin1.eam.alloy"], &["Cu"])
+}
+
+/// Two elements, A and B, both of which are built-in copper: what is known of copper is known of their compounds.
+pub(super) fn twice_copper() -> Potential {
+    let copper = built_in(Model::SuttonChen, "Cu").unwrap();
+    let (points, most, nearest) = (3000, 40.0, 1.0);
+    let table =
+        |value: &dyn Fn(f64) -> f64| (0..points).map(|n| format!("{:e}\n", value(f64::from(n)))).collect();
+    let d_r = copper.cutoff() / f64::from(points - 1);
+    let at = |n: f64| copper.pair(0, 0, (n * d_r).max(nearest));
+    let embedding: String = table(&|n| copper.embed(0, n * most / f64::from(points)).0);
+    let density: String = table(&|n| at(n).0);
+    let pair: String = table(&|n| n * d_r * at(n).1);
+    let element = format!("29 63.5 3.6 fcc\n{embedding}{density}");
+    let grid = format!("{points} {:e} {points} {d_r:e} {:e}", most / f64::from(points), copper.cutoff());
+    let file = tempfile::Builder::new().suffix(".setfl").tempfile().unwrap();
+    let text = format!("a\nb\nc\n2 A B\n{grid}\n{element}{element}{pair}{pair}{pair}");
+    std::fs::write(file.path(), text).unwrap();
+    Potential::read(&[file.path().into()], Format::Setfl, &["A", "B"].map(str::to_owned)).unwrap()
 }
 
 const PERIODIC: [Side; 3] = [Side::Periodic; 3];

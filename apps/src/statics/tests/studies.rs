@@ -57,12 +57,12 @@ fn assert_material(expected: &Expected) {
         assert_near(name, elastic.c44, c44, 0.02);
     }
     if let Some([unrelaxed, relaxed]) = expected.vacancy {
-        let vacancy = material.vacancy(&rest, [6; 3]).unwrap();
+        let vacancy = material.vacancy(&rest, [6; 3], (0, rest.energy)).unwrap();
         assert_near(name, vacancy.unrelaxed, unrelaxed, 2e-6);
         assert_near(name, vacancy.relaxed, relaxed, 2e-6);
     }
     if let Some(relaxed) = expected.large_vacancy {
-        assert_near(name, material.vacancy(&rest, [10; 3]).unwrap().relaxed, relaxed, 2e-6);
+        assert_near(name, material.vacancy(&rest, [10; 3], (0, rest.energy)).unwrap().relaxed, relaxed, 2e-6);
     }
     if let Some(surfaces) = expected.surfaces {
         for (face, expected) in [Face::F111, Face::F100, Face::F110].into_iter().zip(surfaces) {
@@ -214,5 +214,34 @@ fn built_in_metals_are_as_published() {
         eprintln!("{element} {rest:?}");
         assert_near(element, rest.a, a, 0.03 * a);
         assert_near(element, -rest.energy, energy, 0.06 * energy);
+    }
+}
+
+/// Of A3B whose A and B are the same metal, either vacancy is that of the metal, and either element by itself is it.
+#[test]
+fn vacancies_of_a_compound_are_those_of_its_species() {
+    let compound = material(twice_copper(), Kind::L12);
+    let metal = material(twice_copper().only(0), Kind::Fcc);
+    let (rest, of_metal) = (compound.at_rest(None).unwrap(), metal.at_rest(None).unwrap());
+    assert_near("energy", rest.energy, of_metal.energy, 1e-9);
+    let expected = metal.vacancy(&of_metal, [3; 3], (0, of_metal.energy)).unwrap();
+    for species in [0, 1] {
+        let found = compound.vacancy(&rest, [3; 3], (species, rest.energy)).unwrap();
+        assert_near("unrelaxed", found.unrelaxed, expected.unrelaxed, 1e-6);
+        assert_near("relaxed", found.relaxed, expected.relaxed, 1e-6);
+        let pure = compound.pure(species).unwrap();
+        assert!(pure.energy <= rest.energy + 1e-9, "{pure:?} and {rest:?}");
+    }
+    assert_eq!((compound.share(&rest, 0).unwrap(), compound.share(&rest, 1).unwrap()), (0.75, 0.25));
+}
+
+/// Copper stays in fcc, and leaves diamond.
+#[test]
+fn only_what_is_no_stable_lattice_falls() {
+    let copper = analytic::built_in(analytic::Model::SuttonChen, "Cu").unwrap();
+    for (kind, is_stable) in [(Kind::Fcc, true), (Kind::Hcp, true), (Kind::Diamond, false)] {
+        let material = material(copper.clone(), kind);
+        let falls_by = material.falls_by(&material.at_rest(None).unwrap()).unwrap();
+        assert_eq!(falls_by < 1e-4, is_stable, "{kind:?}: {falls_by}");
     }
 }

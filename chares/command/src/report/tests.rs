@@ -27,6 +27,15 @@ fn a_run_that_was_lost_at_once_still_lists_its_pes_and_every_number_is_one() {
     assert_eq!(report.timed_s, None);
 }
 
+/// What the launcher does by itself has no nodes, and is worth nothing, not less.
+#[test]
+fn no_nodes_are_worth_nothing() {
+    let info = RunInfo::default();
+    let sources = Sources { info: &info, version: "1", arguments: Value::Null, exit_code: 0, error: None };
+    let report = Report::new(sources, &Timeline::new(Instant::now()));
+    assert_eq!(report.equivalents.to_bits(), 0.0_f64.to_bits());
+}
+
 #[test]
 fn the_table_fits_a_terminal_whatever_the_numbers_are() {
     let mut report = report(&Timeline::new(Instant::now()));
