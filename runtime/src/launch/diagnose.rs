@@ -78,12 +78,12 @@ pub(super) fn of_exit(config: &NodeConfig, step: Step, status: Option<ExitStatus
 
 /// Failures of ssh itself, most telling words first: a changed host key also fails verification.
 fn of_ssh(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Diagnosis {
-    let (host, by_hand) = (&config.host, ssh::by_hand(config));
+    let (host, typed, by_hand) = (&config.host, ssh::typed(&config.host), ssh::by_hand(config));
     let table: [(&[&str], String); 6] = [
         (
             &["IDENTIFICATION HAS CHANGED"],
             format!(
-                "ask whether {host} was installed anew; if so `ssh-keygen -R {host}` and `{by_hand} true`, if not \
+                "ask whether {host} was installed anew; if so `ssh-keygen -R {typed}` and `{by_hand} true`, if not \
                  somebody is in between"
             ),
         ),
@@ -93,7 +93,7 @@ fn of_ssh(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Diagno
         ),
         (
             &["Permission denied", "Too many authentication failures"],
-            format!("make `{by_hand} true` work without a password: ssh-copy-id {host}"),
+            format!("make `{by_hand} true` work without a password: {}", ssh::by_hand_to_copy_a_key(config)),
         ),
         (
             &["Could not resolve", "Name or service not known", "nodename nor servname"],
@@ -135,6 +135,10 @@ fn of_staging(code: Option<i32>, tail: &str) -> Diagnosis {
         Some(ssh::NOT_WHOLE) => diagnosis(
             format!("the program arrived damaged{}", last_of(tail)),
             "try again, or copy the program there by hand and name it as `binary`",
+        ),
+        Some(ssh::NOT_PRIVATE) => diagnosis(
+            format!("the program could be exchanged there by another user{}", last_of(tail)),
+            format!("chmod go-w that folder if it is yours, or {elsewhere} of your own"),
         ),
         code => diagnosis(
             format!("copying ended with exit code {}{}", code.unwrap_or(-1), last_of(tail)),
@@ -349,6 +353,18 @@ mod tests {
         let node = NodeConfig { port: Some(22), user: Some("ann".into()), ..remote() };
         let said = of_exit(&node, Step::Connect, exited(255), "who knows");
         assert_eq!(said.mend, "try by hand: ssh -l ann -p 22 h true");
+    }
+
+    #[test]
+    fn commands_to_type_are_quoted_and_name_the_user() {
+        let node =
+            NodeConfig { host: "h; reboot".into(), user: Some("an n".into()), port: Some(22), ..remote() };
+        let said = of_exit(&node, Step::Connect, exited(255), "who knows");
+        assert_eq!(said.mend, "try by hand: ssh -l 'an n' -p 22 'h; reboot' true");
+        let said = of_exit(&node, Step::Connect, exited(255), "Permission denied");
+        assert!(said.mend.ends_with("without a password: ssh-copy-id -p 22 'an n@h; reboot'"), "{said:?}");
+        let said = of_exit(&node, Step::Connect, exited(255), "IDENTIFICATION HAS CHANGED");
+        assert!(said.mend.contains("`ssh-keygen -R 'h; reboot'`"), "{said:?}");
     }
 
     #[test]
