@@ -12,6 +12,7 @@ pub mod launch;
 pub mod monitor;
 pub mod node;
 pub mod object;
+pub mod ownership;
 pub mod pe;
 pub mod proto;
 pub mod scatter;

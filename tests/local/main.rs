@@ -2,6 +2,7 @@
 
 mod ending;
 mod foreign;
+mod limits;
 mod remote;
 mod window;
 

@@ -4,6 +4,7 @@ use super::{Ended, NO_OUTPUT, USAGE};
 use crate::named_file::{NamedFile, check_distinct};
 use crate::replacement::{Replacement, can_be_written};
 use runtime::config::ClusterConfig;
+use runtime::ownership::place_of;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -45,5 +46,7 @@ fn is_stream(path: &Path) -> bool {
 }
 
 fn open_stream(path: &Path) -> io::Result<File> {
+    // Not by a link that another user may have put there.
+    place_of(path)?;
     File::options().append(true).open(path)
 }

@@ -6,7 +6,8 @@ use super::output::unwritable;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::recording::Recorder;
 use runtime::monitor::wire::MonitorEvent;
-use std::fs::File;
+use runtime::ownership::place_of;
+use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// Begins to record the run of `hub`; an old file of that name is replaced.
     pub(crate) fn start(hub: &Arc<Hub>, path: &Path) -> Result<Self, Ended> {
-        let file = File::create(path).map_err(|e| unwritable("recording", path, &e))?;
+        let file = fresh_file(path).map_err(|e| unwritable("recording", path, &e))?;
         let (events, clock) = (hub.subscribe(), Arc::clone(hub));
         let thread = std::thread::Builder::new().name("recorder".into());
         let thread = thread
@@ -39,8 +40,21 @@ impl Recording {
     pub(crate) fn finish(self) -> Result<(), Ended> {
         let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the recorder panicked")));
         // Where it was removed meanwhile nobody will find it.
-        let there = written.and_then(|()| std::fs::metadata(&self.path).map(drop));
+        let there = written.and_then(|()| fs::metadata(&self.path).map(drop));
         there.map_err(|e| unwritable("recording", &self.path, &e))
+    }
+}
+
+/// A new file in the place of an old one, which may have other names and is not written to; what is no file, such as
+/// /dev/null, stays.
+fn fresh_file(path: &Path) -> io::Result<File> {
+    if fs::metadata(path).is_ok_and(|old| !old.is_file()) {
+        return File::options().write(true).open(path);
+    }
+    let path = place_of(path)?;
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::create_new(path),
     }
 }
 
@@ -93,6 +107,20 @@ mod tests {
         let phase = MonitorEvent::Phase(Phase { name: "column".into(), total: 9, ..Phase::default() });
         assert!(matches!(&events[0], MonitorEvent::Run(info) if info.app == "gauss"));
         assert_eq!(events[1..], [phase, ended()]);
+    }
+
+    #[test]
+    fn the_old_recording_is_replaced_and_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["run.mcr", "other"].map(|name| folder.path().join(name));
+        fs::write(&other, "precious").unwrap();
+        fs::hard_link(&other, &path).unwrap();
+        let hub = Arc::new(Hub::new(RunInfo::default()));
+        let recording = Recording::start(&hub, &path).unwrap();
+        hub.publish(ended());
+        recording.finish().unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"precious");
+        assert!(Read::read(&mut File::open(&path).unwrap()).is_ok());
     }
 
     #[test]

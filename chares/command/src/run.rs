@@ -94,13 +94,7 @@ pub(crate) fn run(
     }
     if let Some(path) = &options.report {
         let written = unstarted::write(path, &Report::new(sources(&error), &done.timeline));
-        error = match (error, written) {
-            (Some(error), Err(unwritten)) => {
-                warn(&unwritten.sentence);
-                Some(error)
-            }
-            (error, written) => error.or(written.err()),
-        };
+        error = first_of(error, written);
     }
     match error {
         None => Ok(0),
@@ -204,7 +198,9 @@ fn drive_and_show(
     let recording = options.record.as_ref().map(|path| Recording::start(&hub, path)).transpose();
     let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
     let events = hub.subscribe();
-    let screen = std::thread::spawn(move || show(events, &viewed, &shown, &interrupter));
+    let screen = std::thread::Builder::new().name("screen".into());
+    let screen = screen.spawn(move || show(events, &viewed, &shown, &interrupter));
+    let screen = screen.map_err(|e| warn(&format!("the system has no thread to show the run: {e}"))).ok();
     let (source, described) = (options.speed, Arc::clone(&hub));
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
@@ -218,10 +214,21 @@ fn drive_and_show(
         None => (0, "finished".to_string()),
     };
     hub.publish(MonitorEvent::Ended { code, summary });
-    let shown = end_show(screen, options);
+    let shown = screen.map_or(Ok(()), |screen| end_show(screen, options));
     let recorded = recording.and_then(|recording| recording.map_or(Ok(()), Recording::finish));
     drop(socket);
-    Done { info: hub.info(), timeline, error: error.or(shown.err()).or(recorded.err()) }
+    Done { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
+}
+
+/// What ends a run that may have failed before a file of it could not be written; that is told in any case.
+fn first_of(error: Option<Ended>, written: Result<(), Ended>) -> Option<Ended> {
+    match (error, written) {
+        (Some(error), Err(unwritten)) => {
+            warn(&unwritten.sentence);
+            Some(error)
+        }
+        (error, written) => error.or(written.err()),
+    }
 }
 
 /// Measures speeds, then runs the application's driver.

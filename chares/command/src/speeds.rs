@@ -4,9 +4,8 @@
 //! because any of these changes what a PE reaches.
 
 use super::options::SpeedSource;
-use chares::Cx;
-use chares::Driver;
-use chares::RunError;
+use crate::replacement::Replacement;
+use chares::{Cx, Driver, RunError};
 use runtime::config::ClusterConfig;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
@@ -166,9 +165,7 @@ fn store(subject: &Subject<'_>, rates: &[f64]) {
     }
     let written = serde_json::to_vec_pretty(&cache).map_err(std::io::Error::other).and_then(|bytes| {
         std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
-        let fresh = path.with_extension(format!("{}.new", std::process::id()));
-        std::fs::write(&fresh, bytes)?;
-        std::fs::rename(&fresh, &path)
+        Replacement::write(&path, |out| out.write_all(&bytes))
     });
     if let Err(error) = written {
         tracing::debug!("measured speeds are not kept: {error}");

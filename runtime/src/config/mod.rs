@@ -5,10 +5,14 @@ mod parse;
 
 pub use network::NetworkConfig;
 
+use crate::ownership::{is_own, others_may_write};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What nodes that no file names are said to be of.
@@ -83,6 +87,15 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
+    /// Another user may have put it there for whoever comes by.
+    #[error(
+        "./nodes.toml belongs to another user (uid {uid}), and others may write this folder: its `binary` would be run \
+         as you; if you trust it, say --nodes nodes.toml"
+    )]
+    Foreign {
+        /// Its owner.
+        uid: u32,
+    },
     /// A line is wrong.
     #[error("{file}:{line}: {sentence}")]
     Line {
@@ -132,20 +145,27 @@ impl ClusterConfig {
     /// Reads `path`; without one `./nodes.toml`, and if there is none, the built-in local nodes.
     ///
     /// # Errors
-    /// If the file cannot be read or a line of it is wrong.
+    /// If the file cannot be read or a line of it is wrong, or if nobody named it and another user may have put it there.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
         let here = Path::new("nodes.toml");
-        let path = match path {
-            Some(path) => path,
-            None if here.exists() => here,
-            None => {
-                let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-                return Ok(Self::embedded(u32::try_from(cores).unwrap_or(u32::MAX)));
-            }
+        if path.is_none() && !here.exists() {
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            return Ok(Self::embedded(u32::try_from(cores).unwrap_or(u32::MAX)));
+        }
+        let read = || {
+            let mut file = File::open(path.unwrap_or(here))?;
+            // Of the file that is read, and not of one that has its name a moment later.
+            let uid = if path.is_none() { foreign_owner(here, &file)? } else { None };
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            Ok((uid, text))
         };
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
-        Self::parse(&text, &path.display().to_string())
+        let path = path.unwrap_or(here);
+        let (uid, text) = read().map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
+        match uid {
+            Some(uid) => Err(ConfigError::Foreign { uid }),
+            None => Self::parse(&text, &path.display().to_string()),
+        }
     }
 
     /// Understands the text of a nodes file; `source` names it in errors.
@@ -230,9 +250,40 @@ impl ClusterConfig {
     }
 }
 
+/// The owner of an opened file, or of the link to it, if that is another user who may have put it there.
+fn foreign_owner(path: &Path, file: &File) -> io::Result<Option<u32>> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !others_may_write(&fs::metadata(folder)?) {
+        return Ok(None);
+    }
+    let named = [file.metadata()?, fs::symlink_metadata(path)?];
+    Ok(named.iter().find(|data| !is_own(data)).map(MetadataExt::uid))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Needs root, which can make another user's file; `tests/users` of the workspace insists on it in CI.
+    #[test]
+    fn a_file_of_another_user_is_foreign_where_others_may_write() {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nodes.toml");
+        fs::write(&path, "").unwrap();
+        let owner = |mode: u32| {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+            foreign_owner(&path, &File::open(&path).unwrap()).unwrap()
+        };
+        assert_eq!(owner(0o777), None, "it is ours");
+        chown(&path, Some(61_234), None).unwrap();
+        assert_eq!((owner(0o755), owner(0o1777), owner(0o775)), (None, Some(61_234), Some(61_234)));
+        chown(folder.path(), Some(61_234), None).unwrap();
+        assert_eq!(owner(0o755), Some(61_234), "and the folder is theirs");
+    }
 
     #[test]
     fn the_default_has_three_unequal_nodes_on_any_machine() {

@@ -6,6 +6,7 @@ mod check;
 mod cores;
 mod join;
 pub mod launcher;
+mod limits;
 mod near;
 pub mod node_process;
 mod processes;
@@ -14,6 +15,7 @@ mod supervise;
 
 pub use check::check_nodes;
 pub use launcher::{Interrupter, Job, JobPlan, StartError};
+pub use limits::prepare_for_limits;
 pub use node_process::node_process;
 pub use signals::{before_exit_at_once, hear_signals};
 pub use supervise::Failure;

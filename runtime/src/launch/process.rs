@@ -253,6 +253,8 @@ async fn launch_once(
     let is_ssh = config.launch == LaunchMethod::Ssh;
     if is_ssh {
         talk.until(Step::Connect, |line| (line == ssh::SHELL).then_some(())).await?;
+        let _ = talk.stdin.write_all(ssh::environment(config).as_bytes()).await;
+        let _ = talk.stdin.flush().await;
         if config.binary.is_none() {
             talk.stage().await?;
         }

@@ -5,6 +5,7 @@
 
 use super::hub::Hub;
 use super::wire::{MONITOR_VERSION, MonitorEvent};
+use nix::unistd::getuid;
 use std::fs;
 use std::io::{self, BufReader};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -32,12 +33,14 @@ static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 #[non_exhaustive]
 pub enum WatchError {
     /// No socket directory.
-    #[error("the directory for sockets {path:?} is not usable: {source}")]
+    #[error("the directory for sockets {path:?} is not usable: {source}; {mend}")]
     Directory {
         /// Where.
         path: PathBuf,
         /// Why.
         source: io::Error,
+        /// What to do about it.
+        mend: String,
     },
     /// No such job.
     #[error("no running job is called {name:?}; {}", there_are(jobs))]
@@ -160,7 +163,7 @@ pub(crate) fn remove_all() {
 /// If the directory cannot be read.
 pub fn jobs() -> Result<Vec<String>, WatchError> {
     let path = directory()?;
-    let failed = |source| WatchError::Directory { path: path.clone(), source };
+    let failed = |source| unusable(&path, getuid().as_raw(), source);
     let mut names = Vec::new();
     for entry in fs::read_dir(&path).map_err(failed)?.flatten() {
         let file = entry.path();
@@ -239,18 +242,28 @@ fn send_all(mut viewer: UnixStream, events: &Receiver<MonitorEvent>) -> io::Resu
 /// The directory of this user's sockets and locks: made if missing, refused if others may enter it.
 pub(crate) fn directory() -> Result<PathBuf, WatchError> {
     let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_dir());
-    let user = nix::unistd::getuid();
+    let user = getuid();
     let path = base.map_or_else(
         || std::env::temp_dir().join(format!("metachare-{user}")),
         |base| base.join("metachare"),
     );
-    let failed = |source| WatchError::Directory { path: path.clone(), source };
+    let failed = |source| unusable(&path, getuid().as_raw(), source);
     match fs::DirBuilder::new().mode(0o700).create(&path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
     }
     check_private(&path, user.as_raw()).map_err(failed)?;
     Ok(path)
+}
+
+fn unusable(path: &Path, user: u32, source: io::Error) -> WatchError {
+    let is_mine = fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && data.uid() == user);
+    let mend = if is_mine {
+        format!("chmod 700 {}", path.display())
+    } else {
+        "set XDG_RUNTIME_DIR to a folder of yours, for `run` and for `watch`".into()
+    };
+    WatchError::Directory { path: path.into(), source, mend }
 }
 
 fn check_private(path: &Path, user: u32) -> io::Result<()> {
@@ -301,6 +314,24 @@ mod tests {
         let strange = fs::remove_file(file("strange"));
         assert!(!listed.contains(&name("dead")) && !file("dead").exists());
         assert!(listed.contains(&name("strange")) && strange.is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_is_not_the_users_alone_is_refused_with_a_mend() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path, user: u32| {
+            check_private(path, user).map_err(|source| unusable(path, user, source).to_string()).unwrap_err()
+        };
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o750)).unwrap();
+        let said = refused(folder.path(), getuid().as_raw());
+        assert!(said.ends_with(&format!("; chmod 700 {}", folder.path().display())), "{said}");
+        // As if another user had made it first.
+        let said = refused(folder.path(), u32::MAX);
+        let mend = "; set XDG_RUNTIME_DIR to a folder of yours, for `run` and for `watch`";
+        assert!(said.ends_with(mend), "{said}");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        check_private(folder.path(), getuid().as_raw()).unwrap();
     }
 
     #[test]

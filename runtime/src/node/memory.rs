@@ -5,8 +5,36 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where control groups of version 2 are mounted.
-const GROUPS: &str = "/sys/fs/cgroup";
+/// How control groups of one version tell about memory.
+struct Groups {
+    /// Whether these are the controllers in the line of `/proc/self/cgroup` with the group's path.
+    is_named: fn(&str) -> bool,
+    /// Where they are mounted.
+    root: &'static str,
+    /// The files with the most that a group may take, and with what it has taken, both with all groups in it.
+    most: &'static str,
+    taken: &'static str,
+    /// The word in `memory.stat` for files that were read and can be forgotten.
+    files: &'static str,
+}
+
+const VERSIONS: [Groups; 2] = [
+    Groups {
+        is_named: str::is_empty,
+        root: "/sys/fs/cgroup",
+        most: "memory.max",
+        taken: "memory.current",
+        files: "inactive_file",
+    },
+    Groups {
+        is_named: |controllers| controllers.split(',').any(|word| word == "memory"),
+        root: "/sys/fs/cgroup/memory",
+        most: "memory.limit_in_bytes",
+        taken: "memory.usage_in_bytes",
+        files: "total_inactive_file",
+    },
+];
+
 /// How long an answer about the host is believed.
 const FRESH_NS: u64 = 5_000_000_000;
 
@@ -49,21 +77,34 @@ impl HostMemory {
 pub(super) fn available_bytes() -> u64 {
     let host = fs::read_to_string("/proc/meminfo").ok().and_then(|text| figure(&text, "MemAvailable:"));
     let of_host = host.unwrap_or(0) << 10;
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::/")) else { return of_host };
-    let inmost = Path::new(GROUPS).join(path);
-    let groups = inmost.ancestors().take_while(|group| group.starts_with(GROUPS));
-    groups.filter_map(left_in_group).fold(of_host, u64::min)
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    VERSIONS.iter().filter_map(|version| version.left(&own)).fold(of_host, u64::min)
 }
 
-/// What a control group may still take; `None` without a limit. Files that it has read and could forget do not
-/// count.
-fn left_in_group(group: &Path) -> Option<u64> {
-    let number = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
-    let (most, taken) = (number("memory.max")?, number("memory.current")?);
-    let files =
-        fs::read_to_string(group.join("memory.stat")).ok().and_then(|text| figure(&text, "inactive_file"));
-    Some(most.saturating_sub(taken.saturating_sub(files.unwrap_or(0))))
+impl Groups {
+    /// What the groups of this version that a process is in, by the text of its `/proc/self/cgroup`, may still take;
+    /// `None` without a limit.
+    fn left(&self, own: &str) -> Option<u64> {
+        let inmost = Path::new(self.root).join(self.path(own)?.trim_start_matches('/'));
+        let groups = inmost.ancestors().take_while(|group| group.starts_with(self.root));
+        groups.filter_map(|group| self.left_in(group)).min()
+    }
+
+    /// The path of the inmost group, below the root.
+    fn path<'a>(&self, own: &'a str) -> Option<&'a str> {
+        own.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            (self.is_named)(controllers).then_some(path)
+        })
+    }
+
+    /// What a group may still take; `None` without a limit. Files that it has read and could forget do not count.
+    fn left_in(&self, group: &Path) -> Option<u64> {
+        let number = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+        let (most, taken) = (number(self.most)?, number(self.taken)?);
+        let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+        Some(most.saturating_sub(taken.saturating_sub(figure(&stat, self.files).unwrap_or(0))))
+    }
 }
 
 /// The number after a word at the beginning of a line.
@@ -92,18 +133,42 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_both_versions_are_found() {
+        let [new, old] = &VERSIONS;
+        let mixed = "9:name=systemd:/init\n4:cpu,memory:/a:b c\n3:cpuset:/\n0::/d\n";
+        assert_eq!((new.path(mixed), old.path(mixed)), (Some("/d"), Some("/a:b c")));
+        assert_eq!((new.path("0::/\n"), old.path("0::/\n")), (Some("/"), None));
+        assert_eq!((new.path("4:memory:/x\n"), old.path("")), (None, None));
+    }
+
+    #[test]
+    fn a_group_of_the_first_version_leaves_what_it_may_take_and_has_not() {
+        let group = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| fs::write(group.path().join(name), text).unwrap();
+        let left = || VERSIONS[1].left_in(group.path());
+        assert_eq!(left(), None);
+        file("memory.usage_in_bytes", "700\n");
+        file("memory.limit_in_bytes", "9223372036854771712\n");
+        assert!(left().is_some_and(|bytes| bytes > 1 << 60), "no limit is a large one");
+        file("memory.limit_in_bytes", "1000\n");
+        file("memory.stat", "inactive_file 1\ntotal_inactive_file 150\n");
+        assert_eq!(left(), Some(450));
+    }
+
+    #[test]
     fn a_control_group_leaves_what_it_may_take_and_has_not() {
         let group = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| fs::write(group.path().join(name), text).unwrap();
-        assert_eq!(left_in_group(group.path()), None);
+        let left = || VERSIONS[0].left_in(group.path());
+        assert_eq!(left(), None);
         file("memory.current", "700\n");
         file("memory.max", "max\n");
-        assert_eq!(left_in_group(group.path()), None);
+        assert_eq!(left(), None);
         file("memory.max", "1000\n");
-        assert_eq!(left_in_group(group.path()), Some(300));
+        assert_eq!(left(), Some(300));
         file("memory.stat", "anon 500\ninactive_file 150\nactive_file 9\n");
-        assert_eq!(left_in_group(group.path()), Some(450));
+        assert_eq!(left(), Some(450));
         file("memory.max", "400\n");
-        assert_eq!(left_in_group(group.path()), Some(0));
+        assert_eq!(left(), Some(0));
     }
 }
