@@ -2,6 +2,7 @@
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
 use memmap2::MmapMut;
+use std::alloc::{Layout, handle_alloc_error};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -123,8 +124,7 @@ impl Memory {
     fn zeroed(len_bytes: usize) -> Self {
         match (len_bytes >= MAPPED_FROM_BYTES).then(|| mapping(len_bytes)).flatten() {
             Some(mapping) => Self::Mapped(mapping),
-            // The allocator either has the memory or ends the process, as for any allocation.
-            None => Self::Allocated(bytemuck::allocation::zeroed_vec(len_bytes.div_ceil(size_of::<Line>()))),
+            None => Self::Allocated(allocated(len_bytes.div_ceil(size_of::<Line>()))),
         }
     }
 
@@ -153,6 +153,14 @@ impl Memory {
             Self::Arrived(arrival) => arrival.0.as_deref_mut().unwrap_or_default(),
         }
     }
+}
+
+/// So many lines of zero bytes. The allocator either has the memory or ends the process, as for any allocation.
+fn allocated(count: usize) -> Vec<Line> {
+    bytemuck::allocation::try_zeroed_vec(count).unwrap_or_else(|()| match Layout::array::<Line>(count) {
+        Ok(layout) => handle_alloc_error(layout),
+        Err(_) => panic!("a buffer of {count} lines is longer than any can be"),
+    })
 }
 
 /// A mapping of zero bytes, if the system has one.

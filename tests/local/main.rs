@@ -1,6 +1,7 @@
 //! Runs over several processes of this machine: results, reports, failures, and that nothing is left.
 
 mod ending;
+mod limits;
 mod remote;
 mod window;
 

@@ -82,6 +82,9 @@ impl Program {
             }
         };
         runtime::job::before_exit_at_once(leave);
+        if let Err(sentence) = runtime::job::prepare_for_limits() {
+            return complain_of(&Ended::new(70, sentence));
+        }
         if let Err(error) = runtime::job::hear_signals() {
             return complain_of(&Ended::new(UNAVAILABLE, format!("signals cannot be heard: {error}")));
         }

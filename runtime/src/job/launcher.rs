@@ -15,7 +15,6 @@ use crate::object::ProgramTable;
 use crate::proto::membership::{ClusterTable, JoinError, Joining, MembershipMessage, NodeEntry, fingerprint};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -28,9 +27,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 const JOIN_LIMIT: Duration = Duration::from_secs(15);
 /// How often it is looked whether a node that is to join has ended.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
-
-/// Open files that are enough for any run.
-const FILES: u64 = 1 << 18;
 
 /// What is to be run, and where.
 #[derive(Debug)]
@@ -131,7 +127,6 @@ impl Job {
     /// # Errors
     /// Which node failed at which step, and how to mend it.
     pub fn start(plan: JobPlan) -> Result<Self, StartError> {
-        permit_files();
         let (orders, mut inbox) = unbounded_channel();
         signals::send_to(orders.clone()).map_err(|e| local("signals cannot be heard", &e))?;
         let (started, outcome) = mpsc::channel();
@@ -242,14 +237,6 @@ impl Interrupter {
     /// Ends the run because its terminal was closed, as SIGHUP does; for a terminal that sends none.
     pub fn hang_up(&self) {
         let _ = self.0.send(Order::Interrupt(129));
-    }
-}
-
-/// Raises the limit of open files as far as the system permits: the usual one is a thousand, and a node needs four.
-fn permit_files() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Should it not be raised after all, it is named when it is reached.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(FILES)), hard);
     }
 }
 

@@ -5,6 +5,7 @@ mod bootstrap;
 mod check;
 mod cores;
 pub mod launcher;
+mod limits;
 mod near;
 pub mod node_process;
 mod signals;
@@ -12,6 +13,7 @@ mod supervise;
 
 pub use check::check_nodes;
 pub use launcher::{Interrupter, Job, JobPlan, StartError};
+pub use limits::prepare_for_limits;
 pub use node_process::node_process;
 pub use signals::{before_exit_at_once, hear_signals};
 pub use supervise::Failure;

@@ -3,6 +3,7 @@
 
 use super::bootstrap::Bootstrap;
 use super::cores::{self, Cores};
+use super::limits;
 use crate::buffer;
 use crate::codec::{Control, Header, decode, encode};
 use crate::frame::{Class, Fabric, Frame, Receiver};
@@ -46,6 +47,7 @@ pub fn node_process(program: ProgramTable) -> ExitCode {
 }
 
 fn run(program: Arc<ProgramTable>) -> Result<(), String> {
+    limits::prepare_for_limits()?;
     let starting = launch::watch_start(START, || {
         eprintln!("nobody has welcomed this node in {} minutes; it ends itself", START.as_secs() / 60);
         std::process::exit(ORPHANED);
@@ -53,7 +55,8 @@ fn run(program: Arc<ProgramTable>) -> Result<(), String> {
     let starting = starting.map_err(|e| format!("no thread to watch over the start: {e}"))?;
     let blob = launch::read_bootstrap(&mut std::io::stdin().lock()).map_err(|e| e.to_string())?;
     let bootstrap = Bootstrap::decode(&blob)?;
-    launch::watch_lifeline(|| std::process::exit(ORPHANED));
+    let watched = launch::watch_lifeline(|| std::process::exit(ORPHANED));
+    watched.map_err(|e| format!("no thread to watch over the launcher: {e}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("the network thread cannot start: {e}"))?;
     runtime.block_on(serve(program, bootstrap, starting))
@@ -92,13 +95,19 @@ async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap, starting: Sende
     }
     node.stop_pes();
     let threads = std::mem::take(&mut *gate.threads.lock().unwrap_or_else(PoisonError::into_inner));
-    let joined = tokio::task::spawn_blocking(move || {
+    let (over, joined) = tokio::sync::oneshot::channel();
+    let join = move || {
         threads.into_iter().for_each(|thread| {
             // A PE catches the panics of entry methods; what it does not catch has been printed.
             let _ = thread.join();
         });
-    });
-    let _ = tokio::time::timeout(FLUSH, joined).await;
+        // Whoever waits no longer does not mind.
+        let _ = over.send(());
+    };
+    // Where the system has no thread for that, nobody waits for them.
+    if std::thread::Builder::new().name("end".into()).spawn(join).is_ok() {
+        let _ = tokio::time::timeout(FLUSH, joined).await;
+    }
     fabric.close(FLUSH).await;
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! such as while inputs are read or a blocked terminal keeps the report from being written, ends the process.
 
 use super::launcher::Order;
+use super::limits;
 use crate::monitor::socket;
 use std::io::{self, Write as _};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
@@ -43,6 +44,7 @@ pub(super) fn send_to(orders: UnboundedSender<Order>) -> io::Result<()> {
 }
 
 fn listen() -> io::Result<()> {
+    limits::fail_when_exhausted()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let signals = {
         let _inside = runtime.enter();

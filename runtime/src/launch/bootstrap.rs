@@ -122,7 +122,10 @@ pub fn announce_ready(ready: &Ready) -> io::Result<()> {
 }
 
 /// Calls `on_lost` when standard input ends: the launcher, or the ssh connection to it, is gone.
-pub fn watch_lifeline(on_lost: impl FnOnce() + Send + 'static) {
+///
+/// # Errors
+/// If the system has no thread for that: without a lifeline a node could outlive its launcher.
+pub fn watch_lifeline(on_lost: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let watch = move || {
         let (mut input, mut bytes) = (io::stdin().lock(), [0; 64]);
         loop {
@@ -134,11 +137,7 @@ pub fn watch_lifeline(on_lost: impl FnOnce() + Send + 'static) {
         }
         on_lost();
     };
-    if std::thread::Builder::new().name("lifeline".into()).spawn(watch).is_err() {
-        // Without a lifeline the node could outlive its launcher.
-        tracing::error!("no thread for the lifeline");
-        std::process::exit(70);
-    }
+    std::thread::Builder::new().name("lifeline".into()).spawn(watch).map(drop)
 }
 
 /// Calls `on_late` if what it returns is not dropped within `limit`: until it has joined, a node hears nothing from a

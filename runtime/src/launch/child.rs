@@ -1,5 +1,6 @@
 //! A child process with all that it starts, and the lines that it prints.
 
+use super::diagnose;
 use crate::ids::NodeId;
 use crate::monitor::wire::OutputLine;
 use nix::sys::signal::{Signal, killpg};
@@ -99,7 +100,11 @@ impl Tail {
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
+    /// Remembers a line that may explain an end.
     fn push(&self, line: &str) {
+        if diagnose::is_backtrace(line) {
+            return;
+        }
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == TAIL_LINES {
             lines.pop_front();

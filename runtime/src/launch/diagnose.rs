@@ -13,6 +13,11 @@ const SSH_FAILED: i32 = 255;
 const NOT_RUNNABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
+/// What the standard library says before it ends a process that gets no more memory, around the count of bytes.
+const NO_MEMORY: (&str, &str) = ("memory allocation of ", " bytes failed");
+/// The reason that the system gives for not starting a thread or a process.
+const NO_THREAD: &str = "Resource temporarily unavailable";
+
 /// So much of what a host said is repeated.
 const SAID_MAX_CHARS: usize = 240;
 
@@ -155,6 +160,18 @@ fn of_program(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Di
     if tail.contains("Exec format error") {
         return foreign(config);
     }
+    if let Some(reason) = exhausted(tail) {
+        return diagnosis(
+            format!("it {reason}"),
+            "raise the limit there, `ulimit -v`, or end other programs",
+        );
+    }
+    if tail.contains(NO_THREAD) {
+        return diagnosis(
+            format!("its host has as many processes as it may{}", last_of(tail)),
+            "end some there, or raise the limit: ulimit -u",
+        );
+    }
     if tail.contains("GLIBC") || tail.contains("libc.so") {
         return diagnosis(
             format!("the program does not fit its system{}", last_of(tail)),
@@ -251,6 +268,9 @@ pub(super) fn is_transient(reason: &str) -> bool {
 
 /// How a node's process ended while it should have worked.
 pub(super) fn of_end(status: ExitStatus, is_ssh: bool, tail: &str) -> String {
+    if let Some(reason) = exhausted(tail).filter(|_| !status.success()) {
+        return format!("{reason}; give it less work, or raise its limit (ulimit -v)");
+    }
     let said = last_of(tail);
     match status.code() {
         Some(SSH_FAILED) if is_ssh => format!("lost its ssh connection{said}"),
@@ -258,6 +278,33 @@ pub(super) fn of_end(status: ExitStatus, is_ssh: bool, tail: &str) -> String {
         Some(code) if is_ssh && code > 128 => format!("was killed by signal {}{said}", code - 128),
         _ => format!("{}{said}", ended(Some(status))),
     }
+}
+
+/// What a process says of itself that had to end because it got no more memory.
+fn exhausted(tail: &str) -> Option<String> {
+    let asked = tail.lines().rev().find_map(|line| {
+        let bytes = line.trim().strip_prefix(NO_MEMORY.0)?.strip_suffix(NO_MEMORY.1)?;
+        bytes.parse::<u64>().ok()
+    })?;
+    Some(format!("ran out of memory: the system refused it {asked} bytes"))
+}
+
+/// Whether a line shows where in a program something happened, or how to see that: of use to whoever mends the program, but
+/// it says nothing about why.
+pub(super) fn is_backtrace(line: &str) -> bool {
+    let line = line.trim_start();
+    let frame = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_frame = frame.len() < line.len() && frame.starts_with(": ");
+    is_frame
+        || [
+            "stack backtrace:",
+            "at /",
+            "at ./",
+            "note: run with `RUST_BACKTRACE",
+            "note: Some details are omitted",
+        ]
+        .iter()
+        .any(|words| line.starts_with(words))
 }
 
 fn ended(status: Option<ExitStatus>) -> String {
@@ -375,6 +422,48 @@ mod tests {
         assert_eq!(said.reason, reason);
         let said = of_exit(&remote(), Step::Start, exited(1), &"é".repeat(9_000));
         assert!(said.reason.ends_with("éé…") && said.reason.chars().count() < 300, "{said:?}");
+    }
+
+    #[test]
+    fn a_process_without_memory_is_told_from_one_that_was_killed() {
+        let tail = "12 atoms read\nmemory allocation of 65000 bytes failed\n";
+        let said = of_end(ExitStatus::from_raw(6), false, tail);
+        let expected = "ran out of memory: the system refused it 65000 bytes; give it less work, or raise its limit \
+                        (ulimit -v)";
+        assert_eq!(said, expected);
+        assert_eq!(of_end(ExitStatus::from_raw(134 << 8), true, tail), expected);
+        let said = of_exit(&remote(), Step::Start, exited(134), tail);
+        assert!(
+            said.reason.ends_with("refused it 65000 bytes") && said.mend.contains("ulimit -v"),
+            "{said:?}"
+        );
+        let said = of_end(ExitStatus::from_raw(6), false, "memory allocation of x bytes failed");
+        assert!(said.starts_with("was killed by signal 6"), "{said}");
+    }
+
+    #[test]
+    fn a_program_without_a_thread_is_told_what_lacks() {
+        let tail = "no thread to watch over the start: Resource temporarily unavailable (os error 11)";
+        let said = of_exit(&NodeConfig::local("a", 1), Step::Start, exited(70), tail);
+        assert!(said.mend.contains("ulimit -u") && said.reason.contains("as many processes"), "{said:?}");
+    }
+
+    #[test]
+    fn lines_of_a_backtrace_explain_nothing() {
+        for line in [
+            "stack backtrace:",
+            "   0: std::alloc::rust_oom",
+            "             at /rustc/5980/library/std/src/alloc.rs:424:5",
+            "  12: metachare::main",
+            "             at ./apps/src/main.rs:9:5",
+            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
+        ] {
+            assert!(is_backtrace(line), "{line}");
+        }
+        for line in ["memory allocation of 8 bytes failed", "oh: no", ": no", "10 atoms: none", "at noon", ""]
+        {
+            assert!(!is_backtrace(line), "{line}");
+        }
     }
 
     #[test]

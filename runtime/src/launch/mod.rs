@@ -20,6 +20,7 @@ pub use process::{ExitReason, LaunchError, LaunchOptions, LaunchedNode, launch_a
 pub(crate) use reach::dialling_ip;
 pub use reach::{NoAddress, listen_ip, source_ip};
 
+use std::io::{self, Read};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
@@ -28,8 +29,8 @@ use std::time::SystemTime;
 pub fn own_hash() -> &'static str {
     static HASH: OnceLock<String> = OnceLock::new();
     HASH.get_or_init(|| {
-        let bytes = std::env::current_exe().and_then(std::fs::read);
-        bytes.map_or_else(|_| String::new(), |bytes| hash_of(&bytes))
+        let file = std::env::current_exe().and_then(std::fs::File::open);
+        file.and_then(hash_of).unwrap_or_default()
     })
 }
 
@@ -39,8 +40,15 @@ pub fn hello_line() -> String {
     format!("metachare-hello {} {}", crate::codec::WIRE_VERSION, own_hash())
 }
 
-fn hash_of(bytes: &[u8]) -> String {
-    hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+fn hash_of(mut content: impl Read) -> io::Result<String> {
+    let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match content.read(&mut piece)? {
+            0 => return Ok(hex(hash.finish().as_ref())),
+            count => hash.update(&piece[..count]),
+        }
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

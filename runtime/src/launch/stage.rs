@@ -4,8 +4,9 @@ use super::process::LaunchOptions;
 use super::{hash_of, own_hash};
 use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
+use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 /// An executable for one architecture.
@@ -25,7 +26,10 @@ pub(super) struct Build {
 
 impl Build {
     pub(super) fn of(arch: &str, file: PathBuf, content: &[u8]) -> Self {
-        Self { hash: hash_of(content), ..Self::known(arch, file, "", content.len() as u64) }
+        Self {
+            hash: hash_of(content).unwrap_or_default(),
+            ..Self::known(arch, file, "", content.len() as u64)
+        }
     }
 
     fn known(arch: &str, file: PathBuf, hash: &str, bytes: u64) -> Self {
@@ -43,7 +47,7 @@ impl Build {
                 Err(error) => tracing::info!("the executable is sent as it is: gzip: {error}"),
             }
         }
-        Ok(parcel("plain", &tokio::fs::read(&self.file).await?))
+        Ok(parcel("plain", &std::fs::read(&self.file)?))
     }
 }
 
@@ -53,12 +57,9 @@ fn parcel(how: &str, bytes: &[u8]) -> Vec<u8> {
 
 /// A file as this machine's `gzip` packs it: a third of the size for a fraction of a second.
 async fn packed(file: PathBuf) -> io::Result<Vec<u8>> {
-    let pack = move || {
-        let file = std::fs::File::open(file)?;
-        let done = Command::new("gzip").arg("-3").stdin(file).stderr(Stdio::null()).output()?;
-        if done.status.success() { Ok(done.stdout) } else { Err(io::Error::other(done.status.to_string())) }
-    };
-    tokio::task::spawn_blocking(pack).await.map_err(io::Error::other)?
+    let file = std::fs::File::open(file)?;
+    let done = Command::new("gzip").arg("-3").stdin(file).stderr(Stdio::null()).output().await?;
+    if done.status.success() { Ok(done.stdout) } else { Err(io::Error::other(done.status.to_string())) }
 }
 
 /// This executable, and those of the nodes file for other architectures. What cannot be read is left out: it
