@@ -13,7 +13,7 @@ fn limited(limit: &str, folder: &Path, words: &str) -> Done {
 
 /// The new files in a folder that have not taken the places of old ones.
 fn parts(folder: &Path) -> Vec<PathBuf> {
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let files = std::fs::read_dir(folder).expect("a folder of the test").flatten().map(|file| file.path());
     files.filter(|path| path.extension().is_some_and(|end| end == "part")).collect()
 }
 
