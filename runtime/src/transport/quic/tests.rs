@@ -7,6 +7,9 @@ use crate::transport::tests::{End, Event, LIMIT, bulk, ends, number, small, unti
 use crate::transport::tls::RunAuthority;
 use std::time::Instant;
 
+mod line;
+mod narrow;
+
 #[test]
 fn bulk_does_not_hold_up_what_is_small() {
     let ends = ends(2, &LinkSettings::default());
