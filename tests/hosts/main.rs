@@ -1,5 +1,8 @@
 //! Runs over several hosts, by ssh, with the network and the hosts disturbed.
 
+mod applications;
+mod narrow;
+
 use harness::testbed::Testbed;
 use harness::{Done, Running, after, is_alive, let_pass, nodes_at, start, wait_for, write};
 use std::path::{Path, PathBuf};

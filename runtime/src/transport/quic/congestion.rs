@@ -1,16 +1,17 @@
 //! How much may be under way: by Cubic, and by BBR where hosts are far from each other and packets are lost.
 //!
-//! Cubic takes each loss for a path that is full. Where a round trip is short it recovers at once, and of the two it
-//! is the simpler and the better tried. Over 20 ms, with one packet of a hundred lost for other reasons, it falls to
-//! 1 MB/s; BBR, which goes by the rate at which packets arrive, does not. But BBR begins by emptying the path for 200
-//! ms, and does so again every ten seconds, which between near hosts is longer than many a step of a program: it must
-//! not be taken for them by mistake.
+//! Cubic takes each loss for a path that is full. Where a round trip is short it recovers at once, and of the two it is
+//! the simpler and the better tried. Over 20 ms, with one packet of a hundred lost for other reasons, it falls to 1 MB/s;
+//! BBR, which goes by the rate at which packets arrive, does not. But BBR begins by
+//! emptying the path for 200 ms, and does so again every ten seconds, which between near hosts is longer than many a
+//! step of a program: it must not be taken for them by mistake. Nor must a narrow line that is full be taken for a far
+//! one: there BBR hardly gives way to losses, holds the queue for itself, and whoever uses Cubic beside it is starved.
 //!
 //! Measured with `runtime/examples/wire.rs` between two hosts of one machine: over 20 ms with 1 % of the packets lost,
 //! Cubic moves 0.8 MB/s and BBR 68; over 2 ms with 0.1 % lost, 20 and 260. On a LAN with 1 Gbit/s and a round trip of
-//! 0.2 ms both reach 119 MB/s. So a link uses Cubic until a packet is lost on a path whose round trip takes at least
-//! 5 ms.
+//! 0.2 ms both reach 119 MB/s.
 
+use super::bottleneck::Bounded;
 use quinn::congestion::{BbrConfig, Controller, ControllerFactory, ControllerMetrics, CubicConfig};
 use quinn_proto::RttEstimator;
 use serde::{Deserialize, Serialize};
@@ -22,15 +23,19 @@ use std::time::{Duration, Instant};
 const FAR: Duration = super::settings::ACK_DELAY_MAX;
 /// So many acknowledgements must have been late: a busy host answers late too, but not each time.
 const SAMPLES: u32 = 16;
-/// May be under way before anything is known of a path, bytes; as BBR has it. With the 14 KiB of TCP, 64 KiB over a new
-/// connection of 20 ms took two round trips and not one.
-const INITIAL_WINDOW_BYTES: u64 = 240_000;
+/// For so long a path must have been known, so that a queue has shown itself by coming and going.
+const KNOWN: Duration = Duration::from_secs(1);
+/// Where more than one packet of so many is lost under BBR, the path is full.
+const LOST_ONE_OF: u64 = 8;
+/// May be under way before anything is known of a path, bytes: a message of 64 KiB goes at once, where with the 14 KiB of
+/// TCP it took two round trips over a new connection of 20 ms. Four of these pass a line of 4 Mbit/s within a second.
+const INITIAL_WINDOW_BYTES: u64 = 80_000;
 
 /// How links share a path, and how fast they take it up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Congestion {
-    /// Cubic until a packet is lost on a path whose round trip takes at least 5 ms, then BBR.
+    /// Cubic until a packet is lost on a path whose round trips take at least 5 ms though no queue shows, then BBR.
     #[default]
     Auto,
     /// As most of TCP does: gives way at each loss.
@@ -44,67 +49,135 @@ impl Congestion {
         let (mut cubic, mut bbr) = (CubicConfig::default(), BbrConfig::default());
         cubic.initial_window(INITIAL_WINDOW_BYTES);
         bbr.initial_window(INITIAL_WINDOW_BYTES);
-        match self {
-            Self::Auto => Arc::new(ByDistance { near: Arc::new(cubic), far: Arc::new(bbr) }),
-            Self::Cubic => Arc::new(cubic),
-            Self::Bbr => Arc::new(bbr),
-        }
-    }
-}
-
-struct ByDistance {
-    near: Arc<CubicConfig>,
-    far: Arc<BbrConfig>,
-}
-
-impl ControllerFactory for ByDistance {
-    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(ByDistanceController {
-            chosen: Arc::clone(&self.near).build(now, current_mtu),
-            other: Some(Arc::clone(&self.far).build(now, current_mtu)),
-            samples: 0,
+        let (cubic, bbr) = (Arc::new(cubic), Arc::new(bbr));
+        Arc::new(match self {
+            Self::Auto => Choice { near: Some(cubic), far: Some(bbr) },
+            Self::Cubic => Choice { near: Some(cubic), far: None },
+            Self::Bbr => Choice { near: None, far: Some(bbr) },
         })
     }
 }
 
-/// Cubic, and BBR beside it as long as the other host may be far.
-struct ByDistanceController {
-    chosen: Box<dyn Controller>,
-    other: Option<Box<dyn Controller>>,
-    samples: u32,
+/// What a path may be shared by.
+struct Choice {
+    near: Option<Arc<CubicConfig>>,
+    far: Option<Arc<BbrConfig>>,
 }
 
-impl ByDistanceController {
-    fn learn(&mut self, shortest: Duration) {
-        self.samples = self.samples.saturating_add(1);
-        if shortest < FAR {
-            self.other = None;
+impl ControllerFactory for Choice {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let near = self.near.clone().map(|config| config.build(now, current_mtu));
+        let far = self.far.clone().map(|config| config.build(now, current_mtu));
+        Box::new(Bounded::new(match (near, far) {
+            (Some(near), Some(far)) => Box::new(ByDistance::new(now, near, far)),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => Arc::new(CubicConfig::default()).build(now, current_mtu),
+        }))
+    }
+}
+
+/// Cubic, and BBR beside it as long as the other host may be far.
+struct ByDistance {
+    near: Box<dyn Controller>,
+    far: Option<Box<dyn Controller>>,
+    /// Whether the far one decides.
+    is_far: bool,
+    since: Instant,
+    samples: u32,
+    /// Of all round trips and of the latest ones.
+    shortest: Duration,
+    usual: Duration,
+    trial: Trial,
+}
+
+/// What became of packets under BBR, lately.
+#[derive(Clone, Copy)]
+struct Trial {
+    since: Instant,
+    acknowledged_bytes: u64,
+    lost_bytes: u64,
+}
+
+impl Trial {
+    fn new(since: Instant) -> Self {
+        Self { since, acknowledged_bytes: 0, lost_bytes: 0 }
+    }
+}
+
+impl ByDistance {
+    fn new(now: Instant, near: Box<dyn Controller>, far: Box<dyn Controller>) -> Self {
+        Self {
+            near,
+            far: Some(far),
+            is_far: false,
+            since: now,
+            samples: 0,
+            shortest: Duration::MAX,
+            usual: Duration::MAX,
+            trial: Trial::new(now),
         }
     }
 
-    fn lost(&mut self) {
-        if let Some(far) = self.other.take_if(|_| self.samples >= SAMPLES) {
-            self.chosen = far;
+    fn learn(&mut self, shortest: Duration, usual: Duration) {
+        self.samples = self.samples.saturating_add(1);
+        (self.shortest, self.usual) = (shortest, usual);
+        if shortest < FAR {
+            self.is_near();
+        }
+    }
+
+    /// For good.
+    fn is_near(&mut self) {
+        (self.far, self.is_far) = (None, false);
+    }
+
+    fn lost(&mut self, now: Instant, bytes: u64) {
+        let is_known = self.samples >= SAMPLES && now.saturating_duration_since(self.since) >= KNOWN;
+        // Round trips hardly longer than the shortest: nothing waits on the way, so it was not lost there.
+        let is_empty = self.usual <= self.shortest.saturating_mul(5) / 4;
+        if self.is_far {
+            self.trial.lost_bytes += bytes;
+        } else if self.far.is_some() && is_known && is_empty {
+            (self.is_far, self.trial) = (true, Trial::new(now));
+        }
+        self.judge(now);
+    }
+
+    /// Whether BBR does any good, once a second.
+    fn judge(&mut self, now: Instant) {
+        if !self.is_far || now.saturating_duration_since(self.trial.since) < KNOWN {
+            return;
+        }
+        let Trial { acknowledged_bytes, lost_bytes, .. } =
+            std::mem::replace(&mut self.trial, Trial::new(now));
+        if lost_bytes.saturating_mul(LOST_ONE_OF) > lost_bytes + acknowledged_bytes {
+            self.is_near();
         }
     }
 
     fn each(&mut self, mut tell: impl FnMut(&mut dyn Controller)) {
-        tell(&mut *self.chosen);
-        if let Some(other) = &mut self.other {
-            tell(&mut **other);
+        tell(&mut *self.near);
+        if let Some(far) = &mut self.far {
+            tell(&mut **far);
         }
+    }
+
+    fn chosen(&self) -> &dyn Controller {
+        self.far.as_deref().filter(|_| self.is_far).unwrap_or(&*self.near)
     }
 }
 
-impl Controller for ByDistanceController {
+impl Controller for ByDistance {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.each(|one| one.on_sent(now, bytes, last_packet_number));
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         self.each(|one| one.on_ack(now, sent, bytes, app_limited, rtt));
-        if self.other.is_some() {
-            self.learn(rtt.min());
+        if self.far.is_some() {
+            self.learn(rtt.min(), rtt.get());
+            self.trial.acknowledged_bytes += bytes;
+            self.judge(now);
         }
     }
 
@@ -116,7 +189,7 @@ impl Controller for ByDistanceController {
         self.each(|one| one.on_congestion_event(now, sent, is_persistent, lost_bytes));
         // A mark by a router on the way is no loss.
         if lost_bytes > 0 {
-            self.lost();
+            self.lost(now, lost_bytes);
         }
     }
 
@@ -125,23 +198,23 @@ impl Controller for ByDistanceController {
     }
 
     fn window(&self) -> u64 {
-        self.chosen.window()
+        self.chosen().window()
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        self.chosen.metrics()
+        self.chosen().metrics()
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Self {
-            chosen: self.chosen.clone_box(),
-            other: self.other.as_ref().map(|other| other.clone_box()),
+            near: self.near.clone_box(),
+            far: self.far.as_ref().map(|far| far.clone_box()),
             ..*self
         })
     }
 
     fn initial_window(&self) -> u64 {
-        self.chosen.initial_window()
+        self.near.initial_window()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
@@ -154,10 +227,13 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const SECOND: Duration = Duration::from_secs(1);
 
-    fn controller() -> Box<ByDistanceController> {
-        let built = Congestion::Auto.factory().build(Instant::now(), 1200);
-        built.into_any().downcast().unwrap()
+    /// A controller of both kinds, and when it was made.
+    fn controller() -> (ByDistance, Instant) {
+        let (now, mut cubic) = (Instant::now(), CubicConfig::default());
+        let near = Arc::new(cubic.initial_window(INITIAL_WINDOW_BYTES).clone()).build(now, 1200);
+        (ByDistance::new(now, near, Arc::new(BbrConfig::default()).build(now, 1200)), now)
     }
 
     /// Of the two only BBR has a rate of its own.
@@ -165,48 +241,77 @@ mod tests {
         one.metrics().pacing_rate.is_some()
     }
 
-    fn lose(one: &mut dyn Controller) {
-        let now = Instant::now();
-        one.on_congestion_event(now, now, false, 1200);
+    fn lose(one: &mut dyn Controller, now: Instant, bytes: u64) {
+        one.on_congestion_event(now, now, false, bytes);
+    }
+
+    /// One that was found far after a second.
+    fn far() -> (ByDistance, Instant) {
+        let (mut one, made) = controller();
+        (0..SAMPLES).for_each(|_| one.learn(20 * MS, 22 * MS));
+        lose(&mut one, made + SECOND, 1200);
+        assert!(is_bbr(&one));
+        (one, made + SECOND)
     }
 
     #[test]
     fn a_far_host_gets_bbr_once_a_packet_is_lost() {
-        let mut one = controller();
+        let (mut one, made) = controller();
         for _ in 0..SAMPLES {
-            lose(&mut *one);
-            assert!(!is_bbr(&*one), "too early to know");
-            one.learn(20 * MS);
+            lose(&mut one, made + SECOND, 1200);
+            assert!(!is_bbr(&one), "too few samples to know");
+            one.learn(20 * MS, 22 * MS);
         }
-        let now = Instant::now();
-        one.on_congestion_event(now, now, false, 0);
-        assert!(!is_bbr(&*one), "nothing was lost");
+        lose(&mut one, made + SECOND - MS, 1200);
+        assert!(!is_bbr(&one), "too early to know");
+        lose(&mut one, made + SECOND, 0);
+        assert!(!is_bbr(&one), "nothing was lost");
         assert!(!is_bbr(&*one.clone_box()));
-        lose(&mut *one);
-        assert!(is_bbr(&*one) && is_bbr(&*one.clone_box()));
-        one.learn(MS);
-        lose(&mut *one);
-        assert!(is_bbr(&*one), "for good");
+        lose(&mut one, made + SECOND, 1200);
+        assert!(is_bbr(&one) && is_bbr(&*one.clone_box()));
     }
 
     #[test]
     fn a_host_that_has_answered_soon_once_is_near() {
-        let mut one = controller();
-        (0..SAMPLES / 2).for_each(|_| one.learn(30 * MS));
-        one.learn(FAR - MS);
-        assert!(one.other.is_none(), "what is not needed any more costs nothing");
-        (0..SAMPLES).for_each(|_| one.learn(30 * MS));
-        lose(&mut *one);
-        assert!(!is_bbr(&*one));
+        let (mut one, made) = controller();
+        (0..SAMPLES / 2).for_each(|_| one.learn(30 * MS, 30 * MS));
+        one.learn(FAR - MS, 30 * MS);
+        assert!(one.far.is_none(), "what is not needed any more costs nothing");
+        (0..SAMPLES).for_each(|_| one.learn(30 * MS, 30 * MS));
+        lose(&mut one, made + SECOND, 1200);
+        assert!(!is_bbr(&one));
+        let (mut one, _) = far();
+        one.learn(FAR - MS, 20 * MS);
+        assert!(!is_bbr(&one), "also one that was found far by mistake");
+    }
+
+    #[test]
+    fn a_line_with_a_queue_is_not_taken_for_a_far_one() {
+        let (mut one, made) = controller();
+        (0..SAMPLES).for_each(|_| one.learn(20 * MS, 26 * MS));
+        lose(&mut one, made + SECOND, 1200);
+        assert!(!is_bbr(&one));
+    }
+
+    #[test]
+    fn bbr_is_given_up_where_it_loses_much() {
+        for (lost, stays) in [(1, true), (2, true), (15, false), (50, false)] {
+            let (mut one, since) = far();
+            one.trial.acknowledged_bytes = 100_000 - lost * 1000;
+            lose(&mut one, since + SECOND / 2, lost * 1000);
+            assert!(is_bbr(&one), "too early to judge");
+            lose(&mut one, since + SECOND, 1);
+            assert_eq!(is_bbr(&one), stays, "{lost} of 100");
+        }
     }
 
     #[test]
     fn both_are_told_everything_until_then() {
-        let mut one = controller();
+        let (mut one, made) = controller();
         one.on_mtu_update(6000);
-        let (cubic, bbr) = (one.chosen.window(), one.other.as_ref().unwrap().window());
-        (0..SAMPLES).for_each(|_| one.learn(20 * MS));
-        lose(&mut *one);
+        let (cubic, bbr) = (one.near.window(), one.far.as_ref().unwrap().window());
+        (0..SAMPLES).for_each(|_| one.learn(20 * MS, 20 * MS));
+        lose(&mut one, made + SECOND, 1200);
         assert_eq!(one.window(), bbr);
         assert_eq!((cubic, one.initial_window()), (INITIAL_WINDOW_BYTES, INITIAL_WINDOW_BYTES));
     }

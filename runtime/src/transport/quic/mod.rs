@@ -15,11 +15,13 @@
 
 mod accept;
 mod awake;
+mod bottleneck;
 mod congestion;
 mod door;
 mod gather;
 mod idle;
 mod lane;
+mod life;
 mod peer;
 mod settings;
 
@@ -33,7 +35,10 @@ use door::Door;
 use gather::Gather;
 use lane::Lane;
 use peer::Peer;
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, Runtime as _, TokioRuntime, VarInt};
+use quinn::{
+    AsyncUdpSocket, ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, Runtime as _,
+    ServerConfig, TokioRuntime, VarInt,
+};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -117,7 +122,8 @@ impl Fabric for QuicFabric {
 }
 
 impl QuicFabric {
-    /// Opens a port of `address`, listens on it unless the settings say that nobody dials, and connects on demand. Must be called inside the network thread's runtime.
+    /// Opens a port of `address`, listens on it unless the settings say that nobody dials, and connects on demand. Must
+    /// be called inside the network thread's runtime.
     ///
     /// # Errors
     /// If the socket or the identity is not usable.
@@ -129,12 +135,24 @@ impl QuicFabric {
         settings: LinkSettings,
     ) -> Result<Arc<Self>, LinkError> {
         let QuinnParts { socket, endpoint, server, client } = settings.quinn(address, identity)?;
+        let socket = TokioRuntime.wrap_udp_socket(socket)?;
+        Self::bind_on(socket, (endpoint, server, client), identity, me, receiver, settings)
+    }
+
+    /// The same with a socket that is there.
+    fn bind_on(
+        socket: Arc<dyn AsyncUdpSocket>,
+        (endpoint, server, client): (EndpointConfig, ServerConfig, ClientConfig),
+        identity: &NodeIdentity,
+        me: NodeId,
+        receiver: Arc<dyn Receiver>,
+        settings: LinkSettings,
+    ) -> Result<Arc<Self>, LinkError> {
         let server = settings.is_dialled.then_some(server);
-        let runtime = Arc::new(TokioRuntime);
         let awake = Awake::start();
         let door = Arc::new(Door::new(identity.secret(), me, settings.is_dialled));
-        let socket = Gather::before(runtime.wrap_udp_socket(socket)?, Arc::clone(&awake), Arc::clone(&door));
-        let endpoint = Endpoint::new_with_abstract_socket(endpoint, server, socket, runtime)?;
+        let socket = Gather::before(socket, Arc::clone(&awake), Arc::clone(&door));
+        let endpoint = Endpoint::new_with_abstract_socket(endpoint, server, socket, Arc::new(TokioRuntime))?;
         let fabric = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             me,
@@ -327,6 +345,7 @@ impl QuicFabric {
         if peer.is_lost() || !peer.add(connection) {
             return connection.close(UNWANTED, b"this link was lost, or has too many connections");
         }
+        self.runtime.spawn(life::ask(peer.id, connection.clone(), self.settings.keep_alive));
         let (fabric, peer, connection) = (Arc::clone(self), Arc::clone(peer), connection.clone());
         self.runtime.spawn(async move { accept::read_all(&fabric, &peer, &connection).await });
     }

@@ -87,6 +87,9 @@ const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// of 64 KiB on loopback takes twice as long.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
+/// Signs of life are empty, and nobody reads them: what counts is that a packet came. QUIC counts what it needs to hold one.
+const SIGNS_BYTES: usize = 64;
+
 /// What quinn is given for the links of a node.
 #[derive(Debug)]
 pub struct QuinnParts {
@@ -164,7 +167,8 @@ impl LinkSettings {
             .send_window(u64::from(all))
             .max_concurrent_bidi_streams(VarInt::from_u32(0))
             .max_concurrent_uni_streams(VarInt::from_u32(8))
-            .datagram_receive_buffer_size(None)
+            .datagram_receive_buffer_size(Some(SIGNS_BYTES))
+            .datagram_send_buffer_size(SIGNS_BYTES)
             .congestion_controller_factory(self.congestion.factory());
         Arc::new(transport)
     }

@@ -8,6 +8,9 @@ use crate::transport::tls::RunAuthority;
 use quinn::crypto::rustls::QuicClientConfig;
 use std::time::Instant;
 
+mod line;
+mod narrow;
+
 #[test]
 fn bulk_does_not_hold_up_what_is_small() {
     let ends = ends(2, &LinkSettings::default());

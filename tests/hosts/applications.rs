@@ -1,0 +1,83 @@
+//! All applications over test hosts whose network is disturbed.
+
+use harness::testbed::Testbed;
+use harness::{Done, Running, nodes_at, start, wait_for, write};
+use std::path::PathBuf;
+
+/// Hosts `a`, `b` and so on, a folder, and a copy of the program whose path is this test's own.
+pub(super) struct Applications {
+    pub(super) bed: Testbed,
+    folder: tempfile::TempDir,
+    program: PathBuf,
+    hosts: Vec<String>,
+}
+
+impl Applications {
+    pub(super) fn new(name: &str, hosts: &[&str]) -> Option<Self> {
+        let spec = |host: &&str| format!("[[host]]\nname = {host:?}\ncpu = 1.0\ncores = 1\n");
+        let bed = Testbed::up(name, &hosts.iter().map(spec).collect::<String>())?;
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let program = folder.path().join("metachare");
+        std::fs::copy(env!("CARGO_BIN_EXE_metachare-under-test"), &program).expect("a copy of the program");
+        let hosts = hosts.iter().map(ToString::to_string).collect();
+        Some(Self { bed, folder, program, hosts })
+    }
+
+    /// Starts an application on the first `count` hosts.
+    pub(super) fn start(&self, count: usize, words: &str) -> Running {
+        let node = |host: &String| {
+            format!(
+                "[[node]]\nname = {host:?}\nhost = {host:?}\npes = 1\nbinary = {:?}\n",
+                self.program.display().to_string()
+            )
+        };
+        let nodes: String = self.hosts[..count].iter().map(node).collect();
+        write(self.folder.path(), "nodes.toml", &nodes);
+        let mut command = self.bed.on_launcher(&self.program.to_string_lossy());
+        command.args(["run"]).args(words.split(' ')).args(["--speed", "equal", "--nodes", "nodes.toml"]);
+        command.current_dir(self.folder.path()).env("XDG_RUNTIME_DIR", self.folder.path());
+        start(command.env("XDG_CACHE_HOME", self.folder.path()))
+    }
+
+    /// The same of all hosts, from start to end.
+    fn run(&self, words: &str) -> Done {
+        self.start(self.hosts.len(), words).done()
+    }
+
+    pub(super) fn netem(&self, how: &[&str]) {
+        for host in &self.hosts {
+            self.bed.act(&[&["netem", host.as_str()][..], how].concat());
+        }
+    }
+
+    fn assert_nothing_left(&self) {
+        let part = self.folder.path().to_string_lossy();
+        wait_for("the nodes to end", || nodes_at(&part).is_empty().then_some(()));
+    }
+}
+
+/// Each of them checks its own result.
+pub(super) const ALL: [&str; 11] = [
+    "matmul --n 200 --verify --algorithm cannon",
+    "matmul --n 200 --verify --algorithm fox",
+    "matmul --n 200 --verify --algorithm fox-hey-otto",
+    "matmul --n 200 --verify --algorithm conventional",
+    "gauss --n 200 --verify --algorithm blocked",
+    "gauss --n 120 --verify --algorithm columns",
+    "jacobi --n 200 --verify",
+    "apsp --n 200 --verify --algorithm dijkstra",
+    "apsp --n 150 --verify --algorithm floyd-warshall",
+    "statics --size 6 --max-force 1e-3 --shake 0.05",
+    "netbench --sizes 1,64 --repeats 2 --warm-up 0",
+];
+
+#[test]
+fn applications_end_right_over_lines_that_delay_and_lose() {
+    let Some(bed) = Applications::new("v", &["a", "b", "c"]) else { return };
+    bed.netem(&["delay=5ms", "jitter=1ms", "loss=1%"]);
+    for words in ALL {
+        let done = bed.run(words);
+        assert_eq!(done.code, 0, "{words}: {done:?}");
+    }
+    bed.assert_nothing_left();
+}
