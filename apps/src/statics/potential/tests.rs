@@ -110,6 +110,7 @@ fn a_table_that_is_longer_or_shorter_than_promised_is_refused() {
         ("0 1 2 3 4\n", "0 1 2 3 4 9\n", 7, "`9` follows the 5 values of F(rho) of A"),
         ("3 4 5 6 7\n", "3 4 5 6 7\n8\n", 16, "numbers follow the last table"),
         ("5 0.5 5 0.25 1.2", "5 0.5 5 0.25", 5, "the line ends where the cutoff should stand"),
+        ("5 0.5 5", "5 1e308 5", 5, "positive and below 1e9"),
         ("2 A B", "2 A B C", 4, "2 elements are promised, and `C` is one more"),
         ("2 A B", "2 A A", 4, "A is named twice"),
         ("one\n", "DATE: 2020-01-01 UNITS: real CONTRIBUTOR: x\n", 1, "the units are real; only metal"),

@@ -3,6 +3,9 @@
 use super::PotentialError;
 use std::path::Path;
 
+/// Above every mass, spacing and cutoff.
+const LARGEST: f64 = 1e9;
+
 /// Words of a text, with the file and the line that an error names.
 pub(super) struct Words<'a> {
     file: &'a Path,
@@ -62,12 +65,13 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// A number above 0, and below what any potential has, so that sizes of tables stay numbers.
     pub(super) fn positive(&mut self, what: &str) -> Result<f64, PotentialError> {
         let value = self.number(what)?;
-        if value > 0.0 {
+        if value > 0.0 && value < LARGEST {
             return Ok(value);
         }
-        Err(self.malformed(format!("{what} is {value}, but it has to be positive")))
+        Err(self.malformed(format!("{what} is {value}, but it has to be positive and below {LARGEST:e}")))
     }
 
     /// A whole number in `range`.

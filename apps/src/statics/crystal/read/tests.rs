@@ -319,9 +319,10 @@ fn assert_stands_in(text: &str, list: &List, low: [f64; 3]) {
 fn of_header<const N: usize>(text: &str, words: &str) -> [f64; N] {
     let is_header = |line: &&str| !["Atoms", "Masses"].iter().any(|name| line.trim_start().starts_with(name));
     let header = text.lines().skip(1).take_while(is_header);
-    let found =
-        header.filter_map(|line| line.split('#').next().unwrap().trim_end().strip_suffix(words)).last();
-    let numbers = found.unwrap().split_whitespace().map(|word| word.parse().unwrap());
+    let words_of =
+        |line: &str| line.split('#').next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let found = header.map(words_of).filter(|line| line.ends_with(&format!(" {words}"))).last().unwrap();
+    let numbers = found.strip_suffix(words).unwrap().split_whitespace().map(|word| word.parse().unwrap());
     numbers.collect::<Vec<f64>>().try_into().unwrap()
 }
 
