@@ -74,11 +74,14 @@ impl Bed {
 }
 
 const SHORT: [&str; 6] = ["run", "--steps", "300", "--cells", "24", "--quiet"];
+/// Long enough to be frozen on its way.
+const LONGER: [&str; 6] = ["run", "--steps", "3000", "--cells", "24", "--quiet"];
 const LONG: [&str; 6] = ["run", "--steps", "10000000", "--cells", "24", "--quiet"];
 
 fn result(done: &Done) -> String {
     assert_eq!(done.code, 0, "{done:?}");
-    after(&done.stdout, "step 300: ").expect("the program prints its result").to_string()
+    let (_, result) = done.stdout.split_once(" change in step ").expect("the program prints its result");
+    after(result, ": ").expect("a number").to_string()
 }
 
 #[test]
@@ -92,7 +95,8 @@ fn a_run_over_ssh_gives_the_same_on_a_bad_network_and_with_a_frozen_node() {
     for host in ["fast", "mid", "slow"] {
         bed.bed.act(&["netem", host, "none"]);
     }
-    let running = bed.start(&SHORT);
+    let calm = result(&bed.run(&LONGER));
+    let running = bed.start(&LONGER);
     bed.wait_for_work();
     bed.bed.act(&["freeze", "mid"]);
     let_pass(Duration::from_secs(3));

@@ -121,7 +121,7 @@ fn what_ssh_and_hosts_say_is_repeated_without_escape_sequences() {
 fn what_nodes_print_is_shown_without_escape_sequences() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     local_nodes(folder.path(), &[1]);
-    let done = run(MISBEHAVING, folder.path(), &["run", "talking", "--lines", "2"]);
+    let done = run(MISBEHAVING, folder.path(), &["run", "talking", "--lines", "2", "--escapes"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.stdout.contains("[a] line 1\n") && done.stderr.contains("[a] error 1"), "{done:?}");
     assert_said("a node's output", &done, "line 0");

@@ -9,15 +9,17 @@ use std::time::Duration;
 struct Lines {
     #[arg(long, default_value_t = 3, help = "Lines to print")]
     lines: u32,
+    #[arg(long, help = "With escape sequences, and to standard error too")]
+    escapes: bool,
 }
 
 /// Prints on its node.
 #[derive(Serialize, Deserialize)]
 struct Talker;
 
-/// Print so many lines, then say so.
+/// Print these lines, then say so.
 #[derive(Clone, Serialize, Deserialize)]
-struct Talk(u32, Callback<chares::Sum<u64>>);
+struct Talk(Lines, Callback<chares::Sum<u64>>);
 
 chares::entries!(Talker: Talk; reduces chares::Sum<u64> as "Said");
 
@@ -31,11 +33,15 @@ impl Chare for Talker {
 
 impl Entry<Talk> for Talker {
     fn receive(&mut self, Talk(lines, done): Talk, ctx: &mut Ctx<'_, Self>) {
-        for n in 0..lines {
-            println!("\u{1b}]0;owned\u{7}\u{1b}[31mline {n}");
-            eprintln!("\u{1b}[2Jerror {n}\u{9b}1m");
+        for n in 0..lines.lines {
+            if lines.escapes {
+                println!("\u{1b}]0;owned\u{7}\u{1b}[31mline {n}");
+                eprintln!("\u{1b}[2Jerror {n}\u{9b}1m");
+            } else {
+                println!("line {n}");
+            }
         }
-        ctx.contribute(chares::Sum(u64::from(lines)), done);
+        ctx.contribute(chares::Sum(u64::from(lines.lines)), done);
     }
 }
 
@@ -64,7 +70,7 @@ fn talking(main: &mut Driver, lines: Lines) -> Result<(), RunError> {
     let talkers = main.array::<Talker>(2, ());
     main.init_over()?;
     let (callback, said) = main.pending();
-    talkers.broadcast(main, Talk(lines.lines, callback));
+    talkers.broadcast(main, Talk(lines, callback));
     said.wait(main).map(drop)
 }
 
