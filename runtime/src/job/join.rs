@@ -145,7 +145,7 @@ mod tests {
             let identity = authority.issue(NodeId(n)).unwrap();
             QuicFabric::bind(address, &identity, NodeId(n), Arc::new(Deaf), settings).unwrap()
         };
-        // A dial without an answer lasts so long.
+        // A dial that nobody answers is given up after this time.
         let idle_timeout = Duration::from_millis(300);
         let keep_alive = Duration::from_millis(100);
         let hasty = LinkSettings { idle_timeout, keep_alive, is_dialled: false, ..LinkSettings::default() };
