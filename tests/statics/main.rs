@@ -159,7 +159,7 @@ x = { shells = { buffer = 4.0, fixed = 4.0 } }
 y = { shells = { buffer = 4.0, fixed = 4.0 } }
 
 [relaxation]
-max_force = 1e-3
+max_force = 0.0
 iterations = 40
 block = 300
 

@@ -30,6 +30,14 @@ pub fn read_lossy(file: &Path) -> Result<String, FileError> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
+/// A line without its comment, and the comment after the `#`, before which there has to be a blank: `1#5` is a word, and no
+/// number.
+pub fn split_comment(line: &str) -> (&str, &str) {
+    let begins = |at: &usize| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
+    let at = line.match_indices('#').map(|(at, _)| at).find(begins);
+    at.map_or((line, ""), |at| (&line[..at], &line[at + 1..]))
+}
+
 /// A line, from 1, is not what it has to be.
 pub fn wrong_line(file: &Path, line: usize, sentence: String) -> FileError {
     TextError::Line { path: file.into(), line: line as u64, source: Sentence(sentence) }

@@ -1,6 +1,7 @@
 //! Malformed files are told with their line.
 
 use super::*;
+use crate::statics::file::split_comment;
 use crate::statics::tests::faults;
 use proptest::prelude::*;
 
@@ -217,7 +218,7 @@ const FILE: &str = "a file";
 fn assert_stand_in(text: &str, tables: &Tables) {
     let numbers: Vec<u64> = text
         .lines()
-        .flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace())
+        .flat_map(|line| split_comment(line).0.split_whitespace())
         .filter_map(|word| word.replace(['D', 'd'], "e").parse().ok())
         .map(f64::to_bits)
         .collect();

@@ -1,6 +1,7 @@
 //! A text file of numbers, word by word, each with its line: what all formats of potential files are made of.
 
 use super::PotentialError;
+use crate::statics::file::split_comment;
 use std::path::Path;
 
 /// Above every mass, spacing and cutoff.
@@ -34,7 +35,7 @@ impl<'a> Words<'a> {
     pub(super) fn open_line(&mut self, what: &str) -> Result<(), PotentialError> {
         loop {
             let line = self.next_line(what)?;
-            let body = line.split('#').next().unwrap_or(line);
+            let (body, _) = split_comment(line);
             if !body.trim().is_empty() {
                 self.words = body.split_whitespace();
                 return Ok(());

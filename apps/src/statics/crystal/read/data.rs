@@ -2,6 +2,7 @@
 //! a line with its name, a line that is skipped, and rows.
 
 use super::{LARGEST_ID, List, MOST, RIGHT_ANGLES, Wrong, box_of, number, whole};
+use crate::statics::file::split_comment;
 
 /// Which words of a row of `Atoms` hold what in an atom style.
 struct Style {
@@ -211,7 +212,7 @@ pub(super) fn read(text: &str, elements: &[String]) -> Result<List, Wrong> {
     let mut last = 1;
     while let Some((full, line)) = lines.next() {
         last = line;
-        let (body, comment) = full.split_once('#').unwrap_or((full, ""));
+        let (body, comment) = split_comment(full);
         if body.trim().is_empty() || section.is_none() && header.take(line, body)? {
             continue;
         }

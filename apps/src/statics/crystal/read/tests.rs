@@ -137,6 +137,7 @@ fn data_that_are_not_understood_are_refused() {
         ("7 2 1", "-7 2 1", 11, "`-7` is no whole number"),
         ("7 2 1", "9223372036854775808 2 1", 11, "is no whole number"),
         ("7 2 1", "7 2 1e300", 11, "far outside its box along x"),
+        ("7 2 1 2 3", "7 2 1 2 3#.5", 11, "`3#.5` is no finite number"),
         ("7 2 1", "7 2 1D0", 11, "`1D0` is no finite number"),
     ] {
         assert_refused(of_data, &data(atoms).replace(old, new), line, sentence);
