@@ -103,19 +103,19 @@ impl<T> fmt::Debug for Bulk<T> {
     }
 }
 
-/// How a bulk array stands in the body of a message.
+/// The form that a bulk array has in the body of a message.
 #[derive(Serialize, Deserialize)]
 enum Wire<B> {
-    /// Beside the body: its number there and its count of elements.
+    /// The numbers are beside the body: which attachment it is, and how many numbers it has.
     Beside(u32, u64),
-    /// In the body, little-endian: where it is short, or there is no message around it, as in a file.
+    /// The numbers are in the body, little-endian: the array is short, or there are no attachments, as in a file.
     Inside(B),
 }
 
-/// Bytes that are written at once, not one by one.
+/// Bytes that serde writes in one piece and not one by one.
 struct Written<'a>(&'a [u8]);
 
-/// Bytes that are read at once, into their final place.
+/// Bytes that serde reads in one piece into their final place.
 struct Taken(Buffer);
 
 impl<T: Number> Serialize for Bulk<T> {

@@ -60,7 +60,7 @@ impl<M: Message> Callback<M> {
         Self::over(CallbackTarget::Members { collection, section, entry: C::INDEX })
     }
 
-    /// Gives the result.
+    /// Sends the result to whoever this callback names.
     pub fn send(&self, cx: &mut impl Cx, message: M) {
         cx.pe().reply(self.target, Out(message));
     }

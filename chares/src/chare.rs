@@ -141,9 +141,9 @@ pub trait EntryTable: Sized + 'static {
     fn reducers() -> Vec<(String, Reducer)>;
 }
 
-/// An entry method behind function pointers, for messages that were moved and for those that were packed. Two, and
-/// neither made of the other: a message that is passed on as part of something else is copied once more, and so that
-/// the processor waits.
+/// An entry method behind two function pointers, for messages that were moved and for those that were packed. Neither
+/// is made of the other: a message that is passed on inside something else is copied once more, which the processor
+/// has to wait for.
 pub struct EntryMethod<C> {
     pub(crate) moved: fn(&mut C, Value, &mut Ctx<'_, C>) -> Result<(), PupError>,
     pub(crate) packed: fn(&mut C, &Packed, &mut Ctx<'_, C>) -> Result<(), PupError>,
@@ -161,12 +161,12 @@ impl<C> Debug for EntryMethod<C> {
     note = "an index is `u32`, `[u32; 2]`, `[u32; 3]`, or `()` for chares that are only ever single"
 )]
 pub trait Index: Copy + Debug + Send + 'static {
-    /// How many.
+    /// Number of dimensions.
     const DIMENSIONS: usize;
 
-    /// As the runtime numbers elements; unused dimensions are 0.
+    /// Converts to the numbering of the runtime, in which unused dimensions are 0.
     fn to_element(self) -> ElementIndex;
-    /// Back from the runtime's numbering.
+    /// Converts back from the numbering of the runtime.
     fn from_element(element: ElementIndex) -> Self;
     /// Elements along each dimension of an array of this shape; unused dimensions are 1.
     fn shape(self) -> [u32; 3];

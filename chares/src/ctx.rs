@@ -170,7 +170,7 @@ impl<T: private::HasPe> Cx for T {}
 pub(crate) mod private {
     use runtime::pe::Pe;
 
-    /// Sealed: the two who have a PE.
+    /// Keeps others from implementing `Cx`: only `Ctx` and `Driver` have a PE.
     pub trait HasPe {
         /// The PE.
         fn pe(&mut self) -> &mut Pe;
@@ -192,9 +192,9 @@ pub struct Ctx<'a, C> {
 pub(crate) struct Site {
     pub(crate) collection: CollectionId,
     pub(crate) index: ElementIndex,
-    /// Next reduction of the whole array.
+    /// Number of its next reduction over the whole array.
     pub(crate) sequence: u32,
-    /// Next reduction of each section.
+    /// Number of its next reduction over each section.
     pub(crate) sections: Vec<(u64, u32)>,
     pub(crate) is_leaving: bool,
 }
@@ -372,7 +372,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
         self.contribute_in(section, Gather(vec![value]), Callback::multicast(section));
     }
 
-    /// Its collection and its index there.
+    /// The collection of this chare, and its index there.
     pub(crate) fn place(&self) -> (CollectionId, ElementIndex) {
         (self.site.collection, self.site.index)
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Is told the share of the data of each PE, and what each node holds.
+/// A function that is told the share of the data of each PE, and what each node holds.
 type OnShares = Box<dyn Fn(&[f64], &[String]) + Send>;
 
 /// How long the driver sleeps at most before it looks again whether something is due.
@@ -40,7 +40,7 @@ pub struct Driver {
     next_slot: u64,
     acknowledged: HashMap<u64, BTreeSet<NodeId>>,
     collected: HashMap<u64, BTreeMap<NodeId, Option<Packed>>>,
-    /// Counters asked for, by the mark of the question and the node.
+    /// Counters that nodes have sent, by the mark of the question and the node.
     answers: HashMap<u32, BTreeMap<u16, NodeSnapshot>>,
     next_mark: u32,
     /// The latest search for quiescence that has ended, and how many messages were held then.
@@ -51,7 +51,7 @@ pub struct Driver {
     nodes: Vec<NodeShape>,
     launcher: NodeShape,
     timeline: Timeline,
-    /// Told when initialisation is over, for viewers.
+    /// Called when initialisation is over, for viewers.
     on_shares: Option<OnShares>,
 }
 
@@ -375,7 +375,7 @@ impl Driver {
             // `wait_until` asks for the moment after every event.
             DriverEvent::QuiescenceDue => {}
             DriverEvent::Quiescent { search, held } => self.quiescent = (search, held),
-            // By node: one that repeats itself must not stand for another.
+            // Answers are kept by node, so that one that repeats itself does not stand for another.
             DriverEvent::VariableSet(by, id) => {
                 self.acknowledged.entry(id).or_default().insert(by);
             }

@@ -85,7 +85,7 @@ struct Held<T> {
     parts: BTreeMap<u64, T>,
 }
 
-/// What one element has for another in an [`Exchange`].
+/// The message by which one element sends another its part in an [`Exchange`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part<T> {
     round: u32,

@@ -127,7 +127,7 @@ mod tests {
         fn receive(&mut self, _: Buzz, _: &mut Ctx<'_, Self>) {}
     }
 
-    /// Neither constructors nor reductions, nor what waits or is dropped.
+    /// Neither constructors nor reductions count, nor messages that wait or are dropped.
     #[test]
     fn entry_methods_are_counted_when_they_have_run() {
         for pes in [&[1][..], &[2, 1], &[1, 1, 2]] {

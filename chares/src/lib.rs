@@ -3,8 +3,13 @@
 //! A *chare* is an object with state and typed entry methods. It lives on one PE (a scheduler thread of a
 //! node), reacts to one message at a time, each to its end, and never blocks. Chares come single, in arrays of
 //! one, two or three dimensions, and in groups (one on every PE, or on every node). The *driver* is a plain
-//! function on the launcher that makes the first chares and may wait for results. The README has a first
-//! program; `examples/stencil2d.rs` a complete one.
+//! function on the launcher that makes the first chares and may wait for results.
+//!
+//! Where to begin: the README has a first program, and `chares/command/examples/stencil2d.rs` is a complete one. What a
+//! chare type says of itself is in [`Chare`], [`Entry`] and the macro `entries!`, once for all types of a generic chare;
+//! what its methods may do in [`Ctx`]; how others send to it in [`Element`], [`Array`] and [`Group`]; what the driver may
+//! do in [`Driver`]; how a program is put together and run inside one process in [`Program`]. Its command line comes from
+//! the crate `command` in the folder `chares/command`; this crate needs none.
 //!
 //! # What is guaranteed of messages
 //!

@@ -120,7 +120,7 @@ impl Program {
         &self.table
     }
 
-    /// The same, when the program is complete.
+    /// The finished tables, when all types are listed.
     #[must_use]
     pub fn into_table(self) -> ProgramTable {
         self.table

@@ -188,7 +188,7 @@ impl<C: Chare> Element<C> {
         Self { collection, index, home, chare: PhantomData }
     }
 
-    /// Stands where nothing could be made; the run is already ending.
+    /// An element that takes the place of one that could not be made; the run is already ending.
     pub(crate) fn nowhere() -> Self {
         Self::new(CollectionId(u64::MAX), ElementIndex([0; 3]), None)
     }
@@ -342,7 +342,7 @@ impl<C: Chare> Section<C> {
         cx.pe().scatter(self.collection, C::INDEX, self.members.iter().map(message));
     }
 
-    /// The collection and the identity.
+    /// The collection and the identity of the section.
     pub(crate) fn identity(&self) -> (CollectionId, u64) {
         (self.collection, self.id)
     }

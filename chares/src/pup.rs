@@ -12,11 +12,12 @@ use std::cell::{Cell, RefCell};
 const INSIDE_BYTES: usize = 4096;
 
 thread_local! {
-    /// Bulk arrays of the value that is being packed or unpacked on this thread, if one is.
+    /// The bulk arrays of the value that this thread is packing or unpacking, if it is.
     static ATTACHMENTS: RefCell<Option<Vec<Buffer>>> = const { RefCell::new(None) };
-    /// Whether there are any. Apart, because looking at what has to be dropped some day takes longer.
+    /// Whether a value is being packed or unpacked. It is kept apart because it is quicker to look at than a value
+    /// that has a destructor.
     static IS_UNDER_WAY: Cell<bool> = const { Cell::new(false) };
-    /// Bytes of them that may still go inside the body.
+    /// How many bytes of bulk arrays may still go inside the body.
     static ROOM_INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -64,7 +65,7 @@ fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) ->
 /// If the bytes do not hold a `T`, or more than one.
 pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
     let open = || postcard::take_from_bytes::<T>(&packed.body);
-    // Most messages have none, and then none can be found either.
+    // Most messages have no bulk arrays, and then none need be looked for.
     let is_plain = packed.attachments.is_empty() && !IS_UNDER_WAY.get();
     let result = if is_plain { open() } else { with_attachments(packed.attachments.clone(), 0, open).0 };
     let wrong = |reason: String| PupError::new(std::any::type_name::<T>(), reason);

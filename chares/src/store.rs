@@ -46,9 +46,9 @@ struct TypedStore<C> {
     made: FxHashMap<PeId, Past>,
 }
 
-/// In which slot an element is.
+/// How the slot of an element is found.
 enum Places {
-    /// Where its position among those of this PE says.
+    /// By its position among the elements of this PE.
     ByPosition(Arc<Collection>, PeId),
     ByIndex(Box<ByIndex>),
 }
@@ -62,7 +62,7 @@ struct ByIndex {
 
 impl ByIndex {
     const RECENT: usize = 64;
-    /// Stands for no slot.
+    /// A number that is no slot.
     const NONE: usize = usize::MAX;
 
     fn new() -> Self {
@@ -133,7 +133,7 @@ impl<C: Chare> Store for TypedStore<C> {
     }
 
     fn is_gone(&self, index: ElementIndex) -> bool {
-        // Only single chares are remembered as made.
+        // Only of single chares it is remembered that they were made.
         let (creator, serial) = index.as_single();
         self.made.get(&creator).is_some_and(|made| made.contains(serial)) && self.find(index).is_none()
     }
@@ -189,7 +189,7 @@ impl<C: Chare> Store for TypedStore<C> {
             self.made.entry(creator).or_default().insert(serial);
         }
         if site.is_leaving {
-            // Destroyed by its own constructor.
+            // The chare was destroyed by its own constructor.
             pe.chare_left();
             return Ok(());
         }

@@ -30,7 +30,7 @@ pub struct Timeline {
     pub end: Vec<NodeSnapshot>,
     /// How long finding the speeds took.
     pub speeds: Duration,
-    /// Where they came from.
+    /// Where the speeds came from.
     pub speed_source: Option<&'static str>,
     /// Units of work per second of each PE with the application's kernel; empty if not measured.
     pub rates: Vec<f64>,
@@ -44,7 +44,7 @@ pub struct Timeline {
     pub holdings: Vec<String>,
     /// Whether the result was found right; `None` if it was not checked.
     pub verified: Option<bool>,
-    /// Its largest relative error.
+    /// Largest relative error of the result.
     pub max_error: Option<f64>,
     /// What the check measured, in words.
     pub measured: Option<String>,
@@ -52,7 +52,7 @@ pub struct Timeline {
     pub facts: Map<String, Value>,
     /// Sentences for whoever reads the table or the report.
     pub remarks: Vec<String>,
-    /// For standard output.
+    /// Text that is printed to standard output at the end.
     pub printed: String,
 }
 

@@ -21,11 +21,11 @@ pub const WIRE_VERSION: u16 = 6;
 pub enum Header {
     /// For one PE of the receiving node.
     ToPe {
-        /// Which one.
+        /// The receiving PE.
         pe: PeId,
-        /// The envelope's.
+        /// Priority of the envelope.
         priority: i32,
-        /// The envelope's.
+        /// What the PE is to do.
         target: Target,
     },
     /// For every node that has PEs; passed on along the tree that begins at `root`.
@@ -39,9 +39,9 @@ pub enum Header {
     Multicast {
         /// The collection.
         collection: CollectionId,
-        /// Which entry method.
+        /// Number of the entry method to run.
         entry: u16,
-        /// The envelope's.
+        /// Priority of the envelope.
         priority: i32,
         /// The elements, by the PE where they live.
         members: Vec<(PeId, Vec<ElementIndex>)>,
@@ -50,7 +50,7 @@ pub enum Header {
     Scatter {
         /// Their collection.
         collection: CollectionId,
-        /// Which entry method.
+        /// Number of the entry method to run.
         entry: u16,
         /// Who gets which part, in the order of the parts.
         parts: Vec<ScatterPart>,
@@ -64,16 +64,16 @@ pub enum Header {
 pub enum Spread {
     /// An envelope for each PE.
     Envelope {
-        /// The envelope's.
+        /// Priority of the envelopes.
         priority: i32,
-        /// The envelope's.
+        /// What each PE is to do.
         target: Target,
     },
     /// A new collection; the payload is its elements' constructor argument.
     Collection(Collection),
     /// The value of a variable; `acknowledge` is told when it is in place.
     Variable {
-        /// Which one.
+        /// The variable.
         id: u64,
         /// How it changes.
         kind: VariableKind,
@@ -82,7 +82,7 @@ pub enum Spread {
         /// Node that waits until all have it.
         acknowledge: Option<NodeId>,
     },
-    /// The program's initialisation is over (true) or begins again (false).
+    /// The program has said that initialisation is over (true), or that it begins again (false).
     InitOver(bool),
 }
 
@@ -104,7 +104,7 @@ pub enum Control {
     Quiescence(QuiescenceMessage),
     /// To the launcher: counters, ten times a second and when asked.
     Snapshot(Box<NodeSnapshot>),
-    /// To a node: send a snapshot, marked with this number.
+    /// From the launcher to a node: send a snapshot of the counters, marked with this number.
     Ask(u32),
     /// To the launcher: the snapshot asked for.
     Answer(u32, Box<NodeSnapshot>),
@@ -120,7 +120,7 @@ pub enum Control {
     Speeds(Vec<f64>),
     /// To a node: send what has been added to an accumulator.
     Collect(u64),
-    /// To the launcher: that; the payload holds it, if anything was added here.
+    /// To the launcher: what this node has added to an accumulator. The payload is empty if nothing was added.
     Collected(u64),
     /// To the launcher: what the application is doing.
     Phase(Phase),

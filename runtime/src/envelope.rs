@@ -139,11 +139,11 @@ pub trait Outgoing: Sized {
     /// The payload: moved if it may be.
     fn payload(self, may_move: bool) -> Payload;
 
-    /// Appends it as the bytes that [`payload`](Self::payload) would have, and gives its bulk buffers; or gives itself
-    /// back where it cannot be had without making the payload.
+    /// Appends the message to `out` as the bytes that [`payload`](Self::payload) would have, and returns its bulk
+    /// buffers.
     ///
     /// # Errors
-    /// Itself; `out` is as it was.
+    /// The message itself, with `out` as it was, where the bytes cannot be had without making the payload.
     fn write(self, out: &mut Vec<u8>) -> Result<Vec<Buffer>, Self> {
         let _ = out;
         Err(self)
@@ -169,36 +169,36 @@ impl fmt::Debug for Payload {
 /// Where the result of a reduction, or any reply, goes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum CallbackTarget {
-    /// Nobody wants it.
+    /// The result is thrown away.
     Ignore,
-    /// The driver's waiting place of that number.
+    /// The driver, which waits for results under this number.
     Slot(u64),
-    /// An entry method of one element; `home` for single chares, whose place their proxy knows.
+    /// An entry method of one element.
     Element {
-        /// Its collection.
+        /// The collection of the element.
         collection: CollectionId,
-        /// Its place there.
+        /// Index of the element in its collection.
         index: ElementIndex,
-        /// Which entry method.
+        /// Number of the entry method to run.
         entry: u16,
-        /// The PE of a single chare.
+        /// The PE where a single chare lives; elements of arrays are found by their placement.
         home: Option<PeId>,
     },
     /// An entry method of every element.
     All {
-        /// The collection.
+        /// The collection whose elements get it.
         collection: CollectionId,
-        /// Which entry method.
+        /// Number of the entry method to run.
         entry: u16,
     },
     /// An entry method of every member of a section, for results of that section's own reductions only: nobody
     /// else knows its members.
     Members {
-        /// The collection.
+        /// The collection of the section.
         collection: CollectionId,
         /// The section's identity.
         section: u64,
-        /// Which entry method.
+        /// Number of the entry method to run.
         entry: u16,
     },
 }
@@ -214,17 +214,18 @@ pub struct PartialHeader {
     pub sequence: u32,
     /// How the chare type combines the values.
     pub reducer: u16,
-    /// Elements contained.
+    /// How many elements have contributed to these values.
     pub count: u64,
-    /// Elements that the receiving place expects (sections only: a combiner need not know the section).
+    /// How many elements the receiving place waits for. Only set for sections, which a combiner need not know.
     pub expected: u64,
-    /// Places after the receiving one, and what they expect (sections only).
+    /// The places that follow the receiving one on the way to the root, and how many elements each waits for (sections
+    /// only).
     pub then: Vec<(PeId, u64)>,
     /// Who gets the result.
     pub callback: CallbackTarget,
     /// Linear index, body length and number of attachments of each value; several only when ordered.
     pub parts: Vec<(u64, u32, u32)>,
-    /// Values are kept apart and combined in index order at the root.
+    /// Whether values are kept apart and combined in index order at the root.
     pub ordered: bool,
 }
 
@@ -233,41 +234,41 @@ pub struct PartialHeader {
 pub enum Target {
     /// Run an entry method of one element.
     Element {
-        /// Its collection.
+        /// The collection of the element.
         collection: CollectionId,
-        /// Its place there.
+        /// Index of the element in its collection.
         index: ElementIndex,
-        /// Which entry method.
+        /// Number of the entry method to run.
         entry: u16,
     },
     /// Run an entry method of every element that lives on the PE.
     All {
-        /// The collection.
+        /// The collection whose elements get it.
         collection: CollectionId,
-        /// Which entry method.
+        /// Number of the entry method to run.
         entry: u16,
     },
     /// Run an entry method of these elements, which live on the PE.
     Section {
-        /// The collection.
+        /// The collection of the elements.
         collection: CollectionId,
         /// The members on this PE.
         members: Box<[ElementIndex]>,
-        /// Which entry method.
+        /// Number of the entry method to run.
         entry: u16,
     },
     /// A collection came into being: construct the elements that live here (unless deferred).
     Create(CollectionId),
     /// Construct one element.
     Insert {
-        /// Its collection.
+        /// The collection of the element.
         collection: CollectionId,
-        /// Its place there.
+        /// Index of the element in its collection.
         index: ElementIndex,
     },
     /// Part of a reduction, from a PE or from another node.
     Partial(Box<PartialHeader>),
-    /// For the driver's waiting place of that number.
+    /// The payload is a result for which the driver waits under this number.
     Slot(u64),
     /// Pass the payload on to whoever a callback names.
     Relay(Box<CallbackTarget>),

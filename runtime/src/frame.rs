@@ -8,9 +8,9 @@ use std::fmt;
 /// Class of traffic. Order holds inside a class between two nodes, never across classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// The runtime's own words: always read, never held back.
+    /// What the runtime itself says. It is always read, and never held back by a receiver that is behind.
     Control,
-    /// Messages below [`BULK_BYTES`]: coalesced.
+    /// Messages below [`BULK_BYTES`]; several of them may share a packet.
     Small,
     /// Big messages: lower priority, so that they delay nothing.
     Bulk,
@@ -61,7 +61,7 @@ impl FrameLimits {
     /// Whether a frame with these lengths is within the limits.
     ///
     /// # Errors
-    /// The limit that it breaks.
+    /// The first limit that the lengths break.
     pub(crate) fn check(
         &self,
         body: u64,
@@ -86,7 +86,7 @@ impl FrameLimits {
     /// Whether `frame` is within the limits.
     ///
     /// # Errors
-    /// The limit that it breaks.
+    /// The first limit that the frame breaks.
     pub fn check_frame(&self, frame: &Frame) -> Result<(), FramingError> {
         self.check(frame.body.len() as u64, frame.attachments.iter().map(|a| a.len() as u64))
     }
@@ -103,25 +103,25 @@ pub enum FramingError {
         Size(*bytes), Size(*limit)
     )]
     Body {
-        /// What it has or announces.
+        /// Length of the body, or the length that was announced.
         bytes: u64,
-        /// What is allowed.
+        /// The limit.
         limit: u64,
     },
     /// It has too many attachments.
     #[error("it has {count} buffers, over the limit of {limit}; send it in parts")]
     Attachments {
-        /// What it has or announces.
+        /// Count of attachments, or the count that was announced.
         count: usize,
-        /// What is allowed.
+        /// The limit.
         limit: u16,
     },
     /// All of it is too long.
     #[error("it has {}, over the limit of {}; send it in parts", Size(*bytes), Size(*limit))]
     Frame {
-        /// What it has or announces; `u64::MAX` for all that is longer still.
+        /// Length of the frame, or the length that was announced; `u64::MAX` for anything longer.
         bytes: u64,
-        /// What is allowed.
+        /// The limit.
         limit: u64,
     },
 }
@@ -185,7 +185,8 @@ pub trait Receiver: Send + Sync {
     /// A whole frame arrived.
     fn receive(&self, from: NodeId, class: Class, frame: Frame);
 
-    /// Whole frames arrived, in this order; takes all. What is to be done once for many can be.
+    /// Whole frames arrived, in this order; takes all of them out of `frames`. What need only be done once for many
+    /// frames is done once.
     fn receive_all(&self, from: NodeId, class: Class, frames: &mut Vec<Frame>) {
         frames.drain(..).for_each(|frame| self.receive(from, class, frame));
     }

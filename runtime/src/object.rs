@@ -8,8 +8,8 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes that do not hold what their receiver expects; the sender was built differently or is broken. One word, for
-/// every message passes the place where it could be.
+/// The error for bytes that do not hold what their receiver expects: the sender was built differently or is broken. It
+/// is one word long, because every message passes a place that may return it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message does not decode as {}: {}", .0.expected, .0.reason)]
 pub struct PupError(Box<Mismatch>);
@@ -43,7 +43,7 @@ pub struct Reducer {
 /// A chare type of the program.
 #[derive(Clone)]
 pub struct ChareType {
-    /// By which this node finds it among the others.
+    /// Identity of the Rust type, by which this node looks the chare type up.
     pub type_id: TypeId,
     /// Its name, unique in the program.
     pub name: String,
@@ -57,12 +57,12 @@ pub struct ChareType {
     pub new_store: fn(StoreFor) -> Box<dyn Store>,
 }
 
-/// Whose elements a store will hold.
+/// Tells a new store which elements it will hold.
 #[derive(Clone, Debug)]
 pub struct StoreFor {
     /// Their collection.
     pub id: CollectionId,
-    /// What it looks like; `None` for single chares.
+    /// Description of the collection; `None` for single chares.
     pub collection: Option<Arc<Collection>>,
     /// The PE where they live.
     pub pe: PeId,
@@ -130,9 +130,9 @@ impl ProgramTable {
     }
 }
 
-/// Stands for a constructor where an entry number is shown.
+/// Entry number by which monitors show that a constructor runs.
 pub const CONSTRUCTOR: u16 = u16::MAX;
-/// Stands for combining contributions where an entry number is shown.
+/// Entry number by which monitors show that contributions are combined.
 pub const REDUCTION: u16 = u16::MAX - 1;
 
 impl fmt::Debug for ProgramTable {
@@ -143,7 +143,8 @@ impl fmt::Debug for ProgramTable {
 
 /// The elements of one collection that live on one PE.
 pub trait Store: Send + Any {
-    /// In which of its slots the element at `index` is, until something is inserted or run; `None` if it is not there.
+    /// Slot of the element at `index`, valid until an element is inserted or an entry method runs; `None` if it is not
+    /// there.
     fn find(&self, index: ElementIndex) -> Option<usize>;
 
     /// Whether the element at `index` was there and is gone for good.

@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 
 /// From this length on a message goes by itself: to share a frame saves it little.
 const ALONE_BYTES: usize = 1024;
-/// With so many bytes or messages a frame leaves, so that its receivers work while the next ones are written: in one frame
-/// 1,000 messages took half as long again as one by one. All are short messages, which keep their order with those that
-/// are sent directly.
+/// A frame leaves as soon as it has so many bytes or messages, so that receivers work while the next messages are
+/// written: 1,000 messages in one frame took half as long again as one by one. All messages in it are short, and so
+/// keep their order with those that are sent directly.
 const FULL_BYTES: usize = 2048;
 const FULL_PARTS: usize = 32;
-/// A node takes no more messages in a frame, by which it knows what one may cost it.
+/// A node refuses frames with more messages, so that the cost of one frame is bounded.
 pub(crate) const PARTS_MAX: usize = 1024;
 
-/// A message among others of a frame.
+/// The receiver and the length of one message in a frame with several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScatterPart {
-    /// Where its receiver lives.
+    /// The PE where the receiver lives.
     pub pe: PeId,
-    /// Its receiver.
+    /// Index of the receiving element.
     pub index: ElementIndex,
-    /// So much of the frame's body is its own, behind what those before it have.
+    /// Length of this message in bytes; messages lie in the body one behind the other, in the order of their headers.
     pub len_bytes: u32,
 }
 
-/// Messages for one node that have been written and have not left.
+/// Messages for one node that have been written and have not been sent yet.
 #[derive(Debug, Default)]
 pub(crate) struct Bundle {
     parts: Vec<ScatterPart>,
@@ -38,7 +38,8 @@ impl Bundle {
     /// Writes a message for the element at `index` on `pe` behind the others.
     ///
     /// # Errors
-    /// What it says, if it has to go by itself: it is long, or has bulk data beside it. The others are as they were.
+    /// The payload, if the message has to be sent by itself because it is long or has bulk data beside it. The bundle
+    /// is as it was.
     pub(crate) fn add(
         &mut self,
         pe: PeId,
@@ -57,7 +58,7 @@ impl Bundle {
         Err(Payload::packed(Packed { body, attachments }))
     }
 
-    /// Whether it has to leave before more is written.
+    /// Whether the bundle is full and has to be sent before more is written.
     pub(crate) fn is_full(&self) -> bool {
         self.body.len() >= FULL_BYTES || self.parts.len() >= FULL_PARTS
     }
@@ -67,7 +68,7 @@ impl Bundle {
         self.parts.is_empty()
     }
 
-    /// The header of its frame; begins anew.
+    /// Returns the header and the body of the frame, and leaves an empty bundle.
     pub(crate) fn take(&mut self, collection: CollectionId, entry: u16) -> (Header, Vec<u8>) {
         let Self { parts, body } = std::mem::take(self);
         (Header::Scatter { collection, entry, parts }, body)
@@ -77,7 +78,7 @@ impl Bundle {
 /// The messages of a frame, those for each PE together and in their order.
 ///
 /// # Errors
-/// If they do not have all of the body and no more.
+/// If the lengths of the messages do not add up to the length of the body.
 pub(crate) fn open(parts: Vec<ScatterPart>, packed: &Packed) -> Result<Vec<(ScatterPart, Bytes)>, Refusal> {
     let whole: u64 = parts.iter().map(|part| u64::from(part.len_bytes)).sum();
     if whole != packed.body.len() as u64 || !packed.attachments.is_empty() {

@@ -21,13 +21,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a thread looks.
+/// Time between two looks of a thread at its own count of waits.
 const LOOK_NS: u64 = 50_000_000;
-/// A thread that has to wait for so much of the time has others beside it.
+/// A thread that has to wait for its core for more than this part of the time shares it with others.
 const CROWDED: f64 = 1.0 / 3.0;
-/// The same for threads that sleep at once: they want their cores for moments only, and so wait less.
+/// The same limit for threads that sleep at once: they use their cores for moments only, and so wait less.
 const STILL_CROWDED: f64 = 1.0 / 8.0;
-/// Threads sleep at once for so long after the last sign of others.
+/// How long threads sleep at once after a thread last had to wait for its core.
 const HOLD_NS: u64 = 1_000_000_000;
 /// Time of this thread on a core, time it waited for one, and how often it got one. Linux only.
 const COUNTS: &str = "/proc/thread-self/schedstat";
@@ -41,19 +41,19 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// At most for so long after the last message; zero is never.
+    /// How long threads stay awake after their last message, if they do; zero means never.
     #[must_use]
     pub fn new(longest: Duration) -> Arc<Self> {
         Arc::new(Self { longest, start: Instant::now(), held_until_ns: AtomicU64::new(0) })
     }
 
-    /// Whether idle threads stay awake now.
+    /// Whether idle threads stay awake at present.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.is_ever() && self.is_on_at(self.now_ns())
     }
 
-    /// Whether they do where nobody else wants the cores.
+    /// Whether idle threads stay awake when nobody else wants their cores.
     #[must_use]
     pub fn is_ever(&self) -> bool {
         !self.longest.is_zero()
@@ -83,10 +83,10 @@ impl Spin {
     }
 }
 
-/// What one thread's counts have said, without the system: time goes in as a number.
+/// How long one thread had to wait for its core, computed without the system: the caller passes the time in.
 #[derive(Debug, Default)]
 struct Waits {
-    /// When it looked last, and how long it had waited in all.
+    /// When the thread looked last, and how long it had waited in total by then.
     last: Option<(u64, u64)>,
     due_ns: u64,
 }
@@ -96,7 +96,8 @@ impl Waits {
         now_ns >= self.due_ns
     }
 
-    /// It looks now, and has waited so long in all its life; which part of the time since its last look that was.
+    /// Takes the time that the thread has waited in all its life, and returns which part of the time since the last
+    /// look it waited.
     fn looks(&mut self, now_ns: u64, waited_ns: Option<u64>) -> Option<f64> {
         self.due_ns = now_ns.saturating_add(LOOK_NS);
         let (then_ns, before_ns) = self.last.replace((now_ns, waited_ns?)).unwrap_or((0, waited_ns?));
@@ -115,7 +116,7 @@ pub struct Watch {
 /// Where a thread's own counts are.
 #[derive(Debug)]
 enum Counts {
-    /// Not looked for yet: they have to be opened by the thread that they are of.
+    /// The thread has not opened its file of counts yet; only the thread itself can.
     New,
     Open(File),
     Absent,

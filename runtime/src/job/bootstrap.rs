@@ -26,13 +26,13 @@ pub(super) struct Bootstrap {
     pub(super) threads_on_host: u32,
     /// Cores that the PEs of this run on its host can use up: each PE counts as much as its node's share of a core.
     pub(super) used_cores_on_host: f64,
-    /// See the nodes file.
+    /// As the nodes file says.
     pub(super) cpu_share: f64,
-    /// See the nodes file.
+    /// As the nodes file says.
     pub(super) memory_bytes: Option<u64>,
-    /// See the nodes file.
+    /// As the nodes file says.
     pub(super) network: NetworkConfig,
-    /// Pack every message.
+    /// Whether to pack every message, also inside a process (for tests).
     pub(super) always_pup: bool,
     /// The application's arguments, for its kernel.
     pub(super) kernel_arguments: Vec<u8>,
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// What does decode is as a launcher can have meant it.
+    /// Bytes that can be decoded hold only values that a launcher can mean.
     #[test]
     fn mutated_first_words_are_refused_or_sane() {
         let (mut random, good) = (Random::new(11), postcard::to_stdvec(&said()).unwrap());

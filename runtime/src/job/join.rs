@@ -54,7 +54,7 @@ async fn connect_all(fabric: &Arc<QuicFabric>, table: &ClusterTable) -> Result<(
     let mut dials = JoinSet::new();
     for (id, entry) in (0u16..).map(NodeId).zip(&table.nodes).skip(1) {
         let (fabric, places) = (Arc::clone(fabric), Arc::clone(&places));
-        // Made of such an address by this launcher.
+        // The launcher itself made this text of an address.
         let Ok(address) = entry.address.parse::<SocketAddr>() else { continue };
         let name = entry.name.clone();
         dials.spawn(async move {
@@ -94,7 +94,7 @@ async fn join_all(
     for to in joining.missing() {
         node.send_control(to, Control::Membership(joining.welcome(table.clone())));
     }
-    // Whoever is alone waits for nobody.
+    // A launcher without other nodes waits for nobody.
     while let Some(deadline) = joining.timeout() {
         let left = deadline.saturating_sub(node.now());
         match tokio::time::timeout(left, heard.recv()).await {
@@ -145,7 +145,7 @@ mod tests {
             let identity = authority.issue(NodeId(n)).unwrap();
             QuicFabric::bind(address, &identity, NodeId(n), Arc::new(Deaf), settings).unwrap()
         };
-        // A dial without an answer lasts so long.
+        // A dial that nobody answers is given up after this time.
         let idle_timeout = Duration::from_millis(300);
         let keep_alive = Duration::from_millis(100);
         let hasty = LinkSettings { idle_timeout, keep_alive, is_dialled: false, ..LinkSettings::default() };

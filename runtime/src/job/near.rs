@@ -73,7 +73,7 @@ impl Found {
     }
 }
 
-/// From the first on always the nearest of those that are left.
+/// Starts with the first core and always takes the nearest of those that are left.
 fn chain(costs: &[Vec<f64>]) -> Vec<usize> {
     let mut left: Vec<usize> = (1..costs.len()).collect();
     let mut chain = vec![0];

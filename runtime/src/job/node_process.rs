@@ -71,7 +71,7 @@ async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap, starting: Sende
     let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
     let fabric = QuicFabric::bind(SocketAddr::new(ip, 0), &identity, me, receiver, settings)
         .map_err(|e| format!("cannot listen on {ip}: {e}; set `address` of this node in the nodes file"))?;
-    // Set once, right here.
+    // This is the only place that sets it, so it cannot be set already.
     let _ = gate.fabric.set(Arc::clone(&fabric));
     let address = fabric.local_addr();
     launch::announce_ready(&Ready::here(address)).map_err(|e| format!("cannot answer the launcher: {e}"))?;
@@ -104,7 +104,7 @@ async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap, starting: Sende
             // A PE catches the panics of entry methods; what it does not catch has been printed.
             let _ = thread.join();
         });
-        // Whoever waits no longer does not mind.
+        // Sending fails only if nobody waits any longer.
         let _ = over.send(());
     };
     // Where the system has no thread for that, nobody waits for them.
@@ -150,7 +150,7 @@ impl Receiver for Gate {
             }
             Err(sentence) => {
                 self.tell_launcher(Control::Fault(sentence.clone()));
-                // Looked at above: this is the first.
+                // It was checked above that there is no earlier refusal.
                 let _ = self.refusal.set(sentence);
                 self.joined.notify_one();
             }

@@ -11,15 +11,15 @@ use tokio::sync::watch;
 pub(super) struct Processes {
     /// Which node's process has ended by itself, and how.
     pub(super) exits: UnboundedReceiver<(NodeId, String)>,
-    /// Told once for each process that is over, however it ended.
+    /// Receives one message for each process that is over, however it ended.
     pub(super) ended: UnboundedReceiver<()>,
-    /// How many are not over.
+    /// How many processes still run.
     pub(super) running: usize,
     end: watch::Sender<Option<Duration>>,
 }
 
 impl Processes {
-    /// Attends these from now on.
+    /// Waits for the ends of these processes from now on.
     pub(super) fn attend(launched: Vec<LaunchedNode>) -> Self {
         let (end, told) = watch::channel(None);
         let (exit, exits) = unbounded_channel();

@@ -15,7 +15,7 @@ const AT_ONCE: Duration = Duration::from_millis(1500);
 /// How long the last words may take; whoever reads standard error may be stopped.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Whom signals are for: they belong to the process, and so does this.
+/// The run that signals are passed on to. Signals belong to the process, so this is global.
 static CURRENT: Mutex<Option<UnboundedSender<Order>>> = Mutex::new(None);
 static LISTENING: Once = Once::new();
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();

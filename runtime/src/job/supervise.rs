@@ -68,7 +68,7 @@ pub(super) struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// So long from now.
+    /// A deadline that is so long from now.
     pub(super) fn new(length: Duration) -> Self {
         Self { length, at: Instant::now().checked_add(length) }
     }
@@ -135,7 +135,8 @@ impl Supervisor {
                 _ = look.tick() => self.own.look(clock()),
                 order = orders.recv() => match order {
                     Some(Order::Finish) => {
-                        // A driver may give up because of what has been heard here and not been looked at.
+                        // The driver may have given up because of something that was heard here and has not been
+                        // looked at yet.
                         self.take_all();
                         if self.verdict_at.is_none() {
                             break;
@@ -168,7 +169,7 @@ impl Supervisor {
                 Some(()) = self.processes.ended.recv() => self.processes.running -= 1,
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
                 Some(order) = orders.recv() => match order {
-                    // Whoever asks during the end is in a hurry; dropping the nodes kills them.
+                    // A second order to end means that the user is in a hurry; dropping the nodes kills them.
                     Order::Interrupt(code) => {
                         self.blame(Failure::interrupted(code));
                         return self.failure;
@@ -238,7 +239,7 @@ impl Supervisor {
         self.verdict_at = Some(self.verdict_at.map_or(at, |before| before.min(at)));
     }
 
-    /// A launcher that stood still has lost its nodes, not they it.
+    /// Names the launcher as the cause if nodes were lost because it stood still itself.
     fn own_part_in(&mut self, failure: Failure) -> Failure {
         let now = clock();
         self.own.look(now);

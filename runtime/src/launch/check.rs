@@ -98,7 +98,7 @@ pub(crate) async fn check_nodes(
         let probe = probes.iter().find(|probe| probe.at == at);
         let probe = probe.ok_or_else(|| failed.remove(&at).unwrap_or_else(lost));
         let usable = probe.and_then(|probe| usable(node, probe, fingerprint).map(|()| probe));
-        // Of a program or a host that cannot be used nothing more is worth a word.
+        // If the program or the host cannot be used at all, there is nothing more to warn of.
         let warnings = usable.as_ref().map_or(Vec::new(), |probe| warnings(nodes, &probes, probe, &starting));
         let outcome = usable.and_then(|probe| connected(nodes, &probes, probe).map(|()| facts(node, probe)));
         CheckResult { name: node.name.clone(), host: node.host.clone(), outcome, warnings }
@@ -189,7 +189,7 @@ async fn hear<T>(
             }
         }
     };
-    // Who is silent is missing, and said to be.
+    // Nodes that stay silent are missing from the answers, and are reported as missing.
     let _ = tokio::time::timeout(limit, listen).await;
     heard
 }

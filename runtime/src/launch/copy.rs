@@ -42,7 +42,7 @@ impl Told<'_> {
     fn tell(&self, done_bytes: u64) {
         if let Some(by) = self.by {
             let node = self.node.to_string();
-            // Nobody has to listen.
+            // It does not matter if nobody listens.
             let _ = by.send(Copying { node, done_bytes, total_bytes: self.total_bytes });
         }
     }
@@ -75,7 +75,7 @@ pub(super) async fn copy<R: AsyncRead + Unpin>(
                 }
             }
             written = to.write(piece), if !piece.is_empty() => {
-                // Who takes no more has a reason, and has said it when its output ends.
+                // A host that takes no more bytes has said why by the time its output ends.
                 rest = written.map_or(&[], |count| &rest[count..]);
                 moved_at = Instant::now();
             }

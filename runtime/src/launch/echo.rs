@@ -38,7 +38,7 @@ pub(super) struct Question {
 pub(super) struct Found {
     /// SHA-256 of its executable.
     pub(super) hash: String,
-    /// Of its chare types and entries.
+    /// Fingerprint of its chare types and entry methods.
     pub(super) fingerprint: u64,
     /// Why its folder cannot be written, if it cannot.
     pub(super) unwritable: Option<String>,

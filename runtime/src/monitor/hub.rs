@@ -21,9 +21,9 @@ struct State {
     info: RunInfo,
     latest: BTreeMap<u16, NodeSnapshot>,
     phase: Option<Phase>,
-    /// Progress of all PEs when the phase began, if snapshots say how far it is.
+    /// Sum of the progress of all PEs when the phase began, if snapshots tell how far the phase is.
     counted_from: Option<u64>,
-    /// The same now.
+    /// Sum of the progress of all PEs now.
     progress: u64,
     ended: Option<MonitorEvent>,
     viewers: Vec<Viewer>,
@@ -145,7 +145,7 @@ impl State {
 }
 
 impl Viewer {
-    /// False when the viewer has gone.
+    /// Returns false when the viewer has gone.
     fn tell(&mut self, event: &MonitorEvent) -> bool {
         if self.dropped > 0 {
             match self.events.try_send(MonitorEvent::Dropped(self.dropped)) {

@@ -148,7 +148,7 @@ impl<W: Write> Recorder<W> {
         self.out.flush()
     }
 
-    /// What was held back, so that the end is exact.
+    /// Writes what was held back, so that the end is exact.
     fn write_waiting(&mut self, at: Duration) -> io::Result<()> {
         for snapshot in std::mem::take(&mut self.snapshots).into_values().filter_map(|last| last.waiting) {
             self.write(at, MonitorEvent::Snapshot(snapshot))?;
@@ -179,7 +179,7 @@ impl<W: Write> Recorder<W> {
 pub struct Recording {
     /// Events by time; the first is a [`MonitorEvent::Run`].
     pub events: Vec<Recorded>,
-    /// Why nothing follows although the run had not ended, or bytes did.
+    /// Why the recording is not whole: it ends before its run did, or the file is cut off or damaged.
     pub broken: Option<Broken>,
 }
 
@@ -201,13 +201,13 @@ pub enum Broken {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// Nothing in it.
+    /// The file is empty.
     #[error("it is empty")]
     Empty,
-    /// Something else.
+    /// The file is no recording.
     #[error("it is not a recording; make one with `run … --record FILE`")]
     Other,
-    /// Of another version.
+    /// The recording was written by another version.
     #[error(
         "it was made by another version of this program (recording {recording}, monitor {monitor}; this one reads \
          {RECORDING_VERSION} and {MONITOR_VERSION}); replay it with that one"
@@ -218,7 +218,7 @@ pub enum RecordingError {
         /// Its version of the events.
         monitor: u16,
     },
-    /// No whole event.
+    /// The file ends before its first event does.
     #[error("its run was killed before anything was recorded")]
     NoEvents,
     /// The file cannot be read.

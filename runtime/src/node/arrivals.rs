@@ -52,7 +52,7 @@ impl Node {
             | Header::Multicast { .. }
             | Header::Scatter { .. } => false,
         };
-        // Control is read without back-pressure, so nothing else may come that way.
+        // Frames of class control are read without back-pressure, so nothing but control may come in that class.
         if is_control != (class == Class::Control) {
             return impossible(format!("a message that does not belong on the {class:?} stream"));
         }
@@ -393,7 +393,8 @@ fn check_entry(chare_type: Option<&ChareType>, entry: Option<u16>) -> Checked {
     }
 }
 
-/// A sentence of another node as it can be shown: not endless, and without what would move a terminal's cursor.
+/// Makes a sentence from another node fit to be shown: cut to a length, and without what would move the cursor of a
+/// terminal.
 pub(super) fn plain(sentence: &str) -> String {
     sentence.chars().take(SENTENCE_MAX).map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
 }

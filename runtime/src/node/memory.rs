@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How control groups of one version tell about memory.
 struct Groups {
-    /// Whether these are the controllers in the line of `/proc/self/cgroup` with the group's path.
+    /// Whether a line of `/proc/self/cgroup` with these controllers has the path of the group.
     is_named: fn(&str) -> bool,
-    /// Where they are mounted.
+    /// Folder in which the groups are mounted.
     root: &'static str,
     /// The files with the most that a group may take, and with what it has taken, both with all groups in it.
     most: &'static str,
@@ -54,7 +54,8 @@ fn own_pages(statm: &str) -> Option<u64> {
     Some(resident.saturating_sub(of_files))
 }
 
-/// What the host would still give, read seldom: snapshots are many, and the answer is in half a dozen files.
+/// Memory that the host can still give. It is read seldom, because snapshots are many and the answer is spread over
+/// half a dozen files.
 #[derive(Debug, Default)]
 pub(super) struct HostMemory {
     bytes: AtomicU64,

@@ -69,9 +69,9 @@ pub enum DriverEvent {
     /// No message was anywhere at a moment since that search began, except those held for elements that
     /// have not been made.
     Quiescent {
-        /// The number that [`Node::start_quiescence`] gave.
+        /// The number of the search, as returned by [`Node::start_quiescence`].
         search: u64,
-        /// Messages held.
+        /// How many messages wait for elements that have not been made.
         held: u64,
     },
     /// A variable is in place on that node.
@@ -97,22 +97,22 @@ pub enum LauncherEvent {
     Phase(Phase),
     /// The application begins work of so many units, of which its chares will say how many they have done.
     Counted {
-        /// What it is doing.
+        /// Name of the work, for people.
         name: String,
-        /// All units.
+        /// How many units of work there are.
         total: u64,
-        /// What the progress of all PEs adds up to before.
+        /// Sum of the progress of all PEs when the work begins.
         before: u64,
     },
-    /// The run cannot go on: who says so, and why.
+    /// A node says that the run cannot go on, and why.
     Fault(NodeId, String),
     /// A node lost its link to another.
     LinkLost {
-        /// Who says so.
+        /// The node that reports it.
         by: NodeId,
-        /// The other end.
+        /// The node at the other end of the link.
         peer: NodeId,
-        /// Why.
+        /// Why the link broke.
         reason: String,
     },
 }
@@ -424,7 +424,7 @@ impl Node {
         self.tell_driver(DriverEvent::Failed(sentence));
     }
 
-    /// Says something to another node outside any PE's queue.
+    /// Sends a message of the runtime itself to another node, past the queues of PEs.
     pub fn send_control(&self, to: NodeId, control: Control) {
         self.control(to, control);
     }

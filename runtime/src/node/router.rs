@@ -54,7 +54,8 @@ struct Run {
     pe: PeId,
     messages: Vec<Incoming>,
     len_bytes: u64,
-    /// To whose elements the last message was, and how many entry methods they have: it was found right.
+    /// The collection of the last message, and how many entry methods its elements have, once that message was found
+    /// right.
     known: Option<(Arc<Collection>, usize)>,
 }
 
@@ -63,7 +64,7 @@ impl Run {
         Self { pe: PeId::DRIVER, messages: Vec::new(), len_bytes: 0, known: None }
     }
 
-    /// Whether the check of a message would find nothing that it did not find right for the one before.
+    /// Whether a message needs no check, because all that would be checked is as in the one before.
     fn vouches_for(&self, header: &Header) -> bool {
         let Header::ToPe { pe, target: Target::Element { collection, index, entry }, .. } = header else {
             return false;
@@ -163,7 +164,7 @@ impl Node {
                 self.pass_run(run);
                 run.pe = pe;
             }
-            // Also what has no body takes memory until it is dealt with.
+            // A message without a body takes memory too until it is dealt with.
             let backlog_bytes = (size_of::<ScatterPart>() + body.len()) as u64;
             let target = Target::Element { collection, index, entry };
             let packed = Packed { body, attachments: Vec::new() };

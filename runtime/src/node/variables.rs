@@ -27,7 +27,8 @@ pub struct Variables {
 #[derive(Default)]
 struct Slot {
     value: Option<Shared>,
-    /// Not unpacked yet; at most one per origin, since each origin's later value supersedes its earlier one.
+    /// Values that have not been unpacked; at most one per origin, since a later value of an origin replaces its
+    /// earlier one.
     arrived: FxHashMap<PeId, Packed>,
 }
 
@@ -130,7 +131,7 @@ impl Variables {
     }
 }
 
-/// A write-once variable on its way.
+/// A write-once variable that not all nodes have acknowledged yet.
 #[derive(Debug)]
 pub(super) struct Unacknowledged {
     missing: BTreeSet<NodeId>,

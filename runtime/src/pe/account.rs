@@ -5,7 +5,7 @@ use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// In `running`: something has run.
+/// Bit of `running` that says that an entry method has run at all.
 const ANY: u64 = 1 << 32;
 
 /// Counters of one PE. Only the PE itself writes them, so plain load-and-store increments are exact.
@@ -21,7 +21,7 @@ pub struct Account {
     chares: AtomicU64,
     sent: AtomicU64,
     sent_bytes: AtomicU64,
-    /// Of these, and of what left for other nodes, in messages that the node does not count.
+    /// The part of `sent_bytes` that left in messages which the node does not count itself.
     small_bytes: AtomicU64,
     small_messages: AtomicU64,
     created: AtomicU64,
@@ -40,7 +40,7 @@ impl Account {
         self.switch_from(0, state, now_ns);
     }
 
-    /// The same; of the time since the last switch, so much was overhead.
+    /// As [`switch`](Self::switch), but books so much of the time since the last switch as overhead.
     fn switch_from(&self, overhead_ns: u64, state: PeState, now_ns: u64) {
         let (previous, since_ns) = unpack(self.current.load(Ordering::Relaxed));
         let now_ns = now_ns.max(since_ns);
@@ -64,8 +64,8 @@ impl Account {
         self.running.store(running, Ordering::Relaxed);
     }
 
-    /// So many entry methods have run: neither constructors nor reductions, and not those whose element was not
-    /// there.
+    /// Counts entry methods that have run. Constructors, reductions, and entry methods whose element was not there do
+    /// not count.
     #[inline]
     pub fn ran(&self, entries: u64) {
         bump(&self.entries, entries);
@@ -96,7 +96,7 @@ impl Account {
         bump(&self.small_messages, 1);
     }
 
-    /// Messages, and their bytes, that [`left_small`](Self::left_small) was told of.
+    /// The messages, and their bytes, that were counted by [`left_small`](Self::left_small).
     #[must_use]
     pub fn small(&self) -> (u64, u64) {
         (self.small_messages.load(Ordering::Relaxed), self.small_bytes.load(Ordering::Relaxed))
@@ -191,24 +191,24 @@ impl Account {
     }
 }
 
-/// Books the time of a PE as that of entry methods or of the way from one to the next. Looking at the clock takes
-/// longer than the rest of the way, so the PE sees one way in 64, takes the others to be like those, and books
-/// a run of entry methods at once.
+/// Divides the time of a PE into entry methods and the way from one to the next. Reading the clock takes longer than
+/// the rest of such a way, so the PE times one way in 64, assumes that the others are like it, and books a run of
+/// entry methods at once.
 #[derive(Debug, Default)]
 pub struct Way {
-    /// What the account has as its state.
+    /// The state that the account is in.
     state: PeState,
     typical_ns: u64,
-    /// Ways since the last switch of the account, none of which was seen.
+    /// How many ways have begun since the last switch of the account; none of them was timed.
     guessed: u32,
-    /// Ways that may begin before one is to be seen.
+    /// How many more ways may begin before one is timed.
     unseen: u32,
-    /// The way that the PE is on began when the clock was looked at.
+    /// Whether the clock was read when the present way began.
     is_seen: bool,
 }
 
 impl Way {
-    /// Ways that are guessed between two that are seen.
+    /// How many ways go untimed between two that are timed.
     const GUESSED: u32 = 63;
 
     /// An entry method begins, which counts as `state`.
@@ -246,7 +246,7 @@ impl Way {
         }
     }
 
-    /// The present way, which began at the last switch, is longer than others: its end is to be seen.
+    /// Says that the present way is longer than others, so that its end is to be timed. It began at the last switch.
     pub fn is_long(&mut self) {
         self.is_seen = true;
     }

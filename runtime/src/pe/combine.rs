@@ -289,7 +289,7 @@ fn key(header: &PartialHeader) -> u64 {
     if header.section == 0 { header.collection.0 } else { header.section }
 }
 
-/// Stands for what all contributions must agree on.
+/// A number that is equal for contributions that agree on everything that they must agree on.
 #[inline]
 fn terms(reducer: u16, callback: &CallbackTarget) -> u64 {
     let mut hasher = FxHasher::default();

@@ -26,7 +26,7 @@ pub struct Inbox {
 #[derive(Debug, Default)]
 struct State {
     arrivals: VecDeque<Arrival>,
-    /// Of messages in all of them.
+    /// How many messages there are in all arrivals together.
     count: usize,
     is_asleep: bool,
 }
@@ -55,7 +55,7 @@ pub struct Incoming {
 }
 
 impl Arrival {
-    /// Gives away the envelopes in their order.
+    /// Passes the envelopes on in their order.
     pub fn open(self, mut take: impl FnMut(Envelope)) {
         match self {
             Self::One(envelope) => take(envelope),
@@ -65,7 +65,7 @@ impl Arrival {
 }
 
 impl Incoming {
-    /// As the PE keeps it.
+    /// Turns the message into the envelope that the PE keeps.
     #[must_use]
     pub fn into_envelope(self) -> Envelope {
         let Self { target, priority, packed, backlog_bytes } = self;

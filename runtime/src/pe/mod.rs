@@ -50,7 +50,7 @@ pub struct Pe {
     plans: FxHashMap<u64, Arc<section::SectionPlan>>,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
-    /// From one entry method to the next.
+    /// Measures the time from one entry method to the next.
     way: Way,
     /// Where messages for other nodes are written before they leave.
     written: Vec<u8>,
@@ -215,7 +215,7 @@ impl Pe {
     pub fn send_to(&mut self, pe: PeId, target: Target, priority: i32, message: impl Outgoing) {
         self.account().created(1);
         let topology = self.node.topology();
-        // Only an address that came inside a message can be none; `dispatch` says so.
+        // An address that is no PE can only have come inside a message; `dispatch` reports it.
         if pe == PeId::DRIVER || pe.0 < topology.pe_count() {
             let node = topology.node_of(pe);
             if node != self.node.id() {
@@ -240,7 +240,7 @@ impl Pe {
             }
             Ok(attachments) => {
                 let body = Bytes::copy_from_slice(&self.written[head..]);
-                // What is still in it cannot be given back.
+                // The buffer is emptied first, because memory that is still in use cannot be given back.
                 self.written.clear();
                 self.written.shrink_to(WRITTEN_KEPT_BYTES);
                 self.transmit(node, &header, Payload::packed(Packed { body, attachments }));
@@ -331,8 +331,8 @@ impl Pe {
         CollectionId::made_by(self.id, self.serial)
     }
 
-    /// An index that no other single chare of that type on the PE `home` has: who makes it, and how many it has
-    /// made there before. So the PE knows which have been there without a list of all.
+    /// An index for a new single chare that no other of its type on the PE `home` has: the PE that makes it, and how
+    /// many it has made there before. So `home` knows which have been there without a list of all.
     pub fn fresh_single(&mut self, chare_type: u16, home: PeId) -> ElementIndex {
         let next = self.singles.entry((chare_type, home)).or_default();
         let index = ElementIndex::of_single(self.id, *next);
@@ -346,7 +346,7 @@ impl Pe {
         self.credits.resize(speeds.len(), 0.0);
         self.credits.iter_mut().zip(speeds.iter()).for_each(|(credit, speed)| *credit += speed);
         let credit = |at: &usize| self.credits[*at];
-        // Of equals the last would win; the first is to.
+        // `max_by` would take the last of equal PEs; the first is wanted.
         let best = (0..speeds.len()).rev().max_by(|a, b| credit(a).total_cmp(&credit(b))).unwrap_or_default();
         self.credits[best] -= speeds.iter().sum::<f64>();
         PeId(u32::try_from(best).expect("there are fewer than 2^32 PEs"))
@@ -444,7 +444,7 @@ impl Pe {
         }
         let topology = self.node.topology();
         if pe != PeId::DRIVER && pe.0 >= topology.pe_count() {
-            // Only an address that came inside a message can say so.
+            // Such an address can only have come inside a message.
             return self.misdirected(&Refusal::Unknown(format!("{pe:?}")));
         }
         let node = topology.node_of(pe);

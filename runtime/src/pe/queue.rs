@@ -10,10 +10,10 @@ use std::collections::{BinaryHeap, VecDeque};
 pub struct Queue {
     /// Ordinary values for elements, and a mark for each other ordinary thing.
     ordinary: Ring,
-    /// What the marks stand for, in their order.
+    /// The envelopes that the marks stand for, in the same order.
     marked: VecDeque<Envelope>,
     others: BinaryHeap<Ranked>,
-    /// Numbers of the latest put behind all, and of the latest put in front of all.
+    /// Sequence numbers of the latest envelope put behind all others, and of the latest put before all others.
     last: i64,
     first: i64,
 }

@@ -37,7 +37,7 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Ring {
     slots: Box<[Slot]>,
-    /// Counts up without end, as far as slots are concerned.
+    /// Index of the first value. It grows without end, and its remainder by the length of the ring is the slot.
     head: usize,
     len: usize,
 }

@@ -30,7 +30,8 @@ const SLEEP: Duration = Duration::from_millis(100);
 /// disturbance does not, nor a quota of CPU time that was saved up. The others do alike: of the best ones alone too
 /// much would be expected where other users' load comes and goes.
 const STRETCHES: u32 = 9;
-/// So much may be dealt with before the node hears of it: not of each message, because the network thread counts too.
+/// Bytes that a PE may have dealt with before it tells the node. It does not tell of each message, because the network
+/// thread writes the same counter.
 const SETTLE_BYTES: u64 = 64 << 10;
 /// More envelopes than this, taken from the inbox at once, make the way to the next entry method long.
 const BATCH: usize = 16;
@@ -180,7 +181,7 @@ impl Scheduler {
         ControlFlow::Continue(())
     }
 
-    /// One thing begins to be done.
+    /// Notes that the PE begins to do something.
     #[inline]
     fn begins(&mut self, brief: Brief, backlog_bytes: u64) {
         self.pe.account().queued(self.pe.queue.len());
@@ -200,7 +201,7 @@ impl Scheduler {
         self.ends(outcome.is_ok());
     }
 
-    /// What was begun last is done, or has failed.
+    /// Notes that what was begun last is done or has failed.
     #[inline(always)]
     fn ends(&mut self, is_done: bool) {
         self.dealt_with_bytes += self.doing.backlog_bytes;
@@ -260,7 +261,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The way of nearly all messages: no more than that.
+    /// The shortest way, which nearly all messages take.
     #[inline]
     fn deliver_moved(
         &mut self,
@@ -391,7 +392,7 @@ impl Scheduler {
         (shelf.store.len() as u64) < collection.counts(pe_count)[self.pe.id.as_usize()]
     }
 
-    /// Makes sure of the shelf of a collection that is known here.
+    /// Whether there is a shelf for the collection. One is put up if there is none and the collection is known here.
     fn has_shelf(&mut self, id: CollectionId) -> bool {
         shelf(&mut self.shelves, &mut self.early, &mut self.pe, id).is_some()
     }
@@ -461,7 +462,7 @@ impl Scheduler {
             self.share.worked(before_ns, node.now_ns());
             self.pay_back(Share::PIECE);
         }
-        // A rest that is paid later would belong to this stretch all the same.
+        // Sleep that is paid later would be counted in this stretch all the same.
         self.pay_back(Duration::ZERO);
         units / node.now().saturating_sub(start).as_secs_f64()
     }

@@ -87,7 +87,7 @@ impl Pe {
         let tree = TreeOver::new(&nodes, nodes[rank(id, nodes.len())])?;
         let place = |node: &NodeId| {
             let below = tree.subtree(*node).flat_map(|below| counts[&below].values()).sum();
-            // One with members, so that the root knows who they are.
+            // The combining PE is one with members, so that the root knows who they are.
             let pes = &counts[node];
             Some((*pes.keys().nth(rank(id, pes.len()))?, below))
         };
@@ -97,7 +97,7 @@ impl Pe {
     }
 }
 
-/// One of so many places, another for each section. There is at least one.
+/// Picks one of `count` places, a different one for each section. There is at least one place.
 fn rank(id: u64, count: usize) -> usize {
     (id % count.max(1) as u64) as usize
 }

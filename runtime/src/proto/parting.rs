@@ -21,18 +21,18 @@ use std::time::Duration;
 /// Frames of a link since the run began, over all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Taken for the other end, counted before they can leave.
+    /// Frames that were accepted for the other end; each is counted before it can be sent.
     pub sent: u64,
-    /// Delivered here.
+    /// Frames from the other end that were delivered here.
     pub received: u64,
 }
 
 /// What the two ends say to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartingWord {
-    /// May this connection be closed? With the numbers of the one that asks.
+    /// Asks whether this connection may be closed, with the counts of the end that asks.
     Leave(Tally),
-    /// Not now.
+    /// Answers that the connection is still needed.
     Stay,
 }
 
@@ -41,7 +41,7 @@ pub enum PartingWord {
 pub enum Reply {
     /// Close the connection: nothing is on its way over it.
     Close,
-    /// Say this.
+    /// Send this word to the other end.
     Say(PartingWord),
     /// The connection stays: go on sending.
     Resume,
@@ -51,7 +51,7 @@ pub enum Reply {
 #[derive(Debug, Default)]
 pub struct Parting {
     seen: Tally,
-    /// When that changed, or the other end wanted to stay.
+    /// When the counts last changed, or the other end last wanted to stay.
     since: Duration,
     asked: Option<usize>,
 }
@@ -134,7 +134,7 @@ impl PartingWord {
     /// The word in these bytes.
     ///
     /// # Errors
-    /// If they are none.
+    /// If the bytes are no word of this protocol.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ProtocolError> {
         let number = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
         match (bytes, number(1), number(9)) {

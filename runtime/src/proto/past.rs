@@ -1,30 +1,30 @@
-//! Which of the numbers 0, 1, 2 … have been there, in a few bytes as long as they come nearly in order.
+//! Sets of numbers 0, 1, 2 …, which take a few bytes as long as the numbers are added nearly in order.
 
 use std::collections::BTreeSet;
 
 /// A set of numbers that fills up from below.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
-    /// All below this have been there.
+    /// All numbers below this one are in the set.
     below: u64,
-    /// Those that have been there from that number on.
+    /// The other numbers that are in the set.
     beyond: BTreeSet<u64>,
 }
 
 impl Past {
-    /// Whether `number` has been there.
+    /// Whether `number` is in the set.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
         number < self.below || self.beyond.contains(&number)
     }
 
-    /// Remembers that `number` has been there.
+    /// Adds `number` to the set.
     pub fn insert(&mut self, number: u64) {
         if number < self.below {
             return;
         }
         if number == self.below && self.beyond.is_empty() {
-            // By far the most come in order.
+            // Nearly all numbers come in order.
             self.below = self.below.saturating_add(1);
             return;
         }

@@ -49,14 +49,14 @@ impl AddAssign for Counts {
 /// What nodes say to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum QuiescenceMessage {
-    /// Down the tree: count.
+    /// Sent down the tree: count your messages.
     Probe {
         /// Number of the wave, over the whole run, from 1.
         wave: u64,
     },
-    /// Up the tree: the counts of a subtree.
+    /// Sent up the tree: the sum of the counts of a subtree.
     Sum {
-        /// The wave that it answers.
+        /// Number of the wave that this answers.
         wave: u64,
         /// Sum over the subtree.
         counts: Counts,
@@ -68,7 +68,7 @@ pub enum QuiescenceMessage {
 pub enum QuiescenceOutput {
     /// Send this.
     Send {
-        /// To that node.
+        /// The receiving node.
         to: NodeId,
         /// The message.
         message: QuiescenceMessage,
@@ -105,7 +105,7 @@ struct Detection {
     pause_max: Duration,
     /// When to begin the next wave; `None` while one is under way.
     next_wave: Option<Duration>,
-    /// The latest wave followed a balanced one without a pause.
+    /// Whether the latest wave followed a balanced one without a pause.
     is_confirming: bool,
 }
 
@@ -172,7 +172,7 @@ impl Quiescence {
                         "a quiescence probe came from {from:?}, not from above"
                     )));
                 }
-                // A wave begins after the one before has ended, which every node takes part in.
+                // The root begins a wave only after the one before has ended, and every node takes part in every wave.
                 if wave > self.wave.saturating_add(1) {
                     return Err(ProtocolError(format!(
                         "quiescence wave {wave} came where {} is the latest",

@@ -18,8 +18,8 @@ use std::collections::hash_map::Entry;
 pub struct Partial<V> {
     /// Elements contained; at least one.
     pub count: u64,
-    /// Stands for what all contributions to a reduction must agree on: how values combine, who gets the
-    /// result. Different ones mean that elements contribute to several reductions in different orders.
+    /// A number that is equal for contributions that agree on how values combine and on who gets the result. Different
+    /// numbers mean that elements contribute to several reductions in different orders.
     pub terms: u64,
     /// Their values.
     pub value: PartialValue<V>,
@@ -110,7 +110,7 @@ impl<V> Reductions<V> {
             }
         };
         if let PartialValue::Ordered(values) = &mut merged.value {
-            // What came are ascending runs, which this sort finds and merges.
+            // The values came as ascending runs, which this sort finds and merges.
             values.sort_by_key(|(position, _)| *position);
             if let Some(twice) = values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                 return Err(wrong(format!("element {} contributed twice", twice[0].0)));

@@ -74,13 +74,13 @@ pub(super) async fn read_all(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, connect
         }
     };
     match closed {
-        // This and the next say that the run is over there.
+        // This end has closed the connection itself.
         ConnectionError::LocallyClosed => {}
-        // What waits for it has nowhere to go.
+        // The run is over at the other end, so frames that still wait for it have nowhere to go.
         ConnectionError::ApplicationClosed(close) if close.error_code == ENDED => drop(peer.lose("")),
         ConnectionError::ApplicationClosed(close)
             if close.error_code == IDLE && peer.has_agreed_to_end(connection) => {}
-        // Of a close that was agreed this end may hear no more than silence.
+        // If both ends agreed to close, this end may notice no more than silence.
         ConnectionError::TimedOut | ConnectionError::Reset if peer.has_agreed_to_end(connection) => {}
         other => fabric.lost(peer, end(&other, &fabric.settings)),
     }
@@ -124,7 +124,7 @@ async fn read(
             Ok(Some(count)) => {
                 let arrived = chunks.iter_mut().take(count).map(std::mem::take);
                 let taken = arrived.map(|chunk| decoder.take(chunk, |frame| frames.push(frame)));
-                // What came before one that is too long is delivered all the same.
+                // Frames that came before one that is too long are delivered all the same.
                 let taken: Result<(), _> = taken.collect();
                 peer.received.add(frames.len(), frames.iter().map(Frame::len_bytes).sum());
                 fabric.receiver.receive_all(peer.id, class, &mut frames);

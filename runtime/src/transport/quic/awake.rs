@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// Told of traffic by the socket.
+/// The socket reports traffic here.
 #[derive(Debug, Default)]
 pub(super) struct Awake {
     spin: OnceLock<Arc<Spin>>,
@@ -27,14 +27,14 @@ impl Awake {
         this
     }
 
-    /// From now on the thread stays awake for that long after the last traffic.
+    /// Sets how long the thread stays awake after the last traffic.
     pub(super) fn stay_for(&self, spin: &Arc<Spin>) {
         if self.spin.set(Arc::clone(spin)).is_err() {
             tracing::error!("the network thread was told twice for how long it stays awake");
         }
     }
 
-    /// Something arrived or left.
+    /// Reports that a packet has arrived or left.
     pub(super) fn traffic(&self) {
         if self.spin.get().is_some_and(|spin| spin.is_ever()) {
             self.has_traffic.store(true, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Awake {
     }
 }
 
-/// Until nobody tells of traffic any more.
+/// Runs until nobody can report traffic any more.
 async fn keep(awake: Weak<Awake>, began: Arc<Notify>) {
     let set_asleep = |is_asleep| awake.upgrade().map(|awake| awake.sleeps(is_asleep));
     let mut watch = None;

@@ -9,22 +9,23 @@ use quinn_proto::RttEstimator;
 use std::any::Any;
 use std::time::{Duration, Instant};
 
-/// The longest that it may wait there. Threads of a busy host answer late by tens of milliseconds too.
+/// The longest that data may wait in the queue of a path. Threads of a busy host answer late by tens of milliseconds
+/// too.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Rates are measured over a round trip, and not over less.
 const SPAN_MIN: Duration = Duration::from_millis(25);
-/// The best of so many rates is the path's.
+/// How many of the latest rates are kept. The best of them is taken for the rate of the path.
 const RATES: usize = 4;
-/// So much may always be under way, bytes: less would not tell the rate.
+/// Bytes that may always be under way: with fewer the rate could not be measured.
 const WINDOW_MIN_BYTES: u64 = 16 << 10;
 
 /// What acknowledgements tell of a path.
 #[derive(Clone, Debug, Default)]
 struct Bottleneck {
-    /// Since when bytes are counted, while there are always more to send.
+    /// When the count of bytes began, if there have been more to send ever since.
     since: Option<Instant>,
     bytes: u64,
-    /// Bytes per second, the latest ones.
+    /// The latest rates, in bytes per second.
     rates: [f64; RATES],
     count: usize,
     shortest: Duration,
@@ -58,7 +59,7 @@ impl Bottleneck {
         }
     }
 
-    /// What is known may hold no more: a line may have become narrower.
+    /// Forgets all but the latest rate: a loss may mean that the line has become narrower.
     fn lost(&mut self) {
         if self.count > 0 {
             self.rates[0] = self.rates[(self.count - 1) % RATES];
@@ -75,7 +76,7 @@ impl Bottleneck {
     }
 }
 
-/// Lets no more be under way than another controller does, nor than passes soon.
+/// A controller that asks another one how much may be under way, and allows no more of it than passes the path soon.
 pub(super) struct Bounded {
     inner: Box<dyn Controller>,
     bottleneck: Bottleneck,

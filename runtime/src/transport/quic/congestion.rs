@@ -19,16 +19,20 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A host that never answers sooner is far. Acknowledgements may be held back for so long.
+/// A host whose round trips never take less is far. It takes less to a near host, unless it holds an acknowledgement
+/// back for so long.
 const FAR: Duration = super::settings::ACK_DELAY_MAX;
-/// So many acknowledgements must have been late: a busy host answers late too, but not each time.
+/// How many acknowledgements must have come before a host is called far: a busy host answers late too, but not each
+/// time.
 const SAMPLES: u32 = 16;
-/// For so long a path must have been known, so that a queue has shown itself by coming and going.
+/// How long a path must have been used before its host is called far, so that a queue would have come and gone by
+/// then.
 const KNOWN: Duration = Duration::from_secs(1);
-/// Where more than one packet of so many is lost under BBR, the path is full.
+/// If more than one packet of so many is lost under BBR, the path is taken to be full.
 const LOST_ONE_OF: u64 = 8;
-/// May be under way before anything is known of a path, bytes: a message of 64 KiB goes at once, where with the 14 KiB of
-/// TCP it took two round trips over a new connection of 20 ms. Four of these pass a line of 4 Mbit/s within a second.
+/// Bytes that may be under way before anything is known of a path. A message of 64 KiB goes at once, where with the 14
+/// KiB of TCP it took two round trips over a new connection of 20 ms. Four times as much passes a line of 4 Mbit/s
+/// within a second.
 const INITIAL_WINDOW_BYTES: u64 = 80_000;
 
 /// How links share a path, and how fast they take it up.
@@ -58,7 +62,7 @@ impl Congestion {
     }
 }
 
-/// What a path may be shared by.
+/// Makes the controller of each new path: one kind, or a choice between two.
 struct Choice {
     near: Option<Arc<CubicConfig>>,
     far: Option<Arc<BbrConfig>>,
@@ -80,17 +84,17 @@ impl ControllerFactory for Choice {
 struct ByDistance {
     near: Box<dyn Controller>,
     far: Option<Box<dyn Controller>>,
-    /// Whether the far one decides.
+    /// Whether BBR, the controller for far hosts, decides at present.
     is_far: bool,
     since: Instant,
     samples: u32,
-    /// Of all round trips and of the latest ones.
+    /// The shortest of all round trips, and the usual length of the latest ones.
     shortest: Duration,
     usual: Duration,
     trial: Trial,
 }
 
-/// What became of packets under BBR, lately.
+/// How many bytes have arrived and how many were lost under BBR since a moment.
 #[derive(Clone, Copy)]
 struct Trial {
     since: Instant,
@@ -126,14 +130,15 @@ impl ByDistance {
         }
     }
 
-    /// For good.
+    /// Decides for good that the host is near.
     fn is_near(&mut self) {
         (self.far, self.is_far) = (None, false);
     }
 
     fn lost(&mut self, now: Instant, bytes: u64) {
         let is_known = self.samples >= SAMPLES && now.saturating_duration_since(self.since) >= KNOWN;
-        // Round trips hardly longer than the shortest: nothing waits on the way, so it was not lost there.
+        // Where round trips are hardly longer than the shortest, no queue is full, so the packet was lost for another
+        // reason.
         let is_empty = self.usual <= self.shortest.saturating_mul(5) / 4;
         if self.is_far {
             self.trial.lost_bytes += bytes;
@@ -143,7 +148,7 @@ impl ByDistance {
         self.judge(now);
     }
 
-    /// Whether BBR does any good, once a second.
+    /// Looks once a second whether so much is lost under BBR that it does more harm than good.
     fn judge(&mut self, now: Instant) {
         if !self.is_far || now.saturating_duration_since(self.trial.since) < KNOWN {
             return;
@@ -187,7 +192,7 @@ impl Controller for ByDistance {
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
         self.each(|one| one.on_congestion_event(now, sent, is_persistent, lost_bytes));
-        // A mark by a router on the way is no loss.
+        // Routers may also mark packets instead of dropping them; a mark is no loss.
         if lost_bytes > 0 {
             self.lost(now, lost_bytes);
         }

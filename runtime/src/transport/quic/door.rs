@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a knock: the longest connection id that there is.
 const KNOCK_BYTES: usize = 20;
-/// Of them: who dials, and the number of the dial.
+/// Length of the first part of a knock, which says who dials and the number of the dial.
 const SAID_BYTES: usize = 2 + 6;
 /// First byte of packets with a long header, which dials begin with.
 const LONG_HEADER: u8 = 0x80;
@@ -28,7 +28,7 @@ const LENGTH_AT: usize = 5;
 pub(super) struct Door {
     key: hmac::Key,
     me: NodeId,
-    /// Others may dial this node.
+    /// Whether others may dial this node.
     is_dialled: bool,
     dials: AtomicU64,
     known: Mutex<Known>,
@@ -61,7 +61,7 @@ impl Door {
         }
     }
 
-    /// What the next dial to `to` begins with.
+    /// The connection id with which the next dial to `to` begins.
     pub(super) fn knock(&self, to: NodeId) -> ConnectionId {
         let number = self.dials.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let mut knock = [0; KNOCK_BYTES];
@@ -72,7 +72,7 @@ impl Door {
         ConnectionId::new(&knock)
     }
 
-    /// From now on this address is heard.
+    /// Lets in datagrams from this address from now on.
     pub(super) fn open_to(&self, address: SocketAddr) {
         self.lock().addresses.insert(plain(address));
     }
@@ -85,7 +85,7 @@ impl Door {
             return true;
         }
         let knock = knock_in(datagram).and_then(|knock| self.read(knock));
-        // A dial that is heard for the first time: later ones have greater numbers.
+        // The number grows with every dial, so a knock that was used before is not let in again.
         let fresh = knock.filter(|(node, number)| known.last.get(node).is_none_or(|last| last < number));
         match fresh {
             Some((node, number)) => {
@@ -115,14 +115,14 @@ impl Door {
         self.strangers.load(Ordering::Relaxed)
     }
 
-    /// Who knocks here, and the number of the dial, if it is a knock.
+    /// Which node knocks and the number of its dial, or `None` if this is no knock for this node.
     fn read(&self, knock: &[u8]) -> Option<(NodeId, u64)> {
         if !self.is_dialled || knock.len() != KNOCK_BYTES {
             return None;
         }
         let (said, mark) = knock.split_at(SAID_BYTES);
         let right = hmac::sign(&self.key, &said_to(self.me, said));
-        // In a time that does not tell how much of it is right.
+        // The comparison takes the same time however much of the mark is right.
         let wrong = mark.iter().zip(right.as_ref()).fold(0, |wrong, (said, right)| wrong | (said ^ right));
         if wrong != 0 {
             return None;
@@ -149,7 +149,7 @@ fn knock_in(datagram: &[u8]) -> Option<&[u8]> {
     knock.filter(|_| is_long)
 }
 
-/// An address however it is written.
+/// An address in one form: IPv4 addresses can also be written as IPv6 ones.
 fn plain(address: SocketAddr) -> (IpAddr, u16) {
     (address.ip().to_canonical(), address.port())
 }

@@ -23,11 +23,11 @@ const FULL_BATCH: usize = 10;
 /// Most bytes of one call: an IPv4 packet takes 65,507 beside its headers.
 const CALL_MAX_BYTES: usize = 65_000;
 
-/// A socket in front of another one.
+/// A socket that gathers datagrams and passes them on to another one.
 #[derive(Debug)]
 pub(super) struct Gather {
     inner: Arc<dyn AsyncUdpSocket>,
-    /// At most one for each destination; empty ones keep their memory until nothing waits.
+    /// Batches that wait, at most one for each destination. Empty ones keep their memory until nothing waits.
     kept: Mutex<Vec<Kept>>,
     filled: Arc<Notify>,
     awake: Arc<Awake>,
@@ -42,7 +42,7 @@ struct Kept {
     src_ip: Option<IpAddr>,
     segment: usize,
     bytes: Vec<u8>,
-    /// Of `bytes`, already sent.
+    /// How many of `bytes` have been sent already.
     sent: usize,
 }
 
@@ -61,7 +61,7 @@ impl Kept {
         kept
     }
 
-    /// Empty, for datagrams like these.
+    /// Empties the batch and makes it one for datagrams like these.
     fn begin(&mut self, transmit: &Transmit<'_>) {
         (self.ecn, self.src_ip, self.segment) = (transmit.ecn, transmit.src_ip, segment(transmit));
         self.sent = 0;
@@ -87,7 +87,7 @@ impl Kept {
     /// Only that it would block; other errors lose datagrams, and QUIC sends those again.
     fn send(&mut self, socket: &dyn AsyncUdpSocket) -> io::Result<()> {
         while self.sent < self.bytes.len() {
-            // It may have become 1 since these were gathered: not every network card can do more.
+            // The limit may have become 1 since these were gathered: not every network card can send several at once.
             let most = socket.max_transmit_segments().max(1) * self.segment;
             let contents = &self.bytes[self.sent..(self.sent + most).min(self.bytes.len())];
             let outcome = socket.try_send(&Transmit {
@@ -120,7 +120,7 @@ fn is_full(transmit: &Transmit<'_>) -> bool {
 }
 
 impl Gather {
-    /// In front of `inner`. Must be called inside the runtime that will use it.
+    /// A gathering socket around `inner`. Must be called inside the runtime that will use it.
     pub(super) fn before(inner: Arc<dyn AsyncUdpSocket>, awake: Arc<Awake>, door: Arc<Door>) -> Arc<Self> {
         let filled = Arc::new(Notify::new());
         let this = Self { inner, kept: Mutex::default(), filled: Arc::clone(&filled), awake, door };
@@ -173,7 +173,7 @@ impl AsyncUdpSocket for Gather {
         }
         kept.bytes.extend_from_slice(transmit.contents);
         if may_have_more && has_room(kept.bytes.len()) || kept.send(&*self.inner).is_err() {
-            // An error is a call that would block.
+            // The only error is that the call would block.
             self.filled.notify_one();
         }
         Ok(())

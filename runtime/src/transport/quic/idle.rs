@@ -55,7 +55,7 @@ impl QuicFabric {
         Ok(())
     }
 
-    /// Whether both ends could dial each other again.
+    /// Whether the connection could be opened again by either end.
     fn may_part_from(&self, peer: NodeId) -> bool {
         let settings = &self.settings;
         settings.is_dialled && settings.close_idle_after.is_some() && self.address(peer).is_some()
@@ -97,7 +97,7 @@ impl Peer {
         let mut links = self.lock();
         let number = connection.stable_id();
         if !links.has(number) {
-            // It came with, or after, the end of the connection.
+            // The word came with the end of the connection, or after it.
             return Ok(Reply::Resume);
         }
         let reply = links.parting.handle(now, number, word, ours)?;
@@ -109,7 +109,8 @@ impl Peer {
         Ok(reply)
     }
 
-    /// `connection` has ended: whether that was agreed, or may have been, as this end had asked for it.
+    /// Says whether both ends agreed to close `connection`, which has ended. They may have agreed if this end had
+    /// asked for it.
     pub(super) fn has_agreed_to_end(&self, connection: &Connection) -> bool {
         let mut links = self.lock();
         let number = connection.stable_id();

@@ -35,7 +35,7 @@ pub(super) struct Lane {
 struct Queue {
     chunks: Vec<Bytes>,
     tail: BytesMut,
-    /// Of `chunks`.
+    /// How many bytes there are in `chunks`.
     chunk_bytes: u64,
 }
 
@@ -73,16 +73,16 @@ impl Lane {
             }
         }
         let added = queue.len_bytes() - before;
-        // While the queue is locked, so that nobody subtracts before this is added.
+        // The count is raised while the queue is locked, so that nobody lowers it before.
         queued.fetch_add(added, Ordering::Relaxed);
         drop(queue);
         if before == 0 {
-            // Waking a sleeping thread is dear: once per batch, not once per frame.
+            // Waking a sleeping thread is expensive, so it is done once per batch and not once per frame.
             self.filled.notify_one();
         }
     }
 
-    /// The same for a frame without attachments.
+    /// As [`push`](Self::push), for a frame without attachments.
     pub(super) fn push_body(&self, body: &[u8], queued: &AtomicU64) {
         let mut queue = self.lock();
         let before = queue.len_bytes();
@@ -207,7 +207,7 @@ async fn open(
     let connection = fabric.connection(peer).await.map_err(|e| e.to_string())?;
     // Why a connection ended is known to `read_all`, which reports it.
     let Ok(stream) = connection.open_uni().await else { return Ok(None) };
-    // Fails only for a stream that is closed, which the next write finds out.
+    // This fails only if the stream is closed, which the next write finds out.
     let _ = stream.set_priority(priority(class));
     Ok(Some((connection, stream)))
 }
@@ -232,7 +232,7 @@ impl Batch<'_> {
     async fn write(&mut self, stream: &mut SendStream) -> Result<(), WriteError> {
         let mut at = 0;
         while at < self.chunks.len() {
-            // Leaves of each chunk what it did not take.
+            // QUIC leaves in each chunk what it did not take.
             let written = stream.write_chunks(&mut self.chunks[at..]).await?;
             self.queued.fetch_sub(written.bytes as u64, Ordering::Relaxed);
             at += written.chunks;

@@ -10,7 +10,7 @@ use quinn::Connection;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// A silence that is told of: about a quarter of what is taken for death.
+/// A silence of this length is logged. It is about a quarter of the silence that is taken for death.
 const LONG: Duration = Duration::from_secs(1);
 
 /// Asks until the connection is over, from the time on when the answer to QUIC's own question, which comes after

@@ -52,13 +52,13 @@ pub use congestion::Congestion;
 pub use peer::LinkStats;
 pub use settings::{LinkSettings, QuinnParts};
 
-/// How connections are closed: the run is over here.
+/// Code with which a connection is closed because the run is over at this end.
 const ENDED: VarInt = VarInt::from_u32(0);
-/// The other end is not a node that this one talks to.
+/// Code for an other end that is not a node that this one talks to.
 const UNWANTED: VarInt = VarInt::from_u32(1);
-/// It was idle, and both ends agree.
+/// Code for a connection that was idle, and that both ends agreed to close.
 const IDLE: VarInt = VarInt::from_u32(3);
-/// The link cannot go on, for the reason given.
+/// Code for a link that cannot go on, for the reason given.
 const BROKEN: VarInt = VarInt::from_u32(2);
 
 /// First byte of a stream that is about closing its connection; others begin with their [`Class`].
@@ -68,13 +68,13 @@ const PARTING: u8 = 3;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The socket.
+    /// The socket cannot be opened.
     #[error("the UDP socket cannot be opened: {0}")]
     Socket(#[from] io::Error),
-    /// The certificates.
+    /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Nobody answers there.
+    /// Nobody answers at that address.
     #[error("nobody answered at {0}")]
     NoAnswer(SocketAddr),
     /// The connection did not come up.
@@ -84,7 +84,7 @@ pub enum LinkError {
 
 /// The connections of one node.
 pub struct QuicFabric {
-    /// For the tasks that a call of `send` starts.
+    /// Itself, for the tasks that a call of `send` starts.
     this: Weak<Self>,
     me: NodeId,
     identity: NodeIdentity,
@@ -139,7 +139,7 @@ impl QuicFabric {
         Self::bind_on(socket, (endpoint, server, client), identity, me, receiver, settings)
     }
 
-    /// The same with a socket that is there.
+    /// As [`bind`](Self::bind), with a socket that is open already.
     fn bind_on(
         socket: Arc<dyn AsyncUdpSocket>,
         (endpoint, server, client): (EndpointConfig, ServerConfig, ClientConfig),
@@ -254,11 +254,12 @@ impl QuicFabric {
         }
         let queued_bytes = peer.queued_bytes.load(Ordering::Relaxed).saturating_add(len_bytes as u64);
         let limit_bytes = self.settings.send_limit_bytes;
-        // What nodes say to each other is short, and may be just about this.
+        // Control messages are short, and may be just about this limit.
         if queued_bytes > limit_bytes && class != Class::Control {
             return Err(SendError::Behind { queued_bytes, limit_bytes });
         }
-        // Before it can leave: whether an idle connection may be closed is told by these numbers.
+        // The frame is counted before it can leave, because these counts decide whether an idle connection may be
+        // closed.
         peer.sent.add(1, len_bytes);
         push(&peer.lanes[class as usize], &peer.queued_bytes);
         self.serve(&peer);
@@ -271,7 +272,7 @@ impl QuicFabric {
     }
 
     fn peer(&self, id: NodeId) -> Arc<Peer> {
-        // Nearly always it is there, and looking holds up nobody else who looks.
+        // Nearly always the peer is in the table, and looking it up holds up nobody else who does so.
         if let Some(peer) = self.peers.get(&id) {
             return Arc::clone(&peer);
         }
@@ -294,7 +295,7 @@ impl QuicFabric {
     async fn connection(self: &Arc<Self>, peer: &Arc<Peer>) -> Result<Connection, LinkError> {
         loop {
             let mut changed = pin!(peer.changed.notified());
-            // From here on no change is missed.
+            // No change is missed from here on.
             changed.as_mut().enable();
             if peer.is_asking_to_leave() {
                 changed.await;
@@ -316,7 +317,7 @@ impl QuicFabric {
                     self.establish(peer, &connection);
                     Ok(connection)
                 }
-                // It may have reached us while we did not reach it.
+                // The peer may have reached this node while this node did not reach it.
                 Err(error) => peer.connection().ok_or(error),
             };
         }
@@ -365,7 +366,7 @@ fn end(error: &ConnectionError, settings: &LinkSettings) -> String {
             format!("nothing was heard from it for {} s", settings.idle_timeout.as_secs_f64())
         }
         ConnectionError::ApplicationClosed(close) => {
-            // Said by a node of the run, but it ends up on a terminal.
+            // A node of the run said this, but it ends up on a terminal.
             let reason = String::from_utf8_lossy(&close.reason);
             format!("it gave the link up: {}", reason.replace(char::is_control, " "))
         }

@@ -37,7 +37,7 @@ pub struct LinkStats {
 }
 
 impl LinkStats {
-    /// Both together; round trip and datagrams are those of no link.
+    /// The sum of two; it has no round trip and no length of datagrams, which belong to single links.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -92,7 +92,7 @@ pub(super) struct Peer {
 /// The connections to a peer.
 #[derive(Default)]
 pub(super) struct Links {
-    /// What a class of frames begins with this node sends over the first.
+    /// The first is the one on which this node begins the streams of each class.
     pub(super) connections: Vec<Connection>,
     pub(super) parting: Parting,
 }

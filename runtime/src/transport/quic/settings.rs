@@ -41,9 +41,9 @@ pub struct LinkSettings {
     pub congestion: Congestion,
     /// How long messages may be. Default: 4 GiB, 64 MiB of it beside buffers, in up to 65,535 buffers.
     pub frames: FrameLimits,
-    /// A handshake may take so long. Default 5 s.
+    /// How long a handshake may take. Default 5 s.
     pub handshake_limit: Duration,
-    /// Others connect to this node. A launcher only dials: nobody gets an answer from its port.
+    /// Whether others may dial this node. A launcher only dials: nobody gets an answer from its port.
     pub is_dialled: bool,
 }
 
@@ -80,7 +80,7 @@ const ACK_REORDERED: u32 = 25;
 /// judging by time alone, as TCP's RACK (RFC 8985) does, costs a lost packet half a round trip.
 const REORDERED_MAX: u32 = 1_000;
 const LOST_AFTER_ROUND_TRIPS: f32 = 1.5;
-/// The kernel's buffer for what arrives; it may give less.
+/// Size of the receive buffer that the kernel is asked for; it may give less.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// The kernel's buffer for what leaves: small, so that the kernel uses the same memory again while caches hold it.
 /// With 4 MiB the copies into the kernel took 4.9 % of a core at 1 Gbit/s, with 1 MiB 0.7 %. With 256 KiB a message
@@ -93,13 +93,13 @@ const SIGNS_BYTES: usize = 64;
 /// What quinn is given for the links of a node.
 #[derive(Debug)]
 pub struct QuinnParts {
-    /// Open, with its buffers.
+    /// The open socket, with its buffers set.
     pub socket: UdpSocket,
-    /// How long datagrams may be.
+    /// Settings of the endpoint, such as the longest datagram that it takes.
     pub endpoint: EndpointConfig,
-    /// For being dialled.
+    /// Settings for connections that others open.
     pub server: ServerConfig,
-    /// For dialling.
+    /// Settings for connections that this node opens.
     pub client: ClientConfig,
 }
 
@@ -119,7 +119,7 @@ impl LinkSettings {
 
     fn socket(&self, address: SocketAddr) -> io::Result<UdpSocket> {
         let socket = UdpSocket::bind(address)?;
-        // Less is slower, not wrong.
+        // A smaller buffer makes it slower, not wrong.
         let _ = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES);
         let _ = setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER_BYTES);
         Ok(socket)
@@ -128,7 +128,7 @@ impl LinkSettings {
     fn endpoint(&self) -> EndpointConfig {
         let mut endpoint = EndpointConfig::default();
         // What this end takes is also as far as the other's MTU discovery goes; by default an Ethernet frame.
-        // Refused below QUIC's least datagram, and then the default is right.
+        // Values below QUIC's least datagram are refused, and then the default is right.
         let _ = endpoint.max_udp_payload_size(self.datagram_bytes());
         endpoint
     }
