@@ -58,7 +58,7 @@ fn input_files_are_refused_without_escape_sequences() {
     write(
         path,
         "s.toml",
-        &format!("[crystal]\nlattice = 'a{}b'\n", HOSTILE.replace('\u{7}', "").replace('\u{1b}', "")),
+        &format!("[crystal]\nlattice = 'a{}b'\n", HOSTILE.replace(['\u{7}', '\u{1b}'], "")),
     );
     let cases: [&[&str]; 6] = [
         &["matmul", "--a", "a.npy", "--b", "a.npy"],

@@ -114,7 +114,7 @@ fn what_the_manual_does_not_have_is_named_with_what_is_near() {
 #[test]
 fn the_demo_can_be_changed_by_any_of_its_options() {
     let page = run(METACHARE, &["demo", "--help"]).stdout;
-    assert!(page.starts_with("A first look: `metachare run matmul --n 10752 "), "{page}");
+    assert!(page.starts_with("A first look: `metachare run matmul --seconds 5 "), "{page}");
     assert!(page.contains(" demo [OPTIONS]") && page.contains("[default: 5]"), "{page}");
     let folder = tempfile::tempdir().unwrap();
     let nodes = harness::local_nodes(folder.path(), &[1]);
