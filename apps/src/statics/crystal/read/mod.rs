@@ -1,4 +1,4 @@
-//! Atoms from files: LAMMPS data ([`data`]) and extended XYZ ([`xyz`]). Nothing in them is trusted: counts are compared
+//! Atoms from files: LAMMPS data (`data.rs`) and extended XYZ (`xyz.rs`). Nothing in them is trusted: counts are compared
 //! with what is there, what is not understood is refused, and an error names the line.
 
 mod data;
