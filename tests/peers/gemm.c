@@ -1,11 +1,18 @@
-/* One product of two n x n matrices by OpenBLAS, on as many threads as OPENBLAS_NUM_THREADS says: prints the
- * seconds of each of several products, after one that is not timed (it starts the threads and touches the memory).
+/* One product of two n x n matrices by OpenBLAS, on as many threads as OPENBLAS_NUM_THREADS says: prints the library's
+ * version and kernel, then the seconds of each of several products, after one that is not timed (it starts the threads and
+ * touches the memory).
  * usage: gemm f32|f64 N REPEATS */
-#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* Version and kernel, which only the running library knows: it chooses the kernel for the CPU that it finds. */
+char *openblas_get_config(void), *openblas_get_corename(void);
+void dgemm_(char *ta, char *tb, int *m, int *n, int *k, double *alpha, double *a, int *lda, double *b, int *ldb,
+            double *beta, double *c, int *ldc);
+void sgemm_(char *ta, char *tb, int *m, int *n, int *k, float *alpha, float *a, int *lda, float *b, int *ldb,
+            float *beta, float *c, int *ldc);
 
 static double now(void) {
   struct timespec t;
@@ -28,12 +35,15 @@ int main(int argc, char **argv) {
     }
   }
   memset(c, 0, count * size);
+  double one = 1, zero = 0;
+  float one_f32 = 1, zero_f32 = 0;
+  printf("%s\n%s\n", openblas_get_config(), openblas_get_corename());
   for (int turn = 0; turn <= repeats; turn++) {
     double start = now();
     if (is_double)
-      cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0, a, n, b, n, 0.0, c, n);
+      dgemm_("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
     else
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0f, a, n, b, n, 0.0f, c, n);
+      sgemm_("N", "N", &n, &n, &n, &one_f32, a, &n, b, &n, &zero_f32, c, &n);
     if (turn > 0) printf("%.6f\n", now() - start);
   }
   /* Uses the result, so that no compiler may leave the work out. */

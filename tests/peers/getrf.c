@@ -1,11 +1,14 @@
 /* One LU factorisation of an n x n matrix by OpenBLAS and the solution for one right-hand side (getrf and getrs), on as many
- * threads as OPENBLAS_NUM_THREADS says: prints the seconds of each of several, after one that is not timed.
+ * threads as OPENBLAS_NUM_THREADS says: prints the library's version and kernel, then the seconds of each of several,
+ * after one that is not timed.
  * usage: getrf f32|f64 N REPEATS */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+/* Version and kernel, which only the running library knows: it chooses the kernel for the CPU that it finds. */
+char *openblas_get_config(void), *openblas_get_corename(void);
 void dgetrf_(int *m, int *n, double *a, int *lda, int *pivots, int *info);
 void sgetrf_(int *m, int *n, float *a, int *lda, int *pivots, int *info);
 void dgetrs_(char *trans, int *n, int *rhs, double *a, int *lda, int *pivots, double *b, int *ldb, int *info);
@@ -29,6 +32,7 @@ int main(int argc, char **argv) {
     if (is_double) ((double *)given)[i] = x;
     else ((float *)given)[i] = x;
   }
+  printf("%s\n%s\n", openblas_get_config(), openblas_get_corename());
   for (int turn = 0; turn <= repeats; turn++) {
     memcpy(a, given, count * size);
     memcpy(b, given, n * size);

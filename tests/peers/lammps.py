@@ -9,11 +9,11 @@ import subprocess
 import sys
 
 import lammps_physics
+from mpi import mpirun
 
 METACHARE, WORK = os.environ["METACHARE"], os.environ["WORK"]
 CORES = len(os.sched_getaffinity(0))
 POTENTIAL = "/usr/share/lammps/potentials/Cu_mishin1.eam.alloy"
-MPIRUN = ["mpirun", "--allow-run-as-root", "--bind-to", "core", "-np"]
 # The lattice constant without pressure.
 A = 3.61492506588808
 
@@ -79,13 +79,20 @@ def script(name, text):
 
 
 def lammps(n, steps, cores):
-    """Seconds per atom and evaluation, peak bytes of a process, bytes that it says it has taken."""
+    """Seconds per atom and evaluation, peak bytes of a process, bytes that it says it has taken, and the pair style that ran:
+    the optimised one (`-sf opt`) where this LAMMPS has it."""
     text = CRYSTAL.format(n=n, a=A, potential=POTENTIAL) + STEPS.format(steps=steps)
-    command = ["lmp", "-in", script("steps.in", text), "-log", "none"]
-    out, peak = run(command if cores == 1 else [*MPIRUN, str(cores), *command], "lammps.txt")
+    command = ["lmp", "-sf", "opt", "-in", script("steps.in", text), "-log", "none"]
+    out, peak = run(command if cores == 1 else [*mpirun(cores), *command], "lammps.txt")
     seconds, atoms = re.search(r"Loop time of (\S+) on \d+ procs for \d+ steps with (\d+) atoms", out).groups()
     megabytes = re.search(r"memory allocation .* = \S+ \| \S+ \| (\S+) Mbytes", out)[1]
-    return float(seconds) / int(atoms) / steps, peak, float(megabytes) * 2**20
+    style = re.search(r"pair (eam\S+), perpetual", out)[1]
+    return float(seconds) / int(atoms) / steps, peak, float(megabytes) * 2**20, style
+
+
+def lammps_version():
+    out, _ = run(["lmp", "-h"], "lammps.txt")
+    return re.search(r"Parallel Simulator - (.+)", out)[1]
 
 
 def metachare(n, more, pes):
@@ -120,12 +127,13 @@ def times(chosen):
     """Prints the table of times and memory and the energy of a vacancy; gives all figures."""
     # Cells along each edge, evaluations.
     sizes = [(6, 5), (8, 5)] if chosen.brief else [(20, 100), (40, 25)]
-    rows = []
+    rows, styles = [], set()
     print(f"| {CORES} cores, {chosen.repeats} turns: median (least-most) | LAMMPS | Metachare | |\n|---|--:|--:|--:|")
     for cores in chosen.cores:
         for n, evaluations in sizes:
             turns = [(lammps(n, evaluations, cores), ours(n, evaluations, cores)) for _ in range(chosen.repeats)]
             theirs, mine = zip(*turns)
+            styles |= {style for *_, style in theirs}
             atoms = 4 * n**3
             rows.append(row(f"{atoms} atoms, {cores} cores, per atom and evaluation", [t[0] for t in theirs],
                             [m[0] for m in mine], "ns", 1e9))
@@ -133,6 +141,8 @@ def times(chosen):
                 for at, what in (1, "peak memory of the process per atom"), (2, "memory per atom as each counts it"):
                     rows.append(row(f"{atoms} atoms, {what}", [t[at] / atoms for t in theirs],
                                     [m[at] / atoms for m in mine], "bytes", 1.0))
+    version, styles = lammps_version(), sorted(styles)
+    print(f"\nLAMMPS {version} ran the pair style {' and '.join(styles)}", flush=True)
     n = 4 if chosen.brief else 6
     out, _ = run(["lmp", "-in", script("vacancy.in", CRYSTAL.format(n=n, a=A, potential=POTENTIAL) + VACANCY), "-log",
                   "none"], "lammps.txt")
@@ -143,7 +153,7 @@ def times(chosen):
           f"{abs(theirs - mine):.1e} eV")
     if abs(theirs - mine) > 1e-6:
         sys.exit("the energies of the vacancy differ by more than 1e-6 eV")
-    return {"rows": rows, "vacancy_ev": {"lammps": theirs, "metachare": mine}}
+    return {"lammps": {"version": version, "styles": styles}, "rows": rows, "vacancy_ev": {"lammps": theirs, "metachare": mine}}
 
 
 def main():
