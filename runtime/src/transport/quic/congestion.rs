@@ -72,11 +72,12 @@ impl ControllerFactory for Choice {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let near = self.near.clone().map(|config| config.build(now, current_mtu));
         let far = self.far.clone().map(|config| config.build(now, current_mtu));
-        Box::new(Bounded::new(match (near, far) {
+        let inner: Box<dyn Controller> = match (near, far) {
             (Some(near), Some(far)) => Box::new(ByDistance::new(now, near, far)),
             (Some(only), None) | (None, Some(only)) => only,
             (None, None) => Arc::new(CubicConfig::default()).build(now, current_mtu),
-        }))
+        };
+        Box::new(Bounded::new(inner, current_mtu))
     }
 }
 

@@ -128,18 +128,23 @@ const MS: Duration = Duration::from_millis(1);
 /// As much as routers hold that were made for short queues.
 const SHORT: Path = Path { delay: MS, lost_per_mille: 0, queue_min_bytes: 33_000.0 };
 
-/// Well below the silence that is taken for death.
-const SILENCE_MAX: Duration = Duration::from_secs(3);
+/// About a quarter of the silence that is taken for death.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+/// Where a line is much too narrow for all who send, now and then all signs of a second are lost: so it is with 4 nodes at
+/// 2 Mbit/s in one run of fifty. A line that becomes narrow holds more than its queue at first, and takes nothing.
+const SILENCE_SELDOM_MAX: Duration = Duration::from_millis(2500);
 
 /// Everything comes, signs of life too, and few packets are sent in vain.
 fn assert_sound(rate: f64, count: u16, path: Path, bytes: usize, later: Option<f64>) {
+    let is_crowded = later.is_some() || rate / f64::from(count - 1) < 1.5e6;
+    let silence_max = if is_crowded { SILENCE_SELDOM_MAX } else { SILENCE_MAX };
     in_virtual_time(async {
         let what = format!("{count} nodes at {rate} bit/s, then {later:?}, {path:?}");
         let mut nodes = Nodes::new(rate, count, path, &LinkSettings::default());
         let done = exchange(&mut nodes, bytes, later).await;
         let (silence, lost) = (nodes.longest_silence(), nodes.lines.lost());
         assert!(done.is_some(), "{what}: {:?}", nodes.lost());
-        assert!(silence < SILENCE_MAX, "{what}: {silence:?}");
+        assert!(silence < silence_max, "{what}: {silence:?}");
         let needed = bytes as u64 / 1200 * u64::from(count) * u64::from(count - 1);
         assert!(lost < needed / 3, "{what}: {lost} datagrams were lost where {needed} are enough");
     });
@@ -147,8 +152,12 @@ fn assert_sound(rate: f64, count: u16, path: Path, bytes: usize, later: Option<f
 
 #[test]
 fn nodes_at_narrow_lines_hear_of_each_other() {
+    let mut random = Random::new(15);
     for (rate, count) in [(2e6, 2), (2e6, 4), (4e6, 3), (8e6, 3), (20e6, 4)] {
-        assert_sound(rate, count, SHORT, 2_000_000, None);
+        for _ in 0..3 {
+            let rate = rate + random.below(1 << 20) as f64;
+            assert_sound(rate, count, SHORT, 1_000_000 + random.below(1 << 20) as usize, None);
+        }
     }
 }
 
