@@ -1,8 +1,9 @@
 //! All applications over test hosts whose network is disturbed.
 
 use harness::testbed::Testbed;
-use harness::{Done, Running, nodes_at, start, wait_for, write};
+use harness::{Done, Running, is_alive, let_pass, nodes_at, start, wait_for, write};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Hosts `a`, `b` and so on, a folder, and a copy of the program whose path is this test's own.
 pub(super) struct Applications {
@@ -50,6 +51,12 @@ impl Applications {
         }
     }
 
+    fn wait_for_work(&self) {
+        let part = self.folder.path().to_string_lossy();
+        wait_for("all nodes", || (nodes_at(&part).len() == self.hosts.len()).then_some(()));
+        harness::wait_for_work(self.folder.path());
+    }
+
     fn assert_nothing_left(&self) {
         let part = self.folder.path().to_string_lossy();
         wait_for("the nodes to end", || nodes_at(&part).is_empty().then_some(()));
@@ -80,4 +87,42 @@ fn applications_end_right_over_lines_that_delay_and_lose() {
         assert_eq!(done.code, 0, "{words}: {done:?}");
     }
     bed.assert_nothing_left();
+}
+
+/// Seconds of work for three hosts whose packets are under way for a while.
+const LONG: [&str; 2] = ["gauss --n 2000 --verify", "statics --size 14 --max-force 1e-5 --shake 0.05"];
+
+#[test]
+fn applications_end_right_though_a_host_was_frozen() {
+    let Some(bed) = Applications::new("z", &["a", "b", "c"]) else { return };
+    bed.netem(&["delay=5ms"]);
+    for words in LONG {
+        let running = bed.start(3, words);
+        bed.wait_for_work();
+        bed.bed.act(&["freeze", "b"]);
+        let_pass(Duration::from_millis(1500));
+        assert!(is_alive(running.pid()), "{words}: it was over before the host was frozen");
+        bed.bed.act(&["thaw", "b"]);
+        let done = running.done();
+        assert_eq!(done.code, 0, "{words}: {done:?}");
+    }
+    bed.assert_nothing_left();
+}
+
+#[test]
+fn applications_name_a_host_that_dies_and_end() {
+    let Some(bed) = Applications::new("y", &["a", "b", "c"]) else { return };
+    bed.netem(&["delay=5ms"]);
+    for (words, blow) in LONG.iter().zip(["kill", "crash"]) {
+        let running = bed.start(3, words);
+        bed.wait_for_work();
+        bed.bed.act(&[blow, "c"]);
+        let struck = Instant::now();
+        let done = running.done();
+        assert!(struck.elapsed() < super::END, "{words}, {blow}: {:?}", struck.elapsed());
+        assert_eq!(done.code, 69, "{words}, {blow}: {done:?}");
+        assert!(done.last_error().contains("\"c\""), "{words}, {blow}: {done:?}");
+        bed.assert_nothing_left();
+        bed.bed.act(&["boot", "c"]);
+    }
 }
