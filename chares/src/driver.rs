@@ -11,6 +11,7 @@ use crate::reduce::{Better, Reduce};
 use crate::shared::{Accumulator, Monotonic, Readonly};
 use crate::timeline::Timeline;
 use runtime::envelope::{Packed, Payload, Target};
+use runtime::failure::Failure;
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{DriverEvent, INIT_OVER, Node};
@@ -46,7 +47,7 @@ pub struct Driver {
     /// The latest search for quiescence that has ended, and how many messages were held then.
     quiescent: (u64, u64),
     /// Why the run cannot go on; every wait says it.
-    failed: Option<String>,
+    failed: Option<Failure>,
     rates: HashMap<PeId, f64>,
     nodes: Vec<NodeShape>,
     launcher: NodeShape,
@@ -342,14 +343,14 @@ impl Driver {
     fn wait_until<T>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<T>) -> Result<T, RunError> {
         let node = Arc::clone(self.pe.node());
         loop {
-            if let Some(sentence) = &self.failed {
-                return Err(RunError::Failed(sentence.clone()));
+            if let Some(failure) = &self.failed {
+                return Err(failure.clone().into());
             }
             if let Some(value) = ready(self) {
                 return Ok(value);
             }
-            if let Some(sentence) = &self.failed {
-                return Err(RunError::Failed(sentence.clone()));
+            if let Some(failure) = &self.failed {
+                return Err(failure.clone().into());
             }
             self.pe.unpark_known();
             let timeout = node.pump_quiescence().map_or(TICK, |due| due.min(TICK));
@@ -388,8 +389,8 @@ impl Driver {
             DriverEvent::Answer(mark, snapshot) => {
                 self.answers.entry(mark).or_default().insert(snapshot.node, *snapshot);
             }
-            DriverEvent::Failed(sentence) => {
-                self.failed.get_or_insert(sentence);
+            DriverEvent::Failed(failure) => {
+                self.failed.get_or_insert(failure);
             }
         }
     }
@@ -427,5 +428,31 @@ impl<M: Message> Pending<M> {
     /// If the run fails meanwhile, or if nothing is left anywhere that could give the result.
     pub fn wait(&self, main: &mut Driver) -> Result<M, RunError> {
         Ok(main.result(self.slot)?.open(open)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{InProcess, Program};
+    use runtime::failure::{Interruption, Kind, Sign};
+
+    #[test]
+    fn waits_say_why_the_run_failed_so_that_a_driver_can_match_on_it() {
+        let wait = |kind| {
+            let program = Program::new("waits", "1");
+            let waited = program.run_in_process(&InProcess::new(&[1]), |main| {
+                main.pe.node().tell_failed(Failure::new(kind, "why"));
+                main.quiescence()
+            });
+            waited.unwrap_err()
+        };
+        let lost = wait(Kind::NodeLost { node: "b".into(), sign: Sign::Exit });
+        assert_eq!((lost.to_string().as_str(), lost.exit_code()), ("why", 69));
+        assert!(matches!(lost, RunError::NodeLost { node, .. } if node == "b"));
+        assert!(matches!(wait(Kind::Failed), RunError::Failed(why) if why == "why"));
+        for kind in [Kind::Timeout, Kind::Standstill, Kind::Interrupted(Interruption::Terminate)] {
+            assert!(matches!(wait(kind.clone()), RunError::Ended(failure) if failure.kind == kind));
+        }
     }
 }

@@ -121,6 +121,7 @@ pub use placement::{On, Placement};
 pub use program::{Program, RunError};
 pub use proxy::{Array, Element, Group, NodeGroup, Section};
 pub use reduce::{Barrier, Better, Gather, Max, Min, Reduce, Sum};
+pub use runtime::failure;
 pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;

@@ -2,6 +2,7 @@
 
 use crate::chare::Chare;
 use crate::store;
+use runtime::failure::{Failure, Kind};
 use runtime::object::{Kernel, ProgramTable, PupError};
 use std::fmt;
 
@@ -9,12 +10,17 @@ use std::fmt;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The run could not go on: a node was lost, a chare failed, memory ran out.
+    /// The run could not go on: a chare failed, or memory ran out.
     #[error("{0}")]
     Failed(String),
-    /// A node could not be reached or was lost.
-    #[error("{0}")]
-    NodeLost(String),
+    /// A node was lost.
+    #[error("{sentence}")]
+    NodeLost {
+        /// Its name in the nodes file.
+        node: String,
+        /// What happened to it.
+        sentence: String,
+    },
     /// The result was checked and is wrong.
     #[error("{0}")]
     Wrong(String),
@@ -27,30 +33,51 @@ pub enum RunError {
     /// A message was not what its receiver expected.
     #[error(transparent)]
     Pup(#[from] PupError),
-    /// A run that a command of the program's own had started ended with this exit code.
-    #[error("{sentence}")]
-    Ended {
-        /// Its exit code.
-        code: u8,
-        /// Its last words.
-        sentence: String,
-    },
+    /// The run was ended from outside, by its user or its time limit; or so was another one that a command of the
+    /// program's own had started.
+    #[error(transparent)]
+    Ended(Failure),
     /// The application's own error.
     #[error(transparent)]
     App(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl RunError {
+    /// What kind of failure it is, from which the exit code follows.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Wrong(_) | Self::App(_) => Kind::Wrong,
+            Self::Input(_) => Kind::Input,
+            // Only the run itself knows how the loss was noticed.
+            Self::NodeLost { .. } => Kind::Unavailable,
+            Self::Failed(_) | Self::Pup(_) => Kind::Failed,
+            Self::Output(_) => Kind::Output,
+            Self::Ended(failure) => failure.kind.clone(),
+        }
+    }
+
     /// The exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Wrong(_) | Self::App(_) => 1,
-            Self::Input(_) => 65,
-            Self::NodeLost(_) => 69,
-            Self::Failed(_) | Self::Pup(_) => 70,
-            Self::Output(_) => 73,
-            Self::Ended { code, .. } => *code,
+        self.kind().exit_code()
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self::new(error.kind(), error)
+    }
+}
+
+/// What the driver's waits say when the run has failed.
+impl From<Failure> for RunError {
+    fn from(failure: Failure) -> Self {
+        let Failure { kind, sentence } = failure;
+        match kind {
+            Kind::NodeLost { node, .. } => Self::NodeLost { node, sentence },
+            Kind::Failed => Self::Failed(sentence),
+            kind => Self::Ended(Failure { kind, sentence }),
         }
     }
 }

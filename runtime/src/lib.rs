@@ -5,6 +5,7 @@ pub mod codec;
 pub mod collection;
 pub mod config;
 pub mod envelope;
+pub mod failure;
 pub mod frame;
 pub mod ids;
 pub mod job;

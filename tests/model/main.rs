@@ -133,3 +133,11 @@ fn failures_name_node_chare_type_element_and_entry_method() {
         );
     }
 }
+
+#[test]
+fn a_driver_is_told_which_node_was_lost() {
+    let done = run(&[1, 1, 1], "lost-node", &[]);
+    let sentence = "node \"c\" was killed by signal 9";
+    assert!(done.code == 69 && done.last_error().contains(sentence), "{done:?}");
+    assert!(done.stdout.starts_with(&format!("the driver was told of c: {sentence}")), "{done:?}");
+}

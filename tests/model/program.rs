@@ -7,6 +7,8 @@ use chares::{
 };
 use clap::Args;
 use command::{App, WithApps};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
@@ -55,6 +57,8 @@ struct Collect(bool, Option<Section<Cell>>);
 enum Fault {
     Panic,
     Fail,
+    /// Kill the node.
+    Kill,
 }
 #[derive(Clone, Serialize, Deserialize)]
 struct Break(Fault, [u32; 2]);
@@ -146,6 +150,7 @@ impl Entry<Break> for Cell {
             match fault {
                 Fault::Panic => panic!("the cells ran out"),
                 Fault::Fail => ctx.fail("the plate is too hot"),
+                Fault::Kill => drop(kill(Pid::this(), Signal::SIGKILL)),
             }
         }
     }
@@ -346,6 +351,14 @@ fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunError> {
             cells.section(main, [[0, 0], [2, 3]]).send(main, Break(Fault::Panic, [2, 3]));
         }
         "fail" => cells.at([2, 3]).send(main, Break(Fault::Fail, [2, 3])),
+        "lost-node" => {
+            cells.at([2, 3]).send(main, Break(Fault::Kill, [2, 3]));
+            let lost = main.quiescence();
+            if let Err(RunError::NodeLost { node, sentence }) = &lost {
+                println!("the driver was told of {node}: {sentence}");
+            }
+            return lost;
+        }
         "driver-error" => return Err(RunError::Input("the plate has no cells".into())),
         "driver-wrong" => return Err(RunError::Wrong("the sum is off by one".into())),
         "waits-for-nothing" => {

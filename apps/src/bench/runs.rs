@@ -5,6 +5,7 @@ use super::catalogue::{Operation, Setup};
 use super::measure::{FACT, Figures, Part};
 use super::{Options, kernel};
 use chares::RunError;
+use chares::failure::{Failure, Kind};
 use serde_json::Value;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -13,8 +14,6 @@ use std::time::Instant;
 
 /// No run takes longer, seconds.
 const TIME_LIMIT: &str = "900";
-/// Exit code where a run gives none that says more.
-const FAILED: u8 = 70;
 /// Stretches of an operation are of so many runs, because the cores that threads come to lie on differ from run to run
 /// more than stretches of one run do.
 const RUNS: usize = 3;
@@ -41,10 +40,11 @@ pub(super) fn measure(
 ) -> Result<Figures, RunError> {
     let run = |pes: &[u32], part, repeats| {
         let nodes = options.nodes.as_deref().map_or_else(|| Nodes::Local(pes), Nodes::File);
-        run(&nodes, Request { part, operations, repeats, is_brief: options.brief }).map_err(|(code, why)| {
-            let sentence = format!("{setup} cannot be measured: {why}");
-            RunError::Ended { code, sentence }
-        })
+        run(&nodes, Request { part, operations, repeats, is_brief: options.brief }).map_err(
+            |Failure { kind, sentence }| {
+                RunError::Ended(Failure::new(kind, format!("{setup} cannot be measured: {sentence}")))
+            },
+        )
     };
     let repeats = if options.brief { 1 } else { options.repeats };
     let paths = |pes: &[u32]| {
@@ -110,9 +110,9 @@ enum Nodes<'a> {
 ///
 /// # Errors
 /// Its exit code and last words.
-fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<Found, (u8, String)> {
+fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<Found, Failure> {
     let keys: Vec<&str> = request.operations.iter().map(|operation| operation.key.as_str()).collect();
-    let said = |error: io::Error| (FAILED, error.to_string());
+    let said = |error: io::Error| Failure::new(Kind::Failed, error);
     let mut command = Command::new(std::env::current_exe().map_err(said)?);
     command.args(["run", super::NAME, "--quiet", "--report", "/dev/stdout", "--timeout", TIME_LIMIT]);
     command.args(["--part", request.part.name(), "--operations", &keys.join(",")]);
@@ -137,12 +137,12 @@ fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<Found, (u8, String)> {
     let complaints = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         let last = complaints.lines().last().unwrap_or("its run ended without a word");
-        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED);
-        return Err((code, last.trim_start_matches("error: ").into()));
+        return Err(Failure::new(Kind::of_program(output.status.code()), last.trim_start_matches("error: ")));
     }
     // Warnings are for whoever measures.
     let _ = io::stderr().write_all(&output.stderr);
-    found(&output.stdout, whole_s).ok_or_else(|| (FAILED, "its report is not what was expected".into()))
+    found(&output.stdout, whole_s)
+        .ok_or_else(|| Failure::new(Kind::Failed, "its report is not what was expected"))
 }
 
 fn output(mut command: Command, input: &str) -> io::Result<Output> {

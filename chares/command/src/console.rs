@@ -1,9 +1,10 @@
 //! What a run shows without the window: output lines of the nodes, and progress.
 
 use super::options::RunOptions;
-use super::{Ended, say};
+use super::say;
 use crate::terminal::print_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use runtime::failure::Failure;
 use runtime::monitor::text::clean_line;
 use runtime::monitor::wire::{MonitorEvent, OutputLine, Phase, RunInfo};
 use std::io::IsTerminal as _;
@@ -18,7 +19,7 @@ const NAME_MAX: usize = 200;
 ///
 /// # Errors
 /// If standard output could not be written, other than because its reader has gone.
-pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Result<(), Ended> {
+pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Result<(), Failure> {
     let mut shown = Ok(());
     let has_progress = std::io::stderr().is_terminal() && !options.quiet;
     let target = || if has_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

@@ -4,6 +4,7 @@
 use chares::Driver;
 use chares::RunError;
 use chares::Timeline;
+use runtime::failure::{Failure, Kind};
 use runtime::job::Job;
 use runtime::pe::scheduler::panic_text;
 use std::any::Any;
@@ -17,26 +18,14 @@ const OVERTIME: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 /// The stack of a main thread, which is what a driver may expect.
 const STACK_BYTES: usize = 8 << 20;
-/// What the standard library says when `println!` fails.
-const UNSAID: &str = "failed printing to stdout: ";
-
-/// How a driver came to its end.
-pub(crate) enum Driven {
-    /// It returned.
-    Returned(Result<(), RunError>),
-    /// It printed to an output whose reader has gone, as in `… | head -1`.
-    Unheard,
-    /// The run failed, and the driver took no notice.
-    Overdue,
-}
 
 /// Runs `drive` with the driver of `job` until it returns, or the run has failed and it does not.
 pub(crate) fn run(
     job: &mut Job,
     timeline: Timeline,
     drive: impl FnOnce(&mut Driver) -> Result<(), RunError> + Send + 'static,
-) -> (Driven, Option<Timeline>) {
-    let failed = |sentence: &str| (Driven::Returned(Err(RunError::Failed(sentence.into()))), None);
+) -> (Result<(), Failure>, Option<Timeline>) {
+    let failed = |sentence: &str| (Err(Failure::new(Kind::Failed, sentence)), None);
     let Some(events) = job.take_events() else { return failed("the run has no driver") };
     keep_quiet_about_closed_output();
     let node = std::sync::Arc::clone(job.node());
@@ -46,7 +35,8 @@ pub(crate) fn run(
         let mut main = Driver::new(&node, events, timeline);
         // After a panic nothing of the driver is used but its times.
         let driven = catch_unwind(AssertUnwindSafe(|| drive(&mut main)));
-        let driven = driven.map_or_else(|panic| of_panic(panic.as_ref()), Driven::Returned);
+        let driven = driven
+            .map_or_else(|panic| Err(of_panic(panic.as_ref())), |returned| returned.map_err(Failure::from));
         // Nobody listens any more if it was overdue.
         let _ = done.send((driven, main.into_timeline()));
     });
@@ -61,31 +51,32 @@ pub(crate) fn run(
             Err(RecvTimeoutError::Timeout) => {}
         }
         if job.has_ended() && ended.get_or_insert_with(Instant::now).elapsed() > OVERTIME {
-            return (Driven::Overdue, None);
+            return failed("the run ended before its driver");
         }
     }
 }
 
-fn of_panic(panic: &(dyn Any + Send)) -> Driven {
-    let words = panic_text(panic);
-    match words.strip_prefix(UNSAID) {
-        Some(why) if is_closed(why) => Driven::Unheard,
-        Some(why) => {
-            Driven::Returned(Err(RunError::Output(format!("standard output cannot be written: {why}"))))
-        }
-        None => Driven::Returned(Err(RunError::Failed(format!("the driver panicked: {words}")))),
+fn of_panic(panic: &(dyn Any + Send)) -> Failure {
+    match unsaid(panic) {
+        // The reader of the output has gone, as in `… | head -1`.
+        Some(why) if why.contains("Broken pipe") => Failure::new(Kind::Unheard, "standard output was closed"),
+        Some(why) => Failure::new(Kind::Output, format!("standard output cannot be written: {why}")),
+        None => Failure::new(Kind::Failed, format!("the driver panicked: {}", panic_text(panic))),
     }
 }
 
-fn is_closed(why: &str) -> bool {
-    why.contains("Broken pipe")
+/// Why standard output could not be written, if that is why `println!` panicked. The standard library leaves no other
+/// way to know than the text: the panic carries a string and not the error, no hook sees the error either, and another
+/// write to find it out would stand in the output of a driver that panicked for a reason of its own.
+fn unsaid(panic: &(dyn Any + Send)) -> Option<&str> {
+    panic_text(panic).strip_prefix("failed printing to stdout: ")
 }
 
 /// `println!` panics when its output fails. What is to be said about that is said at the end of the run.
 fn keep_quiet_about_closed_output() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if !panic_text(info.payload()).starts_with(UNSAID) {
+        if unsaid(info.payload()).is_none() {
             before(info);
         }
     }));

@@ -54,39 +54,12 @@ use clap::{ArgMatches, Args, Command};
 use command_line::Execute;
 use options::RunOptions;
 use replacement::abandon_all;
+use runtime::failure::{Failure, Kind};
 use std::process::ExitCode;
 use std::time::Instant;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-
-/// What ends a command early: a sentence, and the exit code that says what kind it is.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: u8,
-    pub(crate) sentence: String,
-}
-
-impl Ended {
-    pub(crate) fn new(code: u8, sentence: impl ToString) -> Self {
-        Self { code, sentence: sentence.to_string() }
-    }
-}
-
-/// Exit code for a wrong command line.
-const USAGE: u8 = 64;
-/// Exit code for a run that could not go on.
-const FAILED: u8 = 70;
-/// Exit code for a wrong nodes file.
-pub(crate) const CONFIG: u8 = 78;
-/// Exit code for an input that is not what it should be.
-pub(crate) const BAD_INPUT: u8 = 65;
-/// Exit code for an input that cannot be opened or a job that is not there.
-pub(crate) const NO_INPUT: u8 = 66;
-/// Exit code for an output that cannot be written.
-pub(crate) const NO_OUTPUT: u8 = 73;
-/// Exit code for nodes that are not reached.
-pub(crate) const UNAVAILABLE: u8 = 69;
 
 impl CommandLine {
     /// Runs the command line of this process and says how it ended. Call it from `main`.
@@ -110,20 +83,23 @@ impl CommandLine {
                 if error.use_stderr() {
                     let _ = error.print();
                     unstarted::report_usage(&self, &arguments, &error, command_started);
-                    return ExitCode::from(USAGE);
+                    return ExitCode::from(Kind::Usage.exit_code());
                 }
                 return match said(error.print()) {
                     Ok(()) => ExitCode::SUCCESS,
-                    Err(ended) => complain_of(&ended),
+                    Err(failure) => complain_of(&failure),
                 };
             }
         };
         runtime::job::before_exit_at_once(leave);
         if let Err(sentence) = runtime::job::prepare_for_limits() {
-            return complain_of(&Ended::new(70, sentence));
+            return complain_of(&Failure::new(Kind::Failed, sentence));
         }
         if let Err(error) = runtime::job::hear_signals() {
-            return complain_of(&Ended::new(UNAVAILABLE, format!("signals cannot be heard: {error}")));
+            return complain_of(&Failure::new(
+                Kind::Unavailable,
+                format!("signals cannot be heard: {error}"),
+            ));
         }
         compare::end_with_parent();
         let line: Vec<String> = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
@@ -132,7 +108,7 @@ impl CommandLine {
         abandon_all();
         match done {
             Ok(code) => ExitCode::from(code),
-            Err(ended) => complain_of(&ended),
+            Err(failure) => complain_of(&failure),
         }
     }
 }
@@ -144,9 +120,9 @@ fn leave() {
     abandon_all();
 }
 
-fn complain_of(ended: &Ended) -> ExitCode {
-    complain(&ended.sentence);
-    ExitCode::from(ended.code)
+fn complain_of(failure: &Failure) -> ExitCode {
+    complain(&failure.sentence);
+    ExitCode::from(failure.exit_code())
 }
 
 fn dispatch(
@@ -154,7 +130,7 @@ fn dispatch(
     matches: &ArgMatches,
     line: Vec<String>,
     command_started: Instant,
-) -> Result<u8, Ended> {
+) -> Result<u8, Failure> {
     match matches.subcommand() {
         Some(("run", matches)) => {
             let (name, matches) = match matches.subcommand() {
@@ -176,9 +152,9 @@ fn dispatch(
         Some(("help", matches)) => manual::help(&program, matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
             Ok(()) => Ok(0),
-            Err(error) => Err(Ended::new(error.exit_code(), error)),
+            Err(error) => Err(Failure::from(error)),
         },
-        _ => Err(Ended::new(USAGE, "a command is missing; `--help` lists them")),
+        _ => Err(Failure::new(Kind::Usage, "a command is missing; `--help` lists them")),
     }
 }
 
@@ -224,7 +200,7 @@ fn log_to_stderr() {
 }
 
 /// Writes to standard output. Whoever closed it does not want it; any other failure is one.
-pub(crate) fn say(text: &str) -> Result<(), Ended> {
+pub(crate) fn say(text: &str) -> Result<(), Failure> {
     said(terminal::print(text))
 }
 
@@ -236,10 +212,10 @@ pub(crate) fn sentence_of(error: &clap::Error) -> String {
 }
 
 /// What became of a write to standard output.
-pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Ended> {
+pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Ended::new(NO_OUTPUT, format!("standard output cannot be written: {error}")))
+            Err(Failure::new(Kind::Output, format!("standard output cannot be written: {error}")))
         }
         _ => Ok(()),
     }

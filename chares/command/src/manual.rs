@@ -4,9 +4,10 @@
 //! A page is Markdown that can be read as it stands. Its first line is its title. A word that names both a page and a
 //! command, such as `compare`, shows the options of the command and then the page.
 
-use super::{Ended, USAGE, said, say};
+use super::{said, say};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use runtime::failure::{Failure, Kind};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
@@ -76,7 +77,7 @@ pub(crate) fn list(program: &CommandLine) -> String {
 }
 
 /// Prints what there is about the words that were given; the exit code.
-pub(crate) fn help(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Ended> {
+pub(crate) fn help(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Failure> {
     let words: Vec<&str> = matches.get_many("topic").into_iter().flatten().map(String::as_str).collect();
     let page = match words[..] {
         [word] => pages(program).find(|page| page.names().any(|name| name == word)),
@@ -96,7 +97,7 @@ pub(crate) fn help(program: &CommandLine, matches: &ArgMatches) -> Result<u8, En
         Some(page) if is_command => say(&format!("\n{}", page.text))?,
         Some(page) => say(&format!("{}{}", page.text, options_of(program, words[0])))?,
         None if is_command => {}
-        None => return Err(Ended::new(USAGE, unknown(program, &words))),
+        None => return Err(Failure::new(Kind::Usage, unknown(program, &words))),
     }
     Ok(0)
 }

@@ -2,9 +2,9 @@
 
 use super::compare::{Starts, report_in};
 use super::options::NodesOptions;
-use super::{BAD_INPUT, Ended, NO_INPUT};
 use crate::command_line::CommandLine;
 use loadbalance::cost::{Link, Machine, Machines};
+use runtime::failure::{Failure, Kind};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,12 +46,12 @@ struct Measured {
 
 impl Network {
     /// The figures in a file that `netbench --json`, or a run of it with `--report`, has written.
-    pub(crate) fn load(path: &Path) -> Result<Self, Ended> {
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let mut text = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text))
-            .map_err(|e| Ended::new(NO_INPUT, format!("the network's figures {name} cannot be read: {e}")))?;
+        File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text)).map_err(|e| {
+            Failure::new(Kind::NoInput, format!("the network's figures {name} cannot be read: {e}"))
+        })?;
         Self::parse(&text, &name)
     }
 
@@ -64,7 +64,7 @@ impl Network {
         program: &CommandLine,
         nodes: &[String],
         options: &NodesOptions,
-    ) -> Result<Option<Vec<u8>>, Ended> {
+    ) -> Result<Option<Vec<u8>>, Failure> {
         let Some(preset) = program.network.filter(|_| nodes.len() > 1) else { return Ok(None) };
         let mut of_run = options.as_words();
         of_run.extend(["--quiet", "--report", "/dev/stdout"].map(ToString::to_string));
@@ -72,17 +72,17 @@ impl Network {
         let command = vec!["run".into(), preset.app.into()];
         let name = format!("the network between {}", nodes.join(", "));
         let done = Starts { command, options: of_run, words }.run(nodes, &name)?;
-        let missing = || Ended::new(70, format!("{name}: the run has written no report"));
+        let missing = || Failure::new(Kind::Failed, format!("{name}: the run has written no report"));
         report_in(&done.stdout).map(<[u8]>::to_vec).ok_or_else(missing).map(Some)
     }
 
     /// The figures in the report of such a run.
-    pub(crate) fn of_report(report: Option<Vec<u8>>) -> Result<Self, Ended> {
+    pub(crate) fn of_report(report: Option<Vec<u8>>) -> Result<Self, Failure> {
         let Some(report) = report else { return Ok(Self::default()) };
         Ok(Self { source: Some("measured at the start".into()), ..Self::parse(&report, "the report")? })
     }
 
-    pub(crate) fn parse(text: &[u8], name: &str) -> Result<Self, Ended> {
+    pub(crate) fn parse(text: &[u8], name: &str) -> Result<Self, Failure> {
         let refused = |why: String| refused(name, &why);
         if text.len() as u64 > BYTES_MAX {
             return Err(refused(format!("it is longer than {BYTES_MAX} bytes")));
@@ -93,7 +93,7 @@ impl Network {
     }
 
     /// The figures in a list of links; `name` says where it is from.
-    pub(crate) fn of_links(links: &Value, name: &str) -> Result<Self, Ended> {
+    pub(crate) fn of_links(links: &Value, name: &str) -> Result<Self, Failure> {
         let refused = |why: String| refused(name, &why);
         if links.is_null() {
             return Err(refused("it lists no links".into()));
@@ -157,9 +157,9 @@ impl Network {
     }
 }
 
-fn refused(name: &str, why: &str) -> Ended {
+fn refused(name: &str, why: &str) -> Failure {
     let sentence = format!("{name} has no figures of a network: {why}; `netbench --json` writes them");
-    Ended::new(BAD_INPUT, sentence)
+    Failure::new(Kind::Input, sentence)
 }
 
 /// The worse of both.
@@ -233,7 +233,7 @@ mod tests {
             (&FILE.replace("1e9", "0"), "cannot be"),
         ] {
             let Err(ended) = Network::parse(text.as_bytes(), "net.json") else { panic!("{text} was taken") };
-            assert_eq!(ended.code, 65);
+            assert_eq!(ended.kind, Kind::Input);
             let sentence = ended.sentence;
             assert!(sentence.starts_with("net.json has no figures") && sentence.contains(why), "{sentence}");
         }

@@ -1,9 +1,10 @@
 //! `nodes`: list and check the nodes.
 
 use super::options::{NodesChoice, NodesOptions};
-use super::{Ended, UNAVAILABLE, copies, say, speed};
+use super::{copies, say, speed};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use runtime::failure::{Failure, Kind};
 use runtime::launch::Problem;
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -24,15 +25,17 @@ pub(crate) fn command(program: &CommandLine) -> Command {
         .subcommand(speed::command(program))
 }
 
-pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant) -> Result<u8, Ended> {
-    let options =
-        |matches: &ArgMatches| NodesOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e));
+pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant) -> Result<u8, Failure> {
+    let options = |matches: &ArgMatches| {
+        NodesOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))
+    };
     match matches.subcommand() {
         Some(("list", matches)) => {
-            let choice = NodesChoice::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
+            let choice = NodesChoice::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
             let config = choice.load()?;
             if matches.get_flag("json") {
-                let text = serde_json::to_string_pretty(&config).map_err(|e| Ended::new(70, e))?;
+                let text =
+                    serde_json::to_string_pretty(&config).map_err(|e| Failure::new(Kind::Failed, e))?;
                 say(&(text + "\n"))?;
             } else {
                 say(&config.table())?;
@@ -41,11 +44,11 @@ pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant
         }
         Some(("check", matches)) => check(&program, &options(matches)?, matches.get_flag("json")),
         Some(("speed", matches)) => speed::speed(program, matches, started),
-        _ => Err(Ended::new(64, "say `list`, `check` or `speed`")),
+        _ => Err(Failure::new(Kind::Usage, "say `list`, `check` or `speed`")),
     }
 }
 
-fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result<u8, Ended> {
+fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result<u8, Failure> {
     let config = options.load()?;
     options.say_if_built_in(&config);
     let mut launch = options.launch(&config)?;
@@ -53,10 +56,10 @@ fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result
         launch.copies = copies;
         runtime::job::check_nodes(program.program.table(), &config.nodes, launch)
     });
-    let results = results.map_err(|e| Ended::new(e.exit_code(), e))?;
+    let results = results.map_err(Failure::from)?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();
     if is_json {
-        let text = serde_json::to_string_pretty(&results).map_err(|e| Ended::new(70, e))?;
+        let text = serde_json::to_string_pretty(&results).map_err(|e| Failure::new(Kind::Failed, e))?;
         say(&(text + "\n"))?;
     } else {
         let mut text = String::new();
@@ -77,5 +80,5 @@ fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result
     if failed == 0 {
         return Ok(0);
     }
-    Err(Ended::new(UNAVAILABLE, format!("{failed} of {} nodes cannot be used", results.len())))
+    Err(Failure::new(Kind::Unavailable, format!("{failed} of {} nodes cannot be used", results.len())))
 }

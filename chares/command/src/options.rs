@@ -1,8 +1,9 @@
 //! Options that every run has.
 
-use super::{CONFIG, Ended, USAGE, note};
+use super::note;
 use clap::{Args, ValueEnum};
 use runtime::config::ClusterConfig;
+use runtime::failure::{Failure, Kind};
 use runtime::launch::LaunchOptions;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -113,18 +114,18 @@ pub(crate) enum ColorChoice {
 }
 
 impl NodesChoice {
-    pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
+    pub(crate) fn load(&self) -> Result<ClusterConfig, Failure> {
         // A demo takes the built-in nodes unless it is given others.
         let config = if self.built_in_nodes && self.nodes.is_none() {
             ClusterConfig::embedded(cores())
         } else {
             ClusterConfig::load(self.file(std::env::var_os("METACHARE_NODES")).as_deref())
-                .map_err(|e| Ended::new(CONFIG, e))?
+                .map_err(|e| Failure::new(Kind::Config, e))?
         };
         if self.only.is_empty() {
             return Ok(config);
         }
-        config.select(&self.only).map_err(|e| Ended::new(CONFIG, e))
+        config.select(&self.only).map_err(|e| Failure::new(Kind::Config, e))
     }
 
     /// The nodes file that was named, on the command line or by the environment, where an empty name is none.
@@ -134,7 +135,7 @@ impl NodesChoice {
 }
 
 impl NodesOptions {
-    pub(crate) fn load(&self) -> Result<ClusterConfig, Ended> {
+    pub(crate) fn load(&self) -> Result<ClusterConfig, Failure> {
         self.choice.load()
     }
 
@@ -162,15 +163,16 @@ impl NodesOptions {
     }
 
     /// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
-    pub(crate) fn launch(&self, config: &ClusterConfig) -> Result<LaunchOptions, Ended> {
+    pub(crate) fn launch(&self, config: &ClusterConfig) -> Result<LaunchOptions, Failure> {
         let mut options = LaunchOptions {
             binaries: config.binaries.clone(),
             start_deadline: self.start_timeout,
             ..LaunchOptions::default()
         };
         if let Some(ssh) = std::env::var_os("METACHARE_SSH") {
-            let ssh =
-                ssh.into_string().map_err(|_| Ended::new(USAGE, "METACHARE_SSH is no text; unset it"))?;
+            let ssh = ssh
+                .into_string()
+                .map_err(|_| Failure::new(Kind::Usage, "METACHARE_SSH is no text; unset it"))?;
             options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
         }
         Ok(options)
@@ -190,8 +192,8 @@ impl RunOptions {
         is_asked_for: bool,
         has_kernel: bool,
         config: &ClusterConfig,
-    ) -> Result<(), Ended> {
-        let wrong = |sentence: String| Err(Ended::new(USAGE, sentence));
+    ) -> Result<(), Failure> {
+        let wrong = |sentence: String| Err(Failure::new(Kind::Usage, sentence));
         let has_speeds = config.nodes.iter().any(|node| node.speed.is_some());
         match self.speed {
             SpeedSource::File if !has_speeds => wrong(format!(

@@ -1,17 +1,16 @@
 //! Files that a command leaves: whole ones beside the old first, so that there is an old one or a whole new one.
-
-use super::{Ended, NO_OUTPUT, USAGE};
 use crate::named_file::{NamedFile, check_distinct};
 use crate::replacement::{Replacement, can_be_written};
 use runtime::config::ClusterConfig;
+use runtime::failure::{Failure, Kind};
 use runtime::ownership::place_of;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 /// Refuses files of which one would be written over another.
-pub(crate) fn check_files(files: &[NamedFile]) -> Result<(), Ended> {
-    check_distinct(files).map_err(|sentence| Ended::new(USAGE, sentence))
+pub(crate) fn check_files(files: &[NamedFile]) -> Result<(), Failure> {
+    check_distinct(files).map_err(|sentence| Failure::new(Kind::Usage, sentence))
 }
 
 /// The file that says which nodes there are.
@@ -20,13 +19,13 @@ pub(crate) fn nodes_file(config: &ClusterConfig) -> NamedFile {
 }
 
 /// Refuses a place where `write` would fail; `what` is what goes there, e.g. `report`.
-pub(crate) fn check(what: &str, path: &Path) -> Result<(), Ended> {
+pub(crate) fn check(what: &str, path: &Path) -> Result<(), Failure> {
     let could = if is_stream(path) { open_stream(path).map(drop) } else { can_be_written(path) };
     could.map_err(|e| unwritable(what, path, &e))
 }
 
 /// Writes a whole file, or to a stream.
-pub(crate) fn write(what: &str, path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Ended> {
+pub(crate) fn write(what: &str, path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Failure> {
     let written = if is_stream(path) {
         open_stream(path).and_then(|mut stream| stream.write_all(contents.as_ref()))
     } else {
@@ -36,8 +35,8 @@ pub(crate) fn write(what: &str, path: &Path, contents: impl AsRef<[u8]>) -> Resu
 }
 
 /// What is to be said about a file that cannot be written.
-pub(crate) fn unwritable(what: &str, path: &Path, error: &io::Error) -> Ended {
-    Ended::new(NO_OUTPUT, format!("the {what} {} cannot be written: {error}", path.display()))
+pub(crate) fn unwritable(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Kind::Output, format!("the {what} {} cannot be written: {error}", path.display()))
 }
 
 /// Whether it is something like /dev/stdout, which nothing can be put in the place of.

@@ -3,12 +3,13 @@
 
 use super::compare::{self, Comparison, Files, MixOptions, Predictor, Progress, Starts, Subject};
 use super::network::Network;
+use super::output;
 use super::speed::Speeds;
-use super::{Ended, USAGE, output};
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use loadbalance::cost::Machine;
+use runtime::failure::{Failure, Kind};
 use std::path::PathBuf;
 
 // Documentation here would become that of the command.
@@ -43,11 +44,11 @@ pub(crate) fn command(program: &CommandLine) -> Command {
 }
 
 /// Predicts, prints and writes; the exit code.
-pub(crate) fn plan(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Ended> {
-    let options = PlanOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
+pub(crate) fn plan(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Failure> {
+    let options = PlanOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let (app, words) = compare::chosen(program, matches)?;
     let Some(model) = &app.cost else {
-        return Err(Ended::new(USAGE, format!("{} has no cost model to predict with", app.name)));
+        return Err(Failure::new(Kind::Usage, format!("{} has no cost model to predict with", app.name)));
     };
     let Some(mut started) = compare::checked(app, &words)? else { return Ok(0) };
     let config = options.mixes.nodes.load()?;
@@ -90,7 +91,7 @@ pub(crate) fn plan(program: &CommandLine, matches: &ArgMatches) -> Result<u8, En
 }
 
 /// The nodes of a mix, with their CPUs.
-fn machines(speeds: &Speeds, nodes: &[String], kernel: &str) -> Result<Vec<(Machine, String)>, Ended> {
+fn machines(speeds: &Speeds, nodes: &[String], kernel: &str) -> Result<Vec<(Machine, String)>, Failure> {
     let machine = |name: &String| {
         let (node, rates) = speeds.of_node(name, kernel)?;
         let machine = Machine { name: name.clone(), host: node.host.clone(), rates: rates.to_vec() };

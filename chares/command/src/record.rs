@@ -1,8 +1,7 @@
 //! `--record`: a thread that keeps what the viewers of a run are told. It is one of them: when the disk is slow it
 //! misses events and says how many, and the run goes on.
-
-use super::Ended;
 use super::output::unwritable;
+use runtime::failure::Failure;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::recording::Recorder;
 use runtime::monitor::wire::MonitorEvent;
@@ -26,7 +25,7 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// Begins to record the run of `hub`; an old file of that name is replaced.
-    pub(crate) fn start(hub: &Arc<Hub>, path: &Path) -> Result<Self, Ended> {
+    pub(crate) fn start(hub: &Arc<Hub>, path: &Path) -> Result<Self, Failure> {
         let file = fresh_file(path).map_err(|e| unwritable("recording", path, &e))?;
         let (events, clock) = (hub.subscribe(), Arc::clone(hub));
         let thread = std::thread::Builder::new().name("recorder".into());
@@ -37,7 +36,7 @@ impl Recording {
     }
 
     /// Waits until the end of the run is written, which must have been published.
-    pub(crate) fn finish(self) -> Result<(), Ended> {
+    pub(crate) fn finish(self) -> Result<(), Failure> {
         let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the recorder panicked")));
         // Where it was removed meanwhile nobody will find it.
         let there = written.and_then(|()| fs::metadata(&self.path).map(drop));
@@ -85,7 +84,7 @@ fn record(events: &Receiver<MonitorEvent>, hub: &Hub, file: File) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NO_OUTPUT;
+    use runtime::failure::Kind;
     use runtime::monitor::recording::Recording as Read;
     use runtime::monitor::wire::{Phase, RunInfo};
 
@@ -143,14 +142,14 @@ mod tests {
     fn a_recording_that_cannot_be_written_is_an_error_of_the_run() {
         let hub = Arc::new(Hub::new(RunInfo::default()));
         let error = Recording::start(&hub, Path::new("/no/such/folder/run.mcr")).err().unwrap();
-        assert!(error.code == NO_OUTPUT && error.sentence.contains("/no/such/folder/run.mcr"));
+        assert!(error.kind == Kind::Output && error.sentence.contains("/no/such/folder/run.mcr"));
         let folder = tempfile::tempdir().unwrap();
         let gone = Recording::start(&hub, &folder.path().join("run.mcr")).unwrap();
         folder.close().unwrap();
         hub.publish(ended());
-        assert_eq!(gone.finish().unwrap_err().code, NO_OUTPUT);
+        assert_eq!(gone.finish().unwrap_err().kind, Kind::Output);
         let full = Recording::start(&hub, Path::new("/dev/full")).unwrap();
         hub.publish(ended());
-        assert_eq!(full.finish().unwrap_err().code, NO_OUTPUT);
+        assert_eq!(full.finish().unwrap_err().kind, Kind::Output);
     }
 }

@@ -7,17 +7,18 @@ mod series;
 mod tests;
 mod trace;
 
-use super::watch::{HUNG_UP, unshown};
-use super::{BAD_INPUT, Ended, NO_INPUT, output, say, warn};
+use super::watch::{exit_code, unshown};
+use super::{output, say, warn};
 use crate::named_file::NamedFile;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use runtime::failure::{Failure, Kind};
 use runtime::monitor::recording::{Broken, Recording, RecordingError};
 use series::Series;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tui::{Left, PlayOptions, WindowOptions};
+use tui::{PlayOptions, WindowOptions};
 
 pub(crate) fn command() -> Command {
     Command::new("replay")
@@ -60,7 +61,7 @@ fn to_file(name: &'static str) -> Arg {
     arg.conflicts_with_all(["speed", "from", "once"])
 }
 
-pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Ended> {
+pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Failure> {
     let file = matches.get_one::<PathBuf>("file").map_or(Path::new(""), PathBuf::as_path);
     let written = ["svg", "trace"]
         .into_iter()
@@ -83,14 +84,11 @@ pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Ended> {
     }
     let speed = matches.get_one::<f64>("speed").copied().unwrap_or(1.0);
     let play = PlayOptions { from: from.unwrap_or_default(), speed };
-    match tui::replay(recording, &options, &play).map_err(unshown)? {
-        Left::HungUp => Ok(HUNG_UP),
-        Left::Ended | Left::Detached | Left::Interrupted => Ok(0),
-    }
+    tui::replay(recording, &options, &play).map(exit_code).map_err(unshown)
 }
 
 /// Writes the files that are asked for; whether any was.
-fn export(recording: &Recording, matches: &ArgMatches) -> Result<bool, Ended> {
+fn export(recording: &Recording, matches: &ArgMatches) -> Result<bool, Failure> {
     let [svg, trace] = ["svg", "trace"].map(|name| matches.get_one::<PathBuf>(name));
     if svg.is_none() && trace.is_none() {
         return Ok(false);
@@ -105,12 +103,13 @@ fn export(recording: &Recording, matches: &ArgMatches) -> Result<bool, Ended> {
     Ok(true)
 }
 
-fn open(path: &Path) -> Result<Recording, Ended> {
-    let unopened = |error| Ended::new(NO_INPUT, format!("{} cannot be opened: {error}", path.display()));
+fn open(path: &Path) -> Result<Recording, Failure> {
+    let unopened =
+        |error| Failure::new(Kind::NoInput, format!("{} cannot be opened: {error}", path.display()));
     let file = File::open(path).map_err(unopened)?;
     Recording::read(&mut BufReader::new(file)).map_err(|error| {
-        let code = if matches!(error, RecordingError::Read(_)) { NO_INPUT } else { BAD_INPUT };
-        Ended::new(code, format!("{} cannot be replayed: {error}", path.display()))
+        let kind = if matches!(error, RecordingError::Read(_)) { Kind::NoInput } else { Kind::Input };
+        Failure::new(kind, format!("{} cannot be replayed: {error}", path.display()))
     })
 }
 

@@ -1,11 +1,11 @@
 //! `run`: start the nodes, drive the application, show it, report.
 
-use super::driving::{self, Driven};
+use super::driving;
 use super::options::{RunOptions, SpeedSource};
 use super::record::Recording;
 use super::report::{Report, Sources};
 use super::unstarted::{self, Unstarted};
-use super::{Ended, console, copies, output, say, speeds, warn};
+use super::{console, copies, output, say, speeds, warn};
 use crate::app::Started;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
@@ -16,7 +16,8 @@ use chares::{Driver, NodeShape};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use runtime::config::ClusterConfig;
-use runtime::job::{Failure, Interrupter, Job, JobPlan};
+use runtime::failure::{Failure, Kind};
+use runtime::job::{Interrupter, Job, JobPlan};
 use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
@@ -26,9 +27,6 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tui::{Left, WindowOptions};
-
-/// Exit code when nobody reads the output any more: that of a program which SIGPIPE ends.
-const UNHEARD: u8 = 141;
 
 /// How often the clocks of nodes are read at both ends of a recorded run: the best reading counts.
 const CLOCK_READINGS: u32 = 5;
@@ -48,8 +46,8 @@ pub(crate) fn run(
     matches: &ArgMatches,
     line: Vec<String>,
     command_started: Instant,
-) -> Result<u8, Ended> {
-    let options = RunOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
+) -> Result<u8, Failure> {
+    let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let unstarted = Unstarted::new(&program, name, line.clone(), command_started);
     let (started, config, launch) = prepared(&program, name, matches, &options, &unstarted)?;
     let version = program.version;
@@ -73,14 +71,14 @@ pub(crate) fn run(
         Err(error) => Done {
             info: unstarted.info,
             timeline: Timeline::new(command_started),
-            error: Some(Ended::new(error.exit_code(), error)),
+            error: Some(Failure::from(error)),
         },
     };
-    let sources = |error: &Option<Ended>| Sources {
+    let sources = |error: &Option<Failure>| Sources {
         info: &done.info,
         version,
         arguments: arguments.clone(),
-        exit_code: error.as_ref().map_or(0, |e| e.code),
+        exit_code: error.as_ref().map_or(0, Failure::exit_code),
         error: error.as_ref().map(|e| e.sentence.clone()),
     };
     let mut error = done.error.take();
@@ -99,7 +97,7 @@ pub(crate) fn run(
     match error {
         None => Ok(0),
         // Whoever has closed the output wants to hear nothing.
-        Some(error) if error.code == UNHEARD => Ok(UNHEARD),
+        Some(error) if error.kind == Kind::Unheard => Ok(error.exit_code()),
         Some(error) => Err(error),
     }
 }
@@ -111,7 +109,7 @@ fn prepared(
     matches: &ArgMatches,
     options: &RunOptions,
     unstarted: &Unstarted,
-) -> Result<(Started, ClusterConfig, LaunchOptions), Ended> {
+) -> Result<(Started, ClusterConfig, LaunchOptions), Failure> {
     let Some(report) = &options.report else { return ready(program, name, matches, options) };
     unstarted.begin(report);
     let ready = ready(program, name, matches, options);
@@ -140,11 +138,11 @@ fn ready(
     name: &str,
     matches: &ArgMatches,
     options: &RunOptions,
-) -> Result<(Started, ClusterConfig, LaunchOptions), Ended> {
+) -> Result<(Started, ClusterConfig, LaunchOptions), Failure> {
     let config = options.nodes.load()?;
     let app = program.apps.iter().find(|app| app.name == name);
-    let app = app.ok_or_else(|| Ended::new(64, format!("there is no application {name}")))?;
-    let started = (app.start)(matches).map_err(|e| Ended::new(e.exit_code(), e))?;
+    let app = app.ok_or_else(|| Failure::new(Kind::Usage, format!("there is no application {name}")))?;
+    let started = (app.start)(matches).map_err(Failure::from)?;
     output::check_files(&files(&started, options, &config))?;
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
     let config = taken(config, &started, options, is_asked_for)?;
@@ -170,7 +168,7 @@ fn taken(
     started: &Started,
     options: &RunOptions,
     is_asked_for: bool,
-) -> Result<ClusterConfig, Ended> {
+) -> Result<ClusterConfig, Failure> {
     if started.is_alone {
         return Ok(ClusterConfig { nodes: Vec::new(), ..config });
     }
@@ -182,7 +180,7 @@ fn taken(
 struct Done {
     info: RunInfo,
     timeline: Timeline,
-    error: Option<Ended>,
+    error: Option<Failure>,
 }
 
 fn drive_and_show(
@@ -208,9 +206,10 @@ fn drive_and_show(
     });
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
     timeline.finished.get_or_insert_with(Instant::now);
-    let error = explain(driven, job.finish());
+    // The failure of the run explains the driver's error better than the driver can.
+    let error = job.finish().or(driven.err());
     let (code, summary) = match &error {
-        Some(error) => (i32::from(error.code), error.sentence.clone()),
+        Some(error) => (i32::from(error.exit_code()), error.sentence.clone()),
         None => (0, "finished".to_string()),
     };
     hub.publish(MonitorEvent::Ended { code, summary });
@@ -221,7 +220,7 @@ fn drive_and_show(
 }
 
 /// What ends a run that may have failed before a file of it could not be written; that is told in any case.
-fn first_of(error: Option<Ended>, written: Result<(), Ended>) -> Option<Ended> {
+fn first_of(error: Option<Failure>, written: Result<(), Failure>) -> Option<Failure> {
     match (error, written) {
         (Some(error), Err(unwritten)) => {
             warn(&unwritten.sentence);
@@ -320,19 +319,8 @@ fn shape(node: &NodeInfo, now: &[NodeSnapshot]) -> NodeShape {
     }
 }
 
-/// The failure of the run explains the driver's error better than the driver can.
-fn explain(driven: Driven, failure: Option<Failure>) -> Option<Ended> {
-    match (driven, failure) {
-        (Driven::Returned(Ok(())), None) => None,
-        (_, Some(failure)) => Some(Ended::new(failure.exit_code, failure)),
-        (Driven::Returned(Err(error)), None) => Some(Ended::new(error.exit_code(), error)),
-        (Driven::Unheard, None) => Some(Ended::new(UNHEARD, "standard output was closed")),
-        (Driven::Overdue, None) => Some(Ended::new(70, "the run ended before its driver")),
-    }
-}
-
 /// Waits until all is shown. A window may be held up by its terminal for ever; it gets `LAST_PICTURE`.
-fn end_show(screen: JoinHandle<Result<(), Ended>>, options: &RunOptions) -> Result<(), Ended> {
+fn end_show(screen: JoinHandle<Result<(), Failure>>, options: &RunOptions) -> Result<(), Failure> {
     let limit = options.shows_window().then(|| Instant::now() + LAST_PICTURE);
     while limit.is_some() && !screen.is_finished() {
         if limit.is_some_and(|limit| Instant::now() > limit) {
@@ -341,7 +329,7 @@ fn end_show(screen: JoinHandle<Result<(), Ended>>, options: &RunOptions) -> Resu
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    screen.join().unwrap_or_else(|_| Err(Ended::new(70, "the window panicked")))
+    screen.join().unwrap_or_else(|_| Err(Failure::new(Kind::Failed, "the window panicked")))
 }
 
 /// Shows a run in the window or on the console, until it ends.
@@ -350,7 +338,7 @@ fn show(
     hub: &Hub,
     options: &RunOptions,
     interrupter: &Interrupter,
-) -> Result<(), Ended> {
+) -> Result<(), Failure> {
     if !options.shows_window() {
         return console::show(&events, options);
     }

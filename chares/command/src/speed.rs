@@ -1,7 +1,7 @@
 //! `nodes speed`: measures the nodes with the kernel of one application, or of each.
 
 use super::options::{NodesOptions, SpeedSource};
-use super::{BAD_INPUT, Ended, NO_INPUT, copies, say, speeds};
+use super::{copies, say, speeds};
 use crate::app::Started;
 use crate::command_line::CommandLine;
 use chares::Driver;
@@ -9,6 +9,7 @@ use chares::RunError;
 use chares::Timeline;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use runtime::config::ClusterConfig;
+use runtime::failure::{Failure, Kind};
 use runtime::job::{Job, JobPlan};
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
@@ -39,12 +40,12 @@ struct Subject {
 }
 
 /// Measures and prints a table; the exit code.
-pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Instant) -> Result<u8, Ended> {
+pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Instant) -> Result<u8, Failure> {
     let (only, matches) = match matches.subcommand() {
         Some((name, of_app)) => (Some(name), of_app),
         None => (None, matches),
     };
-    let options = NodesOptions::from_arg_matches(matches).map_err(|e| Ended::new(64, e))?;
+    let options = NodesOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let config = options.load()?;
     options.say_if_built_in(&config);
     let mut subjects = Vec::new();
@@ -57,11 +58,14 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
                 defaults.map_err(needs).and_then(|defaults| (app.start)(&defaults))
             }
         };
-        let started = started.map_err(|e| Ended::new(e.exit_code(), format!("{}: {e}", app.name)))?;
+        let started = started.map_err(|e| Failure::new(e.kind(), format!("{}: {e}", app.name)))?;
         subjects.push(Subject { name: app.name, started });
     }
     if subjects.is_empty() {
-        return Err(Ended::new(64, format!("no application of {} has a kernel to measure", program.name)));
+        return Err(Failure::new(
+            Kind::Usage,
+            format!("no application of {} has a kernel to measure", program.name),
+        ));
     }
     let mut plan = JobPlan {
         app: only.unwrap_or(program.name).into(),
@@ -77,20 +81,17 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
         plan.launch.copies = copies;
         Job::start(plan)
     });
-    let mut job = job.map_err(|e| Ended::new(e.exit_code(), e))?;
-    let events = job.take_events().ok_or_else(|| Ended::new(70, "the run has no driver"))?;
+    let mut job = job.map_err(Failure::from)?;
+    let events = job.take_events().ok_or_else(|| Failure::new(Kind::Failed, "the run has no driver"))?;
     let info = job.hub().info();
     let mut main = Driver::new(job.node(), events, Timeline::new(started_at));
     let found = measure(&mut main, &subjects, &info, &config);
     let failure = job.finish();
-    let found = found.map_err(|e| match failure {
-        Some(failure) => Ended::new(failure.exit_code, failure),
-        None => Ended::new(e.exit_code(), e),
-    })?;
+    let found = found.map_err(|e| failure.unwrap_or_else(|| e.into()))?;
     // An application may have an option of this name that is something else.
     if matches.try_get_one("json").is_ok_and(|json| json == Some(&true)) {
         let speeds = Speeds::of(&info, &subjects, &found);
-        let text = serde_json::to_string_pretty(&speeds).map_err(|e| Ended::new(70, e))?;
+        let text = serde_json::to_string_pretty(&speeds).map_err(|e| Failure::new(Kind::Failed, e))?;
         say(&(text + "\n"))?;
     } else {
         say(&table(&info, &subjects, &found))?;
@@ -136,18 +137,18 @@ impl Speeds {
     }
 
     /// Those in a file.
-    pub(crate) fn load(path: &Path) -> Result<Self, Ended> {
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let bytes = std::fs::read(path)
-            .map_err(|e| Ended::new(NO_INPUT, format!("the speeds {name} cannot be read: {e}")))?;
+            .map_err(|e| Failure::new(Kind::NoInput, format!("the speeds {name} cannot be read: {e}")))?;
         Self::parse(&bytes, &name)
     }
 
     /// Understands what `--json` has written; `source` names it in sentences.
-    pub(crate) fn parse(bytes: &[u8], source: &str) -> Result<Self, Ended> {
+    pub(crate) fn parse(bytes: &[u8], source: &str) -> Result<Self, Failure> {
         let refused = |why: String| {
             let sentence = format!("{source} has no speeds: {why}; `nodes speed APP --json` writes them");
-            Ended::new(BAD_INPUT, sentence)
+            Failure::new(Kind::Input, sentence)
         };
         let speeds: Self = serde_json::from_slice(bytes).map_err(|e| refused(e.to_string()))?;
         if speeds.schema != SCHEMA {
@@ -161,8 +162,8 @@ impl Speeds {
     }
 
     /// A node, and what its PEs reach with this kernel.
-    pub(crate) fn of_node(&self, name: &str, kernel: &str) -> Result<(&NodeSpeeds, &[f64]), Ended> {
-        let refused = |why: String| Ended::new(BAD_INPUT, format!("{} {why}", self.source));
+    pub(crate) fn of_node(&self, name: &str, kernel: &str) -> Result<(&NodeSpeeds, &[f64]), Failure> {
+        let refused = |why: String| Failure::new(Kind::Input, format!("{} {why}", self.source));
         let node = self.nodes.iter().find(|node| node.name == name);
         let node = node.ok_or_else(|| refused(format!("has no speeds of the node {name}")))?;
         let rates = node.rates.get(kernel).ok_or_else(|| {

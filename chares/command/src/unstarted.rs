@@ -2,9 +2,10 @@
 //! the report of an earlier run would stay at its place, and be taken for that of the last one.
 
 use super::report::{Report, Sources};
-use super::{Ended, FAILED, NO_OUTPUT, USAGE, output, sentence_of};
+use super::{output, sentence_of};
 use crate::command_line::CommandLine;
 use chares::Timeline;
+use runtime::failure::{Failure, Kind};
 use runtime::monitor::wire::RunInfo;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -44,7 +45,7 @@ impl Unstarted {
     ///
     /// # Errors
     /// If another file is there, or it cannot be written.
-    pub(crate) fn report(&self, path: &Path, why: &Ended) -> Result<(), Ended> {
+    pub(crate) fn report(&self, path: &Path, why: &Failure) -> Result<(), Failure> {
         let is_free = match fs::metadata(path) {
             Ok(old) if old.is_file() => {
                 is_report(path).map_err(|e| output::unwritable("report", path, &e))?
@@ -55,13 +56,13 @@ impl Unstarted {
             let path = path.display();
             let sentence =
                 format!("the report {path} is not written: another file is there, which is no report");
-            return Err(Ended::new(NO_OUTPUT, sentence));
+            return Err(Failure::new(Kind::Output, sentence));
         }
         let sources = Sources {
             info: &self.info,
             version: self.version,
             arguments: Value::Null,
-            exit_code: why.code,
+            exit_code: why.exit_code(),
             error: Some(why.sentence.clone()),
         };
         write(path, &Report::new(sources, &Timeline::new(self.command_started)))
@@ -72,7 +73,7 @@ impl Unstarted {
     pub(crate) fn begin(&self, path: &Path) {
         let is_old = fs::metadata(path).is_ok_and(|old| old.is_file()) && is_report(path).unwrap_or(false);
         if is_old {
-            let why = Ended::new(FAILED, "the run has not ended yet, or it was killed");
+            let why = Failure::new(Kind::Failed, "the run has not ended yet, or it was killed");
             // Where this cannot be written the end of the run cannot either, and that is said.
             let _ = self.report(path, &why);
         }
@@ -80,8 +81,8 @@ impl Unstarted {
 }
 
 /// Writes a report, also to a terminal.
-pub(crate) fn write(path: &Path, report: &Report) -> Result<(), Ended> {
-    let text = serde_json::to_string_pretty(report).map_err(|e| Ended::new(FAILED, e))? + "\n";
+pub(crate) fn write(path: &Path, report: &Report) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(report).map_err(|e| Failure::new(Kind::Failed, e))? + "\n";
     output::write("report", path, runtime::monitor::text::clean_lines(&text).as_bytes())
 }
 
@@ -100,7 +101,7 @@ pub(crate) fn report_usage(
         Some("demo") => program.demo.map_or("", |demo| demo.app),
         _ => return,
     };
-    let why = Ended::new(USAGE, sentence_of(error));
+    let why = Failure::new(Kind::Usage, sentence_of(error));
     let unstarted = Unstarted::new(program, app, words, command_started);
     for path in reports_in(line) {
         if let Err(unwritten) = unstarted.report(&path, &why) {
@@ -154,7 +155,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let program = CommandLine::new(chares::Program::new("metachare", "0.1.0"));
         let unstarted = Unstarted::new(&program, "gauss", vec!["metachare".into()], Instant::now());
-        let why = Ended::new(65, "n is no number");
+        let why = Failure::new(Kind::Input, "n is no number");
         let old = r#"{ "schema": "metachare-run/1", "verified": true }"#;
         for (name, before) in [("absent", None), ("empty", Some("")), ("old", Some(old))] {
             let path = folder.path().join(name);
@@ -174,14 +175,14 @@ mod tests {
             unstarted.begin(&path);
             let unwritten = unstarted.report(&path, &why).unwrap_err();
             assert!(
-                unwritten.code == 73 && unwritten.sentence.contains("another file is there"),
+                unwritten.kind == Kind::Output && unwritten.sentence.contains("another file is there"),
                 "{unwritten:?}"
             );
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
-        assert_eq!(unstarted.report(Path::new("/no/such/folder/r"), &why).unwrap_err().code, 73);
-        assert_eq!(unstarted.report(folder.path(), &why).unwrap_err().code, 73);
+        assert_eq!(unstarted.report(Path::new("/no/such/folder/r"), &why).unwrap_err().kind, Kind::Output);
+        assert_eq!(unstarted.report(folder.path(), &why).unwrap_err().kind, Kind::Output);
         unstarted.begin(Path::new("/dev/full"));
-        assert_eq!(unstarted.report(Path::new("/dev/full"), &why).unwrap_err().code, 73);
+        assert_eq!(unstarted.report(Path::new("/dev/full"), &why).unwrap_err().kind, Kind::Output);
     }
 }

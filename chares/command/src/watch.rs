@@ -1,14 +1,13 @@
 //! `watch`: attach the window to a running job from another terminal.
 
-use super::{Ended, NO_INPUT, UNAVAILABLE, say};
+use super::say;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use runtime::failure::{Failure, Interruption, Kind};
 use runtime::monitor::socket;
 use runtime::monitor::wire::MonitorEvent;
 use std::time::{Duration, Instant};
 use tui::{Left, WindowOptions};
 
-/// Exit code when the terminal was closed: that of a program which SIGHUP ends.
-pub(crate) const HUNG_UP: u8 = 129;
 /// How long `--once` gathers before it draws.
 const GATHER: Duration = Duration::from_millis(1200);
 
@@ -26,14 +25,14 @@ pub(crate) fn command() -> Command {
         .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
 }
 
-pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Ended> {
+pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
     if matches.get_flag("list") {
-        let jobs = socket::jobs().map_err(|e| Ended::new(UNAVAILABLE, e))?;
+        let jobs = socket::jobs().map_err(|e| Failure::new(Kind::Unavailable, e))?;
         say(&jobs.iter().map(|job| format!("{job}\n")).collect::<String>())?;
         return Ok(0);
     }
     let name = matches.get_one::<String>("job").map(String::as_str);
-    let events = socket::watch(name).map_err(|e| Ended::new(NO_INPUT, e))?;
+    let events = socket::watch(name).map_err(|e| Failure::new(Kind::NoInput, e))?;
     let options = WindowOptions::from_env();
     if matches.get_flag("once") {
         let (mut gathered, until) = (Vec::new(), Instant::now() + GATHER);
@@ -47,12 +46,17 @@ pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Ended> {
         say(&tui::render_text(&gathered, 100, 30, &options))?;
         return Ok(0);
     }
-    match tui::run(&events, &options).map_err(unshown)? {
-        Left::HungUp => Ok(HUNG_UP),
-        Left::Ended | Left::Detached | Left::Interrupted => Ok(0),
+    tui::run(&events, &options).map(exit_code).map_err(unshown)
+}
+
+/// The exit code of a viewer that was left in this way; where its terminal was closed nobody reads a sentence.
+pub(crate) fn exit_code(left: Left) -> u8 {
+    match left {
+        Left::HungUp => Kind::Interrupted(Interruption::HangUp).exit_code(),
+        Left::Ended | Left::Detached | Left::Interrupted => 0,
     }
 }
 
-pub(crate) fn unshown(error: tui::TuiError) -> Ended {
-    Ended::new(UNAVAILABLE, format!("{error}; `--once` prints it as text"))
+pub(crate) fn unshown(error: tui::TuiError) -> Failure {
+    Failure::new(Kind::Unavailable, format!("{error}; `--once` prints it as text"))
 }

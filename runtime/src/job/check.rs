@@ -2,8 +2,8 @@
 
 use super::launcher::{StartError, local};
 use super::signals;
-use super::supervise::Failure;
 use crate::config::NodeConfig;
+use crate::failure::Failure;
 use crate::launch::{self, CheckResult, LaunchOptions};
 use crate::object::ProgramTable;
 use crate::proto::membership::fingerprint;
@@ -27,7 +27,7 @@ pub fn check_nodes(
     runtime.block_on(async {
         tokio::select! {
             results = launch::check_nodes(nodes, fingerprint, options) => Ok(results),
-            code = signals::interrupted(&mut inbox) => Err(StartError::Ended(Failure::interrupted(code))),
+            by = signals::interrupted(&mut inbox) => Err(StartError::Ended(Failure::interrupted(by))),
         }
     })
 }

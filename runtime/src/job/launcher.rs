@@ -7,8 +7,9 @@ use super::bootstrap::Bootstrap;
 use super::join::Start;
 use super::processes::Processes;
 use super::signals;
-use super::supervise::{Failure, Supervisor, TimeLimit, over};
+use super::supervise::{Supervisor, TimeLimit, over};
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
+use crate::failure::{Failure, Interruption, Kind};
 use crate::frame::{Fabric, Receiver};
 use crate::ids::NodeId;
 use crate::launch::{self, LaunchError, LaunchOptions, LaunchedNode};
@@ -82,19 +83,27 @@ pub enum StartError {
     #[error("{0}")]
     Local(String),
     /// The run was ended while it started.
-    #[error("{0}")]
+    #[error(transparent)]
     Ended(Failure),
 }
 
 impl StartError {
-    /// The exit code of a program that ends with this error.
+    /// What kind of failure it is.
     #[must_use]
-    pub fn exit_code(&self) -> u8 {
+    pub fn kind(&self) -> Kind {
         match self {
-            Self::Launch(_) | Self::Join(_) | Self::Unreachable { .. } | Self::Lost { .. } => 69,
-            Self::Local(_) => 70,
-            Self::Ended(failure) => failure.exit_code,
+            Self::Launch(_) | Self::Join(_) | Self::Unreachable { .. } | Self::Lost { .. } => {
+                Kind::Unavailable
+            }
+            Self::Local(_) => Kind::Failed,
+            Self::Ended(failure) => failure.kind.clone(),
         }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        Self::new(error.kind(), error)
     }
 }
 
@@ -113,8 +122,8 @@ pub struct Job {
 pub(super) enum Order {
     /// End the nodes in good order.
     Finish,
-    /// The user wants the end; the exit code says how that was said.
-    Interrupt(u8),
+    /// The user wants the end.
+    Interrupt(Interruption),
     /// End at once.
     Abandon,
 }
@@ -142,8 +151,8 @@ impl Job {
                 // What was started is killed when the start is dropped half-way.
                 let outcome = tokio::select! {
                     outcome = start(plan, limit) => outcome,
-                    code = signals::interrupted(&mut inbox) => {
-                        Err(StartError::Ended(Failure::interrupted(code)))
+                    by = signals::interrupted(&mut inbox) => {
+                        Err(StartError::Ended(Failure::interrupted(by)))
                     }
                     mut failure = over(limit) => {
                         failure.sentence += ", and not all nodes have started";
@@ -213,7 +222,9 @@ impl Job {
     fn end(&mut self, order: Order) -> Option<Failure> {
         let _ = self.orders.send(order);
         let thread = self.thread.take()?;
-        thread.join().unwrap_or_else(|_| Some(Failure::internal("the launcher's network thread panicked")))
+        thread
+            .join()
+            .unwrap_or_else(|_| Some(Failure::new(Kind::Failed, "the launcher's network thread panicked")))
     }
 }
 
@@ -230,12 +241,12 @@ pub struct Interrupter(UnboundedSender<Order>);
 impl Interrupter {
     /// Ends the run; the driver's waits fail with "interrupted".
     pub fn interrupt(&self) {
-        let _ = self.0.send(Order::Interrupt(130));
+        let _ = self.0.send(Order::Interrupt(Interruption::Interrupt));
     }
 
     /// Ends the run because its terminal was closed, as SIGHUP does; for a terminal that sends none.
     pub fn hang_up(&self) {
-        let _ = self.0.send(Order::Interrupt(129));
+        let _ = self.0.send(Order::Interrupt(Interruption::HangUp));
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the system lets this process take. Libraries that get nothing any more end a process without a word that helps
 //! its user, so limits with which no run is possible are found before anything begins.
 
+use crate::failure::Kind;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use std::sync::Arc;
@@ -11,8 +12,6 @@ const FILES: u64 = 1 << 18;
 const FILES_MIN: u64 = 24;
 /// Address space without which threads cannot be started, bytes.
 const SPACE_MIN: u64 = 64 << 20;
-/// Exit code of a launcher that has no more memory.
-const EXHAUSTED: i32 = 70;
 
 /// Takes what limits permit, and from now on survives a file that grows too large: writing fails then with a reason,
 /// where the system would end the process without a word. To be called before any thread is started.
@@ -43,7 +42,8 @@ pub fn prepare_for_limits() -> Result<(), String> {
 /// If the system does not permit that.
 pub(super) fn fail_when_exhausted() -> std::io::Result<()> {
     let always = Arc::new(AtomicBool::new(true));
-    signal_hook::flag::register_conditional_shutdown(Signal::SIGABRT as i32, EXHAUSTED, always).map(drop)
+    let code = i32::from(Kind::Failed.exit_code());
+    signal_hook::flag::register_conditional_shutdown(Signal::SIGABRT as i32, code, always).map(drop)
 }
 
 fn check(most: u64, needed: u64, what: &str, raise: &str, unit: u64) -> Result<(), String> {

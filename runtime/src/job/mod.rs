@@ -18,4 +18,3 @@ pub use launcher::{Interrupter, Job, JobPlan, StartError};
 pub use limits::prepare_for_limits;
 pub use node_process::node_process;
 pub use signals::{before_exit_at_once, hear_signals};
-pub use supervise::Failure;

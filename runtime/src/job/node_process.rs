@@ -6,6 +6,7 @@ use super::cores::{self, Cores};
 use super::limits;
 use crate::buffer;
 use crate::codec::{Control, Header, decode, encode};
+use crate::failure::Kind;
 use crate::frame::{Class, Fabric, Frame, Receiver};
 use crate::ids::NodeId;
 use crate::launch::{self, Ready};
@@ -29,8 +30,6 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// How long a node waits for the launcher to be told who it is and then to be welcomed, which takes as long as the
 /// slowest node needs to start.
 const START: Duration = Duration::from_secs(600);
-/// Exit code of a node whose launcher is gone.
-const ORPHANED: i32 = 69;
 
 /// Runs this process as a node of somebody's run. Blocks until the run is over.
 #[must_use]
@@ -41,21 +40,26 @@ pub fn node_process(program: ProgramTable) -> ExitCode {
             tracing::error!("{sentence}");
             // The launcher shows the last line of standard error of a node that ends too early.
             let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{sentence}\n"));
-            ExitCode::from(70)
+            ExitCode::from(Kind::Failed.exit_code())
         }
     }
+}
+
+/// Ends a node whose launcher is gone.
+fn exit_orphaned() -> ! {
+    std::process::exit(i32::from(Kind::Unavailable.exit_code()))
 }
 
 fn run(program: Arc<ProgramTable>) -> Result<(), String> {
     limits::prepare_for_limits()?;
     let starting = launch::watch_start(START, || {
         eprintln!("nobody has welcomed this node in {} minutes; it ends itself", START.as_secs() / 60);
-        std::process::exit(ORPHANED);
+        exit_orphaned();
     });
     let starting = starting.map_err(|e| format!("no thread to watch over the start: {e}"))?;
     let blob = launch::read_bootstrap(&mut std::io::stdin().lock()).map_err(|e| e.to_string())?;
     let bootstrap = Bootstrap::decode(&blob)?;
-    let watched = launch::watch_lifeline(|| std::process::exit(ORPHANED));
+    let watched = launch::watch_lifeline(|| exit_orphaned());
     watched.map_err(|e| format!("no thread to watch over the launcher: {e}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("the network thread cannot start: {e}"))?;
@@ -174,7 +178,7 @@ impl Receiver for Gate {
                 return;
             }
             tracing::error!("the launcher is gone: {reason}");
-            std::process::exit(ORPHANED);
+            exit_orphaned();
         }
         if let Some(node) = self.node.get() {
             node.link_lost(peer, reason);

@@ -3,6 +3,7 @@
 
 use super::launcher::Order;
 use super::limits;
+use crate::failure::{Failure, Interruption};
 use crate::monitor::socket;
 use std::io::{self, Write as _};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
@@ -52,7 +53,11 @@ fn listen() -> io::Result<()> {
         // An interrupt is heard even so: a shell without job control has its background jobs ignore it, and who
         // sends one all the same means it.
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        [(130, Some(interrupt)), (143, Some(terminate)), (129, hangup)]
+        [
+            (Interruption::Interrupt, Some(interrupt)),
+            (Interruption::Terminate, Some(terminate)),
+            (Interruption::HangUp, hangup),
+        ]
     };
     let thread = std::thread::Builder::new().name("signals".into());
     thread.spawn(move || runtime.block_on(obey(signals))).map(drop)
@@ -66,23 +71,23 @@ fn is_hangup_ignored() -> bool {
     mask.is_some_and(|mask| mask >> (SignalKind::hangup().as_raw_value() - 1) & 1 == 1)
 }
 
-/// The exit code, when the user wants the end.
-pub(super) async fn interrupted(orders: &mut UnboundedReceiver<Order>) -> u8 {
+/// Waits until the user wants the end, and says how that was said.
+pub(super) async fn interrupted(orders: &mut UnboundedReceiver<Order>) -> Interruption {
     match orders.recv().await {
-        Some(Order::Interrupt(code)) => code,
-        Some(Order::Finish | Order::Abandon) | None => 130,
+        Some(Order::Interrupt(by)) => by,
+        Some(Order::Finish | Order::Abandon) | None => Interruption::Interrupt,
     }
 }
 
-/// The three signals, each with its exit code; none where it is ignored.
-type Heard = [(u8, Option<Signal>); 3];
+/// The three signals, each with what it means; none where it is ignored.
+type Heard = [(Interruption, Option<Signal>); 3];
 
 async fn obey(mut signals: Heard) {
     loop {
-        let code = next(&mut signals).await;
+        let by = next(&mut signals).await;
         let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(orders) = current.filter(|orders| orders.send(Order::Interrupt(code)).is_ok()) else {
-            exit(code);
+        let Some(orders) = current.filter(|orders| orders.send(Order::Interrupt(by)).is_ok()) else {
+            exit(by);
         };
         tokio::select! {
             () = orders.closed() => {}
@@ -95,8 +100,8 @@ async fn obey(mut signals: Heard) {
     }
 }
 
-/// The exit code for the next signal.
-async fn next(signals: &mut Heard) -> u8 {
+/// What the next signal means.
+async fn next(signals: &mut Heard) -> Interruption {
     let [(interrupt, a), (terminate, b), (hangup, c)] = signals;
     tokio::select! {
         () = arrival(a) => *interrupt,
@@ -115,26 +120,19 @@ async fn arrival(signal: &mut Option<Signal>) {
 }
 
 /// Ends the process, whatever its other threads wait for.
-fn exit(code: u8) -> ! {
+fn exit(by: Interruption) -> ! {
     socket::remove_all();
+    let failure = Failure::interrupted(by);
+    let code = i32::from(failure.exit_code());
     let last_words = std::thread::Builder::new().spawn(move || {
         if let Some(restore) = BEFORE_EXIT.get() {
             restore();
         }
-        let _ = writeln!(io::stderr(), "error: {}", sentence(code));
-        std::process::exit(i32::from(code));
+        let _ = writeln!(io::stderr(), "error: {failure}");
+        std::process::exit(code);
     });
     if last_words.is_ok() {
         std::thread::sleep(LAST_WORDS);
     }
-    std::process::exit(i32::from(code))
-}
-
-/// What a run that a signal ended says.
-pub(super) fn sentence(code: u8) -> &'static str {
-    match code {
-        129 => "the terminal was closed (SIGHUP)",
-        130 => "interrupted",
-        _ => "ended by SIGTERM",
-    }
+    std::process::exit(code)
 }

@@ -3,7 +3,7 @@
 
 use super::launcher::Order;
 use super::processes::Processes;
-use super::signals;
+use crate::failure::{Failure, Kind, Sign};
 use crate::ids::NodeId;
 use crate::monitor::hub::Hub;
 use crate::monitor::wire::{MonitorEvent, OutputLine};
@@ -11,7 +11,6 @@ use crate::node::{LauncherEvent, Node};
 use crate::proto::standstill::{LOOK_PERIOD, Standstill};
 use crate::transport::quic::QuicFabric;
 use nix::time::{ClockId, clock_gettime};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -19,45 +18,10 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 /// After the first sign of trouble: how long to wait for a better explanation of it.
 const EXPLANATION: Duration = Duration::from_millis(300);
-/// Exit code when a node was lost.
-const LOST: u8 = 69;
 /// How long nodes may take to end in good order.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long nodes may take to end when the run has failed.
 const GRACE_FAILED: Duration = Duration::from_millis(100);
-
-/// Why a run ended early.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// One sentence that names the node, if it was one.
-    pub sentence: String,
-    /// The exit code that says what kind it was.
-    pub exit_code: u8,
-    /// How well this explains the trouble; a better one replaces a worse one that came first.
-    rank: u8,
-}
-
-impl Failure {
-    fn new(rank: u8, exit_code: u8, sentence: String) -> Self {
-        Self { sentence, exit_code, rank }
-    }
-
-    /// The user wanted the end.
-    pub(super) fn interrupted(exit_code: u8) -> Self {
-        Self::new(9, exit_code, signals::sentence(exit_code).into())
-    }
-
-    /// A fault of our own.
-    pub(super) fn internal(sentence: &str) -> Self {
-        Self::new(9, 70, sentence.into())
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
-    }
-}
 
 /// When a run is to be over.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +42,7 @@ impl TimeLimit {
 pub(super) async fn over(limit: Option<TimeLimit>) -> Failure {
     until(limit.and_then(|limit| limit.at)).await;
     let seconds = limit.map_or(0.0, |limit| limit.length.as_secs_f64());
-    Failure::new(9, 110, format!("the time limit of {seconds} s is over"))
+    Failure::new(Kind::Timeout, format!("the time limit of {seconds} s is over"))
 }
 
 /// The launcher's network thread, once the run has started.
@@ -142,7 +106,7 @@ impl Supervisor {
                             break;
                         }
                     }
-                    Some(Order::Interrupt(code)) => self.blame(Failure::interrupted(code)),
+                    Some(Order::Interrupt(by)) => self.blame(Failure::interrupted(by)),
                     Some(Order::Abandon) | None => return self.end_nodes(Duration::ZERO, orders).await,
                 },
                 Some(event) = self.heard.recv() => self.take(event),
@@ -154,7 +118,7 @@ impl Supervisor {
         }
         let grace = if self.failure.is_none() { GRACE } else { GRACE_FAILED };
         if let Some(failure) = &self.failure {
-            self.node.tell_failed(failure.sentence.clone());
+            self.node.tell_failed(failure.clone());
         }
         self.end_nodes(grace, orders).await
     }
@@ -170,8 +134,8 @@ impl Supervisor {
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
                 Some(order) = orders.recv() => match order {
                     // A second order to end means that the user is in a hurry; dropping the nodes kills them.
-                    Order::Interrupt(code) => {
-                        self.blame(Failure::interrupted(code));
+                    Order::Interrupt(by) => {
+                        self.blame(Failure::interrupted(by));
                         return self.failure;
                     }
                     Order::Abandon => return self.failure,
@@ -197,9 +161,10 @@ impl Supervisor {
     }
 
     fn take_exit(&mut self, node: NodeId, reason: String) {
-        let sentence = format!("node {:?} {reason}", self.name(node));
+        let name = self.name(node).to_string();
+        let sentence = format!("node {name:?} {reason}");
         self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason });
-        self.blame(Failure::new(5, LOST, sentence));
+        self.blame(Failure::new(Kind::NodeLost { node: name, sign: Sign::Exit }, sentence));
     }
 
     fn take(&mut self, event: LauncherEvent) {
@@ -213,25 +178,26 @@ impl Supervisor {
                     NodeId::LAUNCHER => sentence,
                     node => format!("node {:?}: {sentence}", self.name(node)),
                 };
-                self.blame(Failure::new(7, 70, sentence));
+                self.blame(Failure::new(Kind::Failed, sentence));
             }
             LauncherEvent::LinkLost { by, peer, reason } => {
-                let lost = self.name(peer).to_string();
-                let (rank, sentence) = if by == NodeId::LAUNCHER {
+                let node = self.name(peer).to_string();
+                let (sign, sentence) = if by == NodeId::LAUNCHER {
                     self.hub.publish(MonitorEvent::NodeLost { node: peer.0, reason: reason.clone() });
-                    (4, format!("node {lost:?} was lost: {reason}"))
+                    (Sign::SilentToLauncher, format!("node {node:?} was lost: {reason}"))
                 } else {
-                    (3, format!("node {lost:?} was lost by node {:?}: {reason}", self.name(by)))
+                    let sentence = format!("node {node:?} was lost by node {:?}: {reason}", self.name(by));
+                    (Sign::SilentToNode, sentence)
                 };
-                self.blame(Failure::new(rank, LOST, sentence));
+                self.blame(Failure::new(Kind::NodeLost { node, sign }, sentence));
             }
         }
     }
 
     fn blame(&mut self, failure: Failure) {
         let failure = self.own_part_in(failure);
-        let is_better = self.failure.as_ref().is_none_or(|known| failure.rank > known.rank);
-        let is_final = failure.rank >= 9;
+        let is_better = self.failure.as_ref().is_none_or(|known| failure.explains_better_than(known));
+        let is_final = failure.kind.is_final();
         if is_better {
             self.failure = Some(failure);
         }
@@ -244,13 +210,13 @@ impl Supervisor {
         let now = clock();
         self.own.look(now);
         match self.own.explains(now) {
-            Some(length) if failure.exit_code == LOST => {
+            Some(length) if matches!(failure.kind, Kind::NodeLost { .. }) => {
                 let sentence = format!(
                     "the launcher itself stood still for {:.1} s, longer than its nodes wait for it; a run cannot \
                      be stopped or suspended",
                     length.as_secs_f64()
                 );
-                Failure::new(6, LOST, sentence)
+                Failure::new(Kind::Standstill, sentence)
             }
             _ => failure,
         }
@@ -278,18 +244,21 @@ async fn until(at: Option<Instant>) {
 mod tests {
     use super::*;
     use crate::monitor::wire::RunInfo;
-    use crate::node::{Ears, NodeSettings};
+    use crate::node::{DriverEvent, Ears, NodeSettings};
     use crate::object::ProgramTable;
     use crate::topology::Topology;
     use crate::transport::quic::LinkSettings;
     use crate::transport::tls::RunAuthority;
     use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-    /// A supervisor of no processes, with nodes "launcher" and "b", and what it hears.
-    fn supervisor(limit: Option<TimeLimit>) -> (Supervisor, UnboundedSender<LauncherEvent>) {
+    /// Where a test speaks to a supervisor, and hears what its driver is told.
+    type Ends = (UnboundedSender<LauncherEvent>, std::sync::mpsc::Receiver<DriverEvent>);
+
+    /// A supervisor of no processes, with nodes "launcher" and "b".
+    fn supervisor(limit: Option<TimeLimit>) -> (Supervisor, Ends) {
         let program = Arc::new(ProgramTable { name: "test".into(), ..ProgramTable::default() });
         let node = Node::new(NodeId::LAUNCHER, Topology::new(&[0]), program, NodeSettings::default());
-        let (driver, _) = std::sync::mpsc::channel();
+        let (driver, told) = std::sync::mpsc::channel();
         node.listen(Ears { driver, launcher: None });
         let identity = RunAuthority::new("test-1").unwrap().issue(NodeId::LAUNCHER).unwrap();
         let receiver = Arc::clone(&node) as Arc<dyn crate::frame::Receiver>;
@@ -302,7 +271,7 @@ mod tests {
         let hub = Arc::new(Hub::new(RunInfo::default()));
         let (processes, names) = (Processes::attend(Vec::new()), vec!["launcher".into(), "b".into()]);
         let supervisor = Supervisor::new(node, fabric, hub, processes, names, heard, lines, limit);
-        (supervisor, hear)
+        (supervisor, (hear, told))
     }
 
     fn fault() -> LauncherEvent {
@@ -317,32 +286,44 @@ mod tests {
     #[tokio::test]
     async fn what_was_heard_before_the_driver_gave_up_explains_the_end() {
         let (orders, inbox) = unbounded_channel();
-        let (supervisor, hear) = supervisor(None);
+        let (supervisor, (hear, _told)) = supervisor(None);
         for event in [lost(), fault()] {
             assert!(hear.send(event).is_ok());
         }
         orders.send(Order::Finish).unwrap();
         let failure = supervisor.supervise(inbox).await.unwrap();
         assert_eq!(failure.sentence, "node \"b\": Cell: Break on PE 3 of test failed");
-        assert_eq!(failure.exit_code, 70);
+        assert_eq!(failure.kind, Kind::Failed);
     }
 
     #[tokio::test]
     async fn a_better_explanation_may_come_after_the_driver_gave_up() {
         let (orders, inbox) = unbounded_channel();
-        let (supervisor, hear) = supervisor(None);
+        let (supervisor, (hear, _told)) = supervisor(None);
         assert!(hear.send(lost()).is_ok());
         orders.send(Order::Finish).unwrap();
         let run = tokio::spawn(supervisor.supervise(inbox));
         tokio::task::yield_now().await;
         assert!(hear.send(fault()).is_ok());
-        assert_eq!(run.await.unwrap().unwrap().exit_code, 70);
+        assert_eq!(run.await.unwrap().unwrap().kind, Kind::Failed);
+    }
+
+    #[tokio::test]
+    async fn a_lost_node_is_told_to_the_driver_by_its_name() {
+        let (_orders, inbox) = unbounded_channel();
+        let (supervisor, (hear, told)) = supervisor(None);
+        assert!(hear.send(lost()).is_ok());
+        let failure = supervisor.supervise(inbox).await.unwrap();
+        let kind = Kind::NodeLost { node: "b".into(), sign: Sign::SilentToLauncher };
+        assert_eq!(failure, Failure::new(kind, "node \"b\" was lost: nothing was heard"));
+        let is_told = |event| matches!(event, DriverEvent::Failed(told) if told == failure);
+        assert!(told.try_iter().any(is_told));
     }
 
     #[tokio::test]
     async fn a_run_that_ends_well_before_its_limit_has_no_failure() {
         let (orders, inbox) = unbounded_channel();
-        let (supervisor, _hear) = supervisor(Some(TimeLimit::new(Duration::MAX)));
+        let (supervisor, _ends) = supervisor(Some(TimeLimit::new(Duration::MAX)));
         orders.send(Order::Finish).unwrap();
         assert_eq!(supervisor.supervise(inbox).await, None);
     }
@@ -350,8 +331,8 @@ mod tests {
     #[tokio::test]
     async fn a_run_that_lasts_too_long_is_ended() {
         let (_orders, inbox) = unbounded_channel();
-        let (supervisor, _hear) = supervisor(Some(TimeLimit::new(Duration::from_millis(30))));
+        let (supervisor, _ends) = supervisor(Some(TimeLimit::new(Duration::from_millis(30))));
         let failure = supervisor.supervise(inbox).await.unwrap();
-        assert_eq!((failure.sentence.as_str(), failure.exit_code), ("the time limit of 0.03 s is over", 110));
+        assert_eq!(failure, Failure::new(Kind::Timeout, "the time limit of 0.03 s is over"));
     }
 }

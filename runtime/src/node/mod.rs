@@ -12,6 +12,7 @@ pub use router::INIT_OVER;
 use crate::codec::{Control, Header, Spread};
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target};
+use crate::failure::Failure;
 use crate::frame::{BULK_BYTES, Class, Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
@@ -82,8 +83,8 @@ pub enum DriverEvent {
     Speed(PeId, f64),
     /// A snapshot that was asked for.
     Answer(u32, Box<NodeSnapshot>),
-    /// The run cannot go on: one sentence.
-    Failed(String),
+    /// The run cannot go on.
+    Failed(Failure),
 }
 
 /// What the launcher's supervision reacts to.
@@ -419,9 +420,9 @@ impl Node {
         }
     }
 
-    /// Makes the driver's waits fail with `sentence`.
-    pub fn tell_failed(&self, sentence: String) {
-        self.tell_driver(DriverEvent::Failed(sentence));
+    /// Makes the driver's waits fail with this.
+    pub fn tell_failed(&self, failure: Failure) {
+        self.tell_driver(DriverEvent::Failed(failure));
     }
 
     /// Sends a message of the runtime itself to another node, past the queues of PEs.

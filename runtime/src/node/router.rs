@@ -5,6 +5,7 @@ use super::{DriverEvent, LauncherEvent, Node, class_of};
 use crate::codec::{Control, Header, Refusal, Spread, decode};
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target};
+use crate::failure::{Failure, Kind};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
@@ -276,7 +277,7 @@ impl Node {
                 if is_supervised {
                     self.tell_launcher(LauncherEvent::Fault(from, sentence));
                 } else {
-                    self.tell_driver(DriverEvent::Failed(sentence));
+                    self.tell_failed(Failure::new(Kind::Failed, sentence));
                 }
             }
             Control::LinkLost(peer, reason) => {

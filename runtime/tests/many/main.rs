@@ -60,9 +60,9 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
     while answered.len() < count {
         match events.recv_timeout(LIMIT)? {
             DriverEvent::Answer(7, snapshot) => drop(answered.insert(snapshot.node)),
-            DriverEvent::Failed(sentence) => return Err(sentence.into()),
+            DriverEvent::Failed(failure) => return Err(failure.into()),
             _ => {}
         }
     }
-    job.finish().map_or(Ok(()), |failure| Err(failure.sentence.into()))
+    job.finish().map_or(Ok(()), |failure| Err(failure.into()))
 }

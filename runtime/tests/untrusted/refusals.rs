@@ -295,7 +295,7 @@ fn the_launcher_believes_no_node_about_another() {
         node.listen(runtime::node::Ears { driver, launcher: None });
         node.receive(NodeId(2), Class::Control, encode(&Header::Control(control), Packed::default()));
         events.try_iter().find_map(|event| match event {
-            runtime::node::DriverEvent::Failed(sentence) => Some(sentence),
+            runtime::node::DriverEvent::Failed(failure) => Some(failure.sentence),
             _ => None,
         })
     };

@@ -18,13 +18,14 @@ pub(crate) use predict::{Predictor, Subject};
 pub(crate) use runner::{Progress, Starts, end_child, end_with_parent, report_in, rounds};
 
 use super::network::Network;
-use super::{Ended, NO_INPUT, USAGE, output, say};
+use super::{output, say};
 use crate::app::AppEntry;
 use crate::command_line::CommandLine;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use options::CompareOptions;
 use runner::{Turn, Warnings};
+use runtime::failure::{Failure, Kind};
 use runtime::monitor::text::clean_lines;
 use saved::Run;
 use std::path::{Path, PathBuf};
@@ -44,15 +45,15 @@ pub(crate) fn command(program: &CommandLine) -> Command {
 }
 
 /// Compares, prints and writes; the exit code.
-pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Ended> {
-    let mut options = CompareOptions::from_arg_matches(matches).map_err(|e| Ended::new(USAGE, e))?;
+pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Failure> {
+    let mut options = CompareOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     options.is_speed_given = matches.value_source("speed") == Some(ValueSource::CommandLine);
     let given = options.network.as_deref().map(Network::load).transpose()?;
     let mut remarks = Vec::new();
     let (network, runs) = match matches.subcommand_name() {
         Some(name) if !options.saved.is_empty() => {
             let sentence = format!("give either reports or the application {name}, not both");
-            return Err(Ended::new(USAGE, sentence));
+            return Err(Failure::new(Kind::Usage, sentence));
         }
         Some(_) => {
             let (app, words) = chosen(program, matches)?;
@@ -73,7 +74,7 @@ pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8,
         None if options.saved.is_empty() => {
             let sentence =
                 format!("say what to compare: an application ({}), or reports of runs", names(program));
-            return Err(Ended::new(USAGE, sentence));
+            return Err(Failure::new(Kind::Usage, sentence));
         }
         None => {
             options.files.check(options.inputs())?;
@@ -94,18 +95,21 @@ pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8,
 }
 
 /// The runs that files tell of, and the network, if the report of a run that measured it is among them.
-fn load(program: &CommandLine, files: &[PathBuf]) -> Result<(Option<Network>, Vec<Run>), Ended> {
+fn load(program: &CommandLine, files: &[PathBuf]) -> Result<(Option<Network>, Vec<Run>), Failure> {
     let load = |path: &PathBuf| {
-        Run::load(path).map_err(|ended| match ended.code {
+        Run::load(path).map_err(|failure| match failure.kind {
             // Who has mistyped an application's name is not helped by the name of a file.
-            NO_INPUT if path.extension().is_none() && !path.exists() => {
+            Kind::NoInput if path.extension().is_none() && !path.exists() => {
                 let (name, names) = (path.display(), names(program));
-                Ended::new(USAGE, format!("there is neither an application ({names}) nor a report {name}"))
+                Failure::new(
+                    Kind::Usage,
+                    format!("there is neither an application ({names}) nor a report {name}"),
+                )
             }
-            _ => ended,
+            _ => failure,
         })
     };
-    let mut runs = files.iter().map(load).collect::<Result<Vec<Run>, Ended>>()?;
+    let mut runs = files.iter().map(load).collect::<Result<Vec<Run>, Failure>>()?;
     let is_network = |run: &Run| program.network.is_some_and(|preset| preset.app == run.app);
     if runs.iter().all(is_network) {
         return Ok((None, runs));
@@ -122,7 +126,7 @@ fn measured(
     app: &AppEntry,
     nodes: &[String],
     options: &CompareOptions,
-) -> Result<Network, Ended> {
+) -> Result<Network, Failure> {
     if app.cost.is_none() || !options.speed.is_measured() {
         return Ok(Network::default());
     }
@@ -133,10 +137,10 @@ fn measured(
     Network::of_report(report)
 }
 
-fn make_folder(options: &CompareOptions) -> Result<(), Ended> {
+fn make_folder(options: &CompareOptions) -> Result<(), Failure> {
     let Some(folder) = &options.reports else { return Ok(()) };
     std::fs::create_dir_all(folder).map_err(|e| {
-        Ended::new(super::NO_OUTPUT, format!("the folder {} cannot be made: {e}", folder.display()))
+        Failure::new(Kind::Output, format!("the folder {} cannot be made: {e}", folder.display()))
     })
 }
 
@@ -146,7 +150,7 @@ fn run_all(
     (app, words): (&AppEntry, Vec<String>),
     mut mixes: Vec<Vec<String>>,
     options: &CompareOptions,
-) -> Result<Vec<Run>, Ended> {
+) -> Result<Vec<Run>, Failure> {
     let mut of_run = options.mixes.nodes.as_words();
     of_run.extend(["--quiet", "--report", "/dev/stdout"].map(ToString::to_string));
     // What was not asked for cannot be refused.
@@ -164,7 +168,7 @@ fn run_all(
         let done = starts.run(nodes, &name)?;
         warnings.pass_on(&done.stderr);
         let report = report_in(&done.stdout)
-            .ok_or_else(|| Ended::new(70, format!("{name}: it has written no report")))?;
+            .ok_or_else(|| Failure::new(Kind::Failed, format!("{name}: it has written no report")))?;
         if let Some(folder) = &options.reports {
             output::write("report", &folder.join(file_name(mix, nodes, repeat)), report)?;
         }
@@ -192,13 +196,13 @@ fn names(program: &CommandLine) -> String {
 }
 
 /// Prints a comparison, and writes what was asked for besides.
-pub(crate) fn show(comparison: &Comparison, files: &Files) -> Result<(), Ended> {
+pub(crate) fn show(comparison: &Comparison, files: &Files) -> Result<(), Failure> {
     say(&comparison.text())?;
     write(comparison, files)
 }
 
 /// Writes what was asked for besides the terminal.
-fn write(comparison: &Comparison, files: &Files) -> Result<(), Ended> {
+fn write(comparison: &Comparison, files: &Files) -> Result<(), Failure> {
     let text = |path: &Option<PathBuf>, what, text: &dyn Fn() -> String| {
         path.as_deref()
             .map_or(Ok(()), |path: &Path| output::write(what, path, clean_lines(&text()).as_bytes()))
@@ -210,7 +214,8 @@ fn write(comparison: &Comparison, files: &Files) -> Result<(), Ended> {
     text(&files.svg, "picture", &|| comparison.figure().to_svg())?;
     let Some(path) = &files.png else { return Ok(()) };
     let picture = comparison.figure().to_png();
-    let picture = picture.map_err(|e| Ended::new(70, format!("the picture cannot be drawn: {e}")))?;
+    let picture =
+        picture.map_err(|e| Failure::new(Kind::Failed, format!("the picture cannot be drawn: {e}")))?;
     output::write("picture", path, picture)
 }
 

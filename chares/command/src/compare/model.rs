@@ -6,8 +6,8 @@ use super::predict::Predictor;
 use super::saved::Run;
 use super::spread;
 use super::verdict::{self, Step};
-use crate::{BAD_INPUT, Ended};
 use loadbalance::efficiency::mixed_node_efficiency;
+use runtime::failure::{Failure, Kind};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ impl Comparison {
     ///
     /// # Errors
     /// One sentence, if they are not of the same work or it cannot be said what a mix is worth.
-    pub(super) fn of(runs: &[Run], aside: &[&str]) -> Result<Self, Ended> {
+    pub(super) fn of(runs: &[Run], aside: &[&str]) -> Result<Self, Failure> {
         Self::made(runs, aside, None)
     }
 
@@ -94,12 +94,12 @@ impl Comparison {
     ///
     /// # Errors
     /// One sentence, if it cannot be said what a mix is worth.
-    pub(crate) fn of_predictions(runs: &[Run], predictor: &Predictor<'_>) -> Result<Self, Ended> {
+    pub(crate) fn of_predictions(runs: &[Run], predictor: &Predictor<'_>) -> Result<Self, Failure> {
         Self::made(runs, &[], Some(predictor.described()))
     }
 
-    fn made(runs: &[Run], aside: &[&str], model: Option<Model>) -> Result<Self, Ended> {
-        let first = runs.first().ok_or_else(|| Ended::new(BAD_INPUT, "there are no runs to compare"))?;
+    fn made(runs: &[Run], aside: &[&str], model: Option<Model>) -> Result<Self, Failure> {
+        let first = runs.first().ok_or_else(|| Failure::new(Kind::Input, "there are no runs to compare"))?;
         for run in runs {
             same_work(first, run, aside)?;
             same_nodes(runs, run)?;
@@ -165,13 +165,13 @@ impl Mix {
         relative: Option<f64>,
         worths: &Worths<'_>,
         (one, spent): (f64, &Lost),
-    ) -> Result<Self, Ended> {
+    ) -> Result<Self, Failure> {
         let run = middle(group);
         let speeds: Vec<f64> = run.nodes.iter().map(|node| worths.of_node(&node.name)).collect();
         let equivalents = speeds.iter().sum();
         let seconds = run.seconds();
         let efficiency = mixed_node_efficiency(one, seconds, equivalents)
-            .ok_or_else(|| Ended::new(BAD_INPUT, format!("{} has times beyond reckoning", run.source)))?;
+            .ok_or_else(|| Failure::new(Kind::Input, format!("{} has times beyond reckoning", run.source)))?;
         Ok(Self {
             nodes: run.nodes.iter().map(|node| node.name.clone()).collect(),
             pes: run.nodes.iter().map(|node| node.pes.len()).sum(),
@@ -208,13 +208,13 @@ pub(super) fn grouped(runs: &[Run]) -> Vec<Vec<&Run>> {
     groups
 }
 
-fn same_work(first: &Run, run: &Run, aside: &[&str]) -> Result<(), Ended> {
+fn same_work(first: &Run, run: &Run, aside: &[&str]) -> Result<(), Failure> {
     let (a, b) = (&first.source, &run.source);
     let differ = |what: &str, of_a: &dyn std::fmt::Display, of_b: &dyn std::fmt::Display| {
         let sentence = format!(
             "{a} and {b} are not of the same work: the {what} is {of_a} in the one and {of_b} in the other"
         );
-        Err(Ended::new(BAD_INPUT, sentence))
+        Err(Failure::new(Kind::Input, sentence))
     };
     if first.program != run.program {
         return differ("program", &first.program, &run.program);
@@ -236,15 +236,15 @@ fn same_work(first: &Run, run: &Run, aside: &[&str]) -> Result<(), Ended> {
 }
 
 /// A name stands for the same node in all runs.
-fn same_nodes(runs: &[Run], run: &Run) -> Result<(), Ended> {
+fn same_nodes(runs: &[Run], run: &Run) -> Result<(), Failure> {
     for node in &run.nodes {
         let others = runs.iter().flat_map(|other| other.nodes.iter().map(move |node| (other, node)));
         let unlike = others.filter(|(_, other)| other.name == node.name).find(|(_, other)| {
             (&other.host, &other.cpu, other.pes.len()) != (&node.host, &node.cpu, node.pes.len())
         });
         if let Some((other, _)) = unlike {
-            return Err(Ended::new(
-                BAD_INPUT,
+            return Err(Failure::new(
+                Kind::Input,
                 format!(
                     "the node {} of {} is another one than in {}: host, CPU or PEs differ",
                     node.name, run.source, other.source
@@ -284,7 +284,7 @@ struct Worths<'a> {
 }
 
 impl<'a> Worths<'a> {
-    fn of(runs: &'a [Run]) -> Result<Self, Ended> {
+    fn of(runs: &'a [Run]) -> Result<Self, Failure> {
         let nodes: BTreeSet<&str> = runs.iter().flat_map(|run| run.mix()).collect();
         let rates: BTreeMap<&str, Option<f64>> =
             nodes.iter().map(|name| (*name, median(values(runs, name, |node| node.rate)))).collect();
@@ -294,7 +294,7 @@ impl<'a> Worths<'a> {
         };
         // Without rates the fastest node of the biggest mix leads.
         let fastest = fastest.map(|(name, _)| *name).or_else(|| fastest_of_biggest(runs));
-        let fastest = fastest.ok_or_else(|| Ended::new(BAD_INPUT, "the runs have no nodes"))?;
+        let fastest = fastest.ok_or_else(|| Failure::new(Kind::Input, "the runs have no nodes"))?;
         let rate = rates.get(fastest).copied().flatten();
         let mut of: BTreeMap<&str, f64> = BTreeMap::new();
         for name in nodes {
@@ -306,7 +306,7 @@ impl<'a> Worths<'a> {
                     "it is not known what {name} is worth: no run has both {name} and {fastest}, the fastest \
                      node, and speeds were not measured"
                 );
-                Ended::new(BAD_INPUT, sentence)
+                Failure::new(Kind::Input, sentence)
             };
             of.insert(name, worth.ok_or_else(unknown)?);
         }
@@ -340,7 +340,7 @@ impl<'a> Worths<'a> {
     }
 
     /// The fastest node alone, reckoned from its rate if no run shows it.
-    fn reference(&self, groups: &[Vec<&Run>], work: Option<f64>) -> Result<Reference, Ended> {
+    fn reference(&self, groups: &[Vec<&Run>], work: Option<f64>) -> Result<Reference, Failure> {
         let node = self.fastest.to_string();
         if let Some(alone) = groups.iter().find(|group| group[0].mix() == BTreeSet::from([self.fastest])) {
             return Ok(Reference { node, seconds: middle(alone).seconds(), is_measured: true });
@@ -348,8 +348,8 @@ impl<'a> Worths<'a> {
         let reckoned = work.zip(self.rate).map(|(work, rate)| work / rate);
         match reckoned.filter(|seconds| seconds.is_finite() && *seconds > 0.0) {
             Some(seconds) => Ok(Reference { node, seconds, is_measured: false }),
-            None => Err(Ended::new(
-                BAD_INPUT,
+            None => Err(Failure::new(
+                Kind::Input,
                 format!(
                     "none of the runs is of {node}, the fastest node, alone, and how long it takes cannot be \
                      reckoned without measured speeds: add a run with `--only {node}`"
@@ -376,12 +376,12 @@ impl<'a> Worths<'a> {
 }
 
 /// The name of the node of the highest speed as far as these runs know.
-pub(super) fn speediest(runs: &[Run]) -> Result<String, Ended> {
+pub(super) fn speediest(runs: &[Run]) -> Result<String, Failure> {
     Ok(Worths::of(runs)?.speediest.0.to_string())
 }
 
 /// The name of the fastest node, if none of these runs is of it alone.
-pub(super) fn unmeasured(runs: &[Run]) -> Result<Option<String>, Ended> {
+pub(super) fn unmeasured(runs: &[Run]) -> Result<Option<String>, Failure> {
     let fastest = Worths::of(runs)?.fastest;
     Ok(Some(fastest).filter(|name| median_alone(runs, name).is_none()).map(ToString::to_string))
 }

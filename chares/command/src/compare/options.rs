@@ -4,9 +4,10 @@ use crate::app::{AppEntry, Started};
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
 use crate::options::{NodesOptions, SpeedSource, seconds};
-use crate::{Ended, USAGE, output, said, sentence_of};
+use crate::{output, said, sentence_of};
 use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use runtime::config::ClusterConfig;
+use runtime::failure::{Failure, Kind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -97,7 +98,7 @@ impl CompareOptions {
 
 impl MixOptions {
     /// The names of the nodes of each mix, in the order of the nodes file.
-    pub(crate) fn of(&self, config: &ClusterConfig) -> Result<Vec<Vec<String>>, Ended> {
+    pub(crate) fn of(&self, config: &ClusterConfig) -> Result<Vec<Vec<String>>, Failure> {
         let all: Vec<String> = config.nodes.iter().map(|node| node.name.clone()).collect();
         let mut mixes = match self.mixes {
             _ if !self.mix.is_empty() => {
@@ -124,16 +125,17 @@ pub(crate) fn all_of(mixes: &[Vec<String>], config: &ClusterConfig) -> Vec<Strin
 }
 
 /// The nodes of a mix as the user names them, in the order of the file.
-fn named(mix: &str, config: &ClusterConfig) -> Result<Vec<String>, Ended> {
+fn named(mix: &str, config: &ClusterConfig) -> Result<Vec<String>, Failure> {
     let names: Vec<String> =
         mix.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ToString::to_string).collect();
     if names.is_empty() {
-        return Err(Ended::new(
-            USAGE,
+        return Err(Failure::new(
+            Kind::Usage,
             "--mix names no node; give names of the nodes file with commas between",
         ));
     }
-    let chosen = config.clone().select(&names).map_err(|e| Ended::new(USAGE, format!("--mix {mix}: {e}")))?;
+    let chosen =
+        config.clone().select(&names).map_err(|e| Failure::new(Kind::Usage, format!("--mix {mix}: {e}")))?;
     Ok(chosen.nodes.into_iter().map(|node| node.name).collect())
 }
 
@@ -151,7 +153,7 @@ impl Files {
     }
 
     /// Says before anything is run whether all can be written, and none over another or over one of the `others`.
-    pub(crate) fn check(&self, others: Vec<NamedFile>) -> Result<(), Ended> {
+    pub(crate) fn check(&self, others: Vec<NamedFile>) -> Result<(), Failure> {
         let mut files = others;
         files.extend(self.all().map(|(option, path, _)| NamedFile::written(option, path)));
         output::check_files(&files)?;
@@ -183,8 +185,8 @@ pub(crate) fn with_apps(
 pub(crate) fn chosen<'a>(
     program: &'a CommandLine,
     matches: &ArgMatches,
-) -> Result<(&'a AppEntry, Vec<String>), Ended> {
-    let missing = || Ended::new(USAGE, "say which application; `--help` lists them");
+) -> Result<(&'a AppEntry, Vec<String>), Failure> {
+    let missing = || Failure::new(Kind::Usage, "say which application; `--help` lists them");
     let (name, of_app) = matches.subcommand().ok_or_else(missing)?;
     let app = program.apps.iter().find(|app| app.name == name).ok_or_else(missing)?;
     Ok((app, of_app.get_many::<String>(WORDS).unwrap_or_default().cloned().collect()))
@@ -192,12 +194,12 @@ pub(crate) fn chosen<'a>(
 
 /// The application with its arguments, checked here once before the first of many runs would; `None` if only its help
 /// was asked for, which has been printed then.
-pub(crate) fn checked(app: &AppEntry, words: &[String]) -> Result<Option<Started>, Ended> {
+pub(crate) fn checked(app: &AppEntry, words: &[String]) -> Result<Option<Started>, Failure> {
     let line = std::iter::once(app.name).chain(words.iter().map(String::as_str));
     match app.command.clone().try_get_matches_from(line) {
-        Ok(matches) => (app.start)(&matches).map(Some).map_err(|e| Ended::new(e.exit_code(), e)),
+        Ok(matches) => (app.start)(&matches).map(Some).map_err(Failure::from),
         Err(help) if !help.use_stderr() => said(help.print()).map(|()| None),
-        Err(error) => Err(Ended::new(USAGE, format!("{}: {}", app.name, sentence_of(&error)))),
+        Err(error) => Err(Failure::new(Kind::Usage, format!("{}: {}", app.name, sentence_of(&error)))),
     }
 }
 

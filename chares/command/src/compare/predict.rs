@@ -2,12 +2,12 @@
 
 use super::model::{Comparison, Model, grouped, median};
 use super::saved::{Node, Pe, Run};
-use crate::Ended;
 use crate::app::CostModel;
 use crate::command_line::CommandLine;
 use crate::network::Network;
 use chares::RunError;
 use loadbalance::cost::{Machine, Machines, Reckoned};
+use runtime::failure::Failure;
 use serde_json::Value;
 
 /// Which work.
@@ -75,10 +75,10 @@ impl Predictor<'_> {
         name: &str,
         subject: &Subject<'_>,
         nodes: Vec<(Machine, String)>,
-    ) -> Result<Run, Ended> {
+    ) -> Result<Run, Failure> {
         let (nodes, cpus): (Vec<Machine>, Vec<String>) = nodes.into_iter().unzip();
         let machines = self.network.join(nodes);
-        let failed = |e: RunError| Ended::new(e.exit_code(), format!("{name}: {e}"));
+        let failed = |e: RunError| Failure::new(e.kind(), format!("{name}: {e}"));
         let reckoned = self.reckon(subject.arguments, &machines, None).map_err(failed)?;
         let rates = machines.rates();
         let fastest = rates.iter().copied().fold(0.0, f64::max);

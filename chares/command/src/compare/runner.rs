@@ -2,20 +2,18 @@
 
 use super::model;
 use super::saved::Run;
-use crate::Ended;
 use crate::terminal::print_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::{Pid, getppid};
+use runtime::failure::{Failure, Kind};
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Exit code where a run gives none that says more.
-const FAILED: u8 = 70;
 /// How a report begins; what the application printed stands before it.
 const REPORT: &str = "{\n  \"schema\": ";
 
@@ -67,8 +65,9 @@ impl Starts {
     ///
     /// # Errors
     /// Its exit code and last words.
-    pub(crate) fn run(&self, nodes: &[String], name: &str) -> Result<Done, Ended> {
-        let said = |error: std::io::Error| Ended::new(FAILED, format!("{name} cannot be run: {error}"));
+    pub(crate) fn run(&self, nodes: &[String], name: &str) -> Result<Done, Failure> {
+        let said =
+            |error: std::io::Error| Failure::new(Kind::Failed, format!("{name} cannot be run: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(said)?);
         command.args(&self.command).args(["--only", &nodes.join(",")]).args(&self.options);
         command.args(&self.words).env(PARENT, std::process::id().to_string());
@@ -82,8 +81,10 @@ impl Starts {
             None => "it ended without a word".into(),
         };
         let last = stderr.lines().last().unwrap_or(&wordless);
-        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED);
-        Err(Ended::new(code, format!("{name}: {}", last.trim_start_matches("error: "))))
+        Err(Failure::new(
+            Kind::of_program(output.status.code()),
+            format!("{name}: {}", last.trim_start_matches("error: ")),
+        ))
     }
 }
 
@@ -156,10 +157,10 @@ pub(crate) fn rounds(
     mixes: &mut Vec<Vec<String>>,
     repeats: usize,
     progress: &Progress,
-    mut run: impl FnMut(&[String], Turn) -> Result<Run, Ended>,
-) -> Result<Vec<Run>, Ended> {
+    mut run: impl FnMut(&[String], Turn) -> Result<Run, Failure>,
+) -> Result<Vec<Run>, Failure> {
     let (mut turns, mut runs) = (Vec::new(), Vec::new());
-    let mut take = |nodes: &[String], turn: Turn, runs: &mut Vec<Run>| {
+    let mut take = |nodes: &[String], turn: Turn, runs: &mut Vec<Run>| -> Result<(), Failure> {
         progress.begin(&nodes.join(","));
         runs.push(run(nodes, turn)?);
         turns.push((turn.mix, turn.repeat));

@@ -1,7 +1,7 @@
 //! What a comparison needs of the report of a run, checked: a report may have come from anywhere.
 
 use super::predict::Subject;
-use crate::{BAD_INPUT, Ended, NO_INPUT};
+use runtime::failure::{Failure, Kind};
 use runtime::monitor::text::clean_line;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -130,14 +130,14 @@ impl Run {
     }
 
     /// Reads the report in a file.
-    pub(crate) fn load(path: &Path) -> Result<Self, Ended> {
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
-        let unread = |e: std::io::Error| Ended::new(NO_INPUT, format!("{name} cannot be read: {e}"));
+        let unread = |e: std::io::Error| Failure::new(Kind::NoInput, format!("{name} cannot be read: {e}"));
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(unread)?;
         if bytes.len() as u64 > BYTES_MAX {
-            return Err(Ended::new(
-                BAD_INPUT,
+            return Err(Failure::new(
+                Kind::Input,
                 format!("{name} has more than {BYTES_MAX} bytes: it is no report"),
             ));
         }
@@ -145,8 +145,8 @@ impl Run {
     }
 
     /// Understands a report; `source` names it in sentences.
-    pub(crate) fn parse(bytes: &[u8], source: &str) -> Result<Self, Ended> {
-        let refused = |why: String| Ended::new(BAD_INPUT, format!("{source} {why}"));
+    pub(crate) fn parse(bytes: &[u8], source: &str) -> Result<Self, Failure> {
+        let refused = |why: String| Failure::new(Kind::Input, format!("{source} {why}"));
         let value: Value = serde_json::from_slice(bytes)
             .map_err(|e| refused(format!("is not JSON ({e}); give files that `run --report` wrote")))?;
         let value = cleaned(value);

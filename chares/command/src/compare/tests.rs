@@ -15,6 +15,7 @@ use chares::Program;
 use chares::RunError;
 use loadbalance::cost::{Bytes, Machine, Phase};
 use proptest::prelude::*;
+use runtime::failure::{Failure, Kind};
 use serde_json::{Value, json};
 
 /// Work that all runs here do, and the rate of the fastest node.
@@ -390,7 +391,7 @@ fn what_is_no_report_of_a_run_that_went_well_is_refused_with_a_reason() {
         let sentence = Run::parse(text.as_bytes(), "a.json").map(drop).unwrap_err().sentence;
         assert!(sentence.starts_with("a.json is ") && !sentence.contains('\n'), "{sentence}");
     }
-    assert_eq!(Run::load(std::path::Path::new("/nowhere/a.json")).map(drop).unwrap_err().code, 66);
+    assert_eq!(Run::load(std::path::Path::new("/nowhere/a.json")).map(drop).unwrap_err().kind, Kind::NoInput);
 }
 
 #[test]
@@ -455,9 +456,9 @@ fn the_first_run_that_fails_ends_it() {
     let mut count = 0;
     let failed = rounds(&mut mixes, 3, &Progress::new(6), |_, _| {
         count += 1;
-        Err(crate::Ended::new(69, "lost"))
+        Err(Failure::new(Kind::Unavailable, "lost"))
     });
-    assert_eq!((failed.map(drop).unwrap_err().code, count), (69, 1));
+    assert_eq!((failed.map(drop).unwrap_err().kind, count), (Kind::Unavailable, 1));
 }
 
 /// Nodes with their rates and their PEs' times, as parts of the timed part that are at most 1 together.
@@ -507,7 +508,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_report_or_a_sentence(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Err(ended) = saved::Run::parse(&bytes, "x") {
-            prop_assert!(ended.code == 65);
+            prop_assert!(ended.kind == Kind::Input);
         }
     }
 

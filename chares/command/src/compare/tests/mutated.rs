@@ -1,6 +1,7 @@
 //! Reports in which something was changed: a sentence, or a comparison without nonsense, and never a panic.
 
 use super::{Comparison, Run, Value, json, two_mixes};
+use runtime::failure::Kind;
 
 /// Puts something else in the place of a value somewhere in a report, or takes it away.
 fn mutate(value: &mut Value, below: &mut impl FnMut(usize) -> usize) {
@@ -75,7 +76,7 @@ fn mutated_reports_give_a_sentence_or_a_comparison_without_nonsense() {
             Err(ended) => {
                 refused += 1;
                 let is_one = !ended.sentence.is_empty() && !ended.sentence.contains('\n');
-                assert!(ended.code == 65 && is_one, "case {case}: {ended:?}");
+                assert!(ended.kind == Kind::Input && is_one, "case {case}: {ended:?}");
             }
         }
     }
