@@ -18,7 +18,8 @@ impl Applications {
         let spec = |host: &&str| format!("[[host]]\nname = {host:?}\ncpu = 1.0\ncores = 1\n");
         let bed = Testbed::up(name, &hosts.iter().map(spec).collect::<String>())?;
         let folder = tempfile::tempdir().expect("a folder for the test");
-        let program = folder.path().join("metachare");
+        // Not `metachare`: a run makes a folder of that name for its socket.
+        let program = folder.path().join("program");
         std::fs::copy(env!("CARGO_BIN_EXE_metachare-under-test"), &program).expect("a copy of the program");
         let hosts = hosts.iter().map(ToString::to_string).collect();
         Some(Self { bed, folder, program, hosts })
