@@ -55,8 +55,8 @@ mod tests {
     use crate::proto::sim::{Machine, Network, Outbox, Random, Simulation};
 
     const MS: Duration = Duration::from_millis(1);
-    /// As links do: a word every 250 ms, and silence is taken for death after 3.75 s.
-    const PERIOD: Duration = Duration::from_millis(250);
+    /// As links do: a sign of life every 125 ms, and silence is taken for death after 3.75 s.
+    const PERIOD: Duration = Duration::from_millis(125);
     const SILENCE: Duration = Duration::from_millis(3750);
 
     /// A launcher and nodes that give each other up when they hear nothing.

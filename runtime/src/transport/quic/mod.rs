@@ -34,6 +34,7 @@ use dashmap::DashMap;
 use door::Door;
 use gather::Gather;
 use lane::Lane;
+use life::Signs;
 use peer::Peer;
 use quinn::{
     AsyncUdpSocket, ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, Runtime as _,
@@ -97,6 +98,8 @@ pub struct QuicFabric {
     runtime: Handle,
     is_closing: AtomicBool,
     door: Arc<Door>,
+    socket: Arc<Gather>,
+    signs: Arc<Signs>,
     awake: Arc<Awake>,
     start: Instant,
 }
@@ -151,8 +154,10 @@ impl QuicFabric {
         let server = settings.is_dialled.then_some(server);
         let awake = Awake::start();
         let door = Arc::new(Door::new(identity.secret(), me, settings.is_dialled));
-        let socket = Gather::before(socket, Arc::clone(&awake), Arc::clone(&door));
-        let endpoint = Endpoint::new_with_abstract_socket(endpoint, server, socket, Arc::new(TokioRuntime))?;
+        let signs = Arc::<Signs>::default();
+        let socket = Gather::before(socket, Arc::clone(&awake), Arc::clone(&door), Arc::clone(&signs));
+        let quic = Arc::clone(&socket) as Arc<dyn AsyncUdpSocket>;
+        let endpoint = Endpoint::new_with_abstract_socket(endpoint, server, quic, Arc::new(TokioRuntime))?;
         let fabric = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             me,
@@ -166,6 +171,8 @@ impl QuicFabric {
             runtime: Handle::current(),
             is_closing: AtomicBool::new(false),
             door,
+            socket,
+            signs,
             awake,
             start: Instant::now(),
         });
@@ -330,10 +337,11 @@ impl QuicFabric {
         self.door.open_to(address);
         let dialled = self.endpoint.connect_with(client, address, &name);
         let connecting = dialled.map_err(|e| LinkError::Connection(e.to_string()))?;
-        connecting.await.map_err(|error| match error {
-            ConnectionError::TimedOut => LinkError::NoAnswer(address),
-            error => LinkError::Connection(end(&error, &self.settings)),
-        })
+        match tokio::time::timeout(self.settings.idle_timeout, connecting).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Err(_) | Ok(Err(ConnectionError::TimedOut)) => Err(LinkError::NoAnswer(address)),
+            Ok(Err(error)) => Err(LinkError::Connection(end(&error))),
+        }
     }
 
     fn address(&self, id: NodeId) -> Option<SocketAddr> {
@@ -346,8 +354,8 @@ impl QuicFabric {
         if peer.is_lost() || !peer.add(connection) {
             return connection.close(UNWANTED, b"this link was lost, or has too many connections");
         }
-        self.runtime.spawn(life::ask(peer.id, connection.clone(), self.settings.keep_alive));
         let (fabric, peer, connection) = (Arc::clone(self), Arc::clone(peer), connection.clone());
+        self.runtime.spawn(life::watch(Arc::clone(self), Arc::clone(&peer), connection.clone()));
         self.runtime.spawn(async move { accept::read_all(&fabric, &peer, &connection).await });
     }
 
@@ -360,11 +368,9 @@ impl QuicFabric {
 }
 
 /// Why a connection is over, for people.
-fn end(error: &ConnectionError, settings: &LinkSettings) -> String {
+fn end(error: &ConnectionError) -> String {
     match error {
-        ConnectionError::TimedOut => {
-            format!("nothing was heard from it for {} s", settings.idle_timeout.as_secs_f64())
-        }
+        ConnectionError::TimedOut => "it gave signs of life, but nothing else came through".into(),
         ConnectionError::ApplicationClosed(close) => {
             // A node of the run said this, but it ends up on a terminal.
             let reason = String::from_utf8_lossy(&close.reason);
