@@ -19,7 +19,8 @@ pub struct InProcess {
     pub pes: Vec<u32>,
     /// Relative speeds to assume, one per PE; all equal if empty.
     pub speeds: Vec<f64>,
-    /// Pack and unpack every message and constructor argument, also between PEs of one node.
+    /// Pack and unpack every message and constructor argument, also between PEs of one node, and the state of chares
+    /// before each of their entry methods.
     pub always_pup: bool,
 }
 

@@ -95,6 +95,7 @@ mod proxy;
 pub mod pup;
 mod reduce;
 mod shared;
+mod state;
 mod store;
 mod timeline;
 
@@ -126,4 +127,5 @@ pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
+pub use state::{Scratch, Stopwatch};
 pub use timeline::Timeline;

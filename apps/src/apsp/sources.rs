@@ -9,7 +9,7 @@ use super::dijkstra::{Search, Summary};
 use super::distance::Distance;
 use super::graph::Graph;
 use chares::loadbalance::self_scheduling::SelfScheduling;
-use chares::{Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Group, Readonly, RunError};
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Group, Readonly, RunError, Scratch};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -35,8 +35,7 @@ pub struct Searcher<D: Distance> {
     setup: Setup<D>,
     waiting: VecDeque<SearchFrom<D>>,
     found: Vec<Found<D>>,
-    #[serde(skip)]
-    search: Option<Search<D>>,
+    search: Scratch<Option<Search<D>>>,
 }
 
 /// What every searcher is made with.
@@ -93,7 +92,7 @@ impl<D: Distance> Chare for Searcher<D> {
     type Index = u32;
     type Init = Setup<D>;
     fn new(setup: Setup<D>, _: &mut Ctx<'_, Self>) -> Self {
-        Self { setup, waiting: VecDeque::new(), found: Vec::new(), search: None }
+        Self { setup, waiting: VecDeque::new(), found: Vec::new(), search: Scratch(None) }
     }
 }
 

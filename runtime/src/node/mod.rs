@@ -35,7 +35,8 @@ use variables::{Unacknowledged, Variables};
 /// How a node behaves; the same on all nodes of a run unless the nodes file says otherwise.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
-    /// Pack and unpack every message and constructor argument, also inside the process (for tests).
+    /// Pack and unpack every message and constructor argument, also inside the process, and the state of chares before each
+    /// of their entry methods (for tests).
     pub always_pup: bool,
     /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where threads outnumber
     /// cores, or a quota of CPU time is below what they could use.

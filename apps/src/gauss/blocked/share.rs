@@ -10,7 +10,7 @@ use crate::kernels::gemm::{View, subtract_product};
 use crate::kernels::lu::{self, NoPivot};
 use crate::matrix::{Piece, Real, generated, zeros};
 use crate::system::{exponent, times_power_of_two};
-use chares::Bulk;
+use chares::{Bulk, Scratch};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -114,8 +114,7 @@ pub(super) struct Share<T> {
     factors: Factors,
     pieces: Vec<Piece<T>>,
     /// Memory that updates use: the allocator would clear it anew for each.
-    #[serde(skip)]
-    beside: Vec<T>,
+    beside: Scratch<Vec<T>>,
 }
 
 impl<T: Real> Share<T> {
@@ -134,7 +133,7 @@ impl<T: Real> Share<T> {
                 plan.fill(generated, block.index, &mut values.as_mut_slice()[part]);
             }
         }
-        let (least, panels, pieces, beside) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
+        let (least, panels, pieces, beside) = (Vec::new(), BTreeMap::new(), Vec::new(), Scratch::default());
         let factors = Factors::default();
         Self { plan, held, values, least, panels, known: 0, scaled_by: 0, factors, pieces, beside }
     }
