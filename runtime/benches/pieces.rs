@@ -3,9 +3,9 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use runtime::codec::{Header, decode, encode};
+use runtime::codec::{WorkToNode, decode, encode};
 use runtime::collection::{Collection, Placement};
-use runtime::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
+use runtime::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, ToPe};
 use runtime::frame::{Frame, FrameLimits};
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::PeState;
@@ -27,16 +27,16 @@ const BATCH: usize = 256;
 /// Of a stream in one datagram.
 const DATAGRAM_BYTES: usize = 6_400;
 
-fn target() -> Target {
-    Target::Element {
+fn target() -> ToPe {
+    ToPe::Element {
         collection: CollectionId::made_by(PeId(3), 5),
         index: ElementIndex([70_000, 0, 0]),
         entry: 2,
     }
 }
 
-fn header() -> Header {
-    Header::ToPe { pe: PeId(3), priority: 0, target: target() }
+fn header() -> WorkToNode {
+    WorkToNode::ToPe { pe: PeId(3), priority: 0, message: target() }
 }
 
 fn payload() -> Packed {
@@ -90,7 +90,7 @@ fn packing(criterion: &mut Criterion) {
     let (header, payload) = (header(), payload());
     group.bench_function("encode", |bench| bench.iter(|| encode(black_box(&header), payload.clone())));
     let frame = encode(&header, payload);
-    group.bench_function("decode", |bench| bench.iter(|| decode(black_box(frame.clone()))));
+    group.bench_function("decode", |bench| bench.iter(|| decode::<WorkToNode>(black_box(frame.clone()))));
     group.finish();
 }
 

@@ -172,7 +172,7 @@ impl Supervisor {
             LauncherEvent::Snapshot(snapshot) => self.hub.publish(MonitorEvent::Snapshot(*snapshot)),
             LauncherEvent::Phase(phase) => self.hub.publish(MonitorEvent::Phase(phase)),
             LauncherEvent::Counted { name, total, before } => self.hub.count(name, total, before),
-            LauncherEvent::Membership(..) => {}
+            LauncherEvent::Joining(..) => {}
             LauncherEvent::Fault(node, sentence) => {
                 let sentence = match node {
                     NodeId::LAUNCHER => sentence,

@@ -9,21 +9,22 @@ pub mod variables;
 
 pub use router::INIT_OVER;
 
-use crate::codec::{Control, Header, Spread};
+use crate::codec::{Announcement, ControlToLauncher, ControlToNode, Order, Spread};
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target};
 use crate::failure::Failure;
-use crate::frame::{BULK_BYTES, Class, Fabric, SendError};
+use crate::frame::{Class, Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
 use crate::pe::account::Account;
 use crate::pe::inbox::Inbox;
-use crate::proto::membership::MembershipMessage;
+use crate::proto::membership::JoinAnswer;
 use crate::proto::quiescence::{Counts, Quiescence};
 use crate::spin::Spin;
 use crate::topology::Topology;
 use dashmap::DashMap;
+use naming::Named;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -91,7 +92,7 @@ pub enum DriverEvent {
 #[derive(Debug)]
 pub enum LauncherEvent {
     /// An answer to the launcher's welcome.
-    Membership(NodeId, MembershipMessage),
+    Joining(NodeId, JoinAnswer),
     /// Counters of a node.
     Snapshot(Box<NodeSnapshot>),
     /// What the application is doing.
@@ -279,7 +280,7 @@ impl Node {
 
     /// Sets the speeds on every node.
     pub fn set_speeds(&self, speeds: Vec<f64>) {
-        self.each_compute_node(|node| self.control(node, Control::Speeds(speeds.clone())));
+        self.order_all(&Order::Speeds(speeds.clone()));
         self.store_speeds(speeds);
     }
 
@@ -343,29 +344,32 @@ impl Node {
 
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
-        self.control(NodeId::LAUNCHER, Control::Snapshot(Box::new(self.snapshot())));
+        self.tell_launcher(ControlToLauncher::Snapshot(Box::new(self.snapshot())));
     }
 
     /// Ends the run with one sentence, as soon as the launcher hears of it.
     pub fn fail(&self, sentence: String) {
         if !self.has_failed.swap(true, Ordering::SeqCst) {
-            self.control(NodeId::LAUNCHER, Control::Fault(sentence));
+            self.tell_launcher(ControlToLauncher::Fault(sentence));
         }
     }
 
     /// Tells the launcher what the application is doing.
     pub fn phase(&self, phase: Phase) {
-        self.control(NodeId::LAUNCHER, Control::Phase(phase));
+        self.tell_launcher(ControlToLauncher::Phase(phase));
     }
 
     /// Has the progress of all PEs shown, out of `total` units; it adds up to `before` now. Only on the launcher.
     pub fn count_progress(&self, name: String, total: u64, before: u64) {
-        self.tell_launcher(LauncherEvent::Counted { name, total, before });
+        self.tell_supervision(LauncherEvent::Counted { name, total, before });
     }
 
     /// Says on every node that initialisation is over; the driver hears `VariableSet` of [`INIT_OVER`] from each.
     pub fn set_init_over(&self, is_over: bool) {
-        self.spread(Spread::InitOver(is_over), Packed::default());
+        if let Some(first) = self.topology.compute_nodes().first() {
+            self.control(*first, ControlToNode::InitOver(is_over));
+        }
+        self.take_init_over(is_over);
     }
 
     /// Begins to look for quiescence; the driver hears `Quiescent` with the number that this gives. A search
@@ -393,23 +397,23 @@ impl Node {
 
     /// Asks every node with PEs for a snapshot; the driver hears an `Answer` with `mark` from each.
     pub fn ask_all(&self, mark: u32) {
-        self.each_compute_node(|node| self.control(node, Control::Ask(mark)));
+        self.order_all(&Order::Ask(mark));
     }
 
     /// Asks every node for what it added to an accumulator; the driver hears `Collected` from each.
     pub fn collect_all(&self, id: u64) {
-        self.each_compute_node(|node| self.control(node, Control::Collect(id)));
+        self.order_all(&Order::Collect(id));
     }
 
     /// Makes a collection known here and on all nodes, whose PEs then construct its elements. Bytes that left
     /// from here for that.
     pub fn create(&self, collection: Collection, init: Packed) -> u64 {
-        self.spread(Spread::Collection(collection), init)
+        self.spread(Spread::Announcement(Announcement::Collection(collection)), init)
     }
 
     /// Ends all nodes in good order.
     pub fn end_all(&self) {
-        self.each_compute_node(|node| self.control(node, Control::End));
+        self.order_all(&Order::End);
     }
 
     /// Stops this node's PEs after the entry methods that run now.
@@ -425,9 +429,9 @@ impl Node {
         self.tell_driver(DriverEvent::Failed(failure));
     }
 
-    /// Sends a message of the runtime itself to another node, past the queues of PEs.
-    pub fn send_control(&self, to: NodeId, control: Control) {
-        self.control(to, control);
+    /// Tells a node with PEs to do something. Only on the launcher.
+    pub fn order(&self, to: NodeId, order: Order, payload: Packed) {
+        self.send_frame(to, &ControlToNode::Order(order), payload);
     }
 
     /// Whether the run has ended here.
@@ -436,15 +440,13 @@ impl Node {
         self.has_ended.load(Ordering::SeqCst)
     }
 
-    /// Puts an envelope into a PE of this node, or before the driver.
+    /// Gives the driver a result for which it waits under this number.
+    pub(crate) fn take_result(&self, slot: u64, result: Payload) {
+        self.tell_driver(DriverEvent::Slot(slot, result));
+    }
+
+    /// Puts an envelope into a PE of this node.
     pub(crate) fn push(&self, pe: PeId, envelope: Envelope) {
-        if pe == PeId::DRIVER {
-            match envelope.target {
-                Target::Slot(slot) => self.tell_driver(DriverEvent::Slot(slot, envelope.payload)),
-                other => tracing::error!("the driver was sent {other:?}"),
-            }
-            return;
-        }
         self.inbox_of(pe).push(envelope);
     }
 
@@ -474,18 +476,6 @@ impl Node {
         self.driver_account.processed();
     }
 
-    pub(crate) fn control(&self, to: NodeId, control: Control) {
-        self.control_with(to, control, Packed::default());
-    }
-
-    pub(crate) fn control_with(&self, to: NodeId, control: Control, payload: Packed) {
-        if to == self.id {
-            self.handle_control(self.id, control, payload);
-        } else {
-            self.send_frame(to, Class::Control, &Header::Control(control), payload);
-        }
-    }
-
     fn tell_driver(&self, event: DriverEvent) {
         if let Some(ears) = self.ears.get() {
             // A driver that has gone needs no events.
@@ -493,14 +483,15 @@ impl Node {
         }
     }
 
-    fn tell_launcher(&self, event: LauncherEvent) {
+    fn tell_supervision(&self, event: LauncherEvent) {
         if let Some(launcher) = self.ears.get().and_then(|ears| ears.launcher.as_ref()) {
             let _ = launcher.send(event);
         }
     }
 
-    fn each_compute_node(&self, action: impl FnMut(NodeId)) {
-        self.topology.compute_nodes().iter().copied().for_each(action);
+    fn order_all(&self, order: &Order) {
+        let nodes = self.topology.compute_nodes().iter();
+        nodes.for_each(|node| self.order(*node, order.clone(), Packed::default()));
     }
 
     fn store_speeds(&self, speeds: Vec<f64>) {
@@ -518,7 +509,9 @@ impl Node {
     }
 
     /// Hands a message to the fabric and counts it; its bytes. One that the fabric refuses ends the run, named.
-    pub(crate) fn send_frame(&self, to: NodeId, class: Class, header: &Header, payload: Packed) -> u64 {
+    pub(crate) fn send_frame<H: Named>(&self, to: NodeId, header: &H, payload: Packed) -> u64 {
+        debug_assert_eq!(to == NodeId::LAUNCHER, H::IS_FOR_LAUNCHER, "{header:?} is not for {to:?}");
+        let class = H::class(payload.len_bytes());
         let Some(fabric) = self.fabric.get() else {
             tracing::error!("{:?} sends to {to:?} before it is connected", self.id);
             return 0;
@@ -537,7 +530,7 @@ impl Node {
 
     /// The same for a frame of class [`Class::Small`] that is nothing but `body`, which begins with `header`. Whoever
     /// sends counts it in his account, so that PEs do not wait for each other.
-    pub(crate) fn send_small(&self, to: NodeId, header: &Header, body: &[u8]) -> u64 {
+    pub(crate) fn send_small(&self, to: NodeId, header: &impl Named, body: &[u8]) -> u64 {
         match self.fabric.get() {
             None => tracing::error!("{:?} sends to {to:?} before it is connected", self.id),
             Some(fabric) => {
@@ -550,15 +543,10 @@ impl Node {
     }
 
     #[cold]
-    fn not_sent(&self, to: NodeId, header: &Header, error: &SendError) {
-        let what = self.name_of(header);
+    fn not_sent(&self, to: NodeId, header: &impl Named, error: &SendError) {
+        let what = header.name_on(self);
         self.fail(format!("{what} cannot be sent from {:?} to {to:?}: {error}", self.id));
     }
-}
-
-/// Class in which a message of that many bytes travels.
-pub(crate) fn class_of(len_bytes: usize) -> Class {
-    if len_bytes < BULK_BYTES { Class::Small } else { Class::Bulk }
 }
 
 #[cfg(test)]

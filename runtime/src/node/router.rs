@@ -1,18 +1,22 @@
 //! What a node does with what links bring, and how things reach all nodes.
 
 use super::arrivals::plain;
-use super::{DriverEvent, LauncherEvent, Node, class_of};
-use crate::codec::{Control, Header, Refusal, Spread, decode};
+use super::{DriverEvent, LauncherEvent, Node};
+use crate::codec::{
+    Announcement, ControlToLauncher, ControlToNode, Order, Refusal, ScatterPart, Spread, WorkToLauncher,
+    WorkToNode, decode,
+};
 use crate::collection::Collection;
-use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target};
+use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target, ToPe};
 use crate::failure::{Failure, Kind};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
 use crate::pe::inbox::{Inbox, Incoming};
-use crate::proto::quiescence::QuiescenceOutput;
+use crate::proto::ProtocolError;
+use crate::proto::quiescence::{QuiescenceMessage, QuiescenceOutput};
 use crate::proto::tree::TreeOver;
-use crate::scatter::{self, ScatterPart};
+use crate::scatter;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,10 +32,19 @@ impl Receiver for Node {
             self.traffic.received_messages.fetch_add(frames.len() as u64, Ordering::Relaxed);
             self.traffic.received_bytes.fetch_add(len_bytes, Ordering::Relaxed);
         }
-        let mut run = Run::new();
+        if let Err(refusal) = self.check_sender(from) {
+            frames.clear();
+            return self.refuse(from, &refusal);
+        }
+        let (mut run, is_launcher) = (Run::new(), self.id == NodeId::LAUNCHER);
         for frame in frames.drain(..) {
-            let len_bytes = frame.len_bytes() as u64;
-            if let Err(refusal) = self.accept(from, class, frame, len_bytes, &mut run) {
+            let accepted = match class {
+                Class::Control if is_launcher => self.accept_control_to_launcher(from, frame),
+                Class::Control => self.accept_control(from, frame),
+                Class::Small | Class::Bulk if is_launcher => self.accept_work_to_launcher(from, frame),
+                Class::Small | Class::Bulk => self.accept_work(from, frame, &mut run),
+            };
+            if let Err(refusal) = accepted {
                 self.refuse(from, &refusal);
             }
         }
@@ -46,7 +59,7 @@ impl Receiver for Node {
         if self.has_ended() {
             return;
         }
-        self.control(NodeId::LAUNCHER, Control::LinkLost(peer, reason));
+        self.tell_launcher(ControlToLauncher::LinkLost(peer, reason));
     }
 }
 
@@ -66,8 +79,8 @@ impl Run {
     }
 
     /// Whether a message needs no check, because all that would be checked is as in the one before.
-    fn vouches_for(&self, header: &Header) -> bool {
-        let Header::ToPe { pe, target: Target::Element { collection, index, entry }, .. } = header else {
+    fn vouches_for(&self, header: &WorkToNode) -> bool {
+        let WorkToNode::ToPe { pe, message: ToPe::Element { collection, index, entry }, .. } = header else {
             return false;
         };
         self.known.as_ref().is_some_and(|(known, entries)| {
@@ -101,56 +114,78 @@ impl Node {
         }
     }
 
-    fn accept(
-        &self,
-        from: NodeId,
-        class: Class,
-        frame: Frame,
-        len_bytes: u64,
-        run: &mut Run,
-    ) -> Result<(), Refusal> {
-        let (header, payload) = decode(frame)?;
-        if class == Class::Control || !run.vouches_for(&header) {
-            self.check(from, class, &header)?;
+    fn accept_work(&self, from: NodeId, frame: Frame, run: &mut Run) -> Result<(), Refusal> {
+        let len_bytes = frame.len_bytes() as u64;
+        let (header, payload) = decode::<WorkToNode>(frame)?;
+        if !run.vouches_for(&header) {
+            self.check_work(from, &header)?;
             run.known = None;
         }
+        if !matches!(header, WorkToNode::ToPe { .. }) {
+            // What comes later must not overtake it.
+            self.pass_run(run);
+        }
         match header {
-            Header::ToPe { pe, priority, target } if pe != PeId::DRIVER => {
+            WorkToNode::ToPe { pe, priority, message } => {
                 if pe != run.pe {
                     self.pass_run(run);
                     run.pe = pe;
                 }
                 if run.known.is_none()
-                    && let Target::Element { collection, .. } = &target
+                    && let ToPe::Element { collection, .. } = &message
                     && let Some(known) = self.collection(*collection)
                 {
                     let entries = self.program.chare_types[usize::from(known.chare_type)].entries.len();
                     run.known = Some((known, entries));
                 }
                 run.len_bytes += len_bytes;
-                run.messages.push(Incoming { target, priority, packed: payload, backlog_bytes: len_bytes });
-                return Ok(());
+                let (target, packed) = (message.into(), payload);
+                run.messages.push(Incoming { target, priority, packed, backlog_bytes: len_bytes });
             }
-            // What comes later must not overtake it.
-            _ => self.pass_run(run),
-        }
-        match header {
-            Header::ToPe { pe, priority, target } => {
-                self.push_arrived(pe, Envelope::new(target, priority, Payload::packed(payload)), len_bytes);
-            }
-            Header::Spread { root, what } => {
+            WorkToNode::Spread { root, what } => {
                 self.pass_on(root, &what, &payload);
                 self.take_spread(what, payload);
             }
-            Header::Multicast { collection, entry, priority, members } => {
+            WorkToNode::Multicast { collection, entry, priority, members } => {
                 self.multicast(collection, entry, priority, members, &payload);
             }
-            Header::Scatter { collection, entry, parts } => {
+            WorkToNode::Scatter { collection, entry, parts } => {
                 self.take_scatter((collection, entry), scatter::open(parts, &payload)?, run);
             }
-            Header::Control(control) => self.handle_control(from, control, payload),
         }
         Ok(())
+    }
+
+    fn accept_work_to_launcher(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
+        let (header, payload) = decode::<WorkToLauncher>(frame)?;
+        self.check_work_to_launcher(from, &header)?;
+        match header {
+            WorkToLauncher::Result(slot) => self.take_result(slot, Payload::packed(payload)),
+            WorkToLauncher::Announcement(announcement) => self.take_announcement(announcement, payload),
+        }
+        Ok(())
+    }
+
+    fn accept_control(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
+        let (control, payload) = decode(frame)?;
+        self.check_control(from, &control)?;
+        match control {
+            ControlToNode::Order(order) => self.obey(order, payload),
+            ControlToNode::InitOver(is_over) => {
+                let below = self.first_tree().into_iter().flat_map(|tree| tree.children(self.id));
+                below.for_each(|node| self.control(node, ControlToNode::InitOver(is_over)));
+                self.take_init_over(is_over);
+            }
+            ControlToNode::Quiescence(message) => self.take_quiescence(from, message)?,
+            ControlToNode::VariableSet(id) => self.acknowledged(from, id),
+        }
+        Ok(())
+    }
+
+    fn accept_control_to_launcher(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
+        let (control, payload) = decode(frame)?;
+        self.check_control_to_launcher(from, &control)?;
+        self.hear(from, control, payload)
     }
 
     /// Gives each PE its messages, which lie together.
@@ -167,7 +202,7 @@ impl Node {
             }
             // A message without a body takes memory too until it is dealt with.
             let backlog_bytes = (size_of::<ScatterPart>() + body.len()) as u64;
-            let target = Target::Element { collection, index, entry };
+            let target = ToPe::Element { collection, index, entry }.into();
             let packed = Packed { body, attachments: Vec::new() };
             run.len_bytes += backlog_bytes;
             run.messages.push(Incoming { target, priority: 0, packed, backlog_bytes });
@@ -181,31 +216,28 @@ impl Node {
     }
 
     pub(super) fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
-        if pe != PeId::DRIVER {
-            envelope.backlog_bytes = len_bytes;
-            self.backlog.fetch_add(len_bytes, Ordering::Relaxed);
-        }
+        envelope.backlog_bytes = len_bytes;
+        self.backlog.fetch_add(len_bytes, Ordering::Relaxed);
         self.push(pe, envelope);
     }
 
     /// Makes something reach every node that has PEs, this one included if it has. Bytes that left from here
     /// for that.
     pub(crate) fn spread(&self, what: Spread, payload: Packed) -> u64 {
-        let has_pes = !self.inboxes.is_empty();
         let mut bytes = 0;
-        if has_pes {
-            bytes += self.pass_on(self.id, &what, &payload);
-            if matches!(what, Spread::Collection(_) | Spread::Variable { .. }) {
-                // The driver may be handed a proxy of it, so the launcher has to know it too.
-                let header = Header::Spread { root: self.id, what: what.clone() };
-                let class = spread_class(&what, &payload);
-                bytes += self.send_frame(NodeId::LAUNCHER, class, &header, payload.clone());
+        if self.id == NodeId::LAUNCHER {
+            // It is not part of the tree: whatever it spreads begins at the first node.
+            if let Some(root) = self.topology.compute_nodes().first().copied() {
+                let header = WorkToNode::Spread { root, what: what.clone() };
+                bytes += self.send_frame(root, &header, payload.clone());
             }
-        } else if let Some(root) = self.topology.compute_nodes().first().copied() {
-            // The launcher is not part of the tree: whatever it spreads begins at the first node.
-            let class = spread_class(&what, &payload);
-            let header = Header::Spread { root, what: what.clone() };
-            bytes += self.send_frame(root, class, &header, payload.clone());
+        } else {
+            bytes += self.pass_on(self.id, &what, &payload);
+            if let Spread::Announcement(announcement) = &what {
+                // The driver may be handed a proxy of it, so the launcher has to know it too.
+                let header = WorkToLauncher::Announcement(announcement.clone());
+                bytes += self.send_frame(NodeId::LAUNCHER, &header, payload.clone());
+            }
         }
         self.take_spread(what, payload);
         bytes
@@ -213,32 +245,37 @@ impl Node {
 
     fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) -> u64 {
         let Some(tree) = TreeOver::new(self.topology.compute_nodes(), root) else { return 0 };
-        let mut bytes = 0;
-        for child in tree.children(self.id) {
-            let header = Header::Spread { root, what: what.clone() };
-            let class = spread_class(what, payload);
-            bytes += self.send_frame(child, class, &header, payload.clone());
-        }
-        bytes
+        let header = || WorkToNode::Spread { root, what: what.clone() };
+        tree.children(self.id).map(|child| self.send_frame(child, &header(), payload.clone())).sum()
+    }
+
+    /// The tree over all nodes with PEs that begins at the first of them.
+    pub(super) fn first_tree(&self) -> Option<TreeOver<'_>> {
+        let members = self.topology.compute_nodes();
+        TreeOver::new(members, *members.first()?)
     }
 
     fn take_spread(&self, what: Spread, payload: Packed) {
         match what {
-            Spread::Envelope { priority, target } => self.push_to_all(&target, priority, &payload),
-            Spread::Collection(collection) => {
+            Spread::Broadcast { collection, entry, priority } => {
+                self.push_to_all(&Target::All { collection, entry }, priority, &payload);
+            }
+            Spread::Announcement(announcement) => self.take_announcement(announcement, payload),
+        }
+    }
+
+    fn take_announcement(&self, announcement: Announcement, payload: Packed) {
+        match announcement {
+            Announcement::Collection(collection) => {
                 let id = collection.id;
                 self.collections.insert(id, Arc::new(collection));
                 self.push_to_all(&Target::Create(id), 0, &payload);
             }
-            Spread::Variable { id, kind, origin, acknowledge } => {
+            Announcement::Variable { id, kind, origin, acknowledge } => {
                 self.variables.arrive(id, kind, origin, payload);
                 if let Some(node) = acknowledge {
-                    self.control(node, Control::VariableSet(id));
+                    self.acknowledge(node, id);
                 }
-            }
-            Spread::InitOver(is_over) => {
-                self.is_init.store(!is_over, Ordering::Relaxed);
-                self.control(NodeId::LAUNCHER, Control::VariableSet(INIT_OVER));
             }
         }
     }
@@ -251,72 +288,127 @@ impl Node {
         }
     }
 
-    pub(crate) fn handle_control(&self, from: NodeId, control: Control, payload: Packed) {
-        match control {
-            Control::Membership(message) => self.tell_launcher(LauncherEvent::Membership(from, message)),
-            Control::Quiescence(message) => {
-                let (now, counts) = (self.now(), || self.counts());
-                let result = self.quiescence().handle(from, message, now, counts);
-                match result {
-                    Ok(()) => {
-                        if self.pump_quiescence().is_some() {
-                            // This thread does not wait for moments; the driver does, and must not oversleep.
-                            self.tell_driver(DriverEvent::QuiescenceDue);
-                        }
-                    }
-                    Err(error) => self.refuse(from, &error.into()),
+    pub(super) fn take_init_over(&self, is_over: bool) {
+        self.is_init.store(!is_over, Ordering::Relaxed);
+        self.tell_launcher(ControlToLauncher::VariableSet(INIT_OVER));
+    }
+
+    fn take_quiescence(&self, from: NodeId, message: QuiescenceMessage) -> Result<(), ProtocolError> {
+        let (now, counts) = (self.now(), || self.counts());
+        self.quiescence().handle(from, message, now, counts)?;
+        if self.pump_quiescence().is_some() {
+            // This thread does not wait for moments; the driver does, and must not oversleep.
+            self.tell_driver(DriverEvent::QuiescenceDue);
+        }
+        Ok(())
+    }
+
+    /// Does what the launcher says.
+    fn obey(&self, order: Order, payload: Packed) {
+        match order {
+            Order::Ask(mark) => {
+                self.tell_launcher(ControlToLauncher::Answer(mark, Box::new(self.snapshot())));
+            }
+            Order::Speeds(speeds) => self.store_speeds(speeds),
+            Order::Collect(id) => {
+                let sum = self.variables.collect(id).unwrap_or_default();
+                self.send_frame(NodeId::LAUNCHER, &ControlToLauncher::Collected(id), sum);
+            }
+            Order::ToPe(pe, order) => {
+                let len_bytes = payload.len_bytes() as u64;
+                let envelope = Envelope::new(Target::Order(order), 0, Payload::packed(payload));
+                self.push_arrived(pe, envelope, len_bytes);
+            }
+            Order::End => {
+                if let Some(action) = self.on_end.get() {
+                    action();
                 }
             }
-            Control::Snapshot(snapshot) => self.tell_launcher(LauncherEvent::Snapshot(snapshot)),
-            Control::Ask(mark) => self.control(from, Control::Answer(mark, Box::new(self.snapshot()))),
-            Control::Answer(mark, snapshot) => self.tell_driver(DriverEvent::Answer(mark, snapshot)),
-            Control::Fault(sentence) => {
+            Order::Welcome(_) => {}
+        }
+    }
+
+    /// Takes what a node says to the launcher, which this is.
+    fn hear(&self, from: NodeId, said: ControlToLauncher, payload: Packed) -> Result<(), Refusal> {
+        match said {
+            ControlToLauncher::Joining(answer) => {
+                self.tell_supervision(LauncherEvent::Joining(from, answer));
+            }
+            ControlToLauncher::Snapshot(snapshot) => {
+                self.tell_supervision(LauncherEvent::Snapshot(snapshot));
+            }
+            ControlToLauncher::Answer(mark, snapshot) => {
+                self.tell_driver(DriverEvent::Answer(mark, snapshot));
+            }
+            ControlToLauncher::Fault(sentence) => {
                 // A supervising launcher adds the node's name before it tells the driver.
                 let sentence = plain(&sentence);
                 let is_supervised = self.ears.get().is_some_and(|ears| ears.launcher.is_some());
                 if is_supervised {
-                    self.tell_launcher(LauncherEvent::Fault(from, sentence));
+                    self.tell_supervision(LauncherEvent::Fault(from, sentence));
                 } else {
                     self.tell_failed(Failure::new(Kind::Failed, sentence));
                 }
             }
-            Control::LinkLost(peer, reason) => {
-                self.tell_launcher(LauncherEvent::LinkLost { by: from, peer, reason: plain(&reason) });
+            ControlToLauncher::LinkLost(peer, reason) => {
+                let reason = plain(&reason);
+                self.tell_supervision(LauncherEvent::LinkLost { by: from, peer, reason });
             }
-            Control::VariableSet(id) => {
+            ControlToLauncher::VariableSet(id) => {
                 self.acknowledged(from, id);
                 self.tell_driver(DriverEvent::VariableSet(from, id));
             }
-            Control::Speed(pe, rate) => self.tell_driver(DriverEvent::Speed(pe, rate)),
-            Control::Speeds(speeds) => self.store_speeds(speeds),
-            Control::Collect(id) => {
-                let sum = self.variables.collect(id);
-                let payload = sum.unwrap_or_default();
-                self.control_with(from, Control::Collected(id), payload);
-            }
-            Control::Collected(id) => {
+            ControlToLauncher::Speed(pe, rate) => self.tell_driver(DriverEvent::Speed(pe, rate)),
+            ControlToLauncher::Collected(id) => {
                 let sum = (!payload.body.is_empty() || !payload.attachments.is_empty()).then_some(payload);
                 self.tell_driver(DriverEvent::Collected(from, id, sum));
             }
-            Control::Phase(phase) => {
-                self.tell_launcher(LauncherEvent::Phase(Phase {
+            ControlToLauncher::Phase(phase) => {
+                self.tell_supervision(LauncherEvent::Phase(Phase {
                     name: plain(&phase.name),
                     detail: plain(&phase.detail),
                     ..phase
                 }));
             }
-            Control::End => {
-                if let Some(action) = self.on_end.get() {
-                    action();
-                }
+            ControlToLauncher::Quiescence(message) => self.take_quiescence(from, message)?,
+        }
+        Ok(())
+    }
+
+    /// Sends a message of the runtime itself to a node with PEs.
+    pub(super) fn control(&self, to: NodeId, control: ControlToNode) {
+        self.send_frame(to, &control, Packed::default());
+    }
+
+    /// Tells the launcher something, which may be this node.
+    pub(crate) fn tell_launcher(&self, said: ControlToLauncher) {
+        if self.id == NodeId::LAUNCHER {
+            if let Err(refusal) = self.hear(self.id, said, Packed::default()) {
+                self.refuse(self.id, &refusal);
             }
+        } else {
+            self.send_frame(NodeId::LAUNCHER, &said, Packed::default());
+        }
+    }
+
+    /// Tells the node that waits for it that a variable is in place here.
+    fn acknowledge(&self, node: NodeId, id: u64) {
+        match node {
+            NodeId::LAUNCHER => self.tell_launcher(ControlToLauncher::VariableSet(id)),
+            node if node == self.id => self.acknowledged(node, id),
+            node => self.control(node, ControlToNode::VariableSet(id)),
         }
     }
 
     pub(super) fn act_on_quiescence(&self, outputs: Vec<QuiescenceOutput>) {
         for output in outputs {
             match output {
-                QuiescenceOutput::Send { to, message } => self.control(to, Control::Quiescence(message)),
+                QuiescenceOutput::Send { to: NodeId::LAUNCHER, message } => {
+                    self.tell_launcher(ControlToLauncher::Quiescence(message));
+                }
+                QuiescenceOutput::Send { to, message } => {
+                    self.control(to, ControlToNode::Quiescence(message));
+                }
                 QuiescenceOutput::Quiescent { search, held } => {
                     self.tell_driver(DriverEvent::Quiescent { search, held });
                 }
@@ -327,10 +419,3 @@ impl Node {
 
 /// Stands for the end of initialisation among the variables that nodes acknowledge; no variable has this number.
 pub const INIT_OVER: u64 = 0;
-
-fn spread_class(what: &Spread, payload: &Packed) -> Class {
-    match what {
-        Spread::InitOver(_) => Class::Control,
-        _ => class_of(payload.len_bytes()),
-    }
-}

@@ -3,9 +3,8 @@
 //! They arrive as bytes and are unpacked when somebody who knows their type first reads them.
 
 use super::Node;
-use crate::codec::{Header, Spread, VariableKind};
-use crate::envelope::{CallbackTarget, Envelope, Packed, Payload, Target, Value};
-use crate::frame::Class;
+use crate::codec::{Announcement, Spread, VariableKind, WorkToNode};
+use crate::envelope::{CallbackTarget, Envelope, Packed, Payload, ToPe, Value};
 use crate::ids::{NodeId, PeId};
 use crate::object::PupError;
 use dashmap::DashMap;
@@ -143,7 +142,8 @@ impl Node {
     /// Sets a variable on all nodes; the driver hears `VariableSet` from each if `acknowledge`.
     pub fn set_variable(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed, acknowledge: bool) {
         let acknowledge = acknowledge.then_some(self.id);
-        self.spread(Spread::Variable { id, kind, origin, acknowledge }, packed);
+        let variable = Announcement::Variable { id, kind, origin, acknowledge };
+        self.spread(Spread::Announcement(variable), packed);
     }
 
     /// Relays `ready` to `callback` when every node has acknowledged the variable.
@@ -168,12 +168,11 @@ impl Node {
         else {
             return;
         };
-        let (pe, target) = (PeId(self.topology.pes(node).start), Target::Relay(Box::new(callback)));
+        let (pe, message) = (PeId(self.topology.pes(node).start), ToPe::Relay(Box::new(callback)));
         if node == self.id {
-            self.push(pe, Envelope::new(target, 0, Payload::packed(ready)));
+            self.push(pe, Envelope::new(message, 0, Payload::packed(ready)));
         } else {
-            let header = Header::ToPe { pe, priority: 0, target };
-            self.send_frame(node, Class::Small, &header, ready);
+            self.send_frame(node, &WorkToNode::ToPe { pe, priority: 0, message }, ready);
         }
     }
 }

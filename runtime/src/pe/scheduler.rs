@@ -5,10 +5,12 @@ use super::inbox::Arrival;
 use super::recent::Recent;
 use super::ring::Moved;
 use super::share::Share;
-use crate::codec::{Control, Refusal};
+use crate::codec::{ControlToLauncher, Refusal};
 use crate::collection::Collection;
-use crate::envelope::{Arrived, CollectionId, ElementIndex, Envelope, Packed, Payload, Target, Value};
-use crate::ids::{NodeId, PeId};
+use crate::envelope::{
+    Arrived, CollectionId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target, ToPe, Value,
+};
+use crate::ids::PeId;
 use crate::monitor::wire::PeState;
 use crate::node::Node;
 use crate::node::naming::Brief;
@@ -231,9 +233,7 @@ impl Scheduler {
     /// Does what an envelope asks, or keeps it until what it needs is there.
     fn act(&mut self, target: Target, priority: i32, payload: Payload) -> Result<(), PupError> {
         match target {
-            Target::Element { collection, index, entry } => {
-                self.deliver(collection, index, entry, priority, payload)?;
-            }
+            Target::Message(message) => return self.act_on(message, priority, payload),
             Target::All { collection, entry } => self.deliver_all(collection, entry, priority, payload)?,
             Target::Section { collection, members, entry } => {
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
@@ -243,22 +243,35 @@ impl Scheduler {
                 }
             }
             Target::Create(collection) => self.create(collection, payload)?,
-            Target::Insert { collection, index } => self.insert(collection, index, priority, payload)?,
-            Target::Partial(header) => {
+            Target::Order(PeOrder::Measure { kernel, budget_ms }) => {
+                self.measure(kernel, budget_ms, &payload)?;
+            }
+            Target::Order(PeOrder::NameHeld) => self.name_held(),
+            Target::Stop => {}
+        }
+        Ok(())
+    }
+
+    fn act_on(&mut self, message: ToPe, priority: i32, payload: Payload) -> Result<(), PupError> {
+        match message {
+            ToPe::Element { collection, index, entry } => {
+                self.deliver(collection, index, entry, priority, payload)
+            }
+            ToPe::Insert { collection, index } => self.insert(collection, index, priority, payload),
+            ToPe::Partial(header) => {
                 let id = header.collection;
                 let Some(known) = self.pe.collection(id) else {
                     // Reductions climb another tree than the one by which collections become known.
-                    return self.keep_early(id, Envelope::new(Target::Partial(header), priority, payload));
+                    return self.keep_early(id, Envelope::new(ToPe::Partial(header), priority, payload));
                 };
                 self.enter(known.chare_type, REDUCTION);
-                self.pe.take_partial(*header, payload)?;
+                self.pe.take_partial(*header, payload)
             }
-            Target::Relay(callback) => self.pe.reply(*callback, |_| payload),
-            Target::Measure { kernel, budget_ms } => self.measure(kernel, budget_ms, &payload)?,
-            Target::NameHeld => self.name_held(),
-            Target::Slot(_) | Target::Stop => {}
+            ToPe::Relay(callback) => {
+                self.pe.reply(*callback, |_| payload);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// The shortest way, which nearly all messages take.
@@ -288,7 +301,7 @@ impl Scheduler {
         priority: i32,
         payload: Payload,
     ) -> Result<(), PupError> {
-        let target = Target::Element { collection, index, entry };
+        let target = ToPe::Element { collection, index, entry };
         let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, collection) else {
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         };
@@ -365,7 +378,7 @@ impl Scheduler {
         payload: Payload,
     ) -> Result<(), PupError> {
         let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, id) else {
-            let target = Target::Insert { collection: id, index };
+            let target = ToPe::Insert { collection: id, index };
             return self.keep_early(id, Envelope::new(target, priority, payload));
         };
         check_home(&mut self.pe, id, index)?;
@@ -448,7 +461,7 @@ impl Scheduler {
         rates.sort_unstable_by(f64::total_cmp);
         let counted = &rates[1..rates.len() - 1];
         let mean = counted.iter().sum::<f64>() / counted.len() as f64;
-        node.control(NodeId::LAUNCHER, Control::Speed(self.pe.id, mean));
+        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, mean));
         Ok(())
     }
 
@@ -503,7 +516,9 @@ fn shelf<'a>(
         // What came before the description waits where what comes after it will wait, and before that.
         for envelope in early.remove(&id).unwrap_or_default() {
             match envelope.target {
-                Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
+                Target::Message(ToPe::Element { index, .. }) => {
+                    shelf.early.entry(index).or_default().push(envelope)
+                }
                 _ => early.entry(id).or_default().push(envelope),
             }
         }

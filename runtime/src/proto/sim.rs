@@ -5,7 +5,7 @@
 //! order, and a lost packet shows as delay; across classes and links there is no order. The same seed gives
 //! the same run, event by event, on every machine.
 
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;

@@ -50,7 +50,7 @@ impl Standstill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Class;
+    use crate::class::Class;
     use crate::ids::NodeId;
     use crate::proto::sim::{Machine, Network, Outbox, Random, Simulation};
 

@@ -1,7 +1,7 @@
 //! Two nodes that talk in bursts and close their connections between them, over links where nothing is ordered but
 //! what one class carries over one connection, and where a closed connection takes along whatever it still held.
 
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use crate::proto::parting::{Parting, PartingWord, Reply, Tally};
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Random, Simulation};

@@ -1,6 +1,6 @@
 //! The simulator keeps its own promises: order within a link and class, no loss, nothing while frozen.
 
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Random, Simulation};
 use std::time::Duration;
