@@ -13,6 +13,7 @@ pub mod reduction;
 pub mod sim;
 pub mod standstill;
 pub mod tree;
+pub mod verdict;
 
 /// A message that does not fit the protocol's state; its sender is broken or of another build.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

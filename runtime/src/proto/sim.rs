@@ -479,4 +479,5 @@ mod tests {
     mod quiescence;
     mod scale;
     mod simulator;
+    mod verdict;
 }
