@@ -11,7 +11,7 @@ use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::PeState;
 use runtime::node::{Node, NodeSettings};
 use runtime::object::ProgramTable;
-use runtime::pe::account::{Account, Way};
+use runtime::pe::account::{Account, Timekeeper};
 use runtime::pe::queue::Queue;
 use runtime::proto::reduction::{Partial, PartialValue, Reductions};
 use runtime::proto::tree;
@@ -178,14 +178,14 @@ fn trees(criterion: &mut Criterion) {
 fn accounting(criterion: &mut Criterion) {
     let table = Arc::new(ProgramTable::default());
     let node = Node::new(NodeId(1), Topology::new(&[0, 4]), table, NodeSettings::default());
-    let (account, mut way) = (Account::default(), Way::default());
+    let (account, mut timekeeper) = (Account::default(), Timekeeper::default());
     let mut group = criterion.benchmark_group("accounting");
     group.bench_function("an entry method", |bench| {
         bench.iter(|| {
-            way.ends(&account, PeState::Compute, || node.now_ns());
+            timekeeper.entry_begins(&account, PeState::Compute, || node.now_ns());
             account.begins(1, 1);
             account.ran(1);
-            way.begins(&account, || node.now_ns());
+            timekeeper.entry_ends(&account, || node.now_ns());
         });
     });
     group.bench_function("counters of 4 PEs", |bench| bench.iter(|| node.snapshot()));

@@ -5,8 +5,8 @@
 pub enum Class {
     /// What the runtime itself says. It is always read, and never held back by a receiver that is behind.
     Control,
-    /// Messages below [`BULK_BYTES`](crate::frame::BULK_BYTES); several of them may share a packet.
+    /// Messages below [`LARGE_BYTES`](crate::frame::LARGE_BYTES); several of them may share a packet.
     Small,
     /// Big messages: lower priority, so that they delay nothing.
-    Bulk,
+    Large,
 }

@@ -4,7 +4,7 @@
 
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementIndex, Packed, PeOrder, ToPe};
-use crate::frame::{BULK_BYTES, Class, Frame};
+use crate::frame::{Class, Frame, LARGE_BYTES};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::ProtocolError;
@@ -32,8 +32,8 @@ pub trait Header: Debug + Serialize + DeserializeOwned {
     fn class(payload_bytes: usize) -> Class {
         match payload_bytes {
             _ if Self::IS_CONTROL => Class::Control,
-            0..BULK_BYTES => Class::Small,
-            _ => Class::Bulk,
+            0..LARGE_BYTES => Class::Small,
+            _ => Class::Large,
         }
     }
 }

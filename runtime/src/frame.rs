@@ -7,8 +7,8 @@ use crate::ids::NodeId;
 use bytes::Bytes;
 use std::fmt;
 
-/// From this many bytes on a message travels as [`Class::Bulk`].
-pub const BULK_BYTES: usize = 16 * 1024;
+/// From this many bytes on a message travels as [`Class::Large`].
+pub const LARGE_BYTES: usize = 16 * 1024;
 
 /// Bytes for one other node: an encoded header and body, and bulk buffers that ride along uncopied.
 #[derive(Clone, Debug, PartialEq)]

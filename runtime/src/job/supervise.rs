@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::failure::Sign;
     use crate::monitor::wire::RunInfo;
-    use crate::node::{DriverEvent, Ears, NodeSettings};
+    use crate::node::{DriverEvent, Listeners, NodeSettings};
     use crate::object::ProgramTable;
     use crate::topology::Topology;
     use crate::transport::quic::LinkSettings;
@@ -208,7 +208,7 @@ mod tests {
         let program = Arc::new(ProgramTable { name: "test".into(), ..ProgramTable::default() });
         let node = Node::new(NodeId::LAUNCHER, Topology::new(&[0]), program, NodeSettings::default());
         let (driver, told) = std::sync::mpsc::channel();
-        node.listen(Ears { driver, launcher: None });
+        node.listen(Listeners { driver, supervision: None });
         let identity = RunAuthority::new("test-1").unwrap().issue(NodeId::LAUNCHER).unwrap();
         let receiver = Arc::clone(&node) as Arc<dyn crate::frame::Receiver>;
         let here = "127.0.0.1:0".parse().unwrap();

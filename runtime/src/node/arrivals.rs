@@ -8,8 +8,9 @@
 //! collection is checked against what was looked up for that one, and all of it goes to its PE under one lock. It
 //! becomes envelopes on the thread that will free them.
 
+use super::catalogue::Catalogue;
 use super::multicast::MembersByPe;
-use super::{INIT_OVER, Node};
+use super::router::INIT_OVER;
 use crate::codec::{
     Announcement, ControlToLauncher, ControlToNode, Order, Refusal, ScatterPart, Spread, VariableKind,
     WorkToLauncher, WorkToNode,
@@ -21,6 +22,7 @@ use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
 use crate::proto::tree::TreeOver;
 use crate::scatter::PARTS_MAX;
+use crate::topology::Topology;
 use std::sync::Arc;
 
 /// The longest time for which PEs can be told to measure their speed.
@@ -40,10 +42,18 @@ fn impossible<T>(what: impl Into<String>) -> Checked<T> {
     Err(Refusal::Impossible(what.into()))
 }
 
-impl Node {
+/// What is known of the run on one node, to check against.
+#[derive(Clone, Copy)]
+pub(crate) struct Checks<'a> {
+    pub(super) me: NodeId,
+    pub(super) topology: &'a Topology,
+    pub(super) catalogue: &'a Catalogue,
+}
+
+impl<'a> Checks<'a> {
     /// Checks that `from` is another node of the run.
     pub(super) fn check_sender(&self, from: NodeId) -> Checked {
-        if from == self.id || from.0 >= self.topology.node_count() {
+        if from == self.me || from.0 >= self.topology.node_count() {
             return unknown(format!("{from:?} as its sender"));
         }
         Ok(())
@@ -87,8 +97,8 @@ impl Node {
         if parts.len() > PARTS_MAX {
             return impossible(format!("a scatter to {} elements at once", parts.len()));
         }
-        if let Some(part) = parts.iter().find(|part| !self.is_node_of(self.id, part.pe)) {
-            return unknown(format!("{:?} on {:?}", part.pe, self.id));
+        if let Some(part) = parts.iter().find(|part| !self.is_node_of(self.me, part.pe)) {
+            return unknown(format!("{:?} on {:?}", part.pe, self.me));
         }
         self.check_homes(id, parts.iter().map(|part| (part.pe, part.index)), Some(entry))
     }
@@ -110,7 +120,7 @@ impl Node {
 
     /// Checks that a PE is one of this node.
     fn check_own(&self, pe: PeId) -> Checked {
-        if self.is_node_of(self.id, pe) { Ok(()) } else { unknown(format!("{pe:?} on {:?}", self.id)) }
+        if self.is_node_of(self.me, pe) { Ok(()) } else { unknown(format!("{pe:?} on {:?}", self.me)) }
     }
 
     /// Checks that the elements live on `pe` and have that entry method, as far as that is known here.
@@ -167,8 +177,8 @@ impl Node {
             return impossible("a part of a reduction that goes in a circle");
         }
         if header.section == 0 {
-            let above = self.first_tree().and_then(|tree| tree.parent(from));
-            if above != Some(self.id) {
+            let above = TreeOver::at_first(self.topology.compute_nodes()).and_then(|tree| tree.parent(from));
+            if above != Some(self.me) {
                 return impossible("a part of a reduction that is not for this node");
             }
             if let Some(known) = collection.filter(|c| header.count > c.len()) {
@@ -213,10 +223,10 @@ impl Node {
             return unknown(format!("{root:?} as the root of a tree"));
         };
         // What the launcher spreads begins at the first node.
-        let above = if root == self.id {
+        let above = if root == self.me {
             self.is_first(root).then_some(NodeId::LAUNCHER)
         } else {
-            tree.parent(self.id)
+            tree.parent(self.me)
         };
         if above != Some(from) {
             return impossible(format!("a broadcast that begins at {root:?} and comes from {from:?}"));
@@ -261,10 +271,10 @@ impl Node {
     }
 
     fn check_collection(&self, collection: &Collection) -> Checked {
-        if usize::from(collection.chare_type) >= self.program.chare_types.len() {
+        if usize::from(collection.chare_type) >= self.catalogue.program().chare_types.len() {
             return unknown(format!("chare type {}", collection.chare_type));
         }
-        if self.collections.contains_key(&collection.id) {
+        if self.catalogue.collection(collection.id).is_some() {
             return impossible(format!("{:?} a second time", collection.id));
         }
         collection.check(self.topology.pe_count()).map_err(|error| Refusal::Impossible(error.to_string()))
@@ -278,8 +288,8 @@ impl Node {
             }
             ControlToNode::Order(order) => self.check_order(order),
             ControlToNode::InitOver(_) => {
-                let tree = self.first_tree();
-                let above = tree.map(|tree| tree.parent(self.id).unwrap_or(NodeId::LAUNCHER));
+                let tree = TreeOver::at_first(self.topology.compute_nodes());
+                let above = tree.map(|tree| tree.parent(self.me).unwrap_or(NodeId::LAUNCHER));
                 let is_above = above == Some(from);
                 if is_above { Ok(()) } else { impossible(format!("the end of initialisation from {from:?}")) }
             }
@@ -301,7 +311,9 @@ impl Node {
             Order::ToPe(pe, order) => {
                 self.check_own(*pe)?;
                 match order {
-                    PeOrder::Measure { kernel, .. } if usize::from(*kernel) >= self.program.kernels.len() => {
+                    PeOrder::Measure { kernel, .. }
+                        if usize::from(*kernel) >= self.catalogue.program().kernels.len() =>
+                    {
                         unknown(format!("kernel {kernel}"))
                     }
                     PeOrder::Measure { budget_ms, .. } if *budget_ms > MEASURE_MAX_MS => {
@@ -360,20 +372,20 @@ impl Node {
     }
 
     /// The chare type of a collection and its description, as far as they are known here.
-    fn kind_of(&self, id: CollectionId) -> Checked<(Option<&ChareType>, Option<Arc<Collection>>)> {
-        let collection = self.collection(id);
+    fn kind_of(&self, id: CollectionId) -> Checked<(Option<&'a ChareType>, Option<Arc<Collection>>)> {
+        let collection = self.catalogue.collection(id);
         let Some(chare_type) = id.as_singles().or(collection.as_ref().map(|c| c.chare_type)) else {
             self.check_id(id)?;
             return Ok((None, None));
         };
-        match self.program.chare_types.get(usize::from(chare_type)) {
+        match self.catalogue.program().chare_types.get(usize::from(chare_type)) {
             Some(known) => Ok((Some(known), collection)),
             None => unknown(format!("chare type {chare_type}")),
         }
     }
 
     /// The same for a collection that is not the single chares of a type.
-    fn array(&self, id: CollectionId) -> Checked<(Option<&ChareType>, Option<Arc<Collection>>)> {
+    fn array(&self, id: CollectionId) -> Checked<(Option<&'a ChareType>, Option<Arc<Collection>>)> {
         match id.as_singles() {
             Some(_) => impossible("for single chares, where only an array or group can be"),
             None => self.kind_of(id),

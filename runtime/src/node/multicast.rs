@@ -31,7 +31,7 @@ impl Node {
         for (pe, members) in here {
             let target = Target::Section { collection, members: members.into(), entry };
             let envelope = Envelope::new(target, priority, Payload::Packed(Arc::clone(&shared)));
-            self.push_arrived(pe, envelope, payload.len_bytes() as u64);
+            self.pes.push_arrived(pe, envelope, payload.len_bytes() as u64);
         }
         let node_of = |part: &(PeId, Vec<ElementIndex>)| self.topology.node_of(part.0);
         let by_node: Vec<&[_]> = elsewhere.chunk_by(|a, b| node_of(a) == node_of(b)).collect();
@@ -130,7 +130,7 @@ mod tests {
         let mut found = Vec::new();
         for (rank, pe) in node.topology().pes(node.id()).enumerate() {
             let (mut arrivals, mut envelopes) = (VecDeque::new(), Vec::new());
-            node.inbox(rank).take(&mut arrivals);
+            node.pes().inbox(rank).take(&mut arrivals);
             arrivals
                 .into_iter()
                 .for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
@@ -180,7 +180,7 @@ mod tests {
         let check = |pe, index, entry| {
             let members = vec![(PeId(pe), vec![ElementIndex([index, 0, 0])])];
             let header = WorkToNode::Multicast { collection: id, entry, priority: 0, members };
-            node.check_work(NodeId(1), &header).is_ok()
+            node.checks().check_work(NodeId(1), &header).is_ok()
         };
         assert!(check(19, 199, 0) && !check(1, 199, 0));
         assert!(!check(60, 199, 0) && !check(20, 200, 0) && !check(19, 199, 1));

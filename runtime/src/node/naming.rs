@@ -1,6 +1,6 @@
 //! What messages are called in sentences for people: by chare type, entry method and element.
 
-use super::Node;
+use super::catalogue::Catalogue;
 use crate::codec::{
     Announcement, ControlToLauncher, ControlToNode, Header, Spread, WorkToLauncher, WorkToNode,
 };
@@ -39,19 +39,18 @@ impl Brief {
     }
 }
 
-impl Node {
+impl Catalogue {
     /// The chare type, entry method and element that a message is for, as far as they are known here.
     pub(crate) fn describe(&self, brief: &Brief) -> String {
         let Some(id) = brief.collection else { return "a message".into() };
-        let chare_type = id.as_singles().or_else(|| self.collection(id).map(|c| c.chare_type));
-        let Some(chare_type) = chare_type else { return "a message".into() };
-        let name = self.program.entry_name(chare_type, brief.entry);
+        let Some(chare_type) = self.chare_type_of(id) else { return "a message".into() };
+        let name = self.program().entry_name(chare_type, brief.entry);
         match brief.index {
             None => name,
             Some(ElementIndex([pe, ..])) if id.as_singles().is_some() => {
                 format!("{name} of a single chare that {:?} made", PeId(pe))
             }
-            Some(index) => format!("{name} of element {}", self.program.index_name(chare_type, index)),
+            Some(index) => format!("{name} of element {}", self.program().index_name(chare_type, index)),
         }
     }
 
@@ -63,38 +62,38 @@ impl Node {
 
 /// A header that says what its frame carries.
 pub(crate) trait Named: Header {
-    /// The frame's content, as `node` knows it.
-    fn name_on(&self, node: &Node) -> String;
+    /// The frame's content, as it is called where these chare types and collections are known.
+    fn name_by(&self, known: &Catalogue) -> String;
 }
 
 impl Named for WorkToNode {
-    fn name_on(&self, node: &Node) -> String {
+    fn name_by(&self, known: &Catalogue) -> String {
         match self {
-            Self::ToPe { message, .. } => node.message_for(&Brief::of_message(message)),
+            Self::ToPe { message, .. } => known.message_for(&Brief::of_message(message)),
             Self::Multicast { collection, entry, .. }
             | Self::Scatter { collection, entry, .. }
             | Self::Spread { what: Spread::Broadcast { collection, entry, .. }, .. } => {
-                node.message_for(&Brief { collection: Some(*collection), index: None, entry: *entry })
+                known.message_for(&Brief { collection: Some(*collection), index: None, entry: *entry })
             }
-            Self::Spread { what: Spread::Announcement(announcement), .. } => announcement.name_on(node),
+            Self::Spread { what: Spread::Announcement(announcement), .. } => announcement.name_by(known),
         }
     }
 }
 
 impl Named for WorkToLauncher {
-    fn name_on(&self, node: &Node) -> String {
+    fn name_by(&self, known: &Catalogue) -> String {
         match self {
             Self::Result(_) => "a result for the driver".into(),
-            Self::Announcement(announcement) => announcement.name_on(node),
+            Self::Announcement(announcement) => announcement.name_by(known),
         }
     }
 }
 
 impl Announcement {
-    fn name_on(&self, node: &Node) -> String {
+    fn name_by(&self, known: &Catalogue) -> String {
         match self {
             Self::Collection(made) => {
-                format!("the message for {}", node.program.entry_name(made.chare_type, CONSTRUCTOR))
+                format!("the message for {}", known.program().entry_name(made.chare_type, CONSTRUCTOR))
             }
             Self::Variable { .. } => "the value of a variable".into(),
         }
@@ -102,13 +101,13 @@ impl Announcement {
 }
 
 impl Named for ControlToNode {
-    fn name_on(&self, _: &Node) -> String {
+    fn name_by(&self, _: &Catalogue) -> String {
         "a word of the runtime".into()
     }
 }
 
 impl Named for ControlToLauncher {
-    fn name_on(&self, _: &Node) -> String {
+    fn name_by(&self, _: &Catalogue) -> String {
         match self {
             Self::Collected(_) => "the sum of an accumulator".into(),
             _ => "a word of the runtime".into(),

@@ -12,14 +12,13 @@ use crate::failure::{Failure, Kind};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
-use crate::pe::inbox::{Inbox, Incoming};
+use crate::pe::inbox::Incoming;
 use crate::proto::ProtocolError;
 use crate::proto::quiescence::{QuiescenceMessage, QuiescenceOutput};
 use crate::proto::tree::TreeOver;
 use crate::scatter;
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Receiver for Node {
     fn receive(&self, from: NodeId, class: Class, frame: Frame) {
@@ -27,32 +26,29 @@ impl Receiver for Node {
     }
 
     fn receive_all(&self, from: NodeId, class: Class, frames: &mut Vec<Frame>) {
-        if class != Class::Control {
-            let len_bytes = frames.iter().map(|frame| frame.len_bytes() as u64).sum();
-            self.traffic.received_messages.fetch_add(frames.len() as u64, Ordering::Relaxed);
-            self.traffic.received_bytes.fetch_add(len_bytes, Ordering::Relaxed);
-        }
-        if let Err(refusal) = self.check_sender(from) {
+        let len_bytes = frames.iter().map(|frame| frame.len_bytes() as u64).sum();
+        self.links.received(class, frames.len(), len_bytes);
+        if let Err(refusal) = self.checks().check_sender(from) {
             frames.clear();
             return self.refuse(from, &refusal);
         }
-        let (mut run, is_launcher) = (Run::new(), self.id == NodeId::LAUNCHER);
+        let (mut batch, is_launcher) = (Batch::new(), self.id == NodeId::LAUNCHER);
         for frame in frames.drain(..) {
             let accepted = match class {
                 Class::Control if is_launcher => self.accept_control_to_launcher(from, frame),
                 Class::Control => self.accept_control(from, frame),
-                Class::Small | Class::Bulk if is_launcher => self.accept_work_to_launcher(from, frame),
-                Class::Small | Class::Bulk => self.accept_work(from, frame, &mut run),
+                Class::Small | Class::Large if is_launcher => self.accept_work_to_launcher(from, frame),
+                Class::Small | Class::Large => self.accept_work(from, frame, &mut batch),
             };
             if let Err(refusal) = accepted {
                 self.refuse(from, &refusal);
             }
         }
-        self.pass_run(&mut run);
+        self.pass_batch(&mut batch);
     }
 
     fn backlog_bytes(&self) -> u64 {
-        self.backlog.load(Ordering::Relaxed)
+        self.pes.backlog_bytes()
     }
 
     fn link_lost(&self, peer: NodeId, reason: String) {
@@ -64,7 +60,7 @@ impl Receiver for Node {
 }
 
 /// Messages that came one behind the other for one PE, and go into its inbox together.
-struct Run {
+struct Batch {
     pe: PeId,
     messages: Vec<Incoming>,
     len_bytes: u64,
@@ -73,7 +69,7 @@ struct Run {
     known: Option<(Arc<Collection>, usize)>,
 }
 
-impl Run {
+impl Batch {
     fn new() -> Self {
         Self { pe: PeId::DRIVER, messages: Vec::new(), len_bytes: 0, known: None }
     }
@@ -93,54 +89,41 @@ impl Run {
 }
 
 impl Node {
-    /// The inbox of a PE of this node.
-    pub(super) fn inbox_of(&self, pe: PeId) -> &Inbox {
-        self.inbox((pe.0 - self.first) as usize)
-    }
-
-    /// Puts a run into the inbox of its PE.
-    fn pass_run(&self, run: &mut Run) {
-        if run.messages.is_empty() {
-            return;
-        }
-        self.backlog.fetch_add(std::mem::take(&mut run.len_bytes), Ordering::Relaxed);
-        let inbox = self.inbox_of(run.pe);
-        match run.messages.pop() {
-            Some(only) if run.messages.is_empty() => inbox.push(only.into_envelope()),
-            last => {
-                run.messages.extend(last);
-                inbox.push_run(std::mem::take(&mut run.messages));
-            }
+    /// Puts a batch into the inbox of its PE.
+    fn pass_batch(&self, batch: &mut Batch) {
+        if !batch.messages.is_empty() {
+            let len_bytes = std::mem::take(&mut batch.len_bytes);
+            self.pes.push_run(batch.pe, &mut batch.messages, len_bytes);
         }
     }
 
-    fn accept_work(&self, from: NodeId, frame: Frame, run: &mut Run) -> Result<(), Refusal> {
+    fn accept_work(&self, from: NodeId, frame: Frame, batch: &mut Batch) -> Result<(), Refusal> {
         let len_bytes = frame.len_bytes() as u64;
         let (header, payload) = decode::<WorkToNode>(frame)?;
-        if !run.vouches_for(&header) {
-            self.check_work(from, &header)?;
-            run.known = None;
+        if !batch.vouches_for(&header) {
+            self.checks().check_work(from, &header)?;
+            batch.known = None;
         }
         if !matches!(header, WorkToNode::ToPe { .. }) {
             // What comes later must not overtake it.
-            self.pass_run(run);
+            self.pass_batch(batch);
         }
         match header {
             WorkToNode::ToPe { pe, priority, message } => {
-                if pe != run.pe {
-                    self.pass_run(run);
-                    run.pe = pe;
+                if pe != batch.pe {
+                    self.pass_batch(batch);
+                    batch.pe = pe;
                 }
-                if run.known.is_none()
+                if batch.known.is_none()
                     && let ToPe::Element { collection, .. } = &message
                     && let Some(known) = self.collection(*collection)
                 {
-                    let entries = self.program.chare_types[usize::from(known.chare_type)].entries.len();
-                    run.known = Some((known, entries));
+                    let entries = self.program().chare_types[usize::from(known.chare_type)].entries.len();
+                    batch.known = Some((known, entries));
                 }
-                run.len_bytes += len_bytes;
+                batch.len_bytes += len_bytes;
                 let (target, packed) = (message.into(), payload);
-                run.messages.push(Incoming { target, priority, packed, backlog_bytes: len_bytes });
+                batch.messages.push(Incoming { target, priority, packed, backlog_bytes: len_bytes });
             }
             WorkToNode::Spread { root, what } => {
                 self.pass_on(root, &what, &payload);
@@ -150,7 +133,7 @@ impl Node {
                 self.multicast(collection, entry, priority, members, &payload);
             }
             WorkToNode::Scatter { collection, entry, parts } => {
-                self.take_scatter((collection, entry), scatter::open(parts, &payload)?, run);
+                self.take_scatter((collection, entry), scatter::open(parts, &payload)?, batch);
             }
         }
         Ok(())
@@ -158,7 +141,7 @@ impl Node {
 
     fn accept_work_to_launcher(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
         let (header, payload) = decode::<WorkToLauncher>(frame)?;
-        self.check_work_to_launcher(from, &header)?;
+        self.checks().check_work_to_launcher(from, &header)?;
         match header {
             WorkToLauncher::Result(slot) => self.take_result(slot, Payload::packed(payload)),
             WorkToLauncher::Announcement(announcement) => self.take_announcement(announcement, payload),
@@ -168,11 +151,13 @@ impl Node {
 
     fn accept_control(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
         let (control, payload) = decode(frame)?;
-        self.check_control(from, &control)?;
+        self.checks().check_control(from, &control)?;
         match control {
             ControlToNode::Order(order) => self.obey(order, payload),
             ControlToNode::InitOver(is_over) => {
-                let below = self.first_tree().into_iter().flat_map(|tree| tree.children(self.id));
+                let below = TreeOver::at_first(self.topology.compute_nodes())
+                    .into_iter()
+                    .flat_map(|tree| tree.children(self.id));
                 below.for_each(|node| self.control(node, ControlToNode::InitOver(is_over)));
                 self.take_init_over(is_over);
             }
@@ -184,7 +169,7 @@ impl Node {
 
     fn accept_control_to_launcher(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
         let (control, payload) = decode(frame)?;
-        self.check_control_to_launcher(from, &control)?;
+        self.checks().check_control_to_launcher(from, &control)?;
         self.hear(from, control, payload)
     }
 
@@ -193,32 +178,26 @@ impl Node {
         &self,
         (collection, entry): (CollectionId, u16),
         messages: Vec<(ScatterPart, Bytes)>,
-        run: &mut Run,
+        batch: &mut Batch,
     ) {
         for (ScatterPart { pe, index, .. }, body) in messages {
-            if pe != run.pe {
-                self.pass_run(run);
-                run.pe = pe;
+            if pe != batch.pe {
+                self.pass_batch(batch);
+                batch.pe = pe;
             }
             // A message without a body takes memory too until it is dealt with.
             let backlog_bytes = (size_of::<ScatterPart>() + body.len()) as u64;
             let target = ToPe::Element { collection, index, entry }.into();
             let packed = Packed { body, attachments: Vec::new() };
-            run.len_bytes += backlog_bytes;
-            run.messages.push(Incoming { target, priority: 0, packed, backlog_bytes });
+            batch.len_bytes += backlog_bytes;
+            batch.messages.push(Incoming { target, priority: 0, packed, backlog_bytes });
         }
-        self.pass_run(run);
+        self.pass_batch(batch);
     }
 
     /// Ends the run because of what `from` sent.
     fn refuse(&self, from: NodeId, why: &Refusal) {
         self.fail(format!("{from:?} sent {:?} a message that it refuses: {why}", self.id));
-    }
-
-    pub(super) fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
-        envelope.backlog_bytes = len_bytes;
-        self.backlog.fetch_add(len_bytes, Ordering::Relaxed);
-        self.push(pe, envelope);
     }
 
     /// Makes something reach every node that has PEs, this one included if it has. Bytes that left from here
@@ -249,16 +228,10 @@ impl Node {
         tree.children(self.id).map(|child| self.send_frame(child, &header(), payload.clone())).sum()
     }
 
-    /// The tree over all nodes with PEs that begins at the first of them.
-    pub(super) fn first_tree(&self) -> Option<TreeOver<'_>> {
-        let members = self.topology.compute_nodes();
-        TreeOver::new(members, *members.first()?)
-    }
-
     fn take_spread(&self, what: Spread, payload: Packed) {
         match what {
             Spread::Broadcast { collection, entry, priority } => {
-                self.push_to_all(&Target::All { collection, entry }, priority, &payload);
+                self.pes.push_to_all(&Target::All { collection, entry }, priority, &payload);
             }
             Spread::Announcement(announcement) => self.take_announcement(announcement, payload),
         }
@@ -268,8 +241,8 @@ impl Node {
         match announcement {
             Announcement::Collection(collection) => {
                 let id = collection.id;
-                self.collections.insert(id, Arc::new(collection));
-                self.push_to_all(&Target::Create(id), 0, &payload);
+                self.catalogue.add(collection);
+                self.pes.push_to_all(&Target::Create(id), 0, &payload);
             }
             Announcement::Variable { id, kind, origin, acknowledge } => {
                 self.variables.arrive(id, kind, origin, payload);
@@ -280,25 +253,16 @@ impl Node {
         }
     }
 
-    fn push_to_all(&self, target: &Target, priority: i32, payload: &Packed) {
-        let payload = Arc::new(payload.clone());
-        for pe in self.topology.pes(self.id) {
-            let envelope = Envelope::new(target.clone(), priority, Payload::Packed(Arc::clone(&payload)));
-            self.push_arrived(PeId(pe), envelope, payload.len_bytes() as u64);
-        }
-    }
-
     pub(super) fn take_init_over(&self, is_over: bool) {
-        self.is_init.store(!is_over, Ordering::Relaxed);
+        self.state.set_init(!is_over);
         self.tell_launcher(ControlToLauncher::VariableSet(INIT_OVER));
     }
 
     fn take_quiescence(&self, from: NodeId, message: QuiescenceMessage) -> Result<(), ProtocolError> {
-        let (now, counts) = (self.now(), || self.counts());
-        self.quiescence().handle(from, message, now, counts)?;
+        self.quiescence().handle(from, message, self.now(), || self.pes.counts())?;
         if self.pump_quiescence().is_some() {
             // This thread does not wait for moments; the driver does, and must not oversleep.
-            self.tell_driver(DriverEvent::QuiescenceDue);
+            self.listeners.tell_driver(DriverEvent::QuiescenceDue);
         }
         Ok(())
     }
@@ -309,7 +273,7 @@ impl Node {
             Order::Ask(mark) => {
                 self.tell_launcher(ControlToLauncher::Answer(mark, Box::new(self.snapshot())));
             }
-            Order::Speeds(speeds) => self.store_speeds(speeds),
+            Order::Speeds(speeds) => self.state.set_speeds(speeds),
             Order::Collect(id) => {
                 let sum = self.variables.collect(id).unwrap_or_default();
                 self.send_frame(NodeId::LAUNCHER, &ControlToLauncher::Collected(id), sum);
@@ -317,12 +281,10 @@ impl Node {
             Order::ToPe(pe, order) => {
                 let len_bytes = payload.len_bytes() as u64;
                 let envelope = Envelope::new(Target::Order(order), 0, Payload::packed(payload));
-                self.push_arrived(pe, envelope, len_bytes);
+                self.pes.push_arrived(pe, envelope, len_bytes);
             }
             Order::End => {
-                if let Some(action) = self.on_end.get() {
-                    action();
-                }
+                self.state.told_to_end();
             }
             Order::Welcome(_) => {}
         }
@@ -332,39 +294,38 @@ impl Node {
     fn hear(&self, from: NodeId, said: ControlToLauncher, payload: Packed) -> Result<(), Refusal> {
         match said {
             ControlToLauncher::Joining(answer) => {
-                self.tell_supervision(LauncherEvent::Joining(from, answer));
+                self.listeners.tell_supervision(LauncherEvent::Joining(from, answer));
             }
             ControlToLauncher::Snapshot(snapshot) => {
-                self.tell_supervision(LauncherEvent::Snapshot(snapshot));
+                self.listeners.tell_supervision(LauncherEvent::Snapshot(snapshot));
             }
             ControlToLauncher::Answer(mark, snapshot) => {
-                self.tell_driver(DriverEvent::Answer(mark, snapshot));
+                self.listeners.tell_driver(DriverEvent::Answer(mark, snapshot));
             }
             ControlToLauncher::Fault(sentence) => {
                 // A supervising launcher adds the node's name before it tells the driver.
                 let sentence = plain(&sentence);
-                let is_supervised = self.ears.get().is_some_and(|ears| ears.launcher.is_some());
-                if is_supervised {
-                    self.tell_supervision(LauncherEvent::Fault(from, sentence));
+                if self.listeners.is_supervised() {
+                    self.listeners.tell_supervision(LauncherEvent::Fault(from, sentence));
                 } else {
                     self.tell_failed(Failure::new(Kind::Failed, sentence));
                 }
             }
             ControlToLauncher::LinkLost(peer, reason) => {
                 let reason = plain(&reason);
-                self.tell_supervision(LauncherEvent::LinkLost { by: from, peer, reason });
+                self.listeners.tell_supervision(LauncherEvent::LinkLost { by: from, peer, reason });
             }
             ControlToLauncher::VariableSet(id) => {
                 self.acknowledged(from, id);
-                self.tell_driver(DriverEvent::VariableSet(from, id));
+                self.listeners.tell_driver(DriverEvent::VariableSet(from, id));
             }
-            ControlToLauncher::Speed(pe, rate) => self.tell_driver(DriverEvent::Speed(pe, rate)),
+            ControlToLauncher::Speed(pe, rate) => self.listeners.tell_driver(DriverEvent::Speed(pe, rate)),
             ControlToLauncher::Collected(id) => {
                 let sum = (!payload.body.is_empty() || !payload.attachments.is_empty()).then_some(payload);
-                self.tell_driver(DriverEvent::Collected(from, id, sum));
+                self.listeners.tell_driver(DriverEvent::Collected(from, id, sum));
             }
             ControlToLauncher::Phase(phase) => {
-                self.tell_supervision(LauncherEvent::Phase(Phase {
+                self.listeners.tell_supervision(LauncherEvent::Phase(Phase {
                     name: plain(&phase.name),
                     detail: plain(&phase.detail),
                     ..phase
@@ -410,7 +371,7 @@ impl Node {
                     self.control(to, ControlToNode::Quiescence(message));
                 }
                 QuiescenceOutput::Quiescent { search, held } => {
-                    self.tell_driver(DriverEvent::Quiescent { search, held });
+                    self.listeners.tell_driver(DriverEvent::Quiescent { search, held });
                 }
             }
         }

@@ -280,8 +280,7 @@ impl Pe {
 
     /// The tree that reductions over all elements climb: it begins at the first node.
     fn tree(&self) -> Option<TreeOver<'_>> {
-        let members = self.node.topology().compute_nodes();
-        TreeOver::new(members, *members.first()?)
+        TreeOver::at_first(self.node.topology().compute_nodes())
     }
 }
 

@@ -15,13 +15,13 @@ use crate::collection::{Collection, CollectionError, Placement};
 use crate::envelope::{
     CallbackTarget, CollectionId, ElementIndex, Envelope, Outgoing, Packed, Payload, PeOrder, ToPe, Value,
 };
-use crate::frame::BULK_BYTES;
+use crate::frame::LARGE_BYTES;
 use crate::ids::{NodeId, PeId};
 use crate::node::Node;
 use crate::node::naming::Named;
 use crate::proto::reduction::Reductions;
 use crate::scatter::Bundle;
-use account::{Account, Way};
+use account::{Account, Timekeeper};
 use bytes::Bytes;
 use queue::Queue;
 use recent::Recent;
@@ -51,8 +51,7 @@ pub struct Pe {
     plans: FxHashMap<u64, Arc<section::SectionPlan>>,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
-    /// Measures the time from one entry method to the next.
-    way: Way,
+    timekeeper: Timekeeper,
     /// Where messages for other nodes are written before they leave.
     written: Vec<u8>,
 }
@@ -72,7 +71,7 @@ impl Pe {
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
         Self {
             id,
-            account: Arc::clone(node.account(id)),
+            account: Arc::clone(node.pes().account(id)),
             delivers_here: id != PeId::DRIVER && !node.settings().always_pup,
             node,
             queue: Queue::default(),
@@ -84,7 +83,7 @@ impl Pe {
             reductions: combine::Places::default(),
             plans: FxHashMap::default(),
             running: None,
-            way: Way::default(),
+            timekeeper: Timekeeper::default(),
             written: Vec::new(),
         }
     }
@@ -181,7 +180,7 @@ impl Pe {
             Some(Some(pe)) => self.send_to(pe, to, priority, message),
             Some(None) => self.outside(collection, index),
             None => {
-                if let Err(refusal) = self.node.check_id(collection) {
+                if let Err(refusal) = self.node.checks().check_id(collection) {
                     return self.misdirected(&refusal);
                 }
                 self.account().created(1);
@@ -250,7 +249,7 @@ impl Pe {
         append_header(header, &mut self.written);
         let head = self.written.len();
         match message.write(&mut self.written) {
-            Ok(bulk) if bulk.is_empty() && self.written.len() - head < BULK_BYTES => {
+            Ok(bulk) if bulk.is_empty() && self.written.len() - head < LARGE_BYTES => {
                 let bytes = self.node.send_small(node, header, &self.written);
                 self.account().left_small(bytes);
             }
@@ -388,7 +387,7 @@ impl Pe {
     /// Sends a result to whoever wants it. A callback that no run of this program can have made ends the run,
     /// named: it came inside a message.
     pub fn reply(&mut self, to: CallbackTarget, result: impl Outgoing) {
-        if let Err(refusal) = self.node.check_callback(&to) {
+        if let Err(refusal) = self.node.checks().check_callback(&to) {
             return self.misdirected(&refusal);
         }
         match to {
@@ -463,7 +462,7 @@ impl Pe {
         if pe == self.id {
             self.queue.push(Envelope::new(to, priority, payload));
         } else if node == self.node.id() {
-            self.node.push(pe, Envelope::new(to, priority, payload));
+            self.node.pes().push(pe, Envelope::new(to, priority, payload));
         } else {
             self.transmit(node, &WorkToNode::ToPe { pe, priority, message: to }, payload);
         }
@@ -530,7 +529,7 @@ mod tests {
         }
         let sent = sent.0.lock().unwrap();
         let classes: Vec<Class> = sent.iter().map(|(class, _)| *class).collect();
-        assert_eq!(classes, [Class::Small, Class::Bulk, Class::Small]);
+        assert_eq!(classes, [Class::Small, Class::Large, Class::Small]);
         assert!(sent[0] == sent[2] && sent[1].1 - sent[0].1 == (1 << 20) - 100, "{sent:?}");
     }
 }

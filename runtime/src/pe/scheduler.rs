@@ -35,7 +35,7 @@ const STRETCHES: u32 = 9;
 /// Bytes that a PE may have dealt with before it tells the node. It does not tell of each message, because the network
 /// thread writes the same counter.
 const SETTLE_BYTES: u64 = 64 << 10;
-/// More envelopes than this, taken from the inbox at once, make the way to the next entry method long.
+/// More envelopes than this, taken from the inbox at once, make the gap before the next entry method long.
 const BATCH: usize = 16;
 
 /// Starts a thread for each PE of `node`, pinned to its core where the settings name enough cores.
@@ -125,27 +125,27 @@ impl Scheduler {
         // Around all messages and not around each: to be ready for a panic takes as long as to deliver a message.
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(&mut arrived))) {
             self.failed(&format!("panicked: {}", panic_text(panic.as_ref())));
-            self.ends(false);
+            self.message_ends(false);
         }
     }
 
     /// Takes messages until it is told to stop.
     fn work(&mut self, arrived: &mut VecDeque<Arrival>) {
         let node = Arc::clone(&self.pe.node);
-        let inbox = node.inbox(self.rank);
+        let inbox = node.pes().inbox(self.rank);
         loop {
             if inbox.take(arrived) {
                 if arrived.len() > BATCH || arrived.iter().any(|arrival| matches!(arrival, Arrival::Run(_))) {
                     self.switch(PeState::Overhead);
-                    self.pe.way.is_long();
+                    self.pe.timekeeper.gap_is_long();
                 }
                 let queue = &mut self.pe.queue;
                 arrived.drain(..).for_each(|arrival| arrival.open(|envelope| queue.push(envelope)));
             }
             if let Some(Moved { collection, index, entry, message }) = self.pe.queue.pop_moved() {
-                self.begins(Brief { collection: Some(collection), index: Some(index), entry }, 0);
+                self.message_begins(Brief { collection: Some(collection), index: Some(index), entry }, 0);
                 let outcome = self.deliver_moved(collection, index, entry, message);
-                self.came_to(outcome);
+                self.message_ends_with(outcome);
             } else if let Some(envelope) = self.pe.queue.pop() {
                 if self.process(envelope).is_break() {
                     return;
@@ -159,7 +159,7 @@ impl Scheduler {
     /// Tells the node what of its backlog is dealt with.
     #[cold]
     fn settle(&mut self) {
-        self.pe.node.backlog_fell(self.rank, std::mem::take(&mut self.dealt_with_bytes));
+        self.pe.node.pes().backlog_fell(self.rank, std::mem::take(&mut self.dealt_with_bytes));
     }
 
     fn idle(&mut self, node: &Node) {
@@ -168,7 +168,7 @@ impl Scheduler {
         }
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
-        node.inbox(self.rank).wait(&mut self.watch, SLEEP);
+        node.pes().inbox(self.rank).wait(&mut self.watch, SLEEP);
         self.switch(PeState::Overhead);
     }
 
@@ -177,15 +177,15 @@ impl Scheduler {
         if matches!(target, Target::Stop) {
             return ControlFlow::Break(());
         }
-        self.begins(Brief::of(&target), backlog_bytes);
+        self.message_begins(Brief::of(&target), backlog_bytes);
         let outcome = self.act(target, priority, payload);
-        self.came_to(outcome);
+        self.message_ends_with(outcome);
         ControlFlow::Continue(())
     }
 
     /// Notes that the PE begins to do something.
     #[inline]
-    fn begins(&mut self, brief: Brief, backlog_bytes: u64) {
+    fn message_begins(&mut self, brief: Brief, backlog_bytes: u64) {
         self.pe.account().queued(self.pe.queue.len());
         self.pe.running = None;
         self.doing = Doing { brief, backlog_bytes };
@@ -196,16 +196,16 @@ impl Scheduler {
     }
 
     #[inline(always)]
-    fn came_to(&mut self, outcome: Result<(), PupError>) {
+    fn message_ends_with(&mut self, outcome: Result<(), PupError>) {
         if let Err(error) = &outcome {
             self.failed(&error.to_string());
         }
-        self.ends(outcome.is_ok());
+        self.message_ends(outcome.is_ok());
     }
 
     /// Notes that what was begun last is done or has failed.
     #[inline(always)]
-    fn ends(&mut self, is_done: bool) {
+    fn message_ends(&mut self, is_done: bool) {
         self.dealt_with_bytes += self.doing.backlog_bytes;
         if self.dealt_with_bytes >= SETTLE_BYTES {
             self.settle();
@@ -213,8 +213,8 @@ impl Scheduler {
         if is_done {
             self.pe.account().processed();
         }
-        let Pe { node, account, way, .. } = &mut self.pe;
-        way.begins(account, || node.now_ns());
+        let Pe { node, account, timekeeper, .. } = &mut self.pe;
+        timekeeper.entry_ends(account, || node.now_ns());
         if !self.share.is_whole() {
             self.share.ends(node.now_ns());
             self.pay_back(Share::PIECE);
@@ -225,7 +225,8 @@ impl Scheduler {
     #[cold]
     fn failed(&self, why: &str) {
         let brief = &self.doing.brief;
-        let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..*brief });
+        let what =
+            self.pe.node.catalogue().describe(&Brief { index: brief.index.or(self.pe.running), ..*brief });
         let name = &self.pe.node.program().name;
         self.pe.fail(format!("{what} on {:?} of {name} failed: {why}", self.pe.id));
     }
@@ -264,7 +265,7 @@ impl Scheduler {
                     // Reductions climb another tree than the one by which collections become known.
                     return self.keep_early(id, Envelope::new(ToPe::Partial(header), priority, payload));
                 };
-                self.enter(known.chare_type, REDUCTION);
+                entry_begins(&mut self.pe, known.chare_type, REDUCTION);
                 self.pe.take_partial(*header, payload)
             }
             ToPe::Relay(callback) => {
@@ -286,7 +287,7 @@ impl Scheduler {
         if let Some(shelf) = self.shelves.get_mut(collection)
             && let Some(slot) = shelf.store.find(index)
         {
-            begin(&mut self.pe, shelf.chare_type, entry);
+            entry_begins(&mut self.pe, shelf.chare_type, entry);
             self.pe.account().ran(1);
             return shelf.store.run(slot, entry, message, &mut self.pe);
         }
@@ -305,7 +306,7 @@ impl Scheduler {
         let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, collection) else {
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         };
-        begin(&mut self.pe, shelf.chare_type, entry);
+        entry_begins(&mut self.pe, shelf.chare_type, entry);
         if let Some(slot) = shelf.store.find(index) {
             self.pe.account().ran(1);
             return match payload {
@@ -335,7 +336,7 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(collection) else { return Ok(()) };
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         if !shelf.store.is_empty() {
-            begin(&mut self.pe, shelf.chare_type, entry);
+            entry_begins(&mut self.pe, shelf.chare_type, entry);
             let count = shelf.store.run_all(entry, &packed, &mut self.pe)?;
             self.pe.account().ran(count);
         }
@@ -349,7 +350,7 @@ impl Scheduler {
         }
         if !collection.is_deferred {
             let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
-            begin(&mut self.pe, collection.chare_type, CONSTRUCTOR);
+            entry_begins(&mut self.pe, collection.chare_type, CONSTRUCTOR);
             self.construct_all(&collection, &packed)?;
         }
         self.pe.unpark(id);
@@ -382,7 +383,7 @@ impl Scheduler {
             return self.keep_early(id, Envelope::new(target, priority, payload));
         };
         check_home(&mut self.pe, id, index)?;
-        begin(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
+        entry_begins(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
         payload.open(|init| shelf.store.insert(index, init, &mut self.pe))?;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
@@ -414,7 +415,7 @@ impl Scheduler {
     fn keep_early(&mut self, id: CollectionId, envelope: Envelope) -> Result<(), PupError> {
         // One that nobody can have made would wait for ever.
         let wrong = |refusal: Refusal| PupError::new("for a chare", refusal.to_string());
-        self.pe.node.check_id(id).map_err(wrong)?;
+        self.pe.node.checks().check_id(id).map_err(wrong)?;
         self.pe.account().held();
         self.early.entry(id).or_default().push(envelope);
         Ok(())
@@ -435,7 +436,7 @@ impl Scheduler {
         let in_shelves = self.shelves.values().flat_map(|shelf| shelf.early.values());
         let briefs = in_shelves.chain(self.early.values()).flatten().map(|held| Brief::of(&held.target));
         if let Some(brief) = briefs.min_by_key(|brief| (brief.collection, brief.index)) {
-            let (what, pe) = (self.pe.node.describe(&brief), self.pe.id);
+            let (what, pe) = (self.pe.node.catalogue().describe(&brief), self.pe.id);
             let waits_for = if brief.index.is_some() { "an element" } else { "elements" };
             self.pe.fail(format!("{what} waits on {pe:?} for {waits_for} that nobody has made"));
         }
@@ -453,7 +454,7 @@ impl Scheduler {
         self.share.worked(before_ns, node.now_ns());
         self.pay_back(Duration::ZERO);
         self.switch(PeState::Idle);
-        node.measuring().wait();
+        node.pes().measuring().wait();
         self.share.rested(node.now_ns());
         self.switch(PeState::Init);
         let stretch = Duration::from_millis(u64::from(budget_ms)) / STRETCHES;
@@ -490,12 +491,8 @@ impl Scheduler {
         self.switch(state);
     }
 
-    fn enter(&mut self, chare_type: u16, entry: u16) {
-        begin(&mut self.pe, chare_type, entry);
-    }
-
     fn switch(&mut self, state: PeState) {
-        self.pe.way.switch(&self.pe.account, state, self.pe.node.now_ns());
+        self.pe.timekeeper.switch(&self.pe.account, state, self.pe.node.now_ns());
     }
 }
 
@@ -528,9 +525,9 @@ fn shelf<'a>(
 }
 
 #[inline]
-fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
+fn entry_begins(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
-    pe.way.ends(&pe.account, state, || pe.node.now_ns());
+    pe.timekeeper.entry_begins(&pe.account, state, || pe.node.now_ns());
     pe.account.begins(chare_type, entry);
 }
 

@@ -6,8 +6,8 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod membership;
+pub mod number_set;
 pub mod parting;
-pub mod past;
 pub mod quiescence;
 pub mod reduction;
 pub mod sim;

@@ -461,7 +461,7 @@ impl Random {
 
     /// A class of traffic.
     pub fn class(&mut self) -> Class {
-        if self.below(2) == 0 { Class::Small } else { Class::Bulk }
+        if self.below(2) == 0 { Class::Small } else { Class::Large }
     }
 
     /// A time from `least` to `greatest`, in steps of a microsecond.

@@ -302,7 +302,7 @@ fn what_is_for_others_or_came_another_way_is_not_read() {
     let refused = |to: u16, class, frame: Frame, why: &str| {
         let (node, faults) = node(to);
         let (driver, events) = std::sync::mpsc::channel();
-        node.listen(runtime::node::Ears { driver, launcher: None });
+        node.listen(runtime::node::Listeners { driver, supervision: None });
         node.receive(NodeId(2), class, frame);
         let to_driver = events.try_iter().find_map(|event| match event {
             runtime::node::DriverEvent::Failed(failure) => Some(failure.sentence),
@@ -319,7 +319,7 @@ fn what_is_for_others_or_came_another_way_is_not_read() {
     let [to_node, to_launcher] = ["work for a node with PEs", "work for the launcher"];
     let [of_node, of_launcher] = ["control of a node with PEs", "control for the launcher"];
     let where_only = |found: &str, expected: &str| format!("{found}, where only {expected} comes");
-    for class in [Class::Small, Class::Bulk] {
+    for class in [Class::Small, Class::Large] {
         refused(1, class, result(), &where_only(to_launcher, to_node));
         refused(1, class, control(), &where_only(of_node, to_node));
         refused(0, class, work(), &where_only(to_node, to_launcher));
@@ -339,7 +339,7 @@ fn the_launcher_believes_no_node_about_another() {
     let said = |control: ControlToLauncher| {
         let (node, _) = node(0);
         let (driver, events) = std::sync::mpsc::channel();
-        node.listen(runtime::node::Ears { driver, launcher: None });
+        node.listen(runtime::node::Listeners { driver, supervision: None });
         node.receive(NodeId(2), Class::Control, encode(&control, Packed::default()));
         events.try_iter().find_map(|event| match event {
             runtime::node::DriverEvent::Failed(failure) => Some(failure.sentence),

@@ -12,7 +12,7 @@ fn node_with(program: ProgramTable, settings: NodeSettings, targets: &[Target]) 
     let node = Node::new(NodeId(1), Topology::new(&[0, 1]), Arc::new(program), settings);
     for target in targets.iter().chain([&Target::Stop]) {
         let nothing = Payload::packed(Packed::default());
-        node.push(PeId(0), Envelope::new(target.clone(), 0, nothing));
+        node.pes().push(PeId(0), Envelope::new(target.clone(), 0, nothing));
     }
     node
 }
