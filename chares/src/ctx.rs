@@ -10,7 +10,7 @@ use crate::reduce::{Gather, Reduce};
 use crate::shared::WriteOnce;
 use runtime::buffer::Buffer;
 use runtime::collection::Placement as RawPlacement;
-use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Outgoing, Payload, Target, Value};
+use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Outgoing, Payload, ToPe, Value};
 use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
 use runtime::pe::Pe;
@@ -41,7 +41,7 @@ pub trait Cx: private::HasPe {
             On::Here | On::BySpeed => pe.next_by_speed(),
         };
         let (collection, index) = (CollectionId::singles(chare_type), pe.fresh_single(chare_type, home));
-        pe.send_to(home, Target::Insert { collection, index }, 0, Out(init));
+        pe.send_to(home, ToPe::Insert { collection, index }, 0, Out(init));
         Element::new(collection, index, Some(home))
     }
 

@@ -10,7 +10,7 @@ use crate::pup;
 use crate::reduce::{Better, Reduce};
 use crate::shared::{Accumulator, Monotonic, Readonly};
 use crate::timeline::Timeline;
-use runtime::envelope::{Packed, Payload, Target};
+use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::NodeSnapshot;
@@ -121,8 +121,7 @@ impl Driver {
     /// Ends the run, in which nothing goes on any more, with the name of a message that is held somewhere.
     fn name_held<T>(&mut self) -> Result<T, RunError> {
         for pe in 0..self.pe_count() {
-            let nothing = Payload::packed(Packed::default());
-            self.pe.send_to(PeId(pe), Target::NameHeld, 0, |_| nothing);
+            self.pe.order(PeId(pe), PeOrder::NameHeld, Packed::default());
         }
         self.wait_until(|_| None)
     }
@@ -282,8 +281,7 @@ impl Driver {
         self.rates.clear();
         for pe in 0..pe_count {
             let arguments = Packed { body: arguments.to_vec().into(), attachments: Vec::new() };
-            let target = Target::Measure { kernel, budget_ms };
-            self.pe.send_to(PeId(pe), target, 0, |_| Payload::packed(arguments));
+            self.pe.order(PeId(pe), PeOrder::Measure { kernel, budget_ms }, arguments);
         }
         self.wait_until(|main| {
             let rates: Option<Vec<f64>> =

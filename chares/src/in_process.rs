@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::program::{Program, RunError};
 use crate::timeline::Timeline;
 use runtime::ids::NodeId;
-use runtime::node::{Ears, Node, NodeSettings};
+use runtime::node::{Listeners, Node, NodeSettings};
 use runtime::pe::scheduler::start_pes;
 use runtime::topology::Topology;
 use runtime::transport::loopback::LoopbackNet;
@@ -70,7 +70,7 @@ impl Program {
             node.connect(net.fabric(node.id()));
         }
         let (driver, events) = mpsc::channel();
-        nodes[0].listen(Ears { driver, launcher: None });
+        nodes[0].listen(Listeners { driver, supervision: None });
         let threads: Result<Vec<_>, _> = nodes.iter().map(start_pes).collect();
         let threads =
             threads.map_err(|e| RunError::Failed(format!("a PE's thread cannot be started: {e}")))?;

@@ -9,7 +9,7 @@ use runtime::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
 use runtime::ids::PeId;
 use runtime::object::{ChareType, PupError, Store, StoreFor};
 use runtime::pe::Pe;
-use runtime::proto::past::Past;
+use runtime::proto::number_set::NumberSet;
 use rustc_hash::FxHashMap;
 use std::any::TypeId;
 use std::cell::Cell;
@@ -44,7 +44,7 @@ struct TypedStore<C> {
     count: usize,
     /// Single chares that have been made here, by their creator: what comes for one of them that is not there any
     /// more is dropped.
-    made: FxHashMap<PeId, Past>,
+    made: FxHashMap<PeId, NumberSet>,
 }
 
 /// How the slot of an element is found.
@@ -320,7 +320,7 @@ mod tests {
             }
             assert_eq!((store.find(index), store.is_gone(index)), (None, true));
         }
-        let kept: usize = store.made.values().map(Past::early).sum();
+        let kept: usize = store.made.values().map(NumberSet::out_of_order).sum();
         assert_eq!((store.len(), store.slots.len(), store.made.len(), kept), (0, 1, 1, 0));
     }
 }

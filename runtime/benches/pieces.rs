@@ -3,15 +3,15 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use runtime::codec::{Header, decode, encode};
+use runtime::codec::{WorkToNode, decode, encode};
 use runtime::collection::{Collection, Placement};
-use runtime::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
+use runtime::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, ToPe};
 use runtime::frame::{Frame, FrameLimits};
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::PeState;
 use runtime::node::{Node, NodeSettings};
 use runtime::object::ProgramTable;
-use runtime::pe::account::{Account, Way};
+use runtime::pe::account::{Account, Timekeeper};
 use runtime::pe::queue::Queue;
 use runtime::proto::reduction::{Partial, PartialValue, Reductions};
 use runtime::proto::tree;
@@ -27,16 +27,16 @@ const BATCH: usize = 256;
 /// Of a stream in one datagram.
 const DATAGRAM_BYTES: usize = 6_400;
 
-fn target() -> Target {
-    Target::Element {
+fn target() -> ToPe {
+    ToPe::Element {
         collection: CollectionId::made_by(PeId(3), 5),
         index: ElementIndex([70_000, 0, 0]),
         entry: 2,
     }
 }
 
-fn header() -> Header {
-    Header::ToPe { pe: PeId(3), priority: 0, target: target() }
+fn header() -> WorkToNode {
+    WorkToNode::ToPe { pe: PeId(3), priority: 0, message: target() }
 }
 
 fn payload() -> Packed {
@@ -90,7 +90,7 @@ fn packing(criterion: &mut Criterion) {
     let (header, payload) = (header(), payload());
     group.bench_function("encode", |bench| bench.iter(|| encode(black_box(&header), payload.clone())));
     let frame = encode(&header, payload);
-    group.bench_function("decode", |bench| bench.iter(|| decode(black_box(frame.clone()))));
+    group.bench_function("decode", |bench| bench.iter(|| decode::<WorkToNode>(black_box(frame.clone()))));
     group.finish();
 }
 
@@ -178,14 +178,14 @@ fn trees(criterion: &mut Criterion) {
 fn accounting(criterion: &mut Criterion) {
     let table = Arc::new(ProgramTable::default());
     let node = Node::new(NodeId(1), Topology::new(&[0, 4]), table, NodeSettings::default());
-    let (account, mut way) = (Account::default(), Way::default());
+    let (account, mut timekeeper) = (Account::default(), Timekeeper::default());
     let mut group = criterion.benchmark_group("accounting");
     group.bench_function("an entry method", |bench| {
         bench.iter(|| {
-            way.ends(&account, PeState::Compute, || node.now_ns());
+            timekeeper.entry_begins(&account, PeState::Compute, || node.now_ns());
             account.begins(1, 1);
             account.ran(1);
-            way.begins(&account, || node.now_ns());
+            timekeeper.entry_ends(&account, || node.now_ns());
         });
     });
     group.bench_function("counters of 4 PEs", |bench| bench.iter(|| node.snapshot()));

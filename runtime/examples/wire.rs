@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(120);
 /// Frames from here on are not sent back.
-const BULK_BYTES: usize = 2 << 20;
+const LARGE_BYTES: usize = 2 << 20;
 const BULK_FRAMES: usize = 2048;
 
 type Failed = Box<dyn Error>;
@@ -42,7 +42,7 @@ impl Receiver for Ear {
     fn receive(&self, from: NodeId, class: Class, frame: Frame) {
         self.bytes.fetch_add(frame.len_bytes(), Ordering::Relaxed);
         match self.echo.get() {
-            Some(fabric) if frame.len_bytes() < BULK_BYTES => {
+            Some(fabric) if frame.len_bytes() < LARGE_BYTES => {
                 let _ = fabric.send(from, class, frame);
             }
             Some(_) => {}
@@ -129,7 +129,7 @@ fn frame(len: usize) -> (Class, Frame) {
     if len < 4096 {
         return (Class::Small, Frame { body: vec![7; len].into(), attachments: Vec::new() });
     }
-    (Class::Bulk, Frame { body: vec![7; 16].into(), attachments: vec![Buffer::zeroed(len)] })
+    (Class::Large, Frame { body: vec![7; 16].into(), attachments: vec![Buffer::zeroed(len)] })
 }
 
 fn near(words: &[String], command: &[String]) -> Result<(), Failed> {
@@ -171,7 +171,7 @@ fn near(words: &[String], command: &[String]) -> Result<(), Failed> {
     }
     // More than leaves while it is watched.
     for _ in 0..BULK_FRAMES {
-        let (class, frame) = frame(BULK_BYTES);
+        let (class, frame) = frame(LARGE_BYTES);
         fabric.send(NodeId(1), class, frame)?;
     }
     // What has arrived there, and what both have used.

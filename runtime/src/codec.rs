@@ -1,24 +1,69 @@
-//! Headers of frames to and from bytes. What comes out of bytes is well-formed and no more: the node checks it
-//! against the run before anything acts on it.
+//! What nodes say to each other, to bytes and from them. There is a type for each kind of receiver and of stream, so
+//! that what must not arrive somewhere cannot be decoded there. What comes out of bytes is well-formed and no more: the
+//! node checks it against the run before anything acts on it.
 
 use crate::collection::Collection;
-use crate::envelope::{CollectionId, ElementIndex, Packed, Target};
-use crate::frame::Frame;
+use crate::envelope::{CollectionId, ElementIndex, Packed, PeOrder, ToPe};
+use crate::frame::{Class, Frame, LARGE_BYTES};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::ProtocolError;
-use crate::proto::membership::MembershipMessage;
+use crate::proto::membership::{JoinAnswer, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
-use crate::scatter::ScatterPart;
 use bytes::Buf as _;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 6;
+pub const WIRE_VERSION: u16 = 7;
 
-/// First part of every frame's body; the rest of the body and the attachments are the payload.
+/// What every frame's body begins with, behind one byte that says which of these it is; the rest of the body and the
+/// attachments are the payload.
+pub trait Header: Debug + Serialize + DeserializeOwned {
+    /// Whether such frames are for the launcher, or for nodes with PEs.
+    const IS_FOR_LAUNCHER: bool;
+    /// Whether they travel on the stream that is always read.
+    const IS_CONTROL: bool;
+    /// The first byte.
+    const KIND: u8 = Self::IS_FOR_LAUNCHER as u8 | (Self::IS_CONTROL as u8) << 1;
+
+    /// Class of such a frame with a payload of so many bytes.
+    fn class(payload_bytes: usize) -> Class {
+        match payload_bytes {
+            _ if Self::IS_CONTROL => Class::Control,
+            0..LARGE_BYTES => Class::Small,
+            _ => Class::Large,
+        }
+    }
+}
+
+/// What frames are, by their first byte.
+const KINDS: [&str; 4] = [
+    "work for a node with PEs",
+    "work for the launcher",
+    "control of a node with PEs",
+    "control for the launcher",
+];
+
+macro_rules! headers {
+    ($($header:ident, $is_for_launcher:literal, $is_control:literal;)*) => { $(
+        impl Header for $header {
+            const IS_FOR_LAUNCHER: bool = $is_for_launcher;
+            const IS_CONTROL: bool = $is_control;
+        }
+    )* };
+}
+headers! {
+    WorkToNode, false, false;
+    WorkToLauncher, true, false;
+    ControlToNode, false, true;
+    ControlToLauncher, true, true;
+}
+
+/// To a node with PEs, on the streams that are held back when it is behind.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Header {
+pub enum WorkToNode {
     /// For one PE of the receiving node.
     ToPe {
         /// The receiving PE.
@@ -26,7 +71,7 @@ pub enum Header {
         /// Priority of the envelope.
         priority: i32,
         /// What the PE is to do.
-        target: Target,
+        message: ToPe,
     },
     /// For every node that has PEs; passed on along the tree that begins at `root`.
     Spread {
@@ -55,20 +100,36 @@ pub enum Header {
         /// Who gets which part, in the order of the parts.
         parts: Vec<ScatterPart>,
     },
-    /// Between the nodes themselves.
-    Control(Control),
 }
 
-/// What reaches all nodes along a tree.
+/// To the launcher, on the streams that are held back when it is behind.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum WorkToLauncher {
+    /// The payload is a result for which the driver waits under this number.
+    Result(u64),
+    /// What the driver may be handed, and so has to know.
+    Announcement(Announcement),
+}
+
+/// What reaches all nodes that have PEs along a tree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Spread {
-    /// An envelope for each PE.
-    Envelope {
+    /// A message to every element of a collection.
+    Broadcast {
+        /// The collection.
+        collection: CollectionId,
+        /// Number of the entry method to run.
+        entry: u16,
         /// Priority of the envelopes.
         priority: i32,
-        /// What each PE is to do.
-        target: Target,
     },
+    /// What all nodes have to know.
+    Announcement(Announcement),
+}
+
+/// What every node knows of the run besides its own messages; the one where it begins tells the launcher too.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Announcement {
     /// A new collection; the payload is its elements' constructor argument.
     Collection(Collection),
     /// The value of a variable; `acknowledge` is told when it is in place.
@@ -82,8 +143,17 @@ pub enum Spread {
         /// Node that waits until all have it.
         acknowledge: Option<NodeId>,
     },
-    /// The program has said that initialisation is over (true), or that it begins again (false).
-    InitOver(bool),
+}
+
+/// The receiver and the length of one message in a frame with several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScatterPart {
+    /// The PE where the receiver lives.
+    pub pe: PeId,
+    /// Index of the receiving element.
+    pub index: ElementIndex,
+    /// Length of this message in bytes; messages lie in the body one behind the other, in the order of their headers.
+    pub len_bytes: u32,
 }
 
 /// Kinds of variables that all nodes share.
@@ -95,37 +165,59 @@ pub enum VariableKind {
     Monotonic,
 }
 
-/// What nodes say to each other outside any PE's queue.
+/// To a node with PEs, on the stream that is always read.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Control {
-    /// Start-up.
-    Membership(MembershipMessage),
+pub enum ControlToNode {
+    /// What the launcher alone says.
+    Order(Order),
+    /// Initialisation is over (true), or begins again (false); passed on along the tree that begins at the first node.
+    InitOver(bool),
     /// Quiescence detection.
     Quiescence(QuiescenceMessage),
-    /// To the launcher: counters, ten times a second and when asked.
-    Snapshot(Box<NodeSnapshot>),
-    /// From the launcher to a node: send a snapshot of the counters, marked with this number.
-    Ask(u32),
-    /// To the launcher: the snapshot asked for.
-    Answer(u32, Box<NodeSnapshot>),
-    /// To the launcher: the run cannot go on.
-    Fault(String),
-    /// To the launcher: the link to that node broke.
-    LinkLost(NodeId, String),
-    /// To the acknowledged node: a variable is in place here.
+    /// A variable that this node waits for is in place at the sender.
     VariableSet(u64),
-    /// To the launcher: what a PE reached with the kernel, in units of work per second.
-    Speed(PeId, f64),
-    /// To all: relative speeds of all PEs, fastest 1.0.
+}
+
+/// What the launcher tells a node to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Join the run.
+    Welcome(Box<Welcome>),
+    /// Send a snapshot of the counters, marked with this number.
+    Ask(u32),
+    /// These are the relative speeds of all PEs, the fastest 1.0.
     Speeds(Vec<f64>),
-    /// To a node: send what has been added to an accumulator.
+    /// Send what has been added to an accumulator.
     Collect(u64),
-    /// To the launcher: what this node has added to an accumulator. The payload is empty if nothing was added.
-    Collected(u64),
-    /// To the launcher: what the application is doing.
-    Phase(Phase),
-    /// To all: the run is over, end.
+    /// Have one of its PEs do something.
+    ToPe(PeId, PeOrder),
+    /// The run is over: end.
     End,
+}
+
+/// To the launcher, on the stream that is always read.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ControlToLauncher {
+    /// The answer to its welcome.
+    Joining(JoinAnswer),
+    /// Quiescence detection.
+    Quiescence(QuiescenceMessage),
+    /// Counters, ten times a second.
+    Snapshot(Box<NodeSnapshot>),
+    /// The counters asked for.
+    Answer(u32, Box<NodeSnapshot>),
+    /// The run cannot go on.
+    Fault(String),
+    /// The link to that node broke.
+    LinkLost(NodeId, String),
+    /// A variable is in place at the sender.
+    VariableSet(u64),
+    /// What a PE reached with the kernel, in units of work per second.
+    Speed(PeId, f64),
+    /// What the sender has added to an accumulator. The payload is empty if nothing was added.
+    Collected(u64),
+    /// What the application is doing.
+    Phase(Phase),
 }
 
 /// Why a frame is refused. That ends the run with a sentence that names the sender.
@@ -135,6 +227,14 @@ pub enum Refusal {
     /// The header is not one.
     #[error("its header does not decode: {0}")]
     Header(postcard::Error),
+    /// It is for another kind of receiver, or came on the wrong stream.
+    #[error("it is {}, where only {} comes", kind(*found), kind(*expected))]
+    Misplaced {
+        /// Its first byte.
+        found: u8,
+        /// The first byte of what may come here.
+        expected: u8,
+    },
     /// It names something that this run does not have.
     #[error("it names {0}, which this run does not have")]
     Unknown(String),
@@ -146,15 +246,20 @@ pub enum Refusal {
     Protocol(#[from] ProtocolError),
 }
 
+fn kind(first: u8) -> &'static str {
+    KINDS.get(usize::from(first)).copied().unwrap_or("nothing that is known")
+}
+
 /// Puts what a frame's body begins with into `out`.
-pub(crate) fn append_header(header: &Header, out: &mut Vec<u8>) {
+pub(crate) fn append_header<H: Header>(header: &H, out: &mut Vec<u8>) {
+    out.push(H::KIND);
     let written = postcard::to_extend(header, std::mem::take(out));
     *out = written.expect("headers hold nothing that postcard refuses");
 }
 
 /// Header and payload as one frame.
 #[must_use]
-pub fn encode(header: &Header, payload: Packed) -> Frame {
+pub fn encode(header: &impl Header, payload: Packed) -> Frame {
     let mut body = Vec::with_capacity(64 + payload.body.len());
     append_header(header, &mut body);
     body.extend_from_slice(&payload.body);
@@ -165,10 +270,15 @@ pub fn encode(header: &Header, payload: Packed) -> Frame {
 /// the body, whatever lengths that announces.
 ///
 /// # Errors
-/// If the body does not begin with a header.
-pub fn decode(frame: Frame) -> Result<(Header, Packed), Refusal> {
+/// If the body does not begin with such a header.
+pub fn decode<H: Header>(frame: Frame) -> Result<(H, Packed), Refusal> {
     let Frame { mut body, attachments } = frame;
-    let (header, rest) = postcard::take_from_bytes::<Header>(&body).map_err(Refusal::Header)?;
+    let (&found, rest) =
+        body.split_first().ok_or(Refusal::Header(postcard::Error::DeserializeUnexpectedEnd))?;
+    if found != H::KIND {
+        return Err(Refusal::Misplaced { found, expected: H::KIND });
+    }
+    let (header, rest) = postcard::take_from_bytes::<H>(rest).map_err(Refusal::Header)?;
     let start = body.len() - rest.len();
     body.advance(start);
     Ok((header, Packed { body, attachments }))

@@ -229,9 +229,9 @@ pub struct PartialHeader {
     pub ordered: bool,
 }
 
-/// What a PE is to do with an envelope.
+/// What chares and PEs have a PE do, on whatever node it is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Target {
+pub enum ToPe {
     /// Run an entry method of one element.
     Element {
         /// The collection of the element.
@@ -241,6 +241,40 @@ pub enum Target {
         /// Number of the entry method to run.
         entry: u16,
     },
+    /// Construct one element.
+    Insert {
+        /// The collection of the element.
+        collection: CollectionId,
+        /// Index of the element in its collection.
+        index: ElementIndex,
+    },
+    /// Part of a reduction, from a PE or from another node.
+    Partial(Box<PartialHeader>),
+    /// Pass the payload on to whoever a callback names.
+    Relay(Box<CallbackTarget>),
+}
+
+/// What the launcher has a PE do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PeOrder {
+    /// Run the application's own kernel for a moment and tell the rate; the payload is the kernel's arguments.
+    Measure {
+        /// Index of the kernel in the program table.
+        kernel: u16,
+        /// How long, in milliseconds.
+        budget_ms: u32,
+    },
+    /// End the run with a sentence that names a message held there for an element that nobody makes, if one is: nothing
+    /// else goes on anywhere.
+    NameHeld,
+}
+
+/// What a PE is to do with an envelope: what others have it do, and what its own node tells it. Only the former leaves
+/// the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// What somebody on any node has it do.
+    Message(ToPe),
     /// Run an entry method of every element that lives on the PE.
     All {
         /// The collection whose elements get it.
@@ -259,31 +293,17 @@ pub enum Target {
     },
     /// A collection came into being: construct the elements that live here (unless deferred).
     Create(CollectionId),
-    /// Construct one element.
-    Insert {
-        /// The collection of the element.
-        collection: CollectionId,
-        /// Index of the element in its collection.
-        index: ElementIndex,
-    },
-    /// Part of a reduction, from a PE or from another node.
-    Partial(Box<PartialHeader>),
-    /// The payload is a result for which the driver waits under this number.
-    Slot(u64),
-    /// Pass the payload on to whoever a callback names.
-    Relay(Box<CallbackTarget>),
-    /// Run the application's own kernel for a moment and tell the launcher the rate.
-    Measure {
-        /// Index of the kernel in the program table.
-        kernel: u16,
-        /// How long, in milliseconds.
-        budget_ms: u32,
-    },
-    /// End the run with a sentence that names a message held here for an element that nobody makes, if one
-    /// is: nothing else goes on anywhere.
-    NameHeld,
+    /// What the launcher has the PE do.
+    Order(PeOrder),
     /// End the PE's scheduler.
     Stop,
+}
+
+impl From<ToPe> for Target {
+    #[inline]
+    fn from(message: ToPe) -> Self {
+        Self::Message(message)
+    }
 }
 
 /// One thing for a PE to do. As long as a cache line, because each message moves one from thread to thread.
@@ -302,8 +322,8 @@ pub struct Envelope {
 impl Envelope {
     /// An envelope made inside this process.
     #[must_use]
-    pub fn new(target: Target, priority: i32, payload: Payload) -> Self {
-        Self { target, priority, payload, backlog_bytes: 0 }
+    pub fn new(target: impl Into<Target>, priority: i32, payload: Payload) -> Self {
+        Self { target: target.into(), priority, payload, backlog_bytes: 0 }
     }
 }
 

@@ -1,23 +1,14 @@
 //! The unit that links carry between nodes, its limits, and the two sides of a link.
 
+pub use crate::class::Class;
+
 use crate::buffer::Buffer;
 use crate::ids::NodeId;
 use bytes::Bytes;
 use std::fmt;
 
-/// Class of traffic. Order holds inside a class between two nodes, never across classes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// What the runtime itself says. It is always read, and never held back by a receiver that is behind.
-    Control,
-    /// Messages below [`BULK_BYTES`]; several of them may share a packet.
-    Small,
-    /// Big messages: lower priority, so that they delay nothing.
-    Bulk,
-}
-
-/// From this many bytes on a message travels as [`Class::Bulk`].
-pub const BULK_BYTES: usize = 16 * 1024;
+/// From this many bytes on a message travels as [`Class::Large`].
+pub const LARGE_BYTES: usize = 16 * 1024;
 
 /// Bytes for one other node: an encoded header and body, and bulk buffers that ride along uncopied.
 #[derive(Clone, Debug, PartialEq)]

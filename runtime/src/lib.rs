@@ -1,6 +1,7 @@
 //! Moves envelopes between PEs and nodes; knows no user type.
 
 pub mod buffer;
+pub mod class;
 pub mod codec;
 pub mod collection;
 pub mod config;

@@ -1,10 +1,9 @@
 //! Messages of a scatter for elements of the same other node: written one behind the other, and there in one frame.
 
-use crate::codec::{Header, Refusal};
+use crate::codec::{Refusal, ScatterPart, WorkToNode};
 use crate::envelope::{CollectionId, ElementIndex, Outgoing, Packed, Payload};
 use crate::ids::PeId;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// From this length on a message goes by itself: to share a frame saves it little.
 const ALONE_BYTES: usize = 1024;
@@ -15,17 +14,6 @@ const FULL_BYTES: usize = 2048;
 const FULL_PARTS: usize = 32;
 /// A node refuses frames with more messages, so that the cost of one frame is bounded.
 pub(crate) const PARTS_MAX: usize = 1024;
-
-/// The receiver and the length of one message in a frame with several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScatterPart {
-    /// The PE where the receiver lives.
-    pub pe: PeId,
-    /// Index of the receiving element.
-    pub index: ElementIndex,
-    /// Length of this message in bytes; messages lie in the body one behind the other, in the order of their headers.
-    pub len_bytes: u32,
-}
 
 /// Messages for one node that have been written and have not been sent yet.
 #[derive(Debug, Default)]
@@ -69,9 +57,9 @@ impl Bundle {
     }
 
     /// Returns the header and the body of the frame, and leaves an empty bundle.
-    pub(crate) fn take(&mut self, collection: CollectionId, entry: u16) -> (Header, Vec<u8>) {
+    pub(crate) fn take(&mut self, collection: CollectionId, entry: u16) -> (WorkToNode, Vec<u8>) {
         let Self { parts, body } = std::mem::take(self);
-        (Header::Scatter { collection, entry, parts }, body)
+        (WorkToNode::Scatter { collection, entry, parts }, body)
     }
 }
 
@@ -123,7 +111,7 @@ mod tests {
 
     /// What a bundle holds.
     fn sent(bundle: &mut Bundle) -> (Vec<ScatterPart>, Packed) {
-        let (Header::Scatter { parts, .. }, body) = bundle.take(CollectionId(1 << 63), 3) else {
+        let (WorkToNode::Scatter { parts, .. }, body) = bundle.take(CollectionId(1 << 63), 3) else {
             unreachable!()
         };
         (parts, Packed { body: body.into(), attachments: Vec::new() })

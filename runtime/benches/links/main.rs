@@ -95,7 +95,7 @@ fn frame(len: usize) -> (Class, Frame) {
     if len < 4096 {
         return (Class::Small, Frame { body: vec![7; len].into(), attachments: Vec::new() });
     }
-    (Class::Bulk, Frame { body: vec![7; 16].into(), attachments: vec![Buffer::zeroed(len)] })
+    (Class::Large, Frame { body: vec![7; 16].into(), attachments: vec![Buffer::zeroed(len)] })
 }
 
 fn expect(end: &End, count: usize) {

@@ -2,10 +2,11 @@
 
 use super::launcher::StartError;
 use super::processes::Processes;
-use crate::codec::Control;
+use crate::codec::{Order, WIRE_VERSION};
+use crate::envelope::Packed;
 use crate::ids::NodeId;
 use crate::node::{LauncherEvent, Node};
-use crate::proto::membership::{ClusterTable, Joining};
+use crate::proto::membership::{Build, ClusterTable, Joining};
 use crate::transport::quic::{LinkError, QuicFabric};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -90,16 +91,18 @@ async fn join_all(
     lines: Vec<String>,
     heard: &mut UnboundedReceiver<LauncherEvent>,
 ) -> Result<(), StartError> {
-    let mut joining = Joining::new(table, lines, node.now(), JOIN_LIMIT);
+    let build = Build { wire_version: WIRE_VERSION, lines };
+    let mut joining = Joining::new(table, build, node.now(), JOIN_LIMIT);
+    let welcome = Order::Welcome(Box::new(joining.welcome(table.clone())));
     for to in joining.missing() {
-        node.send_control(to, Control::Membership(joining.welcome(table.clone())));
+        node.order(to, welcome.clone(), Packed::default());
     }
     // A launcher without other nodes waits for nobody.
     while let Some(deadline) = joining.timeout() {
         let left = deadline.saturating_sub(node.now());
         match tokio::time::timeout(left, heard.recv()).await {
-            Ok(Some(LauncherEvent::Membership(from, message))) => {
-                joining.handle(from, message)?;
+            Ok(Some(LauncherEvent::Joining(from, answer))) => {
+                joining.handle(from, answer)?;
             }
             Ok(Some(LauncherEvent::LinkLost { peer, reason, .. })) => {
                 return Err(StartError::Lost { name: name_of(table, peer), reason });

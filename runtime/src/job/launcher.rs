@@ -15,7 +15,7 @@ use crate::ids::NodeId;
 use crate::launch::{self, LaunchError, LaunchOptions, LaunchedNode};
 use crate::monitor::hub::Hub;
 use crate::monitor::wire::{MONITOR_VERSION, NodeInfo, OutputLine, RunInfo};
-use crate::node::{DriverEvent, Ears, Node, NodeSettings};
+use crate::node::{DriverEvent, Listeners, Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::proto::membership::{ClusterTable, JoinError, NodeEntry};
 use crate::transport::quic::{LinkSettings, QuicFabric};
@@ -269,7 +269,7 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let node = Node::new(NodeId::LAUNCHER, topology, Arc::clone(&plan.program), settings);
     let (driver, events) = mpsc::channel();
     let (launcher, heard) = unbounded_channel();
-    node.listen(Ears { driver, launcher: Some(launcher) });
+    node.listen(Listeners { driver, supervision: Some(launcher) });
     let identity = authority.issue(NodeId::LAUNCHER).map_err(|e| local("no certificate", &e))?;
     let receiver: Arc<dyn Receiver> = Arc::clone(&node) as _;
     // The launcher dials all nodes, so that it may sit behind a firewall, and no one dials it.

@@ -5,7 +5,7 @@ use super::bootstrap::Bootstrap;
 use super::cores::{self, Cores};
 use super::limits;
 use crate::buffer;
-use crate::codec::{Control, Header, decode, encode};
+use crate::codec::{ControlToLauncher, ControlToNode, Order, WIRE_VERSION, decode, encode};
 use crate::failure::Kind;
 use crate::frame::{Class, Fabric, Frame, Receiver};
 use crate::ids::NodeId;
@@ -13,7 +13,7 @@ use crate::launch::{self, Ready};
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::{pin, start_pes};
-use crate::proto::membership::{ClusterTable, Member, MembershipMessage, counters_every};
+use crate::proto::membership::{Build, ClusterTable, JoinAnswer, Member, counters_every};
 use crate::transport::quic::QuicFabric;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -144,16 +144,16 @@ impl Receiver for Gate {
         if self.refusal.get().is_some() {
             return;
         }
-        match self.receive_first(from, frame) {
+        match self.receive_first(from, class, frame) {
             Ok(answer) => {
-                let has_joined = answer == MembershipMessage::Joined;
-                self.tell_launcher(Control::Membership(answer));
+                let has_joined = answer == JoinAnswer::Joined;
+                self.tell_launcher(&ControlToLauncher::Joining(answer));
                 if has_joined {
                     self.joined.notify_one();
                 }
             }
             Err(sentence) => {
-                self.tell_launcher(Control::Fault(sentence.clone()));
+                self.tell_launcher(&ControlToLauncher::Fault(sentence.clone()));
                 // It was checked above that there is no earlier refusal.
                 let _ = self.refusal.set(sentence);
                 self.joined.notify_one();
@@ -189,9 +189,10 @@ impl Receiver for Gate {
 impl Gate {
     fn new(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Self {
         let me = bootstrap.node;
+        let build = Build { wire_version: WIRE_VERSION, lines: program.lines() };
         Self {
             me,
-            member: Mutex::new(Member::new(me, bootstrap.node_count, program.lines())),
+            member: Mutex::new(Member::new(me, bootstrap.node_count, build)),
             program,
             bootstrap,
             node: OnceLock::new(),
@@ -206,24 +207,25 @@ impl Gate {
 
     /// Takes what arrives before there is a node: a welcome. Work cannot come before it, because nobody works
     /// before all have joined.
-    fn receive_first(&self, from: NodeId, frame: Frame) -> Result<MembershipMessage, String> {
+    fn receive_first(&self, from: NodeId, class: Class, frame: Frame) -> Result<JoinAnswer, String> {
         let me = self.me;
         let refused = |why: String| format!("{from:?} sent {me:?} a message that it refuses: {why}");
-        let (header, _) = decode(frame).map_err(|e| refused(e.to_string()))?;
-        let Header::Control(Control::Membership(message)) = header else {
+        let is_control = class == Class::Control;
+        let control = is_control.then(|| decode(frame)).transpose().map_err(|e| refused(e.to_string()))?;
+        let Some((ControlToNode::Order(Order::Welcome(welcome)), _)) = control else {
             return Err(refused("it is work before the launcher's welcome".into()));
         };
         let mut member = self.member.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = member.handle(from, message).map_err(|e| refused(e.to_string()))?;
+        let answer = member.handle(from, *welcome).map_err(|e| refused(e.to_string()))?;
         if let Some(table) = member.table() {
             self.join(table)?;
         }
         Ok(answer)
     }
 
-    fn tell_launcher(&self, control: Control) {
+    fn tell_launcher(&self, said: &ControlToLauncher) {
         if let Some(fabric) = self.fabric.get() {
-            let frame = encode(&Header::Control(control), Default::default());
+            let frame = encode(said, Default::default());
             // Such words are short, and a link that is lost ends this process.
             let _ = fabric.send(NodeId::LAUNCHER, Class::Control, frame);
         }

@@ -3,12 +3,13 @@
 
 use super::launcher::Order;
 use super::processes::Processes;
-use crate::failure::{Failure, Kind, Sign};
+use crate::failure::{Failure, Kind};
 use crate::ids::NodeId;
 use crate::monitor::hub::Hub;
 use crate::monitor::wire::{MonitorEvent, OutputLine};
 use crate::node::{LauncherEvent, Node};
-use crate::proto::standstill::{LOOK_PERIOD, Standstill};
+use crate::proto::standstill::LOOK_PERIOD;
+use crate::proto::verdict::{Report, Verdict};
 use crate::transport::quic::QuicFabric;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
@@ -16,8 +17,6 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// After the first sign of trouble: how long to wait for a better explanation of it.
-const EXPLANATION: Duration = Duration::from_millis(300);
 /// How long nodes may take to end in good order.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long nodes may take to end when the run has failed.
@@ -40,7 +39,10 @@ impl TimeLimit {
 
 /// Waits until a run has lasted too long, if there is a limit.
 pub(super) async fn over(limit: Option<TimeLimit>) -> Failure {
-    until(limit.and_then(|limit| limit.at)).await;
+    match limit.and_then(|limit| limit.at) {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
     let seconds = limit.map_or(0.0, |limit| limit.length.as_secs_f64());
     Failure::new(Kind::Timeout, format!("the time limit of {seconds} s is over"))
 }
@@ -53,11 +55,8 @@ pub(super) struct Supervisor {
     heard: UnboundedReceiver<LauncherEvent>,
     lines: UnboundedReceiver<OutputLine>,
     processes: Processes,
-    names: Vec<String>,
     limit: Option<TimeLimit>,
-    failure: Option<Failure>,
-    verdict_at: Option<Instant>,
-    own: Standstill,
+    verdict: Verdict,
 }
 
 impl Supervisor {
@@ -72,19 +71,8 @@ impl Supervisor {
         lines: UnboundedReceiver<OutputLine>,
         limit: Option<TimeLimit>,
     ) -> Self {
-        Self {
-            node,
-            fabric,
-            hub,
-            heard,
-            lines,
-            processes,
-            names,
-            limit,
-            failure: None,
-            verdict_at: None,
-            own: Standstill::new(clock()),
-        }
+        let verdict = Verdict::new(names, clock());
+        Self { node, fabric, hub, heard, lines, processes, limit, verdict }
     }
 
     /// Runs until all nodes have ended; says what went wrong, if anything did.
@@ -92,32 +80,32 @@ impl Supervisor {
         let mut look = tokio::time::interval(LOOK_PERIOD);
         look.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
-            let limit = self.limit.filter(|_| self.verdict_at.is_none());
+            let limit = self.limit.filter(|_| self.verdict.due().is_none());
             tokio::select! {
                 // In this order: after a standstill everything is due at once, and it explains the rest.
                 biased;
-                _ = look.tick() => self.own.look(clock()),
+                _ = look.tick() => self.verdict.look(clock()),
                 order = orders.recv() => match order {
                     Some(Order::Finish) => {
                         // The driver may have given up because of something that was heard here and has not been
                         // looked at yet.
                         self.take_all();
-                        if self.verdict_at.is_none() {
+                        if self.verdict.finish() {
                             break;
                         }
                     }
-                    Some(Order::Interrupt(by)) => self.blame(Failure::interrupted(by)),
+                    Some(Order::Interrupt(by)) => self.hear(Report::Ended(Failure::interrupted(by))),
                     Some(Order::Abandon) | None => return self.end_nodes(Duration::ZERO, orders).await,
                 },
                 Some(event) = self.heard.recv() => self.take(event),
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
                 Some((node, reason)) = self.processes.exits.recv() => self.take_exit(node, reason),
-                () = until(self.verdict_at) => break,
-                failure = over(limit) => self.blame(failure),
+                () = until(self.verdict.due()) => break,
+                failure = over(limit) => self.hear(Report::Ended(failure)),
             }
         }
-        let grace = if self.failure.is_none() { GRACE } else { GRACE_FAILED };
-        if let Some(failure) = &self.failure {
+        let grace = if self.verdict.failure().is_none() { GRACE } else { GRACE_FAILED };
+        if let Some(failure) = self.verdict.failure() {
             self.node.tell_failed(failure.clone());
         }
         self.end_nodes(grace, orders).await
@@ -135,20 +123,20 @@ impl Supervisor {
                 Some(order) = orders.recv() => match order {
                     // A second order to end means that the user is in a hurry; dropping the nodes kills them.
                     Order::Interrupt(by) => {
-                        self.blame(Failure::interrupted(by));
-                        return self.failure;
+                        self.hear(Report::Ended(Failure::interrupted(by)));
+                        return self.verdict.into_failure();
                     }
-                    Order::Abandon => return self.failure,
+                    Order::Abandon => return self.verdict.into_failure(),
                     Order::Finish => {}
                 },
-                () = until(Some(limit)) => break,
+                () = tokio::time::sleep_until(limit) => break,
             }
         }
         while let Ok(line) = self.lines.try_recv() {
             self.hub.publish(MonitorEvent::Output(line));
         }
         self.fabric.close(Duration::from_millis(100)).await;
-        self.failure
+        self.verdict.into_failure()
     }
 
     fn take_all(&mut self) {
@@ -161,10 +149,8 @@ impl Supervisor {
     }
 
     fn take_exit(&mut self, node: NodeId, reason: String) {
-        let name = self.name(node).to_string();
-        let sentence = format!("node {name:?} {reason}");
-        self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason });
-        self.blame(Failure::new(Kind::NodeLost { node: name, sign: Sign::Exit }, sentence));
+        self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason: reason.clone() });
+        self.hear(Report::Exited { node, reason });
     }
 
     fn take(&mut self, event: LauncherEvent) {
@@ -172,58 +158,19 @@ impl Supervisor {
             LauncherEvent::Snapshot(snapshot) => self.hub.publish(MonitorEvent::Snapshot(*snapshot)),
             LauncherEvent::Phase(phase) => self.hub.publish(MonitorEvent::Phase(phase)),
             LauncherEvent::Counted { name, total, before } => self.hub.count(name, total, before),
-            LauncherEvent::Membership(..) => {}
-            LauncherEvent::Fault(node, sentence) => {
-                let sentence = match node {
-                    NodeId::LAUNCHER => sentence,
-                    node => format!("node {:?}: {sentence}", self.name(node)),
-                };
-                self.blame(Failure::new(Kind::Failed, sentence));
-            }
+            LauncherEvent::Joining(..) => {}
+            LauncherEvent::Fault(by, sentence) => self.hear(Report::Fault { by, sentence }),
             LauncherEvent::LinkLost { by, peer, reason } => {
-                let node = self.name(peer).to_string();
-                let (sign, sentence) = if by == NodeId::LAUNCHER {
+                if by == NodeId::LAUNCHER {
                     self.hub.publish(MonitorEvent::NodeLost { node: peer.0, reason: reason.clone() });
-                    (Sign::SilentToLauncher, format!("node {node:?} was lost: {reason}"))
-                } else {
-                    let sentence = format!("node {node:?} was lost by node {:?}: {reason}", self.name(by));
-                    (Sign::SilentToNode, sentence)
-                };
-                self.blame(Failure::new(Kind::NodeLost { node, sign }, sentence));
+                }
+                self.hear(Report::LinkLost { by, peer, reason });
             }
         }
     }
 
-    fn blame(&mut self, failure: Failure) {
-        let failure = self.own_part_in(failure);
-        let is_better = self.failure.as_ref().is_none_or(|known| failure.explains_better_than(known));
-        let is_final = failure.kind.is_final();
-        if is_better {
-            self.failure = Some(failure);
-        }
-        let at = Instant::now() + if is_final { Duration::ZERO } else { EXPLANATION };
-        self.verdict_at = Some(self.verdict_at.map_or(at, |before| before.min(at)));
-    }
-
-    /// Names the launcher as the cause if nodes were lost because it stood still itself.
-    fn own_part_in(&mut self, failure: Failure) -> Failure {
-        let now = clock();
-        self.own.look(now);
-        match self.own.explains(now) {
-            Some(length) if matches!(failure.kind, Kind::NodeLost { .. }) => {
-                let sentence = format!(
-                    "the launcher itself stood still for {:.1} s, longer than its nodes wait for it; a run cannot \
-                     be stopped or suspended",
-                    length.as_secs_f64()
-                );
-                Failure::new(Kind::Standstill, sentence)
-            }
-            _ => failure,
-        }
-    }
-
-    fn name(&self, node: NodeId) -> &str {
-        self.names.get(node.as_usize()).map_or("?", String::as_str)
+    fn hear(&mut self, report: Report) {
+        self.verdict.hear(clock(), report);
     }
 }
 
@@ -233,9 +180,10 @@ fn clock() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
 }
 
-async fn until(at: Option<Instant>) {
+/// Waits for a time of that clock.
+async fn until(at: Option<Duration>) {
     match at {
-        Some(at) => tokio::time::sleep_until(at).await,
+        Some(at) => tokio::time::sleep(at.saturating_sub(clock())).await,
         None => std::future::pending().await,
     }
 }
@@ -243,8 +191,9 @@ async fn until(at: Option<Instant>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Sign;
     use crate::monitor::wire::RunInfo;
-    use crate::node::{DriverEvent, Ears, NodeSettings};
+    use crate::node::{DriverEvent, Listeners, NodeSettings};
     use crate::object::ProgramTable;
     use crate::topology::Topology;
     use crate::transport::quic::LinkSettings;
@@ -259,7 +208,7 @@ mod tests {
         let program = Arc::new(ProgramTable { name: "test".into(), ..ProgramTable::default() });
         let node = Node::new(NodeId::LAUNCHER, Topology::new(&[0]), program, NodeSettings::default());
         let (driver, told) = std::sync::mpsc::channel();
-        node.listen(Ears { driver, launcher: None });
+        node.listen(Listeners { driver, supervision: None });
         let identity = RunAuthority::new("test-1").unwrap().issue(NodeId::LAUNCHER).unwrap();
         let receiver = Arc::clone(&node) as Arc<dyn crate::frame::Receiver>;
         let here = "127.0.0.1:0".parse().unwrap();

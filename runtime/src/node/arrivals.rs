@@ -8,18 +8,21 @@
 //! collection is checked against what was looked up for that one, and all of it goes to its PE under one lock. It
 //! becomes envelopes on the thread that will free them.
 
+use super::catalogue::Catalogue;
 use super::multicast::MembersByPe;
-use super::{INIT_OVER, Node};
-use crate::codec::{Control, Header, Refusal, Spread, VariableKind};
+use super::router::INIT_OVER;
+use crate::codec::{
+    Announcement, ControlToLauncher, ControlToNode, Order, Refusal, ScatterPart, Spread, VariableKind,
+    WorkToLauncher, WorkToNode,
+};
 use crate::collection::Collection;
-use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader, Target};
-use crate::frame::Class;
+use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader, PeOrder, ToPe};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
-use crate::proto::membership::MembershipMessage;
 use crate::proto::tree::TreeOver;
-use crate::scatter::{PARTS_MAX, ScatterPart};
+use crate::scatter::PARTS_MAX;
+use crate::topology::Topology;
 use std::sync::Arc;
 
 /// The longest time for which PEs can be told to measure their speed.
@@ -39,31 +42,42 @@ fn impossible<T>(what: impl Into<String>) -> Checked<T> {
     Err(Refusal::Impossible(what.into()))
 }
 
-impl Node {
-    /// Checks what `from` sent in `class`.
-    pub(super) fn check(&self, from: NodeId, class: Class, header: &Header) -> Checked {
-        if from == self.id || from.0 >= self.topology.node_count() {
+/// What is known of the run on one node, to check against.
+#[derive(Clone, Copy)]
+pub(crate) struct Checks<'a> {
+    pub(super) me: NodeId,
+    pub(super) topology: &'a Topology,
+    pub(super) catalogue: &'a Catalogue,
+}
+
+impl<'a> Checks<'a> {
+    /// Checks that `from` is another node of the run.
+    pub(super) fn check_sender(&self, from: NodeId) -> Checked {
+        if from == self.me || from.0 >= self.topology.node_count() {
             return unknown(format!("{from:?} as its sender"));
         }
-        let is_control = match header {
-            Header::Control(_) | Header::Spread { what: Spread::InitOver(_), .. } => true,
-            Header::ToPe { .. }
-            | Header::Spread { .. }
-            | Header::Multicast { .. }
-            | Header::Scatter { .. } => false,
-        };
-        // Frames of class control are read without back-pressure, so nothing but control may come in that class.
-        if is_control != (class == Class::Control) {
-            return impossible(format!("a message that does not belong on the {class:?} stream"));
-        }
+        Ok(())
+    }
+
+    /// Checks work for a node with PEs.
+    pub(super) fn check_work(&self, from: NodeId, header: &WorkToNode) -> Checked {
         match header {
-            Header::ToPe { pe, target, .. } => self.check_to_pe(from, *pe, target),
-            Header::Spread { root, what } => self.check_spread(from, *root, what),
-            Header::Multicast { collection, entry, members, .. } => {
+            WorkToNode::ToPe { pe, message, .. } => self.check_to_pe(from, *pe, message),
+            WorkToNode::Spread { root, what } => self.check_spread(from, *root, what),
+            WorkToNode::Multicast { collection, entry, members, .. } => {
                 self.check_multicast(*collection, *entry, members)
             }
-            Header::Scatter { collection, entry, parts } => self.check_scatter(*collection, *entry, parts),
-            Header::Control(control) => self.check_control(from, control),
+            WorkToNode::Scatter { collection, entry, parts } => {
+                self.check_scatter(*collection, *entry, parts)
+            }
+        }
+    }
+
+    /// Checks what comes for the driver.
+    pub(super) fn check_work_to_launcher(&self, from: NodeId, header: &WorkToLauncher) -> Checked {
+        match header {
+            WorkToLauncher::Result(_) => Ok(()),
+            WorkToLauncher::Announcement(announcement) => self.check_announcement(from, announcement),
         }
     }
 
@@ -83,47 +97,30 @@ impl Node {
         if parts.len() > PARTS_MAX {
             return impossible(format!("a scatter to {} elements at once", parts.len()));
         }
-        if let Some(part) = parts.iter().find(|part| !self.is_node_of(self.id, part.pe)) {
-            return unknown(format!("{:?} on {:?}", part.pe, self.id));
+        if let Some(part) = parts.iter().find(|part| !self.is_node_of(self.me, part.pe)) {
+            return unknown(format!("{:?} on {:?}", part.pe, self.me));
         }
         self.check_homes(id, parts.iter().map(|part| (part.pe, part.index)), Some(entry))
     }
 
-    fn check_to_pe(&self, from: NodeId, pe: PeId, target: &Target) -> Checked {
-        if !self.is_pe(pe) || self.topology.node_of(pe) != self.id {
-            return unknown(format!("{pe:?} on {:?}", self.id));
-        }
-        let is_slot = matches!(target, Target::Slot(_));
-        if is_slot != (pe == PeId::DRIVER) {
-            return impossible(format!("for {pe:?}, which takes no such message"));
-        }
-        match target {
-            Target::Element { collection, index, entry } => {
+    fn check_to_pe(&self, from: NodeId, pe: PeId, message: &ToPe) -> Checked {
+        self.check_own(pe)?;
+        match message {
+            ToPe::Element { collection, index, entry } => {
                 self.check_members(pe, *collection, std::slice::from_ref(index), Some(*entry))
             }
-            Target::Section { collection, members, entry } => {
-                self.check_members(pe, *collection, members, Some(*entry))
-            }
             // That the element is there already is said by the PE, in the user's terms.
-            Target::Insert { collection, index } => {
+            ToPe::Insert { collection, index } => {
                 self.check_members(pe, *collection, std::slice::from_ref(index), None)
             }
-            Target::Partial(header) => self.check_partial(from, header),
-            Target::Relay(callback) => self.check_callback(callback),
-            Target::Measure { kernel, budget_ms } => {
-                only_launcher(from, "an order to measure speeds")?;
-                if usize::from(*kernel) >= self.program.kernels.len() {
-                    return unknown(format!("kernel {kernel}"));
-                }
-                let is_short = *budget_ms <= MEASURE_MAX_MS;
-                if is_short { Ok(()) } else { impossible(format!("an order to measure for {budget_ms} ms")) }
-            }
-            Target::NameHeld => only_launcher(from, "a question for messages that wait"),
-            Target::Slot(_) => Ok(()),
-            Target::All { .. } | Target::Create(_) | Target::Stop => {
-                impossible("an order that a node gives its own PEs only")
-            }
+            ToPe::Partial(header) => self.check_partial(from, header),
+            ToPe::Relay(callback) => self.check_callback(callback),
         }
+    }
+
+    /// Checks that a PE is one of this node.
+    fn check_own(&self, pe: PeId) -> Checked {
+        if self.is_node_of(self.me, pe) { Ok(()) } else { unknown(format!("{pe:?} on {:?}", self.me)) }
     }
 
     /// Checks that the elements live on `pe` and have that entry method, as far as that is known here.
@@ -180,9 +177,8 @@ impl Node {
             return impossible("a part of a reduction that goes in a circle");
         }
         if header.section == 0 {
-            let members = self.topology.compute_nodes();
-            let above = members.first().and_then(|root| TreeOver::new(members, *root)?.parent(from));
-            if above != Some(self.id) {
+            let above = TreeOver::at_first(self.topology.compute_nodes()).and_then(|tree| tree.parent(from));
+            if above != Some(self.me) {
                 return impossible("a part of a reduction that is not for this node");
             }
             if let Some(known) = collection.filter(|c| header.count > c.len()) {
@@ -221,38 +217,41 @@ impl Node {
         }
     }
 
+    /// Checks what goes to all nodes: that it comes from the node above in the tree that begins at `root`.
     fn check_spread(&self, from: NodeId, root: NodeId, what: &Spread) -> Checked {
-        let members = self.topology.compute_nodes();
-        let Some(tree) = TreeOver::new(members, root) else {
+        let Some(tree) = TreeOver::new(self.topology.compute_nodes(), root) else {
             return unknown(format!("{root:?} as the root of a tree"));
         };
-        let is_first = members.first() == Some(&root);
-        let above = match self.id {
-            // It is no part of the tree; the root itself tells it what its driver may be handed.
-            NodeId::LAUNCHER => {
-                matches!(what, Spread::Collection(_) | Spread::Variable { .. }).then_some(root)
-            }
-            // What the launcher spreads begins at the first node.
-            me if me == root => is_first.then_some(NodeId::LAUNCHER),
-            me => tree.parent(me),
+        // What the launcher spreads begins at the first node.
+        let above = if root == self.me {
+            self.is_first(root).then_some(NodeId::LAUNCHER)
+        } else {
+            tree.parent(self.me)
         };
         if above != Some(from) {
             return impossible(format!("a broadcast that begins at {root:?} and comes from {from:?}"));
         }
-        let begins_at_root = |origin: PeId| {
-            let is_ours = if origin == PeId::DRIVER { is_first } else { self.is_node_of(root, origin) };
-            if is_ours { Ok(()) } else { impossible(format!("in the name of {origin:?}")) }
-        };
         match what {
-            Spread::Envelope { target: Target::All { collection, entry }, .. } => {
+            Spread::Broadcast { collection, entry, .. } => {
                 check_entry(self.array(*collection)?.0, Some(*entry))
             }
-            Spread::Envelope { .. } => impossible("a broadcast that is not for all elements"),
-            Spread::Collection(collection) => {
+            Spread::Announcement(announcement) => self.check_announcement(root, announcement),
+        }
+    }
+
+    /// Checks what begins at `root` for all nodes to know.
+    fn check_announcement(&self, root: NodeId, announcement: &Announcement) -> Checked {
+        let begins_at_root = |origin: PeId| {
+            let is_ours =
+                if origin == PeId::DRIVER { self.is_first(root) } else { self.is_node_of(root, origin) };
+            if is_ours { Ok(()) } else { impossible(format!("in the name of {origin:?}")) }
+        };
+        match announcement {
+            Announcement::Collection(collection) => {
                 begins_at_root(self.check_id(collection.id)?)?;
                 self.check_collection(collection)
             }
-            Spread::Variable { id, kind, origin, acknowledge } => {
+            Announcement::Variable { id, kind, origin, acknowledge } => {
                 let creator = self.check_id(CollectionId(*id))?;
                 begins_at_root(*origin)?;
                 if *kind == VariableKind::Once && creator != *origin {
@@ -263,69 +262,95 @@ impl Node {
                     _ => Ok(()),
                 }
             }
-            Spread::InitOver(_) if is_first => Ok(()),
-            Spread::InitOver(_) => impossible("the end of initialisation, which the launcher alone says"),
         }
     }
 
+    /// Whether it is the first node with PEs, where the launcher's broadcasts begin.
+    fn is_first(&self, node: NodeId) -> bool {
+        self.topology.compute_nodes().first() == Some(&node)
+    }
+
     fn check_collection(&self, collection: &Collection) -> Checked {
-        if usize::from(collection.chare_type) >= self.program.chare_types.len() {
+        if usize::from(collection.chare_type) >= self.catalogue.program().chare_types.len() {
             return unknown(format!("chare type {}", collection.chare_type));
         }
-        if self.collections.contains_key(&collection.id) {
+        if self.catalogue.collection(collection.id).is_some() {
             return impossible(format!("{:?} a second time", collection.id));
         }
         collection.check(self.topology.pe_count()).map_err(|error| Refusal::Impossible(error.to_string()))
     }
 
-    fn check_control(&self, from: NodeId, control: &Control) -> Checked {
-        self.check_roles(from, control)?;
+    /// Checks what the runtime says to a node with PEs.
+    pub(super) fn check_control(&self, from: NodeId, control: &ControlToNode) -> Checked {
         match control {
-            Control::Snapshot(snapshot) | Control::Answer(_, snapshot) => self.check_snapshot(from, snapshot),
-            Control::LinkLost(peer, _) if peer.0 >= self.topology.node_count() => {
-                unknown(format!("{peer:?}"))
+            ControlToNode::Order(_) if from != NodeId::LAUNCHER => {
+                impossible("an order, which only the launcher sends")
             }
-            Control::VariableSet(INIT_OVER) => Ok(()),
-            Control::VariableSet(id) | Control::Collect(id) | Control::Collected(id) => {
-                self.check_id(CollectionId(*id)).map(|_| ())
+            ControlToNode::Order(order) => self.check_order(order),
+            ControlToNode::InitOver(_) => {
+                let tree = TreeOver::at_first(self.topology.compute_nodes());
+                let above = tree.map(|tree| tree.parent(self.me).unwrap_or(NodeId::LAUNCHER));
+                let is_above = above == Some(from);
+                if is_above { Ok(()) } else { impossible(format!("the end of initialisation from {from:?}")) }
             }
-            Control::Speed(pe, rate) => {
-                let is_sane = rate.is_finite() && *rate >= 0.0 && self.is_node_of(from, *pe);
-                if is_sane { Ok(()) } else { impossible(format!("a speed of {rate} of {pe:?}")) }
-            }
-            Control::Speeds(speeds) => {
+            ControlToNode::Quiescence(_) => Ok(()),
+            ControlToNode::VariableSet(id) => self.check_id(CollectionId(*id)).map(|_| ()),
+        }
+    }
+
+    fn check_order(&self, order: &Order) -> Checked {
+        match order {
+            // There is no node before its welcome.
+            Order::Welcome(_) => impossible("a second welcome"),
+            Order::Speeds(speeds) => {
                 let are_sane = speeds.iter().all(|speed| speed.is_finite() && *speed > 0.0);
                 let is_complete = speeds.len() == self.topology.pe_count() as usize;
                 if are_sane && is_complete { Ok(()) } else { impossible("not a speed above 0 for each PE") }
             }
-            Control::Phase(phase) if phase.name.len().max(phase.detail.len()) > NAME_MAX_BYTES => {
-                impossible(format!("a name of {} bytes", phase.name.len().max(phase.detail.len())))
+            Order::Collect(id) => self.check_id(CollectionId(*id)).map(|_| ()),
+            Order::ToPe(pe, order) => {
+                self.check_own(*pe)?;
+                match order {
+                    PeOrder::Measure { kernel, .. }
+                        if usize::from(*kernel) >= self.catalogue.program().kernels.len() =>
+                    {
+                        unknown(format!("kernel {kernel}"))
+                    }
+                    PeOrder::Measure { budget_ms, .. } if *budget_ms > MEASURE_MAX_MS => {
+                        impossible(format!("an order to measure for {budget_ms} ms"))
+                    }
+                    PeOrder::Measure { .. } | PeOrder::NameHeld => Ok(()),
+                }
             }
-            _ => Ok(()),
+            Order::Ask(_) | Order::End => Ok(()),
         }
     }
 
-    /// Some things only the launcher may say, and some only the launcher may be told.
-    fn check_roles(&self, from: NodeId, control: &Control) -> Checked {
+    /// Checks what a node says to the launcher.
+    pub(super) fn check_control_to_launcher(&self, from: NodeId, control: &ControlToLauncher) -> Checked {
         match control {
-            // There is no node before its welcome, and no launcher that gets one.
-            Control::Membership(MembershipMessage::Welcome { .. }) => impossible("a second welcome"),
-            Control::Ask(_) => only_launcher(from, "a request for counters"),
-            Control::Speeds(_) => only_launcher(from, "a list of speeds"),
-            Control::Collect(_) => only_launcher(from, "a request for sums"),
-            Control::End => only_launcher(from, "the end of the run"),
-            Control::Quiescence(_) | Control::VariableSet(_) => Ok(()),
-            Control::Membership(_)
-            | Control::Snapshot(_)
-            | Control::Answer(..)
-            | Control::Fault(_)
-            | Control::LinkLost(..)
-            | Control::Speed(..)
-            | Control::Collected(_)
-            | Control::Phase(_) => {
-                let is_launcher = self.id == NodeId::LAUNCHER;
-                if is_launcher { Ok(()) } else { impossible("for the launcher") }
+            ControlToLauncher::Snapshot(snapshot) | ControlToLauncher::Answer(_, snapshot) => {
+                self.check_snapshot(from, snapshot)
             }
+            ControlToLauncher::LinkLost(peer, _) if peer.0 >= self.topology.node_count() => {
+                unknown(format!("{peer:?}"))
+            }
+            ControlToLauncher::VariableSet(INIT_OVER) => Ok(()),
+            ControlToLauncher::VariableSet(id) | ControlToLauncher::Collected(id) => {
+                self.check_id(CollectionId(*id)).map(|_| ())
+            }
+            ControlToLauncher::Speed(pe, rate) => {
+                let is_sane = rate.is_finite() && *rate >= 0.0 && self.is_node_of(from, *pe);
+                if is_sane { Ok(()) } else { impossible(format!("a speed of {rate} of {pe:?}")) }
+            }
+            ControlToLauncher::Phase(phase) if phase.name.len().max(phase.detail.len()) > NAME_MAX_BYTES => {
+                impossible(format!("a name of {} bytes", phase.name.len().max(phase.detail.len())))
+            }
+            ControlToLauncher::Joining(_)
+            | ControlToLauncher::Quiescence(_)
+            | ControlToLauncher::Fault(_)
+            | ControlToLauncher::LinkLost(..)
+            | ControlToLauncher::Phase(_) => Ok(()),
         }
     }
 
@@ -347,20 +372,20 @@ impl Node {
     }
 
     /// The chare type of a collection and its description, as far as they are known here.
-    fn kind_of(&self, id: CollectionId) -> Checked<(Option<&ChareType>, Option<Arc<Collection>>)> {
-        let collection = self.collection(id);
+    fn kind_of(&self, id: CollectionId) -> Checked<(Option<&'a ChareType>, Option<Arc<Collection>>)> {
+        let collection = self.catalogue.collection(id);
         let Some(chare_type) = id.as_singles().or(collection.as_ref().map(|c| c.chare_type)) else {
             self.check_id(id)?;
             return Ok((None, None));
         };
-        match self.program.chare_types.get(usize::from(chare_type)) {
+        match self.catalogue.program().chare_types.get(usize::from(chare_type)) {
             Some(known) => Ok((Some(known), collection)),
             None => unknown(format!("chare type {chare_type}")),
         }
     }
 
     /// The same for a collection that is not the single chares of a type.
-    fn array(&self, id: CollectionId) -> Checked<(Option<&ChareType>, Option<Arc<Collection>>)> {
+    fn array(&self, id: CollectionId) -> Checked<(Option<&'a ChareType>, Option<Arc<Collection>>)> {
         match id.as_singles() {
             Some(_) => impossible("for single chares, where only an array or group can be"),
             None => self.kind_of(id),
@@ -373,14 +398,6 @@ impl Node {
 
     fn is_node_of(&self, node: NodeId, pe: PeId) -> bool {
         self.topology.pes(node).contains(&pe.0)
-    }
-}
-
-fn only_launcher(from: NodeId, what: &str) -> Checked {
-    if from == NodeId::LAUNCHER {
-        Ok(())
-    } else {
-        impossible(format!("{what}, which only the launcher sends"))
     }
 }
 

@@ -4,8 +4,8 @@
 //! network thread passes the message on while the PEs compute. The nodes that are left are dealt out in at
 //! most [`ARITY`] runs; the first node of a run gets the message for all of it.
 
-use super::{Node, class_of};
-use crate::codec::Header;
+use super::Node;
+use crate::codec::WorkToNode;
 use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::proto::tree::ARITY;
@@ -31,15 +31,14 @@ impl Node {
         for (pe, members) in here {
             let target = Target::Section { collection, members: members.into(), entry };
             let envelope = Envelope::new(target, priority, Payload::Packed(Arc::clone(&shared)));
-            self.push_arrived(pe, envelope, payload.len_bytes() as u64);
+            self.pes.push_arrived(pe, envelope, payload.len_bytes() as u64);
         }
         let node_of = |part: &(PeId, Vec<ElementIndex>)| self.topology.node_of(part.0);
         let by_node: Vec<&[_]> = elsewhere.chunk_by(|a, b| node_of(a) == node_of(b)).collect();
         let nodes_each = by_node.len().div_ceil(ARITY as usize).max(1);
         for run in by_node.chunks(nodes_each) {
-            let header = Header::Multicast { collection, entry, priority, members: run.concat() };
-            let class = class_of(payload.len_bytes());
-            bytes += self.send_frame(node_of(&run[0][0]), class, &header, payload.clone());
+            let header = WorkToNode::Multicast { collection, entry, priority, members: run.concat() };
+            bytes += self.send_frame(node_of(&run[0][0]), &header, payload.clone());
         }
         bytes
     }
@@ -131,7 +130,7 @@ mod tests {
         let mut found = Vec::new();
         for (rank, pe) in node.topology().pes(node.id()).enumerate() {
             let (mut arrivals, mut envelopes) = (VecDeque::new(), Vec::new());
-            node.inbox(rank).take(&mut arrivals);
+            node.pes().inbox(rank).take(&mut arrivals);
             arrivals
                 .into_iter()
                 .for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
@@ -180,8 +179,8 @@ mod tests {
         let node = &net.nodes.get().unwrap()[3];
         let check = |pe, index, entry| {
             let members = vec![(PeId(pe), vec![ElementIndex([index, 0, 0])])];
-            let header = Header::Multicast { collection: id, entry, priority: 0, members };
-            node.check(NodeId(1), Class::Small, &header).is_ok()
+            let header = WorkToNode::Multicast { collection: id, entry, priority: 0, members };
+            node.checks().check_work(NodeId(1), &header).is_ok()
         };
         assert!(check(19, 199, 0) && !check(1, 199, 0));
         assert!(!check(60, 199, 0) && !check(20, 200, 0) && !check(19, 199, 1));

@@ -1,8 +1,10 @@
 //! What messages are called in sentences for people: by chare type, entry method and element.
 
-use super::Node;
-use crate::codec::{Control, Header, Spread};
-use crate::envelope::{CollectionId, ElementIndex, Target};
+use super::catalogue::Catalogue;
+use crate::codec::{
+    Announcement, ControlToLauncher, ControlToNode, Header, Spread, WorkToLauncher, WorkToNode,
+};
+use crate::envelope::{CollectionId, ElementIndex, Target, ToPe};
 use crate::ids::PeId;
 use crate::object::{CONSTRUCTOR, REDUCTION};
 
@@ -16,58 +18,99 @@ pub(crate) struct Brief {
 impl Brief {
     pub(crate) fn of(target: &Target) -> Self {
         let (collection, index, entry) = match target {
-            Target::Element { collection, index, entry } => (Some(*collection), Some(*index), *entry),
+            Target::Message(message) => return Self::of_message(message),
             Target::All { collection, entry } | Target::Section { collection, entry, .. } => {
                 (Some(*collection), None, *entry)
             }
             Target::Create(collection) => (Some(*collection), None, CONSTRUCTOR),
-            Target::Insert { collection, index } => (Some(*collection), Some(*index), CONSTRUCTOR),
-            Target::Partial(header) => (Some(header.collection), None, REDUCTION),
-            Target::Relay(_) | Target::Measure { .. } | Target::Slot(_) | Target::NameHeld | Target::Stop => {
-                (None, None, 0)
-            }
+            Target::Order(_) | Target::Stop => (None, None, 0),
+        };
+        Self { collection, index, entry }
+    }
+
+    fn of_message(message: &ToPe) -> Self {
+        let (collection, index, entry) = match message {
+            ToPe::Element { collection, index, entry } => (Some(*collection), Some(*index), *entry),
+            ToPe::Insert { collection, index } => (Some(*collection), Some(*index), CONSTRUCTOR),
+            ToPe::Partial(header) => (Some(header.collection), None, REDUCTION),
+            ToPe::Relay(_) => (None, None, 0),
         };
         Self { collection, index, entry }
     }
 }
 
-impl Node {
+impl Catalogue {
     /// The chare type, entry method and element that a message is for, as far as they are known here.
     pub(crate) fn describe(&self, brief: &Brief) -> String {
         let Some(id) = brief.collection else { return "a message".into() };
-        let chare_type = id.as_singles().or_else(|| self.collection(id).map(|c| c.chare_type));
-        let Some(chare_type) = chare_type else { return "a message".into() };
-        let name = self.program.entry_name(chare_type, brief.entry);
+        let Some(chare_type) = self.chare_type_of(id) else { return "a message".into() };
+        let name = self.program().entry_name(chare_type, brief.entry);
         match brief.index {
             None => name,
             Some(ElementIndex([pe, ..])) if id.as_singles().is_some() => {
                 format!("{name} of a single chare that {:?} made", PeId(pe))
             }
-            Some(index) => format!("{name} of element {}", self.program.index_name(chare_type, index)),
+            Some(index) => format!("{name} of element {}", self.program().index_name(chare_type, index)),
         }
     }
 
-    /// What a frame with that header carries.
-    pub(super) fn name_of(&self, header: &Header) -> String {
-        let entry_method =
-            |collection, entry| self.describe(&Brief { collection: Some(collection), index: None, entry });
-        let message = match header {
-            Header::ToPe { target: Target::Slot(_), .. } => return "a result for the driver".into(),
-            Header::ToPe { target, .. } | Header::Spread { what: Spread::Envelope { target, .. }, .. } => {
-                self.describe(&Brief::of(target))
-            }
-            Header::Multicast { collection, entry, .. } | Header::Scatter { collection, entry, .. } => {
-                entry_method(*collection, *entry)
-            }
-            Header::Spread { what: Spread::Collection(made), .. } => {
-                self.program.entry_name(made.chare_type, CONSTRUCTOR)
-            }
-            Header::Spread { what: Spread::Variable { .. }, .. } => return "the value of a variable".into(),
-            Header::Control(Control::Collected(_)) => return "the sum of an accumulator".into(),
-            Header::Spread { what: Spread::InitOver(_), .. } | Header::Control(_) => {
-                return "a word of the runtime".into();
-            }
-        };
+    fn message_for(&self, brief: &Brief) -> String {
+        let message = self.describe(brief);
         if message == "a message" { message } else { format!("the message for {message}") }
+    }
+}
+
+/// A header that says what its frame carries.
+pub(crate) trait Named: Header {
+    /// The frame's content, as it is called where these chare types and collections are known.
+    fn name_by(&self, known: &Catalogue) -> String;
+}
+
+impl Named for WorkToNode {
+    fn name_by(&self, known: &Catalogue) -> String {
+        match self {
+            Self::ToPe { message, .. } => known.message_for(&Brief::of_message(message)),
+            Self::Multicast { collection, entry, .. }
+            | Self::Scatter { collection, entry, .. }
+            | Self::Spread { what: Spread::Broadcast { collection, entry, .. }, .. } => {
+                known.message_for(&Brief { collection: Some(*collection), index: None, entry: *entry })
+            }
+            Self::Spread { what: Spread::Announcement(announcement), .. } => announcement.name_by(known),
+        }
+    }
+}
+
+impl Named for WorkToLauncher {
+    fn name_by(&self, known: &Catalogue) -> String {
+        match self {
+            Self::Result(_) => "a result for the driver".into(),
+            Self::Announcement(announcement) => announcement.name_by(known),
+        }
+    }
+}
+
+impl Announcement {
+    fn name_by(&self, known: &Catalogue) -> String {
+        match self {
+            Self::Collection(made) => {
+                format!("the message for {}", known.program().entry_name(made.chare_type, CONSTRUCTOR))
+            }
+            Self::Variable { .. } => "the value of a variable".into(),
+        }
+    }
+}
+
+impl Named for ControlToNode {
+    fn name_by(&self, _: &Catalogue) -> String {
+        "a word of the runtime".into()
+    }
+}
+
+impl Named for ControlToLauncher {
+    fn name_by(&self, _: &Catalogue) -> String {
+        match self {
+            Self::Collected(_) => "the sum of an accumulator".into(),
+            _ => "a word of the runtime".into(),
+        }
     }
 }

@@ -1,21 +1,24 @@
 //! What a node does with what links bring, and how things reach all nodes.
 
 use super::arrivals::plain;
-use super::{DriverEvent, LauncherEvent, Node, class_of};
-use crate::codec::{Control, Header, Refusal, Spread, decode};
+use super::{DriverEvent, LauncherEvent, Node};
+use crate::codec::{
+    Announcement, ControlToLauncher, ControlToNode, Order, Refusal, ScatterPart, Spread, WorkToLauncher,
+    WorkToNode, decode,
+};
 use crate::collection::Collection;
-use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target};
+use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target, ToPe};
 use crate::failure::{Failure, Kind};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
-use crate::pe::inbox::{Inbox, Incoming};
-use crate::proto::quiescence::QuiescenceOutput;
+use crate::pe::inbox::Incoming;
+use crate::proto::ProtocolError;
+use crate::proto::quiescence::{QuiescenceMessage, QuiescenceOutput};
 use crate::proto::tree::TreeOver;
-use crate::scatter::{self, ScatterPart};
+use crate::scatter;
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Receiver for Node {
     fn receive(&self, from: NodeId, class: Class, frame: Frame) {
@@ -23,35 +26,41 @@ impl Receiver for Node {
     }
 
     fn receive_all(&self, from: NodeId, class: Class, frames: &mut Vec<Frame>) {
-        if class != Class::Control {
-            let len_bytes = frames.iter().map(|frame| frame.len_bytes() as u64).sum();
-            self.traffic.received_messages.fetch_add(frames.len() as u64, Ordering::Relaxed);
-            self.traffic.received_bytes.fetch_add(len_bytes, Ordering::Relaxed);
+        let len_bytes = frames.iter().map(|frame| frame.len_bytes() as u64).sum();
+        self.links.received(class, frames.len(), len_bytes);
+        if let Err(refusal) = self.checks().check_sender(from) {
+            frames.clear();
+            return self.refuse(from, &refusal);
         }
-        let mut run = Run::new();
+        let (mut batch, is_launcher) = (Batch::new(), self.id == NodeId::LAUNCHER);
         for frame in frames.drain(..) {
-            let len_bytes = frame.len_bytes() as u64;
-            if let Err(refusal) = self.accept(from, class, frame, len_bytes, &mut run) {
+            let accepted = match class {
+                Class::Control if is_launcher => self.accept_control_to_launcher(from, frame),
+                Class::Control => self.accept_control(from, frame),
+                Class::Small | Class::Large if is_launcher => self.accept_work_to_launcher(from, frame),
+                Class::Small | Class::Large => self.accept_work(from, frame, &mut batch),
+            };
+            if let Err(refusal) = accepted {
                 self.refuse(from, &refusal);
             }
         }
-        self.pass_run(&mut run);
+        self.pass_batch(&mut batch);
     }
 
     fn backlog_bytes(&self) -> u64 {
-        self.backlog.load(Ordering::Relaxed)
+        self.pes.backlog_bytes()
     }
 
     fn link_lost(&self, peer: NodeId, reason: String) {
         if self.has_ended() {
             return;
         }
-        self.control(NodeId::LAUNCHER, Control::LinkLost(peer, reason));
+        self.tell_launcher(ControlToLauncher::LinkLost(peer, reason));
     }
 }
 
 /// Messages that came one behind the other for one PE, and go into its inbox together.
-struct Run {
+struct Batch {
     pe: PeId,
     messages: Vec<Incoming>,
     len_bytes: u64,
@@ -60,14 +69,14 @@ struct Run {
     known: Option<(Arc<Collection>, usize)>,
 }
 
-impl Run {
+impl Batch {
     fn new() -> Self {
         Self { pe: PeId::DRIVER, messages: Vec::new(), len_bytes: 0, known: None }
     }
 
     /// Whether a message needs no check, because all that would be checked is as in the one before.
-    fn vouches_for(&self, header: &Header) -> bool {
-        let Header::ToPe { pe, target: Target::Element { collection, index, entry }, .. } = header else {
+    fn vouches_for(&self, header: &WorkToNode) -> bool {
+        let WorkToNode::ToPe { pe, message: ToPe::Element { collection, index, entry }, .. } = header else {
             return false;
         };
         self.known.as_ref().is_some_and(|(known, entries)| {
@@ -80,77 +89,88 @@ impl Run {
 }
 
 impl Node {
-    /// The inbox of a PE of this node.
-    pub(super) fn inbox_of(&self, pe: PeId) -> &Inbox {
-        self.inbox((pe.0 - self.first) as usize)
-    }
-
-    /// Puts a run into the inbox of its PE.
-    fn pass_run(&self, run: &mut Run) {
-        if run.messages.is_empty() {
-            return;
-        }
-        self.backlog.fetch_add(std::mem::take(&mut run.len_bytes), Ordering::Relaxed);
-        let inbox = self.inbox_of(run.pe);
-        match run.messages.pop() {
-            Some(only) if run.messages.is_empty() => inbox.push(only.into_envelope()),
-            last => {
-                run.messages.extend(last);
-                inbox.push_run(std::mem::take(&mut run.messages));
-            }
+    /// Puts a batch into the inbox of its PE.
+    fn pass_batch(&self, batch: &mut Batch) {
+        if !batch.messages.is_empty() {
+            let len_bytes = std::mem::take(&mut batch.len_bytes);
+            self.pes.push_run(batch.pe, &mut batch.messages, len_bytes);
         }
     }
 
-    fn accept(
-        &self,
-        from: NodeId,
-        class: Class,
-        frame: Frame,
-        len_bytes: u64,
-        run: &mut Run,
-    ) -> Result<(), Refusal> {
-        let (header, payload) = decode(frame)?;
-        if class == Class::Control || !run.vouches_for(&header) {
-            self.check(from, class, &header)?;
-            run.known = None;
+    fn accept_work(&self, from: NodeId, frame: Frame, batch: &mut Batch) -> Result<(), Refusal> {
+        let len_bytes = frame.len_bytes() as u64;
+        let (header, payload) = decode::<WorkToNode>(frame)?;
+        if !batch.vouches_for(&header) {
+            self.checks().check_work(from, &header)?;
+            batch.known = None;
+        }
+        if !matches!(header, WorkToNode::ToPe { .. }) {
+            // What comes later must not overtake it.
+            self.pass_batch(batch);
         }
         match header {
-            Header::ToPe { pe, priority, target } if pe != PeId::DRIVER => {
-                if pe != run.pe {
-                    self.pass_run(run);
-                    run.pe = pe;
+            WorkToNode::ToPe { pe, priority, message } => {
+                if pe != batch.pe {
+                    self.pass_batch(batch);
+                    batch.pe = pe;
                 }
-                if run.known.is_none()
-                    && let Target::Element { collection, .. } = &target
+                if batch.known.is_none()
+                    && let ToPe::Element { collection, .. } = &message
                     && let Some(known) = self.collection(*collection)
                 {
-                    let entries = self.program.chare_types[usize::from(known.chare_type)].entries.len();
-                    run.known = Some((known, entries));
+                    let entries = self.program().chare_types[usize::from(known.chare_type)].entries.len();
+                    batch.known = Some((known, entries));
                 }
-                run.len_bytes += len_bytes;
-                run.messages.push(Incoming { target, priority, packed: payload, backlog_bytes: len_bytes });
-                return Ok(());
+                batch.len_bytes += len_bytes;
+                let (target, packed) = (message.into(), payload);
+                batch.messages.push(Incoming { target, priority, packed, backlog_bytes: len_bytes });
             }
-            // What comes later must not overtake it.
-            _ => self.pass_run(run),
-        }
-        match header {
-            Header::ToPe { pe, priority, target } => {
-                self.push_arrived(pe, Envelope::new(target, priority, Payload::packed(payload)), len_bytes);
-            }
-            Header::Spread { root, what } => {
+            WorkToNode::Spread { root, what } => {
                 self.pass_on(root, &what, &payload);
                 self.take_spread(what, payload);
             }
-            Header::Multicast { collection, entry, priority, members } => {
+            WorkToNode::Multicast { collection, entry, priority, members } => {
                 self.multicast(collection, entry, priority, members, &payload);
             }
-            Header::Scatter { collection, entry, parts } => {
-                self.take_scatter((collection, entry), scatter::open(parts, &payload)?, run);
+            WorkToNode::Scatter { collection, entry, parts } => {
+                self.take_scatter((collection, entry), scatter::open(parts, &payload)?, batch);
             }
-            Header::Control(control) => self.handle_control(from, control, payload),
         }
         Ok(())
+    }
+
+    fn accept_work_to_launcher(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
+        let (header, payload) = decode::<WorkToLauncher>(frame)?;
+        self.checks().check_work_to_launcher(from, &header)?;
+        match header {
+            WorkToLauncher::Result(slot) => self.take_result(slot, Payload::packed(payload)),
+            WorkToLauncher::Announcement(announcement) => self.take_announcement(announcement, payload),
+        }
+        Ok(())
+    }
+
+    fn accept_control(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
+        let (control, payload) = decode(frame)?;
+        self.checks().check_control(from, &control)?;
+        match control {
+            ControlToNode::Order(order) => self.obey(order, payload),
+            ControlToNode::InitOver(is_over) => {
+                let below = TreeOver::at_first(self.topology.compute_nodes())
+                    .into_iter()
+                    .flat_map(|tree| tree.children(self.id));
+                below.for_each(|node| self.control(node, ControlToNode::InitOver(is_over)));
+                self.take_init_over(is_over);
+            }
+            ControlToNode::Quiescence(message) => self.take_quiescence(from, message)?,
+            ControlToNode::VariableSet(id) => self.acknowledged(from, id),
+        }
+        Ok(())
+    }
+
+    fn accept_control_to_launcher(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
+        let (control, payload) = decode(frame)?;
+        self.checks().check_control_to_launcher(from, &control)?;
+        self.hear(from, control, payload)
     }
 
     /// Gives each PE its messages, which lie together.
@@ -158,21 +178,21 @@ impl Node {
         &self,
         (collection, entry): (CollectionId, u16),
         messages: Vec<(ScatterPart, Bytes)>,
-        run: &mut Run,
+        batch: &mut Batch,
     ) {
         for (ScatterPart { pe, index, .. }, body) in messages {
-            if pe != run.pe {
-                self.pass_run(run);
-                run.pe = pe;
+            if pe != batch.pe {
+                self.pass_batch(batch);
+                batch.pe = pe;
             }
             // A message without a body takes memory too until it is dealt with.
             let backlog_bytes = (size_of::<ScatterPart>() + body.len()) as u64;
-            let target = Target::Element { collection, index, entry };
+            let target = ToPe::Element { collection, index, entry }.into();
             let packed = Packed { body, attachments: Vec::new() };
-            run.len_bytes += backlog_bytes;
-            run.messages.push(Incoming { target, priority: 0, packed, backlog_bytes });
+            batch.len_bytes += backlog_bytes;
+            batch.messages.push(Incoming { target, priority: 0, packed, backlog_bytes });
         }
-        self.pass_run(run);
+        self.pass_batch(batch);
     }
 
     /// Ends the run because of what `from` sent.
@@ -180,32 +200,23 @@ impl Node {
         self.fail(format!("{from:?} sent {:?} a message that it refuses: {why}", self.id));
     }
 
-    pub(super) fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
-        if pe != PeId::DRIVER {
-            envelope.backlog_bytes = len_bytes;
-            self.backlog.fetch_add(len_bytes, Ordering::Relaxed);
-        }
-        self.push(pe, envelope);
-    }
-
     /// Makes something reach every node that has PEs, this one included if it has. Bytes that left from here
     /// for that.
     pub(crate) fn spread(&self, what: Spread, payload: Packed) -> u64 {
-        let has_pes = !self.inboxes.is_empty();
         let mut bytes = 0;
-        if has_pes {
-            bytes += self.pass_on(self.id, &what, &payload);
-            if matches!(what, Spread::Collection(_) | Spread::Variable { .. }) {
-                // The driver may be handed a proxy of it, so the launcher has to know it too.
-                let header = Header::Spread { root: self.id, what: what.clone() };
-                let class = spread_class(&what, &payload);
-                bytes += self.send_frame(NodeId::LAUNCHER, class, &header, payload.clone());
+        if self.id == NodeId::LAUNCHER {
+            // It is not part of the tree: whatever it spreads begins at the first node.
+            if let Some(root) = self.topology.compute_nodes().first().copied() {
+                let header = WorkToNode::Spread { root, what: what.clone() };
+                bytes += self.send_frame(root, &header, payload.clone());
             }
-        } else if let Some(root) = self.topology.compute_nodes().first().copied() {
-            // The launcher is not part of the tree: whatever it spreads begins at the first node.
-            let class = spread_class(&what, &payload);
-            let header = Header::Spread { root, what: what.clone() };
-            bytes += self.send_frame(root, class, &header, payload.clone());
+        } else {
+            bytes += self.pass_on(self.id, &what, &payload);
+            if let Spread::Announcement(announcement) = &what {
+                // The driver may be handed a proxy of it, so the launcher has to know it too.
+                let header = WorkToLauncher::Announcement(announcement.clone());
+                bytes += self.send_frame(NodeId::LAUNCHER, &header, payload.clone());
+            }
         }
         self.take_spread(what, payload);
         bytes
@@ -213,112 +224,154 @@ impl Node {
 
     fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) -> u64 {
         let Some(tree) = TreeOver::new(self.topology.compute_nodes(), root) else { return 0 };
-        let mut bytes = 0;
-        for child in tree.children(self.id) {
-            let header = Header::Spread { root, what: what.clone() };
-            let class = spread_class(what, payload);
-            bytes += self.send_frame(child, class, &header, payload.clone());
-        }
-        bytes
+        let header = || WorkToNode::Spread { root, what: what.clone() };
+        tree.children(self.id).map(|child| self.send_frame(child, &header(), payload.clone())).sum()
     }
 
     fn take_spread(&self, what: Spread, payload: Packed) {
         match what {
-            Spread::Envelope { priority, target } => self.push_to_all(&target, priority, &payload),
-            Spread::Collection(collection) => {
-                let id = collection.id;
-                self.collections.insert(id, Arc::new(collection));
-                self.push_to_all(&Target::Create(id), 0, &payload);
+            Spread::Broadcast { collection, entry, priority } => {
+                self.pes.push_to_all(&Target::All { collection, entry }, priority, &payload);
             }
-            Spread::Variable { id, kind, origin, acknowledge } => {
+            Spread::Announcement(announcement) => self.take_announcement(announcement, payload),
+        }
+    }
+
+    fn take_announcement(&self, announcement: Announcement, payload: Packed) {
+        match announcement {
+            Announcement::Collection(collection) => {
+                let id = collection.id;
+                self.catalogue.add(collection);
+                self.pes.push_to_all(&Target::Create(id), 0, &payload);
+            }
+            Announcement::Variable { id, kind, origin, acknowledge } => {
                 self.variables.arrive(id, kind, origin, payload);
                 if let Some(node) = acknowledge {
-                    self.control(node, Control::VariableSet(id));
+                    self.acknowledge(node, id);
                 }
-            }
-            Spread::InitOver(is_over) => {
-                self.is_init.store(!is_over, Ordering::Relaxed);
-                self.control(NodeId::LAUNCHER, Control::VariableSet(INIT_OVER));
             }
         }
     }
 
-    fn push_to_all(&self, target: &Target, priority: i32, payload: &Packed) {
-        let payload = Arc::new(payload.clone());
-        for pe in self.topology.pes(self.id) {
-            let envelope = Envelope::new(target.clone(), priority, Payload::Packed(Arc::clone(&payload)));
-            self.push_arrived(PeId(pe), envelope, payload.len_bytes() as u64);
+    pub(super) fn take_init_over(&self, is_over: bool) {
+        self.state.set_init(!is_over);
+        self.tell_launcher(ControlToLauncher::VariableSet(INIT_OVER));
+    }
+
+    fn take_quiescence(&self, from: NodeId, message: QuiescenceMessage) -> Result<(), ProtocolError> {
+        self.quiescence().handle(from, message, self.now(), || self.pes.counts())?;
+        if self.pump_quiescence().is_some() {
+            // This thread does not wait for moments; the driver does, and must not oversleep.
+            self.listeners.tell_driver(DriverEvent::QuiescenceDue);
+        }
+        Ok(())
+    }
+
+    /// Does what the launcher says.
+    fn obey(&self, order: Order, payload: Packed) {
+        match order {
+            Order::Ask(mark) => {
+                self.tell_launcher(ControlToLauncher::Answer(mark, Box::new(self.snapshot())));
+            }
+            Order::Speeds(speeds) => self.state.set_speeds(speeds),
+            Order::Collect(id) => {
+                let sum = self.variables.collect(id).unwrap_or_default();
+                self.send_frame(NodeId::LAUNCHER, &ControlToLauncher::Collected(id), sum);
+            }
+            Order::ToPe(pe, order) => {
+                let len_bytes = payload.len_bytes() as u64;
+                let envelope = Envelope::new(Target::Order(order), 0, Payload::packed(payload));
+                self.pes.push_arrived(pe, envelope, len_bytes);
+            }
+            Order::End => {
+                self.state.told_to_end();
+            }
+            Order::Welcome(_) => {}
         }
     }
 
-    pub(crate) fn handle_control(&self, from: NodeId, control: Control, payload: Packed) {
-        match control {
-            Control::Membership(message) => self.tell_launcher(LauncherEvent::Membership(from, message)),
-            Control::Quiescence(message) => {
-                let (now, counts) = (self.now(), || self.counts());
-                let result = self.quiescence().handle(from, message, now, counts);
-                match result {
-                    Ok(()) => {
-                        if self.pump_quiescence().is_some() {
-                            // This thread does not wait for moments; the driver does, and must not oversleep.
-                            self.tell_driver(DriverEvent::QuiescenceDue);
-                        }
-                    }
-                    Err(error) => self.refuse(from, &error.into()),
-                }
+    /// Takes what a node says to the launcher, which this is.
+    fn hear(&self, from: NodeId, said: ControlToLauncher, payload: Packed) -> Result<(), Refusal> {
+        match said {
+            ControlToLauncher::Joining(answer) => {
+                self.listeners.tell_supervision(LauncherEvent::Joining(from, answer));
             }
-            Control::Snapshot(snapshot) => self.tell_launcher(LauncherEvent::Snapshot(snapshot)),
-            Control::Ask(mark) => self.control(from, Control::Answer(mark, Box::new(self.snapshot()))),
-            Control::Answer(mark, snapshot) => self.tell_driver(DriverEvent::Answer(mark, snapshot)),
-            Control::Fault(sentence) => {
+            ControlToLauncher::Snapshot(snapshot) => {
+                self.listeners.tell_supervision(LauncherEvent::Snapshot(snapshot));
+            }
+            ControlToLauncher::Answer(mark, snapshot) => {
+                self.listeners.tell_driver(DriverEvent::Answer(mark, snapshot));
+            }
+            ControlToLauncher::Fault(sentence) => {
                 // A supervising launcher adds the node's name before it tells the driver.
                 let sentence = plain(&sentence);
-                let is_supervised = self.ears.get().is_some_and(|ears| ears.launcher.is_some());
-                if is_supervised {
-                    self.tell_launcher(LauncherEvent::Fault(from, sentence));
+                if self.listeners.is_supervised() {
+                    self.listeners.tell_supervision(LauncherEvent::Fault(from, sentence));
                 } else {
                     self.tell_failed(Failure::new(Kind::Failed, sentence));
                 }
             }
-            Control::LinkLost(peer, reason) => {
-                self.tell_launcher(LauncherEvent::LinkLost { by: from, peer, reason: plain(&reason) });
+            ControlToLauncher::LinkLost(peer, reason) => {
+                let reason = plain(&reason);
+                self.listeners.tell_supervision(LauncherEvent::LinkLost { by: from, peer, reason });
             }
-            Control::VariableSet(id) => {
+            ControlToLauncher::VariableSet(id) => {
                 self.acknowledged(from, id);
-                self.tell_driver(DriverEvent::VariableSet(from, id));
+                self.listeners.tell_driver(DriverEvent::VariableSet(from, id));
             }
-            Control::Speed(pe, rate) => self.tell_driver(DriverEvent::Speed(pe, rate)),
-            Control::Speeds(speeds) => self.store_speeds(speeds),
-            Control::Collect(id) => {
-                let sum = self.variables.collect(id);
-                let payload = sum.unwrap_or_default();
-                self.control_with(from, Control::Collected(id), payload);
-            }
-            Control::Collected(id) => {
+            ControlToLauncher::Speed(pe, rate) => self.listeners.tell_driver(DriverEvent::Speed(pe, rate)),
+            ControlToLauncher::Collected(id) => {
                 let sum = (!payload.body.is_empty() || !payload.attachments.is_empty()).then_some(payload);
-                self.tell_driver(DriverEvent::Collected(from, id, sum));
+                self.listeners.tell_driver(DriverEvent::Collected(from, id, sum));
             }
-            Control::Phase(phase) => {
-                self.tell_launcher(LauncherEvent::Phase(Phase {
+            ControlToLauncher::Phase(phase) => {
+                self.listeners.tell_supervision(LauncherEvent::Phase(Phase {
                     name: plain(&phase.name),
                     detail: plain(&phase.detail),
                     ..phase
                 }));
             }
-            Control::End => {
-                if let Some(action) = self.on_end.get() {
-                    action();
-                }
+            ControlToLauncher::Quiescence(message) => self.take_quiescence(from, message)?,
+        }
+        Ok(())
+    }
+
+    /// Sends a message of the runtime itself to a node with PEs.
+    pub(super) fn control(&self, to: NodeId, control: ControlToNode) {
+        self.send_frame(to, &control, Packed::default());
+    }
+
+    /// Tells the launcher something, which may be this node.
+    pub(crate) fn tell_launcher(&self, said: ControlToLauncher) {
+        if self.id == NodeId::LAUNCHER {
+            if let Err(refusal) = self.hear(self.id, said, Packed::default()) {
+                self.refuse(self.id, &refusal);
             }
+        } else {
+            self.send_frame(NodeId::LAUNCHER, &said, Packed::default());
+        }
+    }
+
+    /// Tells the node that waits for it that a variable is in place here.
+    fn acknowledge(&self, node: NodeId, id: u64) {
+        match node {
+            NodeId::LAUNCHER => self.tell_launcher(ControlToLauncher::VariableSet(id)),
+            node if node == self.id => self.acknowledged(node, id),
+            node => self.control(node, ControlToNode::VariableSet(id)),
         }
     }
 
     pub(super) fn act_on_quiescence(&self, outputs: Vec<QuiescenceOutput>) {
         for output in outputs {
             match output {
-                QuiescenceOutput::Send { to, message } => self.control(to, Control::Quiescence(message)),
+                QuiescenceOutput::Send { to: NodeId::LAUNCHER, message } => {
+                    self.tell_launcher(ControlToLauncher::Quiescence(message));
+                }
+                QuiescenceOutput::Send { to, message } => {
+                    self.control(to, ControlToNode::Quiescence(message));
+                }
                 QuiescenceOutput::Quiescent { search, held } => {
-                    self.tell_driver(DriverEvent::Quiescent { search, held });
+                    self.listeners.tell_driver(DriverEvent::Quiescent { search, held });
                 }
             }
         }
@@ -327,10 +380,3 @@ impl Node {
 
 /// Stands for the end of initialisation among the variables that nodes acknowledge; no variable has this number.
 pub const INIT_OVER: u64 = 0;
-
-fn spread_class(what: &Spread, payload: &Packed) -> Class {
-    match what {
-        Spread::InitOver(_) => Class::Control,
-        _ => class_of(payload.len_bytes()),
-    }
-}

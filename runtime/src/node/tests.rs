@@ -17,7 +17,7 @@ fn launcher_and_node() -> (Vec<Arc<Node>>, Events<DriverEvent>) {
         node.connect(net.fabric(node.id()));
     }
     let (driver, events) = channel();
-    nodes[0].listen(Ears { driver, launcher: None });
+    nodes[0].listen(Listeners { driver, supervision: None });
     (nodes, events)
 }
 
@@ -25,10 +25,10 @@ fn launcher_and_node() -> (Vec<Arc<Node>>, Events<DriverEvent>) {
 #[test]
 fn the_driver_is_woken_when_the_next_wave_is_due() {
     let (nodes, events) = launcher_and_node();
-    nodes[0].account(PeId::DRIVER).created(1);
+    nodes[0].pes().account(PeId::DRIVER).created(1);
     let search = nodes[0].start_quiescence(true);
     assert!(matches!(events.try_recv(), Ok(DriverEvent::QuiescenceDue)), "a message is under way");
-    nodes[1].account(PeId(0)).processed();
+    nodes[1].pes().account(PeId(0)).processed();
     // Waves without end would be an error here; the search needs two after the message was processed.
     let found = (0..1000).find_map(|_| {
         std::thread::sleep(nodes[0].pump_quiescence().unwrap_or_default());

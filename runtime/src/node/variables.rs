@@ -2,10 +2,8 @@
 //!
 //! They arrive as bytes and are unpacked when somebody who knows their type first reads them.
 
-use super::Node;
-use crate::codec::{Header, Spread, VariableKind};
-use crate::envelope::{CallbackTarget, Envelope, Packed, Payload, Target, Value};
-use crate::frame::Class;
+use crate::codec::VariableKind;
+use crate::envelope::{CallbackTarget, Packed, Value};
 use crate::ids::{NodeId, PeId};
 use crate::object::PupError;
 use dashmap::DashMap;
@@ -22,6 +20,15 @@ type Shared = Arc<dyn Any + Send + Sync>;
 pub struct Variables {
     values: DashMap<u64, Slot>,
     sums: DashMap<u64, Sum>,
+    /// Write-once variables set here that some nodes have not acknowledged.
+    unacknowledged: DashMap<u64, Unacknowledged>,
+}
+
+/// A write-once variable that not all nodes have in place.
+struct Unacknowledged {
+    missing: BTreeSet<NodeId>,
+    callback: CallbackTarget,
+    ready: Packed,
 }
 
 #[derive(Default)]
@@ -129,52 +136,20 @@ impl Variables {
             .remove(&id)
             .map(|(_, Sum { value, pack })| pack(&value.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
-}
 
-/// A write-once variable that not all nodes have acknowledged yet.
-#[derive(Debug)]
-pub(super) struct Unacknowledged {
-    missing: BTreeSet<NodeId>,
-    callback: CallbackTarget,
-    ready: Packed,
-}
-
-impl Node {
-    /// Sets a variable on all nodes; the driver hears `VariableSet` from each if `acknowledge`.
-    pub fn set_variable(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed, acknowledge: bool) {
-        let acknowledge = acknowledge.then_some(self.id);
-        self.spread(Spread::Variable { id, kind, origin, acknowledge }, packed);
-    }
-
-    /// Relays `ready` to `callback` when every node has acknowledged the variable.
-    pub(crate) fn expect_everywhere(&self, id: u64, callback: CallbackTarget, ready: Packed) {
-        let missing = (0..self.topology.node_count()).map(NodeId).collect();
+    /// `ready` is for `callback` when all of these nodes have acknowledged the variable.
+    pub(super) fn expect(&self, id: u64, missing: BTreeSet<NodeId>, callback: CallbackTarget, ready: Packed) {
         self.unacknowledged.insert(id, Unacknowledged { missing, callback, ready });
     }
 
-    /// A node has the variable in place.
-    pub(super) fn acknowledged(&self, by: NodeId, id: u64) {
-        let Some(mut waiting) = self.unacknowledged.get_mut(&id) else { return };
+    /// A node has the variable in place; what is for whom if it was the last.
+    pub(super) fn acknowledged(&self, by: NodeId, id: u64) -> Option<(CallbackTarget, Packed)> {
+        let mut waiting = self.unacknowledged.get_mut(&id)?;
         waiting.missing.remove(&by);
-        if !waiting.missing.is_empty() {
-            return;
-        }
+        let is_last = waiting.missing.is_empty();
         drop(waiting);
-        let Some((_, Unacknowledged { callback, ready, .. })) = self.unacknowledged.remove(&id) else {
-            return;
-        };
-        let Some(node) =
-            self.topology.compute_nodes().iter().copied().find(|n| self.inboxes.is_empty() || *n == self.id)
-        else {
-            return;
-        };
-        let (pe, target) = (PeId(self.topology.pes(node).start), Target::Relay(Box::new(callback)));
-        if node == self.id {
-            self.push(pe, Envelope::new(target, 0, Payload::packed(ready)));
-        } else {
-            let header = Header::ToPe { pe, priority: 0, target };
-            self.send_frame(node, Class::Small, &header, ready);
-        }
+        let (_, last) = is_last.then(|| self.unacknowledged.remove(&id)).flatten()?;
+        Some((last.callback, last.ready))
     }
 }
 

@@ -191,38 +191,38 @@ impl Account {
     }
 }
 
-/// Divides the time of a PE into entry methods and the way from one to the next. Reading the clock takes longer than
-/// the rest of such a way, so the PE times one way in 64, assumes that the others are like it, and books a run of
-/// entry methods at once.
+/// Divides the time of a PE into entry methods and the gaps between them. Reading the clock takes longer than the rest of
+/// such a gap, so the PE times one gap in 64, assumes that the others are like it, and books a run of entry methods at
+/// once.
 #[derive(Debug, Default)]
-pub struct Way {
+pub struct Timekeeper {
     /// The state that the account is in.
     state: PeState,
     typical_ns: u64,
-    /// How many ways have begun since the last switch of the account; none of them was timed.
+    /// How many gaps have begun since the last switch of the account; none of them was timed.
     guessed: u32,
-    /// How many more ways may begin before one is timed.
+    /// How many more gaps may begin before one is timed.
     unseen: u32,
-    /// Whether the clock was read when the present way began.
+    /// Whether the clock was read when the present gap began.
     is_seen: bool,
 }
 
-impl Way {
-    /// How many ways go untimed between two that are timed.
+impl Timekeeper {
+    /// How many gaps go untimed between two that are timed.
     const GUESSED: u32 = 63;
 
     /// An entry method begins, which counts as `state`.
     #[inline]
-    pub fn ends(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
+    pub fn entry_begins(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
         if self.state == state {
             self.guessed += 1;
             self.unseen = self.unseen.saturating_sub(1);
         } else {
-            self.ends_with_switch(account, state, now_ns);
+            self.entry_begins_with_switch(account, state, now_ns);
         }
     }
 
-    fn ends_with_switch(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
+    fn entry_begins_with_switch(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
         let (_, since_ns) = unpack(account.current.load(Ordering::Relaxed));
         let expected_ns = since_ns + self.typical_ns;
         if !self.is_seen && self.unseen > 0 && self.state == PeState::Overhead {
@@ -239,15 +239,15 @@ impl Way {
 
     /// An entry method has ended.
     #[inline]
-    pub fn begins(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) {
+    pub fn entry_ends(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) {
         if self.unseen == 0 {
             self.switch(account, PeState::Overhead, now_ns());
             self.is_seen = true;
         }
     }
 
-    /// Says that the present way is longer than others, so that its end is to be timed. It began at the last switch.
-    pub fn is_long(&mut self) {
+    /// Says that the present gap is longer than others, so that its end is to be timed. It began at the last switch.
+    pub fn gap_is_long(&mut self) {
         self.is_seen = true;
     }
 
@@ -261,7 +261,7 @@ impl Way {
 
     fn learn(&mut self, expected_ns: u64, now_ns: u64) {
         let step_ns = self.typical_ns / 8 + 1;
-        // In steps towards the median: one long interruption says nothing about other ways.
+        // In steps towards the median: one long interruption says nothing about other gaps.
         self.typical_ns = if now_ns > expected_ns {
             self.typical_ns + step_ns
         } else {
@@ -311,31 +311,31 @@ mod tests {
 
     #[test]
     fn overhead_is_found_without_a_look_at_the_clock_for_each_entry() {
-        let (account, mut way) = (Account::default(), Way::default());
+        let (account, mut timekeeper) = (Account::default(), Timekeeper::default());
         let (mut now, looks, mut overhead) = (0, Cell::new(0), 0);
         let look = |now| {
             looks.set(looks.get() + 1);
             now
         };
-        way.switch(&account, PeState::Overhead, 0);
+        timekeeper.switch(&account, PeState::Overhead, 0);
         for n in 0..100_000u64 {
             let usual = 40 + n * 7 % 13;
-            // Some ways are interrupted, which is not the runtime's doing; of others the PE knows that they are long.
+            // Some gaps are interrupted, which is not the runtime's doing; of others the PE knows that they are long.
             let (took, runtime) = match n % 1000 {
                 16 => (50_000, usual),
                 7 | 507 => (5_000, 5_000),
                 _ => (usual, usual),
             };
             if took == 5_000 {
-                way.switch(&account, PeState::Overhead, look(now));
-                way.is_long();
+                timekeeper.switch(&account, PeState::Overhead, look(now));
+                timekeeper.gap_is_long();
             }
             (now, overhead) = (now + took, overhead + runtime);
-            way.ends(&account, PeState::Compute, || look(now));
+            timekeeper.entry_begins(&account, PeState::Compute, || look(now));
             now += 3 + n % 40;
-            way.begins(&account, || look(now));
+            timekeeper.entry_ends(&account, || look(now));
         }
-        way.switch(&account, PeState::Overhead, now);
+        timekeeper.switch(&account, PeState::Overhead, now);
         let snapshot = account.snapshot(0, &Inbox::default(), now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now, "no time is lost or counted twice");
         assert!(looks.get() < 2 * 100_000 / 60, "{} looks at the clock", looks.get());
@@ -345,14 +345,14 @@ mod tests {
 
     #[test]
     fn a_long_entry_method_among_short_ones_is_computing() {
-        let (account, mut way) = (Account::default(), Way::default());
+        let (account, mut timekeeper) = (Account::default(), Timekeeper::default());
         let mut now = 0;
-        way.switch(&account, PeState::Overhead, now);
+        timekeeper.switch(&account, PeState::Overhead, now);
         for n in 0..100_000 {
             now += 50;
-            way.ends(&account, PeState::Compute, || now);
+            timekeeper.entry_begins(&account, PeState::Compute, || now);
             now += if n % 1000 == 30 { 1_000_000 } else { 20 };
-            way.begins(&account, || now);
+            timekeeper.entry_ends(&account, || now);
         }
         let snapshot = account.snapshot(0, &Inbox::default(), now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now);

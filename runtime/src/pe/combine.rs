@@ -9,7 +9,7 @@
 use super::section::SectionPlan;
 use super::{Partials, Pe};
 use crate::collection::Collection;
-use crate::envelope::{CallbackTarget, CollectionId, Packed, PartialHeader, Payload, Target, Value};
+use crate::envelope::{CallbackTarget, CollectionId, Packed, PartialHeader, Payload, ToPe, Value};
 use crate::ids::{NodeId, PeId};
 use crate::object::{PupError, Reducer};
 use crate::proto::ProtocolError;
@@ -207,14 +207,14 @@ impl Pe {
             header.count = partial.count;
             header.parts.clear();
             let payload = Payload::Value(Box::new(values));
-            return self.send_to(to, Target::Partial(Box::new(header)), i32::MIN, |_| payload);
+            return self.send_to(to, ToPe::Partial(Box::new(header)), i32::MIN, |_| payload);
         }
         // The receiver counts elements, so that it does not matter in how many messages they come.
         for (parts, packed) in pack_parts(&values, table) {
             let count = if header.ordered { parts.len() as u64 } else { partial.count };
             let header = PartialHeader { count, parts, ..header.clone() };
             let payload = Payload::packed(packed);
-            self.send_to(to, Target::Partial(Box::new(header)), i32::MIN, |_| payload);
+            self.send_to(to, ToPe::Partial(Box::new(header)), i32::MIN, |_| payload);
         }
     }
 
@@ -280,8 +280,7 @@ impl Pe {
 
     /// The tree that reductions over all elements climb: it begins at the first node.
     fn tree(&self) -> Option<TreeOver<'_>> {
-        let members = self.node.topology().compute_nodes();
-        TreeOver::new(members, *members.first()?)
+        TreeOver::at_first(self.node.topology().compute_nodes())
     }
 }
 

@@ -163,6 +163,7 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::envelope::CollectionId;
     use crate::spin::Spin;
     use std::sync::Arc;
 
@@ -174,7 +175,7 @@ mod tests {
             .map(|p| {
                 let inbox = Arc::clone(&inbox);
                 std::thread::spawn(move || {
-                    let target = |n| Target::Slot(p << 32 | n);
+                    let target = |n| Target::Create(CollectionId(p << 32 | n));
                     let incoming = |n| Incoming {
                         target: target(n),
                         priority: 0,
@@ -197,7 +198,9 @@ mod tests {
             let before = total;
             batch.drain(..).for_each(|arrival: Arrival| {
                 arrival.open(|envelope| {
-                    let Target::Slot(slot) = envelope.target else { panic!("another target came out") };
+                    let Target::Create(CollectionId(slot)) = envelope.target else {
+                        panic!("another target came out")
+                    };
                     let producer = usize::try_from(slot >> 32).unwrap();
                     assert_eq!(slot & 0xffff_ffff, next[producer]);
                     next[producer] += 1;

@@ -10,17 +10,18 @@ pub mod scheduler;
 pub mod section;
 mod share;
 
-use crate::codec::{Header, Refusal, Spread, VariableKind, append_header};
+use crate::codec::{Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header};
 use crate::collection::{Collection, CollectionError, Placement};
 use crate::envelope::{
-    CallbackTarget, CollectionId, ElementIndex, Envelope, Outgoing, Packed, Payload, Target, Value,
+    CallbackTarget, CollectionId, ElementIndex, Envelope, Outgoing, Packed, Payload, PeOrder, ToPe, Value,
 };
-use crate::frame::Class;
+use crate::frame::LARGE_BYTES;
 use crate::ids::{NodeId, PeId};
-use crate::node::{Node, class_of};
+use crate::node::Node;
+use crate::node::naming::Named;
 use crate::proto::reduction::Reductions;
 use crate::scatter::Bundle;
-use account::{Account, Way};
+use account::{Account, Timekeeper};
 use bytes::Bytes;
 use queue::Queue;
 use recent::Recent;
@@ -39,7 +40,7 @@ pub struct Pe {
     delivers_here: bool,
     known: Recent<Arc<Collection>>,
     /// Messages to collections whose description has not arrived here; kept in order.
-    parked: FxHashMap<CollectionId, Vec<(Target, i32, Payload)>>,
+    parked: FxHashMap<CollectionId, Vec<(ToPe, i32, Payload)>>,
     serial: u32,
     /// Single chares that were made from here, for each type and PE: the number of the next.
     singles: FxHashMap<(u16, PeId), u64>,
@@ -50,8 +51,7 @@ pub struct Pe {
     plans: FxHashMap<u64, Arc<section::SectionPlan>>,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
-    /// Measures the time from one entry method to the next.
-    way: Way,
+    timekeeper: Timekeeper,
     /// Where messages for other nodes are written before they leave.
     written: Vec<u8>,
 }
@@ -71,7 +71,7 @@ impl Pe {
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
         Self {
             id,
-            account: Arc::clone(node.account(id)),
+            account: Arc::clone(node.pes().account(id)),
             delivers_here: id != PeId::DRIVER && !node.settings().always_pup,
             node,
             queue: Queue::default(),
@@ -83,7 +83,7 @@ impl Pe {
             reductions: combine::Places::default(),
             plans: FxHashMap::default(),
             running: None,
-            way: Way::default(),
+            timekeeper: Timekeeper::default(),
             written: Vec::new(),
         }
     }
@@ -148,28 +148,28 @@ impl Pe {
             return match message.payload(true) {
                 Payload::Value(message) => self.queue.push_moved(collection, index, entry, message),
                 payload => {
-                    let target = Target::Element { collection, index, entry };
-                    self.queue.push(Envelope::new(target, priority, payload));
+                    let to = ToPe::Element { collection, index, entry };
+                    self.queue.push(Envelope::new(to, priority, payload));
                 }
             };
         }
-        let target = Target::Element { collection, index, entry };
+        let to = ToPe::Element { collection, index, entry };
         match home {
-            Some(pe) => self.send_to(pe, target, priority, message),
-            None => self.send_by_place(collection, index, target, priority, message),
+            Some(pe) => self.send_to(pe, to, priority, message),
+            None => self.send_by_place(collection, index, to, priority, message),
         }
     }
 
     /// Sends a constructor argument for the element at `index` of a deferred collection.
     pub fn insert(&mut self, collection: CollectionId, index: ElementIndex, message: impl Outgoing) {
-        self.send_by_place(collection, index, Target::Insert { collection, index }, 0, message);
+        self.send_by_place(collection, index, ToPe::Insert { collection, index }, 0, message);
     }
 
     fn send_by_place(
         &mut self,
         collection: CollectionId,
         index: ElementIndex,
-        target: Target,
+        to: ToPe,
         priority: i32,
         message: impl Outgoing,
     ) {
@@ -177,14 +177,14 @@ impl Pe {
         let waits = !self.parked.is_empty() && self.parked.contains_key(&collection);
         let known = if waits { None } else { self.place_of(collection, index) };
         match known {
-            Some(Some(pe)) => self.send_to(pe, target, priority, message),
+            Some(Some(pe)) => self.send_to(pe, to, priority, message),
             Some(None) => self.outside(collection, index),
             None => {
-                if let Err(refusal) = self.node.check_id(collection) {
+                if let Err(refusal) = self.node.checks().check_id(collection) {
                     return self.misdirected(&refusal);
                 }
                 self.account().created(1);
-                self.parked.entry(collection).or_default().push((target, priority, message.payload(false)));
+                self.parked.entry(collection).or_default().push((to, priority, message.payload(false)));
             }
         }
     }
@@ -212,30 +212,45 @@ impl Pe {
     }
 
     /// Sends to a PE that is known.
-    pub fn send_to(&mut self, pe: PeId, target: Target, priority: i32, message: impl Outgoing) {
+    pub fn send_to(&mut self, pe: PeId, to: ToPe, priority: i32, message: impl Outgoing) {
         self.account().created(1);
         let topology = self.node.topology();
         // An address that is no PE can only have come inside a message; `dispatch` reports it.
-        if pe == PeId::DRIVER || pe.0 < topology.pe_count() {
+        if pe.0 < topology.pe_count() {
             let node = topology.node_of(pe);
             if node != self.node.id() {
-                return self.write_to(node, pe, target, priority, message);
+                return self.write_to(node, &WorkToNode::ToPe { pe, priority, message: to }, message);
             }
         }
         let payload = message.payload(self.moves_to(pe));
-        self.dispatch(pe, Envelope::new(target, priority, payload));
+        self.dispatch(pe, to, priority, payload);
     }
 
-    /// Sends to a PE of another node. Short messages are written once, behind their header, and copied to where they
-    /// leave from.
-    fn write_to(&mut self, node: NodeId, pe: PeId, target: Target, priority: i32, message: impl Outgoing) {
-        let header = Header::ToPe { pe, priority, target };
+    /// Sends a result for which the driver waits under this number.
+    fn send_result(&mut self, slot: u64, result: impl Outgoing) {
+        self.account().created(1);
+        if self.node.id() == NodeId::LAUNCHER {
+            self.node.take_result(slot, result.payload(!self.always_pup()));
+        } else {
+            self.write_to(NodeId::LAUNCHER, &WorkToLauncher::Result(slot), result);
+        }
+    }
+
+    /// Has a PE do what only the launcher may ask for: only there.
+    pub fn order(&mut self, pe: PeId, order: PeOrder, payload: Packed) {
+        self.account().created(1);
+        self.node.order(self.node.topology().node_of(pe), Order::ToPe(pe, order), payload);
+    }
+
+    /// Sends to another node. Short messages are written once, behind their header, and copied to where they leave
+    /// from.
+    fn write_to(&mut self, node: NodeId, header: &impl Named, message: impl Outgoing) {
         self.written.clear();
-        append_header(&header, &mut self.written);
+        append_header(header, &mut self.written);
         let head = self.written.len();
         match message.write(&mut self.written) {
-            Ok(bulk) if bulk.is_empty() && class_of(self.written.len() - head) == Class::Small => {
-                let bytes = self.node.send_small(node, &header, &self.written);
+            Ok(bulk) if bulk.is_empty() && self.written.len() - head < LARGE_BYTES => {
+                let bytes = self.node.send_small(node, header, &self.written);
                 self.account().left_small(bytes);
             }
             Ok(attachments) => {
@@ -243,9 +258,9 @@ impl Pe {
                 // The buffer is emptied first, because memory that is still in use cannot be given back.
                 self.written.clear();
                 self.written.shrink_to(WRITTEN_KEPT_BYTES);
-                self.transmit(node, &header, Payload::packed(Packed { body, attachments }));
+                self.transmit(node, header, Payload::packed(Packed { body, attachments }));
             }
-            Err(message) => self.transmit(node, &header, message.payload(false)),
+            Err(message) => self.transmit(node, header, message.payload(false)),
         }
     }
 
@@ -266,8 +281,8 @@ impl Pe {
             self.account().created(1);
             let bundle = bundles.entry(node).or_default();
             if let Err(payload) = bundle.add(pe, index, message) {
-                let target = Target::Element { collection, index, entry };
-                self.transmit(node, &Header::ToPe { pe, priority: 0, target }, payload);
+                let message = ToPe::Element { collection, index, entry };
+                self.transmit(node, &WorkToNode::ToPe { pe, priority: 0, message }, payload);
             } else if bundle.is_full() {
                 self.send_bundle(node, bundle.take(collection, entry));
             }
@@ -289,7 +304,7 @@ impl Pe {
         (node != self.node.id()).then_some((node, pe))
     }
 
-    fn send_bundle(&mut self, node: NodeId, (header, body): (Header, Vec<u8>)) {
+    fn send_bundle(&mut self, node: NodeId, (header, body): (WorkToNode, Vec<u8>)) {
         self.written.clear();
         append_header(&header, &mut self.written);
         self.written.extend_from_slice(&body);
@@ -300,7 +315,7 @@ impl Pe {
     /// Sends to every element of a collection, over the tree of nodes.
     pub fn broadcast(&mut self, collection: CollectionId, entry: u16, priority: i32, packed: Packed) {
         self.account().created(u64::from(self.node.topology().pe_count()));
-        let what = Spread::Envelope { priority, target: Target::All { collection, entry } };
+        let what = Spread::Broadcast { collection, entry, priority };
         let bytes = self.node.spread(what, packed);
         self.account().left(bytes);
     }
@@ -372,12 +387,12 @@ impl Pe {
     /// Sends a result to whoever wants it. A callback that no run of this program can have made ends the run,
     /// named: it came inside a message.
     pub fn reply(&mut self, to: CallbackTarget, result: impl Outgoing) {
-        if let Err(refusal) = self.node.check_callback(&to) {
+        if let Err(refusal) = self.node.checks().check_callback(&to) {
             return self.misdirected(&refusal);
         }
         match to {
             CallbackTarget::Ignore => {}
-            CallbackTarget::Slot(slot) => self.send_to(PeId::DRIVER, Target::Slot(slot), 0, result),
+            CallbackTarget::Slot(slot) => self.send_result(slot, result),
             CallbackTarget::Element { collection, index, entry, home } => {
                 self.send_element((collection, index, home), entry, 0, result);
             }
@@ -415,13 +430,13 @@ impl Pe {
 
     /// Sends what waited for the description of a collection.
     fn unpark(&mut self, collection: CollectionId) {
-        for (target, priority, payload) in self.parked.remove(&collection).unwrap_or_default() {
-            let index = match &target {
-                Target::Element { index, .. } | Target::Insert { index, .. } => *index,
-                _ => continue,
+        for (to, priority, payload) in self.parked.remove(&collection).unwrap_or_default() {
+            let index = match &to {
+                ToPe::Element { index, .. } | ToPe::Insert { index, .. } => *index,
+                ToPe::Partial(_) | ToPe::Relay(_) => continue,
             };
             match self.collection(collection).and_then(|c| c.pe_of(index)) {
-                Some(pe) => self.dispatch(pe, Envelope::new(target, priority, payload)),
+                Some(pe) => self.dispatch(pe, to, priority, payload),
                 None => self.outside(collection, index),
             }
         }
@@ -437,32 +452,28 @@ impl Pe {
         }
     }
 
-    fn dispatch(&mut self, pe: PeId, envelope: Envelope) {
-        if pe == self.id && pe != PeId::DRIVER {
-            self.queue.push(envelope);
-            return;
-        }
+    fn dispatch(&mut self, pe: PeId, to: ToPe, priority: i32, payload: Payload) {
         let topology = self.node.topology();
-        if pe != PeId::DRIVER && pe.0 >= topology.pe_count() {
+        if pe.0 >= topology.pe_count() {
             // Such an address can only have come inside a message.
             return self.misdirected(&Refusal::Unknown(format!("{pe:?}")));
         }
         let node = topology.node_of(pe);
-        if node == self.node.id() {
-            self.node.push(pe, envelope);
-            return;
+        if pe == self.id {
+            self.queue.push(Envelope::new(to, priority, payload));
+        } else if node == self.node.id() {
+            self.node.pes().push(pe, Envelope::new(to, priority, payload));
+        } else {
+            self.transmit(node, &WorkToNode::ToPe { pe, priority, message: to }, payload);
         }
-        let Envelope { target, priority, payload, .. } = envelope;
-        self.transmit(node, &Header::ToPe { pe, priority, target }, payload);
     }
 
-    fn transmit(&self, node: NodeId, header: &Header, payload: Payload) {
+    fn transmit(&self, node: NodeId, header: &impl Named, payload: Payload) {
         let Payload::Packed(packed) = payload else {
             tracing::error!("a value for another process was not packed");
             return;
         };
-        let class = class_of(packed.len_bytes());
-        let bytes = self.node.send_frame(node, class, header, Arc::unwrap_or_clone(packed));
+        let bytes = self.node.send_frame(node, header, Arc::unwrap_or_clone(packed));
         self.account().left(bytes);
     }
 }
@@ -474,7 +485,7 @@ pub(crate) type Partials = Reductions<Value>;
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
-    use crate::frame::{Fabric, Frame, SendError};
+    use crate::frame::{Class, Fabric, Frame, SendError};
     use crate::node::NodeSettings;
     use crate::object::ProgramTable;
     use crate::topology::Topology;
@@ -512,12 +523,13 @@ mod tests {
         node.connect(Arc::clone(&sent) as Arc<dyn Fabric>);
         let mut pe = Pe::new(PeId(0), node);
         for length in [100, 1 << 20, 100] {
-            pe.send_to(PeId(1), Target::Stop, 0, Zeros(length));
+            let to = ToPe::Relay(Box::new(CallbackTarget::Ignore));
+            pe.send_to(PeId(1), to, 0, Zeros(length));
             assert!(pe.written.capacity() <= WRITTEN_KEPT_BYTES, "{} are kept", pe.written.capacity());
         }
         let sent = sent.0.lock().unwrap();
         let classes: Vec<Class> = sent.iter().map(|(class, _)| *class).collect();
-        assert_eq!(classes, [Class::Small, Class::Bulk, Class::Small]);
+        assert_eq!(classes, [Class::Small, Class::Large, Class::Small]);
         assert!(sent[0] == sent[2] && sent[1].1 - sent[0].1 == (1 << 20) - 100, "{sent:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The order in which a PE takes its messages: by priority, and first come first served among equals.
 
 use super::ring::{Moved, Ring};
-use crate::envelope::{CollectionId, ElementIndex, Envelope, Payload, Target, Value};
+use crate::envelope::{CollectionId, ElementIndex, Envelope, Payload, Target, ToPe, Value};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -29,7 +29,7 @@ impl Queue {
     pub fn push(&mut self, envelope: Envelope) {
         match envelope {
             Envelope {
-                target: Target::Element { collection, index, entry },
+                target: Target::Message(ToPe::Element { collection, index, entry }),
                 priority: 0,
                 payload: Payload::Value(message),
                 backlog_bytes: 0,
@@ -80,7 +80,7 @@ impl Queue {
     /// Takes the most urgent envelope.
     pub fn pop(&mut self) -> Option<Envelope> {
         if let Some(Moved { collection, index, entry, message }) = self.pop_moved() {
-            let target = Target::Element { collection, index, entry };
+            let target = ToPe::Element { collection, index, entry };
             return Some(Envelope::new(target, 0, Payload::Value(message)));
         }
         if !self.has_urgent() && self.ordinary.pop_mark() {
@@ -140,8 +140,13 @@ mod tests {
     use crate::envelope::Packed;
     use proptest::prelude::*;
 
+    /// A target that differs from others by a number.
+    fn numbered(slot: u64) -> Target {
+        Target::Create(CollectionId(slot))
+    }
+
     fn envelope(slot: u64, priority: i32) -> Envelope {
-        Envelope::new(Target::Slot(slot), priority, Payload::packed(Packed::default()))
+        Envelope::new(numbered(slot), priority, Payload::packed(Packed::default()))
     }
 
     #[test]
@@ -151,22 +156,19 @@ mod tests {
         queue.push_front(vec![envelope(10, 0), envelope(11, 5), envelope(12, 0), envelope(13, 5)]);
         queue.push_front(vec![envelope(20, 5)]);
         let order: Vec<Target> = std::iter::from_fn(|| queue.pop()).map(|e| e.target).collect();
-        assert_eq!(order, [10, 12, 0, 1, 20, 11, 13, 2, 3].map(Target::Slot));
+        assert_eq!(order, [10, 12, 0, 1, 20, 11, 13, 2, 3].map(numbered));
     }
 
     fn value(number: u64) -> Envelope {
-        let target = Target::Element {
-            collection: CollectionId(number),
-            index: ElementIndex([1, 2, number as u32]),
-            entry: 3,
-        };
+        let index = ElementIndex([1, 2, number as u32]);
+        let target = ToPe::Element { collection: CollectionId(number), index, entry: 3 };
         Envelope::new(target, 0, Payload::Value(Box::new(number)))
     }
 
     fn number(envelope: &Envelope) -> u64 {
         match (&envelope.target, &envelope.payload) {
-            (Target::Slot(slot), Payload::Packed(_)) => *slot,
-            (Target::Element { collection, index, entry }, Payload::Value(value)) => {
+            (Target::Create(CollectionId(slot)), Payload::Packed(_)) => *slot,
+            (Target::Message(ToPe::Element { collection, index, entry }), Payload::Value(value)) => {
                 let number = *value.downcast_ref::<u64>().unwrap();
                 assert_eq!((collection.0, *index, *entry), (number, ElementIndex([1, 2, number as u32]), 3));
                 number
@@ -218,7 +220,7 @@ mod tests {
             expected.sort();
             for (priority, slot) in expected {
                 let next = queue.pop().unwrap();
-                prop_assert_eq!((next.priority, next.target), (priority, Target::Slot(slot)));
+                prop_assert_eq!((next.priority, next.target), (priority, numbered(slot)));
             }
             prop_assert!(queue.is_empty());
         }

@@ -5,10 +5,12 @@ use super::inbox::Arrival;
 use super::recent::Recent;
 use super::ring::Moved;
 use super::share::Share;
-use crate::codec::{Control, Refusal};
+use crate::codec::{ControlToLauncher, Refusal};
 use crate::collection::Collection;
-use crate::envelope::{Arrived, CollectionId, ElementIndex, Envelope, Packed, Payload, Target, Value};
-use crate::ids::{NodeId, PeId};
+use crate::envelope::{
+    Arrived, CollectionId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target, ToPe, Value,
+};
+use crate::ids::PeId;
 use crate::monitor::wire::PeState;
 use crate::node::Node;
 use crate::node::naming::Brief;
@@ -33,7 +35,7 @@ const STRETCHES: u32 = 9;
 /// Bytes that a PE may have dealt with before it tells the node. It does not tell of each message, because the network
 /// thread writes the same counter.
 const SETTLE_BYTES: u64 = 64 << 10;
-/// More envelopes than this, taken from the inbox at once, make the way to the next entry method long.
+/// More envelopes than this, taken from the inbox at once, make the gap before the next entry method long.
 const BATCH: usize = 16;
 
 /// Starts a thread for each PE of `node`, pinned to its core where the settings name enough cores.
@@ -123,27 +125,27 @@ impl Scheduler {
         // Around all messages and not around each: to be ready for a panic takes as long as to deliver a message.
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(&mut arrived))) {
             self.failed(&format!("panicked: {}", panic_text(panic.as_ref())));
-            self.ends(false);
+            self.message_ends(false);
         }
     }
 
     /// Takes messages until it is told to stop.
     fn work(&mut self, arrived: &mut VecDeque<Arrival>) {
         let node = Arc::clone(&self.pe.node);
-        let inbox = node.inbox(self.rank);
+        let inbox = node.pes().inbox(self.rank);
         loop {
             if inbox.take(arrived) {
                 if arrived.len() > BATCH || arrived.iter().any(|arrival| matches!(arrival, Arrival::Run(_))) {
                     self.switch(PeState::Overhead);
-                    self.pe.way.is_long();
+                    self.pe.timekeeper.gap_is_long();
                 }
                 let queue = &mut self.pe.queue;
                 arrived.drain(..).for_each(|arrival| arrival.open(|envelope| queue.push(envelope)));
             }
             if let Some(Moved { collection, index, entry, message }) = self.pe.queue.pop_moved() {
-                self.begins(Brief { collection: Some(collection), index: Some(index), entry }, 0);
+                self.message_begins(Brief { collection: Some(collection), index: Some(index), entry }, 0);
                 let outcome = self.deliver_moved(collection, index, entry, message);
-                self.came_to(outcome);
+                self.message_ends_with(outcome);
             } else if let Some(envelope) = self.pe.queue.pop() {
                 if self.process(envelope).is_break() {
                     return;
@@ -157,7 +159,7 @@ impl Scheduler {
     /// Tells the node what of its backlog is dealt with.
     #[cold]
     fn settle(&mut self) {
-        self.pe.node.backlog_fell(self.rank, std::mem::take(&mut self.dealt_with_bytes));
+        self.pe.node.pes().backlog_fell(self.rank, std::mem::take(&mut self.dealt_with_bytes));
     }
 
     fn idle(&mut self, node: &Node) {
@@ -166,7 +168,7 @@ impl Scheduler {
         }
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
-        node.inbox(self.rank).wait(&mut self.watch, SLEEP);
+        node.pes().inbox(self.rank).wait(&mut self.watch, SLEEP);
         self.switch(PeState::Overhead);
     }
 
@@ -175,15 +177,15 @@ impl Scheduler {
         if matches!(target, Target::Stop) {
             return ControlFlow::Break(());
         }
-        self.begins(Brief::of(&target), backlog_bytes);
+        self.message_begins(Brief::of(&target), backlog_bytes);
         let outcome = self.act(target, priority, payload);
-        self.came_to(outcome);
+        self.message_ends_with(outcome);
         ControlFlow::Continue(())
     }
 
     /// Notes that the PE begins to do something.
     #[inline]
-    fn begins(&mut self, brief: Brief, backlog_bytes: u64) {
+    fn message_begins(&mut self, brief: Brief, backlog_bytes: u64) {
         self.pe.account().queued(self.pe.queue.len());
         self.pe.running = None;
         self.doing = Doing { brief, backlog_bytes };
@@ -194,16 +196,16 @@ impl Scheduler {
     }
 
     #[inline(always)]
-    fn came_to(&mut self, outcome: Result<(), PupError>) {
+    fn message_ends_with(&mut self, outcome: Result<(), PupError>) {
         if let Err(error) = &outcome {
             self.failed(&error.to_string());
         }
-        self.ends(outcome.is_ok());
+        self.message_ends(outcome.is_ok());
     }
 
     /// Notes that what was begun last is done or has failed.
     #[inline(always)]
-    fn ends(&mut self, is_done: bool) {
+    fn message_ends(&mut self, is_done: bool) {
         self.dealt_with_bytes += self.doing.backlog_bytes;
         if self.dealt_with_bytes >= SETTLE_BYTES {
             self.settle();
@@ -211,8 +213,8 @@ impl Scheduler {
         if is_done {
             self.pe.account().processed();
         }
-        let Pe { node, account, way, .. } = &mut self.pe;
-        way.begins(account, || node.now_ns());
+        let Pe { node, account, timekeeper, .. } = &mut self.pe;
+        timekeeper.entry_ends(account, || node.now_ns());
         if !self.share.is_whole() {
             self.share.ends(node.now_ns());
             self.pay_back(Share::PIECE);
@@ -223,7 +225,8 @@ impl Scheduler {
     #[cold]
     fn failed(&self, why: &str) {
         let brief = &self.doing.brief;
-        let what = self.pe.node.describe(&Brief { index: brief.index.or(self.pe.running), ..*brief });
+        let what =
+            self.pe.node.catalogue().describe(&Brief { index: brief.index.or(self.pe.running), ..*brief });
         let name = &self.pe.node.program().name;
         self.pe.fail(format!("{what} on {:?} of {name} failed: {why}", self.pe.id));
     }
@@ -231,9 +234,7 @@ impl Scheduler {
     /// Does what an envelope asks, or keeps it until what it needs is there.
     fn act(&mut self, target: Target, priority: i32, payload: Payload) -> Result<(), PupError> {
         match target {
-            Target::Element { collection, index, entry } => {
-                self.deliver(collection, index, entry, priority, payload)?;
-            }
+            Target::Message(message) => return self.act_on(message, priority, payload),
             Target::All { collection, entry } => self.deliver_all(collection, entry, priority, payload)?,
             Target::Section { collection, members, entry } => {
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
@@ -243,22 +244,35 @@ impl Scheduler {
                 }
             }
             Target::Create(collection) => self.create(collection, payload)?,
-            Target::Insert { collection, index } => self.insert(collection, index, priority, payload)?,
-            Target::Partial(header) => {
+            Target::Order(PeOrder::Measure { kernel, budget_ms }) => {
+                self.measure(kernel, budget_ms, &payload)?;
+            }
+            Target::Order(PeOrder::NameHeld) => self.name_held(),
+            Target::Stop => {}
+        }
+        Ok(())
+    }
+
+    fn act_on(&mut self, message: ToPe, priority: i32, payload: Payload) -> Result<(), PupError> {
+        match message {
+            ToPe::Element { collection, index, entry } => {
+                self.deliver(collection, index, entry, priority, payload)
+            }
+            ToPe::Insert { collection, index } => self.insert(collection, index, priority, payload),
+            ToPe::Partial(header) => {
                 let id = header.collection;
                 let Some(known) = self.pe.collection(id) else {
                     // Reductions climb another tree than the one by which collections become known.
-                    return self.keep_early(id, Envelope::new(Target::Partial(header), priority, payload));
+                    return self.keep_early(id, Envelope::new(ToPe::Partial(header), priority, payload));
                 };
-                self.enter(known.chare_type, REDUCTION);
-                self.pe.take_partial(*header, payload)?;
+                entry_begins(&mut self.pe, known.chare_type, REDUCTION);
+                self.pe.take_partial(*header, payload)
             }
-            Target::Relay(callback) => self.pe.reply(*callback, |_| payload),
-            Target::Measure { kernel, budget_ms } => self.measure(kernel, budget_ms, &payload)?,
-            Target::NameHeld => self.name_held(),
-            Target::Slot(_) | Target::Stop => {}
+            ToPe::Relay(callback) => {
+                self.pe.reply(*callback, |_| payload);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// The shortest way, which nearly all messages take.
@@ -273,7 +287,7 @@ impl Scheduler {
         if let Some(shelf) = self.shelves.get_mut(collection)
             && let Some(slot) = shelf.store.find(index)
         {
-            begin(&mut self.pe, shelf.chare_type, entry);
+            entry_begins(&mut self.pe, shelf.chare_type, entry);
             self.pe.account().ran(1);
             return shelf.store.run(slot, entry, message, &mut self.pe);
         }
@@ -288,11 +302,11 @@ impl Scheduler {
         priority: i32,
         payload: Payload,
     ) -> Result<(), PupError> {
-        let target = Target::Element { collection, index, entry };
+        let target = ToPe::Element { collection, index, entry };
         let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, collection) else {
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         };
-        begin(&mut self.pe, shelf.chare_type, entry);
+        entry_begins(&mut self.pe, shelf.chare_type, entry);
         if let Some(slot) = shelf.store.find(index) {
             self.pe.account().ran(1);
             return match payload {
@@ -322,7 +336,7 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(collection) else { return Ok(()) };
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         if !shelf.store.is_empty() {
-            begin(&mut self.pe, shelf.chare_type, entry);
+            entry_begins(&mut self.pe, shelf.chare_type, entry);
             let count = shelf.store.run_all(entry, &packed, &mut self.pe)?;
             self.pe.account().ran(count);
         }
@@ -336,7 +350,7 @@ impl Scheduler {
         }
         if !collection.is_deferred {
             let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
-            begin(&mut self.pe, collection.chare_type, CONSTRUCTOR);
+            entry_begins(&mut self.pe, collection.chare_type, CONSTRUCTOR);
             self.construct_all(&collection, &packed)?;
         }
         self.pe.unpark(id);
@@ -365,11 +379,11 @@ impl Scheduler {
         payload: Payload,
     ) -> Result<(), PupError> {
         let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, id) else {
-            let target = Target::Insert { collection: id, index };
+            let target = ToPe::Insert { collection: id, index };
             return self.keep_early(id, Envelope::new(target, priority, payload));
         };
         check_home(&mut self.pe, id, index)?;
-        begin(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
+        entry_begins(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
         payload.open(|init| shelf.store.insert(index, init, &mut self.pe))?;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
@@ -401,7 +415,7 @@ impl Scheduler {
     fn keep_early(&mut self, id: CollectionId, envelope: Envelope) -> Result<(), PupError> {
         // One that nobody can have made would wait for ever.
         let wrong = |refusal: Refusal| PupError::new("for a chare", refusal.to_string());
-        self.pe.node.check_id(id).map_err(wrong)?;
+        self.pe.node.checks().check_id(id).map_err(wrong)?;
         self.pe.account().held();
         self.early.entry(id).or_default().push(envelope);
         Ok(())
@@ -422,7 +436,7 @@ impl Scheduler {
         let in_shelves = self.shelves.values().flat_map(|shelf| shelf.early.values());
         let briefs = in_shelves.chain(self.early.values()).flatten().map(|held| Brief::of(&held.target));
         if let Some(brief) = briefs.min_by_key(|brief| (brief.collection, brief.index)) {
-            let (what, pe) = (self.pe.node.describe(&brief), self.pe.id);
+            let (what, pe) = (self.pe.node.catalogue().describe(&brief), self.pe.id);
             let waits_for = if brief.index.is_some() { "an element" } else { "elements" };
             self.pe.fail(format!("{what} waits on {pe:?} for {waits_for} that nobody has made"));
         }
@@ -440,7 +454,7 @@ impl Scheduler {
         self.share.worked(before_ns, node.now_ns());
         self.pay_back(Duration::ZERO);
         self.switch(PeState::Idle);
-        node.measuring().wait();
+        node.pes().measuring().wait();
         self.share.rested(node.now_ns());
         self.switch(PeState::Init);
         let stretch = Duration::from_millis(u64::from(budget_ms)) / STRETCHES;
@@ -448,7 +462,7 @@ impl Scheduler {
         rates.sort_unstable_by(f64::total_cmp);
         let counted = &rates[1..rates.len() - 1];
         let mean = counted.iter().sum::<f64>() / counted.len() as f64;
-        node.control(NodeId::LAUNCHER, Control::Speed(self.pe.id, mean));
+        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, mean));
         Ok(())
     }
 
@@ -477,12 +491,8 @@ impl Scheduler {
         self.switch(state);
     }
 
-    fn enter(&mut self, chare_type: u16, entry: u16) {
-        begin(&mut self.pe, chare_type, entry);
-    }
-
     fn switch(&mut self, state: PeState) {
-        self.pe.way.switch(&self.pe.account, state, self.pe.node.now_ns());
+        self.pe.timekeeper.switch(&self.pe.account, state, self.pe.node.now_ns());
     }
 }
 
@@ -503,7 +513,9 @@ fn shelf<'a>(
         // What came before the description waits where what comes after it will wait, and before that.
         for envelope in early.remove(&id).unwrap_or_default() {
             match envelope.target {
-                Target::Element { index, .. } => shelf.early.entry(index).or_default().push(envelope),
+                Target::Message(ToPe::Element { index, .. }) => {
+                    shelf.early.entry(index).or_default().push(envelope)
+                }
                 _ => early.entry(id).or_default().push(envelope),
             }
         }
@@ -513,9 +525,9 @@ fn shelf<'a>(
 }
 
 #[inline]
-fn begin(pe: &mut Pe, chare_type: u16, entry: u16) {
+fn entry_begins(pe: &mut Pe, chare_type: u16, entry: u16) {
     let state = if pe.node.is_init() { PeState::Init } else { PeState::Compute };
-    pe.way.ends(&pe.account, state, || pe.node.now_ns());
+    pe.timekeeper.entry_begins(&pe.account, state, || pe.node.now_ns());
     pe.account.begins(chare_type, entry);
 }
 

@@ -6,7 +6,6 @@
 //! that names the node.
 
 use super::ProtocolError;
-use crate::codec::WIRE_VERSION;
 use crate::ids::NodeId;
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
@@ -83,27 +82,33 @@ pub fn counters_every(node_count: u16) -> Duration {
     COUNTERS_EVERY * u32::from(node_count.saturating_sub(1).div_ceil(COUNTERS_OF).max(1))
 }
 
-/// What launcher and nodes say to each other at the start.
+/// What launcher and nodes must have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// Version of all that nodes say to each other.
+    pub wire_version: u16,
+    /// Lines of the program's table.
+    pub lines: Vec<String>,
+}
+
+/// What the launcher says to a node at the start: this is the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum MembershipMessage {
-    /// Launcher to node: this is the run.
-    Welcome {
-        /// [`WIRE_VERSION`] of the launcher.
-        wire_version: u16,
-        /// [`fingerprint`] of the launcher's program.
-        fingerprint: u64,
-        /// All nodes.
-        table: ClusterTable,
-    },
-    /// Node to launcher: ready to work.
+pub struct Welcome {
+    /// Version of all that the launcher says and understands.
+    pub wire_version: u16,
+    /// [`fingerprint`] of the launcher's program.
+    pub fingerprint: u64,
+    /// All nodes.
+    pub table: ClusterTable,
+}
+
+/// What a node answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JoinAnswer {
+    /// It is ready to work.
     Joined,
-    /// Node to launcher: the program here is another one; these are its lines.
-    Differs {
-        /// [`WIRE_VERSION`] of the node.
-        wire_version: u16,
-        /// Lines of its program table.
-        lines: Vec<String>,
-    },
+    /// The program there is another one, which is this.
+    Differs(Build),
 }
 
 /// A fingerprint of a program's lines: equal programs have equal ones (64-bit FNV-1a, fixed for all builds).
@@ -118,7 +123,7 @@ pub fn fingerprint(lines: &[String]) -> u64 {
 pub struct Joining {
     names: Vec<String>,
     missing: BTreeSet<NodeId>,
-    lines: Vec<String>,
+    build: Build,
     deadline: Duration,
     limit: Duration,
 }
@@ -164,42 +169,36 @@ pub enum JoinError {
 impl Joining {
     /// Waits until `now + limit` for all nodes of `table` but the launcher.
     #[must_use]
-    pub fn new(table: &ClusterTable, lines: Vec<String>, now: Duration, limit: Duration) -> Self {
+    pub fn new(table: &ClusterTable, build: Build, now: Duration, limit: Duration) -> Self {
         let names: Vec<String> = table.nodes.iter().map(|n| n.name.clone()).collect();
         let missing = (1..names.len()).filter_map(|n| u16::try_from(n).ok().map(NodeId)).collect();
-        Self { names, missing, lines, deadline: now + limit, limit }
+        Self { names, missing, build, deadline: now + limit, limit }
     }
 
     /// The greeting that every node but the launcher must get.
     #[must_use]
-    pub fn welcome(&self, table: ClusterTable) -> MembershipMessage {
-        MembershipMessage::Welcome {
-            wire_version: WIRE_VERSION,
-            fingerprint: fingerprint(&self.lines),
-            table,
-        }
+    pub fn welcome(&self, table: ClusterTable) -> Welcome {
+        let Build { wire_version, lines } = &self.build;
+        Welcome { wire_version: *wire_version, fingerprint: fingerprint(lines), table }
     }
 
     /// Takes a node's answer; true when all have joined. A repeated answer changes nothing.
     ///
     /// # Errors
-    /// If the node runs another program, is not in the table, or says what only a launcher may say.
-    pub fn handle(&mut self, from: NodeId, message: MembershipMessage) -> Result<bool, JoinError> {
+    /// If the node runs another program, or is not in the table.
+    pub fn handle(&mut self, from: NodeId, answer: JoinAnswer) -> Result<bool, JoinError> {
         let name = match self.names.get(from.as_usize()) {
             Some(name) if from != NodeId::LAUNCHER => name,
             _ => return Err(ProtocolError(format!("{from:?} cannot join this run")).into()),
         };
-        match message {
-            MembershipMessage::Joined => {
+        match answer {
+            JoinAnswer::Joined => {
                 self.missing.remove(&from);
                 Ok(self.missing.is_empty())
             }
-            MembershipMessage::Differs { wire_version, lines } => {
-                let (here, there) = first_difference(&self.lines, wire_version, &lines);
+            JoinAnswer::Differs(build) => {
+                let (here, there) = first_difference(&self.build, &build);
                 Err(JoinError::OtherBuild { name: name.clone(), here, there })
-            }
-            MembershipMessage::Welcome { .. } => {
-                Err(ProtocolError(format!("node {name:?} speaks as if it were the launcher")).into())
             }
         }
     }
@@ -254,39 +253,33 @@ impl Joining {
 pub struct Member {
     me: NodeId,
     node_count: u16,
-    lines: Vec<String>,
+    build: Build,
     table: Option<ClusterTable>,
 }
 
 impl Member {
-    /// Node `me` of `node_count`, launcher included, whose program has these lines.
+    /// Node `me` of `node_count`, launcher included, of that build.
     #[must_use]
-    pub fn new(me: NodeId, node_count: u16, lines: Vec<String>) -> Self {
-        Self { me, node_count, lines, table: None }
+    pub fn new(me: NodeId, node_count: u16, build: Build) -> Self {
+        Self { me, node_count, build, table: None }
     }
 
-    /// Takes a message and gives the answer for the launcher. After `Joined` the table is there; after
+    /// Takes the welcome and gives the answer for the launcher. After `Joined` the table is there; after
     /// `Differs` this node should end, as the launcher will name the difference.
     ///
     /// # Errors
-    /// If it is not a welcome from the launcher, the table is impossible, is not of as many nodes as this node
+    /// If it does not come from the launcher, the table is impossible, is not of as many nodes as this node
     /// was told before, or this node has joined already.
-    pub fn handle(
-        &mut self,
-        from: NodeId,
-        message: MembershipMessage,
-    ) -> Result<MembershipMessage, ProtocolError> {
-        let MembershipMessage::Welcome { wire_version, fingerprint, table } = message else {
-            return Err(ProtocolError(format!("{from:?} answers {:?}, which is not the launcher", self.me)));
-        };
+    pub fn handle(&mut self, from: NodeId, welcome: Welcome) -> Result<JoinAnswer, ProtocolError> {
+        let Welcome { wire_version, fingerprint, table } = welcome;
         if from != NodeId::LAUNCHER {
             return Err(ProtocolError(format!("{from:?} speaks as if it were the launcher")));
         }
         if self.table.is_some() {
             return Err(ProtocolError(format!("{:?} was welcomed a second time", self.me)));
         }
-        let answer = answer(wire_version, fingerprint, &self.lines);
-        if answer == MembershipMessage::Joined {
+        let answer = answer(wire_version, fingerprint, &self.build);
+        if answer == JoinAnswer::Joined {
             let count = table.topology().map_err(ProtocolError)?.node_count();
             if count != self.node_count || self.me == NodeId::LAUNCHER || self.me.0 >= count {
                 return Err(ProtocolError(format!(
@@ -315,20 +308,22 @@ impl Member {
 }
 
 /// A node's answer to a welcome.
-fn answer(wire_version: u16, theirs: u64, lines: &[String]) -> MembershipMessage {
-    if wire_version == WIRE_VERSION && theirs == fingerprint(lines) {
-        MembershipMessage::Joined
+fn answer(wire_version: u16, theirs: u64, own: &Build) -> JoinAnswer {
+    if wire_version == own.wire_version && theirs == fingerprint(&own.lines) {
+        JoinAnswer::Joined
     } else {
-        MembershipMessage::Differs { wire_version: WIRE_VERSION, lines: lines.to_vec() }
+        JoinAnswer::Differs(own.clone())
     }
 }
 
 /// The first line in which two programs differ, here and there; lines are cut to a readable length.
-fn first_difference(here: &[String], there_version: u16, there: &[String]) -> (String, String) {
+fn first_difference(here: &Build, there: &Build) -> (String, String) {
+    let version = |build: &Build| format!("wire version {}", build.wire_version);
+    let (lines_here, lines_there) = (&here.lines, &there.lines);
     let line = |all: &[String], at: usize| all.get(at).map_or("nothing more".into(), |line| cut(line));
-    match (0..here.len().max(there.len())).find(|&at| here.get(at) != there.get(at)) {
-        Some(at) => (line(here, at), line(there, at)),
-        None => (format!("wire version {WIRE_VERSION}"), format!("wire version {there_version}")),
+    match (0..lines_here.len().max(lines_there.len())).find(|&at| lines_here.get(at) != lines_there.get(at)) {
+        Some(at) => (line(lines_here, at), line(lines_there, at)),
+        None => (version(here), version(there)),
     }
 }
 
@@ -345,7 +340,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn member(id: u16, node_count: u16, texts: &[&str]) -> Member {
-        Member::new(NodeId(id), node_count, lines(texts))
+        Member::new(NodeId(id), node_count, build(texts))
     }
 
     fn table(pes: &[u32]) -> ClusterTable {
@@ -361,14 +356,18 @@ mod tests {
         texts.iter().map(ToString::to_string).collect()
     }
 
+    fn build(texts: &[&str]) -> Build {
+        Build { wire_version: 3, lines: lines(texts) }
+    }
+
     fn joining(pes: &[u32], texts: &[&str]) -> Joining {
-        Joining::new(&table(pes), lines(texts), Duration::ZERO, 10 * SECOND)
+        Joining::new(&table(pes), build(texts), Duration::ZERO, 10 * SECOND)
     }
 
     #[test]
     fn all_join_or_the_silent_are_named() {
-        let mut joining = Joining::new(&table(&[0, 1, 2]), lines(&["a"]), SECOND, 10 * SECOND);
-        let yes = answer(WIRE_VERSION, fingerprint(&lines(&["a"])), &lines(&["a"]));
+        let mut joining = Joining::new(&table(&[0, 1, 2]), build(&["a"]), SECOND, 10 * SECOND);
+        let yes = answer(3, fingerprint(&lines(&["a"])), &build(&["a"]));
         assert_eq!(joining.handle(NodeId(1), yes.clone()), Ok(false));
         assert_eq!(joining.handle(NodeId(1), yes.clone()), Ok(false), "joining twice is joining once");
         assert_eq!(joining.check(10 * SECOND), Ok(()));
@@ -406,26 +405,22 @@ mod tests {
         assert!(error.contains("here \"Block: Tick\", there \"nothing more\""), "{error}");
         let error = refused(member(1, 2, &["p 1", &"é".repeat(5000)]));
         assert!(error.chars().count() < 500, "a long line is cut");
-        let old = MembershipMessage::Differs { wire_version: 0, lines: lines(&here) };
+        let old = JoinAnswer::Differs(Build { wire_version: 0, lines: lines(&here) });
         let error = joining(&[0, 1], &here).handle(NodeId(1), old).unwrap_err();
         assert!(error.to_string().contains("there \"wire version 0\""), "{error}");
     }
 
     #[test]
     fn a_welcome_of_another_wire_version_is_not_joined() {
-        let welcome = MembershipMessage::Welcome {
-            wire_version: 77,
-            fingerprint: fingerprint(&[]),
-            table: table(&[0, 1]),
-        };
+        let welcome = Welcome { wire_version: 77, fingerprint: fingerprint(&[]), table: table(&[0, 1]) };
         let answer = member(1, 2, &[]).handle(NodeId::LAUNCHER, welcome).unwrap();
-        assert_eq!(answer, MembershipMessage::Differs { wire_version: WIRE_VERSION, lines: vec![] });
+        assert_eq!(answer, JoinAnswer::Differs(build(&[])));
     }
 
     #[test]
     fn a_node_lost_before_all_have_joined_ends_the_start() {
         let mut joining = joining(&[0, 1, 1], &[]);
-        joining.handle(NodeId(1), MembershipMessage::Joined).unwrap();
+        joining.handle(NodeId(1), JoinAnswer::Joined).unwrap();
         let error = joining.lost(NodeId(1), "its process ended with code 9").unwrap_err().to_string();
         assert_eq!(error, "node \"n1\" was lost during the start: its process ended with code 9");
         assert_eq!(joining.missing().collect::<Vec<_>>(), [NodeId(2)]);
@@ -436,12 +431,11 @@ mod tests {
         let welcome = |pes: &[u32]| joining(pes, &["a"]).welcome(table(pes));
         let mut one = member(1, 2, &["a"]);
         assert!(one.handle(NodeId(2), welcome(&[0, 1])).is_err(), "not from the launcher");
-        assert!(one.handle(NodeId::LAUNCHER, MembershipMessage::Joined).is_err());
         assert!(one.handle(NodeId::LAUNCHER, welcome(&[0, u32::MAX])).is_err(), "impossible");
         assert!(one.handle(NodeId::LAUNCHER, welcome(&[0, 1, 1])).is_err(), "of more nodes than said before");
         assert!(member(2, 2, &["a"]).handle(NodeId::LAUNCHER, welcome(&[0, 1])).is_err(), "not in the table");
         assert_eq!(one.table(), None);
-        assert_eq!(one.handle(NodeId::LAUNCHER, welcome(&[0, 1])), Ok(MembershipMessage::Joined));
+        assert_eq!(one.handle(NodeId::LAUNCHER, welcome(&[0, 1])), Ok(JoinAnswer::Joined));
         assert_eq!(one.table(), Some(&table(&[0, 1])));
         let again = one.handle(NodeId::LAUNCHER, welcome(&[0, 1])).unwrap_err();
         assert_eq!(again.0, "node 1 was welcomed a second time");
@@ -486,29 +480,33 @@ mod tests {
         assert_ne!(fingerprint(&lines(&["ab", "c"])), fingerprint(&lines(&["a", "bc"])));
     }
 
-    /// Valid messages with some bytes changed, decoded again as far as they can be.
+    /// A message with up to two bytes changed, if it can be decoded again.
+    fn mutated<T: Serialize + serde::de::DeserializeOwned>(random: &mut Random, message: &T) -> Option<T> {
+        let mut bytes = postcard::to_stdvec(message).unwrap();
+        for _ in 0..random.below(3) {
+            let at = usize::try_from(random.below(bytes.len() as u64)).unwrap();
+            bytes[at] = random.bits().to_le_bytes()[0];
+        }
+        postcard::from_bytes(&bytes).ok()
+    }
+
     #[test]
     fn mutated_messages_neither_panic_nor_make_an_impossible_table() {
         let mut random = Random::new(5);
         let here = ["p 1", "Block: Tick"];
-        let seeds = [
-            joining(&[0, 2, 1], &here).welcome(table(&[0, 2, 1])),
-            MembershipMessage::Joined,
-            MembershipMessage::Differs { wire_version: 1, lines: lines(&here) },
-        ];
+        let welcome = joining(&[0, 2, 1], &here).welcome(table(&[0, 2, 1]));
+        let answers = [JoinAnswer::Joined, JoinAnswer::Differs(build(&here))];
         let (mut decoded, mut joined) = (0, 0);
-        for number in 0..10_000 {
-            let mut bytes = postcard::to_stdvec(&seeds[number % 3]).unwrap();
-            for _ in 0..random.below(3) {
-                let at = usize::try_from(random.below(bytes.len() as u64)).unwrap();
-                bytes[at] = random.bits().to_le_bytes()[0];
-            }
-            let Ok(message) = postcard::from_bytes::<MembershipMessage>(&bytes) else { continue };
-            decoded += 1;
+        for number in 0..5000 {
             let from = random.node(4);
-            let _refused = joining(&[0, 2, 1], &here).handle(from, message.clone());
+            if let Some(answer) = mutated(&mut random, &answers[number % 2]) {
+                decoded += 1;
+                let _refused = joining(&[0, 2, 1], &here).handle(from, answer);
+            }
+            let Some(welcome) = mutated(&mut random, &welcome) else { continue };
+            decoded += 1;
             let mut one = member(1, 3, &here);
-            let _refused = one.handle(from, message);
+            let _refused = one.handle(from, welcome);
             if let Some(table) = one.table() {
                 joined += 1;
                 assert!(table.topology().unwrap().node_count() > 1);

@@ -6,13 +6,14 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod membership;
+pub mod number_set;
 pub mod parting;
-pub mod past;
 pub mod quiescence;
 pub mod reduction;
 pub mod sim;
 pub mod standstill;
 pub mod tree;
+pub mod verdict;
 
 /// A message that does not fit the protocol's state; its sender is broken or of another build.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

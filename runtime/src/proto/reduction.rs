@@ -9,7 +9,7 @@
 //! refused instead of opening it again.
 
 use super::ProtocolError;
-use super::past::Past;
+use super::number_set::NumberSet;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
@@ -38,7 +38,7 @@ pub enum PartialValue<V> {
 #[derive(Debug)]
 pub struct Reductions<V> {
     open: FxHashMap<(u64, u32), Open<V>>,
-    finished: FxHashMap<u64, Past>,
+    finished: FxHashMap<u64, NumberSet>,
 }
 
 /// What has come of a reduction, and how many elements will contribute.
@@ -151,8 +151,8 @@ impl<V> Reductions<V> {
     #[cfg(test)]
     pub(super) fn state_bytes(&self) -> usize {
         let open = self.open.capacity() * size_of::<((u64, u32), Partial<V>)>();
-        let finished = self.finished.capacity() * size_of::<(u64, Past)>();
-        let early = self.finished.values().map(|past| past.early() * size_of::<u64>()).sum::<usize>();
+        let finished = self.finished.capacity() * size_of::<(u64, NumberSet)>();
+        let early = self.finished.values().map(|set| set.out_of_order() * size_of::<u64>()).sum::<usize>();
         size_of::<Self>() + open + finished + early
     }
 }

@@ -5,7 +5,7 @@
 //! order, and a lost packet shows as delay; across classes and links there is no order. The same seed gives
 //! the same run, event by event, on every machine.
 
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -461,7 +461,7 @@ impl Random {
 
     /// A class of traffic.
     pub fn class(&mut self) -> Class {
-        if self.below(2) == 0 { Class::Small } else { Class::Bulk }
+        if self.below(2) == 0 { Class::Small } else { Class::Large }
     }
 
     /// A time from `least` to `greatest`, in steps of a microsecond.
@@ -479,4 +479,5 @@ mod tests {
     mod quiescence;
     mod scale;
     mod simulator;
+    mod verdict;
 }

@@ -64,6 +64,12 @@ impl<'a> TreeOver<'a> {
         Some(Self { members, root: position(members, root)?, count })
     }
 
+    /// The tree over `members`, ascending, that begins at the first of them; `None` if there is none.
+    #[must_use]
+    pub fn at_first(members: &'a [NodeId]) -> Option<Self> {
+        Self::new(members, *members.first()?)
+    }
+
     /// The node above `me`; `None` for the root and for a node that is not a member.
     #[must_use]
     pub fn parent(&self, me: NodeId) -> Option<NodeId> {

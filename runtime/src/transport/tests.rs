@@ -223,7 +223,7 @@ fn attachments_of_any_length_arrive_intact_and_aligned() {
         .collect();
     let frame = Frame { body: vec![9; 300].into(), attachments };
     for nodes in nodes_on_each_fabric(2) {
-        for class in [Class::Bulk, Class::Small, Class::Control] {
+        for class in [Class::Large, Class::Small, Class::Control] {
             nodes[0].fabric.send(NodeId(1), class, frame.clone()).unwrap();
             let (from, got_class, got) = nodes[1].hears.frame();
             assert_eq!((from, got_class), (NodeId(0), class));
@@ -241,7 +241,7 @@ fn everybody_may_talk_to_everybody_at_once() {
             for (me, node) in nodes.iter().enumerate() {
                 for to in ids().filter(|to| to.as_usize() != me) {
                     node.fabric.send(to, Class::Small, small(n)).unwrap();
-                    node.fabric.send(to, Class::Bulk, bulk(20_000)).unwrap();
+                    node.fabric.send(to, Class::Large, bulk(20_000)).unwrap();
                 }
             }
         }

@@ -10,8 +10,11 @@ mod run;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use program::pack;
 use run::{Run, Sent};
-use runtime::codec::{Control, Header, Spread, decode, encode};
-use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, Target};
+use runtime::codec::{
+    Announcement, ControlToLauncher, ControlToNode, Header, Order, Refusal, Spread, WorkToLauncher,
+    WorkToNode, decode, encode,
+};
+use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PeOrder, ToPe};
 use runtime::frame::{Class, Frame, Receiver as _};
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, RunInfo};
@@ -61,8 +64,11 @@ fn sound_frames() -> Vec<Sent> {
     let mut frames = run.heard();
     run.end();
     // Most are words of the search for rest, all alike; a few suffice.
-    let is_probe =
-        |sent: &Sent| matches!(decode(sent.frame.clone()), Ok((Header::Control(Control::Quiescence(_)), _)));
+    let is_probe = |sent: &Sent| {
+        let frame = || sent.frame.clone();
+        matches!(decode(frame()), Ok((ControlToNode::Quiescence(_), _)))
+            || matches!(decode(frame()), Ok((ControlToLauncher::Quiescence(_), _)))
+    };
     let (probes, others): (Vec<Sent>, Vec<Sent>) = frames.drain(..).partition(is_probe);
     frames.extend(others.into_iter().chain(probes.into_iter().take(12)));
     let element = CallbackTarget::Element {
@@ -71,21 +77,23 @@ fn sound_frames() -> Vec<Sent> {
         entry: program::ADD,
         home: None,
     };
-    let rare = [
-        (Class::Control, Header::Control(Control::Fault("a sentence".into()))),
-        (Class::Control, Header::Control(Control::LinkLost(NodeId(2), "why".into()))),
-        (Class::Control, Header::Control(Control::Speed(PeId(1), 2.5))),
-        (Class::Control, Header::Control(Control::End)),
-        (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Relay(Box::new(element)) }),
-        (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Stop }),
-        (Class::Small, Header::ToPe { pe: PeId(2), priority: 0, target: Target::Create(made.cells) }),
-        (Class::Control, Header::Spread { root: NodeId(1), what: Spread::InitOver(false) }),
-    ];
-    frames.extend(rare.into_iter().flat_map(|(class, header)| {
-        let frame = encode(&header, pack(&1u64));
-        [0, 1, 2].map(|to| Sent { from: NodeId((to + 1) % 3), to: NodeId(to), class, frame: frame.clone() })
-    }));
+    rare(&mut frames, &ControlToLauncher::Fault("a sentence".into()));
+    rare(&mut frames, &ControlToLauncher::LinkLost(NodeId(2), "why".into()));
+    rare(&mut frames, &ControlToLauncher::Speed(PeId(1), 2.5));
+    rare(&mut frames, &ControlToNode::Order(Order::End));
+    rare(&mut frames, &ControlToNode::Order(Order::ToPe(PeId(2), PeOrder::NameHeld)));
+    rare(&mut frames, &ControlToNode::InitOver(false));
+    let message = ToPe::Relay(Box::new(element));
+    rare(&mut frames, &WorkToNode::ToPe { pe: PeId(2), priority: 0, message });
+    rare(&mut frames, &WorkToLauncher::Result(77));
     frames
+}
+
+/// Adds a frame for each of three nodes, whether or not it is for such a one.
+fn rare<H: Header>(frames: &mut Vec<Sent>, header: &H) {
+    let (frame, class) = (encode(header, pack(&1u64)), H::class(8));
+    let sent = |to| Sent { from: NodeId((to + 1) % 3), to: NodeId(to), class, frame: frame.clone() };
+    frames.extend((0..3).map(sent));
 }
 
 /// A frame that is random, or made from a sound one.
@@ -110,26 +118,38 @@ fn hostile(random: &mut Random, sound: &[Sent]) -> Sent {
 fn frames_of_any_content_decode_or_are_refused() {
     watch_over_memory_and_panics();
     let (mut random, sound) = (Random::new(21), sound_frames());
-    let mut decoded = 0;
+    let mut decoded = [0; 4];
     for _ in 0..INPUTS {
         let frame = hostile(&mut random, &sound).frame;
-        let whole = frame.body.clone();
-        let Ok((header, payload)) = decode(frame) else { continue };
-        decoded += 1;
-        assert!(whole.ends_with(&payload.body), "what is left over is the payload");
-        let again = encode(&header, Packed::default()).body;
-        let (same, _) =
-            decode(Frame { body: again, attachments: Vec::new() }).expect("what was decoded encodes");
-        assert_eq!(format!("{header:?}"), format!("{same:?}"));
+        // Of the four kinds of receivers and streams a frame can be decoded for one at most.
+        let kinds = [
+            comes_out_as_it_went_in::<WorkToNode>(&frame),
+            comes_out_as_it_went_in::<WorkToLauncher>(&frame),
+            comes_out_as_it_went_in::<ControlToNode>(&frame),
+            comes_out_as_it_went_in::<ControlToLauncher>(&frame),
+        ];
+        assert!(kinds.iter().filter(|is_one| **is_one).count() <= 1, "{frame:?}");
+        decoded.iter_mut().zip(kinds).for_each(|(count, is_one)| *count += u64::from(is_one));
     }
-    assert!(decoded > INPUTS / 10, "{decoded} decoded");
+    assert!(decoded.iter().all(|count| *count > INPUTS / 100), "{decoded:?} decoded");
+    assert!(decoded.iter().sum::<u64>() > INPUTS / 10, "{decoded:?} decoded");
+}
+
+/// Whether a frame begins with such a header; then the header must be the same when it has been encoded again.
+fn comes_out_as_it_went_in<H: Header>(frame: &Frame) -> bool {
+    let Ok((header, payload)) = decode::<H>(frame.clone()) else { return false };
+    assert!(frame.body.ends_with(&payload.body), "what is left over is the payload");
+    let again = encode(&header, Packed::default());
+    let (same, _) = decode::<H>(again).expect("what was decoded encodes");
+    assert_eq!(format!("{header:?}"), format!("{same:?}"));
+    true
 }
 
 /// Announced lengths are believed only as far as there are bytes.
 #[test]
 fn announced_lengths_cost_nothing() {
     watch_over_memory_and_panics();
-    let header = Header::Control(Control::Speeds(Vec::new()));
+    let header = ControlToNode::Order(Order::Speeds(Vec::new()));
     let mut body = encode(&header, Packed::default()).body.to_vec();
     let length_at = body.len() - 1;
     for length in
@@ -137,7 +157,8 @@ fn announced_lengths_cost_nothing() {
     {
         body.truncate(length_at);
         body.extend_from_slice(length);
-        assert!(decode(Frame { body: body.clone().into(), attachments: Vec::new() }).is_err());
+        let frame = Frame { body: body.clone().into(), attachments: Vec::new() };
+        assert!(matches!(decode::<ControlToNode>(frame), Err(Refusal::Header(_))));
     }
 }
 
@@ -183,18 +204,27 @@ fn payloads_of_any_content_end_as_errors() {
     run.begin(0);
     for number in 0..INPUTS {
         let sent = work[usize::try_from(random.below(work.len() as u64)).unwrap()];
-        let Ok((header, payload)) = decode(sent.frame.clone()) else { panic!("a sound frame") };
-        let is_refused_unread = match &header {
-            Header::ToPe { target: Target::Stop | Target::Create(_), .. } => true,
-            Header::ToPe { pe, .. } => run.nodes[0].topology().node_of(*pe) != sent.to,
-            Header::Spread { what, .. } => matches!(what, Spread::Collection(_)),
-            _ => false,
+        // What is refused unread is left out: what is for another receiver, and a collection a second time.
+        let (header, payload) = if sent.to == NodeId::LAUNCHER {
+            match decode::<WorkToLauncher>(sent.frame.clone()) {
+                Ok((WorkToLauncher::Announcement(Announcement::Collection(_)), _)) | Err(_) => continue,
+                Ok((header, payload)) => (encode(&header, Packed::default()), payload),
+            }
+        } else {
+            match decode::<WorkToNode>(sent.frame.clone()) {
+                Ok((WorkToNode::ToPe { pe, .. }, _)) if run.nodes[0].topology().node_of(pe) != sent.to => {
+                    continue;
+                }
+                Ok((
+                    WorkToNode::Spread { what: Spread::Announcement(Announcement::Collection(_)), .. },
+                    _,
+                ))
+                | Err(_) => continue,
+                Ok((header, payload)) => (encode(&header, Packed::default()), payload),
+            }
         };
-        if is_refused_unread {
-            continue;
-        }
         let body = if number % 4 == 0 { random.bytes(64) } else { random.mutated(&payload.body) };
-        let frame = encode(&header, Packed { body: body.into(), attachments: Vec::new() });
+        let frame = Frame { body: [&header.body[..], &body].concat().into(), attachments: Vec::new() };
         run.nodes[sent.to.as_usize()].receive(sent.from, sent.class, frame);
     }
     let sentence = (0..INPUTS).find_map(|_| run.next_result().err()).expect("the first garbage ends the run");

@@ -3,9 +3,7 @@
 
 use runtime::codec::VariableKind;
 use runtime::collection::Placement;
-use runtime::envelope::{
-    Arrived, CallbackTarget, CollectionId, ElementIndex, Packed, Payload, Target, Value,
-};
+use runtime::envelope::{Arrived, CallbackTarget, CollectionId, ElementIndex, Packed, Payload, ToPe, Value};
 use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
 use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, StoreFor};
@@ -279,13 +277,13 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
     main.multicast(cells, &members, MEET, 0, &pack(&meet)).unwrap();
     let single = main.fresh_single(1, PeId(pes - 1));
     let singles = CollectionId::singles(1);
-    let insert = Target::Insert { collection: singles, index: single };
+    let insert = ToPe::Insert { collection: singles, index: single };
     main.send_to(PeId(pes - 1), insert, 0, |_| Payload::packed(pack(&5u64)));
     let [readonly, monotonic, sum] = [main.fresh_id().0, main.fresh_id().0, main.fresh_id().0];
     node.set_variable(readonly, VariableKind::Once, PeId::DRIVER, pack(&11u64), true);
     main.broadcast(office, SHARE, 0, pack(&Share { readonly, monotonic, sum, done: CallbackTarget::Ignore }));
     let share = Share { readonly, monotonic, sum, done: done() };
-    let target = Target::Element { collection: singles, index: single, entry: SHARE };
+    let target = ToPe::Element { collection: singles, index: single, entry: SHARE };
     main.send_to(PeId(pes - 1), target, 0, |_| Payload::packed(pack(&share)));
     node.ask_all(1);
     node.collect_all(sum);

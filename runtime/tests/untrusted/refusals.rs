@@ -2,16 +2,18 @@
 
 use crate::program::{ADD, ASK, Ask, PASS, Pass, pack, table};
 use crate::run::Run;
-use runtime::codec::{Control, Header, Spread, VariableKind, decode, encode};
+use runtime::codec::{
+    Announcement, ControlToLauncher, ControlToNode, Header, Order, ScatterPart, Spread, VariableKind,
+    WorkToLauncher, WorkToNode, decode, encode,
+};
 use runtime::collection::{Collection, Placement};
-use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PartialHeader, Target};
+use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PartialHeader, PeOrder, ToPe};
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{Node, NodeSettings};
-use runtime::proto::membership::MembershipMessage;
+use runtime::proto::membership::{ClusterTable, JoinAnswer, Welcome};
 use runtime::proto::quiescence::QuiescenceMessage;
-use runtime::scatter::ScatterPart;
 use runtime::topology::Topology;
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +26,7 @@ struct Faults(Mutex<Vec<String>>);
 
 impl Fabric for Faults {
     fn send(&self, _: NodeId, _: Class, frame: Frame) -> Result<(), SendError> {
-        if let Ok((Header::Control(Control::Fault(sentence)), _)) = decode(frame) {
+        if let Ok((ControlToLauncher::Fault(sentence), _)) = decode(frame) {
             self.0.lock().unwrap().push(sentence);
         }
         Ok(())
@@ -41,15 +43,17 @@ fn node(id: u16) -> (Arc<Node>, Arc<Faults>) {
 }
 
 /// What node 1 says to a header from `from`; nothing if it takes it.
-fn answer(from: u16, header: &Header) -> String {
+fn answer<H: Header>(from: u16, header: &H) -> String {
     let (node, faults) = node(1);
-    let known = Header::Spread { root: NodeId(1), what: Spread::Collection(cells(CELLS)) };
+    let known = announcement(1, Announcement::Collection(cells(CELLS)));
     node.receive(NodeId(0), Class::Small, encode(&known, Packed::default()));
-    let is_control = matches!(header, Header::Control(_) | Header::Spread { what: Spread::InitOver(_), .. });
-    let class = if is_control { Class::Control } else { Class::Small };
-    node.receive(NodeId(from), class, encode(header, Packed::default()));
+    node.receive(NodeId(from), H::class(0), encode(header, Packed::default()));
     let mut said = faults.0.lock().unwrap();
     said.pop().unwrap_or_default()
+}
+
+fn announcement(root: u16, what: Announcement) -> WorkToNode {
+    WorkToNode::Spread { root: NodeId(root), what: Spread::Announcement(what) }
 }
 
 /// Four elements, the first two of which live on node 1, one on each PE.
@@ -59,21 +63,21 @@ fn cells(id: CollectionId) -> Collection {
     Collection::new(id, 0, [4, 1, 1], placement, false, 4).unwrap()
 }
 
-fn at(pe: u32, target: Target) -> Header {
-    Header::ToPe { pe: PeId(pe), priority: 0, target }
+fn at(pe: u32, message: ToPe) -> WorkToNode {
+    WorkToNode::ToPe { pe: PeId(pe), priority: 0, message }
 }
 
-fn element(collection: CollectionId, index: u32, entry: u16) -> Target {
-    Target::Element { collection, index: ElementIndex([index, 0, 0]), entry }
+fn element(collection: CollectionId, index: u32, entry: u16) -> ToPe {
+    ToPe::Element { collection, index: ElementIndex([index, 0, 0]), entry }
 }
 
-fn refused(from: u16, header: &Header, why: &str) {
+fn refused(from: u16, header: &impl Header, why: &str) {
     let said = answer(from, header);
     let beginning = format!("node {from} sent node 1 a message that it refuses: ");
     assert!(said.starts_with(&beginning) && said.contains(why), "{header:?} was answered by {said:?}");
 }
 
-fn taken(from: u16, header: &Header) {
+fn taken(from: u16, header: &impl Header) {
     assert_eq!(answer(from, header), "", "{header:?}");
 }
 
@@ -90,19 +94,13 @@ fn messages_for_what_is_not_there_are_refused() {
     refused(9, &at(1, element(CELLS, 1, ADD)), "node 9 as its sender");
     // Not known yet: it waits.
     taken(2, &at(1, element(CollectionId::made_by(PeId(3), 5), 1, ADD)));
-    let members = [1, 2].map(|i| ElementIndex([i, 0, 0])).to_vec();
-    refused(
-        2,
-        &at(1, Target::Section { collection: CELLS, members: members.into(), entry: ADD }),
-        "element [2] of Cell on PE 1",
-    );
     let index = ElementIndex([1, 0, 0]);
     let elsewhere = ElementIndex([2, 0, 0]);
-    refused(2, &at(1, Target::Insert { collection: CELLS, index: elsewhere }), "element [2] of Cell on PE 1");
+    refused(2, &at(1, ToPe::Insert { collection: CELLS, index: elsewhere }), "element [2] of Cell on PE 1");
     let singles = CollectionId::singles(0);
-    taken(2, &at(1, Target::Insert { collection: singles, index }));
+    taken(2, &at(1, ToPe::Insert { collection: singles, index }));
     let of_nobody = ElementIndex([44, 0, 1]);
-    refused(2, &at(1, Target::Insert { collection: singles, index: of_nobody }), "[44, 0, 1] of Cell");
+    refused(2, &at(1, ToPe::Insert { collection: singles, index: of_nobody }), "[44, 0, 1] of Cell");
 }
 
 #[test]
@@ -113,7 +111,7 @@ fn scatters_to_others_or_of_other_lengths_are_refused() {
             index: ElementIndex([index, 0, 0]),
             len_bytes,
         };
-        Header::Scatter { collection, entry, parts: parts.iter().map(part).collect() }
+        WorkToNode::Scatter { collection, entry, parts: parts.iter().map(part).collect() }
     };
     taken(2, &scatter(CELLS, ADD, &[]));
     taken(0, &scatter(CELLS, ADD, &[(1, 1, 0), (0, 0, 0), (1, 1, 0)]));
@@ -128,21 +126,40 @@ fn scatters_to_others_or_of_other_lengths_are_refused() {
     taken(2, &scatter(CollectionId::made_by(PeId(3), 5), ADD, &[(0, 0, 0), (1, 3, 0)]));
 }
 
+/// What a node tells its own PEs has no form in which it could come from outside.
 #[test]
-fn orders_of_a_node_to_its_own_pes_are_refused_from_outside() {
-    for target in [Target::Stop, Target::Create(CELLS), Target::All { collection: CELLS, entry: ADD }] {
-        refused(0, &at(0, target), "its own PEs only");
+fn a_pe_takes_four_kinds_of_messages_from_outside() {
+    let body = |kind: u8| {
+        let relay = at(0, ToPe::Relay(Box::new(CallbackTarget::Ignore)));
+        let mut body = encode(&relay, Packed::default()).body.to_vec();
+        // The last two bytes are the kind of the message and the callback.
+        let at = body.len() - 2;
+        assert_eq!(body[at], 3);
+        body[at] = kind;
+        // Enough for any kind of message.
+        body.extend([0; 64]);
+        Frame { body: body.into(), attachments: Vec::new() }
+    };
+    for kind in 0..128 {
+        assert_eq!(decode::<WorkToNode>(body(kind)).is_ok(), kind < 4, "{kind}");
     }
-    refused(0, &at(0, Target::Slot(1)), "for PE 0, which takes no such message");
-    refused(0, &at(u32::MAX, Target::Slot(1)), "driver on node 1");
-    refused(2, &at(0, Target::NameHeld), "which only the launcher sends");
-    refused(2, &at(0, Target::Measure { kernel: 0, budget_ms: 9 }), "which only the launcher sends");
-    refused(0, &at(0, Target::Measure { kernel: 0, budget_ms: 9 }), "kernel 0");
+}
+
+#[test]
+fn orders_to_pes_are_taken_from_the_launcher_for_pes_of_this_node() {
+    let order = |pe, order| ControlToNode::Order(Order::ToPe(PeId(pe), order));
+    let measure = |budget_ms| order(0, PeOrder::Measure { kernel: 0, budget_ms });
+    refused(2, &order(0, PeOrder::NameHeld), "which only the launcher sends");
+    refused(2, &measure(9), "which only the launcher sends");
+    refused(0, &measure(9), "kernel 0");
+    taken(0, &order(1, PeOrder::NameHeld));
+    refused(0, &order(2, PeOrder::NameHeld), "PE 2 on node 1");
+    refused(0, &order(u32::MAX, PeOrder::NameHeld), "driver on node 1");
 }
 
 #[test]
 fn callbacks_to_nobody_are_refused() {
-    let relay = |callback| at(0, Target::Relay(Box::new(callback)));
+    let relay = |callback| at(0, ToPe::Relay(Box::new(callback)));
     let to = |collection, index, entry, home| {
         let index = ElementIndex([index, 0, 0]);
         relay(CallbackTarget::Element { collection, index, entry, home })
@@ -164,12 +181,12 @@ fn callbacks_to_nobody_are_refused() {
     refused(2, &members(CELLS.0, 70), "entry method 70");
 }
 
-fn partial(change: impl FnOnce(&mut PartialHeader)) -> Header {
+fn partial(change: impl FnOnce(&mut PartialHeader)) -> WorkToNode {
     partial_at(1, change)
 }
 
 /// A part of a reduction for a PE.
-fn partial_at(pe: u32, change: impl FnOnce(&mut PartialHeader)) -> Header {
+fn partial_at(pe: u32, change: impl FnOnce(&mut PartialHeader)) -> WorkToNode {
     let mut header = PartialHeader {
         collection: CELLS,
         section: 0,
@@ -183,7 +200,7 @@ fn partial_at(pe: u32, change: impl FnOnce(&mut PartialHeader)) -> Header {
         ordered: false,
     };
     change(&mut header);
-    at(pe, Target::Partial(Box::new(header)))
+    at(pe, ToPe::Partial(Box::new(header)))
 }
 
 #[test]
@@ -213,11 +230,8 @@ fn impossible_parts_of_reductions_are_refused() {
 
 #[test]
 fn broadcasts_come_down_their_tree_and_in_nobody_elses_name() {
-    let spread = |root, what| Header::Spread { root: NodeId(root), what };
-    let all = |collection, entry| {
-        let target = Target::All { collection, entry };
-        Spread::Envelope { priority: 0, target }
-    };
+    let spread = |root, what| WorkToNode::Spread { root: NodeId(root), what };
+    let all = |collection, entry| Spread::Broadcast { collection, entry, priority: 0 };
     taken(0, &spread(1, all(CELLS, ADD)));
     taken(2, &spread(2, all(CELLS, ADD)));
     refused(3, &spread(2, all(CELLS, ADD)), "begins at node 2 and comes from node 3");
@@ -225,29 +239,32 @@ fn broadcasts_come_down_their_tree_and_in_nobody_elses_name() {
     refused(2, &spread(0, all(CELLS, ADD)), "node 0 as the root");
     refused(2, &spread(999, all(CELLS, ADD)), "node 999 as the root");
     refused(2, &spread(2, all(CELLS, 50)), "entry method 50");
-    let one = Spread::Envelope { priority: 0, target: element(CELLS, 1, ADD) };
-    refused(2, &spread(2, one), "not for all elements");
-    refused(2, &spread(2, Spread::InitOver(true)), "the launcher alone");
-    let collection = |id| spread(2, Spread::Collection(cells(id)));
+    taken(0, &ControlToNode::InitOver(true));
+    refused(2, &ControlToNode::InitOver(true), "the end of initialisation from node 2");
+    let collection = |id| announcement(2, Announcement::Collection(cells(id)));
     taken(2, &collection(CollectionId::made_by(PeId(2), 1)));
     refused(2, &collection(CollectionId::made_by(PeId(3), 1)), "in the name of PE 3");
     refused(2, &collection(CollectionId::singles(0)), "which this run does not have");
-    refused(0, &spread(1, Spread::Collection(cells(CELLS))), "a second time");
+    refused(0, &announcement(1, Announcement::Collection(cells(CELLS))), "a second time");
     let mut huge = cells(CollectionId::made_by(PeId(2), 1));
     huge.shape = [1 << 20, 1 << 10, 1];
-    refused(2, &spread(2, Spread::Collection(huge.clone())), "too many to be constructed together");
+    refused(
+        2,
+        &announcement(2, Announcement::Collection(huge.clone())),
+        "too many to be constructed together",
+    );
     huge.shape = [u32::MAX; 3];
-    refused(2, &spread(2, Spread::Collection(huge)), "no or too many elements");
+    refused(2, &announcement(2, Announcement::Collection(huge)), "no or too many elements");
     let mut other = cells(CollectionId::made_by(PeId(2), 1));
     other.chare_type = 60;
-    refused(2, &spread(2, Spread::Collection(other)), "chare type 60");
+    refused(2, &announcement(2, Announcement::Collection(other)), "chare type 60");
 }
 
 #[test]
 fn variables_are_set_by_who_made_them() {
     let variable = |id: CollectionId, kind, origin, acknowledge: Option<u16>| {
         let acknowledge = acknowledge.map(NodeId);
-        Header::Spread { root: NodeId(2), what: Spread::Variable { id: id.0, kind, origin, acknowledge } }
+        announcement(2, Announcement::Variable { id: id.0, kind, origin, acknowledge })
     };
     let (mine, ours) = (CollectionId::made_by(PeId(2), 1), CollectionId::made_by(PeId::DRIVER, 1));
     taken(2, &variable(mine, VariableKind::Once, PeId(2), Some(2)));
@@ -260,40 +277,70 @@ fn variables_are_set_by_who_made_them() {
 }
 
 #[test]
-fn what_only_the_launcher_says_or_hears_is_refused_from_and_by_others() {
-    let speeds = || Control::Speeds(vec![1.0; 4]);
-    for control in [Control::Ask(1), speeds(), Control::Collect(CELLS.0), Control::End] {
-        refused(2, &Header::Control(control), "which only the launcher sends");
+fn what_only_the_launcher_says_is_refused_from_others() {
+    let table = ClusterTable { run_id: "r".into(), nodes: Vec::new() };
+    let welcome =
+        || Order::Welcome(Box::new(Welcome { wire_version: 1, fingerprint: 1, table: table.clone() }));
+    let speeds = |speeds: &[f64]| Order::Speeds(speeds.to_vec());
+    for order in [Order::Ask(1), speeds(&[1.0; 4]), Order::Collect(CELLS.0), Order::End, welcome()] {
+        refused(2, &ControlToNode::Order(order), "which only the launcher sends");
     }
-    taken(0, &Header::Control(speeds()));
-    for wrong in [vec![1.0; 3], vec![f64::NAN; 4], vec![0.0; 4], vec![-1.0; 4]] {
-        refused(0, &Header::Control(Control::Speeds(wrong)), "a speed above 0 for each PE");
+    taken(0, &ControlToNode::Order(speeds(&[1.0; 4])));
+    refused(0, &ControlToNode::Order(welcome()), "a second welcome");
+    refused(0, &ControlToNode::Order(Order::Collect(5)), "which this run does not have");
+    for wrong in [&[1.0; 3][..], &[f64::NAN; 4], &[0.0; 4], &[-1.0; 4]] {
+        refused(0, &ControlToNode::Order(speeds(wrong)), "a speed above 0 for each PE");
     }
-    let snapshot = || Box::new(NodeSnapshot { node: 2, ..NodeSnapshot::default() });
-    for control in [
-        Control::Snapshot(snapshot()),
-        Control::Answer(1, snapshot()),
-        Control::Fault("over".into()),
-        Control::LinkLost(NodeId(3), "gone".into()),
-        Control::Speed(PeId(2), 1.0),
-        Control::Collected(CELLS.0),
-        Control::Phase(Default::default()),
-        Control::Membership(MembershipMessage::Joined),
-    ] {
-        refused(2, &Header::Control(control), "for the launcher");
+    let stray = ControlToNode::Quiescence(QuiescenceMessage::Probe { wave: 1 });
+    refused(2, &stray, "a quiescence probe came from node 2, not from above");
+    refused(2, &ControlToNode::VariableSet(5), "which this run does not have");
+}
+
+/// Whatever comes to a kind of receiver or on a stream for which it is not is refused before it is read.
+#[test]
+fn what_is_for_others_or_came_another_way_is_not_read() {
+    let refused = |to: u16, class, frame: Frame, why: &str| {
+        let (node, faults) = node(to);
+        let (driver, events) = std::sync::mpsc::channel();
+        node.listen(runtime::node::Listeners { driver, supervision: None });
+        node.receive(NodeId(2), class, frame);
+        let to_driver = events.try_iter().find_map(|event| match event {
+            runtime::node::DriverEvent::Failed(failure) => Some(failure.sentence),
+            _ => None,
+        });
+        let said = faults.0.lock().unwrap().pop().or(to_driver).unwrap_or_default();
+        let expected = format!("node 2 sent node {to} a message that it refuses: it is {why}");
+        assert_eq!(said, expected);
+    };
+    let work = || encode(&at(1, element(CELLS, 1, ADD)), Packed::default());
+    let result = || encode(&WorkToLauncher::Result(1), Packed::default());
+    let control = || encode(&ControlToNode::VariableSet(1), Packed::default());
+    let joined = || encode(&ControlToLauncher::Joining(JoinAnswer::Joined), Packed::default());
+    let [to_node, to_launcher] = ["work for a node with PEs", "work for the launcher"];
+    let [of_node, of_launcher] = ["control of a node with PEs", "control for the launcher"];
+    let where_only = |found: &str, expected: &str| format!("{found}, where only {expected} comes");
+    for class in [Class::Small, Class::Large] {
+        refused(1, class, result(), &where_only(to_launcher, to_node));
+        refused(1, class, control(), &where_only(of_node, to_node));
+        refused(0, class, work(), &where_only(to_node, to_launcher));
+        refused(0, class, joined(), &where_only(of_launcher, to_launcher));
     }
-    let stray = Control::Quiescence(QuiescenceMessage::Probe { wave: 1 });
-    refused(2, &Header::Control(stray), "a quiescence probe came from node 2, not from above");
-    refused(2, &Header::Control(Control::VariableSet(5)), "which this run does not have");
+    // Nothing holds back what comes on this stream, so no work may.
+    refused(1, Class::Control, work(), &where_only(to_node, of_node));
+    refused(1, Class::Control, joined(), &where_only(of_launcher, of_node));
+    refused(0, Class::Control, result(), &where_only(to_launcher, of_launcher));
+    refused(0, Class::Control, control(), &where_only(of_node, of_launcher));
+    let garbage = Frame { body: vec![9; 5].into(), attachments: Vec::new() };
+    refused(1, Class::Small, garbage, &where_only("nothing that is known", to_node));
 }
 
 #[test]
 fn the_launcher_believes_no_node_about_another() {
-    let said = |control: Control| {
+    let said = |control: ControlToLauncher| {
         let (node, _) = node(0);
         let (driver, events) = std::sync::mpsc::channel();
-        node.listen(runtime::node::Ears { driver, launcher: None });
-        node.receive(NodeId(2), Class::Control, encode(&Header::Control(control), Packed::default()));
+        node.listen(runtime::node::Listeners { driver, supervision: None });
+        node.receive(NodeId(2), Class::Control, encode(&control, Packed::default()));
         events.try_iter().find_map(|event| match event {
             runtime::node::DriverEvent::Failed(failure) => Some(failure.sentence),
             _ => None,
@@ -303,30 +350,22 @@ fn the_launcher_believes_no_node_about_another() {
         let pe = |&pe| runtime::monitor::wire::PeSnapshot { pe, ..Default::default() };
         Box::new(NodeSnapshot { node, pes: pes.iter().map(pe).collect(), ..NodeSnapshot::default() })
     };
-    assert_eq!(said(Control::Snapshot(snapshot(2, &[2]))), None);
-    assert_eq!(said(Control::Speed(PeId(2), 3.0)), None);
+    assert_eq!(said(ControlToLauncher::Snapshot(snapshot(2, &[2]))), None);
+    assert_eq!(said(ControlToLauncher::Speed(PeId(2), 3.0)), None);
     let refused = |control| {
         let sentence = said(control).unwrap_or_default();
         assert!(sentence.starts_with("node 2 sent node 0 a message that it refuses: "), "{sentence}");
     };
-    refused(Control::Snapshot(snapshot(3, &[3])));
-    refused(Control::Snapshot(snapshot(2, &[])));
-    refused(Control::Answer(1, snapshot(2, &[2, 3])));
-    refused(Control::Speed(PeId(3), 3.0));
-    refused(Control::Speed(PeId(900), 3.0));
-    refused(Control::Speed(PeId(2), f64::NAN));
-    refused(Control::LinkLost(NodeId(4), String::new()));
-    refused(Control::Ask(3));
-    let faulty = said(Control::Fault(format!("\x1b[2J{}", "x".repeat(100_000)))).unwrap();
+    refused(ControlToLauncher::Snapshot(snapshot(3, &[3])));
+    refused(ControlToLauncher::Snapshot(snapshot(2, &[])));
+    refused(ControlToLauncher::Answer(1, snapshot(2, &[2, 3])));
+    refused(ControlToLauncher::Speed(PeId(3), 3.0));
+    refused(ControlToLauncher::Speed(PeId(900), 3.0));
+    refused(ControlToLauncher::Speed(PeId(2), f64::NAN));
+    refused(ControlToLauncher::LinkLost(NodeId(4), String::new()));
+    refused(ControlToLauncher::Collected(5));
+    let faulty = said(ControlToLauncher::Fault(format!("\x1b[2J{}", "x".repeat(100_000)))).unwrap();
     assert!(faulty.len() < 3000 && !faulty.contains('\x1b'), "{} bytes", faulty.len());
-}
-
-#[test]
-fn work_does_not_come_where_nothing_holds_it_back() {
-    let (node, faults) = node(1);
-    let frame = encode(&at(1, element(CollectionId::made_by(PeId(3), 5), 1, ADD)), Packed::default());
-    node.receive(NodeId(2), Class::Control, frame);
-    assert!(faults.0.lock().unwrap()[0].contains("does not belong on the Control stream"));
 }
 
 /// A message that decodes, for an element that is there, with content that its entry method does not take.
@@ -335,7 +374,7 @@ fn content_that_is_not_the_message_ends_the_run_with_the_entry_method_named() {
     let mut run = Run::new();
     let made = run.begin(0);
     run.calm();
-    let target = Target::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS };
+    let target = ToPe::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS };
     let garbage = Packed { body: vec![0xff; 40].into(), attachments: Vec::new() };
     let frame = encode(&at(1, target), garbage);
     run.nodes[1].receive(NodeId(3), Class::Small, frame);
@@ -365,7 +404,7 @@ fn a_callback_to_nobody_inside_a_message_ends_the_run() {
         let mut run = Run::new();
         let made = run.begin(0);
         run.calm();
-        let target = Target::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS };
+        let target = ToPe::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS };
         let frame = encode(&at(1, target), pack(&Pass { hops: 0, done }));
         run.nodes[1].receive(NodeId(3), Class::Small, frame);
         let sentence = (0..50).find_map(|_| run.next_result().err()).unwrap();
@@ -390,10 +429,10 @@ fn a_part_of_a_reduction_waits_for_its_collection() {
         run.nodes[1].receive(NodeId(from), Class::Small, frame);
     }
     // When this has been answered, both parts have been looked at.
-    let frame = encode(&at(combiner.0, Target::Relay(Box::new(CallbackTarget::Slot(7)))), pack(&0u64));
+    let frame = encode(&at(combiner.0, ToPe::Relay(Box::new(CallbackTarget::Slot(7)))), pack(&0u64));
     run.nodes[1].receive(NodeId(2), Class::Small, frame);
     assert_eq!(run.next_result(), Ok(7));
-    let known = Header::Spread { root: NodeId(2), what: Spread::Collection(cells(id)) };
+    let known = announcement(2, Announcement::Collection(cells(id)));
     run.nodes[1].receive(NodeId(2), Class::Small, encode(&known, pack(&1u64)));
     let ask = pack(&Ask { is_ordered: true, done: CallbackTarget::Slot(8) });
     for index in [0, 1] {

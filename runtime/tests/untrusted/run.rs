@@ -4,7 +4,7 @@ use crate::program::{self, Made};
 use runtime::envelope::Payload;
 use runtime::frame::{Class, Fabric, Frame, Receiver, SendError};
 use runtime::ids::{NodeId, PeId};
-use runtime::node::{DriverEvent, Ears, LauncherEvent, Node, NodeSettings};
+use runtime::node::{DriverEvent, LauncherEvent, Listeners, Node, NodeSettings};
 use runtime::pe::Pe;
 use runtime::pe::scheduler::start_pes;
 use runtime::topology::Topology;
@@ -74,7 +74,7 @@ impl Run {
             node.connect(Arc::new(Tap { me, inner: net.fabric(me), heard }));
         }
         let ((driver, events), (ear, launcher)) = (channel(), unbounded_channel());
-        nodes[0].listen(Ears { driver, launcher: Some(ear) });
+        nodes[0].listen(Listeners { driver, supervision: Some(ear) });
         let threads = nodes.iter().flat_map(|node| start_pes(node).unwrap()).collect();
         let main = Pe::new(PeId::DRIVER, Arc::clone(&nodes[0]));
         Self { nodes, main, launcher, events, threads, heard }

@@ -73,7 +73,11 @@ fn sans_io_lets_words_and_given_times_pass() {
 fn the_protocol_may_not_know_its_carriers() {
     assert_eq!(count(proto_stands_alone, "use crate::{ids::PeId, transport::Link};"), 1);
     assert_eq!(count(proto_stands_alone, "crate::pe::wake();"), 1);
-    assert_eq!(count(proto_stands_alone, "use crate::ids::NodeId; use super::tree;"), 0);
+    assert_eq!(count(proto_stands_alone, "use crate::{codec::WIRE_VERSION, envelope, class::Class};"), 2);
+    assert_eq!(
+        count(proto_stands_alone, "use crate::ids::NodeId; use super::tree; crate::proto::sim::x();"),
+        0
+    );
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What a node does with what comes before, with and after its welcome.
 
 use super::*;
-use crate::codec::{Spread, WIRE_VERSION};
+use crate::codec::Header;
 use crate::object::ProgramTable;
-use crate::proto::membership::{NodeEntry, fingerprint};
+use crate::proto::membership::{NodeEntry, Welcome, fingerprint};
 use crate::transport::quic::LinkSettings;
 use crate::transport::tls::RunAuthority;
 
@@ -37,16 +37,17 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
     gate
 }
 
-fn welcome() -> Control {
+fn welcome() -> ControlToNode {
     let entry =
         |(name, pe_count): (&str, u32)| NodeEntry { name: name.into(), address: String::new(), pe_count };
     let nodes = [("launcher", 0), ("a", 2), ("b", 1)].map(entry).to_vec();
     let table = ClusterTable { run_id: "test-2".into(), nodes };
     let fingerprint = fingerprint(&ProgramTable::default().lines());
-    Control::Membership(MembershipMessage::Welcome { wire_version: WIRE_VERSION, fingerprint, table })
+    let welcome = Welcome { wire_version: WIRE_VERSION, fingerprint, table };
+    ControlToNode::Order(Order::Welcome(Box::new(welcome)))
 }
 
-fn give(gate: &Gate, from: u16, header: &Header) {
+fn give(gate: &Gate, from: u16, header: &impl Header) {
     gate.receive(NodeId(from), Class::Control, encode(header, Default::default()));
 }
 
@@ -64,12 +65,12 @@ fn refusal(gate: &Gate) -> &str {
 fn work_before_the_welcome_ends_the_node_and_names_the_sender() {
     with_network(|| {
         let gate = gate();
-        give(&gate, 2, &Header::Spread { root: NodeId(2), what: Spread::InitOver(true) });
+        give(&gate, 2, &ControlToNode::InitOver(true));
         assert_eq!(
             refusal(&gate),
             "node 2 sent node 1 a message that it refuses: it is work before the launcher's welcome"
         );
-        give(&gate, 0, &Header::Control(welcome()));
+        give(&gate, 0, &welcome());
         assert!(gate.node.get().is_none(), "it is ending");
     });
 }
@@ -78,12 +79,15 @@ fn work_before_the_welcome_ends_the_node_and_names_the_sender() {
 fn garbage_and_a_welcome_from_another_node_are_refused() {
     with_network(|| {
         let pretended = gate();
-        give(&pretended, 2, &Header::Control(welcome()));
+        give(&pretended, 2, &welcome());
         assert!(refusal(&pretended).contains("node 2 speaks as if it were the launcher"));
         let garbled = gate();
         let garbage = Frame { body: vec![0xff; 9].into(), attachments: Vec::new() };
         garbled.receive(NodeId::LAUNCHER, Class::Control, garbage);
-        assert!(refusal(&garbled).contains("node 0 sent node 1 a message that it refuses: its header"));
+        assert!(
+            refusal(&garbled)
+                .contains("node 0 sent node 1 a message that it refuses: it is nothing that is known")
+        );
     });
 }
 
@@ -91,10 +95,10 @@ fn garbage_and_a_welcome_from_another_node_are_refused() {
 fn a_second_welcome_starts_nothing_again() {
     with_network(|| {
         let gate = gate();
-        give(&gate, 0, &Header::Control(welcome()));
+        give(&gate, 0, &welcome());
         assert!(gate.refusal.get().is_none());
         let node = Arc::clone(gate.node.get().unwrap());
-        give(&gate, 0, &Header::Control(welcome()));
+        give(&gate, 0, &welcome());
         assert!(Arc::ptr_eq(&node, gate.node.get().unwrap()));
         assert_eq!(gate.threads.lock().unwrap().len(), 2, "a thread for each PE");
         node.stop_pes();

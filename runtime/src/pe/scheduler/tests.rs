@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::envelope::Packed;
+use crate::ids::NodeId;
 use crate::node::NodeSettings;
 use crate::object::{Kernel, ProgramTable};
 use crate::topology::Topology;
@@ -11,7 +12,7 @@ fn node_with(program: ProgramTable, settings: NodeSettings, targets: &[Target]) 
     let node = Node::new(NodeId(1), Topology::new(&[0, 1]), Arc::new(program), settings);
     for target in targets.iter().chain([&Target::Stop]) {
         let nothing = Payload::packed(Packed::default());
-        node.push(PeId(0), Envelope::new(target.clone(), 0, nothing));
+        node.pes().push(PeId(0), Envelope::new(target.clone(), 0, nothing));
     }
     node
 }
@@ -26,7 +27,7 @@ fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialisin
     let kernel = Kernel { name: "spin".into(), prepare: Arc::new(move |_| Ok(Box::new(spin))) };
     let program = ProgramTable { kernels: vec![kernel], ..ProgramTable::default() };
     let settings = NodeSettings { cpu_share: 0.2, ..NodeSettings::default() };
-    let node = node_with(program, settings, &[Target::Measure { kernel: 0, budget_ms: 70 }]);
+    let node = node_with(program, settings, &[Target::Order(PeOrder::Measure { kernel: 0, budget_ms: 70 })]);
     Scheduler::new(&node, 0).run();
     let pe = &node.snapshot().pes[0];
     assert!(pe.init_ns >= 8_000_000, "the warm-up and one call in each of seven windows: {pe:?}");

@@ -101,7 +101,7 @@ async fn read(
     let class = match class[0] {
         0 => Class::Control,
         1 => Class::Small,
-        2 => Class::Bulk,
+        2 => Class::Large,
         PARTING => {
             return match stream.read_to_end(PartingWord::BYTES_MAX).await {
                 Ok(word) => fabric.take_parting(peer, connection, &word),

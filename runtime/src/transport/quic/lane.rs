@@ -252,6 +252,6 @@ fn priority(class: Class) -> i32 {
     match class {
         Class::Control => 2,
         Class::Small => 1,
-        Class::Bulk => 0,
+        Class::Large => 0,
     }
 }

@@ -292,7 +292,7 @@ impl QuicFabric {
             return;
         }
         let Some(this) = self.this.upgrade() else { return };
-        for class in [Class::Control, Class::Small, Class::Bulk] {
+        for class in [Class::Control, Class::Small, Class::Large] {
             let (fabric, peer) = (Arc::clone(&this), Arc::clone(peer));
             self.runtime.spawn(async move { lane::empty(&fabric, &peer, class).await });
         }

@@ -16,10 +16,10 @@ fn bulk_does_not_hold_up_what_is_small() {
     let ends = ends(2, &LinkSettings::default());
     ends[0].fabric.send(NodeId(1), Class::Small, small(0)).unwrap();
     ends[1].frame();
-    ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(256 << 20)).unwrap();
+    ends[0].fabric.send(NodeId(1), Class::Large, bulk(256 << 20)).unwrap();
     ends[0].fabric.send(NodeId(1), Class::Small, small(1)).unwrap();
     assert_eq!(ends[1].frame().1, Class::Small);
-    assert_eq!(ends[1].frame().1, Class::Bulk);
+    assert_eq!(ends[1].frame().1, Class::Large);
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn producing_faster_than_the_other_takes_is_refused() {
     let settings =
         LinkSettings { send_limit_bytes: 1 << 20, backlog_limit_bytes: 10, ..LinkSettings::default() };
     let ends = ends(2, &settings);
-    let refused = ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(2 << 20)).unwrap_err().to_string();
+    let refused = ends[0].fabric.send(NodeId(1), Class::Large, bulk(2 << 20)).unwrap_err().to_string();
     assert!(refused.starts_with("2.0 MiB would wait for it then, over the limit of 1.0 MiB"), "{refused}");
     assert_eq!(ends[0].fabric.stats(NodeId(1)).queued_bytes, 0, "it is not kept");
     ends[1].backlog.store(11, Ordering::SeqCst);
-    let send = |_: &u64| ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(256 << 10)).is_err();
+    let send = |_: &u64| ends[0].fabric.send(NodeId(1), Class::Large, bulk(256 << 10)).is_err();
     assert!((0..1000).any(|n| send(&n)), "the other takes nothing");
     ends[0].fabric.send(NodeId(1), Class::Control, small(3)).unwrap();
     assert_eq!(number(&ends[1].frame().2), 3, "nodes can still say that to each other");
@@ -158,7 +158,7 @@ fn what_is_held_back_waits_at_its_sender_and_arrives_later() {
     let ends = ends(2, &LinkSettings { backlog_limit_bytes: 10, ..LinkSettings::default() });
     ends[1].backlog.store(11, Ordering::SeqCst);
     let window = u64::from(LinkSettings::default().stream_window_bytes);
-    (0..32).for_each(|_| ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(1 << 20)).unwrap());
+    (0..32).for_each(|_| ends[0].fabric.send(NodeId(1), Class::Large, bulk(1 << 20)).unwrap());
     until("the window is full", || {
         ends[0].fabric.stats(NodeId(1)).queued_bytes <= (32 << 20) - window + 4096
     });
@@ -177,7 +177,7 @@ fn what_is_held_back_waits_at_its_sender_and_arrives_later() {
 fn closing_sends_what_is_queued_and_is_no_loss_for_either_end() {
     let ends = ends(2, &LinkSettings::default());
     (0..5_000).for_each(|n| ends[0].fabric.send(NodeId(1), Class::Small, small(n)).unwrap());
-    ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(32 << 20)).unwrap();
+    ends[0].fabric.send(NodeId(1), Class::Large, bulk(32 << 20)).unwrap();
     let fabric = &ends[0].fabric;
     fabric.runtime.block_on(fabric.close(LIMIT));
     fabric.send(NodeId(1), Class::Small, small(9)).unwrap();
@@ -421,7 +421,7 @@ fn a_node_that_opens_a_stream_wrongly_is_named() {
 fn every_congestion_control_brings_everything() {
     for congestion in [Congestion::Auto, Congestion::Cubic, Congestion::Bbr] {
         let ends = ends(2, &LinkSettings { congestion, ..LinkSettings::default() });
-        (0..8).for_each(|_| ends[0].fabric.send(NodeId(1), Class::Bulk, bulk(4 << 20)).unwrap());
+        (0..8).for_each(|_| ends[0].fabric.send(NodeId(1), Class::Large, bulk(4 << 20)).unwrap());
         (0..8).for_each(|_| assert_eq!(ends[1].frame().2.len_bytes(), 4 << 20, "{congestion:?}"));
         ends[1].fabric.send(NodeId(0), Class::Small, small(5)).unwrap();
         assert_eq!(number(&ends[0].frame().2), 5);
@@ -458,7 +458,7 @@ fn nothing_is_lost_or_overtaken_while_connections_close_and_open() {
             std::thread::spawn(move || {
                 let mut random = Random::new(u64::from(me));
                 for n in 0..3_000 {
-                    let class = [Class::Control, Class::Small, Class::Bulk][usize::try_from(n % 3).unwrap()];
+                    let class = [Class::Control, Class::Small, Class::Large][usize::try_from(n % 3).unwrap()];
                     fabric.send(NodeId(to), class, small(n)).unwrap();
                     if random.below(8) == 0 {
                         std::thread::sleep(Duration::from_micros(random.below(12_000)));

@@ -1,9 +1,9 @@
 //! The start of a run on nodes of which some are dead, slow or of another build.
 
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use crate::proto::membership::{
-    ClusterTable, JoinError, Joining, Member, MembershipMessage, NodeEntry, counters_every,
+    Build, ClusterTable, JoinAnswer, JoinError, Joining, Member, NodeEntry, Welcome, counters_every,
 };
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Random, Simulation};
 use std::time::Duration;
@@ -27,7 +27,8 @@ pub(super) enum Process {
 
 #[derive(Clone)]
 pub(super) enum Said {
-    Membership(MembershipMessage),
+    Welcome(Welcome),
+    Answer(JoinAnswer),
     /// Of a node that works: nobody waits for these at the start, and they come all the same.
     Counters,
 }
@@ -37,16 +38,16 @@ impl Machine for Process {
 
     fn receive(&mut self, from: NodeId, message: Said, out: &mut Outbox<Said>) {
         match (&mut *self, message) {
-            (Self::Node(member, next), Said::Membership(message)) => {
-                let answer = member.handle(from, message).unwrap();
+            (Self::Node(member, next), Said::Welcome(welcome)) => {
+                let answer = member.handle(from, welcome).unwrap();
                 *next = next_counters(member, out.now());
-                out.send(from, Class::Control, Said::Membership(answer));
+                out.send(from, Class::Control, Said::Answer(answer));
             }
             (Self::Launcher { joining, result: result @ None, work }, message) => {
                 out.work(*work);
                 let taken = match message {
-                    Said::Membership(message) => joining.handle(from, message),
-                    Said::Counters => Ok(false),
+                    Said::Answer(answer) => joining.handle(from, answer),
+                    Said::Counters | Said::Welcome(_) => Ok(false),
                 };
                 match taken.and_then(|all| joining.check(out.now()).map(|()| all)) {
                     Ok(false) => {}
@@ -113,15 +114,16 @@ fn start_with_work(
     misbuilt: Option<NodeId>,
     prepare: impl FnOnce(&mut Simulation<Process>),
 ) -> Simulation<Process> {
-    let lines = |is_other: bool| {
-        vec!["demo 1".into(), format!("Block: Tick{}", if is_other { ", Tock" } else { "" })]
+    let build = |is_other: bool| {
+        let entries = format!("Block: Tick{}", if is_other { ", Tock" } else { "" });
+        Build { wire_version: 1, lines: vec!["demo 1".into(), entries] }
     };
     let table = table(count);
-    let joining = Joining::new(&table, lines(false), Duration::ZERO, LIMIT);
+    let joining = Joining::new(&table, build(false), Duration::ZERO, LIMIT);
     let welcome = joining.welcome(table);
     let node = |n: u16| {
         let id = NodeId(n);
-        Process::Node(Member::new(id, count, lines(misbuilt == Some(id))), None)
+        Process::Node(Member::new(id, count, build(misbuilt == Some(id))), None)
     };
     let launcher = Process::Launcher { joining, result: None, work };
     let machines = std::iter::once(launcher).chain((1..count).map(node));
@@ -131,7 +133,7 @@ fn start_with_work(
     for to in (1..count).map(NodeId) {
         sim.act(NodeId::LAUNCHER, |_, out| {
             out.work(work.min(WELCOME_WORK));
-            out.send(to, Class::Control, Said::Membership(welcome.clone()));
+            out.send(to, Class::Control, Said::Welcome(welcome.clone()));
         });
     }
     sim

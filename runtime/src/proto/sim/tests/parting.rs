@@ -1,7 +1,7 @@
 //! Two nodes that talk in bursts and close their connections between them, over links where nothing is ordered but
 //! what one class carries over one connection, and where a closed connection takes along whatever it still held.
 
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use crate::proto::parting::{Parting, PartingWord, Reply, Tally};
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Random, Simulation};
@@ -113,7 +113,7 @@ impl End {
             while let Some(number) = self.queues[class].pop_front() {
                 // Of two connections in turn, none is behind the other.
                 let lane =
-                    if (connection / 2 + class).is_multiple_of(2) { Class::Small } else { Class::Bulk };
+                    if (connection / 2 + class).is_multiple_of(2) { Class::Small } else { Class::Large };
                 out.send(self.other(), lane, Message::Frame { connection, class, number });
             }
         }
@@ -142,7 +142,7 @@ impl End {
                 self.forget(connection);
                 // One that is not heard of leaves the other end to find out by itself.
                 if self.random.below(4) > 0 {
-                    let class = [Class::Control, Class::Small, Class::Bulk][self.dialled % 3];
+                    let class = [Class::Control, Class::Small, Class::Large][self.dialled % 3];
                     out.send(self.other(), class, Message::Close(connection));
                 }
             }

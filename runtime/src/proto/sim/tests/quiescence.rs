@@ -1,6 +1,6 @@
 //! Quiescence under a random workload in which every message may create others.
 
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use crate::proto::quiescence::{Counts, Quiescence, QuiescenceMessage, QuiescenceOutput};
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Random, Simulation};

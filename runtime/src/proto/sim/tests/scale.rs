@@ -1,7 +1,7 @@
 //! From 2 to 1,024 nodes: what the protocols cost each node grows as `scale.md` says, whose table is made here.
 
 use super::{collective, membership};
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use crate::proto::quiescence::{Counts, Quiescence, QuiescenceMessage, QuiescenceOutput};
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Simulation};

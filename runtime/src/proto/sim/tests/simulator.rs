@@ -1,6 +1,6 @@
 //! The simulator keeps its own promises: order within a link and class, no loss, nothing while frozen.
 
-use crate::frame::Class;
+use crate::class::Class;
 use crate::ids::NodeId;
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Random, Simulation};
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn heard(seed: u64, prepare: impl FnOnce(&mut Simulation<Ear>)) -> Vec<(Duration
     for number in 0..50 {
         for sender in [NodeId(1), NodeId(2)] {
             sim.act(sender, |_, out| {
-                for class in [Class::Bulk, Class::Small] {
+                for class in [Class::Large, Class::Small] {
                     out.send(NodeId(0), class, (class, number));
                 }
             });
@@ -57,7 +57,7 @@ fn links_keep_order_within_a_class_and_not_across() {
         let all = heard(seed, |_| {});
         assert_eq!(all.len(), 200, "seed {seed}: a loss is a delay");
         for sender in [NodeId(1), NodeId(2)] {
-            for class in [Class::Bulk, Class::Small] {
+            for class in [Class::Large, Class::Small] {
                 let link = all.iter().filter(|(_, from, m)| *from == sender && m.0 == class);
                 assert!(link.map(|(_, _, m)| m.1).eq(0..50), "seed {seed}");
             }

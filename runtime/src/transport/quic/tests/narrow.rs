@@ -107,7 +107,7 @@ async fn exchange(nodes: &mut Nodes, bytes: usize, later: Option<f64>) -> Option
     let started = Instant::now();
     for from in workers.clone() {
         for to in workers.clone().filter(|to| *to != from) {
-            nodes.send(from, to, Class::Bulk, bulk(bytes));
+            nodes.send(from, to, Class::Large, bulk(bytes));
             nodes.wait(Duration::from_millis(300)).await;
         }
     }

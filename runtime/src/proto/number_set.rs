@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 /// A set of numbers that fills up from below.
 #[derive(Clone, Debug, Default)]
-pub struct Past {
+pub struct NumberSet {
     /// All numbers below this one are in the set.
     below: u64,
     /// The other numbers that are in the set.
     beyond: BTreeSet<u64>,
 }
 
-impl Past {
+impl NumberSet {
     /// Whether `number` is in the set.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
@@ -36,7 +36,7 @@ impl Past {
 
     /// Count of numbers that are remembered one by one: those that came before a smaller one.
     #[must_use]
-    pub fn early(&self) -> usize {
+    pub fn out_of_order(&self) -> usize {
         self.beyond.len()
     }
 }
@@ -49,24 +49,24 @@ mod tests {
     proptest! {
         #[test]
         fn holds_what_was_inserted_and_no_more(numbers in prop::collection::vec(0u64..40, 0..60)) {
-            let (mut past, mut all) = (Past::default(), BTreeSet::new());
+            let (mut set, mut all) = (NumberSet::default(), BTreeSet::new());
             for number in numbers {
-                past.insert(number);
+                set.insert(number);
                 all.insert(number);
-                prop_assert!((0..45).all(|n| past.contains(n) == all.contains(&n)));
+                prop_assert!((0..45).all(|n| set.contains(n) == all.contains(&n)));
             }
         }
     }
 
     #[test]
     fn what_came_in_order_in_the_end_takes_no_room() {
-        let mut past = Past::default();
+        let mut set = NumberSet::default();
         for at in (0..100_000).step_by(4) {
-            [at + 2, at, at + 3, at + 1].into_iter().for_each(|number| past.insert(number));
+            [at + 2, at, at + 3, at + 1].into_iter().for_each(|number| set.insert(number));
         }
-        assert_eq!((past.early(), past.contains(99_999), past.contains(100_000)), (0, true, false));
-        past.insert(u64::MAX);
-        past.insert(7);
-        assert_eq!(past.early(), 1);
+        assert_eq!((set.out_of_order(), set.contains(99_999), set.contains(100_000)), (0, true, false));
+        set.insert(u64::MAX);
+        set.insert(7);
+        assert_eq!(set.out_of_order(), 1);
     }
 }

@@ -1,0 +1,12 @@
+//! The classes of traffic between nodes, which protocols and links have in common.
+
+/// Class of traffic. Order holds inside a class between two nodes, never across classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// What the runtime itself says. It is always read, and never held back by a receiver that is behind.
+    Control,
+    /// Messages below [`LARGE_BYTES`](crate::frame::LARGE_BYTES); several of them may share a packet.
+    Small,
+    /// Big messages: lower priority, so that they delay nothing.
+    Large,
+}

@@ -1,0 +1,96 @@
+//! What leaves a node and comes to it by links, counted.
+
+use crate::codec::{Header, encode};
+use crate::envelope::Packed;
+use crate::frame::{Class, Fabric, SendError};
+use crate::ids::NodeId;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The links of a node to all others.
+#[derive(Default)]
+pub(super) struct Links {
+    fabric: OnceLock<Arc<dyn Fabric>>,
+    sent: Traffic,
+    received: Traffic,
+}
+
+/// Messages and bytes. Their own cache lines keep them apart from what PEs read for each message.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Traffic {
+    messages: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Traffic {
+    fn add(&self, messages: u64, bytes: u64) {
+        self.messages.fetch_add(messages, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Messages and bytes so far.
+    pub(super) fn read(&self) -> (u64, u64) {
+        (self.messages.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+}
+
+impl fmt::Debug for Links {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Links(sent {:?}, received {:?})", self.sent.read(), self.received.read())
+    }
+}
+
+impl Links {
+    /// From now on frames go this way; once, before anything is sent.
+    pub(super) fn connect(&self, fabric: Arc<dyn Fabric>) {
+        if self.fabric.set(fabric).is_err() {
+            tracing::error!("a node was connected twice");
+        }
+    }
+
+    /// Hands a message to the fabric and counts it; its bytes.
+    pub(super) fn send<H: Header>(
+        &self,
+        to: NodeId,
+        header: &H,
+        payload: Packed,
+    ) -> (u64, Result<(), SendError>) {
+        debug_assert_eq!(to == NodeId::LAUNCHER, H::IS_FOR_LAUNCHER, "{header:?} is not for {to:?}");
+        let Some(fabric) = self.fabric(to) else { return (0, Ok(())) };
+        let class = H::class(payload.len_bytes());
+        let frame = encode(header, payload);
+        let bytes = frame.len_bytes() as u64;
+        if class != Class::Control {
+            self.sent.add(1, bytes);
+        }
+        (bytes, fabric.send(to, class, frame))
+    }
+
+    /// The same for a frame of class [`Class::Small`] that is nothing but `body`. Whoever sends counts it in his account,
+    /// so that PEs do not wait for each other.
+    pub(super) fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
+        self.fabric(to).map_or(Ok(()), |fabric| fabric.send_small(to, body))
+    }
+
+    /// Counts frames of a class that have arrived.
+    pub(super) fn received(&self, class: Class, frames: usize, bytes: u64) {
+        if class != Class::Control {
+            self.received.add(frames as u64, bytes);
+        }
+    }
+
+    /// Messages and bytes that were sent and not counted by who sent them, and those that were received.
+    pub(super) fn traffic(&self) -> [(u64, u64); 2] {
+        [self.sent.read(), self.received.read()]
+    }
+
+    fn fabric(&self, to: NodeId) -> Option<&Arc<dyn Fabric>> {
+        let fabric = self.fabric.get();
+        if fabric.is_none() {
+            tracing::error!("something is sent to {to:?} before there are links");
+        }
+        fabric
+    }
+}

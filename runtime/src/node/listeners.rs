@@ -1,0 +1,108 @@
+//! Who hears what a node learns about its run: on the launcher the driver, and whoever supervises the run.
+
+use crate::envelope::{Packed, Payload};
+use crate::failure::Failure;
+use crate::ids::{NodeId, PeId};
+use crate::monitor::wire::{NodeSnapshot, Phase};
+use crate::proto::membership::JoinAnswer;
+use std::sync::OnceLock;
+use std::sync::mpsc::Sender;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What the driver's waits react to.
+#[derive(Debug)]
+pub enum DriverEvent {
+    /// A result for one of its waiting places.
+    Slot(u64, Payload),
+    /// The search for quiescence waits for a moment that [`Node::pump_quiescence`](super::Node::pump_quiescence) tells.
+    QuiescenceDue,
+    /// No message was anywhere at a moment since that search began, except those held for elements that
+    /// have not been made.
+    Quiescent {
+        /// The number of the search, as returned by [`Node::start_quiescence`](super::Node::start_quiescence).
+        search: u64,
+        /// How many messages wait for elements that have not been made.
+        held: u64,
+    },
+    /// A variable is in place on that node.
+    VariableSet(NodeId, u64),
+    /// What a node had added to an accumulator.
+    Collected(NodeId, u64, Option<Packed>),
+    /// The rate that a PE reached with the kernel, in units of work per second.
+    Speed(PeId, f64),
+    /// A snapshot that was asked for.
+    Answer(u32, Box<NodeSnapshot>),
+    /// The run cannot go on.
+    Failed(Failure),
+}
+
+/// What the launcher's supervision reacts to.
+#[derive(Debug)]
+pub enum LauncherEvent {
+    /// An answer to the launcher's welcome.
+    Joining(NodeId, JoinAnswer),
+    /// Counters of a node.
+    Snapshot(Box<NodeSnapshot>),
+    /// What the application is doing.
+    Phase(Phase),
+    /// The application begins work of so many units, of which its chares will say how many they have done.
+    Counted {
+        /// Name of the work, for people.
+        name: String,
+        /// How many units of work there are.
+        total: u64,
+        /// Sum of the progress of all PEs when the work begins.
+        before: u64,
+    },
+    /// A node says that the run cannot go on, and why.
+    Fault(NodeId, String),
+    /// A node lost its link to another.
+    LinkLost {
+        /// The node that reports it.
+        by: NodeId,
+        /// The node at the other end of the link.
+        peer: NodeId,
+        /// Why the link broke.
+        reason: String,
+    },
+}
+
+/// Where a launcher hears of its run.
+#[derive(Debug)]
+pub struct Listeners {
+    /// The driver.
+    pub driver: Sender<DriverEvent>,
+    /// The supervision, if there is one.
+    pub supervision: Option<UnboundedSender<LauncherEvent>>,
+}
+
+/// The listeners, once there are any; without them everything is told to nobody.
+#[derive(Debug, Default)]
+pub(super) struct Hearing(OnceLock<Listeners>);
+
+impl Hearing {
+    /// From now on these hear; once.
+    pub(super) fn begin(&self, listeners: Listeners) {
+        if self.0.set(listeners).is_err() {
+            tracing::error!("a launcher listens twice");
+        }
+    }
+
+    /// Whether somebody supervises the run.
+    pub(super) fn is_supervised(&self) -> bool {
+        self.0.get().is_some_and(|listeners| listeners.supervision.is_some())
+    }
+
+    pub(super) fn tell_driver(&self, event: DriverEvent) {
+        if let Some(listeners) = self.0.get() {
+            // A driver that has gone needs no events.
+            let _ = listeners.driver.send(event);
+        }
+    }
+
+    pub(super) fn tell_supervision(&self, event: LauncherEvent) {
+        if let Some(supervision) = self.0.get().and_then(|listeners| listeners.supervision.as_ref()) {
+            let _ = supervision.send(event);
+        }
+    }
+}

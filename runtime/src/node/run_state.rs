@@ -1,0 +1,81 @@
+//! How far a run has come, as one node knows it, and the speeds of its PEs.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// The state of a run.
+pub(super) struct RunState {
+    is_init: AtomicBool,
+    has_failed: AtomicBool,
+    has_ended: AtomicBool,
+    speeds: RwLock<Arc<Vec<f64>>>,
+    on_end: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl fmt::Debug for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { is_init, has_failed, has_ended, speeds, .. } = self;
+        let mut all = f.debug_struct("RunState");
+        all.field("is_init", is_init).field("has_failed", has_failed).field("has_ended", has_ended);
+        all.field("speeds", speeds).finish_non_exhaustive()
+    }
+}
+
+impl RunState {
+    /// A run of so many PEs that initialises; all are taken to be equally fast.
+    pub(super) fn new(pe_count: u32) -> Self {
+        Self {
+            is_init: AtomicBool::new(true),
+            has_failed: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            speeds: RwLock::new(Arc::new(vec![1.0; pe_count as usize])),
+            on_end: OnceLock::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_init(&self) -> bool {
+        self.is_init.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_init(&self, is_init: bool) {
+        self.is_init.store(is_init, Ordering::Relaxed);
+    }
+
+    /// Notes that the run has failed here; whether that is news.
+    pub(super) fn fail(&self) -> bool {
+        !self.has_failed.swap(true, Ordering::SeqCst)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
+    }
+
+    /// Notes that the run has ended here.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+    }
+
+    /// Calls `action` when the launcher says that the run is over; once.
+    pub(super) fn on_end(&self, action: impl Fn() + Send + Sync + 'static) {
+        if self.on_end.set(Box::new(action)).is_err() {
+            tracing::error!("a node's end was set twice");
+        }
+    }
+
+    /// The launcher says that the run is over.
+    pub(super) fn told_to_end(&self) {
+        if let Some(action) = self.on_end.get() {
+            action();
+        }
+    }
+
+    pub(super) fn speeds(&self) -> Arc<Vec<f64>> {
+        Arc::clone(&self.speeds.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_speeds(&self, speeds: Vec<f64>) {
+        *self.speeds.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(speeds);
+    }
+}
