@@ -48,6 +48,7 @@ pub mod cyclic;
 pub mod efficiency;
 pub mod grid;
 pub mod lending;
+pub mod machines;
 pub mod overhead;
 pub mod partition;
 pub mod placement;

@@ -8,9 +8,8 @@
 //! from the grid.
 
 use super::arguments::{Algorithm, Matmul};
-use super::drive::{speeds_by_node, unplaceable};
+use chares::loadbalance::machines::Machines;
 use chares::loadbalance::{PartitionError, grid};
-use chares::{Cx, Driver, RunError};
 
 /// Blocks along a side that suit most products; and all with `--deterministic`, whose bits follow from this count.
 pub(super) const USUAL: u32 = 8;
@@ -27,27 +26,18 @@ const LOSS_MAX: f64 = 0.05;
 /// PEs are alike down to this part of the fastest speed. Shares of unlike ones are made finer than speeds say.
 const ALIKE: f64 = 0.9;
 
-/// Chooses the side of the grid for these nodes, if it is not given.
+/// The same product with the side of its grid, if it has one: chosen for these machines if it is not given.
 ///
 /// # Errors
 /// If the work cannot be divided by the speeds at all.
-pub(super) fn settle(main: &mut Driver, matmul: &mut Matmul) -> Result<(), RunError> {
-    let speeds = main.speeds();
-    let nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
-    settle_for(&nodes, matmul).map_err(unplaceable)
-}
-
-/// The same for PEs of these speeds, node by node.
-///
-/// # Errors
-/// If the work cannot be divided by the speeds at all.
-pub(super) fn settle_for(nodes: &[Vec<f64>], matmul: &mut Matmul) -> Result<(), PartitionError> {
+pub(super) fn settled(matmul: &Matmul, machines: &Machines) -> Result<Matmul, PartitionError> {
+    let mut matmul = matmul.clone();
     let is_on_grid = matches!(matmul.algorithm, Algorithm::Cannon | Algorithm::FoxHeyOtto);
     if is_on_grid && matmul.q.is_none() && !matmul.deterministic {
         let (m, k, n) = matmul.sides();
-        matmul.q = Some(chosen(m.min(k).min(n), nodes)?);
+        matmul.q = Some(chosen(m.min(k).min(n), &machines.by_node(&machines.speeds()))?);
     }
-    Ok(())
+    Ok(matmul)
 }
 
 /// For a product whose shortest side is `length`, on nodes whose PEs have these speeds.
