@@ -3,6 +3,7 @@
 //! that are not there knows their speeds and the network.
 
 use crate::overhead;
+use crate::plan::Part;
 use std::ops::Range;
 
 /// A process of a run: a node, or the launcher, which has no PEs.
@@ -122,10 +123,12 @@ impl Machines {
         self.nodes.iter().map(pes_of).collect()
     }
 
-    /// Something of each PE, by its number, node by node.
+    /// The PEs with these weights, for a planner.
     #[must_use]
-    pub fn by_node<T: Clone>(&self, of_pes: &[T]) -> Vec<Vec<T>> {
-        self.pes().into_iter().map(|pes| of_pes[pes.start as usize..pes.end as usize].to_vec()).collect()
+    pub fn parts(&self, weights: &[f64]) -> Vec<Part> {
+        let of_node =
+            |(node, pes): (usize, Range<u32>)| pes.map(move |pe| Part { node, speed: weights[pe as usize] });
+        self.pes().into_iter().enumerate().flat_map(of_node).collect()
     }
 
     /// The part of each PE of so much work, if all end together.
@@ -212,7 +215,7 @@ mod tests {
         let mut two = two();
         assert_eq!((two.pes(), two.rates()), (vec![0..2, 2..3], vec![10.0, 10.0, 5.0]));
         assert_eq!(two.speeds(), [1.0, 1.0, 0.5]);
-        assert_eq!(two.by_node(&[7, 8, 9]), [vec![7, 8], vec![9]]);
+        assert_eq!(two.parts(&[7.0, 8.0, 9.0]), Part::of_nodes(&[vec![7.0, 8.0], vec![9.0]]));
         two.nodes[1].rates[0] = f64::NAN;
         assert_eq!(two.speeds(), [1.0, 1.0, SPEED_MIN]);
         two.nodes.iter_mut().for_each(|node| node.rates.fill(0.0));

@@ -2,7 +2,7 @@
 
 use crate::division::{self, Division, Lack, Size, Work, shares_by};
 use chares::loadbalance::machines::{Bytes, Machines};
-use chares::loadbalance::{PartitionError, grid, placement};
+use chares::loadbalance::{Items, PartitionError, grid, placement};
 use chares::{Cx, Driver, RunError};
 use nix::sys::statvfs::statvfs;
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ impl Work for Plan {
     type Owners = Vec<u32>;
 
     fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Vec<u32>>, PartitionError> {
-        let shared = placement::weighted_bounds(self.shared, weights)?;
-        let pes = machines.pes();
+        let (pes, parts) = (machines.pes(), machines.parts(weights));
+        let shared = placement::contiguous(&Items::alike(self.shared), &parts)?;
         let memory = pes.iter().map(|pes| {
             let on_pes = self.on_pe.saturating_mul(pes.len() as u64);
             let shared = shared[pes.end as usize] - shared[pes.start as usize];
@@ -42,7 +42,7 @@ impl Work for Plan {
         });
         let (groups, block_bytes) = self.blocks;
         // So that few blocks cross between nodes.
-        let owners = grid::rectangles(groups, groups, &machines.by_node(weights))?;
+        let owners = grid::rectangles(&Items::grid(groups.into(), groups.into()), &parts)?;
         // Each round the blocks of the pivot's row go to all nodes of their columns, and the other way round.
         let node_of = |pe: &u32| pes.iter().position(|pes| pes.contains(pe)).unwrap_or(0);
         let nodes: Vec<usize> = owners.iter().map(node_of).collect();

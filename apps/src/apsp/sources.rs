@@ -5,11 +5,13 @@
 //! chare is given the next one when it has done one ([`SelfScheduling`]), so that nothing depends on how well speeds
 //! were known. It always has a second group waiting, and so never waits for a message.
 
+mod self_scheduling;
+
 use super::dijkstra::{Search, Summary};
 use super::distance::Distance;
 use super::graph::Graph;
-use chares::loadbalance::self_scheduling::SelfScheduling;
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Group, Readonly, RunError};
+use self_scheduling::SelfScheduling;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;

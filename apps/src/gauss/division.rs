@@ -7,8 +7,9 @@ use super::plan::{self, Plan};
 use crate::division::{self, Division, DivisionError, Lack, Work, shares_by};
 use crate::system::Generated;
 use chares::loadbalance::machines::{Bytes, Machines};
-use chares::loadbalance::{PartitionError, cyclic};
+use chares::loadbalance::{Items, PartitionError, cyclic};
 use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Divides a system, such that all nodes end together and it fits, as far as that can be told beforehand: the PE of each
@@ -41,8 +42,8 @@ fn bytes_of_blocks(gauss: &Gauss, machines: &Machines, weights: &[f64]) -> Vec<B
     let n = gauss.system.n as f64;
     let panels = n * n / 2.0 * gauss.number_bytes();
     let total: f64 = weights.iter().sum();
-    let own = |of_node: &Vec<f64>| of_node.iter().sum::<f64>() / total;
-    let shares: Vec<f64> = machines.by_node(weights).iter().map(own).collect();
+    let own = |pes: Range<u32>| pes.map(|pe| weights[pe as usize]).sum::<f64>() / total;
+    let shares: Vec<f64> = machines.pes().into_iter().map(own).collect();
     // How likely a node is the last: the likelier the less it owns.
     let seldom: f64 = shares.iter().map(|own| 1.0 / own).sum();
     let is_alone = shares.len() < 2;
@@ -91,7 +92,7 @@ impl Work for Gauss {
             Algorithm::Columns => [n, 0],
             Algorithm::Blocked => Plan::counts(n, rhs, width),
         };
-        let owners = Arc::new(cyclic::weighted_cyclic(of_a + of_b, weights)?);
+        let owners = Arc::new(cyclic::dealt(&Items::alike((of_a + of_b) as u64), &machines.parts(weights))?);
         // Rows that were sent lie beside those that are made of them until they all are.
         let copies = if self.system.a.is_some() { 2 } else { 1 };
         let panel = n as u128 * width as u128;

@@ -6,7 +6,7 @@ use super::generated::Kind;
 use super::work::AHEAD;
 use crate::division::{self, Division, DivisionError, Lack, Work, shares_of};
 use chares::loadbalance::machines::{Bytes, Machines};
-use chares::loadbalance::{PartitionError, placement};
+use chares::loadbalance::{Items, Part, PartitionError, placement};
 
 /// A sparse entry's column, and a row's beginning, bytes.
 const COLUMN_BYTES: u128 = 4;
@@ -32,8 +32,8 @@ impl Division<Vec<u64>> {
     /// # Errors
     /// If the work cannot be divided by speed.
     pub(super) fn by_entries(self, starts: &[u64]) -> Result<Self, DivisionError> {
-        let costs: Vec<u64> = (0..).zip(starts).map(|(row, start)| start + ROW_COST * row).collect();
-        let owners = placement::weighted_bounds_by_cost(&costs, &self.weights)?;
+        let costs: Vec<u64> = starts.windows(2).map(|ends| ends[1] - ends[0] + ROW_COST).collect();
+        let owners = placement::contiguous(&Items::with_costs(&costs), &Part::each(&self.weights))?;
         let before = |row: &u64| starts[usize::try_from(*row).expect("a row of a matrix in memory")];
         let entries: Vec<u64> = owners.iter().map(before).collect();
         Ok(Self { shares: shares_of(&entries), owners, ..self })
@@ -95,7 +95,7 @@ impl Work for Jacobi {
     type Owners = Vec<u64>;
 
     fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Vec<u64>>, PartitionError> {
-        let bounds = placement::weighted_bounds(self.system.n as u64, weights)?;
+        let bounds = placement::contiguous(&Items::alike(self.system.n as u64), &machines.parts(weights))?;
         let (shares, pes) = (shares_of(&bounds), machines.pes());
         let others = pes.len().saturating_sub(1) as f64;
         let own = |pes: &std::ops::Range<u32>| pes.clone().map(|pe| shares[pe as usize]).sum();

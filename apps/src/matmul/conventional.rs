@@ -7,12 +7,14 @@
 //! Shares follow what was measured before the run, and little has to move to correct them near its end. Every sum is
 //! still made by one call of the kernel, wherever that runs, so lending changes no bits.
 
+mod lending;
+
 use super::problem::Problem;
 use crate::kernels::gemm::gemm;
 use crate::matrix::{Piece, Real, part, zeros};
-use chares::loadbalance::lending::{Lending, Loan};
 use chares::loadbalance::machines::Machine;
 use chares::{Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Pending, Readonly, RunError};
+use lending::{Lending, Loan};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;

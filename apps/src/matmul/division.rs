@@ -10,7 +10,7 @@ use super::{conventional, panel, side, tile};
 use crate::division::{self, Division, DivisionError, Lack, Work, places, shares_by, shares_of};
 use crate::matrix::part;
 use chares::loadbalance::machines::{Bytes, Machines};
-use chares::loadbalance::{PartitionError, grid, placement};
+use chares::loadbalance::{Items, Part, PartitionError, grid, placement};
 use std::ops::Range;
 
 /// Groups of rows of Fox's algorithm that a node holds besides its own.
@@ -76,7 +76,8 @@ impl Matmul {
 
     /// Bounds of the rows, columns or groups of each PE, of `count` in all.
     fn strips(count: u128, weights: &[f64]) -> Result<Vec<u64>, PartitionError> {
-        placement::weighted_bounds(u64::try_from(count).unwrap_or(u64::MAX), weights)
+        let items = Items::alike(u64::try_from(count).unwrap_or(u64::MAX));
+        placement::contiguous(&items, &Part::each(weights))
     }
 
     /// Rows of A and C; all of B is on every node.
@@ -101,7 +102,7 @@ impl Matmul {
     /// Blocks of C, and with them those of A and B that pass through them.
     fn tiles(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Owners>, PartitionError> {
         let (q, pes) = (self.side(), machines.pes());
-        let owners = grid::rectangles(q, q, &machines.by_node(weights))?;
+        let owners = grid::rectangles(&Items::grid(q.into(), q.into()), &machines.parts(weights))?;
         let node_of = |pe: &u32| pes.iter().position(|pes| pes.contains(pe)).unwrap_or(0);
         let nodes: Vec<usize> = owners.iter().map(node_of).collect();
         let (m, k, n) = self.sides();

@@ -9,7 +9,7 @@
 
 use super::arguments::{Algorithm, Matmul};
 use chares::loadbalance::machines::Machines;
-use chares::loadbalance::{PartitionError, grid};
+use chares::loadbalance::{Items, Part, PartitionError, grid};
 
 /// Blocks along a side that suit most products; and all with `--deterministic`, whose bits follow from this count.
 pub(super) const USUAL: u32 = 8;
@@ -35,20 +35,19 @@ pub(super) fn settled(matmul: &Matmul, machines: &Machines) -> Result<Matmul, Pa
     let is_on_grid = matches!(matmul.algorithm, Algorithm::Cannon | Algorithm::FoxHeyOtto);
     if is_on_grid && matmul.q.is_none() && !matmul.deterministic {
         let (m, k, n) = matmul.sides();
-        matmul.q = Some(chosen(m.min(k).min(n), &machines.by_node(&machines.speeds()))?);
+        matmul.q = Some(chosen(m.min(k).min(n), &machines.parts(&machines.speeds()))?);
     }
     Ok(matmul)
 }
 
-/// For a product whose shortest side is `length`, on nodes whose PEs have these speeds.
-fn chosen(length: usize, nodes: &[Vec<f64>]) -> Result<u32, PartitionError> {
-    let speeds = nodes.concat();
-    let wanted = BLOCKS_PER_PE * speeds.len();
-    let fastest = speeds.iter().copied().fold(0.0, f64::max);
-    let is_mixed = speeds.iter().any(|&speed| speed < ALIKE * fastest);
+/// For a product whose shortest side is `length`.
+fn chosen(length: usize, pes: &[Part]) -> Result<u32, PartitionError> {
+    let wanted = BLOCKS_PER_PE * pes.len();
+    let fastest = pes.iter().map(|pe| pe.speed).fold(0.0, f64::max);
+    let is_mixed = pes.iter().any(|pe| pe.speed < ALIKE * fastest);
     let mut q = FEWEST;
     let is_too_coarse = |q: u32| wanted > (q * q) as usize || length.div_ceil(q as usize) > BLOCK_SIDE_MAX;
-    while q < USUAL && (is_mixed || is_too_coarse(q) || loss(q, nodes)? > LOSS_MAX) {
+    while q < USUAL && (is_mixed || is_too_coarse(q) || loss(q, pes)? > LOSS_MAX) {
         q *= 2;
     }
     while wanted > (q * q) as usize && length / (2 * q as usize) >= BLOCK_SIDE_MIN {
@@ -58,12 +57,12 @@ fn chosen(length: usize, nodes: &[Vec<f64>]) -> Result<u32, PartitionError> {
 }
 
 /// How much of the time is lost because shares are whole blocks.
-fn loss(q: u32, nodes: &[Vec<f64>]) -> Result<f64, PartitionError> {
-    let speeds = nodes.concat();
-    let mut blocks = vec![0.0; speeds.len()];
-    grid::rectangles(q, q, nodes)?.into_iter().for_each(|pe| blocks[pe as usize] += 1.0);
-    let longest = blocks.iter().zip(&speeds).map(|(blocks, speed)| blocks / speed).fold(0.0, f64::max);
-    Ok(1.0 - f64::from(q * q) / speeds.iter().sum::<f64>() / longest)
+fn loss(q: u32, pes: &[Part]) -> Result<f64, PartitionError> {
+    let mut blocks = vec![0.0; pes.len()];
+    let owners = grid::rectangles(&Items::grid(q.into(), q.into()), pes)?;
+    owners.into_iter().for_each(|pe| blocks[pe as usize] += 1.0);
+    let longest = blocks.iter().zip(pes).map(|(blocks, pe)| blocks / pe.speed).fold(0.0, f64::max);
+    Ok(1.0 - f64::from(q * q) / pes.iter().map(|pe| pe.speed).sum::<f64>() / longest)
 }
 
 #[cfg(test)]
@@ -71,8 +70,7 @@ mod tests {
     use super::*;
 
     fn side(length: usize, nodes: &[&[f64]]) -> u32 {
-        let nodes: Vec<Vec<f64>> = nodes.iter().map(|pes| pes.to_vec()).collect();
-        chosen(length, &nodes).unwrap()
+        chosen(length, &Part::of_nodes(nodes)).unwrap()
     }
 
     #[test]
@@ -87,7 +85,7 @@ mod tests {
 
     #[test]
     fn many_pes_get_blocks_enough_unless_these_would_be_tiny() {
-        let many = vec![vec![1.0; 8]; 8];
+        let many = Part::of_nodes(&vec![[1.0; 8]; 8]);
         assert_eq!(chosen(8192, &many), Ok(16));
         assert_eq!(chosen(1024, &many), Ok(8));
     }

@@ -15,7 +15,7 @@ use super::serial::System;
 use super::steps::{self, Ended, Holder, Taken};
 use super::written::Written;
 use crate::division::{DivisionError, shares_of};
-use chares::loadbalance::placement;
+use chares::loadbalance::{Items, Part, placement};
 use chares::{Cx as _, Driver, Gather, Group, Placement, RunError};
 use std::ops::Range;
 
@@ -219,7 +219,8 @@ pub(super) fn replicated(
     written: &Written<'_>,
 ) -> Result<Outcome, RunError> {
     let blocks = problem.partition.len();
-    let bounds = placement::weighted_bounds(blocks as u64, &main.machines().speeds());
+    let speeds = main.machines().speeds();
+    let bounds = placement::contiguous(&Items::alike(blocks as u64), &Part::each(&speeds));
     let bounds = bounds.map_err(DivisionError::from)?;
     main.outcome().shares(shares_of(&bounds));
     let computed = memory::Needed::of(problem).computed_atoms();

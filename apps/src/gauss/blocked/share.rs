@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::matrix::Matrix;
     use crate::system::{Coefficients, Generated, LinearSystem, Residual, residual};
-    use chares::loadbalance::cyclic::weighted_cyclic;
+    use chares::loadbalance::{Items, Part, cyclic};
     use proptest::prelude::*;
     use std::sync::Arc;
 
@@ -462,8 +462,8 @@ mod tests {
             speeds in prop::collection::vec(0.1f64..1.0, 1..5), picks in prop::collection::vec(0usize..99, 1..40),
         ) {
             let generated = Generated { seed, diagonal: 0.0 };
-            let blocks = Plan::counts(n, rhs, width).into_iter().sum();
-            let owners = Arc::new(weighted_cyclic(blocks, &speeds).unwrap());
+            let blocks = Plan::counts(n, rhs, width).iter().sum::<usize>() as u64;
+            let owners = Arc::new(cyclic::dealt(&Items::alike(blocks), &Part::each(&speeds)).unwrap());
             let plan = Plan { n, rhs, width, owners, generated: Some(generated) };
             let x = solved(&plan, speeds.len() as u32, &picks);
             let b = Matrix::from_vec(n, rhs, generated.block_b(0..n, 0..rhs).to_vec()).unwrap();

@@ -83,8 +83,8 @@ impl Work for Needed<'_> {
     type Owners = Distribution;
 
     fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Distribution>, PartitionError> {
-        let nodes = machines.by_node(weights);
-        let found = distribute(&self.load, &nodes)?;
+        let parts = machines.parts(weights);
+        let found = distribute(&self.load, &parts)?;
         let memory = machines.pes().into_iter().map(|pes| {
             let mine = self.blocks.iter().zip(&found.owners).filter(|(_, owner)| pes.contains(owner));
             mine.map(|(block, _)| block.bytes).sum::<u64>() + self.whatever_share(pes.len())
@@ -94,7 +94,7 @@ impl Work for Needed<'_> {
         let costs = found.owners.iter().zip(&self.load.cost);
         costs.for_each(|(&pe, block)| shares[pe as usize] += block / cost);
         // As many ghosts go as come: influence is mutual.
-        let ghosts = self.load.ghosts_from_elsewhere(&nodes, &found.owners);
+        let ghosts = self.load.ghosts_from_elsewhere(&parts, &found.owners);
         let bytes = ghosts.into_iter().map(|ghosts| ghosts * EXCHANGED_BYTES);
         Ok(Division {
             weights: weights.to_vec(),
