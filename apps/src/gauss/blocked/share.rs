@@ -376,7 +376,9 @@ mod tests {
     use super::*;
     use crate::matrix::Matrix;
     use crate::system::{Coefficients, Generated, LinearSystem, Residual, residual};
+    use chares::loadbalance::{Items, Part, cyclic};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     #[test]
     fn what_is_due_goes_first_and_the_rest_in_groups() {
@@ -459,7 +461,9 @@ mod tests {
             speeds in prop::collection::vec(0.1f64..1.0, 1..5), picks in prop::collection::vec(0usize..99, 1..40),
         ) {
             let generated = Generated { seed, diagonal: 0.0 };
-            let plan = Plan::by_speed([n, rhs, width], &speeds, Some(generated)).unwrap();
+            let blocks = Plan::counts(n, rhs, width).iter().sum::<usize>() as u64;
+            let owners = Arc::new(cyclic::dealt(&Items::alike(blocks), &Part::each(&speeds)).unwrap());
+            let plan = Plan { n, rhs, width, owners, generated: Some(generated) };
             let x = solved(&plan, speeds.len() as u32, &picks);
             let b = Matrix::from_vec(n, rhs, generated.block_b(0..n, 0..rhs).to_vec()).unwrap();
             let system = LinearSystem { n, rhs, a: Coefficients::Generated(generated), b };
