@@ -2,8 +2,10 @@
 
 use crate::buffer::Buffer;
 use crate::ids::NodeId;
+use crate::progress::Progress;
 use bytes::Bytes;
 use std::fmt;
+use std::sync::Arc;
 
 /// Class of traffic. Order holds inside a class between two nodes, never across classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -178,9 +180,15 @@ pub trait Fabric: Send + Sync {
     fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
         self.send(to, Class::Small, Frame { body: Bytes::copy_from_slice(body), attachments: Vec::new() })
     }
+
+    /// Where idle PEs can take turns at the network; `None` if its own thread does all.
+    fn progress(&self) -> Option<&Arc<Progress>> {
+        None
+    }
 }
 
-/// The receiving side: what a node does with what links bring. Called on the network thread; must not block.
+/// The receiving side: what a node does with what links bring. Called by whoever runs the network's tasks;
+/// must not block.
 pub trait Receiver: Send + Sync {
     /// A whole frame arrived.
     fn receive(&self, from: NodeId, class: Class, frame: Frame);

@@ -19,6 +19,7 @@ use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
 use crate::pe::account::Account;
 use crate::pe::inbox::Inbox;
+use crate::progress::Progress;
 use crate::proto::membership::MembershipMessage;
 use crate::proto::quiescence::{Counts, Quiescence};
 use crate::spin::Spin;
@@ -37,9 +38,11 @@ use variables::{Unacknowledged, Variables};
 pub struct NodeSettings {
     /// Pack and unpack every message and constructor argument, also inside the process (for tests).
     pub always_pup: bool,
-    /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where threads outnumber
-    /// cores, or a quota of CPU time is below what they could use.
+    /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
+    /// is below what PEs could use.
     pub spin: Duration,
+    /// Whether the network's thread has a core for itself. If not, idle PEs do its work.
+    pub has_spare_core: bool,
     /// Cores that PEs are pinned to, in their order; not pinned where there are fewer than PEs.
     pub cores: Vec<usize>,
     /// PEs use at most this share of their core, 0 to 1.
@@ -53,6 +56,7 @@ impl Default for NodeSettings {
         Self {
             always_pup: false,
             spin: Duration::ZERO,
+            has_spare_core: false,
             cores: Vec::new(),
             cpu_share: 1.0,
             kernel_arguments: Vec::new(),
@@ -263,6 +267,11 @@ impl Node {
     #[must_use]
     pub fn spin(&self) -> &Arc<Spin> {
         &self.spin
+    }
+
+    /// Where its idle PEs take turns at the network, if they do.
+    pub(crate) fn progress(&self) -> Option<&Arc<Progress>> {
+        self.fabric.get().and_then(|fabric| fabric.progress())
     }
 
     /// Values that its PEs share.
