@@ -35,7 +35,7 @@ const HOLD_NS: u64 = 1_000_000_000;
 /// Waits that are shorter than this on average are for threads that stay awake too, or use the core for moments.
 const SHORT_NS: u64 = 100_000;
 /// Who gets its core back so late has given it to a thread that works.
-const LATE: Duration = Duration::from_millis(1);
+const LATE: Duration = Duration::from_micros(200);
 /// How long threads sleep at once after the first time that one of them got its core back late.
 const FIRST_HOLD_NS: u64 = 10_000_000;
 /// Who gets its core back later than this has given it to another thread, and not only asked.
@@ -111,7 +111,10 @@ impl Spin {
         let hold_ns = if is_again { (2 * last_ns).min(HOLD_NS) } else { FIRST_HOLD_NS };
         self.hold_ns.store(hold_ns, Ordering::Relaxed);
         self.held_until_ns.fetch_max(now_ns.saturating_add(hold_ns), Ordering::Relaxed);
-        tracing::trace!("idle threads sleep at once for {} ms: others work on their cores", hold_ns / 1_000_000);
+        tracing::trace!(
+            "idle threads sleep at once for {} ms: others work on their cores",
+            hold_ns / 1_000_000
+        );
     }
 }
 

@@ -294,9 +294,8 @@ impl Gate {
         // of CPU time of the control group, which is in this figure, lets threads use.
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
         let has_spare_core = is_roomy && threads <= usable && (first.is_none() || cores.is_some());
-        // What idle threads use of a quota, PEs at work would lack.
-        let wanted = (self.bootstrap.used_cores_on_host.ceil() as usize).max(pes);
-        let is_limited = usable < allowed.len() && usable < wanted;
+        // What idle threads use of a quota, others lack at work.
+        let is_limited = usable < allowed.len() && usable < threads.max(pes + 1);
         // A member joins once, so these are the first.
         let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {
