@@ -28,6 +28,7 @@ mod settings;
 use super::tls::{NodeIdentity, TlsError};
 use crate::frame::{Class, Fabric, Frame, Receiver, SendError, Size};
 use crate::ids::NodeId;
+use crate::progress::Progress;
 use crate::spin::Spin;
 use awake::Awake;
 use dashmap::DashMap;
@@ -45,7 +46,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
@@ -101,6 +102,7 @@ pub struct QuicFabric {
     socket: Arc<Gather>,
     signs: Arc<Signs>,
     awake: Arc<Awake>,
+    progress: OnceLock<Arc<Progress>>,
     start: Instant,
 }
 
@@ -121,6 +123,10 @@ impl Fabric for QuicFabric {
     fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
         self.settings.frames.check(body.len() as u64, std::iter::empty())?;
         self.put(to, Class::Small, body.len(), |lane, queued| lane.push_body(body, queued))
+    }
+
+    fn progress(&self) -> Option<&Arc<Progress>> {
+        self.progress.get()
     }
 }
 
@@ -174,6 +180,7 @@ impl QuicFabric {
             socket,
             signs,
             awake,
+            progress: OnceLock::new(),
             start: Instant::now(),
         });
         if let Some(idle) = fabric.settings.close_idle_after.filter(|_| fabric.settings.is_dialled) {
@@ -193,6 +200,14 @@ impl QuicFabric {
     /// soon as it can.
     pub fn stay_awake_for(&self, spin: &Arc<Spin>) {
         self.awake.stay_for(spin);
+    }
+
+    /// Idle PEs run the tasks of the runtime in which this was bound, which is that of `progress`; to be called once.
+    /// Before, its own thread does it alone.
+    pub fn share_turns(&self, progress: Arc<Progress>) {
+        if self.progress.set(progress).is_err() {
+            tracing::error!("a network was told twice who takes turns at it");
+        }
     }
 
     /// Tells where the nodes are, by id; a node without an address is never dialled, it dials us.
@@ -253,7 +268,7 @@ impl QuicFabric {
         to: NodeId,
         class: Class,
         len_bytes: usize,
-        push: impl FnOnce(&Lane, &AtomicU64),
+        push: impl FnOnce(&Lane, &AtomicU64) -> bool,
     ) -> Result<(), SendError> {
         let peer = self.peer(to);
         if peer.is_lost() || self.is_closing.load(Ordering::Relaxed) {
@@ -268,7 +283,14 @@ impl QuicFabric {
         // The frame is counted before it can leave, because these counts decide whether an idle connection may be
         // closed.
         peer.sent.add(1, len_bytes);
-        push(&peer.lanes[class as usize], &peer.queued_bytes);
+        let lane = &peer.lanes[class as usize];
+        if push(lane, &peer.queued_bytes) {
+            // Waking a sleeping thread is expensive, so it is done once per batch and not once per frame.
+            match self.progress.get() {
+                Some(progress) => progress.wake(&lane.filled),
+                None => lane.filled.notify_one(),
+            }
+        }
         self.serve(&peer);
         Ok(())
     }
