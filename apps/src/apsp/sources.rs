@@ -2,7 +2,7 @@
 //! group of sources after the other; results only.
 //!
 //! As in the 1995 report (section on all-pairs shortest paths). There the groups were dealt out once, by speed; here a
-//! chare is given the next one when it has done one ([`SelfScheduling`]), so that nothing depends on how well speeds
+//! chare is given the next one when it has done one (`SelfScheduling`), so that nothing depends on how well speeds
 //! were known. It always has a second group waiting, and so never waits for a message.
 
 mod self_scheduling;

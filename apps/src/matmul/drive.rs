@@ -282,3 +282,27 @@ fn finish<T: Real>(
         verdict.max_error, verdict.tolerance
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args as _, Command, FromArgMatches as _};
+
+    #[test]
+    fn files_of_other_sizes_than_the_work_was_divided_for_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a.npy", "b.npy"].map(|name| folder.path().join(name));
+        let write = |path: &Path, rows, cols| {
+            matrix::npy::write(path, &Matrix::<f64>::zeros(rows, cols).unwrap()).unwrap();
+        };
+        write(&a, 3, 2);
+        write(&b, 2, 4);
+        let words = ["matmul", "--a", &a.display().to_string(), "--b", &b.display().to_string()];
+        let matches = Matmul::augment_args(Command::new("matmul")).get_matches_from(words);
+        let matmul = Matmul::from_arg_matches(&matches).unwrap().completed();
+        assert!(factors::<f64>(&matmul).unwrap().is_some());
+        write(&a, 5, 2);
+        let sentence = factors::<f64>(&matmul).unwrap_err().to_string();
+        assert!(sentence.contains("than when the run began: start it again"), "{sentence}");
+    }
+}

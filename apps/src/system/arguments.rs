@@ -145,6 +145,9 @@ mod tests {
         let single = given("a.npy", "b.npy");
         assert_eq!((single.dtype_or_default(), single.n, single.rhs), (Dtype::F32, 7, 3));
         single.check().unwrap();
+        single.check_unchanged(7, 3).unwrap();
+        let sentence = single.check_unchanged(8, 3).unwrap_err().to_string();
+        assert!(sentence.contains("of other sizes than when the run began: start it again"), "{sentence}");
         assert_eq!(given("a.npy", "wide.npy").dtype_or_default(), Dtype::F64);
         let sentence = given("a.npy", "short.npy").check().unwrap_err().to_string();
         assert!(sentence.contains("short.npy\" is 6 x 1: both must have as many rows"), "{sentence}");
