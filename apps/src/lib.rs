@@ -2,17 +2,16 @@
 
 pub mod apsp;
 pub mod bench;
+mod division;
 pub mod gauss;
 pub mod jacobi;
 pub mod kernels;
 pub mod manual;
 pub mod matmul;
 pub mod matrix;
-pub mod memory;
 pub mod netbench;
 pub mod output;
 pub mod statics;
 pub mod statistics;
 pub mod system;
 pub mod verify;
-mod wire;

@@ -85,7 +85,9 @@ impl<M: Serialize + DeserializeOwned + Send + 'static> Message for M {}
 
 /// An object that lives on one PE and reacts to messages, one at a time, each to its end.
 ///
-/// Its state is serde data, so that it can be moved and saved. List its entry methods with
+/// Its state is serde data, so that it can be moved and saved between any two entry methods. What need not travel is a
+/// [`Scratch`](crate::Scratch), a moment a [`Stopwatch`](crate::Stopwatch); fields that serde skips would be lost. Under
+/// `always_pup` (`--always-pup`) state is packed and unpacked before each entry method, which finds them. List its entry methods with
 /// [`entries!`](crate::entries!) and implement [`Entry`] for each.
 pub trait Chare: EntryTable + Serialize + DeserializeOwned + Send {
     /// How elements of an array of this type are numbered: `u32`, `[u32; 2]`, `[u32; 3]`, or `()` for

@@ -10,6 +10,7 @@ use crate::pup;
 use crate::reduce::{Better, Reduce};
 use crate::shared::{Accumulator, Monotonic, Readonly};
 use crate::timeline::Timeline;
+use loadbalance::machines::{Machine, Machines};
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::ids::{NodeId, PeId};
@@ -19,7 +20,6 @@ use runtime::pe::Pe;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -49,8 +49,7 @@ pub struct Driver {
     /// Why the run cannot go on; every wait says it.
     failed: Option<Failure>,
     rates: HashMap<PeId, f64>,
-    nodes: Vec<NodeShape>,
-    launcher: NodeShape,
+    machines: Machines,
     timeline: Timeline,
     /// Called when initialisation is over, for viewers.
     on_shares: Option<OnShares>,
@@ -77,15 +76,18 @@ impl Driver {
     #[must_use]
     pub fn new(node: &Arc<Node>, events: Receiver<DriverEvent>, timeline: Timeline) -> Self {
         let topology = node.topology();
-        let shape = |id: NodeId| NodeShape {
+        let machine = |id: NodeId| Machine {
             name: format!("node {}", id.0),
-            pes: topology.pes(id),
-            ..NodeShape::default()
+            rates: topology.pes(id).map(|_| 1.0).collect(),
+            ..Machine::default()
         };
         Self {
             pe: Pe::new(PeId::DRIVER, Arc::clone(node)),
-            nodes: topology.compute_nodes().iter().copied().map(shape).collect(),
-            launcher: NodeShape { name: "launcher".into(), ..NodeShape::default() },
+            machines: Machines {
+                nodes: topology.compute_nodes().iter().copied().map(machine).collect(),
+                launcher: Machine { name: "launcher".into(), ..Machine::default() },
+                ..Machines::default()
+            },
             events,
             slots: HashMap::new(),
             next_slot: 0,
@@ -222,47 +224,18 @@ impl Driver {
         &mut self.timeline
     }
 
-    /// Units of work per second that each PE reached with the application's kernel; empty if speeds were
-    /// not measured.
+    /// The nodes that have PEs, in the order of their PEs, with their speeds and memory, and the process that the driver
+    /// runs in: what work is divided by.
     #[must_use]
-    pub fn rates(&self) -> Vec<f64> {
-        self.timeline.rates.clone()
+    pub fn machines(&self) -> &Machines {
+        &self.machines
     }
 
-    /// The nodes that have PEs, in the order of their PEs: their names, which PEs are theirs, and how much
-    /// memory each may use.
-    #[must_use]
-    pub fn nodes(&self) -> &[NodeShape] {
-        &self.nodes
-    }
-
-    /// The process that the driver runs in; it has no PEs.
-    #[must_use]
-    pub fn launcher(&self) -> &NodeShape {
-        &self.launcher
-    }
-
-    /// Takes over what is known of the nodes, for [`nodes`](Self::nodes) and [`launcher`](Self::launcher).
-    pub fn set_nodes(&mut self, launcher: NodeShape, nodes: Vec<NodeShape>) {
-        (self.launcher, self.nodes) = (launcher, nodes);
-    }
-
-    /// From now on these are the [`speeds`](Cx::speeds) of the PEs on all nodes: for a program whose shares
-    /// follow something besides speed, such as what fits into memory. Reports keep to what was measured.
-    ///
-    /// # Panics
-    /// If there is not one positive, finite speed for each PE.
-    pub fn plan_with(&mut self, speeds: Vec<f64>) {
-        let is_sane =
-            speeds.len() == self.pe_count() as usize && speeds.iter().all(|s| s.is_finite() && *s > 0.0);
-        assert!(is_sane, "{} PEs cannot have the speeds {speeds:?}", self.pe_count());
-        self.pe.node().set_speeds(speeds);
-    }
-
-    /// Takes over what was measured, and tells all nodes the relative speeds.
-    pub fn set_speeds(&mut self, rates: Vec<f64>, relative: Vec<f64>) {
-        self.timeline.rates = rates;
-        self.pe.node().set_speeds(relative);
+    /// Takes over what is known of the machines, and tells all nodes the relative speeds.
+    pub fn set_machines(&mut self, machines: Machines) {
+        self.pe.node().set_speeds(machines.speeds());
+        self.timeline.rates = if machines.is_measured { machines.rates() } else { Vec::new() };
+        self.machines = machines;
     }
 
     /// What the run measured of itself, when the driver is done.
@@ -392,24 +365,6 @@ impl Driver {
             }
         }
     }
-}
-
-/// A node of the run, as far as a program plans with it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeShape {
-    /// Its name in the nodes file.
-    pub name: String,
-    /// Its host in the nodes file: nodes with the same one share its memory. `localhost` is where the launcher
-    /// runs.
-    pub host: String,
-    /// Its PEs.
-    pub pes: Range<u32>,
-    /// The run ends when its process needs more memory than this; `None` is no limit.
-    pub memory_limit_bytes: Option<u64>,
-    /// Memory that its process had when the driver began.
-    pub memory_bytes: u64,
-    /// Memory that its host could still give at that time; `None` if it does not tell.
-    pub host_memory_bytes: Option<u64>,
 }
 
 /// A place where the driver waits for results of type `M`.

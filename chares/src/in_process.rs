@@ -19,7 +19,8 @@ pub struct InProcess {
     pub pes: Vec<u32>,
     /// Relative speeds to assume, one per PE; all equal if empty.
     pub speeds: Vec<f64>,
-    /// Pack and unpack every message and constructor argument, also between PEs of one node.
+    /// Pack and unpack every message and constructor argument, also between PEs of one node, and the state of chares
+    /// before each of their entry methods.
     pub always_pup: bool,
 }
 
@@ -73,10 +74,15 @@ impl Program {
         let threads: Result<Vec<_>, _> = nodes.iter().map(start_pes).collect();
         let threads =
             threads.map_err(|e| RunError::Failed(format!("a PE's thread cannot be started: {e}")))?;
+        let mut main = Driver::new(&nodes[0], events, Timeline::new(Instant::now()));
         if !mix.speeds.is_empty() {
-            nodes[0].set_speeds(mix.speeds.clone());
+            let mut machines = main.machines().clone();
+            let rates = machines.nodes.iter_mut().flat_map(|node| &mut node.rates);
+            rates.zip(&mix.speeds).for_each(|(rate, speed)| *rate = *speed);
+            main.set_machines(machines);
         }
-        let result = drive(&mut Driver::new(&nodes[0], events, Timeline::new(Instant::now())));
+        let result = drive(&mut main);
+        drop(main);
         nodes.iter().for_each(|node| node.stop_pes());
         for thread in threads.into_iter().flatten() {
             if thread.join().is_err() {

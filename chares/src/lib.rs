@@ -95,6 +95,7 @@ mod proxy;
 pub mod pup;
 mod reduce;
 mod shared;
+mod state;
 mod store;
 mod timeline;
 
@@ -110,7 +111,7 @@ pub use bulk::{Bulk, Number};
 pub use callback::Callback;
 pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, Reduces};
 pub use ctx::{Ctx, Cx};
-pub use driver::{Driver, NodeShape, Pending};
+pub use driver::{Driver, Pending};
 #[doc(hidden)]
 pub use entries::{entry_method, reducer, renamed, type_name};
 pub use exchange::{Exchange, Part};
@@ -126,4 +127,5 @@ pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
+pub use state::{Scratch, Stopwatch};
 pub use timeline::Timeline;

@@ -1,5 +1,7 @@
 //! Where new chares are made.
 
+use loadbalance::placement::{block_bounds, contiguous};
+use loadbalance::{Items, Part};
 use runtime::collection::Placement as RawPlacement;
 use runtime::ids::PeId;
 
@@ -37,12 +39,12 @@ impl Placement {
     }
 
     pub(crate) fn resolve(&self, count: u64, pe_count: u32, speeds: &[f64]) -> RawPlacement {
-        let equal = || loadbalance::placement::block_bounds(count, pe_count as usize);
+        let equal = || block_bounds(count, pe_count as usize);
         match self {
             Self::Block => RawPlacement::Bounds(equal()),
             // Measured speeds are positive and finite; were they not, equal shares are still a valid plan.
             Self::BySpeed => RawPlacement::Bounds(
-                loadbalance::placement::weighted_bounds(count, speeds).unwrap_or_else(|_| equal()),
+                contiguous(&Items::alike(count), &Part::each(speeds)).unwrap_or_else(|_| equal()),
             ),
             Self::Cyclic => RawPlacement::Cyclic { pe_count },
             Self::Bounds(bounds) => RawPlacement::Bounds(bounds.clone()),

@@ -3,6 +3,7 @@
 use crate::chare::{Chare, EntryMethod, Index};
 use crate::ctx::{Ctx, Site};
 use crate::entries::open;
+use crate::pup::{pack, unpack};
 use runtime::collection::{Collection, Placement};
 use runtime::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
 use runtime::ids::PeId;
@@ -126,6 +127,17 @@ struct Slot<C> {
     site: Site,
 }
 
+impl<C: Chare> Slot<C> {
+    /// Between any two entry methods a chare may move. Where all is to be packed this does to its state what a move does, so
+    /// that tests find state that does not travel. Messages are packed then too, so whoever is sent a moved one never asks.
+    fn repack_if_asked(&mut self, pe: &Pe) -> Result<(), PupError> {
+        if pe.always_pup() {
+            self.chare = unpack(&pack(&self.chare))?;
+        }
+        Ok(())
+    }
+}
+
 impl<C: Chare> Store for TypedStore<C> {
     fn find(&self, index: ElementIndex) -> Option<usize> {
         let place = self.places.find(index)?;
@@ -156,6 +168,7 @@ impl<C: Chare> Store for TypedStore<C> {
         pe: &mut Pe,
     ) -> Result<(), PupError> {
         let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return Ok(()) };
+        slot.repack_if_asked(pe)?;
         pe.runs(slot.site.index);
         (method::<C>(entry)?.packed)(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
         if slot.site.is_leaving {
@@ -167,6 +180,7 @@ impl<C: Chare> Store for TypedStore<C> {
     fn run_all(&mut self, entry: u16, message: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
         let (method, mut count) = (method::<C>(entry)?.packed, 0);
         for slot in self.slots.iter_mut().flatten() {
+            slot.repack_if_asked(pe)?;
             pe.runs(slot.site.index);
             method(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
             count += 1;

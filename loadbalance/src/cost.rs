@@ -5,61 +5,7 @@
 //! some messages have to follow one another. All wait for the PE that is last. What the model leaves out is stated by
 //! what it has: there is no contention on the network but at the nodes' own connections, and speeds stay as measured.
 
-use std::ops::Range;
-
-/// A node, as far as a cost model knows it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
-    /// Its name in the nodes file.
-    pub name: String,
-    /// Nodes of the same host exchange bytes faster.
-    pub host: String,
-    /// Units of work per second of each of its PEs, when all of them work.
-    pub rates: Vec<f64>,
-}
-
-/// A message of `s` bytes takes about `latency_s + s / bytes_per_s` from one node to another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
-    /// Seconds of an empty message, one way.
-    pub latency_s: f64,
-    /// Bytes per second of long ones.
-    pub bytes_per_s: f64,
-}
-
-/// The processor time of a byte, in seconds of the fastest PE: on a node without a spare core it is taken from the
-/// work, and a slow PE takes as much longer for it as for the work.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ByteTime {
-    /// Of sending it.
-    pub sent: f64,
-    /// Of receiving it.
-    pub received: f64,
-}
-
-/// Between hosts: measured over a link of 1 Gbit/s in frames of 1,500 bytes, encryption included, on three nodes at
-/// once (2.6 and 0.6 ns fit all three), and with less load.
-pub const BETWEEN_HOSTS: ByteTime = ByteTime { sent: 2.0e-9, received: 0.6e-9 };
-/// Inside one host, where datagrams may be long.
-pub const INSIDE_A_HOST: ByteTime = ByteTime { sent: 0.5e-9, received: 0.5e-9 };
-
-/// Bytes that a node exchanges with others.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bytes {
-    /// To all other nodes together.
-    pub sent: f64,
-    /// From all of them.
-    pub received: f64,
-}
-
-/// The nodes of a mix and what lies between them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Machines {
-    /// In the order of the nodes file; their PEs are numbered through.
-    pub nodes: Vec<Machine>,
-    /// From node `i` to node `j` at `i * nodes.len() + j`; with `i == j` between two PEs of the node.
-    pub links: Vec<Link>,
-}
+use crate::machines::{Bytes, Link, Machines};
 
 /// A part of a run that is gone through some times.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -104,62 +50,10 @@ impl Busy {
 }
 
 impl Machines {
-    /// Nodes `n0`, `n1` and so on of one host with these rates, the same link between any two.
-    #[must_use]
-    pub fn on_one_host(rates: &[&[f64]], link: Link) -> Self {
-        let machine = |(at, rates): (usize, &&[f64])| Machine {
-            name: format!("n{at}"),
-            host: "host".into(),
-            rates: rates.to_vec(),
-        };
-        let nodes: Vec<Machine> = rates.iter().enumerate().map(machine).collect();
-        Self { links: vec![link; nodes.len() * nodes.len()], nodes }
-    }
-
-    /// The part of each PE of so much work, if all end together.
-    #[must_use]
-    pub fn divided_by_speed(&self, work: f64) -> Vec<f64> {
-        let rates = self.rates();
-        let total: f64 = rates.iter().sum();
-        rates.iter().map(|rate| rate / total * work).collect()
-    }
-
-    /// Rates of all PEs, by their number.
-    #[must_use]
-    pub fn rates(&self) -> Vec<f64> {
-        self.nodes.iter().flat_map(|node| node.rates.iter().copied()).collect()
-    }
-
-    /// Speeds of the PEs of each node, relative to the fastest PE.
-    #[must_use]
-    pub fn speeds_by_node(&self) -> Vec<Vec<f64>> {
-        let fastest = self.fastest();
-        self.nodes.iter().map(|node| node.rates.iter().map(|rate| rate / fastest).collect()).collect()
-    }
-
-    /// The PEs of each node.
-    #[must_use]
-    pub fn pes(&self) -> Vec<Range<u32>> {
-        let mut next = 0;
-        let pes_of = |node: &Machine| {
-            let first = next;
-            next += u32::try_from(node.rates.len()).unwrap_or(u32::MAX - first);
-            first..next
-        };
-        self.nodes.iter().map(pes_of).collect()
-    }
-
     /// The longest way between two nodes, or of a single node between its PEs.
     #[must_use]
     pub fn latency_s(&self) -> f64 {
         self.between().map(|link| link.latency_s).fold(0.0, f64::max)
-    }
-
-    /// What a byte costs a node's PEs.
-    #[must_use]
-    pub fn byte_time(&self, node: usize) -> ByteTime {
-        let is_inside = self.nodes.iter().all(|other| other.host == self.nodes[node].host);
-        if is_inside { INSIDE_A_HOST } else { BETWEEN_HOSTS }
     }
 
     /// How long a run of these phases takes here.
@@ -182,19 +76,12 @@ impl Machines {
 
     /// What each PE does in a phase, once.
     fn busy(&self, phase: &Phase) -> Vec<Busy> {
-        let (rates, fastest) = (self.rates(), self.fastest());
-        let mut busy = Vec::with_capacity(rates.len());
-        for (at, pes) in self.pes().into_iter().enumerate() {
-            let bytes = phase.bytes.get(at).copied().unwrap_or_default();
-            let time = self.byte_time(at);
-            let of_node = (bytes.sent * time.sent + bytes.received * time.received) * fastest;
-            let of_each = of_node / f64::from(pes.end - pes.start);
-            busy.extend(pes.map(|pe| {
-                let (work, rate) = (phase.work.get(pe as usize).unwrap_or(&0.0), rates[pe as usize]);
-                Busy { work_s: work / rate, bytes_s: of_each / rate }
-            }));
-        }
-        busy
+        let pes = self.rates().into_iter().zip(self.work_of_bytes(&phase.bytes)).enumerate();
+        pes.map(|(pe, (rate, bytes))| {
+            let work = phase.work.get(pe).unwrap_or(&0.0);
+            Busy { work_s: work / rate, bytes_s: bytes / rate }
+        })
+        .collect()
     }
 
     /// How long the busiest connection takes: each direction by itself, at the rate of the node's slowest link.
@@ -216,10 +103,6 @@ impl Machines {
         let count = self.nodes.len();
         let is_between = move |at: usize| count == 1 || at / count != at % count;
         self.links.iter().enumerate().filter(move |(at, _)| is_between(*at)).map(|(_, link)| link)
-    }
-
-    fn fastest(&self) -> f64 {
-        self.rates().into_iter().fold(f64::MIN_POSITIVE, f64::max)
     }
 }
 
@@ -246,8 +129,6 @@ mod tests {
         let uneven = Phase { times: 1.0, work: vec![10.0, 10.0, 30.0], ..Phase::default() };
         let reckoned = two.reckon(&[uneven]);
         assert_eq!((reckoned.seconds, reckoned.pes[0].work_s, reckoned.pes[2].work_s), (6.0, 1.0, 6.0));
-        assert_eq!(two.pes(), [0..2, 2..3]);
-        assert_eq!(two.speeds_by_node(), [vec![1.0, 1.0], vec![0.5]]);
     }
 
     #[test]

@@ -18,25 +18,24 @@
 //! once make 1.45 matrices cross between nodes; shifting every block over strips of rows, each time over the wire,
 //! makes it 2.8.
 
-use crate::partition::PartitionError;
-use crate::placement::weighted_bounds;
+use crate::placement::cut;
+use crate::plan::{Items, Part, PartitionError, checked};
 
-/// Assigns the blocks of a grid to the PEs of nodes: the PE of each place, row-major, PEs being counted through
-/// all nodes.
-///
-/// `nodes` holds the speeds of each node's PEs. Each node gets its share of the places within one, as an area
-/// that is nearly a rectangle; within it each PE gets its share, within one. The result holds `rows * cols`
-/// numbers: keep that product sane.
+/// The owner of each item of a grid. Each node gets its share, within one item if all cost the same, as an area that is
+/// nearly a rectangle; within it each part gets its share, within one. The result holds `rows * cols` numbers: keep that
+/// product sane.
 ///
 /// # Errors
 ///
-/// If there is no PE, or a speed is not a positive, finite number.
+/// If there are no parts, a speed is not a positive, finite number, or costs do not belong to the items.
 ///
 /// # Examples
 ///
 /// ```
-/// let owner = loadbalance::grid::rectangles(4, 4, &[vec![1.0], vec![0.5], vec![0.25, 0.25]])?;
-/// assert_eq!(owner, [
+/// use loadbalance::{Items, Part, grid::rectangles};
+/// let part = |node, speed| Part { node, speed };
+/// let parts = [part(0, 1.0), part(1, 0.5), part(2, 0.25), part(2, 0.25)];
+/// assert_eq!(rectangles(&Items::grid(4, 4), &parts)?, [
 ///     0, 0, 1, 1, //
 ///     0, 0, 1, 1, //
 ///     0, 0, 2, 2, //
@@ -44,32 +43,32 @@ use crate::placement::weighted_bounds;
 /// ]);
 /// # Ok::<(), loadbalance::PartitionError>(())
 /// ```
-pub fn rectangles(rows: u32, cols: u32, nodes: &[Vec<f64>]) -> Result<Vec<u32>, PartitionError> {
-    let mut first_pe = 0;
-    let mut areas: Vec<Area<'_>> = Vec::with_capacity(nodes.len());
-    for pes in nodes.iter().filter(|pes| !pes.is_empty()) {
-        areas.push(Area { first_pe, pes, speed: pes.iter().sum() });
-        first_pe += u32::try_from(pes.len()).unwrap_or(u32::MAX);
+pub fn rectangles(items: &Items<'_>, parts: &[Part]) -> Result<Vec<u32>, PartitionError> {
+    let all = checked(items, parts)?;
+    let mut first = 0;
+    let mut areas: Vec<Area<'_>> = Vec::new();
+    for node in parts.chunk_by(|one, other| one.node == other.node) {
+        let speeds = &all[first..first + node.len()];
+        areas.push(Area { first, speeds, speed: speeds.iter().sum() });
+        first += node.len();
     }
     areas.sort_by(|one, other| other.speed.total_cmp(&one.speed));
     let speeds: Vec<f64> = areas.iter().map(|area| area.speed).collect();
-    // Refuses what is no speed before anything is computed from it.
-    weighted_bounds(0, &speeds)?;
 
     let columns = columns_of(&speeds);
     let widths: Vec<f64> = columns.windows(2).map(|c| speeds[c[0]..c[1]].iter().sum()).collect();
-    let places: Vec<usize> = (0..cols).flat_map(|j| (0..rows).map(move |i| at(i, j, cols))).collect();
+    let (rows, cols) = (index(items.rows), index(items.cols));
+    let places: Vec<usize> = (0..cols).flat_map(|j| (0..rows).map(move |i| i * cols + j)).collect();
     let mut owner = vec![0; places.len()];
-    let bounds = weighted_bounds(places.len() as u64, &widths)?;
-    for (column, range) in columns.windows(2).zip(bounds.windows(2)) {
-        let mut places = places[index(range[0])..index(range[1])].to_vec();
+    for (column, places) in columns.windows(2).zip(pieces(items, &places, &widths)) {
+        let mut places = places.to_vec();
         places.sort_unstable();
-        let bounds = weighted_bounds(places.len() as u64, &speeds[column[0]..column[1]])?;
-        for (area, range) in areas[column[0]..column[1]].iter().zip(bounds.windows(2)) {
-            let places = &places[index(range[0])..index(range[1])];
-            let bounds = weighted_bounds(places.len() as u64, area.pes)?;
-            for (pe, range) in (area.first_pe..).zip(bounds.windows(2)) {
-                places[index(range[0])..index(range[1])].iter().for_each(|&place| owner[place] = pe);
+        let of_column = column[0]..column[1];
+        for (area, places) in areas[of_column.clone()].iter().zip(pieces(items, &places, &speeds[of_column]))
+        {
+            for (part, places) in (area.first..).zip(pieces(items, places, area.speeds)) {
+                let part = u32::try_from(part).expect("there are fewer than 2^32 parts");
+                places.iter().for_each(|&place| owner[place] = part);
             }
         }
     }
@@ -78,13 +77,20 @@ pub fn rectangles(rows: u32, cols: u32, nodes: &[Vec<f64>]) -> Result<Vec<u32>, 
 
 /// What one node gets.
 struct Area<'a> {
-    first_pe: u32,
-    pes: &'a [f64],
+    /// Its first part.
+    first: usize,
+    speeds: &'a [f64],
     speed: f64,
 }
 
-fn at(row: u32, col: u32, cols: u32) -> usize {
-    row as usize * cols as usize + col as usize
+/// Places one after the other, cut into pieces by speed.
+fn pieces<'a>(
+    items: &Items<'_>,
+    places: &'a [usize],
+    speeds: &[f64],
+) -> impl Iterator<Item = &'a [usize]> + use<'a> {
+    let bounds = cut(places.len(), &items.costs_of(places), speeds);
+    (1..bounds.len()).map(move |at| &places[index(bounds[at - 1])..index(bounds[at])])
 }
 
 /// Bounds are of places in a vector, so they fit.
@@ -216,10 +222,6 @@ mod tests {
 
     const UNLIKE: [f64; 3] = [1.0, 0.55, 0.25];
 
-    fn one_each(speeds: &[f64]) -> Vec<Vec<f64>> {
-        speeds.iter().map(|&speed| vec![speed]).collect()
-    }
-
     /// Blocks that cross the wire.
     fn crossing(owner: &[u32], side: usize) -> u64 {
         let node: Vec<usize> = owner.iter().map(|&pe| pe as usize).collect();
@@ -227,14 +229,14 @@ mod tests {
     }
 
     fn strips(rows: u32, cols: u32, speeds: &[f64]) -> Vec<u32> {
-        let bounds = weighted_bounds(u64::from(rows * cols), speeds).unwrap();
+        let bounds = cut((rows * cols) as usize, &[], speeds);
         (0..u64::from(rows * cols)).map(|p| crate::placement::owner(&bounds, p).unwrap() as u32).collect()
     }
 
     #[test]
     fn rectangles_cross_less_than_strips_and_far_less_than_dealt_out_ones() {
         let total = |owner: &[u32]| crossing(owner, 16);
-        let areas = total(&rectangles(16, 16, &one_each(&UNLIKE)).unwrap());
+        let areas = total(&rectangles(&Items::grid(16, 16), &Part::each(&UNLIKE)).unwrap());
         let strips = total(&strips(16, 16, &UNLIKE));
         let dealt: Vec<u32> = (0..256).map(|index| index % 3).collect();
         // 1.445 matrices is the least for these speeds in whole columns; steps in the boundaries cost a little.
@@ -245,7 +247,8 @@ mod tests {
 
     #[test]
     fn like_nodes_get_like_squares() {
-        let owner: [u32; 16] = rectangles(4, 4, &one_each(&[1.0; 4])).unwrap().try_into().unwrap();
+        let owner: [u32; 16] =
+            rectangles(&Items::grid(4, 4), &Part::each(&[1.0; 4])).unwrap().try_into().unwrap();
         assert_eq!(owner, [0, 0, 2, 2, 0, 0, 2, 2, 1, 1, 3, 3, 1, 1, 3, 3]);
         let each = Traffic { a_in: 4, a_out: 4, b_in: 4, b_out: 4 };
         assert_eq!(traffic(&owner.map(|pe| pe as usize), 4, 4, 4), [each; 4]);
@@ -254,18 +257,10 @@ mod tests {
 
     #[test]
     fn a_single_place_and_an_empty_grid_ship_nothing() {
-        assert_eq!(rectangles(1, 1, &one_each(&UNLIKE)).unwrap(), [0]);
-        assert_eq!(rectangles(0, 5, &one_each(&UNLIKE)).unwrap(), Vec::<u32>::new());
+        assert_eq!(rectangles(&Items::grid(1, 1), &Part::each(&UNLIKE)).unwrap(), [0]);
+        assert_eq!(rectangles(&Items::grid(0, 5), &Part::each(&UNLIKE)).unwrap(), Vec::<u32>::new());
         assert_eq!(traffic(&[0], 1, 1, 1), [Traffic::default()]);
         assert_eq!(hops(&[0], 0, 0), Vec::<usize>::new());
-    }
-
-    #[test]
-    fn what_is_no_speed_is_refused() {
-        assert!(rectangles(2, 2, &[]).is_err());
-        assert!(rectangles(2, 2, &[vec![]]).is_err());
-        assert!(rectangles(2, 2, &[vec![1.0], vec![f64::NAN]]).is_err());
-        assert!(rectangles(2, 2, &[vec![1.0], vec![0.0]]).is_err());
     }
 
     #[test]
@@ -283,7 +278,7 @@ mod tests {
 
     #[test]
     fn hops_send_and_receive_what_traffic_counts() {
-        let owner = rectangles(16, 16, &one_each(&UNLIKE)).unwrap();
+        let owner = rectangles(&Items::grid(16, 16), &Part::each(&UNLIKE)).unwrap();
         let node: Vec<usize> = owner.iter().map(|&pe| pe as usize).collect();
         let mut counted = [Traffic::default(); 3];
         let mut tour = |ring: &[u32], is_a: bool| {
@@ -346,7 +341,7 @@ mod tests {
             cols in 1u32..30,
             nodes in prop::collection::vec(prop::collection::vec(0.05f64..1.0, 1..4), 1..8),
         ) {
-            let owner = rectangles(rows, cols, &nodes).unwrap();
+            let owner = rectangles(&Items::grid(rows.into(), cols.into()), &Part::of_nodes(&nodes)).unwrap();
             prop_assert_eq!(owner.len() as u32, rows * cols);
             let total: f64 = nodes.iter().flatten().sum();
             let places = f64::from(rows * cols);
@@ -371,7 +366,7 @@ mod tests {
             speeds in prop::collection::vec(0.2f64..1.0, 2..6),
         ) {
             let total = |owner: &[u32]| crossing(owner, side as usize);
-            let areas = total(&rectangles(side, side, &one_each(&speeds)).unwrap());
+            let areas = total(&rectangles(&Items::grid(side.into(), side.into()), &Part::each(&speeds)).unwrap());
             // A step in a boundary may cost a line of blocks for each node.
             let steps = u64::from(2 * side) * speeds.len() as u64;
             prop_assert!(areas <= total(&strips(side, side, &speeds)) + steps);

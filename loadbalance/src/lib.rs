@@ -1,21 +1,21 @@
 //! Balancing and partitioning: speeds and loads in, a division of the work out.
 //!
 //! ```text
-//!    measured speeds ──┐                       ┌── data_partition ─► how many rows each part gets
-//!    memory limits ────┼──► this crate (pure) ─┼── placement ──────► which part owns element i
-//!                      │                       ├── cyclic ─────────► the same, balanced however many are left
-//!    grid of blocks ───┤                       ├── grid ───────────► blocks to parts, what crosses the wire
-//!    seconds predicted ┤                       ├── overhead ───────► shares that leave time for messages
-//!    units done so far ┤                       ├── lending ────────► who hands work to whom near the end
-//!    parts that ask ───┤                       ├── self_scheduling ► the next batch of who has done one
-//!    rates of late ────┤                       ├── rebalance ──────► who hands how much to whom, midway
-//!    seconds, rates ───┤                       ├── efficiency ─────► the figures of the report
-//!    phases, links ────┘                       └── cost ───────────► seconds that a run will take
+//!                           plan: what every planner takes and gives
+//!    speeds of parts ────┐                     ┌── placement ──► bounds of neighbouring items
+//!    items, their costs ─┴─► one planner of ───┼── cyclic ─────► owners, balanced however many items are left
+//!                                              └── grid ───────► owners such that little crosses the wire
+//!
+//!    rates, memory, links of the machines ───────── machines ───► speeds, seconds, weights
+//!    seconds predicted ──────────────────────────── overhead ───► weights that leave time for messages
+//!    phases ─────────────────────────────────────── cost ───────► seconds that a run will take
+//!    seconds, rates ─────────────────────────────── efficiency ─► the figures of the report
 //! ```
 //!
 //! The crate knows no process, clock, socket or chare, and none may come in: everything here can be tried on
-//! paper, tested in microseconds, and used by the runtime, by programs and by a report alike. Plans that move
-//! chares while they live will stand beside these modules and take the same kind of input.
+//! paper, tested in microseconds, and used by the runtime, by programs and by a report alike. Planners that move
+//! chares while they live will stand beside those that place them, and take parts and costs of the same types.
+//! A planner that serves one application only lives with it.
 //!
 //! A *part* is whatever receives work: a node, a PE, a group of PEs. A *speed* is a positive number relative
 //! to any reference that the parts share; only ratios count. The same input gives the same division on every
@@ -23,21 +23,20 @@
 //!
 //! # Example
 //!
-//! 1,000 rows over three unlike nodes, the slowest of which has memory for 100 rows only:
+//! 1,000 rows over three unlike nodes:
 //!
 //! ```
-//! use loadbalance::{Part, PartitionOptions, data_partition, efficiency, placement};
+//! use loadbalance::{Items, Part, efficiency, placement};
 //!
-//! let parts = [Part::new(1.0), Part::new(0.55), Part::new(0.25).with_max_items(100)];
-//! let rows = data_partition(1000, &parts, &PartitionOptions::default())?;
-//! assert_eq!(rows, [0..581, 581..900, 900..1000]);
+//! let speeds = [1.0, 0.55, 0.25];
+//! let bounds = placement::contiguous(&Items::alike(1000), &Part::each(&speeds))?;
+//! assert_eq!(bounds, [0, 556, 861, 1000]);
 //!
 //! // Who holds row 600?
-//! let bounds = placement::weighted_bounds(1000, &[1.0, 0.55, 0.25])?;
 //! assert_eq!(placement::owner(&bounds, 600), Some(1));
 //!
 //! // The three are worth 1.8 of the fastest.
-//! assert!((efficiency::equivalents(&[1.0, 0.55, 0.25]) - 1.8).abs() < 1e-12);
+//! assert!((efficiency::equivalents(&speeds) - 1.8).abs() < 1e-12);
 //! # Ok::<(), loadbalance::PartitionError>(())
 //! ```
 
@@ -47,11 +46,9 @@ pub mod cost;
 pub mod cyclic;
 pub mod efficiency;
 pub mod grid;
-pub mod lending;
+pub mod machines;
 pub mod overhead;
-pub mod partition;
 pub mod placement;
-pub mod rebalance;
-pub mod self_scheduling;
+pub mod plan;
 
-pub use partition::{Part, PartitionError, PartitionOptions, data_partition};
+pub use plan::{Items, Part, PartitionError};

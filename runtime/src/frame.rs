@@ -4,8 +4,10 @@ pub use crate::class::Class;
 
 use crate::buffer::Buffer;
 use crate::ids::NodeId;
+use crate::progress::Progress;
 use bytes::Bytes;
 use std::fmt;
+use std::sync::Arc;
 
 /// From this many bytes on a message travels as [`Class::Large`].
 pub const LARGE_BYTES: usize = 16 * 1024;
@@ -169,9 +171,15 @@ pub trait Fabric: Send + Sync {
     fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
         self.send(to, Class::Small, Frame { body: Bytes::copy_from_slice(body), attachments: Vec::new() })
     }
+
+    /// Where idle PEs can take turns at the network; `None` if its own thread does all.
+    fn progress(&self) -> Option<&Arc<Progress>> {
+        None
+    }
 }
 
-/// The receiving side: what a node does with what links bring. Called on the network thread; must not block.
+/// The receiving side: what a node does with what links bring. Called by whoever runs the network's tasks;
+/// must not block.
 pub trait Receiver: Send + Sync {
     /// A whole frame arrived.
     fn receive(&self, from: NodeId, class: Class, frame: Frame);

@@ -16,6 +16,7 @@ pub mod node;
 pub mod object;
 pub mod ownership;
 pub mod pe;
+pub mod progress;
 pub mod proto;
 pub mod scatter;
 pub mod spin;

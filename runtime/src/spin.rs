@@ -10,10 +10,13 @@
 //! than 0.3 %; with a quota of half a core for half of the time. What a system does by the way was seen to make it wait
 //! for 12 of 50 ms. A look takes 0.5 to 1 µs.
 //!
-//! It is worth doing because waking a thread takes 20 µs. On a machine with a core for each thread, a message between
-//! two local nodes takes 8 to 9 µs where threads stay awake for 50 µs after the last message, and about 60 where they
-//! sleep at once (`metachare bench --only link/round-trip`, `spin` in the nodes file). A network thread that never
-//! sleeps would send each message by itself, so it lets streams of small messages gather for a few turns.
+//! Threads that stay awake also offer their core to others every few microseconds. Where those do no more than look for
+//! messages too, all of them get the core back soon, and a message between two of them still comes sooner than a
+//! thread is woken: such short waits do not count. Who gets its core back late has offered it to one that works, and
+//! would notice its messages late: then the node's threads sleep at once for a while, longer each time in a row.
+//!
+//! It is worth doing because waking a thread takes 20 to 40 µs, and where every core has a PE a message between two
+//! nodes would have to wake four.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -29,6 +32,14 @@ const CROWDED: f64 = 1.0 / 3.0;
 const STILL_CROWDED: f64 = 1.0 / 8.0;
 /// How long threads sleep at once after a thread last had to wait for its core.
 const HOLD_NS: u64 = 1_000_000_000;
+/// Waits that are shorter than this on average are for threads that stay awake too, or use the core for moments.
+const SHORT_NS: u64 = 100_000;
+/// Who gets its core back so late has given it to a thread that works.
+const LATE: Duration = Duration::from_micros(200);
+/// How long threads sleep at once after the first time that one of them got its core back late.
+const FIRST_HOLD_NS: u64 = 10_000_000;
+/// Who gets its core back later than this has given it to another thread, and not only asked.
+const ASKED: Duration = Duration::from_micros(2);
 /// Time of this thread on a core, time it waited for one, and how often it got one. Linux only.
 const COUNTS: &str = "/proc/thread-self/schedstat";
 
@@ -38,13 +49,20 @@ pub struct Spin {
     longest: Duration,
     start: Instant,
     held_until_ns: AtomicU64,
+    /// How long threads slept at once the last time that one of them had got its core back late.
+    hold_ns: AtomicU64,
 }
 
 impl Spin {
     /// How long threads stay awake after their last message, if they do; zero means never.
     #[must_use]
     pub fn new(longest: Duration) -> Arc<Self> {
-        Arc::new(Self { longest, start: Instant::now(), held_until_ns: AtomicU64::new(0) })
+        Arc::new(Self {
+            longest,
+            start: Instant::now(),
+            held_until_ns: AtomicU64::new(0),
+            hold_ns: AtomicU64::new(0),
+        })
     }
 
     /// Whether idle threads stay awake at present.
@@ -81,14 +99,39 @@ impl Spin {
             tracing::debug!("idle threads sleep at once: {waited:?} of the time they waited for their cores");
         }
     }
+
+    /// A thread that offered its core to others got it back late.
+    fn was_late(&self, now_ns: u64) {
+        let (last_ns, until_ns) =
+            (self.hold_ns.load(Ordering::Relaxed), self.held_until_ns.load(Ordering::Relaxed));
+        if now_ns < until_ns {
+            return;
+        }
+        let is_again = now_ns - until_ns <= last_ns;
+        let hold_ns = if is_again { (2 * last_ns).min(HOLD_NS) } else { FIRST_HOLD_NS };
+        self.hold_ns.store(hold_ns, Ordering::Relaxed);
+        self.held_until_ns.fetch_max(now_ns.saturating_add(hold_ns), Ordering::Relaxed);
+        tracing::trace!(
+            "idle threads sleep at once for {} ms: others work on their cores",
+            hold_ns / 1_000_000
+        );
+    }
 }
 
 /// How long one thread had to wait for its core, computed without the system: the caller passes the time in.
 #[derive(Debug, Default)]
 struct Waits {
-    /// When the thread looked last, and how long it had waited in total by then.
-    last: Option<(u64, u64)>,
+    /// When the thread looked last, and what the system had counted by then.
+    last: Option<(u64, Count)>,
     due_ns: u64,
+}
+
+/// What the system counts for a thread from its start on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    waited_ns: u64,
+    /// How often it got a core.
+    turns: u64,
 }
 
 impl Waits {
@@ -96,12 +139,16 @@ impl Waits {
         now_ns >= self.due_ns
     }
 
-    /// Takes the time that the thread has waited in all its life, and returns which part of the time since the last
-    /// look it waited.
-    fn looks(&mut self, now_ns: u64, waited_ns: Option<u64>) -> Option<f64> {
+    /// Takes what the system has counted, and returns which part of the time since the last look the thread waited for
+    /// others that work.
+    fn looks(&mut self, now_ns: u64, count: Option<Count>) -> Option<f64> {
         self.due_ns = now_ns.saturating_add(LOOK_NS);
-        let (then_ns, before_ns) = self.last.replace((now_ns, waited_ns?)).unwrap_or((0, waited_ns?));
-        Some(waited_ns?.saturating_sub(before_ns) as f64 / now_ns.saturating_sub(then_ns).max(1) as f64)
+        let count = count?;
+        let (then_ns, before) = self.last.replace((now_ns, count)).unwrap_or((0, count));
+        let waited_ns = count.waited_ns.saturating_sub(before.waited_ns);
+        let turns = count.turns.saturating_sub(before.turns).max(1);
+        let is_short = waited_ns / turns < SHORT_NS;
+        Some(if is_short { 0.0 } else { waited_ns as f64 / now_ns.saturating_sub(then_ns).max(1) as f64 })
     }
 }
 
@@ -137,31 +184,42 @@ impl Watch {
         let now = Instant::now();
         let now_ns = u64::try_from((now - self.spin.start).as_nanos()).unwrap_or(u64::MAX);
         if self.waits.is_due(now_ns) {
-            let waited = self.waits.looks(now_ns, self.counts.waited_ns());
+            let waited = self.waits.looks(now_ns, self.counts.read());
             self.spin.looked(now_ns, waited);
         }
         now.saturating_duration_since(idle_since) < self.spin.longest && self.spin.is_on_at(now_ns)
     }
+
+    /// Lets other threads have the calling thread's core if they want it; whether one did.
+    pub fn offers_core(&self) -> bool {
+        let before = Instant::now();
+        std::thread::yield_now();
+        let after = Instant::now();
+        if after - before >= LATE {
+            self.spin.was_late(u64::try_from((after - self.spin.start).as_nanos()).unwrap_or(u64::MAX));
+        }
+        after - before >= ASKED
+    }
 }
 
 impl Counts {
-    /// How long the calling thread has waited for a core in all its life; `None` if the system does not tell.
-    fn waited_ns(&mut self) -> Option<u64> {
+    /// What is counted for the calling thread; `None` if the system does not tell.
+    fn read(&mut self) -> Option<Count> {
         if matches!(self, Self::New) {
             *self = File::open(COUNTS).map_or(Self::Absent, Self::Open);
         }
         let Self::Open(file) = self else { return None };
         let mut text = [0; 128];
         let len = file.read_at(&mut text, 0).ok()?;
-        waited_ns(std::str::from_utf8(text.get(..len)?).ok()?)
+        parse(std::str::from_utf8(text.get(..len)?).ok()?)
     }
 }
 
-/// The second number. A system that does not count says that the thread never had a core.
-fn waited_ns(counts: &str) -> Option<u64> {
+/// The second and the third number. A system that does not count says that the thread never had a core.
+fn parse(counts: &str) -> Option<Count> {
     let mut numbers = counts.split_whitespace().map(|number| number.parse::<u64>().ok());
     let (_, waited_ns, turns) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    (turns > 0).then_some(waited_ns)
+    (turns > 0).then_some(Count { waited_ns, turns })
 }
 
 #[cfg(test)]
@@ -171,6 +229,11 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// Waited for so long in all, for 3 ms each time.
+    fn waited(waited_ns: u64) -> Option<Count> {
+        Some(Count { waited_ns, turns: waited_ns / (3 * MS) })
+    }
+
     /// A thread has to wait for its core for a part of each millisecond, in percent; when threads begin to sleep at
     /// once, and when they stay awake again, in milliseconds.
     fn turns(crowded: &[(Range<u64>, u64)]) -> Vec<u64> {
@@ -179,7 +242,7 @@ mod tests {
         for ms in 0..10_000 {
             let now_ns = ms * MS;
             if waits.is_due(now_ns) {
-                let waited = waits.looks(now_ns, Some(waited_ns));
+                let waited = waits.looks(now_ns, waited(waited_ns));
                 spin.looked(now_ns, waited);
             }
             let is_on = spin.is_on_at(now_ns);
@@ -214,6 +277,34 @@ mod tests {
     }
 
     #[test]
+    fn waits_for_threads_that_only_look_for_messages_do_not_count() {
+        let mut waits = Waits::default();
+        for look in 0..10 {
+            let count = Count { waited_ns: look * 25 * MS, turns: look * 10_000 };
+            assert_eq!(waits.looks(look * 50 * MS, Some(count)), Some(0.0), "25 of 50 ms, 2.5 µs each time");
+        }
+        let count = Count { waited_ns: 275 * MS, turns: 90_012 };
+        assert_eq!(waits.looks(500 * MS, Some(count)), Some(1.0), "a dozen times 4 ms");
+    }
+
+    #[test]
+    fn who_gets_its_core_back_late_sleeps_the_longer_the_more_often_in_a_row() {
+        let spin = Spin::new(Duration::from_micros(50));
+        let (mut now_ns, mut holds) = (MS, Vec::new());
+        let mut late = |now_ns: u64| {
+            spin.was_late(now_ns);
+            let held_ns = (0..).step_by(MS as usize).find(|wait_ns| spin.is_on_at(now_ns + wait_ns)).unwrap();
+            holds.push(held_ns / MS);
+            now_ns + held_ns
+        };
+        for _ in 0..9 {
+            now_ns = late(now_ns) + 5 * MS;
+        }
+        late(now_ns + 1_000 * MS);
+        assert_eq!(holds, [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 10]);
+    }
+
+    #[test]
     fn a_quota_that_is_used_up_is_seen() {
         for period in [10, 100] {
             let throttled: Vec<_> =
@@ -225,10 +316,10 @@ mod tests {
     #[test]
     fn what_a_thread_waited_in_a_long_sleep_is_little() {
         let mut waits = Waits::default();
-        assert_eq!(waits.looks(7, Some(999)), Some(0.0), "before the first look");
-        assert!(waits.looks(1_000 * MS, Some(30 * MS)).is_some_and(|part| part < STILL_CROWDED));
-        assert!(waits.looks(1_050 * MS, Some(50 * MS)).is_some_and(|part| part >= CROWDED));
-        assert_eq!(waits.looks(1_050 * MS, Some(0)), Some(0.0), "whatever the system says");
+        assert_eq!(waits.looks(7, waited(999)), Some(0.0), "before the first look");
+        assert!(waits.looks(1_000 * MS, waited(30 * MS)).is_some_and(|part| part < STILL_CROWDED));
+        assert!(waits.looks(1_050 * MS, waited(50 * MS)).is_some_and(|part| part >= CROWDED));
+        assert_eq!(waits.looks(1_050 * MS, waited(0)), Some(0.0), "whatever the system says");
     }
 
     #[test]
@@ -238,9 +329,9 @@ mod tests {
         spin.looked(0, Waits::default().looks(0, None));
         assert!(!spin.is_on() && !spin.is_on_at(u64::MAX - 1));
         for counts in ["", "1 2", "7 x 3", "0 0 0", "-1 2 3"] {
-            assert_eq!(waited_ns(counts), None, "{counts:?}");
+            assert_eq!(parse(counts), None, "{counts:?}");
         }
-        assert_eq!(waited_ns("120094 4500 17\n"), Some(4500));
+        assert_eq!(parse("120094 4500 17\n"), Some(Count { waited_ns: 4500, turns: 17 }));
     }
 
     #[test]
@@ -249,7 +340,7 @@ mod tests {
         assert!(!Watch::new(&Spin::new(Duration::ZERO)).stays_awake(now));
         assert!(!Watch::new(&Spin::new(Duration::from_nanos(1))).stays_awake(now));
         let spin = Spin::new(Duration::from_secs(3600));
-        let is_counted = Counts::New.waited_ns().is_some();
+        let is_counted = Counts::New.read().is_some();
         assert_eq!(Watch::new(&spin).stays_awake(now), is_counted);
         spin.looked(spin.now_ns(), Some(0.5));
         assert!(!Watch::new(&spin).stays_awake(now));

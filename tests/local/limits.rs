@@ -67,7 +67,7 @@ fn a_node_that_gets_no_more_memory_says_so() {
     local_nodes(folder.path(), &[1, 1]);
     // Each node would have to hold about 190 MB.
     let words = format!("{METACHARE} run matmul --n 4000 --speed equal --quiet");
-    let done = limited("-v 100000", folder.path(), &words);
+    let done = limited("-v 150000", folder.path(), &words);
     assert_eq!(done.code, 69, "{done:?}");
     let said = done.last_error();
     let reason = " ran out of memory: the system refused it ";

@@ -149,6 +149,11 @@ fn scripts_say_what_they_do_without_building_anything() {
 }
 
 #[test]
+fn state_of_chares_travels() {
+    check(sources().iter(), rules::state_travels);
+}
+
+#[test]
 fn names_of_modules_say_something() {
     check(sources().iter(), rules::module_names);
 }

@@ -244,6 +244,21 @@ pub(crate) fn no_leftovers(file: &SourceFile) -> Vec<String> {
         .collect()
 }
 
+/// State of chares travels whole: a field that serde skips would be lost whenever its chare moves. Options and results are no
+/// state.
+pub(crate) fn state_travels(file: &SourceFile) -> Vec<String> {
+    let is_state = file.path.starts_with("apps/src/")
+        && !["arguments.rs", "results.rs"].iter().any(|name| file.path.ends_with(name));
+    let skips = |line: &str| line.contains("serde(skip)") || line.contains("serde(skip_deserializing");
+    (1..)
+        .zip(source::code_of(&file.text).lines())
+        .filter(|(_, line)| is_state && skips(line))
+        .map(|(number, _)| {
+            file.finding(number, "a field that does not travel: make it a `Scratch` or a `Stopwatch`")
+        })
+        .collect()
+}
+
 /// No modules or files whose name says nothing.
 pub(crate) fn module_names(file: &SourceFile) -> Vec<String> {
     let says_nothing =

@@ -1,9 +1,12 @@
 //! What a run takes, reckoned beforehand.
 
 use super::arguments::{Algorithm, Apsp};
+use super::drive::Job;
+use super::floyd;
+use crate::division::{self, Division};
 use chares::RunError;
-use chares::loadbalance::cost::{Bytes, Machines, Phase};
-use chares::loadbalance::grid;
+use chares::loadbalance::cost::Phase;
+use chares::loadbalance::machines::Machines;
 
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "sources dealt out while it runs, so that all end together (dijkstra); or sums of the \
@@ -30,33 +33,18 @@ pub(super) fn cost(apsp: &Apsp, machines: &Machines, known: Option<f64>) -> Resu
 }
 
 fn blocks(apsp: &Apsp, machines: &Machines, work: f64) -> Result<Vec<Phase>, RunError> {
-    let vertices = apsp.recipe().vertices;
-    let side = apsp.block_side(vertices);
-    let groups = u32::try_from(vertices.div_ceil(side)).unwrap_or(u32::MAX);
-    let owners = grid::rectangles(groups, groups, &machines.speeds_by_node())
-        .map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
-    let count = owners.len() as f64;
-    let mut shares = vec![0.0; machines.rates().len()];
-    owners.iter().for_each(|&pe| shares[pe as usize] += work / count);
-    let block_bytes = (side * side * apsp.likely_type().size_bytes()) as f64;
-    // Each round the blocks of the pivot's row go to all nodes of their columns, and the other way round.
-    let pes = machines.pes();
-    let node_at = |at: usize| pes.iter().position(|pes| pes.contains(&owners[at])).unwrap_or(0);
-    let nodes: Vec<usize> = (0..owners.len()).map(node_at).collect();
-    let traffic = grid::traffic(&nodes, groups as usize, groups as usize, machines.nodes.len());
-    let bytes = traffic.iter().map(|t| Bytes {
-        sent: block_bytes * (t.a_out + t.b_out) as f64,
-        received: block_bytes * (t.a_in + t.b_in) as f64,
-    });
-    let rounds = f64::from(groups) * ROUNDS_OF_PIVOT;
-    let bytes = bytes.collect();
-    Ok(vec![Phase { times: 1.0, work: shares, bytes, rounds, is_overlapped: true, ..Phase::default() }])
+    let job = Job { vertices: apsp.recipe().vertices, sources: 0..0, kind: apsp.likely_type() };
+    let plan = floyd::plan(apsp, &job, 0)?;
+    let Division { shares, bytes, .. } = division::divide(&plan, machines, machines.speeds())?;
+    let work = shares.into_iter().map(|share| share * work).collect();
+    let rounds = f64::from(plan.blocks.0) * ROUNDS_OF_PIVOT;
+    Ok(vec![Phase { times: 1.0, work, bytes, rounds, is_overlapped: true, ..Phase::default() }])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chares::loadbalance::cost::Link;
+    use chares::loadbalance::machines::{Bytes, Link};
     use clap::{Args as _, Command, FromArgMatches as _};
 
     fn apsp(words: &[&str]) -> Apsp {

@@ -9,6 +9,7 @@ use super::memory::{self, Plan};
 use super::output::{self, Asked, Files};
 use super::sources::{self, GROUP_BYTES, Searcher, Setup, Wanted};
 use super::{floyd, read};
+use crate::division::Division;
 use chares::{Bulk, Cx, Driver, Group, RunError};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,40 +23,49 @@ const COMPARED: usize = 3;
 
 /// Finds paths as the command line asks.
 pub(super) fn drive(main: &mut Driver, apsp: Apsp) -> Result<(), RunError> {
+    let mut divided = None;
     if apsp.graph.is_none() {
         // Before it is made: a few words may ask for a graph of any size.
         let recipe = apsp.recipe();
         let sources = of_sources(&apsp, recipe.vertices)?;
         let job = Job { vertices: recipe.vertices, sources, kind: apsp.likely_type() };
         if floyd::makes_its_own(&apsp) {
-            memory::check(main, &floyd::plan(&apsp, &job, 0))?;
-            return find(main, &apsp, None, job);
+            let division = memory::divide(main, &floyd::plan(&apsp, &job, 0)?)?;
+            return find(main, &apsp, None, job, division);
         }
         let both_ways = if apsp.undirected { 2 } else { 1 };
-        memory::check(main, &plan(&apsp, &job, recipe.arcs().saturating_mul(both_ways)))?;
+        let plan = plan(&apsp, &job, recipe.arcs().saturating_mul(both_ways))?;
+        divided = Some(memory::divide(main, &plan)?);
     }
     let edges = edges(main, &apsp)?;
     let kind = kind(&apsp, &edges)?;
     let job = Job { vertices: edges.vertices, sources: of_sources(&apsp, edges.vertices)?, kind };
-    if apsp.graph.is_some() {
-        memory::check(main, &plan(&apsp, &job, edges.len()))?;
-    }
+    let division = match divided {
+        Some(division) => division,
+        None => memory::divide(main, &plan(&apsp, &job, edges.len())?)?,
+    };
     if edges.names.is_some() {
         let sentence =
             "the file's names of vertices have gaps: row and column i are of the i-th smallest name";
         main.outcome().remark(sentence);
     }
-    find(main, &apsp, Some(edges), job)
+    find(main, &apsp, Some(edges), job, division)
 }
 
 /// Finds the paths of a graph, with distances of the type that the job names; of one that blocks make themselves if
 /// there are no edges.
-fn find(main: &mut Driver, apsp: &Apsp, edges: Option<Edges>, job: Job) -> Result<(), RunError> {
+fn find(
+    main: &mut Driver,
+    apsp: &Apsp,
+    edges: Option<Edges>,
+    job: Job,
+    division: Division<Vec<u32>>,
+) -> Result<(), RunError> {
     match job.kind {
-        DistanceType::I32 => find_as::<i32>(main, apsp, edges, job),
-        DistanceType::I64 => find_as::<i64>(main, apsp, edges, job),
-        DistanceType::F32 => find_as::<f32>(main, apsp, edges, job),
-        DistanceType::F64 => find_as::<f64>(main, apsp, edges, job),
+        DistanceType::I32 => find_as::<i32>(main, apsp, edges, job, division),
+        DistanceType::I64 => find_as::<i64>(main, apsp, edges, job, division),
+        DistanceType::F32 => find_as::<f32>(main, apsp, edges, job, division),
+        DistanceType::F64 => find_as::<f64>(main, apsp, edges, job, division),
     }
 }
 
@@ -64,10 +74,11 @@ fn find_as<D: Distance>(
     apsp: &Apsp,
     edges: Option<Edges>,
     job: Job,
+    division: Division<Vec<u32>>,
 ) -> Result<(), RunError> {
     match (apsp.algorithm, edges) {
-        (Algorithm::Dijkstra, Some(edges)) => dijkstra::<D>(main, apsp, edges, job),
-        (_, edges) => floyd::drive::<D>(main, apsp, edges, job),
+        (Algorithm::Dijkstra, Some(edges)) => dijkstra::<D>(main, apsp, edges, job, &division.weights),
+        (_, edges) => floyd::drive::<D>(main, apsp, edges, job, division.owners),
     }
 }
 
@@ -196,7 +207,10 @@ fn wanted_row_bytes(apsp: &Apsp, job: &Job) -> u64 {
 }
 
 /// What a run with so many arcs takes.
-fn plan(apsp: &Apsp, job: &Job, arcs: usize) -> Plan {
+///
+/// # Errors
+/// If that makes too many blocks.
+fn plan(apsp: &Apsp, job: &Job, arcs: usize) -> Result<Plan, RunError> {
     if apsp.algorithm == Algorithm::FloydWarshall {
         return floyd::plan(apsp, job, arcs);
     }
@@ -205,17 +219,24 @@ fn plan(apsp: &Apsp, job: &Job, arcs: usize) -> Plan {
     let row_bytes = wanted_row_bytes(apsp, job);
     let held = if row_bytes > 0 { 2 * sources::AHEAD as u64 * GROUP_BYTES.max(row_bytes) } else { 0 };
     let sample = CHECKED_BYTES.min(job.row_bytes().saturating_mul(sources.len() as u64));
-    Plan {
+    Ok(Plan {
         what: format!("{} of {vertices} sources, {arcs} arcs", sources.len()),
         on_node: graph_bytes,
         on_pe: scratch_bytes(vertices, arcs, kind) + held,
         shared: 0,
         launcher: 24 * arcs as u64 + graph_bytes + sample,
         files: job.files(apsp),
-    }
+        blocks: (0, 0),
+    })
 }
 
-fn dijkstra<D: Distance>(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job) -> Result<(), RunError> {
+fn dijkstra<D: Distance>(
+    main: &mut Driver,
+    apsp: &Apsp,
+    edges: Edges,
+    job: Job,
+    weights: &[f64],
+) -> Result<(), RunError> {
     let Job { vertices, kind, ref sources } = job;
     let (arcs, row_bytes) = (edges.len(), wanted_row_bytes(apsp, &job));
     let graph = Graph::<D>::new(&edges);
@@ -237,7 +258,7 @@ fn dijkstra<D: Distance>(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job)
     let mut summaries = vec![Summary::default(); sources.len()];
     main.init_over()?;
     main.expect_progress("source", sources.len() as u64)?;
-    let done = sources::follow(main, &searchers, sources.clone(), row_bytes, |group| {
+    let done = sources::follow(main, &searchers, (sources.clone(), weights), row_bytes, |group| {
         for (source, found) in (group.first..).zip(group.found) {
             let row = job.row(source);
             summaries[row] = found.summary;
@@ -264,7 +285,7 @@ fn dijkstra<D: Distance>(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job)
     main.outcome().collected();
     if !wanted.distances {
         let setup = Setup { graph: everywhere, wanted: Wanted { distances: true, ..wanted } };
-        sample = again(main, &job, setup, (&checked, &summaries))?;
+        sample = again(main, &job, setup, weights, (&checked, &summaries))?;
     }
     verify(main, &graph, &sample, true)
 }
@@ -274,13 +295,14 @@ fn again<D: Distance>(
     main: &mut Driver,
     job: &Job,
     setup: Setup<D>,
+    weights: &[f64],
     (checked, summaries): (&[u32], &[Summary]),
 ) -> Result<Sample<D>, RunError> {
     let searchers = main.group::<Searcher<D>>(setup);
     let mut sample = Sample::new();
     let mut differing = None;
     for &source in checked {
-        sources::follow(main, &searchers, source..source + 1, 0, |group| {
+        sources::follow(main, &searchers, (source..source + 1, weights), 0, |group| {
             for found in group.found {
                 differing = differing.or((found.summary != summaries[job.row(source)]).then_some(source));
                 sample.extend(found.distances.map(|distances| (source, (distances, found.predecessors))));

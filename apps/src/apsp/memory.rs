@@ -1,11 +1,11 @@
-//! What a run needs of memory and disk, said and checked before it begins.
+//! What a run needs of memory and disk, and which PE has which blocks: said and checked before it begins.
 
-use crate::memory::{self, Lack, Need, Size};
-use chares::loadbalance::{Part, PartitionError, PartitionOptions, data_partition};
-use chares::{Cx, Driver, NodeShape, RunError};
+use crate::division::{self, Division, Lack, Size, Work, shares_by};
+use chares::loadbalance::machines::{Bytes, Machines};
+use chares::loadbalance::{Items, PartitionError, grid, placement};
+use chares::{Cx, Driver, RunError};
 use nix::sys::statvfs::statvfs;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -24,25 +24,45 @@ pub(super) struct Plan {
     pub(super) launcher: u64,
     /// Files, and their bytes.
     pub(super) files: Vec<(PathBuf, u64)>,
+    /// Blocks along a side of the array, and the bytes of each; 0 where sources are dealt out while it runs.
+    pub(super) blocks: (u32, u64),
 }
 
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
+impl Work for Plan {
+    /// The PE of each block.
+    type Owners = Vec<u32>;
 
-impl Need for Plan {
-    fn of_nodes(&self, nodes: &[NodeShape], speeds: &[f64]) -> Result<Vec<u64>, PartitionError> {
-        let parts: Vec<Part> = speeds.iter().copied().map(Part::new).collect();
-        let shares = data_partition(self.shared, &parts, &PartitionOptions::default())?;
-        let of_node = |node: &NodeShape| {
-            let (first, last) = (node.pes.start as usize, node.pes.end as usize);
-            let shared: u64 = shares[first..last].iter().map(|share| share.end - share.start).sum();
-            let on_pes = self.on_pe.saturating_mul(node.pes.len() as u64);
+    fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Vec<u32>>, PartitionError> {
+        let (pes, parts) = (machines.pes(), machines.parts(weights));
+        let shared = placement::contiguous(&Items::alike(self.shared), &parts)?;
+        let memory = pes.iter().map(|pes| {
+            let on_pes = self.on_pe.saturating_mul(pes.len() as u64);
+            let shared = shared[pes.end as usize] - shared[pes.start as usize];
             self.on_node.saturating_add(on_pes).saturating_add(shared)
-        };
-        Ok(nodes.iter().map(of_node).collect())
+        });
+        let (groups, block_bytes) = self.blocks;
+        // So that few blocks cross between nodes.
+        let owners = grid::rectangles(&Items::grid(groups.into(), groups.into()), &parts)?;
+        // Each round the blocks of the pivot's row go to all nodes of their columns, and the other way round.
+        let node_of = |pe: &u32| pes.iter().position(|pes| pes.contains(pe)).unwrap_or(0);
+        let nodes: Vec<usize> = owners.iter().map(node_of).collect();
+        let traffic = grid::traffic(&nodes, groups as usize, groups as usize, pes.len());
+        let bytes = traffic.iter().map(|t| Bytes {
+            sent: block_bytes as f64 * (t.a_out + t.b_out) as f64,
+            received: block_bytes as f64 * (t.a_in + t.b_in) as f64,
+        });
+        let is_dealt_out = !owners.is_empty();
+        Ok(Division {
+            weights: weights.to_vec(),
+            shares: if is_dealt_out { shares_by(&owners, weights.len(), |_| 1) } else { Vec::new() },
+            bytes: bytes.collect(),
+            memory: memory.collect(),
+            owners,
+        })
+    }
+
+    fn what(&self) -> String {
+        self.what.clone()
     }
 
     fn of_launcher(&self, _: bool) -> u64 {
@@ -57,14 +77,16 @@ impl Need for Plan {
     }
 }
 
-/// States the plan, in the window and in the report, and refuses what does not fit.
+/// Divides the work by speed, as far as it fits. States it in the window and in the report.
 ///
 /// # Errors
 /// Which node, host or disk has too little room, how much is needed there, and how to mend it.
-pub(super) fn check(main: &mut Driver, plan: &Plan) -> Result<(), RunError> {
-    memory::check(main, plan)?;
+pub(super) fn divide(main: &mut Driver, plan: &Plan) -> Result<Division<Vec<u32>>, RunError> {
+    let machines = main.machines();
+    let division = division::divide(plan, machines, machines.speeds())?;
+    division.state(main);
     let most = plan.on_node.saturating_add(plan.on_pe);
-    let mut sentence = format!("{plan}: {} here", Size(plan.launcher));
+    let mut sentence = format!("{}: {} here", plan.what, Size(plan.launcher));
     for (share, of) in [(plan.shared, "shared by all nodes"), (most, "on a node of one PE")] {
         if share > 0 {
             sentence += &format!(", {} {of}", Size(share));
@@ -75,7 +97,8 @@ pub(super) fn check(main: &mut Driver, plan: &Plan) -> Result<(), RunError> {
     }
     main.phase(&format!("distributing {sentence}"), 0, 0);
     main.outcome().remark(&format!("planned: {sentence}"));
-    fit_on_disks(&plan.files)
+    fit_on_disks(&plan.files)?;
+    Ok(division)
 }
 
 fn fit_on_disks(files: &[(PathBuf, u64)]) -> Result<(), RunError> {
@@ -103,15 +126,22 @@ fn fit_on_disks(files: &[(PathBuf, u64)]) -> Result<(), RunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chares::loadbalance::machines::Link;
 
     #[test]
     fn nodes_hold_the_graph_what_each_pe_needs_and_their_share() {
         let (on_node, on_pe, shared) = (100, 10, 1000);
-        let plan = Plan { what: "a graph".into(), on_node, on_pe, shared, launcher: 7, files: Vec::new() };
-        let node = |pes| NodeShape { pes, ..NodeShape::default() };
-        let needs = plan.of_nodes(&[node(0..2), node(2..3)], &[1.0, 0.5, 0.5]).unwrap();
-        assert_eq!((needs, plan.of_launcher(true)), (vec![100 + 20 + 750, 100 + 10 + 250], 7));
-        assert!(plan.of_nodes(&[node(0..1)], &[0.0]).is_err());
+        let (what, files, blocks) = ("a graph".into(), Vec::new(), (4, 8));
+        let plan = Plan { what, on_node, on_pe, shared, launcher: 7, files, blocks };
+        let link = Link { latency_s: 1e-4, bytes_per_s: 1e9 };
+        let machines = Machines::on_one_host(&[&[1.0, 0.5], &[0.5]], link);
+        let Division { owners, shares, bytes, memory, .. } = plan.by(&machines, &[1.0, 0.5, 0.5]).unwrap();
+        assert_eq!((memory, plan.of_launcher(true)), (vec![100 + 20 + 750, 100 + 10 + 250], 7));
+        assert_eq!((owners.len(), shares), (16, vec![0.5, 0.25, 0.25]));
+        assert!(bytes[0].sent > 0.0 && bytes[0].sent == bytes[1].received, "{bytes:?}");
+        assert!(plan.by(&machines, &[0.0; 3]).is_err());
+        let sources = Plan { blocks: (0, 0), ..plan };
+        assert!(sources.by(&machines, &[1.0; 3]).unwrap().shares.is_empty(), "nobody knows beforehand");
     }
 
     #[test]

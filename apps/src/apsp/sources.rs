@@ -5,11 +5,13 @@
 //! chare is given the next one when it has done one ([`SelfScheduling`]), so that nothing depends on how well speeds
 //! were known. It always has a second group waiting, and so never waits for a message.
 
+mod self_scheduling;
+
 use super::dijkstra::{Search, Summary};
 use super::distance::Distance;
 use super::graph::Graph;
-use chares::loadbalance::self_scheduling::SelfScheduling;
-use chares::{Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Group, Readonly, RunError};
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Group, Readonly, RunError, Scratch};
+use self_scheduling::SelfScheduling;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -35,8 +37,7 @@ pub struct Searcher<D: Distance> {
     setup: Setup<D>,
     waiting: VecDeque<SearchFrom<D>>,
     found: Vec<Found<D>>,
-    #[serde(skip)]
-    search: Option<Search<D>>,
+    search: Scratch<Option<Search<D>>>,
 }
 
 /// What every searcher is made with.
@@ -93,7 +94,7 @@ impl<D: Distance> Chare for Searcher<D> {
     type Index = u32;
     type Init = Setup<D>;
     fn new(setup: Setup<D>, _: &mut Ctx<'_, Self>) -> Self {
-        Self { setup, waiting: VecDeque::new(), found: Vec::new(), search: None }
+        Self { setup, waiting: VecDeque::new(), found: Vec::new(), search: Scratch(None) }
     }
 }
 
@@ -131,7 +132,7 @@ impl<D: Distance> Entry<SearchNext> for Searcher<D> {
     }
 }
 
-/// Has these sources searched from; `take` is given what was found, group by group in any order. How many sources
+/// Has these sources searched from, by PEs of these weights; `take` is given what was found, group by group in any order. How many sources
 /// each PE has done.
 ///
 /// # Errors
@@ -139,12 +140,12 @@ impl<D: Distance> Entry<SearchNext> for Searcher<D> {
 pub(super) fn follow<D: Distance>(
     main: &mut Driver,
     searchers: &Group<Searcher<D>>,
-    sources: Range<u32>,
+    (sources, weights): (Range<u32>, &[f64]),
     row_bytes: u64,
     mut take: impl FnMut(FoundFrom<D>) -> Result<(), RunError>,
 ) -> Result<Vec<u64>, RunError> {
     let most = GROUP_BYTES.checked_div(row_bytes).unwrap_or(u64::MAX);
-    let mut left = SelfScheduling::new(sources.start.into()..sources.end.into(), &main.speeds(), most);
+    let mut left = SelfScheduling::new(sources.start.into()..sources.end.into(), weights, most);
     let (to, found) = main.pending();
     let mut give = |main: &mut Driver, pe: u32| {
         if let Some(group) = left.next(pe as usize) {

@@ -103,6 +103,10 @@ impl Unit {
 /// Where operations are measured; each is one or more runs of this program, but for the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setup {
+    /// One node of which nothing is said, as a user gets it: it has a PE on every core.
+    Default,
+    /// Two nodes that share all cores.
+    AllCores,
     /// One node with one PE.
     OnePe,
     /// One node with two PEs.
@@ -123,7 +127,9 @@ pub(super) enum Setup {
 
 impl Setup {
     /// In the order in which they are measured.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 12] = [
+        Self::Default,
+        Self::AllCores,
         Self::OnePe,
         Self::TwoPes,
         Self::TwoNodes,
@@ -135,11 +141,64 @@ impl Setup {
         Self::Monitor,
         Self::Core,
     ];
+
+    /// How many PEs each node has on a machine with so many cores; none where no PEs are measured.
+    pub(super) fn pes(self, cores: u32) -> Vec<u32> {
+        match self {
+            Self::Default | Self::Monitor => vec![cores],
+            Self::AllCores => vec![cores.div_ceil(2), (cores / 2).max(1)],
+            Self::OnePe => vec![1],
+            Self::TwoPes => vec![2],
+            Self::TwoNodes => vec![1; 2],
+            Self::Nodes(count) => vec![1; count as usize],
+            Self::Start | Self::Memory => vec![1; MANY_NODES],
+            Self::Core => Vec::new(),
+        }
+    }
+
+    /// What the threads of all PEs, and of the network of each node, have of that many cores.
+    pub(super) fn room(self, cores: u32) -> Option<Room> {
+        let pes = self.pes(cores);
+        let (nodes, pes) = (u32::try_from(pes.len()).unwrap_or(u32::MAX), pes.iter().sum::<u32>());
+        match pes {
+            0 => None,
+            _ if pes + nodes <= cores => Some(Room::Spare),
+            _ if pes <= cores => Some(Room::All),
+            _ => Some(Room::Over),
+        }
+    }
+}
+
+/// Nodes of a start and of what memory is measured on.
+const MANY_NODES: usize = 8;
+
+/// Whether cores are left beside those of the PEs, which decides what messages cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Each node's network has a core of its own.
+    Spare,
+    /// There is at most one PE for each core, and not a core for each network beside them.
+    All,
+    /// There are more PEs than cores.
+    Over,
+}
+
+impl Room {
+    /// As it stands in tables and files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Spare => "spare cores",
+            Self::All => "all cores",
+            Self::Over => "oversubscribed",
+        }
+    }
 }
 
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Default => f.write_str("one node, nothing said"),
+            Self::AllCores => f.write_str("two nodes, all cores"),
             Self::OnePe => f.write_str("one PE"),
             Self::TwoPes => f.write_str("two PEs of one node"),
             Self::TwoNodes => f.write_str("two nodes, point to point"),
@@ -240,13 +299,65 @@ impl Operation {
 
 /// All operations, those of each set-up together.
 pub(super) fn all() -> Vec<Operation> {
-    let mut all = in_process();
+    let mut all = by_default();
+    all.extend(in_process());
     all.extend(between_pes());
     all.extend(between_nodes());
     all.extend([2, 4, 8].into_iter().flat_map(collectives));
     all.extend(whole_runs());
     all.extend([("f64", "64-bit"), ("f32", "32-bit")].into_iter().flat_map(kernels));
     all
+}
+
+/// What a user meets who says nothing about cores; the same is measured again below where cores are left.
+fn by_default() -> Vec<Operation> {
+    let of = |setup, key: &str, name: &str, unit, task| Operation::new(setup, key, name, unit, task);
+    let one = |key, name, unit, task| of(Setup::Default, key, name, unit, task);
+    let two = |key, name, unit, task| of(Setup::AllCores, key, name, unit, task);
+    let throws = |throw, count| Task::Throws(Pair::Elements, throw, count);
+    let (key, long) = ("all/flood/1MiB", 1 << 20);
+    vec![
+        one(
+            "all/pes/64B",
+            "64 B to an array element of the last PE, one way",
+            Unit::Ns,
+            throws(Throw::Back(64), 1),
+        ),
+        one(
+            "all/broadcast",
+            "broadcast to one chare on each PE, and a reduction",
+            Unit::Us,
+            Task::BroadcastToPes,
+        ),
+        two(
+            "all/round-trip/8B",
+            "8 B to an element of another node and back",
+            Unit::Us,
+            throws(Throw::Back(8), 2),
+        ),
+        two(
+            "all/round-trip/1MiB",
+            "1 MiB to an element of another node and back",
+            Unit::Us,
+            throws(Throw::Back(long), 2),
+        )
+        .contains(2.0 * long as f64, key.into(), "the bandwidth one way"),
+        two(
+            key,
+            "bulk data of 1 MiB to an element of another node, all one way",
+            Unit::GBs,
+            throws(Throw::Flood(long), 1),
+        )
+        .each(long as u64)
+        .cap(FLOOD_BYTES / long as u64),
+        two(
+            "all/rate/64B",
+            "64 B to an element of another node, all one way",
+            Unit::MillionPerS,
+            throws(Throw::Stream, 1),
+        )
+        .cap(STREAM),
+    ]
 }
 
 fn in_process() -> Vec<Operation> {
@@ -422,6 +533,18 @@ mod tests {
             assert!(place(other.setup) <= place(operation.setup), "{operation:?}");
             assert!(other.unit.ns(1.0, part.amount).is_some() && operation.unit.ns(1.0, 1.0).is_some());
         }
+    }
+
+    #[test]
+    fn what_is_measured_first_has_all_cores_and_no_more() {
+        for cores in [1, 2, 3, 16] {
+            assert_eq!(Setup::ALL[0].room(cores), Some(Room::All));
+            let pes = Setup::AllCores.pes(cores);
+            assert!(pes.len() == 2 && pes.iter().sum::<u32>() == cores.max(2), "{pes:?}");
+        }
+        let rooms = [1, 2, 3, 4].map(|cores| Setup::TwoNodes.room(cores));
+        assert_eq!(rooms, [Room::Over, Room::All, Room::All, Room::Spare].map(Some));
+        assert_eq!(Setup::Core.room(4), None);
     }
 
     #[test]

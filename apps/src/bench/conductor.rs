@@ -2,7 +2,7 @@
 
 use super::player::{Count, Exist, Existing, Player, report};
 use chares::prelude::*;
-use chares::{On, Sum};
+use chares::{On, Stopwatch, Sum};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,8 +13,7 @@ pub(super) struct Conductor {
     crowd: Option<(Array<Player>, How)>,
     rounds: u64,
     awaited: u32,
-    #[serde(skip)]
-    start: Option<Instant>,
+    start: Option<Stopwatch>,
     done: Option<Callback<f64>>,
 }
 
@@ -82,7 +81,7 @@ impl Conductor {
 
 impl Entry<Rounds> for Conductor {
     fn receive(&mut self, Rounds(everybody, how, rounds, done): Rounds, ctx: &mut Ctx<'_, Self>) {
-        (self.start, self.done) = (Some(Instant::now()), Some(done));
+        (self.start, self.done) = (Some(Stopwatch::start()), Some(done));
         (self.crowd, self.rounds) = (Some((everybody, how)), rounds);
         self.tell(ctx);
     }
@@ -102,7 +101,7 @@ impl Entry<Sum<u64>> for Conductor {
 
 impl Entry<Make> for Conductor {
     fn receive(&mut self, Make(kind, count, done): Make, ctx: &mut Ctx<'_, Self>) {
-        (self.start, self.done) = (Some(Instant::now()), Some(done));
+        (self.start, self.done) = (Some(Stopwatch::start()), Some(done));
         let caller = Callback::element(&ctx.this());
         let count = u32::try_from(count).expect("counts of chares are capped");
         self.awaited = 1;

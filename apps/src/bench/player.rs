@@ -1,16 +1,14 @@
 //! The chare that throws messages to its peer and back, and takes the time on its own clock.
 
 use chares::prelude::*;
-use chares::{Message, Sum};
+use chares::{Message, Stopwatch, Sum};
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
 
 /// Throws things to its peer and back.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Player {
     peer: Option<Element<Self>>,
-    #[serde(skip)]
-    start: Option<Instant>,
+    start: Option<Stopwatch>,
     done: Option<Callback<f64>>,
 }
 
@@ -99,7 +97,7 @@ impl Player {
 }
 
 /// Tells how long it has been since the start.
-pub(super) fn report(start: &mut Option<Instant>, done: &mut Option<Callback<f64>>, cx: &mut impl Cx) {
+pub(super) fn report(start: &mut Option<Stopwatch>, done: &mut Option<Callback<f64>>, cx: &mut impl Cx) {
     let elapsed = start.take().expect("a clock runs").elapsed();
     done.take().expect("somebody waits").send(cx, elapsed.as_nanos() as f64);
 }
@@ -124,7 +122,7 @@ impl Entry<Play> for Player {
             _ => Bulk::default(),
         };
         let left = (count - 1) as f64;
-        (self.start, self.done) = (Some(Instant::now()), Some(done));
+        (self.start, self.done) = (Some(Stopwatch::start()), Some(done));
         match throw {
             Throw::Back(8) => self.throw(ctx, Mote(left)),
             Throw::Back(64) => self.throw(ctx, Ball([left; 8])),

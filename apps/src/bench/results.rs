@@ -1,7 +1,7 @@
 //! What was measured, as JSON and as a table for people.
 #![doc = include_str!("schema.md")]
 
-use super::catalogue::{Operation, PartOf, Setup, Unit};
+use super::catalogue::{Operation, PartOf, Room, Setup, Unit};
 use super::peers::{Compared, Peers};
 use crate::statistics::{figure, median};
 use serde::Serialize;
@@ -30,6 +30,7 @@ pub(super) struct Measured {
     key: String,
     name: String,
     setup: String,
+    room: Option<&'static str>,
     #[serde(serialize_with = "unit_name")]
     unit: Unit,
     better: &'static str,
@@ -110,7 +111,12 @@ fn unit_name<S: serde::Serializer>(unit: &Unit, to: S) -> Result<S::Ok, S::Error
 
 impl Measured {
     /// `None` without a figure.
-    pub(super) fn new(operation: &Operation, stretches: Vec<f64>, peers: &Peers) -> Option<Self> {
+    pub(super) fn new(
+        operation: &Operation,
+        room: Option<Room>,
+        stretches: Vec<f64>,
+        peers: &Peers,
+    ) -> Option<Self> {
         let mut sorted = stretches.clone();
         sorted.sort_by(f64::total_cmp);
         let median = median(&sorted)?;
@@ -118,6 +124,7 @@ impl Measured {
             key: operation.key.clone(),
             name: operation.name.clone(),
             setup: operation.setup.to_string(),
+            room: room.map(Room::name),
             unit: operation.unit,
             better: if operation.unit.is_gain() { "more" } else { "less" },
             median,
@@ -162,9 +169,10 @@ impl Compared {
 }
 
 /// The head of a set-up's part of the table.
-pub(super) fn head(setup: Setup) -> String {
-    let setup = setup.to_string();
-    format!("\n{setup:<26} {:>10} {:<9}  {:>9}    {:<9}  ours : peer\n", "median", "", "least", "most")
+pub(super) fn head(setup: Setup, room: Option<Room>) -> String {
+    let (setup, room) =
+        (setup.to_string(), room.map_or_else(String::new, |room| format!("({})\n", room.name())));
+    format!("\n{setup:<26} {:>10} {:<9}  {:>9}    {:<9}  ours : peer\n{room}", "median", "", "least", "most")
 }
 
 #[cfg(test)]
@@ -176,7 +184,7 @@ mod tests {
         let all = catalogue::all();
         let peers = Peers::load(None, false, &all, "CPU").unwrap();
         let operation = all.iter().find(|operation| operation.key == key).unwrap();
-        Measured::new(operation, stretches, &peers)
+        Measured::new(operation, Some(Room::All), stretches, &peers)
     }
 
     #[test]

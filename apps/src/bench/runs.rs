@@ -17,8 +17,6 @@ const TIME_LIMIT: &str = "900";
 /// Stretches of an operation are of so many runs, because the cores that threads come to lie on differ from run to run
 /// more than stretches of one run do.
 const RUNS: usize = 3;
-/// Nodes of a start and of what memory is measured on.
-const MANY_NODES: usize = 8;
 
 /// What a run has found out.
 struct Found {
@@ -47,32 +45,35 @@ pub(super) fn measure(
         )
     };
     let repeats = if options.brief { 1 } else { options.repeats };
-    let paths = |pes: &[u32]| {
-        let runs = RUNS.min(repeats);
-        let parts = (0..runs).map(|run| (repeats + run) / runs);
-        gathered(parts.map(|part| Ok(run(pes, Part::Paths, part)?.figures)))
-    };
+    let pes = setup.pes(cores());
     let each_in_a_run = std::iter::repeat_n(1, repeats);
-    let many = [1; MANY_NODES];
     match setup {
-        Setup::OnePe => paths(&[1]),
-        Setup::TwoPes => paths(&[2]),
-        Setup::TwoNodes => paths(&[1, 1]),
-        Setup::Nodes(count) => paths(&vec![1; count as usize]),
-        Setup::Monitor => Ok(run(&[cores()], Part::Monitor, repeats)?.figures),
+        Setup::Monitor => Ok(run(&pes, Part::Monitor, repeats)?.figures),
         Setup::Core => Ok(kernel::measure(repeats, options.brief)),
-        Setup::Memory => gathered(each_in_a_run.map(|one| Ok(run(&many, Part::Memory, one)?.figures))),
+        Setup::Memory => gathered(each_in_a_run.map(|one| Ok(run(&pes, Part::Memory, one)?.figures))),
         Setup::Start => {
             // The first reads the executable from disk.
             if !options.brief {
-                run(&many, Part::Nothing, 1)?;
+                run(&pes, Part::Nothing, 1)?;
             }
             gathered(each_in_a_run.map(|one| {
-                let found = run(&many, Part::Nothing, one)?;
+                let found = run(&pes, Part::Nothing, one)?;
                 Ok([("start/8/ready", found.startup_s), ("start/8/run", found.whole_s)]
                     .map(|(key, seconds)| (key.to_string(), vec![seconds * 1e3]))
                     .into())
             }))
+        }
+        Setup::Default
+        | Setup::AllCores
+        | Setup::OnePe
+        | Setup::TwoPes
+        | Setup::TwoNodes
+        | Setup::Nodes(_) => {
+            let runs = RUNS.min(repeats);
+            let parts = (0..runs).map(|run| (repeats + run) / runs);
+            // Of the first no one says how many PEs it has.
+            let pes = if setup == Setup::Default { &[0][..] } else { &pes };
+            gathered(parts.map(|part| Ok(run(pes, Part::Paths, part)?.figures)))
         }
     }
 }
@@ -99,7 +100,7 @@ struct Request<'a> {
 
 /// Where a run takes place.
 enum Nodes<'a> {
-    /// Nodes of this machine, with that many PEs each.
+    /// Nodes of this machine, with that many PEs each; 0 says nothing.
     Local(&'a [u32]),
     /// Those of a nodes file.
     File(&'a Path),
@@ -123,7 +124,10 @@ fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<Found, Failure> {
     let text = match nodes {
         Nodes::Local(pes) => {
             command.args(["--nodes", "/dev/stdin"]);
-            let node = |(at, pes): (usize, &u32)| format!("[[node]]\nname = \"n{at}\"\npes = {pes}\n");
+            let node = |(at, pes): (usize, &u32)| {
+                let said = if *pes == 0 { String::new() } else { format!("pes = {pes}\n") };
+                format!("[[node]]\nname = \"n{at}\"\n{said}")
+            };
             pes.iter().enumerate().map(node).collect()
         }
         Nodes::File(path) => {
@@ -160,6 +164,7 @@ fn found(report: &[u8], whole_s: f64) -> Option<Found> {
     Some(Found { figures, startup_s: report["startup_s"].as_f64()?, whole_s })
 }
 
-fn cores() -> u32 {
+/// Cores that this process may use.
+pub(super) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
 }

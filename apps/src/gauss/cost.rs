@@ -2,11 +2,12 @@
 
 use super::arguments::{Algorithm, Gauss};
 use super::blocked::COLUMNS_AT_ONCE;
-use super::plan::Plan;
-use super::traffic;
-use crate::wire::Wire;
+use super::division::divide;
+use crate::division::Division;
 use chares::RunError;
-use chares::loadbalance::cost::{Bytes, Machines, Phase};
+use chares::loadbalance::cost::Phase;
+use chares::loadbalance::machines::{Bytes, Machines};
+use std::sync::Arc;
 
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "blocks of columns by speed take up panels while the next ones are factored and sent; the \
@@ -25,47 +26,27 @@ const ROUNDS_OF_COLUMN: f64 = 2.0;
 /// # Errors
 /// If the system cannot be divided by these speeds.
 pub(super) fn cost(gauss: &Gauss, machines: &Machines, _: Option<f64>) -> Result<Vec<Phase>, RunError> {
-    match gauss.algorithm {
-        Algorithm::Columns => Ok(columns(gauss, machines)),
-        Algorithm::Blocked => blocked(gauss, machines),
-    }
+    let division = divide(gauss, machines)?;
+    Ok(match gauss.algorithm {
+        Algorithm::Columns => columns(gauss, machines, &division.bytes).to_vec(),
+        Algorithm::Blocked => blocked(gauss, machines, division),
+    })
 }
 
-fn number_bytes(gauss: &Gauss) -> f64 {
-    gauss.system.dtype_or_default().size_bytes() as f64
-}
-
-/// Bytes where one message goes from anywhere to all other nodes.
-fn broadcast(machines: &Machines, bytes: f64) -> Vec<Bytes> {
-    let count = machines.nodes.len() as f64;
-    // Its owner sends to all others, and each of `count` nodes is as often the owner.
-    let each = bytes * (count - 1.0) / count;
-    vec![Bytes { sent: each, received: each }; machines.nodes.len()]
-}
-
-/// Every column alike, with rows that are half as long as the longest.
-fn columns(gauss: &Gauss, machines: &Machines) -> Vec<Phase> {
+/// Every column alike.
+fn columns(gauss: &Gauss, machines: &Machines, bytes: &[Bytes]) -> [Phase; 2] {
     let (n, rhs) = (gauss.system.n as f64, gauss.system.rhs as f64);
-    let bytes = broadcast(machines, number_bytes(gauss) * (n / 2.0 + rhs));
+    let bytes = bytes.iter().map(|all| Bytes { sent: all.sent / n, received: all.received / n }).collect();
     let work = machines.divided_by_speed(gauss.work() / n);
     let forth = Phase { times: n, work, bytes, rounds: ROUNDS_OF_COLUMN, ..Phase::default() };
-    let back = Phase {
-        times: n,
-        bytes: broadcast(machines, number_bytes(gauss) * rhs),
-        rounds: 1.0,
-        ..Phase::default()
-    };
-    vec![forth, back]
+    let back = Phase { times: n, bytes: gauss.broadcast(machines, rhs), rounds: 1.0, ..Phase::default() };
+    [forth, back]
 }
 
 /// Panels are hidden behind what is left to take them up, until that takes less time than one panel after the other.
-fn blocked(gauss: &Gauss, machines: &Machines) -> Result<Vec<Phase>, RunError> {
-    let (n, rhs, width) = (gauss.system.n, gauss.system.rhs, gauss.width());
-    let (rates, speeds) = (machines.rates(), machines.speeds_by_node().concat());
-    let wire = Wire::planned(machines);
-    let weights = traffic::weights(gauss, &wire, &rates, &speeds);
-    let plan = Plan::by_speed([n, rhs, width], &weights, None)
-        .map_err(|e| RunError::Failed(format!("the work cannot be divided by speed: {e}")))?;
+fn blocked(gauss: &Gauss, machines: &Machines, division: Division<Arc<Vec<u32>>>) -> Vec<Phase> {
+    let (n, width, rates) = (gauss.system.n, gauss.width(), machines.rates());
+    let plan = gauss.plan(division.owners, None);
     let (panels, owners) = (plan.panels() as usize, &plan.owners);
     let columns_of = |block: usize| plan.columns_of(block as u32).len() as f64;
     let mut left = vec![0.0; rates.len()];
@@ -84,7 +65,7 @@ fn blocked(gauss: &Gauss, machines: &Machines) -> Result<Vec<Phase>, RunError> {
         let all_left: f64 = left.iter().sum();
         // Who makes the next panel is in the middle of something.
         let before = (all_left.min(COLUMNS_AT_ONCE as f64) / 2.0) + columns_of(panel + 1);
-        let [hop_s, onward_s] = on_the_way(machines, [owner, next], number_bytes(gauss) * rows * columns);
+        let [hop_s, onward_s] = on_the_way(machines, [owner, next], gauss.number_bytes() * rows * columns);
         let making_s = factoring / rates[next] + of_column * before / rates[next];
         let chain_s = hop_s + making_s.max(onward_s);
         let at = usize::from(chain_s > of_column * all_left / total);
@@ -93,15 +74,14 @@ fn blocked(gauss: &Gauss, machines: &Machines) -> Result<Vec<Phase>, RunError> {
         phases[at].chain_s += chain_s;
         numbers[at] += rows * columns;
     }
-    let bytes = traffic::bytes(gauss, &wire, &weights);
     for (phase, numbers_of) in phases.iter_mut().zip(numbers) {
         let part = numbers_of / numbers.iter().sum::<f64>();
-        phase.bytes =
-            bytes.iter().map(|b| Bytes { sent: b.sent * part, received: b.received * part }).collect();
+        let part_of = |all: &Bytes| Bytes { sent: all.sent * part, received: all.received * part };
+        phase.bytes = division.bytes.iter().map(part_of).collect();
     }
     // The way back goes through all owners, one after the other.
     let back = Phase { times: panels as f64, rounds: 1.0, ..Phase::default() };
-    Ok(phases.into_iter().chain([back]).collect())
+    phases.into_iter().chain([back]).collect()
 }
 
 /// How long a panel is on its way from one PE to another, and how long that one's connection is then busy with handing
@@ -123,7 +103,7 @@ fn on_the_way(machines: &Machines, ends: [usize; 2], bytes: f64) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chares::loadbalance::cost::Link;
+    use chares::loadbalance::machines::Link;
     use clap::{Args as _, Command, FromArgMatches as _};
 
     fn gauss(words: &[&str]) -> Gauss {

@@ -4,50 +4,54 @@ use super::Factors;
 use super::arguments::{Algorithm, Gauss};
 use super::blocked::{Blocks, CollectBlocks, Ended, GoBlocks, LoadBlock};
 use super::columns::{CollectRows, GoRows, LoadRows, RowPlan, Rows};
-use super::memory::Size;
+use super::division::divide;
 use super::plan::Plan;
-use super::traffic;
 use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError};
-use crate::memory;
 use crate::system::{Coefficients, LinearSystem, Residual, residual};
-use chares::loadbalance::{PartitionError, cyclic};
 use chares::{Bulk, Callback, Cx, Driver, Group, Pending, RunError};
 use std::sync::Arc;
 
 /// Solves a system as the command line asks.
 pub(super) fn drive(main: &mut Driver, gauss: Gauss) -> Result<(), RunError> {
-    traffic::plan(main, &gauss);
-    memory::check(main, &Size::of(&gauss))?;
+    let division = divide(&gauss, main.machines())?;
+    division.state(main);
     match gauss.system.dtype_or_default() {
-        Dtype::F32 => run::<f32>(main, &gauss),
-        Dtype::F64 => run::<f64>(main, &gauss),
+        Dtype::F32 => run::<f32>(main, &gauss, division.owners),
+        Dtype::F64 => run::<f64>(main, &gauss, division.owners),
     }
 }
 
-fn run<T: Real>(main: &mut Driver, gauss: &Gauss) -> Result<(), RunError> {
+fn run<T: Real>(main: &mut Driver, gauss: &Gauss, owners: Arc<Vec<u32>>) -> Result<(), RunError> {
     main.phase("reading the system", 0, 0);
     let system = LinearSystem::<T>::of(&gauss.system, 0.0)?;
-    let (x, factors) = solved(main, gauss, &system)?;
+    let (x, factors) = solved(main, gauss, &system, owners)?;
     state_factors(main, &factors);
     finish(main, gauss, &system, &x)
 }
 
-/// The solution of a system, n x rhs, and what the factors of A tell.
+/// The solution of a system, n x rhs, and what the factors of A tell; `owners` has the PE of each row or block.
 pub(super) fn solved<T: Real>(
     main: &mut Driver,
     gauss: &Gauss,
     system: &LinearSystem<T>,
+    owners: Arc<Vec<u32>>,
 ) -> Result<(Matrix<T>, Factors), RunError> {
     state(main, gauss, system);
     match gauss.algorithm {
-        Algorithm::Columns => columns(main, system),
-        Algorithm::Blocked => blocked(main, gauss, system),
+        Algorithm::Columns => {
+            let generated = system.generated();
+            columns(main, system, RowPlan { n: system.n, rhs: system.rhs, owners, generated })
+        }
+        Algorithm::Blocked => blocked(main, system, gauss.plan(owners, system.generated())),
     }
 }
 
 /// The solution, n x rhs, and the factors, with rows on the PEs.
-fn columns<T: Real>(main: &mut Driver, system: &LinearSystem<T>) -> Result<(Matrix<T>, Factors), RunError> {
-    let plan = rows_planned(main, system)?;
+fn columns<T: Real>(
+    main: &mut Driver,
+    system: &LinearSystem<T>,
+    plan: RowPlan,
+) -> Result<(Matrix<T>, Factors), RunError> {
     main.phase("distributing", 0, 0);
     let rows: Group<Rows<T>> = main.group(plan.clone());
     if let Coefficients::Dense(a) = &system.a {
@@ -69,10 +73,11 @@ fn columns<T: Real>(main: &mut Driver, system: &LinearSystem<T>) -> Result<(Matr
 /// The same with blocks of columns on the PEs.
 fn blocked<T: Real>(
     main: &mut Driver,
-    gauss: &Gauss,
     system: &LinearSystem<T>,
+    plan: Plan,
 ) -> Result<(Matrix<T>, Factors), RunError> {
-    let plan = planned(main, gauss, system)?;
+    main.outcome().fact("block", plan.width);
+    main.outcome().fact("panels", plan.panels());
     main.phase("distributing", 0, 0);
     let blocks: Group<Blocks<T>> = main.group(plan.clone());
     for (block, columns) in given_columns(system, &plan) {
@@ -90,31 +95,6 @@ fn blocked<T: Real>(
     Ok((collected(main, system, ended.pieces, &solved)?, ended.factors))
 }
 
-/// Which PE holds which block.
-fn planned<T: Real>(main: &mut Driver, gauss: &Gauss, system: &LinearSystem<T>) -> Result<Plan, RunError> {
-    let (sides, speeds) = ([system.n, system.rhs, gauss.width()], main.speeds());
-    let plan = Plan::by_speed(sides, &speeds, system.generated()).map_err(unplaceable)?;
-    let mut columns = vec![0; speeds.len()];
-    let all = (0..).zip(plan.owners.iter());
-    all.for_each(|(block, &owner)| columns[owner as usize] += plan.columns_of(block).len());
-    let outcome = main.outcome();
-    outcome.shares(columns.into_iter().map(|count| count as f64 / (plan.n + plan.rhs) as f64).collect());
-    outcome.fact("block", plan.width);
-    outcome.fact("panels", plan.panels());
-    Ok(plan)
-}
-
-/// Which PE holds which row.
-fn rows_planned<T: Real>(main: &mut Driver, system: &LinearSystem<T>) -> Result<RowPlan, RunError> {
-    let (n, rhs, speeds) = (system.n, system.rhs, main.speeds());
-    let owners = cyclic::weighted_cyclic(n, &speeds).map_err(unplaceable)?;
-    let plan = RowPlan { n, rhs, owners: Arc::new(owners), generated: system.generated() };
-    let share = |pe: u32| plan.rows_of(pe).count() as f64 / n as f64;
-    let shares = (0..main.pe_count()).map(share).collect();
-    main.outcome().shares(shares);
-    Ok(plan)
-}
-
 /// How it ended, if there is a solution.
 fn eliminated(ended: Ended) -> Result<Ended, RunError> {
     ended.singular.map_or(Ok(ended), |singular| Err(RunError::Input(singular.to_string())))
@@ -129,10 +109,6 @@ fn state_factors(main: &mut Driver, factors: &Factors) {
     outcome.fact("sign_det", sign);
     let minus = if sign < 0 { "-" } else { "" };
     outcome.remark(&format!("growth factor {growth:.3}, determinant {minus}10^{log10:.6}"));
-}
-
-fn unplaceable(error: PartitionError) -> RunError {
-    RunError::Failed(format!("the work cannot be divided by speed: {error}"))
 }
 
 /// The columns of each block, if they are the driver's to send.

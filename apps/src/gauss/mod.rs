@@ -9,11 +9,10 @@ pub mod arguments;
 pub mod blocked;
 pub mod columns;
 mod cost;
+mod division;
 mod drive;
 mod factors;
-mod memory;
 pub mod plan;
-mod traffic;
 
 pub use arguments::{Algorithm, Gauss};
 pub use factors::Factors;

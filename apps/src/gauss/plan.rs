@@ -3,7 +3,6 @@
 use crate::matrix::Real;
 use crate::system::Generated;
 use chares::Bulk;
-use chares::loadbalance::{PartitionError, cyclic};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,20 +29,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A system of `n` unknowns and `rhs` right-hand sides whose blocks are dealt out by `speeds`, cyclically, so that the
-    /// load stays even as the active part shrinks.
-    ///
-    /// # Errors
-    /// If the speeds permit no division.
-    pub(super) fn by_speed(
-        [n, rhs, width]: [usize; 3],
-        speeds: &[f64],
-        generated: Option<Generated>,
-    ) -> Result<Self, PartitionError> {
-        let owners = cyclic::weighted_cyclic(Self::counts(n, rhs, width).into_iter().sum(), speeds)?;
-        Ok(Self { n, rhs, width, owners: Arc::new(owners), generated })
-    }
-
     /// Blocks that a system of this size is cut into, those of A and those of B.
     #[must_use]
     pub fn counts(n: usize, rhs: usize, width: usize) -> [usize; 2] {

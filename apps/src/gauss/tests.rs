@@ -1,6 +1,7 @@
 //! Eliminations inside one process: both ways, both types of numbers, on any mix of PEs.
 
 use super::arguments::Algorithm;
+use super::division::divide;
 use super::drive::solved;
 use super::{Factors, Gauss, add_to};
 use crate::matrix::{Matrix, Real, generate};
@@ -31,9 +32,10 @@ fn solve<T: Real>(
     system: &LinearSystem<T>,
 ) -> Result<(Matrix<T>, Factors), RunError> {
     (gauss.system.n, gauss.system.rhs) = (system.n, system.rhs);
-    add_to(CommandLine::new(Program::new("gauss", "0")))
-        .into_program()
-        .run_in_process(mix, |main| solved(main, gauss, system))
+    add_to(CommandLine::new(Program::new("gauss", "0"))).into_program().run_in_process(mix, |main| {
+        let owners = divide(gauss, main.machines())?.owners;
+        solved(main, gauss, system, owners)
+    })
 }
 
 fn assert_solved<T: Real>(mix: &InProcess, gauss: &mut Gauss, system: &LinearSystem<T>) -> Matrix<T> {

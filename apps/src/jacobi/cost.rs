@@ -1,10 +1,11 @@
 //! What a run takes, reckoned beforehand.
 
 use super::arguments::Jacobi;
-use super::generated::Kind;
+use super::division::divide;
+use crate::division::Division;
 use chares::RunError;
-use chares::loadbalance::cost::{Bytes, Machines, Phase};
-use chares::loadbalance::placement;
+use chares::loadbalance::cost::Phase;
+use chares::loadbalance::machines::Machines;
 
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "iterations of rows by speed and an exchange of x, which a PE's own part of x may hide; \
@@ -17,33 +18,12 @@ pub(super) const MODEL: &str = "iterations of rows by speed and an exchange of x
 pub(super) fn cost(jacobi: &Jacobi, machines: &Machines, known: Option<f64>) -> Result<Vec<Phase>, RunError> {
     let of_each = jacobi.work_of_iteration();
     let times = known.unwrap_or_else(|| jacobi.work()) / of_each.max(1.0);
-    let rates = machines.rates();
-    let bounds = placement::weighted_bounds(jacobi.system.n as u64, &rates)
-        .map_err(|e| RunError::Failed(format!("the rows cannot be divided by speed: {e}")))?;
-    let n = jacobi.system.n.max(1) as f64;
-    let shares: Vec<f64> = bounds.windows(2).map(|ends| (ends[1] - ends[0]) as f64 / n).collect();
+    let Division { shares, bytes, .. } = divide(jacobi, machines)?;
     let work: Vec<f64> = shares.iter().map(|share| share * of_each).collect();
-    let number_bytes = jacobi.system.rhs as f64 * jacobi.system.dtype_or_default().size_bytes() as f64;
-    let others = machines.nodes.len().saturating_sub(1) as f64;
-    // Of a Laplacian only what lies along the cuts is needed: a layer of the grid on each side.
-    let layer = jacobi.generated().and_then(|generated| match generated.kind {
-        Kind::Laplace2d => Some(n.sqrt()),
-        Kind::Laplace3d => Some(n.powf(2.0 / 3.0)),
-        Kind::Dense | Kind::Random => None,
-    });
-    let exchanged = |pes: std::ops::Range<u32>| {
-        let own = pes.map(|pe| shares[pe as usize]).sum::<f64>() * n;
-        let (sent, received) = match layer {
-            Some(layer) => (layer.min(own) * others.min(2.0), layer.min(n - own) * others.min(2.0)),
-            None => (own * others, n - own),
-        };
-        Bytes { sent: sent * number_bytes, received: received * number_bytes }
-    };
-    let bytes: Vec<Bytes> = machines.pes().into_iter().map(exchanged).collect();
     // While others' parts are under way, a PE computes with its own: a share of its rows' columns.
     let exchange = Phase { times: 1.0, bytes: bytes.clone(), rounds: 1.0, ..Phase::default() };
     let exchange_s = machines.reckon(&[exchange]).seconds;
-    let hidden_s = (shares.iter().zip(&work).zip(&rates))
+    let hidden_s = (shares.iter().zip(&work).zip(&machines.rates()))
         .map(|((share, work), rate)| share * work / rate)
         .fold(f64::INFINITY, f64::min);
     let is_overlapped = exchange_s <= hidden_s || !jacobi.is_dense();
@@ -53,7 +33,7 @@ pub(super) fn cost(jacobi: &Jacobi, machines: &Machines, known: Option<f64>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chares::loadbalance::cost::Link;
+    use chares::loadbalance::machines::Link;
     use clap::{Args as _, Command, FromArgMatches as _};
 
     fn jacobi(words: &[&str]) -> Jacobi {

@@ -2,22 +2,19 @@
 
 use super::arguments::Jacobi;
 use super::check::{self, System};
+use super::division::divide;
 use super::dominance::Dominance;
-use super::memory::Size;
 use super::solver::{
     Collect, Go, Left, LoadDense, LoadRhs, LoadSparse, Measure, Prepare, Setup, Solver, transposed,
 };
 use super::watch::{Verdict, Why};
+use crate::division::Division;
 use crate::matrix::{self, Csr, Dtype, Matrix, Real, ShapeError, generate, market};
-use crate::memory;
 use crate::system::{Coefficients, LinearSystem, check_sides, read};
-use chares::loadbalance::placement;
 use chares::{Bulk, Cx, Driver, Group, Reduce, RunError};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a row of a sparse matrix costs beside its entries, in entries: its unknown, right-hand side and diagonal.
-const ROW_COST: u64 = 3;
 /// Most bytes of a sparse matrix from a file.
 const SPARSE_BYTES_MAX: u64 = 256 << 30;
 /// Changes of so many roundings of the largest unknown are those that never end.
@@ -27,11 +24,12 @@ const MESSAGE_BYTES: usize = 64 << 20;
 
 /// Runs an iteration as the command line asks.
 pub(super) fn drive(main: &mut Driver, jacobi: Jacobi) -> Result<(), RunError> {
-    memory::check(main, &Size::of(&jacobi))?;
+    let division = divide(&jacobi, main.machines())?;
+    division.state(main);
     main.phase("reading the system", 0, 0);
     match jacobi.system.dtype_or_default() {
-        Dtype::F32 => solve::<f32>(main, &jacobi, given(&jacobi)?),
-        Dtype::F64 => solve::<f64>(main, &jacobi, given(&jacobi)?),
+        Dtype::F32 => solve::<f32>(main, &jacobi, given(&jacobi)?, division),
+        Dtype::F64 => solve::<f64>(main, &jacobi, given(&jacobi)?, division),
     }
 }
 
@@ -51,6 +49,7 @@ fn given<T: Real>(jacobi: &Jacobi) -> Result<System<T>, RunError> {
     let b_read = read::<T>(b)?;
     // The files may have changed since they were looked at.
     check_sides(a, (a_read.rows(), a_read.cols()), b, b_read.shape())?;
+    jacobi.system.check_unchanged(a_read.rows(), b_read.cols())?;
     let a_read = if T::DTYPE == Dtype::F32 { finite(a, a_read.convert())? } else { a_read.convert() };
     Ok(System::Sparse { a: a_read, b: b_read })
 }
@@ -65,8 +64,13 @@ fn finite<T: Real>(path: &Path, a: Csr<T>) -> Result<Csr<T>, RunError> {
     )))
 }
 
-fn solve<T: Real>(main: &mut Driver, jacobi: &Jacobi, system: System<T>) -> Result<(), RunError> {
-    let setup = setup(main, jacobi, &system)?;
+fn solve<T: Real>(
+    main: &mut Driver,
+    jacobi: &Jacobi,
+    system: System<T>,
+    division: Division<Vec<u64>>,
+) -> Result<(), RunError> {
+    let setup = setup(main, jacobi, &system, division)?;
     state(main, jacobi, &setup);
     let (solvers, dominance) = distribute(main, &setup, &system)?;
     look_at(main, &setup, &dominance)?;
@@ -160,45 +164,31 @@ fn collect<T: Real>(
     Ok(x)
 }
 
-fn setup<T: Real>(main: &mut Driver, jacobi: &Jacobi, system: &System<T>) -> Result<Setup, RunError> {
-    let speeds = main.speeds();
+fn setup<T: Real>(
+    main: &mut Driver,
+    jacobi: &Jacobi,
+    system: &System<T>,
+    mut division: Division<Vec<u64>>,
+) -> Result<Setup, RunError> {
+    if let System::Sparse { a, .. } = system {
+        division = division.by_entries(a.starts())?;
+        main.outcome().shares(division.shares);
+    }
     let (n, rhs) = system.sides();
-    let bounds = match system {
-        System::Sparse { a, .. } => {
-            let costs: Vec<u64> = (0..).zip(a.starts()).map(|(row, start)| start + ROW_COST * row).collect();
-            placement::weighted_bounds_by_cost(&costs, &speeds)
-        }
-        System::Dense { .. } | System::Generated { .. } => placement::weighted_bounds(n as u64, &speeds),
-    };
-    let bounds = bounds.map_err(|e| RunError::Failed(format!("the rows cannot be divided by speed: {e}")))?;
     let (generated, seed_b) = match system {
         System::Generated { a, seed_b, .. } => (Some(*a), *seed_b),
         System::Dense { .. } | System::Sparse { .. } => (None, 0),
     };
-    let entries = match system {
-        System::Sparse { a, .. } => {
-            let entries = |row: u64| a.starts()[usize::try_from(row).unwrap_or(n)];
-            bounds.iter().map(|&row| entries(row)).collect()
-        }
-        System::Dense { .. } | System::Generated { .. } => bounds.clone(),
-    };
-    main.outcome().shares(shares_of(&entries));
     Ok(Setup {
         n,
         rhs,
-        bounds: Arc::new(bounds),
+        bounds: Arc::new(division.owners),
         is_dense: jacobi.is_dense(),
         generated,
         seed_b,
         tolerance: jacobi.tolerance(),
         max_iterations: jacobi.max_iterations,
     })
-}
-
-/// The share of each PE, where what comes before each of them is known.
-fn shares_of(before: &[u64]) -> Vec<f64> {
-    let total = before.last().copied().unwrap_or(0).max(1) as f64;
-    before.windows(2).map(|ends| (ends[1] - ends[0]) as f64 / total).collect()
 }
 
 /// States the system in the report.

@@ -8,10 +8,10 @@
 mod arguments;
 mod check;
 mod cost;
+mod division;
 pub mod dominance;
 mod drive;
 pub mod generated;
-mod memory;
 mod parts;
 mod rounds;
 mod rows;

@@ -6,10 +6,10 @@ use super::share::{Outcome, Share};
 use super::solver::{Left, Part, Setup};
 use super::watch::{Verdict, Watch};
 use crate::matrix::Real;
-use chares::{Bulk, Callback, Chare, Ctx, Cx, Inbox};
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Inbox, Stopwatch};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Iterations that may be begun before it is known whether one of them was the last.
 pub(super) const AHEAD: u32 = 4;
@@ -39,8 +39,7 @@ pub(super) struct Work<T> {
     pub(super) ended: Option<Verdict>,
     pub(super) stopped: Option<Callback<Verdict>>,
     pub(super) told: Option<Callback<Left>>,
-    #[serde(skip)]
-    shown: Option<Instant>,
+    shown: Option<Stopwatch>,
 }
 
 impl<T: Real> Work<T> {
@@ -167,7 +166,7 @@ impl<T: Real> Work<T> {
         if self.shown.is_none_or(|shown| shown.elapsed() > TELL) || self.ended.is_some() {
             let (expected, detail) = self.watch.forecast();
             ctx.forecast("iteration", self.watch.iteration().into(), expected, &detail);
-            self.shown = Some(Instant::now());
+            self.shown = Some(Stopwatch::start());
         }
     }
 }

@@ -7,11 +7,14 @@
 //! Shares follow what was measured before the run, and little has to move to correct them near its end. Every sum is
 //! still made by one call of the kernel, wherever that runs, so lending changes no bits.
 
+mod lending;
+
 use super::problem::Problem;
 use crate::kernels::gemm::gemm;
 use crate::matrix::{Piece, Real, part, zeros};
-use chares::loadbalance::lending::{Lending, Loan};
-use chares::{Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, NodeShape, Pending, Readonly, RunError};
+use chares::loadbalance::machines::Machine;
+use chares::{Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Pending, Readonly, RunError};
+use lending::{Lending, Loan};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -245,7 +248,7 @@ pub(super) fn follow<T: Real>(
     let mut kept = vec![stripes; owners.len()];
     let mut units = vec![0; main.pe_count() as usize];
     owners.iter().for_each(|&pe| units[pe as usize] += u64::from(stripes));
-    let hosts = hosts(main.nodes());
+    let hosts = hosts(&main.machines().nodes);
     let grain_bytes = problem.m.div_ceil(owners.len().max(1)) * problem.k * size_of::<T>();
     let transfer = |from: usize, to: usize| {
         let rate = if hosts[from] == hosts[to] { WIRE_RATE_INSIDE } else { WIRE_RATE };
@@ -253,9 +256,10 @@ pub(super) fn follow<T: Real>(
     };
     let (mut lending, start, mut left) = (Lending::new(&units), Instant::now(), units.iter().sum::<u64>());
     // What a node with a limit may hold is all planned, what is on its way included.
-    let is_limited = |node: &&NodeShape| node.memory_limit_bytes.is_some();
-    let limited = main.nodes().iter().filter(is_limited).flat_map(|node| node.pes.clone());
-    limited.for_each(|pe| lending.set_apart(pe as usize));
+    let limited =
+        main.machines().nodes.iter().flat_map(|node| node.rates.iter().map(|_| node.memory.limit_bytes));
+    let limited = limited.enumerate().filter(|(_, limit)| limit.is_some());
+    limited.for_each(|(pe, _)| lending.set_apart(pe));
     while left > 0 {
         match told.wait(main)? {
             Told::Done { pe, is_borrowed } => {
@@ -283,8 +287,8 @@ pub(super) fn follow<T: Real>(
 }
 
 /// The host of each PE.
-fn hosts(nodes: &[NodeShape]) -> Vec<String> {
-    nodes.iter().flat_map(|node| node.pes.clone().map(|_| node.host.clone())).collect()
+fn hosts(nodes: &[Machine]) -> Vec<String> {
+    nodes.iter().flat_map(|node| node.rates.iter().map(|_| node.host.clone())).collect()
 }
 
 /// Cuts the rows of each PE, `pes[p]..pes[p + 1]`, into like pieces of `grain` rows at most: the bounds of all

@@ -2,26 +2,24 @@
 
 use super::arguments::{Algorithm, Matmul, check_sides};
 use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
+use super::division::{Owners, Panels, divide};
 use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
 use super::problem::Problem;
 use super::tile::{self, CollectTile, Go, LoadTile, Make, Office, Tile, first_blocks};
 use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError, generate, part};
 use crate::verify;
-use chares::loadbalance::{PartitionError, grid, placement};
 use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunError};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Runs a product as the command line asks.
-pub(super) fn drive(main: &mut Driver, mut matmul: Matmul) -> Result<(), RunError> {
-    super::side::settle(main, &mut matmul)?;
-    super::traffic::plan(main, &matmul)?;
-    super::memory::check(main, &matmul)?;
+pub(super) fn drive(main: &mut Driver, matmul: Matmul) -> Result<(), RunError> {
+    let division = divide(&matmul, main.machines())?;
+    division.state(main);
     main.phase("reading the factors", 0, 0);
     match matmul.dtype_or_default() {
-        Dtype::F32 => multiply::<f32>(main, &matmul, factors(&matmul)?.as_ref()),
-        Dtype::F64 => multiply::<f64>(main, &matmul, factors(&matmul)?.as_ref()),
+        Dtype::F32 => multiply::<f32>(main, &matmul, division.owners, factors(&matmul)?.as_ref()),
+        Dtype::F64 => multiply::<f64>(main, &matmul, division.owners, factors(&matmul)?.as_ref()),
     }
 }
 
@@ -35,6 +33,10 @@ fn factors<T: Real>(matmul: &Matmul) -> Result<Option<Factors<T>>, RunError> {
     let (left, right): Factors<T> = (read(a)?, read(b)?);
     // The files may have changed since they were looked at.
     check_sides(a, left.shape(), b, right.shape())?;
+    if (left.rows(), left.cols(), right.cols()) != matmul.sides() {
+        let sentence = format!("{a:?} and {b:?} are of other sizes than when the run began: start it again");
+        return Err(RunError::Input(sentence));
+    }
     Ok(Some((left, right)))
 }
 
@@ -46,13 +48,18 @@ enum Holders<T> {
 }
 
 /// Multiplies as the arguments say, and checks and writes the product.
-fn multiply<T: Real>(main: &mut Driver, matmul: &Matmul, given: Option<&Factors<T>>) -> Result<(), RunError> {
+fn multiply<T: Real>(
+    main: &mut Driver,
+    matmul: &Matmul,
+    owners: Owners,
+    given: Option<&Factors<T>>,
+) -> Result<(), RunError> {
     let problem = problem_of(matmul, given);
     state(main, matmul, &problem);
-    let holders = match matmul.algorithm {
-        Algorithm::Conventional => conventional(main, matmul, &problem, given)?,
-        Algorithm::Cannon | Algorithm::FoxHeyOtto => tiles(main, matmul, &problem, given)?,
-        Algorithm::Fox => panels(main, matmul, &problem, given)?,
+    let holders = match owners {
+        Owners::Rows(rows) => conventional(main, matmul, &problem, &rows, given)?,
+        Owners::Tiles(q, owners) => tiles(main, matmul, &problem, (q, owners), given)?,
+        Owners::Panels(panels) => self::panels(main, &problem, panels, given)?,
     };
     main.timed_over()?;
     if !matmul.verify && matmul.out.is_none() {
@@ -68,14 +75,12 @@ fn conventional<T: Real>(
     main: &mut Driver,
     matmul: &Matmul,
     problem: &Problem,
+    rows: &[u64],
     given: Option<&Factors<T>>,
 ) -> Result<Holders<T>, RunError> {
     let pes = main.pe_count() as usize;
     let grain = matmul.grain.unwrap_or_else(|| conventional::default_grain(problem.m, pes));
-    let speeds = main.speeds();
-    let shares = placement::weighted_bounds(problem.m as u64, &speeds).map_err(unplaceable)?;
-    share(main, &shares);
-    let (bounds, owners) = conventional::pieces(&shares, grain);
+    let (bounds, owners) = conventional::pieces(rows, grain);
     let count = owners.len();
     let chares = u32::try_from(count).map_err(|_| RunError::Input("--grain is too small".into()))?;
     let stripes = conventional::stripe_count(problem.n);
@@ -109,13 +114,10 @@ fn tiles<T: Real>(
     main: &mut Driver,
     matmul: &Matmul,
     problem: &Problem,
+    (q, owners): (u32, Vec<u32>),
     given: Option<&Factors<T>>,
 ) -> Result<Holders<T>, RunError> {
-    let (q, scheme) = (matmul.side(), matmul.scheme());
-    let speeds = main.speeds();
-    let of_nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
-    let owners = grid::rectangles(q, q, &of_nodes).map_err(unplaceable)?;
-    share_by_count(main, &owners);
+    let scheme = matmul.scheme();
     main.outcome().fact("q", q);
     main.phase("distributing", 0, 0);
     let tiles: Array<Tile<T>> = main.array_deferred([q, q], Placement::on_pes(owners));
@@ -148,18 +150,11 @@ fn tiles<T: Real>(
 
 fn panels<T: Real>(
     main: &mut Driver,
-    matmul: &Matmul,
     problem: &Problem,
+    Panels { columns, grain, groups, room }: Panels,
     given: Option<&Factors<T>>,
 ) -> Result<Holders<T>, RunError> {
-    let speeds = main.speeds();
-    let columns = placement::weighted_bounds(problem.n as u64, &speeds).map_err(unplaceable)?;
-    share(main, &columns);
-    let grain = matmul.grain.unwrap_or_else(|| panel::default_grain(problem.m));
-    let count = problem.m.div_ceil(grain) as u64;
-    let groups = placement::weighted_bounds(count, &speeds).map_err(unplaceable)?;
     main.phase("distributing", 0, 0);
-    let room = super::memory::spare_columns(main, matmul)?;
     let setup = panel::Setup { problem: problem.clone(), grain, columns, groups, room };
     let panels: Group<Panel<T>> = main.group(setup.clone());
     let pes = main.pe_count();
@@ -234,35 +229,6 @@ fn state(main: &mut Driver, matmul: &Matmul, problem: &Problem) {
     outcome.fact("n", problem.n);
     outcome.fact("kernel", problem.kernel.to_string());
     outcome.fact("algorithm", serde_json::to_value(matmul.algorithm).unwrap_or_default());
-}
-
-fn share(main: &mut Driver, bounds: &[u64]) {
-    main.outcome().shares(shares_of(bounds));
-}
-
-/// The share of each PE, where PE `p` has the rows or columns `bounds[p]..bounds[p + 1]` of all.
-pub(super) fn shares_of(bounds: &[u64]) -> Vec<f64> {
-    let total = bounds.last().copied().unwrap_or(0).max(1) as f64;
-    bounds.windows(2).map(|w| (w[1] - w[0]) as f64 / total).collect()
-}
-
-/// The speeds of the PEs of each node, of those of all PEs.
-pub(super) fn speeds_by_node<'a>(
-    nodes: impl IntoIterator<Item = &'a Range<u32>>,
-    speeds: &[f64],
-) -> Vec<Vec<f64>> {
-    nodes.into_iter().map(|pes| speeds[pes.start as usize..pes.end as usize].to_vec()).collect()
-}
-
-fn share_by_count(main: &mut Driver, owners: &[u32]) {
-    let mut counts = vec![0u64; main.pe_count() as usize];
-    owners.iter().for_each(|&pe| counts[pe as usize] += 1);
-    let total = owners.len().max(1) as f64;
-    main.outcome().shares(counts.iter().map(|&n| n as f64 / total).collect());
-}
-
-pub(super) fn unplaceable(error: PartitionError) -> RunError {
-    RunError::Failed(format!("the work cannot be divided by speed: {error}"))
 }
 
 /// Checks and writes the product.

@@ -6,14 +6,14 @@
 
 pub mod arguments;
 pub mod conventional;
+mod cost;
+mod division;
 mod drive;
 mod length;
-mod memory;
 pub mod panel;
 pub mod problem;
 mod side;
 pub mod tile;
-mod traffic;
 
 pub use arguments::{Algorithm, Matmul};
 
@@ -56,7 +56,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
                 .complete(|arguments: Matmul| Ok(arguments.completed()))
                 .files(Matmul::files)
                 .aside(&["out", "verify"])
-                .cost(traffic::COST, traffic::cost),
+                .cost(cost::COST, cost::cost),
         )
 }
 

@@ -10,6 +10,7 @@
 //! Where a PE turns out to be slower than was measured, others take columns of B from it (`turns` plans that,
 //! `stripes` are a PE's columns). Each element of C is still computed by one PE at once, so it does not change.
 
+mod rebalance;
 mod stripes;
 mod turns;
 

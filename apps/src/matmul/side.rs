@@ -8,9 +8,8 @@
 //! from the grid.
 
 use super::arguments::{Algorithm, Matmul};
-use super::drive::{speeds_by_node, unplaceable};
-use chares::loadbalance::{PartitionError, grid};
-use chares::{Cx, Driver, RunError};
+use chares::loadbalance::machines::Machines;
+use chares::loadbalance::{Items, Part, PartitionError, grid};
 
 /// Blocks along a side that suit most products; and all with `--deterministic`, whose bits follow from this count.
 pub(super) const USUAL: u32 = 8;
@@ -27,38 +26,28 @@ const LOSS_MAX: f64 = 0.05;
 /// PEs are alike down to this part of the fastest speed. Shares of unlike ones are made finer than speeds say.
 const ALIKE: f64 = 0.9;
 
-/// Chooses the side of the grid for these nodes, if it is not given.
+/// The same product with the side of its grid, if it has one: chosen for these machines if it is not given.
 ///
 /// # Errors
 /// If the work cannot be divided by the speeds at all.
-pub(super) fn settle(main: &mut Driver, matmul: &mut Matmul) -> Result<(), RunError> {
-    let speeds = main.speeds();
-    let nodes = speeds_by_node(main.nodes().iter().map(|node| &node.pes), &speeds);
-    settle_for(&nodes, matmul).map_err(unplaceable)
-}
-
-/// The same for PEs of these speeds, node by node.
-///
-/// # Errors
-/// If the work cannot be divided by the speeds at all.
-pub(super) fn settle_for(nodes: &[Vec<f64>], matmul: &mut Matmul) -> Result<(), PartitionError> {
+pub(super) fn settled(matmul: &Matmul, machines: &Machines) -> Result<Matmul, PartitionError> {
+    let mut matmul = matmul.clone();
     let is_on_grid = matches!(matmul.algorithm, Algorithm::Cannon | Algorithm::FoxHeyOtto);
     if is_on_grid && matmul.q.is_none() && !matmul.deterministic {
         let (m, k, n) = matmul.sides();
-        matmul.q = Some(chosen(m.min(k).min(n), nodes)?);
+        matmul.q = Some(chosen(m.min(k).min(n), &machines.parts(&machines.speeds()))?);
     }
-    Ok(())
+    Ok(matmul)
 }
 
-/// For a product whose shortest side is `length`, on nodes whose PEs have these speeds.
-fn chosen(length: usize, nodes: &[Vec<f64>]) -> Result<u32, PartitionError> {
-    let speeds = nodes.concat();
-    let wanted = BLOCKS_PER_PE * speeds.len();
-    let fastest = speeds.iter().copied().fold(0.0, f64::max);
-    let is_mixed = speeds.iter().any(|&speed| speed < ALIKE * fastest);
+/// For a product whose shortest side is `length`.
+fn chosen(length: usize, pes: &[Part]) -> Result<u32, PartitionError> {
+    let wanted = BLOCKS_PER_PE * pes.len();
+    let fastest = pes.iter().map(|pe| pe.speed).fold(0.0, f64::max);
+    let is_mixed = pes.iter().any(|pe| pe.speed < ALIKE * fastest);
     let mut q = FEWEST;
     let is_too_coarse = |q: u32| wanted > (q * q) as usize || length.div_ceil(q as usize) > BLOCK_SIDE_MAX;
-    while q < USUAL && (is_mixed || is_too_coarse(q) || loss(q, nodes)? > LOSS_MAX) {
+    while q < USUAL && (is_mixed || is_too_coarse(q) || loss(q, pes)? > LOSS_MAX) {
         q *= 2;
     }
     while wanted > (q * q) as usize && length / (2 * q as usize) >= BLOCK_SIDE_MIN {
@@ -68,12 +57,12 @@ fn chosen(length: usize, nodes: &[Vec<f64>]) -> Result<u32, PartitionError> {
 }
 
 /// How much of the time is lost because shares are whole blocks.
-fn loss(q: u32, nodes: &[Vec<f64>]) -> Result<f64, PartitionError> {
-    let speeds = nodes.concat();
-    let mut blocks = vec![0.0; speeds.len()];
-    grid::rectangles(q, q, nodes)?.into_iter().for_each(|pe| blocks[pe as usize] += 1.0);
-    let longest = blocks.iter().zip(&speeds).map(|(blocks, speed)| blocks / speed).fold(0.0, f64::max);
-    Ok(1.0 - f64::from(q * q) / speeds.iter().sum::<f64>() / longest)
+fn loss(q: u32, pes: &[Part]) -> Result<f64, PartitionError> {
+    let mut blocks = vec![0.0; pes.len()];
+    let owners = grid::rectangles(&Items::grid(q.into(), q.into()), pes)?;
+    owners.into_iter().for_each(|pe| blocks[pe as usize] += 1.0);
+    let longest = blocks.iter().zip(pes).map(|(blocks, pe)| blocks / pe.speed).fold(0.0, f64::max);
+    Ok(1.0 - f64::from(q * q) / pes.iter().map(|pe| pe.speed).sum::<f64>() / longest)
 }
 
 #[cfg(test)]
@@ -81,8 +70,7 @@ mod tests {
     use super::*;
 
     fn side(length: usize, nodes: &[&[f64]]) -> u32 {
-        let nodes: Vec<Vec<f64>> = nodes.iter().map(|pes| pes.to_vec()).collect();
-        chosen(length, &nodes).unwrap()
+        chosen(length, &Part::of_nodes(nodes)).unwrap()
     }
 
     #[test]
@@ -97,7 +85,7 @@ mod tests {
 
     #[test]
     fn many_pes_get_blocks_enough_unless_these_would_be_tiny() {
-        let many = vec![vec![1.0; 8]; 8];
+        let many = Part::of_nodes(&vec![[1.0; 8]; 8]);
         assert_eq!(chosen(8192, &many), Ok(16));
         assert_eq!(chosen(1024, &many), Ok(8));
     }

@@ -2,7 +2,7 @@
 
 use super::arguments::split;
 use super::results::Kind;
-use chares::NodeShape;
+use chares::loadbalance::machines::Machines;
 use std::collections::BTreeSet;
 
 /// Of up to so many nodes each is measured with each.
@@ -33,21 +33,22 @@ pub(super) struct Ends {
 ///
 /// # Errors
 /// A sentence that names those that there are, if one of those asked for is not.
-pub(super) fn plan(nodes: &[NodeShape], between: &[String]) -> Result<Plan, String> {
-    let pairs = pairs(nodes, between)?;
+pub(super) fn plan(machines: &Machines, between: &[String]) -> Result<Plan, String> {
+    let names: Vec<&str> = machines.nodes.iter().map(|node| node.name.as_str()).collect();
+    let (pairs, of_nodes) = (pairs(&names, between)?, machines.pes());
     let named: BTreeSet<usize> = pairs.iter().flatten().copied().collect();
     // A single node has no pair.
     let chosen: Vec<usize> =
-        if named.is_empty() { (0..nodes.len()).collect() } else { named.into_iter().collect() };
-    let pes: Vec<u32> = chosen.iter().flat_map(|&node| nodes[node].pes.clone()).collect();
+        if named.is_empty() { (0..names.len()).collect() } else { named.into_iter().collect() };
+    let pes: Vec<u32> = chosen.iter().flat_map(|&node| of_nodes[node].clone()).collect();
     let place = |pe: u32| pes.iter().position(|found| *found == pe).and_then(|at| u32::try_from(at).ok());
     let ends = |kind, [a, b]: [usize; 2], rank: u32| {
-        let far = nodes[b].pes.start + rank;
-        let pes = [place(nodes[a].pes.start)?, place(far)?];
+        let far = of_nodes[b].start + rank;
+        let pes = [place(of_nodes[a].start)?, place(far)?];
         Some(Ends { kind, nodes: [a, b], pes })
     };
     let itself = chosen.iter().filter_map(|&node| ends(Kind::OnePe, [node, node], 0));
-    let inside = chosen.iter().filter(|&&node| nodes[node].pes.len() > 1);
+    let inside = chosen.iter().filter(|&&node| of_nodes[node].len() > 1);
     let inside = inside.filter_map(|&node| ends(Kind::TwoPes, [node, node], 1));
     let across = pairs.iter().filter_map(|&pair| ends(Kind::TwoNodes, pair, 0));
     let links = itself.chain(inside).chain(across).collect();
@@ -55,7 +56,7 @@ pub(super) fn plan(nodes: &[NodeShape], between: &[String]) -> Result<Plan, Stri
 }
 
 /// Pairs of nodes, each once, in their order.
-fn pairs(nodes: &[NodeShape], between: &[String]) -> Result<Vec<[usize; 2]>, String> {
+fn pairs(nodes: &[&str], between: &[String]) -> Result<Vec<[usize; 2]>, String> {
     let mut lists: Vec<Vec<usize>> = Vec::new();
     for list in between {
         lists.push(split(list).into_iter().map(|name| find(nodes, name)).collect::<Result<_, _>>()?);
@@ -73,53 +74,50 @@ fn pairs(nodes: &[NodeShape], between: &[String]) -> Result<Vec<[usize; 2]>, Str
     Ok(all.filter(|pair| seen.insert(*pair)).collect())
 }
 
-fn find(nodes: &[NodeShape], name: &str) -> Result<usize, String> {
-    nodes.iter().position(|node| node.name == name).ok_or_else(|| {
-        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        format!("--between names {name:?}, but the nodes of this run are {}", names.join(", "))
+fn find(nodes: &[&str], name: &str) -> Result<usize, String> {
+    nodes.iter().position(|node| *node == name).ok_or_else(|| {
+        format!("--between names {name:?}, but the nodes of this run are {}", nodes.join(", "))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chares::loadbalance::machines::Machine;
 
-    fn nodes(pes: &[u32]) -> Vec<NodeShape> {
-        let mut next = 0;
+    fn machines(pes: &[usize]) -> Machines {
         let names = ('a'..='z').map(String::from);
-        let node = |(name, &count): (String, &u32)| {
-            next += count;
-            NodeShape { name, pes: next - count..next, ..NodeShape::default() }
-        };
-        names.zip(pes).map(node).collect()
+        let machine = |(name, &pes)| Machine { name, rates: vec![1.0; pes], ..Machine::default() };
+        Machines { nodes: names.zip(pes).map(machine).collect(), ..Machines::default() }
     }
 
-    fn pairs_of(pes: &[u32], between: &[&str]) -> Result<Vec<[usize; 2]>, String> {
-        pairs(&nodes(pes), &between.iter().map(|list| list.to_string()).collect::<Vec<_>>())
+    fn pairs_of(count: usize, between: &[&str]) -> Result<Vec<[usize; 2]>, String> {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        pairs(&names[..count], &between.iter().map(|list| list.to_string()).collect::<Vec<_>>())
     }
 
     #[test]
     fn few_nodes_are_measured_each_with_each_and_many_with_the_first() {
-        assert_eq!(pairs_of(&[1; 3], &[]), Ok(vec![[0, 1], [0, 2], [1, 2]]));
-        assert_eq!(pairs_of(&[1; 5], &[]).map(|pairs| pairs.len()), Ok(10));
-        assert_eq!(pairs_of(&[1; 7], &[]).map(|pairs| pairs.len()), Ok(6));
-        assert_eq!(pairs_of(&[4], &[]), Ok(Vec::new()));
+        assert_eq!(pairs_of(3, &[]), Ok(vec![[0, 1], [0, 2], [1, 2]]));
+        assert_eq!(pairs_of(5, &[]).map(|pairs| pairs.len()), Ok(10));
+        assert_eq!(pairs_of(7, &[]).map(|pairs| pairs.len()), Ok(6));
+        assert_eq!(pairs_of(1, &[]), Ok(Vec::new()));
     }
 
     #[test]
     fn what_is_asked_for_is_measured_once_and_nothing_else() {
-        assert_eq!(pairs_of(&[1; 9], &["c,a", "a, c,d", "h,i"]), Ok(vec![[0, 2], [0, 3], [2, 3], [7, 8]]));
+        assert_eq!(pairs_of(9, &["c,a", "a, c,d", "h,i"]), Ok(vec![[0, 2], [0, 3], [2, 3], [7, 8]]));
     }
 
     #[test]
     fn an_unknown_node_is_refused_with_the_names_of_all() {
-        let sentence = pairs_of(&[1; 3], &["a,sharc"]).unwrap_err();
+        let sentence = pairs_of(3, &["a,sharc"]).unwrap_err();
         assert_eq!(sentence, "--between names \"sharc\", but the nodes of this run are a, b, c");
     }
 
     #[test]
     fn links_are_on_a_pe_between_two_of_a_node_and_between_nodes() {
-        let plan = plan(&nodes(&[1, 2, 3]), &["b,c".to_string()]).unwrap();
+        let plan = plan(&machines(&[1, 2, 3]), &["b,c".to_string()]).unwrap();
         assert_eq!((&plan.nodes[..], &plan.pes[..]), (&[1, 2][..], &[1, 2, 3, 4, 5][..]));
         let ends = |kind, nodes, pes| Ends { kind, nodes, pes };
         let expected = [

@@ -41,8 +41,9 @@ struct Figure<'a> {
 
 /// Measures everything.
 pub(super) fn measure(main: &mut Driver, arguments: &Netbench) -> Result<Results, RunError> {
-    let nodes = main.nodes().to_vec();
-    let Plan { nodes: chosen, pes, links } = plan(&nodes, &arguments.between).map_err(RunError::Input)?;
+    let nodes = main.machines().nodes.clone();
+    let planned = plan(main.machines(), &arguments.between);
+    let Plan { nodes: chosen, pes, links } = planned.map_err(RunError::Input)?;
     let count = u32::try_from(pes.len()).map_err(|e| RunError::Failed(e.to_string()))?;
     let stations: Array<Station> = main.array_placed(count, (), Placement::on_pes(pes.iter().copied()));
     main.init_over()?;
@@ -64,7 +65,7 @@ pub(super) fn measure(main: &mut Driver, arguments: &Netbench) -> Result<Results
     let node = |&at: &usize| Node {
         name: nodes[at].name.clone(),
         host: nodes[at].host.clone(),
-        pes: nodes[at].pes.end - nodes[at].pes.start,
+        pes: u32::try_from(nodes[at].rates.len()).unwrap_or(u32::MAX),
     };
     Ok(Results {
         schema: "metachare-netbench/1",

@@ -1,9 +1,8 @@
 //! The chare on every PE that takes part: it sends, answers, and takes the time on its own clock.
 
 use chares::prelude::*;
-use chares::{Gather, Message, Section};
+use chares::{Gather, Message, Section, Stopwatch};
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
 
 /// Bytes up to which a message is written as a list; longer ones are bulk data, as in any application.
 const FEW: u64 = 64;
@@ -14,8 +13,7 @@ pub(super) struct Station {
     order: Option<Order>,
     /// Seconds of each sample of the order.
     seconds: Vec<f64>,
-    #[serde(skip)]
-    began: Option<Instant>,
+    began: Option<Stopwatch>,
     /// Answers that are still to come for this sample.
     awaited: u64,
     /// What it sends.
@@ -123,7 +121,7 @@ impl Station {
     fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Order { task, bytes, .. } = *self.ordered();
         let me = ctx.index();
-        self.began = Some(Instant::now());
+        self.began = Some(Stopwatch::start());
         match task {
             Task::Trips(to, trips) => {
                 self.awaited = trips;

@@ -1,16 +1,15 @@
 //! What a relaxation takes, reckoned beforehand.
 
 use super::arguments::Statics;
-use super::cblocks::{distribution, memory};
+use super::cblocks::memory;
 use chares::RunError;
-use chares::loadbalance::cost::{Bytes, Machines, Phase};
+use chares::loadbalance::cost::Phase;
+use chares::loadbalance::machines::Machines;
 
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "evaluations of blocks that live where their cost and the speeds of the PEs put them, ghosts \
                                 hidden behind the work, and sums of all blocks that each evaluation waits for; as many \
                                 evaluations as were made, or 50";
-/// Bytes of a ghost atom in an evaluation: its place and its slope.
-const GHOST_BYTES: f64 = 32.0;
 /// Messages of an evaluation that follow one another: places, slopes, sums, and their way back.
 const ROUNDS: f64 = 4.0;
 
@@ -24,26 +23,22 @@ pub(super) fn cost(
     known: Option<f64>,
 ) -> Result<Vec<Phase>, RunError> {
     let problem = statics.problem()?;
-    let (needed, nodes) = (memory::Needed::of(&problem), machines.speeds_by_node());
-    let found = distribution::distribute(&needed.load, &nodes)
-        .map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
-    let mut work = vec![0.0; machines.rates().len()];
-    for (block, &pe) in needed.blocks.iter().zip(&found.owners) {
+    let needed = memory::Needed::of(&problem);
+    let division = needed.divide(machines)?;
+    let mut work = vec![0.0; division.shares.len()];
+    for (block, &pe) in needed.blocks.iter().zip(&division.owners.owners) {
         work[pe as usize] += block.computed as f64;
     }
     let of_each = work.iter().sum::<f64>().max(1.0);
     let times = known.unwrap_or_else(|| statics.work()) / of_each;
-    // As many ghosts go as come: influence is mutual.
-    let ghosts = needed.load.ghosts_from_elsewhere(&nodes, &found.owners);
-    let bytes = ghosts.into_iter().map(|ghosts| ghosts * GHOST_BYTES);
-    let bytes = bytes.map(|bytes| Bytes { sent: bytes, received: bytes }).collect();
+    let bytes = division.bytes;
     Ok(vec![Phase { times, work, bytes, rounds: ROUNDS, is_overlapped: true, ..Phase::default() }])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chares::loadbalance::cost::Link;
+    use chares::loadbalance::machines::Link;
     use clap::{Args as _, Command, FromArgMatches as _};
 
     fn seconds(words: &[&str], rates: &[&[f64]], link: Link) -> f64 {

@@ -3,8 +3,9 @@
 use super::arguments::{Mode, Statics};
 use super::block::Block;
 use super::cblocks::account::{self, Figures, Tables};
+use super::cblocks::distribution::Distribution;
 use super::cblocks::element::{Account, Blocks, CBlock, Check, Collect, shape_of};
-use super::cblocks::{distribution, memory};
+use super::cblocks::memory;
 use super::course::{Begin, Leg, Watch};
 use super::problem::{Problem, Step};
 use super::relax::Stop;
@@ -13,8 +14,10 @@ use super::result::{Digest, Piece};
 use super::serial::System;
 use super::steps::{self, Ended, Holder, Taken};
 use super::written::Written;
-use chares::loadbalance::placement;
-use chares::{Cx as _, Driver, Gather, Group, NodeShape, Placement, RunError};
+use crate::division::{DivisionError, shares_of};
+use chares::loadbalance::{Items, Part, placement};
+use chares::{Cx as _, Driver, Gather, Group, Placement, RunError};
+use std::ops::Range;
 
 /// Relaxes as the command line asks.
 pub(super) fn drive(main: &mut Driver, statics: Statics) -> Result<(), RunError> {
@@ -173,7 +176,11 @@ pub(super) fn cblocks(
     written: &Written<'_>,
 ) -> Result<Outcome, RunError> {
     let needed = memory::Needed::of(problem);
-    let owners = spread(main, &needed)?;
+    let division = needed.divide(main.machines())?;
+    division.state(main);
+    let Distribution { owners, shape, .. } = division.owners;
+    state_blocks(main, &needed, &owners);
+    main.outcome().fact("distribution", shape);
     let (computed, blocks) = (needed.computed_atoms(), owners.len());
     let grid = problem.partition.grid();
     let known = main.readonly(problem.clone())?;
@@ -190,7 +197,9 @@ pub(super) fn cblocks(
     let (to, figures) = main.pending::<Gather<Figures>>();
     array.broadcast(main, Account(to));
     let Gather(figures) = figures.wait(main)?;
-    let nodes: Vec<_> = main.nodes().iter().map(|node| (node.name.clone(), node.pes.clone())).collect();
+    let machines = main.machines();
+    let names = machines.nodes.iter().map(|node| node.name.clone());
+    let nodes: Vec<_> = names.zip(machines.pes()).collect();
     let tables = account::tables(&figures, &nodes, elapsed);
     let (to, digest) = main.pending::<Digest>();
     array.broadcast(main, Check(to));
@@ -209,12 +218,11 @@ pub(super) fn replicated(
     problem: &Problem,
     written: &Written<'_>,
 ) -> Result<Outcome, RunError> {
-    let (speeds, blocks) = (main.speeds(), problem.partition.len());
-    let bounds = placement::weighted_bounds(blocks as u64, &speeds);
-    let bounds =
-        bounds.map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
-    let share = |part: &[u64]| (part[1] - part[0]) as f64 / blocks as f64;
-    main.outcome().shares(bounds.windows(2).map(share).collect());
+    let blocks = problem.partition.len();
+    let speeds = main.machines().speeds();
+    let bounds = placement::contiguous(&Items::alike(blocks as u64), &Part::each(&speeds));
+    let bounds = bounds.map_err(DivisionError::from)?;
+    main.outcome().shares(shares_of(&bounds));
     let computed = memory::Needed::of(problem).computed_atoms();
     let known = main.readonly(problem.clone())?;
     let group: Group<Replica> = main.group(Setup { problem: known, bounds });
@@ -234,28 +242,18 @@ pub(super) fn replicated(
     Ok(Outcome { taken, digest, tables: None })
 }
 
-/// The PE of each block, by measured speed and by what fits.
-fn spread(main: &mut Driver, needed: &memory::Needed<'_>) -> Result<Vec<u32>, RunError> {
-    crate::memory::check(main, needed)?;
-    let (load, speeds) = (&needed.load, main.speeds());
-    let found = distribution::distribute(load, &memory::of_nodes(main.nodes(), &speeds));
-    let found = found.map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
-    let mut shares = vec![0.0; speeds.len()];
-    let cost: f64 = load.cost.iter().sum();
-    found.owners.iter().zip(&load.cost).for_each(|(&pe, block)| shares[pe as usize] += block / cost);
-    main.outcome().shares(shares);
-    let holds = |node: &NodeShape| {
+/// States which PE has which block, and what each node holds.
+fn state_blocks(main: &mut Driver, needed: &memory::Needed<'_>, owners: &[u32]) {
+    let holds = |pes: Range<u32>| {
         let of_node = |of: fn(&memory::Expected) -> u64| -> u64 {
-            let blocks = needed.blocks.iter().zip(&found.owners);
-            blocks.filter(|(_, owner)| node.pes.contains(owner)).map(|(block, _)| of(block)).sum()
+            let blocks = needed.blocks.iter().zip(owners);
+            blocks.filter(|(_, owner)| pes.contains(owner)).map(|(block, _)| of(block)).sum()
         };
         format!("{} blocks, {} atoms", short(of_node(|_| 1)), short(of_node(|block| block.atoms)))
     };
-    let holdings = main.nodes().iter().map(holds).collect();
+    let holdings = main.machines().pes().into_iter().map(holds).collect();
     main.outcome().holdings(holdings);
-    main.outcome().fact("distribution", found.shape);
-    main.outcome().fact("owners", found.owners.clone());
-    Ok(found.owners)
+    main.outcome().fact("owners", owners);
 }
 
 /// A count in at most five characters.

@@ -84,6 +84,20 @@ impl SystemArguments {
         }
         self.out.as_ref().map_or(Ok(()), |out| check_option("--out", out))
     }
+
+    /// Whether files make a system of this size still, which the work was divided for before they were read.
+    ///
+    /// # Errors
+    /// That they do not.
+    pub(crate) fn check_unchanged(&self, n: usize, rhs: usize) -> Result<(), RunError> {
+        if (n, rhs) == (self.n, self.rhs) {
+            return Ok(());
+        }
+        let [a, b] = [&self.a, &self.b].map(|path| path.as_deref().unwrap_or(Path::new("")));
+        Err(RunError::Input(format!(
+            "{a:?} and {b:?} are of other sizes than when the run began: start it again"
+        )))
+    }
 }
 
 /// Whether matrices of these rows and columns, from these files, make a system.

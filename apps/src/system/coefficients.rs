@@ -88,6 +88,7 @@ impl<T: Real> LinearSystem<T> {
         let (left, right) = (read::<T>(a)?, read::<T>(b)?);
         // The files may have changed since they were looked at.
         check_sides(a, left.shape(), b, right.shape())?;
+        arguments.check_unchanged(left.rows(), right.cols())?;
         Ok(Self { n: left.rows(), rhs: right.cols(), a: Coefficients::Dense(left), b: right })
     }
 

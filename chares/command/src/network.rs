@@ -3,7 +3,7 @@
 use super::compare::{Starts, report_in};
 use super::options::NodesOptions;
 use crate::command_line::CommandLine;
-use loadbalance::cost::{Link, Machine, Machines};
+use loadbalance::machines::{Link, Machine, Machines};
 use runtime::failure::{Failure, Kind};
 use serde::Deserialize;
 use serde_json::Value;
@@ -116,11 +116,11 @@ impl Network {
         Ok(network)
     }
 
-    /// These nodes with what lies between them.
+    /// These nodes, whose rates were measured, with what lies between them.
     pub(crate) fn join(&self, nodes: Vec<Machine>) -> Machines {
         let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (from, to)));
         let links = pairs.map(|(from, to)| self.link(from, to)).collect();
-        Machines { nodes, links }
+        Machines { nodes, links, is_measured: true, ..Machines::default() }
     }
 
     /// Where the figures come from, for people.
@@ -185,7 +185,7 @@ mod tests {
     ] }"#;
 
     fn machine(name: &str, host: &str) -> Machine {
-        Machine { name: name.into(), host: host.into(), rates: vec![1.0] }
+        Machine { name: name.into(), host: host.into(), rates: vec![1.0], ..Machine::default() }
     }
 
     #[test]

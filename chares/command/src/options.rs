@@ -43,7 +43,8 @@ pub(crate) struct RunOptions {
     /// When to use colours
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) color: ColorChoice,
-    /// Pack and unpack every message, also inside a process (slow; finds mistakes)
+    /// Pack and unpack every message, also inside a process, and the state of chares before each entry method (slow;
+    /// finds mistakes)
     #[arg(long, hide = true)]
     pub(crate) always_pup: bool,
 }

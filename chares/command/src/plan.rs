@@ -8,7 +8,7 @@ use super::speed::Speeds;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
-use loadbalance::cost::Machine;
+use loadbalance::machines::Machine;
 use runtime::failure::{Failure, Kind};
 use std::path::PathBuf;
 
@@ -94,7 +94,8 @@ pub(crate) fn plan(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Fa
 fn machines(speeds: &Speeds, nodes: &[String], kernel: &str) -> Result<Vec<(Machine, String)>, Failure> {
     let machine = |name: &String| {
         let (node, rates) = speeds.of_node(name, kernel)?;
-        let machine = Machine { name: name.clone(), host: node.host.clone(), rates: rates.to_vec() };
+        let (host, rates) = (node.host.clone(), rates.to_vec());
+        let machine = Machine { name: name.clone(), host, rates, ..Machine::default() };
         Ok((machine, node.cpu.clone()))
     };
     nodes.iter().map(machine).collect()

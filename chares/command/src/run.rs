@@ -10,11 +10,12 @@ use crate::app::Started;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
 use crate::replacement::can_be_written;
+use chares::Driver;
 use chares::RunError;
 use chares::Timeline;
-use chares::{Driver, NodeShape};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
+use loadbalance::machines::{Machine, Machines, Memory};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
 use runtime::job::{Interrupter, Job, JobPlan};
@@ -254,7 +255,6 @@ fn drive(
     let speeds::Found { source, rates, relative } = speeds::find(main, speed, &subject)?;
     main.outcome().speeds = asked.elapsed();
     main.outcome().speed_source = Some(source.name());
-    main.set_speeds(rates, relative.clone());
     hub.describe(|info| {
         for node in &mut info.nodes {
             let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
@@ -275,8 +275,8 @@ fn drive(
     for _ in 1..clock_readings {
         start = snapshots(main, hub)?;
     }
-    let launcher = NodeInfo { name: "launcher".into(), host: "localhost".into(), ..NodeInfo::default() };
-    main.set_nodes(shape(&launcher, &start), info.nodes.iter().map(|node| shape(node, &start)).collect());
+    let is_measured = !rates.is_empty();
+    main.set_machines(machines(&info, &start, if is_measured { &rates } else { &relative }, is_measured));
     main.outcome().start = start;
     main.outcome().driven = Some(Instant::now());
     let (has_kernel, result) = (started.kernel.is_some(), (started.drive)(main));
@@ -307,16 +307,25 @@ fn snapshots(main: &mut Driver, hub: &Hub) -> Result<Vec<NodeSnapshot>, RunError
     Ok(snapshots)
 }
 
-fn shape(node: &NodeInfo, now: &[NodeSnapshot]) -> NodeShape {
-    let now = now.iter().find(|snapshot| snapshot.node == node.node);
-    NodeShape {
-        name: node.name.clone(),
-        host: node.host.clone(),
-        pes: node.first_pe..node.first_pe + node.pe_count,
-        memory_limit_bytes: node.memory_limit_bytes,
-        memory_bytes: now.map_or(0, |now| now.memory_bytes),
-        host_memory_bytes: now.map(|now| now.host_memory_bytes).filter(|&bytes| bytes > 0),
-    }
+/// What work is divided by: the nodes and the launcher as they are now, and the rates of all PEs.
+fn machines(info: &RunInfo, now: &[NodeSnapshot], rates: &[f64], is_measured: bool) -> Machines {
+    let machine = |node: &NodeInfo| {
+        let now = now.iter().find(|snapshot| snapshot.node == node.node);
+        let pes = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+        Machine {
+            name: node.name.clone(),
+            host: node.host.clone(),
+            rates: rates.get(pes).map(<[f64]>::to_vec).unwrap_or_default(),
+            memory: Memory {
+                limit_bytes: node.memory_limit_bytes,
+                taken_bytes: now.map_or(0, |now| now.memory_bytes),
+                host_bytes: now.map(|now| now.host_memory_bytes).filter(|&bytes| bytes > 0),
+            },
+        }
+    };
+    let launcher = NodeInfo { name: "launcher".into(), host: "localhost".into(), ..NodeInfo::default() };
+    let nodes = info.nodes.iter().map(machine).collect();
+    Machines { nodes, launcher: machine(&launcher), is_measured, ..Machines::default() }
 }
 
 /// Waits until all is shown. A window may be held up by its terminal for ever; it gets `LAST_PICTURE`.

@@ -9,6 +9,7 @@ mod order;
 mod places;
 mod reductions;
 mod sections;
+mod state;
 mod variables;
 
 use chares::{Driver, InProcess, Program, RunError};

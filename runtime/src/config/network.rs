@@ -16,7 +16,7 @@ pub struct NetworkConfig {
     /// Bytes that one class of messages may have under way to a node: no more in each round trip. Default 4 MiB.
     pub window_bytes: u32,
     /// How long threads stay awake after the last message while nobody else wants their cores, see [`crate::spin`];
-    /// microseconds. Default 50.
+    /// microseconds. Default 10,000.
     pub spin_us: u32,
     /// Connections between nodes are closed when idle for so long, seconds; `None` keeps them. Default 60.
     pub close_idle_s: Option<u32>,
@@ -35,7 +35,7 @@ impl Default for NetworkConfig {
             congestion: links.congestion,
             datagram_bytes: links.datagram_max_bytes,
             window_bytes: links.stream_window_bytes,
-            spin_us: 50,
+            spin_us: 10_000,
             close_idle_s: Some(60),
         }
     }

@@ -13,6 +13,7 @@ use crate::launch::{self, Ready};
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::{pin, start_pes};
+use crate::progress::Progress;
 use crate::proto::membership::{Build, ClusterTable, JoinAnswer, Member, counters_every};
 use crate::transport::quic::QuicFabric;
 use std::net::SocketAddr;
@@ -63,15 +64,22 @@ fn run(program: Arc<ProgramTable>) -> Result<(), String> {
     watched.map_err(|e| format!("no thread to watch over the launcher: {e}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("the network thread cannot start: {e}"))?;
-    runtime.block_on(serve(program, bootstrap, starting))
+    let progress = Progress::new(runtime);
+    let served = progress.runtime().spawn(serve(program, bootstrap, starting, Arc::clone(&progress)));
+    progress.serve(served).map_err(|e| format!("the network thread failed: {e}"))?
 }
 
-async fn serve(program: Arc<ProgramTable>, bootstrap: Bootstrap, starting: Sender<()>) -> Result<(), String> {
+async fn serve(
+    program: Arc<ProgramTable>,
+    bootstrap: Bootstrap,
+    starting: Sender<()>,
+    progress: Arc<Progress>,
+) -> Result<(), String> {
     let (me, identity) = (bootstrap.node, bootstrap.identity.clone());
     let ip = launch::listen_ip(bootstrap.listen).map_err(|e| e.to_string())?;
     let settings = bootstrap.network.links();
     bootstrap.memory_bytes.into_iter().for_each(buffer::keep_within);
-    let gate = Arc::new(Gate::new(program, bootstrap));
+    let gate = Arc::new(Gate::new(program, bootstrap, Some(progress)));
     let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
     let fabric = QuicFabric::bind(SocketAddr::new(ip, 0), &identity, me, receiver, settings)
         .map_err(|e| format!("cannot listen on {ip}: {e}; set `address` of this node in the nodes file"))?;
@@ -127,6 +135,8 @@ struct Gate {
     member: Mutex<Member>,
     node: OnceLock<Arc<Node>>,
     fabric: OnceLock<Arc<QuicFabric>>,
+    /// What its PEs can take turns at.
+    progress: Option<Arc<Progress>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// What its PEs are pinned to.
     cores: OnceLock<Cores>,
@@ -187,7 +197,7 @@ impl Receiver for Gate {
 }
 
 impl Gate {
-    fn new(program: Arc<ProgramTable>, bootstrap: Bootstrap) -> Self {
+    fn new(program: Arc<ProgramTable>, bootstrap: Bootstrap, progress: Option<Arc<Progress>>) -> Self {
         let me = bootstrap.node;
         let build = Build { wire_version: WIRE_VERSION, lines: program.lines() };
         Self {
@@ -197,6 +207,7 @@ impl Gate {
             bootstrap,
             node: OnceLock::new(),
             fabric: OnceLock::new(),
+            progress,
             threads: Mutex::default(),
             cores: OnceLock::new(),
             joined: Notify::new(),
@@ -238,7 +249,12 @@ impl Gate {
         self.pin_network(&settings);
         let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
         let node = Node::new(self.me, topology, Arc::clone(&self.program), settings);
-        fabric.stay_awake_for(node.spin());
+        // Where there is a core for the network's thread, it works at the same time as the PEs.
+        match &self.progress {
+            Some(progress) if !node.settings().has_spare_core => fabric.share_turns(Arc::clone(progress)),
+            _ if node.settings().has_spare_core => fabric.stay_awake_for(node.spin()),
+            _ => {}
+        }
         let address = |text: &str| text.parse::<SocketAddr>().ok();
         fabric.set_addresses(table.nodes.iter().map(|n| address(&n.address)).collect());
         node.connect(Arc::clone(fabric) as Arc<dyn Fabric>);
@@ -279,16 +295,19 @@ impl Gate {
         // Who wanted cores of its own and got none shares them with another run; and cores are worth no more than the quota
         // of CPU time of the control group, which is in this figure, lets threads use.
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
-        let has_room = is_roomy && threads <= usable && (first.is_none() || cores.is_some());
+        let has_spare_core = is_roomy && threads <= usable && (first.is_none() || cores.is_some());
+        // What idle threads use of a quota, others lack at work.
+        let is_limited = usable < allowed.len() && usable < threads.max(pes + 1);
         // A member joins once, so these are the first.
         let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {
             always_pup: self.bootstrap.always_pup,
-            spin: if has_room && self.bootstrap.cpu_share >= 1.0 {
-                self.bootstrap.network.spin()
-            } else {
+            spin: if is_limited || self.bootstrap.cpu_share < 1.0 {
                 Duration::ZERO
+            } else {
+                self.bootstrap.network.spin()
             },
+            has_spare_core,
             cores: cores.numbers.iter().copied().take(pes).collect(),
             cpu_share: self.bootstrap.cpu_share,
             kernel_arguments: self.bootstrap.kernel_arguments.clone(),

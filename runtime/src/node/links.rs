@@ -4,6 +4,7 @@ use crate::codec::{Header, encode};
 use crate::envelope::Packed;
 use crate::frame::{Class, Fabric, SendError};
 use crate::ids::NodeId;
+use crate::progress::Progress;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -48,6 +49,11 @@ impl Links {
         if self.fabric.set(fabric).is_err() {
             tracing::error!("a node was connected twice");
         }
+    }
+
+    /// Where idle PEs take turns at the network, if they do.
+    pub(super) fn progress(&self) -> Option<&Arc<Progress>> {
+        self.fabric.get().and_then(|fabric| fabric.progress())
     }
 
     /// Hands a message to the fabric and counts it; its bytes.

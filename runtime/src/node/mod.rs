@@ -23,6 +23,7 @@ use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
+use crate::progress::Progress;
 use crate::proto::quiescence::Quiescence;
 use crate::spin::Spin;
 use crate::topology::Topology;
@@ -42,11 +43,14 @@ use variables::Variables;
 /// How a node behaves; the same on all nodes of a run unless the nodes file says otherwise.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
-    /// Pack and unpack every message and constructor argument, also inside the process (for tests).
+    /// Pack and unpack every message and constructor argument, also inside the process, and the state of chares before each
+    /// of their entry methods (for tests).
     pub always_pup: bool,
-    /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where threads outnumber
-    /// cores, or a quota of CPU time is below what they could use.
+    /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
+    /// is below what PEs could use.
     pub spin: Duration,
+    /// Whether the network's thread has a core for itself. If not, idle PEs do its work.
+    pub has_spare_core: bool,
     /// Cores that PEs are pinned to, in their order; not pinned where there are fewer than PEs.
     pub cores: Vec<usize>,
     /// PEs use at most this share of their core, 0 to 1.
@@ -60,6 +64,7 @@ impl Default for NodeSettings {
         Self {
             always_pup: false,
             spin: Duration::ZERO,
+            has_spare_core: false,
             cores: Vec::new(),
             cpu_share: 1.0,
             kernel_arguments: Vec::new(),
@@ -162,6 +167,11 @@ impl Node {
     #[must_use]
     pub fn spin(&self) -> &Arc<Spin> {
         &self.spin
+    }
+
+    /// Where its idle PEs take turns at the network, if they do.
+    pub(crate) fn progress(&self) -> Option<&Arc<Progress>> {
+        self.links.progress()
     }
 
     /// Values that its PEs share.

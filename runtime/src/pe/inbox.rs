@@ -1,14 +1,10 @@
 //! Where other threads put envelopes for a PE, and where the PE sleeps when there are none.
 
 use crate::envelope::{Envelope, Packed, Payload, Target};
-use crate::spin::Watch;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How often a spinning PE looks for envelopes between two looks at the clock, which take longer.
-const LOOKS: u32 = 16;
+use std::time::Duration;
 
 /// Many producers, one consumer. A lock held for a push or a swap is cheaper here than it looks: the
 /// consumer takes everything at once, so that under load one lock serves many messages. Its own cache lines keep
@@ -136,17 +132,8 @@ impl Inbox {
         self.len() == 0
     }
 
-    /// Stays awake for as long as `watch` says, then sleeps for at most `sleep`, until something arrives.
-    pub fn wait(&self, watch: &mut Watch, sleep: Duration) {
-        let start = Instant::now();
-        while watch.stays_awake(start) {
-            for _ in 0..LOOKS {
-                if !self.is_empty() {
-                    return;
-                }
-                std::hint::spin_loop();
-            }
-        }
+    /// Sleeps until something arrives, for at most `sleep`.
+    pub fn sleep(&self, sleep: Duration) {
         let mut state = self.lock();
         if state.arrivals.is_empty() {
             state.is_asleep = true;
@@ -164,7 +151,6 @@ impl Inbox {
 mod tests {
     use super::*;
     use crate::envelope::CollectionId;
-    use crate::spin::Spin;
     use std::sync::Arc;
 
     #[test]
@@ -190,10 +176,9 @@ mod tests {
                 })
             })
             .collect();
-        let mut watch = Watch::new(&Spin::new(Duration::ZERO));
         let (mut next, mut batch, mut total) = ([0; 4], VecDeque::new(), 0);
         while total < 4 * EACH {
-            inbox.wait(&mut watch, Duration::from_secs(5));
+            inbox.sleep(Duration::from_secs(5));
             assert!(inbox.take(&mut batch), "woken or timed out without an envelope");
             let before = total;
             batch.drain(..).for_each(|arrival: Arrival| {

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod combine;
+mod idle;
 pub mod inbox;
 pub mod queue;
 mod recent;

@@ -1,6 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 use super::Pe;
+use super::idle::Idle;
 use super::inbox::Arrival;
 use super::recent::Recent;
 use super::ring::Moved;
@@ -15,7 +16,6 @@ use crate::monitor::wire::PeState;
 use crate::node::Node;
 use crate::node::naming::Brief;
 use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor};
-use crate::spin::Watch;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
@@ -26,8 +26,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest sleep of an idle PE; it is woken by messages, this only bounds the harm of a lost wake-up.
-const SLEEP: Duration = Duration::from_millis(100);
 /// A speed is found over so many stretches of time. The worst and the best do not count, so that a moment's
 /// disturbance does not, nor a quota of CPU time that was saved up. The others do alike: of the best ones alone too
 /// much would be expected where other users' load comes and goes.
@@ -79,7 +77,7 @@ pub struct Scheduler {
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
     share: Share,
-    watch: Watch,
+    idle: Idle,
     doing: Doing,
     /// Bytes that came by links, are dealt with, and still count as the node's backlog.
     dealt_with_bytes: u64,
@@ -113,7 +111,7 @@ impl Scheduler {
             shelves: Recent::default(),
             early: FxHashMap::default(),
             share,
-            watch: Watch::new(node.spin()),
+            idle: Idle::new(node),
             doing,
             dealt_with_bytes: 0,
         }
@@ -168,7 +166,7 @@ impl Scheduler {
         }
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
-        node.pes().inbox(self.rank).wait(&mut self.watch, SLEEP);
+        self.idle.wait(node.pes().inbox(self.rank));
         self.switch(PeState::Overhead);
     }
 
@@ -213,6 +211,7 @@ impl Scheduler {
         if is_done {
             self.pe.account().processed();
         }
+        self.idle.passes();
         let Pe { node, account, timekeeper, .. } = &mut self.pe;
         timekeeper.entry_ends(account, || node.now_ns());
         if !self.share.is_whole() {

@@ -165,3 +165,12 @@ fn types_bear_our_words() {
     assert_eq!(count(type_names, "pub struct LinkActor;\nenum Worker {}\ntrait EntryHandler {}"), 3);
     assert_eq!(count(type_names, "struct Factory; struct ActorLike; fn worker(x: WorkerGuard) {}"), 0);
 }
+
+#[test]
+fn state_that_does_not_travel_is_found() {
+    let text = "struct A {\n    #[serde(skip)]\n    began: Option<Instant>,\n}";
+    let findings = |path: &str| state_travels(&file(path, text)).len();
+    assert_eq!(findings("apps/src/gauss/share.rs"), 1);
+    assert_eq!((findings("apps/src/gauss/arguments.rs"), findings("runtime/src/frame.rs")), (0, 0));
+    assert!(state_travels(&file("apps/src/gauss/share.rs", "#[serde(bound = \"T: Real\")]")).is_empty());
+}

@@ -15,9 +15,7 @@ use crate::apsp::sources::Wanted;
 use crate::kernels::measured;
 use crate::kernels::min_plus::min_plus;
 use crate::matrix::generate::hash;
-use chares::loadbalance::grid;
 use chares::{Array, Bulk, Callback, Cx, Driver, KernelCall, Placement, RunError};
-use std::ops::Range;
 
 /// Bytes of the blocks by which a speed is measured: more than the nearest caches hold.
 const OPERAND_BYTES: usize = 16 << 20;
@@ -49,18 +47,18 @@ pub(in crate::apsp) fn kernel<D: Distance>(apsp: &Apsp) -> KernelCall {
     Box::new(measured(blocks, sums, KERNEL_SUMS, move |(a, b, c)| min_plus(side, side, a, b, c)))
 }
 
-/// Finds all paths of a graph; of one that blocks make themselves if there are no edges.
+/// Finds all paths of a graph, where `owners` has the PE of each block; of one that blocks make themselves if there are no edges.
 pub(in crate::apsp) fn drive<D: Distance>(
     main: &mut Driver,
     apsp: &Apsp,
     edges: Option<Edges>,
     job: Job,
+    owners: Vec<u32>,
 ) -> Result<(), RunError> {
     let (to, told) = main.pending::<Told>();
-    let setup = setup::<D>(apsp, edges.as_ref(), &job, to)?;
+    let setup = setup::<D>(apsp, edges.as_ref(), &job, to);
     let arcs = edges.as_ref().map_or(apsp.recipe().arcs(), Edges::len);
     let groups = setup.groups();
-    let owners = owners(main, groups)?;
     let outcome = main.outcome();
     outcome.work(work(job.vertices));
     outcome.fact("algorithm", "floyd-warshall");
@@ -96,47 +94,32 @@ pub(in crate::apsp) fn drive<D: Distance>(
     verify(main, &graph, &sample, job.kind.is_whole())
 }
 
-fn setup<D: Distance>(
-    apsp: &Apsp,
-    edges: Option<&Edges>,
-    job: &Job,
-    told: Callback<Told>,
-) -> Result<Setup, RunError> {
+fn setup<D: Distance>(apsp: &Apsp, edges: Option<&Edges>, job: &Job, told: Callback<Told>) -> Setup {
     let vertices = job.vertices;
-    let side = apsp.block_side(vertices);
-    let least = vertices.div_ceil(GROUPS_MAX);
-    if side < least {
-        return Err(RunError::Input(format!(
-            "--block {side}: that makes too many blocks of {vertices} vertices; give at least {least}"
-        )));
-    }
     let heaviest = edges.map_or(0.0, Edges::heaviest);
-    Ok(Setup {
+    Setup {
         vertices,
-        side,
+        side: apsp.block_side(vertices),
         recipe: edges.is_none().then(|| apsp.recipe()),
         with_last: apsp.predecessors.is_some(),
         tolerance: vertices as f64 * D::ROUNDOFF * heaviest,
         told,
-    })
-}
-
-/// The PE of each block, by speed and so that few blocks cross between nodes.
-fn owners(main: &mut Driver, groups: u32) -> Result<Vec<u32>, RunError> {
-    let speeds = main.speeds();
-    let of_node = |pes: &Range<u32>| speeds[pes.start as usize..pes.end as usize].to_vec();
-    let of_nodes: Vec<Vec<f64>> = main.nodes().iter().map(|node| of_node(&node.pes)).collect();
-    let owners = grid::rectangles(groups, groups, &of_nodes)
-        .map_err(|e| RunError::Failed(format!("the blocks cannot be divided by speed: {e}")))?;
-    let mut counts = vec![0u64; speeds.len()];
-    owners.iter().for_each(|&pe| counts[pe as usize] += 1);
-    main.outcome().shares(counts.iter().map(|&blocks| blocks as f64 / owners.len() as f64).collect());
-    Ok(owners)
+    }
 }
 
 /// What a run takes with so many edges; without any, blocks make theirs.
-pub(in crate::apsp) fn plan(apsp: &Apsp, job: &Job, edges: usize) -> Plan {
+///
+/// # Errors
+/// If blocks of the side that is asked for are too many.
+pub(in crate::apsp) fn plan(apsp: &Apsp, job: &Job, edges: usize) -> Result<Plan, RunError> {
     let (n, side) = (job.vertices as u64, apsp.block_side(job.vertices) as u64);
+    let groups = u32::try_from(n.div_ceil(side)).ok().filter(|groups| *groups as usize <= GROUPS_MAX);
+    let groups = groups.ok_or_else(|| {
+        let least = job.vertices.div_ceil(GROUPS_MAX);
+        let sentence =
+            format!("--block {side}: that makes too many blocks of {n} vertices; give at least {least}");
+        RunError::Input(sentence)
+    })?;
     let number = job.kind.size_bytes() as u64 + if apsp.predecessors.is_some() { 4 } else { 0 };
     let all = (n * n).saturating_mul(number);
     // A share of the blocks; of the rounds that are under way, at most all of the pivots' rows and columns.
@@ -147,14 +130,15 @@ pub(in crate::apsp) fn plan(apsp: &Apsp, job: &Job, edges: usize) -> Plan {
         false => 0,
     };
     let loaded = if edges > 0 { all } else { 2 * n * side * number };
-    Plan {
-        what: format!("{n} vertices in {0} x {0} blocks", n.div_ceil(side)),
+    Ok(Plan {
+        what: format!("{n} vertices in {groups} x {groups} blocks"),
         on_node: (side * side * number).saturating_add(travelling),
         on_pe: 0,
         shared: all,
         launcher: (24 * edges as u64).saturating_add(loaded).saturating_add(shown),
         files: job.files(apsp),
-    }
+        blocks: (groups, side * side * job.kind.size_bytes() as u64),
+    })
 }
 
 /// Sends each block its arcs.

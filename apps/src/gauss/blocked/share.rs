@@ -10,7 +10,7 @@ use crate::kernels::gemm::{View, subtract_product};
 use crate::kernels::lu::{self, NoPivot};
 use crate::matrix::{Piece, Real, generated, zeros};
 use crate::system::{exponent, times_power_of_two};
-use chares::Bulk;
+use chares::{Bulk, Scratch};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -114,8 +114,7 @@ pub(super) struct Share<T> {
     factors: Factors,
     pieces: Vec<Piece<T>>,
     /// Memory that updates use: the allocator would clear it anew for each.
-    #[serde(skip)]
-    beside: Vec<T>,
+    beside: Scratch<Vec<T>>,
 }
 
 impl<T: Real> Share<T> {
@@ -134,7 +133,7 @@ impl<T: Real> Share<T> {
                 plan.fill(generated, block.index, &mut values.as_mut_slice()[part]);
             }
         }
-        let (least, panels, pieces, beside) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
+        let (least, panels, pieces, beside) = (Vec::new(), BTreeMap::new(), Vec::new(), Scratch::default());
         let factors = Factors::default();
         Self { plan, held, values, least, panels, known: 0, scaled_by: 0, factors, pieces, beside }
     }
@@ -377,7 +376,9 @@ mod tests {
     use super::*;
     use crate::matrix::Matrix;
     use crate::system::{Coefficients, Generated, LinearSystem, Residual, residual};
+    use chares::loadbalance::{Items, Part, cyclic};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     #[test]
     fn what_is_due_goes_first_and_the_rest_in_groups() {
@@ -460,7 +461,9 @@ mod tests {
             speeds in prop::collection::vec(0.1f64..1.0, 1..5), picks in prop::collection::vec(0usize..99, 1..40),
         ) {
             let generated = Generated { seed, diagonal: 0.0 };
-            let plan = Plan::by_speed([n, rhs, width], &speeds, Some(generated)).unwrap();
+            let blocks = Plan::counts(n, rhs, width).iter().sum::<usize>() as u64;
+            let owners = Arc::new(cyclic::dealt(&Items::alike(blocks), &Part::each(&speeds)).unwrap());
+            let plan = Plan { n, rhs, width, owners, generated: Some(generated) };
             let x = solved(&plan, speeds.len() as u32, &picks);
             let b = Matrix::from_vec(n, rhs, generated.block_b(0..n, 0..rhs).to_vec()).unwrap();
             let system = LinearSystem { n, rhs, a: Coefficients::Generated(generated), b };

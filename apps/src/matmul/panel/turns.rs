@@ -5,8 +5,8 @@
 //! before. That costs little: all rows of A come by every PE anyway, so only B goes from one PE to the other, once. A
 //! plan holds for groups that have not been asked for when it is made, so each group has one plan.
 
+use super::rebalance::{Transfer, Underway, even_out, transfers};
 use super::{AHEAD, Finished, Replan, Request, Setup};
-use chares::loadbalance::rebalance::{Transfer, Underway, even_out, transfers};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

@@ -5,7 +5,7 @@
 //! Both are tried, then single blocks go over from the PE that would end last to one beside it, or are exchanged for
 //! others there, while that helps.
 
-use chares::loadbalance::PartitionError;
+use chares::loadbalance::{Items, Part, PartitionError, placement};
 
 /// Time that a ghost atom from another node takes from a PE, in units of computing one atom: two messages are packed
 /// and unpacked for it.
@@ -39,45 +39,33 @@ pub struct Distribution {
     pub time: f64,
 }
 
-/// Distributes blocks. `nodes` holds the speeds of each node's PEs, counted through all nodes.
+/// Distributes blocks over PEs.
 ///
 /// # Errors
 /// There is no PE, or a speed is not positive and finite.
-pub fn distribute(load: &Load, nodes: &[Vec<f64>]) -> Result<Distribution, PartitionError> {
-    let pes: Vec<Pe> = nodes
-        .iter()
-        .enumerate()
-        .flat_map(|(node, speeds)| speeds.iter().map(move |&speed| Pe { node, speed }))
-        .collect();
-    let speeds: Vec<f64> = pes.iter().map(|pe| pe.speed).collect();
+pub fn distribute(load: &Load, pes: &[Part]) -> Result<Distribution, PartitionError> {
     // Refuses what is no speed before anything is computed from it.
-    chares::loadbalance::placement::weighted_bounds(0, &speeds)?;
+    placement::contiguous(&Items::alike(0), pes)?;
     let all: Vec<usize> = (0..load.cost.len()).collect();
     let mut best: Option<Distribution> = None;
     for shape in [Some(2), Some(1), Some(0), None] {
         let mut owners = vec![0; all.len()];
         match shape {
-            Some(axis) => slabs(load, axis, &pes, &mut owners),
-            None => boxes(load, all.clone(), 0..pes.len(), &pes, &mut owners),
+            Some(axis) => slabs(load, axis, pes, &mut owners),
+            None => boxes(load, all.clone(), 0..pes.len(), pes, &mut owners),
         }
-        refine(load, &pes, &mut owners, false);
+        refine(load, pes, &mut owners, false);
         // Exchanges make the surface between nodes rougher, so they come last.
         if owners.len() <= EXCHANGES_MOST_BLOCKS {
-            refine(load, &pes, &mut owners, true);
+            refine(load, pes, &mut owners, true);
         }
-        let time = time(load, &pes, &owners);
+        let time = time(load, pes, &owners);
         if best.as_ref().is_none_or(|best| time < best.time) {
             let shape = shape.map_or("boxes".into(), |axis| format!("slabs along {}", ['x', 'y', 'z'][axis]));
             best = Some(Distribution { owners, shape, time });
         }
     }
     best.ok_or(PartitionError::NoParts)
-}
-
-#[derive(Clone, Copy)]
-struct Pe {
-    node: usize,
-    speed: f64,
 }
 
 impl Load {
@@ -87,11 +75,9 @@ impl Load {
     }
 
     /// Ghosts that each node has from blocks on others, those across edges and corners left out.
-    pub fn ghosts_from_elsewhere(&self, nodes: &[Vec<f64>], owners: &[u32]) -> Vec<f64> {
-        let node_of: Vec<usize> =
-            nodes.iter().enumerate().flat_map(|(node, pes)| pes.iter().map(move |_| node)).collect();
-        let node = |block: usize| node_of[owners[block] as usize];
-        let mut ghosts = vec![0.0; nodes.len()];
+    pub fn ghosts_from_elsewhere(&self, pes: &[Part], owners: &[u32]) -> Vec<f64> {
+        let node = |block: usize| pes[owners[block] as usize].node;
+        let mut ghosts = vec![0.0; pes.last().map_or(0, |pe| pe.node + 1)];
         for block in 0..owners.len() {
             let elsewhere = self.beside(block).filter(|&(other, _)| node(other) != node(block));
             ghosts[node(block)] += elsewhere.map(|(_, ghosts)| ghosts).sum::<f64>();
@@ -118,7 +104,7 @@ impl Load {
 }
 
 /// Each PE takes consecutive blocks, counted slab by slab across `axis`.
-fn slabs(load: &Load, axis: usize, pes: &[Pe], owners: &mut [u32]) {
+fn slabs(load: &Load, axis: usize, pes: &[Part], owners: &mut [u32]) {
     let mut order: Vec<usize> = (0..load.cost.len()).collect();
     order.sort_by_key(|&block| {
         let place = load.place(block);
@@ -140,7 +126,13 @@ fn slabs(load: &Load, axis: usize, pes: &[Pe], owners: &mut [u32]) {
 }
 
 /// Halves the PEs, and the blocks across their longest side by the speeds of the halves, until one PE is left.
-fn boxes(load: &Load, mut blocks: Vec<usize>, range: std::ops::Range<usize>, pes: &[Pe], owners: &mut [u32]) {
+fn boxes(
+    load: &Load,
+    mut blocks: Vec<usize>,
+    range: std::ops::Range<usize>,
+    pes: &[Part],
+    owners: &mut [u32],
+) {
     if range.len() <= 1 {
         return blocks.into_iter().for_each(|block| owners[block] = range.start as u32);
     }
@@ -170,7 +162,7 @@ fn boxes(load: &Load, mut blocks: Vec<usize>, range: std::ops::Range<usize>, pes
 }
 
 /// Where a range of PEs falls into halves: between two nodes if there are two, nearest to equal speed.
-fn halfway(pes: &[Pe], range: std::ops::Range<usize>) -> usize {
+fn halfway(pes: &[Part], range: std::ops::Range<usize>) -> usize {
     let has_nodes = pes[range.start].node != pes[range.end - 1].node;
     let whole: f64 = pes[range.clone()].iter().map(|pe| pe.speed).sum();
     let off = |cut: usize| (2.0 * pes[range.start..cut].iter().map(|pe| pe.speed).sum::<f64>() - whole).abs();
@@ -181,7 +173,7 @@ fn halfway(pes: &[Pe], range: std::ops::Range<usize>) -> usize {
 }
 
 /// Time of each PE: what its blocks cost, and the ghosts that they have from other nodes.
-fn times(load: &Load, pes: &[Pe], owners: &[u32]) -> Vec<f64> {
+fn times(load: &Load, pes: &[Part], owners: &[u32]) -> Vec<f64> {
     let mut times = vec![0.0; pes.len()];
     for (block, &owner) in owners.iter().enumerate() {
         let pe = pes[owner as usize];
@@ -192,13 +184,13 @@ fn times(load: &Load, pes: &[Pe], owners: &[u32]) -> Vec<f64> {
     times
 }
 
-fn time(load: &Load, pes: &[Pe], owners: &[u32]) -> f64 {
+fn time(load: &Load, pes: &[Part], owners: &[u32]) -> f64 {
     times(load, pes, owners).into_iter().fold(0.0, f64::max)
 }
 
 /// Moves blocks from the PE that ends last to PEs beside it, or also exchanges them for others, while it makes the end
 /// sooner.
-fn refine(load: &Load, pes: &[Pe], owners: &mut [u32], exchanges: bool) {
+fn refine(load: &Load, pes: &[Part], owners: &mut [u32], exchanges: bool) {
     for _ in 0..owners.len() {
         let times = times(load, pes, owners);
         let Some(last) = (0..pes.len()).max_by(|&a, &b| times[a].total_cmp(&times[b])) else { return };
@@ -217,7 +209,7 @@ fn refine(load: &Load, pes: &[Pe], owners: &mut [u32], exchanges: bool) {
 /// perhaps one that comes back for it.
 fn best_change(
     load: &Load,
-    pes: &[Pe],
+    pes: &[Part],
     owners: &[u32],
     (times, last): (&[f64], usize),
     exchanges: bool,
@@ -248,13 +240,13 @@ mod tests {
         Load { grid, periodic: [true; 3], cost, faces: [700.0; 3] }
     }
 
-    fn ideal(load: &Load, nodes: &[Vec<f64>]) -> f64 {
-        load.cost.iter().sum::<f64>() / nodes.iter().flatten().sum::<f64>()
+    fn ideal(load: &Load, pes: &[Part]) -> f64 {
+        load.cost.iter().sum::<f64>() / pes.iter().map(|pe| pe.speed).sum::<f64>()
     }
 
     #[test]
     fn unlike_nodes_end_nearly_together() {
-        let nodes = [vec![1.0], vec![0.55], vec![0.25]];
+        let nodes = Part::each(&[1.0, 0.55, 0.25]);
         let load = load([4, 4, 4]);
         let found = distribute(&load, &nodes).unwrap();
         assert!(found.time < 1.06 * ideal(&load, &nodes), "{found:?}");
@@ -264,8 +256,9 @@ mod tests {
     fn equal_pes_get_equal_shares() {
         for grid in [[2, 2, 2], [4, 4, 4], [12, 1, 1], [3, 4, 4]] {
             let load = load(grid);
-            let found = distribute(&load, &[vec![1.0; 4]]).unwrap();
-            let ideal = ideal(&load, &[vec![1.0; 4]]);
+            let pes = Part::of_nodes(&[[1.0; 4]]);
+            let found = distribute(&load, &pes).unwrap();
+            let ideal = ideal(&load, &pes);
             assert!((found.time / ideal - 1.0).abs() < 1e-9, "{grid:?}: {found:?}");
         }
     }
@@ -276,7 +269,7 @@ mod tests {
         let mut load = load([8, 1, 1]);
         load.periodic = [false; 3];
         load.cost = vec![100.0, 100.0, 100.0, 100.0, 4000.0, 4000.0, 4000.0, 4000.0];
-        let found = distribute(&load, &[vec![1.0], vec![1.0]]).unwrap();
+        let found = distribute(&load, &Part::each(&[1.0, 1.0])).unwrap();
         assert_eq!(found.owners, [0, 0, 0, 0, 0, 0, 1, 1]);
     }
 
@@ -285,7 +278,7 @@ mod tests {
     fn blocks_are_exchanged_for_others() {
         let cost = vec![5.0, 5.0, 3.0, 3.0];
         let load = Load { grid: [4, 1, 1], periodic: [false; 3], cost, faces: [0.0; 3] };
-        assert_eq!(distribute(&load, &[vec![1.0], vec![1.0]]).unwrap().time, 8.0);
+        assert_eq!(distribute(&load, &Part::each(&[1.0, 1.0])).unwrap().time, 8.0);
     }
 
     proptest! {
@@ -298,12 +291,12 @@ mod tests {
             let mut load = load(grid);
             let count = load.cost.len();
             load.cost.copy_from_slice(&costs[..count]);
-            let found = distribute(&load, &speeds).unwrap();
-            let pes: usize = speeds.iter().map(Vec::len).sum();
-            prop_assert!(found.owners.iter().all(|&pe| (pe as usize) < pes));
+            let pes = Part::of_nodes(&speeds);
+            let found = distribute(&load, &pes).unwrap();
+            prop_assert!(found.owners.iter().all(|&pe| (pe as usize) < pes.len()));
             let dearest = load.cost.iter().copied().fold(0.0, f64::max) + 6.0 * 700.0 * REMOTE_GHOST;
             let slowest = speeds.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-            prop_assert!(found.time <= ideal(&load, &speeds) * (1.0 + 1e-9)
+            prop_assert!(found.time <= ideal(&load, &pes) * (1.0 + 1e-9)
                 + (count as f64 * REMOTE_GHOST * 4200.0 + dearest * 2.0) / slowest);
         }
     }

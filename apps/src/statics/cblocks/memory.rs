@@ -1,16 +1,15 @@
 //! What blocks will hold and cost, before any of them is made: from the crystal, the cut and the reach of the lists.
 
-use super::distribution::{Load, distribute};
-use crate::memory::{Lack, Need};
+use super::distribution::{Distribution, Load, distribute};
+use crate::division::{self, Division, DivisionError, Lack, Work};
 use crate::statics::block::Class;
 use crate::statics::crystal::Side;
 use crate::statics::neighbours::List;
 use crate::statics::problem::Problem;
 use crate::statics::relax::Method;
-use chares::NodeShape;
 use chares::loadbalance::PartitionError;
+use chares::loadbalance::machines::{Bytes, Machines};
 use std::f64::consts::PI;
-use std::fmt;
 
 /// Bytes for each own atom: id, species, class, place, density, slope, force and energy, four vectors of the
 /// relaxation, three starts of its row, its number among those that others feel.
@@ -21,6 +20,8 @@ const KEPT_BYTES: u64 = 5 * 48;
 const GHOST_BYTES: u64 = 1 + 1 + 24 + 8 + 4;
 /// Bytes for each ghost while its place is on the way.
 pub(super) const ON_THE_WAY_BYTES: u64 = 24;
+/// Bytes of a ghost that are exchanged in an evaluation: its place and its slope.
+const EXCHANGED_BYTES: f64 = 32.0;
 /// Bytes for each PE: a list that is being built, and what the allocator has left over.
 const WORKING_BYTES: u64 = 4 << 20;
 
@@ -56,9 +57,20 @@ impl<'a> Needed<'a> {
     }
 
     /// Bytes that a node holds whatever its share: tables of the potential, listed atoms, and what its PEs work with.
-    fn whatever_share(&self, node: &NodeShape) -> u64 {
+    fn whatever_share(&self, pes: usize) -> u64 {
         let read = self.problem.potential.bytes() + self.problem.crystal.bytes();
-        read + node.pes.len() as u64 * WORKING_BYTES
+        read + pes as u64 * WORKING_BYTES
+    }
+
+    /// Where each block lives: by speed, as far as blocks fit.
+    ///
+    /// # Errors
+    /// Which node or host has too little memory, how much is needed there, and how to mend it.
+    pub(in crate::statics) fn divide(
+        &self,
+        machines: &Machines,
+    ) -> Result<Division<Distribution>, DivisionError> {
+        division::divide(self, machines, machines.speeds())
     }
 
     /// Atoms whose density is computed, of all blocks.
@@ -67,20 +79,34 @@ impl<'a> Needed<'a> {
     }
 }
 
-impl fmt::Display for Needed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a crystal of {} atoms", self.problem.crystal.atoms())
-    }
-}
+impl Work for Needed<'_> {
+    type Owners = Distribution;
 
-impl Need for Needed<'_> {
-    fn of_nodes(&self, nodes: &[NodeShape], speeds: &[f64]) -> Result<Vec<u64>, PartitionError> {
-        let owners = distribute(&self.load, &of_nodes(nodes, speeds))?.owners;
-        let of_node = |node: &NodeShape| {
-            let mine = self.blocks.iter().zip(&owners).filter(|(_, owner)| node.pes.contains(owner));
-            mine.map(|(block, _)| block.bytes).sum::<u64>() + self.whatever_share(node)
-        };
-        Ok(nodes.iter().map(of_node).collect())
+    fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Distribution>, PartitionError> {
+        let parts = machines.parts(weights);
+        let found = distribute(&self.load, &parts)?;
+        let memory = machines.pes().into_iter().map(|pes| {
+            let mine = self.blocks.iter().zip(&found.owners).filter(|(_, owner)| pes.contains(owner));
+            mine.map(|(block, _)| block.bytes).sum::<u64>() + self.whatever_share(pes.len())
+        });
+        let cost: f64 = self.load.cost.iter().sum();
+        let mut shares = vec![0.0; weights.len()];
+        let costs = found.owners.iter().zip(&self.load.cost);
+        costs.for_each(|(&pe, block)| shares[pe as usize] += block / cost);
+        // As many ghosts go as come: influence is mutual.
+        let ghosts = self.load.ghosts_from_elsewhere(&parts, &found.owners);
+        let bytes = ghosts.into_iter().map(|ghosts| ghosts * EXCHANGED_BYTES);
+        Ok(Division {
+            weights: weights.to_vec(),
+            shares,
+            bytes: bytes.map(|bytes| Bytes { sent: bytes, received: bytes }).collect(),
+            memory: memory.collect(),
+            owners: found,
+        })
+    }
+
+    fn what(&self) -> String {
+        format!("a crystal of {} atoms", self.problem.crystal.atoms())
     }
 
     fn of_launcher(&self, _: bool) -> u64 {
@@ -93,11 +119,6 @@ impl Need for Needed<'_> {
             Lack::Host | Lack::LaunchersHost => "take fewer atoms or more hosts",
         }
     }
-}
-
-/// Speeds of the PEs of each node.
-pub fn of_nodes(nodes: &[NodeShape], speeds: &[f64]) -> Vec<Vec<f64>> {
-    nodes.iter().map(|node| speeds[node.pes.start as usize..node.pes.end as usize].to_vec()).collect()
 }
 
 fn load(problem: &Problem, blocks: &[Expected]) -> Load {

@@ -17,6 +17,7 @@ use crate::statics::problem::{Problem, Step};
 use crate::statics::relax::{Limits, Method};
 use crate::statics::replicated::Replica;
 use crate::statics::written::Written;
+use chares::loadbalance::Part;
 use chares::{Driver, InProcess, Program, RunError};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -279,7 +280,7 @@ fn what_a_node_holds_falls_with_the_nodes() {
     let problem = problem([40, 40, 40], [4, 4, 4], [Side::Periodic; 3]);
     let needed = memory::Needed::of(&problem);
     let bytes = |nodes: usize| {
-        let owners = distribution::distribute(&needed.load, &vec![vec![1.0]; nodes]).unwrap().owners;
+        let owners = distribution::distribute(&needed.load, &Part::each(&vec![1.0; nodes])).unwrap().owners;
         let blocks = || needed.blocks.iter().zip(&owners);
         let of = |node: u32| blocks().filter(|b| *b.1 == node).map(|b| b.0.bytes).sum::<u64>();
         (0..nodes as u32).map(of).max().unwrap() as f64

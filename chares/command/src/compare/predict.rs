@@ -6,7 +6,8 @@ use crate::app::CostModel;
 use crate::command_line::CommandLine;
 use crate::network::Network;
 use chares::RunError;
-use loadbalance::cost::{Machine, Machines, Reckoned};
+use loadbalance::cost::Reckoned;
+use loadbalance::machines::{Machine, Machines};
 use runtime::failure::Failure;
 use serde_json::Value;
 
@@ -113,7 +114,7 @@ fn machines(group: &[&Run]) -> Option<Vec<Machine>> {
         let rate = median(rates).filter(|rate| *rate > 0.0)?;
         let all: f64 = node.pes.iter().map(|pe| pe.speed).sum();
         let rates = node.pes.iter().map(|pe| rate * pe.speed / all).collect();
-        Some(Machine { name: node.name.clone(), host: node.host.clone(), rates })
+        Some(Machine { name: node.name.clone(), host: node.host.clone(), rates, ..Machine::default() })
     };
     group.first()?.nodes.iter().enumerate().map(machine).collect()
 }

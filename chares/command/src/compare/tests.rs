@@ -13,7 +13,8 @@ use crate::command_line::CommandLine;
 use crate::network::Network;
 use chares::Program;
 use chares::RunError;
-use loadbalance::cost::{Bytes, Machine, Phase};
+use loadbalance::cost::Phase;
+use loadbalance::machines::{Bytes, Machine};
 use proptest::prelude::*;
 use runtime::failure::{Failure, Kind};
 use serde_json::{Value, json};
@@ -160,7 +161,8 @@ fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
     let subject =
         Subject { program: &program, app: "matmul", arguments: &json!({"n": 512}), work: Some(WORK) };
     let machine = |name: &str, rate: f64| {
-        (Machine { name: name.into(), host: "h".into(), rates: vec![rate] }, "c".to_string())
+        let (name, host, rates) = (name.into(), "h".into(), vec![rate]);
+        (Machine { name, host, rates, ..Machine::default() }, "c".to_string())
     };
     let runs = [vec![machine("a", 100.0)], vec![machine("a", 100.0), machine("b", 50.0)]]
         .map(|nodes| predictor.run("x", &subject, nodes).unwrap());

@@ -176,7 +176,7 @@ fn every_mistake_about_the_network_has_its_line_and_a_mend() {
         ("[network]\ndatagram = 1199", "`datagram` must be"),
         ("[network]\nwindow = 4", "2: [network]: `window` must be a size from 64 KiB to 1 GiB"),
         ("[network]\nwindow = \"2GiB\"", "`window` must be"),
-        ("[network]\nspin = 50", "2: [network]: `spin` must be a time of at most 1 s, such as \"50us\""),
+        ("[network]\nspin = 50", "2: [network]: `spin` must be a time of at most 1 s, such as \"10ms\""),
         ("[network]\nspin = \"2s\"", "`spin` must be"),
         ("[network]\nspin = \"99999999999999999999us\"", "`spin` must be"),
         (

@@ -29,7 +29,7 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
         always_pup: false,
         kernel_arguments: Vec::new(),
     };
-    let gate = Arc::new(Gate::new(Arc::new(ProgramTable::default()), bootstrap));
+    let gate = Arc::new(Gate::new(Arc::new(ProgramTable::default()), bootstrap, None));
     let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     let fabric = QuicFabric::bind(here, &identity, NodeId(1), receiver, LinkSettings::default()).unwrap();

@@ -82,7 +82,7 @@ pub(super) async fn read_all(fabric: &Arc<QuicFabric>, peer: &Arc<Peer>, connect
             if close.error_code == IDLE && peer.has_agreed_to_end(connection) => {}
         // If both ends agreed to close, this end may notice no more than silence.
         ConnectionError::TimedOut | ConnectionError::Reset if peer.has_agreed_to_end(connection) => {}
-        other => fabric.lost(peer, end(&other, &fabric.settings)),
+        other => fabric.lost(peer, end(&other)),
     }
 }
 

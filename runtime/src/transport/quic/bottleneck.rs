@@ -4,12 +4,9 @@
 //! share the line. So no more is under way than passes in a round trip of an empty path and a fixed time more; the rate
 //! at which it passes is told by acknowledgements. Where no loss tells of a full queue, only this keeps it short.
 
-use quinn::Connection;
 use quinn::congestion::{Controller, ControllerMetrics};
 use quinn_proto::RttEstimator;
 use std::any::Any;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The longest that data may wait in the queue of a path. Threads of a busy host answer late by tens of milliseconds
@@ -21,10 +18,6 @@ const SPAN_MIN: Duration = Duration::from_millis(25);
 const RATES: usize = 4;
 /// Bytes that may always be under way: with fewer the rate could not be measured.
 const WINDOW_MIN_BYTES: u64 = 16 << 10;
-
-/// Room for one packet more becomes room for 1 << so many where it was not enough: packets that are sent to find the MTU
-/// are in flight too, but a controller is not told of them.
-const DOUBLED_MAX: u32 = 3;
 
 /// What acknowledgements tell of a path.
 #[derive(Clone, Debug, Default)]
@@ -83,46 +76,21 @@ impl Bottleneck {
     }
 }
 
-/// A controller that asks another one how much may be under way, and allows no more of it than passes the path soon, but
-/// for signs of life.
+/// A controller that asks another one how much may be under way, and allows no more of it than passes the path soon.
 pub(super) struct Bounded {
     inner: Box<dyn Controller>,
     bottleneck: Bottleneck,
-    mtu: u16,
-    /// Bytes, as far as a controller is told: until the next acknowledgement comes, those that were sent count too, and what
-    /// was sent to find the MTU does not.
-    in_flight: u64,
-    urgent: Urgent,
-}
-
-/// Lets one packet pass a window that is full.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Urgent(Arc<AtomicU32>);
-
-impl Urgent {
-    /// Of a connection, unless its congestion is not controlled from here.
-    pub(super) fn of(connection: &Connection) -> Option<Self> {
-        let controller = connection.congestion_state().into_any().downcast::<Bounded>();
-        controller.ok().map(|controller| controller.urgent)
-    }
-
-    /// The next packet passes, once; those that did not pass give the next one more room.
-    pub(super) fn pass(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl Bounded {
-    pub(super) fn new(inner: Box<dyn Controller>, mtu: u16) -> Self {
-        Self { inner, bottleneck: Bottleneck::default(), mtu, in_flight: 0, urgent: Urgent::default() }
+    pub(super) fn new(inner: Box<dyn Controller>) -> Self {
+        Self { inner, bottleneck: Bottleneck::default() }
     }
 }
 
 impl Controller for Bounded {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.inner.on_sent(now, bytes, last_packet_number);
-        self.in_flight += bytes;
-        self.urgent.0.store(0, Ordering::Relaxed);
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
@@ -132,28 +100,20 @@ impl Controller for Bounded {
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
         self.inner.on_end_acks(now, in_flight, app_limited, largest);
-        self.in_flight = in_flight;
     }
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
         self.inner.on_congestion_event(now, sent, is_persistent, lost_bytes);
         self.bottleneck.lost();
-        self.in_flight = self.in_flight.saturating_sub(lost_bytes);
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
         self.inner.on_mtu_update(new_mtu);
-        self.mtu = new_mtu;
     }
 
     fn window(&self) -> u64 {
         let window = self.inner.window();
-        let window = self.bottleneck.window_max().map_or(window, |most| most.min(window));
-        match self.urgent.0.load(Ordering::Relaxed) {
-            0 => window,
-            // QUIC keeps below the window.
-            asked => window.max(self.in_flight + (u64::from(self.mtu) << (asked - 1).min(DOUBLED_MAX)) + 1),
-        }
+        self.bottleneck.window_max().map_or(window, |most| most.min(window))
     }
 
     fn metrics(&self) -> ControllerMetrics {
@@ -161,12 +121,7 @@ impl Controller for Bounded {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Self {
-            inner: self.inner.clone_box(),
-            bottleneck: self.bottleneck.clone(),
-            urgent: self.urgent.clone(),
-            ..*self
-        })
+        Box::new(Self { inner: self.inner.clone_box(), bottleneck: self.bottleneck.clone() })
     }
 
     fn initial_window(&self) -> u64 {
@@ -181,7 +136,6 @@ impl Controller for Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quinn::congestion::{ControllerFactory as _, CubicConfig};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -224,27 +178,5 @@ mod tests {
         acknowledge(&mut path, &mut now, 500, 51, false);
         path.lost();
         assert!(path.window_max().is_some_and(|bytes| bytes < 70_000), "{path:?}");
-    }
-
-    #[test]
-    fn one_packet_passes_a_full_window_when_it_must() {
-        let (now, mtu) = (Instant::now(), 1200);
-        let mut one = Bounded::new(Arc::new(CubicConfig::default()).build(now, mtu), mtu);
-        let window = one.window();
-        one.urgent.pass();
-        assert_eq!(one.window(), window, "there is room");
-        one.on_sent(now, 100_000, 1);
-        assert_eq!(one.window(), window);
-        // QUIC keeps below the window.
-        for room in [1200, 2400, 4800, 9600, 9600] {
-            one.clone_box().into_any().downcast::<Bounded>().unwrap().urgent.pass();
-            assert_eq!(one.window(), 100_000 + room + 1);
-        }
-        one.on_sent(now, 1200, 2);
-        assert_eq!(one.window(), window, "only one");
-        one.on_end_acks(now, 50_000, false, Some(1));
-        one.on_congestion_event(now, now, false, 20_000);
-        one.urgent.pass();
-        assert_eq!(one.window(), 30_000 + 1200 + 1, "of what is still under way");
     }
 }

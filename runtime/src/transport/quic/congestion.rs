@@ -77,7 +77,7 @@ impl ControllerFactory for Choice {
             (Some(only), None) | (None, Some(only)) => only,
             (None, None) => Arc::new(CubicConfig::default()).build(now, current_mtu),
         };
-        Box::new(Bounded::new(inner, current_mtu))
+        Box::new(Bounded::new(inner))
     }
 }
 

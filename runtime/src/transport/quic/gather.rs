@@ -9,6 +9,7 @@
 
 use super::awake::Awake;
 use super::door::Door;
+use super::life::{Sign, Signs};
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -32,6 +33,7 @@ pub(super) struct Gather {
     filled: Arc<Notify>,
     awake: Arc<Awake>,
     door: Arc<Door>,
+    signs: Arc<Signs>,
 }
 
 /// Datagrams that wait to be sent together.
@@ -121,12 +123,23 @@ fn is_full(transmit: &Transmit<'_>) -> bool {
 
 impl Gather {
     /// A gathering socket around `inner`. Must be called inside the runtime that will use it.
-    pub(super) fn before(inner: Arc<dyn AsyncUdpSocket>, awake: Arc<Awake>, door: Arc<Door>) -> Arc<Self> {
+    pub(super) fn before(
+        inner: Arc<dyn AsyncUdpSocket>,
+        awake: Arc<Awake>,
+        door: Arc<Door>,
+        signs: Arc<Signs>,
+    ) -> Arc<Self> {
         let filled = Arc::new(Notify::new());
-        let this = Self { inner, kept: Mutex::default(), filled: Arc::clone(&filled), awake, door };
+        let this = Self { inner, kept: Mutex::default(), filled: Arc::clone(&filled), awake, door, signs };
         let this = Arc::new(this);
         tokio::spawn(send_what_stays(Arc::downgrade(&this), filled));
         this
+    }
+
+    /// Sends a sign of life past all that waits here. One that the system does not take now is not worth sending later.
+    pub(super) fn send_sign(&self, destination: SocketAddr, sign: &Sign) {
+        let transmit = Transmit { destination, ecn: None, contents: sign, segment_size: None, src_ip: None };
+        let _ = self.inner.try_send(&transmit);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
@@ -187,12 +200,15 @@ impl AsyncUdpSocket for Gather {
     ) -> Poll<io::Result<usize>> {
         let polled = self.inner.poll_recv(cx, bufs, meta);
         let Poll::Ready(Ok(count)) = polled else { return polled };
-        for (bytes, about) in bufs.iter().zip(meta).take(count) {
-            if self.door.admits(about.addr, &bytes[..about.len]) {
-                self.awake.traffic();
-            } else {
+        for (bytes, about) in bufs.iter_mut().zip(meta).take(count) {
+            if !self.door.admits(about.addr, &bytes[..about.len]) {
                 // Nothing has come, then.
                 about.len = 0;
+                continue;
+            }
+            self.signs.take_from(bytes, about);
+            if about.len > 0 {
+                self.awake.traffic();
             }
         }
         polled
@@ -348,7 +364,7 @@ mod tests {
     fn full_batches_go_together_and_the_rest_without_delay() {
         inside(async {
             let wire = Wire::new();
-            let socket = Gather::before(Arc::clone(&wire) as _, Awake::start(), door());
+            let socket = Gather::before(Arc::clone(&wire) as _, Awake::start(), door(), Arc::default());
             let batch = vec![1; 14_520];
             for _ in 0..5 {
                 hand_over(&socket, peer(1), &batch, 1452);
@@ -368,7 +384,7 @@ mod tests {
     fn what_was_gathered_for_a_card_that_turns_out_unable_goes_one_by_one() {
         inside(async {
             let wire = Wire::new();
-            let socket = Gather::before(Arc::clone(&wire) as _, Awake::start(), door());
+            let socket = Gather::before(Arc::clone(&wire) as _, Awake::start(), door(), Arc::default());
             hand_over(&socket, peer(1), &vec![1; 14_520], 1452);
             wire.segments_max.store(1, Ordering::Relaxed);
             turns().await;
@@ -380,7 +396,7 @@ mod tests {
     fn the_tasks_end_with_the_socket() {
         inside(async {
             let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-            let socket = Gather::before(Wire::new(), Awake::start(), door());
+            let socket = Gather::before(Wire::new(), Awake::start(), door(), Arc::default());
             turns().await;
             assert_eq!(alive(), 2, "one sends, one keeps the thread awake");
             drop(socket);
@@ -397,7 +413,7 @@ mod tests {
         ) {
             let (expected, wire) = inside(async {
                 let wire = Wire::new();
-                let socket = Gather::before(Arc::clone(&wire) as _, Awake::start(), door());
+                let socket = Gather::before(Arc::clone(&wire) as _, Awake::start(), door(), Arc::default());
                 let mut expected = BTreeMap::<_, Vec<_>>::new();
                 for (at, (to, count, last, segment, is_busy, has_pause)) in (0u8..).zip(batches) {
                     let segment = [100, 1452, 5400][segment];

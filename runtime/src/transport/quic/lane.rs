@@ -24,7 +24,8 @@ const TURNS: usize = 8;
 #[derive(Default)]
 pub(super) struct Lane {
     queue: Mutex<Queue>,
-    filled: Notify,
+    /// The task that sends waits for this.
+    pub(super) filled: Arc<Notify>,
     is_finishing: AtomicBool,
     finished: Notify,
     is_open: AtomicBool,
@@ -58,8 +59,10 @@ impl Queue {
 }
 
 impl Lane {
-    /// Adds a frame, and its bytes to the count `queued`.
-    pub(super) fn push(&self, frame: Frame, queued: &AtomicU64) {
+    /// Adds a frame, and its bytes to the count `queued`; whether it is the first of a batch, and the task that sends is
+    /// to be woken.
+    #[must_use]
+    pub(super) fn push(&self, frame: Frame, queued: &AtomicU64) -> bool {
         let mut queue = self.lock();
         let before = queue.len_bytes();
         put_prefix(&frame, &mut queue.tail);
@@ -75,23 +78,17 @@ impl Lane {
         let added = queue.len_bytes() - before;
         // The count is raised while the queue is locked, so that nobody lowers it before.
         queued.fetch_add(added, Ordering::Relaxed);
-        drop(queue);
-        if before == 0 {
-            // Waking a sleeping thread is expensive, so it is done once per batch and not once per frame.
-            self.filled.notify_one();
-        }
+        before == 0
     }
 
     /// As [`push`](Self::push), for a frame without attachments.
-    pub(super) fn push_body(&self, body: &[u8], queued: &AtomicU64) {
+    #[must_use]
+    pub(super) fn push_body(&self, body: &[u8], queued: &AtomicU64) -> bool {
         let mut queue = self.lock();
         let before = queue.len_bytes();
         put_body(body, &mut queue.tail);
         queued.fetch_add(queue.len_bytes() - before, Ordering::Relaxed);
-        drop(queue);
-        if before == 0 {
-            self.filled.notify_one();
-        }
+        before == 0
     }
 
     fn take<'a>(&self, queued: &'a AtomicU64) -> Batch<'a> {

@@ -28,12 +28,14 @@ mod settings;
 use super::tls::{NodeIdentity, TlsError};
 use crate::frame::{Class, Fabric, Frame, Receiver, SendError, Size};
 use crate::ids::NodeId;
+use crate::progress::Progress;
 use crate::spin::Spin;
 use awake::Awake;
 use dashmap::DashMap;
 use door::Door;
 use gather::Gather;
 use lane::Lane;
+use life::Signs;
 use peer::Peer;
 use quinn::{
     AsyncUdpSocket, ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, Runtime as _,
@@ -44,7 +46,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
@@ -97,7 +99,10 @@ pub struct QuicFabric {
     runtime: Handle,
     is_closing: AtomicBool,
     door: Arc<Door>,
+    socket: Arc<Gather>,
+    signs: Arc<Signs>,
     awake: Arc<Awake>,
+    progress: OnceLock<Arc<Progress>>,
     start: Instant,
 }
 
@@ -118,6 +123,10 @@ impl Fabric for QuicFabric {
     fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
         self.settings.frames.check(body.len() as u64, std::iter::empty())?;
         self.put(to, Class::Small, body.len(), |lane, queued| lane.push_body(body, queued))
+    }
+
+    fn progress(&self) -> Option<&Arc<Progress>> {
+        self.progress.get()
     }
 }
 
@@ -151,8 +160,10 @@ impl QuicFabric {
         let server = settings.is_dialled.then_some(server);
         let awake = Awake::start();
         let door = Arc::new(Door::new(identity.secret(), me, settings.is_dialled));
-        let socket = Gather::before(socket, Arc::clone(&awake), Arc::clone(&door));
-        let endpoint = Endpoint::new_with_abstract_socket(endpoint, server, socket, Arc::new(TokioRuntime))?;
+        let signs = Arc::<Signs>::default();
+        let socket = Gather::before(socket, Arc::clone(&awake), Arc::clone(&door), Arc::clone(&signs));
+        let quic = Arc::clone(&socket) as Arc<dyn AsyncUdpSocket>;
+        let endpoint = Endpoint::new_with_abstract_socket(endpoint, server, quic, Arc::new(TokioRuntime))?;
         let fabric = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             me,
@@ -166,7 +177,10 @@ impl QuicFabric {
             runtime: Handle::current(),
             is_closing: AtomicBool::new(false),
             door,
+            socket,
+            signs,
             awake,
+            progress: OnceLock::new(),
             start: Instant::now(),
         });
         if let Some(idle) = fabric.settings.close_idle_after.filter(|_| fabric.settings.is_dialled) {
@@ -186,6 +200,14 @@ impl QuicFabric {
     /// soon as it can.
     pub fn stay_awake_for(&self, spin: &Arc<Spin>) {
         self.awake.stay_for(spin);
+    }
+
+    /// Idle PEs run the tasks of the runtime in which this was bound, which is that of `progress`; to be called once.
+    /// Before, its own thread does it alone.
+    pub fn share_turns(&self, progress: Arc<Progress>) {
+        if self.progress.set(progress).is_err() {
+            tracing::error!("a network was told twice who takes turns at it");
+        }
     }
 
     /// Tells where the nodes are, by id; a node without an address is never dialled, it dials us.
@@ -246,7 +268,7 @@ impl QuicFabric {
         to: NodeId,
         class: Class,
         len_bytes: usize,
-        push: impl FnOnce(&Lane, &AtomicU64),
+        push: impl FnOnce(&Lane, &AtomicU64) -> bool,
     ) -> Result<(), SendError> {
         let peer = self.peer(to);
         if peer.is_lost() || self.is_closing.load(Ordering::Relaxed) {
@@ -261,7 +283,14 @@ impl QuicFabric {
         // The frame is counted before it can leave, because these counts decide whether an idle connection may be
         // closed.
         peer.sent.add(1, len_bytes);
-        push(&peer.lanes[class as usize], &peer.queued_bytes);
+        let lane = &peer.lanes[class as usize];
+        if push(lane, &peer.queued_bytes) {
+            // Waking a sleeping thread is expensive, so it is done once per batch and not once per frame.
+            match self.progress.get() {
+                Some(progress) => progress.wake(&lane.filled),
+                None => lane.filled.notify_one(),
+            }
+        }
         self.serve(&peer);
         Ok(())
     }
@@ -330,10 +359,11 @@ impl QuicFabric {
         self.door.open_to(address);
         let dialled = self.endpoint.connect_with(client, address, &name);
         let connecting = dialled.map_err(|e| LinkError::Connection(e.to_string()))?;
-        connecting.await.map_err(|error| match error {
-            ConnectionError::TimedOut => LinkError::NoAnswer(address),
-            error => LinkError::Connection(end(&error, &self.settings)),
-        })
+        match tokio::time::timeout(self.settings.idle_timeout, connecting).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Err(_) | Ok(Err(ConnectionError::TimedOut)) => Err(LinkError::NoAnswer(address)),
+            Ok(Err(error)) => Err(LinkError::Connection(end(&error))),
+        }
     }
 
     fn address(&self, id: NodeId) -> Option<SocketAddr> {
@@ -346,8 +376,8 @@ impl QuicFabric {
         if peer.is_lost() || !peer.add(connection) {
             return connection.close(UNWANTED, b"this link was lost, or has too many connections");
         }
-        self.runtime.spawn(life::ask(peer.id, connection.clone(), self.settings.keep_alive));
         let (fabric, peer, connection) = (Arc::clone(self), Arc::clone(peer), connection.clone());
+        self.runtime.spawn(life::watch(Arc::clone(self), Arc::clone(&peer), connection.clone()));
         self.runtime.spawn(async move { accept::read_all(&fabric, &peer, &connection).await });
     }
 
@@ -360,11 +390,9 @@ impl QuicFabric {
 }
 
 /// Why a connection is over, for people.
-fn end(error: &ConnectionError, settings: &LinkSettings) -> String {
+fn end(error: &ConnectionError) -> String {
     match error {
-        ConnectionError::TimedOut => {
-            format!("nothing was heard from it for {} s", settings.idle_timeout.as_secs_f64())
-        }
+        ConnectionError::TimedOut => "it gave signs of life, but nothing else came through".into(),
         ConnectionError::ApplicationClosed(close) => {
             // A node of the run said this, but it ends up on a terminal.
             let reason = String::from_utf8_lossy(&close.reason);

@@ -21,7 +21,7 @@ pub struct LinkSettings {
     /// A peer that is silent for so long is lost. Default 3.75 s: longer than a hiccup of 3 s, short enough to
     /// end a run within 5 s.
     pub idle_timeout: Duration,
-    /// An idle link says that it is alive so often. Default 250 ms.
+    /// Each end of a link says that it is alive so often. Default 125 ms.
     pub keep_alive: Duration,
     /// A connection to another node is closed when nothing has gone over it for so long, so that no node holds one to
     /// each other; the next frame opens it again. `None` keeps all. Default 60 s.
@@ -51,7 +51,7 @@ impl Default for LinkSettings {
     fn default() -> Self {
         Self {
             idle_timeout: Duration::from_millis(3750),
-            keep_alive: Duration::from_millis(250),
+            keep_alive: Duration::from_millis(125),
             close_idle_after: Some(Duration::from_secs(60)),
             stream_window_bytes: 4 << 20,
             backlog_limit_bytes: 1 << 30,
@@ -87,8 +87,9 @@ const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// of 64 KiB on loopback takes twice as long.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
-/// Signs of life are empty, and nobody reads them: what counts is that a packet came. QUIC counts what it needs to hold one.
-const SIGNS_BYTES: usize = 64;
+/// Where signs of life come and QUIC hears nothing at all, the path is given up after so many times the silence that is
+/// taken for death.
+const QUIC_PATIENCE: u32 = 4;
 
 /// What quinn is given for the links of a node.
 #[derive(Debug)]
@@ -130,6 +131,8 @@ impl LinkSettings {
         // What this end takes is also as far as the other's MTU discovery goes; by default an Ethernet frame.
         // Values below QUIC's least datagram are refused, and then the default is right.
         let _ = endpoint.max_udp_payload_size(self.datagram_bytes());
+        // A bit that QUIC always sets tells its datagrams from signs of life.
+        endpoint.grease_quic_bit(false);
         endpoint
     }
 
@@ -155,8 +158,8 @@ impl LinkSettings {
         let window = VarInt::from_u32(self.stream_window_bytes);
         let all = self.stream_window_bytes.saturating_mul(3);
         transport
-            .max_idle_timeout(IdleTimeout::try_from(self.idle_timeout).ok())
-            .keep_alive_interval(Some(self.keep_alive))
+            .max_idle_timeout(IdleTimeout::try_from(QUIC_PATIENCE * self.idle_timeout).ok())
+            .keep_alive_interval(Some(self.idle_timeout))
             .ack_frequency_config(Some(acknowledge))
             .packet_threshold(REORDERED_MAX)
             .time_threshold(LOST_AFTER_ROUND_TRIPS)
@@ -167,8 +170,7 @@ impl LinkSettings {
             .send_window(u64::from(all))
             .max_concurrent_bidi_streams(VarInt::from_u32(0))
             .max_concurrent_uni_streams(VarInt::from_u32(8))
-            .datagram_receive_buffer_size(Some(SIGNS_BYTES))
-            .datagram_send_buffer_size(SIGNS_BYTES)
+            .datagram_receive_buffer_size(None)
             .congestion_controller_factory(self.congestion.factory());
         Arc::new(transport)
     }

@@ -4,15 +4,15 @@ use super::super::{URGENT, default_grain};
 use super::*;
 use crate::kernels::gemm::Kernel;
 use crate::matmul::problem::Problem;
-use chares::loadbalance::placement;
+use chares::loadbalance::{Items, Part, placement};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BinaryHeap};
 
 fn setup(sides: [usize; 3], grain: usize, speeds: &[f64]) -> Setup {
     let [m, k, n] = sides;
     let problem = Problem { m, k, n, kernel: Kernel::Fast, seeds: None };
-    let columns = placement::weighted_bounds(n as u64, speeds).unwrap();
-    let groups = placement::weighted_bounds(m.div_ceil(grain) as u64, speeds).unwrap();
+    let strips = |count| placement::contiguous(&Items::alike(count as u64), &Part::each(speeds)).unwrap();
+    let (columns, groups) = (strips(n), strips(m.div_ceil(grain)));
     Setup { problem, grain, columns, groups, room: vec![n as u64; speeds.len()] }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
-/// As links do: a word every 250 ms, and silence is taken for death after 3.75 s.
+/// As for links: silence is taken for death after 3.75 s.
 const SILENCE: Duration = Duration::from_millis(3750);
 const LIMIT: Duration = Duration::from_secs(60);
 /// When what is prepared happens.

@@ -29,7 +29,7 @@ struct Nodes {
     lines: Lines,
     fabrics: Vec<Arc<QuicFabric>>,
     sinks: Vec<Arc<Sink>>,
-    /// Of each connection's ends: packets heard, when the last was found, and the longest silence.
+    /// Of each connection's ends: frames and signs of life heard, when the last was found, and the longest silence.
     heard: HashMap<(NodeId, NodeId, usize), (u64, Instant, Duration)>,
 }
 
@@ -69,7 +69,7 @@ impl Nodes {
                 for peer in &fabric.peers {
                     for connection in &peer.lock().connections {
                         let key = (fabric.me, peer.id, connection.stable_id());
-                        let count = connection.stats().udp_rx.datagrams;
+                        let count = life::tests::heard(fabric, connection);
                         let (known, at, longest) =
                             self.heard.entry(key).or_insert((count, Instant::now(), Duration::ZERO));
                         *longest = at.elapsed().max(*longest);
@@ -130,21 +130,16 @@ const SHORT: Path = Path { delay: MS, lost_per_mille: 0, queue_min_bytes: 33_000
 
 /// About a quarter of the silence that is taken for death.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
-/// Where a line is much too narrow for all who send, now and then all signs of a second are lost: so it is with 4 nodes at
-/// 2 Mbit/s in one run of fifty. A line that becomes narrow holds more than its queue at first, and takes nothing.
-const SILENCE_SELDOM_MAX: Duration = Duration::from_millis(2500);
 
 /// Everything comes, signs of life too, and few packets are sent in vain.
 fn assert_sound(rate: f64, count: u16, path: Path, bytes: usize, later: Option<f64>) {
-    let is_crowded = later.is_some() || rate / f64::from(count - 1) < 1.5e6;
-    let silence_max = if is_crowded { SILENCE_SELDOM_MAX } else { SILENCE_MAX };
     in_virtual_time(async {
         let what = format!("{count} nodes at {rate} bit/s, then {later:?}, {path:?}");
         let mut nodes = Nodes::new(rate, count, path, &LinkSettings::default());
         let done = exchange(&mut nodes, bytes, later).await;
         let (silence, lost) = (nodes.longest_silence(), nodes.lines.lost());
         assert!(done.is_some(), "{what}: {:?}", nodes.lost());
-        assert!(silence < silence_max, "{what}: {silence:?}");
+        assert!(silence < SILENCE_MAX, "{what}: {silence:?}");
         let needed = bytes as u64 / 1200 * u64::from(count) * u64::from(count - 1);
         assert!(lost < needed / 3, "{what}: {lost} datagrams were lost where {needed} are enough");
     });

@@ -9,23 +9,22 @@ const HALVINGS: usize = 200;
 
 /// A part in the midst of the work.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Underway {
+pub(super) struct Underway {
     /// Items that it has now.
-    pub items: u64,
+    pub(super) items: u64,
     /// Items that it goes over in a second; positive and finite.
-    pub rate: f64,
+    pub(super) rate: f64,
     /// What it still has to do whatever is decided now, in items times steps.
-    pub backlog: f64,
+    pub(super) backlog: f64,
     /// It keeps at least as many items; at most what it has.
-    pub least: u64,
+    pub(super) least: u64,
     /// It gets at most as many; at least what it has.
-    pub most: u64,
+    pub(super) most: u64,
 }
 
 impl Underway {
     /// When it ends if it goes over so many items in each of so many steps, after its backlog.
-    #[must_use]
-    pub fn end(&self, items: u64, steps: f64) -> f64 {
+    pub(super) fn end(&self, items: u64, steps: f64) -> f64 {
         (self.backlog + items as f64 * steps) / self.rate
     }
 
@@ -38,20 +37,7 @@ impl Underway {
 /// Items of each part for the `steps` that are left, such that all parts end together as far as their limits and whole
 /// items let them; as many in all as they have now. `None` if there is nothing to decide by: no step, or a part whose
 /// rate is not positive and finite, or whose limits are not on both sides of what it has.
-///
-/// # Examples
-///
-/// Ten steps are left. The second part turns out to be half as fast as the first, and is two steps behind:
-///
-/// ```
-/// use loadbalance::rebalance::{Underway, even_out};
-/// let fast = Underway { items: 60, rate: 100.0, backlog: 0.0, least: 0, most: 120 };
-/// let slow = Underway { items: 60, rate: 50.0, backlog: 120.0, ..fast };
-/// // 880 / 100 s and (120 + 320) / 50 s.
-/// assert_eq!(even_out(&[fast, slow], 10.0).unwrap(), [88, 32]);
-/// ```
-#[must_use]
-pub fn even_out(parts: &[Underway], steps: f64) -> Option<Vec<u64>> {
+pub(super) fn even_out(parts: &[Underway], steps: f64) -> Option<Vec<u64>> {
     let is_sane = |part: &Underway| {
         let has_rate = part.rate.is_finite() && part.rate > 0.0 && part.backlog.is_finite();
         has_rate && (part.least..=part.most).contains(&part.items)
@@ -90,27 +76,18 @@ pub fn even_out(parts: &[Underway], steps: f64) -> Option<Vec<u64>> {
 
 /// Items that one part hands to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub(super) struct Transfer {
     /// The part that gives.
-    pub from: usize,
+    pub(super) from: usize,
     /// The part that takes.
-    pub to: usize,
+    pub(super) to: usize,
     /// How many.
-    pub items: u64,
+    pub(super) items: u64,
 }
 
 /// Who hands how many items to whom, so that `before` becomes `after`: none more than is needed, fewer transfers than
 /// there are parts, and nobody both gives and takes. Both have the same sum.
-///
-/// # Examples
-///
-/// ```
-/// use loadbalance::rebalance::{Transfer, transfers};
-/// let due = [Transfer { from: 1, to: 0, items: 3 }, Transfer { from: 1, to: 2, items: 1 }];
-/// assert_eq!(transfers(&[10, 10, 10], &[13, 6, 11]), due);
-/// ```
-#[must_use]
-pub fn transfers(before: &[u64], after: &[u64]) -> Vec<Transfer> {
+pub(super) fn transfers(before: &[u64], after: &[u64]) -> Vec<Transfer> {
     let changes = || before.iter().zip(after).enumerate();
     let gives = changes().map(|(at, (before, after))| (at, before.saturating_sub(*after)));
     let takes = changes().map(|(at, (before, after))| (at, after.saturating_sub(*before)));
@@ -137,6 +114,16 @@ mod tests {
 
     fn free(items: u64, rate: f64) -> Underway {
         Underway { items, rate, backlog: 0.0, least: 0, most: u64::MAX / 1024 }
+    }
+
+    #[test]
+    fn a_part_that_is_behind_keeps_fewer_items_and_hands_over_the_others() {
+        let fast = Underway { items: 60, rate: 100.0, backlog: 0.0, least: 0, most: 120 };
+        let slow = Underway { items: 60, rate: 50.0, backlog: 120.0, ..fast };
+        // 880 / 100 s and (120 + 320) / 50 s.
+        assert_eq!(even_out(&[fast, slow], 10.0).unwrap(), [88, 32]);
+        let due = [Transfer { from: 1, to: 0, items: 3 }, Transfer { from: 1, to: 2, items: 1 }];
+        assert_eq!(transfers(&[10, 10, 10], &[13, 6, 11]), due);
     }
 
     #[test]

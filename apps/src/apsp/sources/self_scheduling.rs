@@ -15,7 +15,7 @@ const FRACTION: f64 = 4.0;
 
 /// What has been handed out.
 #[derive(Clone, Debug)]
-pub struct SelfScheduling {
+pub(super) struct SelfScheduling {
     next: u64,
     end: u64,
     shares: Vec<f64>,
@@ -25,8 +25,7 @@ pub struct SelfScheduling {
 impl SelfScheduling {
     /// These items, for parts of these speeds, in batches of at most `most` and at least one. A speed that is no
     /// positive, finite number counts as a very small one: its part gets single items.
-    #[must_use]
-    pub fn new(items: Range<u64>, speeds: &[f64], most: u64) -> Self {
+    pub(super) fn new(items: Range<u64>, speeds: &[f64], most: u64) -> Self {
         let sane = |speed: &f64| if speed.is_finite() && *speed > 0.0 { *speed } else { 0.0 };
         let total: f64 = speeds.iter().map(sane).sum();
         let shares = speeds.iter().map(|speed| sane(speed) / total.max(f64::MIN_POSITIVE)).collect();
@@ -34,24 +33,12 @@ impl SelfScheduling {
     }
 
     /// How many items have not been handed out.
-    #[must_use]
-    pub fn left(&self) -> u64 {
+    pub(super) fn left(&self) -> u64 {
         self.end - self.next
     }
 
     /// The next batch of a part; `None` when all items have been handed out.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use loadbalance::self_scheduling::SelfScheduling;
-    /// let mut sources = SelfScheduling::new(0..1000, &[1.0, 0.25], 150);
-    /// assert_eq!(sources.next(1), Some(0..50));
-    /// assert_eq!(sources.next(0), Some(50..200));
-    /// assert_eq!(sources.next(0), Some(200..350));
-    /// assert_eq!(sources.next(0), Some(350..480));
-    /// ```
-    pub fn next(&mut self, part: usize) -> Option<Range<u64>> {
+    pub(super) fn next(&mut self, part: usize) -> Option<Range<u64>> {
         let left = self.left();
         let share = self.shares.get(part).copied().unwrap_or(0.0);
         let batch = ((left as f64 * share / FRACTION) as u64).clamp(1, self.most).min(left);
@@ -65,6 +52,13 @@ impl SelfScheduling {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn batches_are_by_speed_and_get_smaller() {
+        let mut sources = SelfScheduling::new(0..1000, &[1.0, 0.25], 150);
+        let batches = [1, 0, 0, 0].map(|part| sources.next(part));
+        assert_eq!(batches, [0..50, 50..200, 200..350, 350..480].map(Some));
+    }
 
     /// Parts that really have these rates take batches, two at first and one for each that is done: when each ends,
     /// and what each has done.

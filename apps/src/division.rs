@@ -1,11 +1,14 @@
-//! Whether work fits into the memory of the nodes, before any of it is taken.
+//! Divisions of work over machines. A division is a value: it is made once, before any of the work begins, and read by all
+//! who ask who has what: the driver, plans and comparisons, and the report.
 //!
-//! What a node will hold follows from its share. Where that is more than the nodes file's `memory` or the node's host
-//! has, its share is made smaller, and the others take over by their speeds. Work that does not fit anyhow is refused
-//! with one sentence, where without this some node would die in the middle of it.
+//! Work is divided by weights. They begin as the speeds of the PEs, or as weights that leave a node's PEs time for its
+//! messages ([`Machines::balanced`]). What a node will hold follows from its share. Where that is more than the nodes
+//! file's `memory` or the node's host has, its PEs' weights are made smaller, and the others take over by theirs. Work that
+//! does not fit anyhow is refused with one sentence, where without this some node would die in the middle of it.
 
 use chares::loadbalance::PartitionError;
-use chares::{Cx, Driver, NodeShape, RunError};
+use chares::loadbalance::machines::{Bytes, Machine, Machines};
+use chares::{Cx as _, Driver, RunError};
 use std::fmt;
 
 /// What a process takes besides its blocks: stacks, workspace of the kernels, and as much as one connection may have
@@ -14,27 +17,37 @@ const NODE_RESERVE_BYTES: u64 = 20 << 20;
 const PE_RESERVE_BYTES: u64 = 4 << 20;
 /// How often shares are shifted before work counts as too big.
 const ATTEMPTS: usize = 100;
-/// The least that is left of a speed, relative to what was measured, when its share is shifted to others.
-const SPEED_MIN: f64 = 1e-6;
+/// The least that is left of a weight when its share is shifted to others.
+const WEIGHT_MIN: f64 = 1e-6;
 
-/// Why work cannot be done here.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum MemoryError {
-    /// There is not enough memory, however the work is divided.
-    #[error("{what} needs {} on {place}, which may take {}: {mend}", Size(*.need), Size(*.room))]
-    TooBig { what: String, place: String, need: u64, room: u64, mend: &'static str },
-    /// There is nothing to divide by.
-    #[error("the work cannot be divided by speed: {0}")]
-    Speeds(#[from] PartitionError),
+/// A division of work over machines.
+#[derive(Clone, Debug)]
+pub(crate) struct Division<O> {
+    /// Who has what, as the application needs it.
+    pub(crate) owners: O,
+    /// By what it was divided, PE by PE.
+    pub(crate) weights: Vec<f64>,
+    /// The share of each PE in the data, 0 to 1; empty where nothing is dealt out beforehand.
+    pub(crate) shares: Vec<f64>,
+    /// Bytes that each node exchanges with others.
+    pub(crate) bytes: Vec<Bytes>,
+    /// Bytes of memory that each node holds at most.
+    pub(crate) memory: Vec<u64>,
 }
 
-/// Work that takes memory; it is displayed as what a sentence says that needs it ("a 7 x 7 times 7 x 7 product").
-pub trait Need: fmt::Display {
-    /// Bytes that each node holds at most, if the work is divided by these speeds of the PEs.
+/// Work that can be divided.
+pub(crate) trait Work {
+    /// Who has what, as the application needs it.
+    type Owners;
+
+    /// The division by these weights of the PEs.
     ///
     /// # Errors
     /// If it cannot be divided by them.
-    fn of_nodes(&self, nodes: &[NodeShape], speeds: &[f64]) -> Result<Vec<u64>, PartitionError>;
+    fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Self::Owners>, PartitionError>;
+
+    /// What a sentence says that needs memory: "a 7 x 7 times 7 x 7 product".
+    fn what(&self) -> String;
 
     /// Bytes that the launcher holds at most, where it sends to other hosts or does not.
     fn of_launcher(&self, sends_elsewhere: bool) -> u64;
@@ -43,9 +56,29 @@ pub trait Need: fmt::Display {
     fn mend(&self, place: Lack) -> &'static str;
 }
 
+/// Why work cannot be divided here.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DivisionError {
+    /// There is not enough memory, however the work is divided.
+    #[error("{what} needs {} on {place}, which may take {}: {mend}", Size(*.need), Size(*.room))]
+    TooBig { what: String, place: String, need: u64, room: u64, mend: &'static str },
+    /// There is nothing to divide by.
+    #[error("the work cannot be divided by speed: {0}")]
+    Speeds(#[from] PartitionError),
+}
+
+impl From<DivisionError> for RunError {
+    fn from(error: DivisionError) -> Self {
+        match error {
+            DivisionError::TooBig { .. } => Self::Input(error.to_string()),
+            DivisionError::Speeds(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
 /// Where memory lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub(crate) enum Lack {
     /// On a node with a limit in the nodes file.
     Node,
     /// On a host.
@@ -54,23 +87,16 @@ pub enum Lack {
     LaunchersHost,
 }
 
-/// Refuses work that the nodes cannot hold; where only some cannot, shifts their shares to the others. What each node
-/// will hold is stated in the window and in the report.
-///
-/// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to mend it.
-pub fn check(main: &mut Driver, need: &impl Need) -> Result<(), RunError> {
-    let speeds = main.speeds();
-    let plan = plan(need, main.launcher(), main.nodes(), &speeds);
-    let plan = plan.map_err(|e| RunError::Input(e.to_string()))?;
-    if plan.speeds != speeds {
-        main.plan_with(plan.speeds);
+impl<O> Division<O> {
+    /// States what each node will hold and its share, in the window and in the report.
+    pub(crate) fn state(&self, main: &mut Driver) {
+        let names: Vec<&str> = main.machines().nodes.iter().map(|node| node.name.as_str()).collect();
+        let stated = format!("needs {}", on_nodes(&self.memory, &names));
+        main.phase(&stated, 0, 0);
+        let outcome = main.outcome();
+        outcome.fact("planned_memory_bytes", self.memory.clone());
+        outcome.shares(self.shares.clone());
     }
-    let names: Vec<&str> = main.nodes().iter().map(|node| node.name.as_str()).collect();
-    let stated = format!("needs {}", on_nodes(&plan.needs, &names));
-    main.phase(&stated, 0, 0);
-    main.outcome().fact("planned_memory_bytes", plan.needs);
-    Ok(())
 }
 
 /// Bytes on each of few nodes, or on those of many that need most.
@@ -82,47 +108,42 @@ fn on_nodes(bytes: &[u64], names: &[&str]) -> String {
     said.collect::<Vec<_>>().join(", ") + &rest
 }
 
-/// Speeds by which everything fits, and what each node will hold, bytes.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) speeds: Vec<f64>,
-    pub(crate) needs: Vec<u64>,
-}
-
-pub(crate) fn plan(
-    work: &impl Need,
-    launcher: &NodeShape,
-    nodes: &[NodeShape],
-    speeds: &[f64],
-) -> Result<Plan, MemoryError> {
-    let places = places(launcher, nodes, work);
-    let mut speeds = speeds.to_vec();
+/// Divides work by these weights, or by others by which everything fits.
+///
+/// # Errors
+/// Which node or host has too little memory, how much is needed there, and how to mend it.
+pub(crate) fn divide<W: Work>(
+    work: &W,
+    machines: &Machines,
+    mut weights: Vec<f64>,
+) -> Result<Division<W::Owners>, DivisionError> {
+    let (places, pes) = (places(machines, work), machines.pes());
     let mut refused = None;
     for _ in 0..ATTEMPTS {
-        let needs = work.of_nodes(nodes, &speeds)?;
-        let needed = places.iter().map(|place| (place, place.need(&needs)));
+        let division = work.by(machines, &weights)?;
+        let needed = places.iter().map(|place| (place, place.need(&division.memory)));
         let over: Vec<(&Place, u64)> = needed.filter(|(place, need)| *need > place.room).collect();
         let ratio = |place: &Place, need: u64| need as f64 / place.room.max(1) as f64;
         let worst = over.iter().max_by(|one, other| ratio(one.0, one.1).total_cmp(&ratio(other.0, other.1)));
-        let Some((place, need)) = worst else { return Ok(Plan { speeds, needs }) };
-        // By the speeds as they were measured it is plainest what is missing.
-        refused.get_or_insert_with(|| MemoryError::TooBig {
-            what: work.to_string(),
+        let Some((place, need)) = worst else { return Ok(division) };
+        // By the first weights it is plainest what is missing.
+        refused.get_or_insert_with(|| DivisionError::TooBig {
+            what: work.what(),
             place: place.name.clone(),
             need: *need,
             room: place.room,
             mend: place.mend,
         });
         let is_over = |at: &usize| over.iter().any(|(place, _)| place.nodes.contains(at));
-        if (0..nodes.len()).all(|at| is_over(&at)) || over.iter().any(|(place, _)| place.fixed > place.room) {
+        if (0..pes.len()).all(|at| is_over(&at)) || over.iter().any(|(place, _)| place.fixed > place.room) {
             break;
         }
         for (place, need) in over {
             // A little more than seems enough, because shares are rounded.
             let fits = 0.99 * (place.room - place.fixed) as f64 / (need - place.fixed).max(1) as f64;
-            for pe in place.nodes.iter().flat_map(|&at| nodes[at].pes.clone()) {
-                let speed = &mut speeds[pe as usize];
-                *speed = (*speed * fits).max(SPEED_MIN);
+            for pe in place.nodes.iter().flat_map(|&at| pes[at].clone()) {
+                let weight = &mut weights[pe as usize];
+                *weight = (*weight * fits).max(WEIGHT_MIN);
             }
         }
     }
@@ -147,13 +168,14 @@ impl Place {
 }
 
 /// All memory that limits `work`.
-pub(crate) fn places(launcher: &NodeShape, nodes: &[NodeShape], work: &impl Need) -> Vec<Place> {
-    let reserve = |node: &NodeShape| NODE_RESERVE_BYTES + PE_RESERVE_BYTES * node.pes.len() as u64;
+pub(crate) fn places(machines: &Machines, work: &impl Work) -> Vec<Place> {
+    let Machines { nodes, launcher, .. } = machines;
+    let reserve = |node: &Machine| NODE_RESERVE_BYTES + PE_RESERVE_BYTES * node.rates.len() as u64;
     let mut places = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
-        if let Some(room) = node.memory_limit_bytes {
+        if let Some(room) = node.memory.limit_bytes {
             let mend = work.mend(Lack::Node);
-            let fixed = node.memory_bytes + reserve(node);
+            let fixed = node.memory.taken_bytes + reserve(node);
             places.push(Place { nodes: vec![at], fixed, room, name: format!("node {:?}", node.name), mend });
         }
     }
@@ -162,9 +184,9 @@ pub(crate) fn places(launcher: &NodeShape, nodes: &[NodeShape], work: &impl Need
     hosts.sort_unstable();
     hosts.dedup();
     for host in hosts {
-        let here = |node: &NodeShape| node.host == host;
+        let here = |node: &Machine| node.host == host;
         let all = std::iter::once(launcher).chain(nodes).filter(|node| here(node));
-        let Some(room) = all.filter_map(|node| node.host_memory_bytes).min() else { continue };
+        let Some(room) = all.filter_map(|node| node.memory.host_bytes).min() else { continue };
         let at: Vec<usize> = (0..nodes.len()).filter(|&at| here(&nodes[at])).collect();
         let own = if here(launcher) { work.of_launcher(at.len() < nodes.len()) } else { 0 };
         let fixed = at.iter().fold(own, |sum, &at| sum.saturating_add(reserve(&nodes[at])));
@@ -173,6 +195,22 @@ pub(crate) fn places(launcher: &NodeShape, nodes: &[NodeShape], work: &impl Need
         places.push(Place { nodes: at, fixed, room, name: host_with(host, &names, own > 0), mend });
     }
     places
+}
+
+/// The share of each PE, where PE `p` has `bounds[p]..bounds[p + 1]` of all.
+pub(crate) fn shares_of(bounds: &[u64]) -> Vec<f64> {
+    let total = bounds.last().copied().unwrap_or(0).max(1) as f64;
+    bounds.windows(2).map(|ends| (ends[1] - ends[0]) as f64 / total).collect()
+}
+
+/// The share of each of so many PEs, where the owner of each item is known; each item counts as much as `size` says.
+pub(crate) fn shares_by(owners: &[u32], pes: usize, size: impl Fn(usize) -> u64) -> Vec<f64> {
+    let (mut sizes, mut total) = (vec![0; pes], 0);
+    for (at, &pe) in owners.iter().enumerate() {
+        sizes[pe as usize] += size(at);
+        total += size(at);
+    }
+    sizes.into_iter().map(|size| size as f64 / total.max(1) as f64).collect()
 }
 
 /// A host by its name and those of its processes that count.

@@ -12,7 +12,7 @@ const LEAD: f64 = 0.1;
 
 /// How far each part has come.
 #[derive(Clone, Debug)]
-pub struct Lending {
+pub(super) struct Lending {
     parts: Vec<Part>,
 }
 
@@ -43,29 +43,28 @@ impl Part {
 
 /// A part is to give units to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Loan {
+pub(super) struct Loan {
     /// Who gives.
-    pub from: usize,
+    pub(super) from: usize,
     /// Who takes.
-    pub to: usize,
+    pub(super) to: usize,
     /// How many units, at least one.
-    pub units: u64,
+    pub(super) units: u64,
 }
 
 impl Lending {
     /// Parts with so many units each, none done.
-    #[must_use]
-    pub fn new(units: &[u64]) -> Self {
+    pub(super) fn new(units: &[u64]) -> Self {
         Self { parts: units.iter().map(|&left| Part { left, ..Part::default() }).collect() }
     }
 
     /// A part neither takes nor gives anything, for instance because it has no memory for what is on its way.
-    pub fn set_apart(&mut self, part: usize) {
+    pub(super) fn set_apart(&mut self, part: usize) {
         self.parts[part].is_apart = true;
     }
 
     /// A part has done a unit, of its own or a borrowed one.
-    pub fn done(&mut self, part: usize, is_borrowed: bool) {
+    pub(super) fn done(&mut self, part: usize, is_borrowed: bool) {
         let part = &mut self.parts[part];
         part.left = part.left.saturating_sub(1);
         part.done += 1;
@@ -73,7 +72,7 @@ impl Lending {
     }
 
     /// A part that was asked to has given so many units. One that had none left is not asked again.
-    pub fn given(&mut self, Loan { from, to, units }: Loan) {
+    pub(super) fn given(&mut self, Loan { from, to, units }: Loan) {
         let giver = &mut self.parts[from];
         giver.is_asked = false;
         giver.is_closed |= units == 0;
@@ -85,28 +84,13 @@ impl Lending {
     }
 
     /// How many units each part has done.
-    #[must_use]
-    pub fn units_done(&self) -> Vec<u64> {
+    pub(super) fn units_done(&self) -> Vec<u64> {
         self.parts.iter().map(|part| part.done).collect()
     }
 
     /// What should move now, `elapsed` seconds after the start, if moving it from one part to another takes
     /// `transfer` seconds; the parts are busy with it until [`given`](Self::given) says what came of it.
-    ///
-    /// # Examples
-    ///
-    /// Two parts were to do 100 units each; the second turns out to be half as fast:
-    ///
-    /// ```
-    /// use loadbalance::lending::{Lending, Loan};
-    /// let mut lending = Lending::new(&[100, 100]);
-    /// (0..95).for_each(|_| lending.done(0, false));
-    /// (0..47).for_each(|_| lending.done(1, false));
-    /// let loan = lending.next(95.0, |_, _| 0.5);
-    /// // 5 and 53 units are left, at 1 and 0.5 a second.
-    /// assert_eq!(loan, Some(Loan { from: 1, to: 0, units: 33 }));
-    /// ```
-    pub fn next(&mut self, elapsed: f64, transfer: impl Fn(usize, usize) -> f64) -> Option<Loan> {
+    pub(super) fn next(&mut self, elapsed: f64, transfer: impl Fn(usize, usize) -> f64) -> Option<Loan> {
         let ends: Vec<f64> = self.parts.iter().map(|part| part.end(elapsed)).collect();
         let is_free = |at: &usize| !self.parts[*at].is_asked && !self.parts[*at].is_apart;
         let gives = |at: &usize| self.parts[*at].left >= 2 && !self.parts[*at].is_closed;
@@ -135,6 +119,16 @@ impl Lending {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_part_that_is_late_hands_over_so_many_that_both_end_together() {
+        let mut lending = Lending::new(&[100, 100]);
+        (0..95).for_each(|_| lending.done(0, false));
+        (0..47).for_each(|_| lending.done(1, false));
+        let loan = lending.next(95.0, |_, _| 0.5);
+        // 5 and 53 units are left, at 1 and 0.5 a second.
+        assert_eq!(loan, Some(Loan { from: 1, to: 0, units: 33 }));
+    }
 
     const TRANSFER: f64 = 0.3;
 

@@ -1,0 +1,205 @@
+//! Who has which rows: shares by speed that fit into the nodes' memory. A node holds the rows of its PEs and the parts of x
+//! that these need.
+
+use super::arguments::Jacobi;
+use super::generated::Kind;
+use super::work::AHEAD;
+use crate::division::{self, Division, DivisionError, Lack, Work, shares_of};
+use chares::loadbalance::machines::{Bytes, Machines};
+use chares::loadbalance::{Items, Part, PartitionError, placement};
+
+/// A sparse entry's column, and a row's beginning, bytes.
+const COLUMN_BYTES: u128 = 4;
+const START_BYTES: u128 = 8;
+/// A number is held as two 64-bit ones and a column while a file of entries is read.
+const TRIPLET_BYTES: u128 = 28;
+
+/// What a row of a sparse matrix costs beside its entries, in entries: its unknown, right-hand side and diagonal.
+const ROW_COST: u64 = 3;
+
+/// Divides the rows by speed, as far as they fit: PE `p` has the rows `owners[p]..owners[p + 1]`.
+///
+/// # Errors
+/// Which node or host has too little memory, how much is needed there, and how to mend it.
+pub(super) fn divide(jacobi: &Jacobi, machines: &Machines) -> Result<Division<Vec<u64>>, DivisionError> {
+    division::divide(jacobi, machines, machines.speeds())
+}
+
+impl Division<Vec<u64>> {
+    /// The same for a sparse matrix whose rows are known, where row `i` has the entries `starts[i]..starts[i + 1]`: by the
+    /// entries of the rows instead of their count.
+    ///
+    /// # Errors
+    /// If the work cannot be divided by speed.
+    pub(super) fn by_entries(self, starts: &[u64]) -> Result<Self, DivisionError> {
+        let costs: Vec<u64> = starts.windows(2).map(|ends| ends[1] - ends[0] + ROW_COST).collect();
+        let owners = placement::contiguous(&Items::with_costs(&costs), &Part::each(&self.weights))?;
+        let before = |row: &u64| starts[usize::try_from(*row).expect("a row of a matrix in memory")];
+        let entries: Vec<u64> = owners.iter().map(before).collect();
+        Ok(Self { shares: shares_of(&entries), owners, ..self })
+    }
+}
+
+impl Jacobi {
+    fn number_size(&self) -> u128 {
+        self.system.dtype_or_default().size_bytes() as u128
+    }
+
+    /// Bytes of all rows of A.
+    fn matrix_bytes(&self) -> u128 {
+        let entries = u128::from(self.entries());
+        if self.is_dense() {
+            return entries * self.number_size();
+        }
+        entries * (self.number_size() + COLUMN_BYTES) + self.system.n as u128 * START_BYTES
+    }
+
+    /// Bytes of a number for each unknown and right-hand side.
+    fn vector_bytes(&self) -> u128 {
+        self.system.n as u128 * self.system.rhs as u128 * self.number_size()
+    }
+
+    /// Bytes that a node holds with so many rows and PEs.
+    fn bytes_of_rows(&self, rows: u64, pes: usize) -> u64 {
+        let (rows, n) = (u128::from(rows), self.system.n.max(1) as u128);
+        // Rows that were sent lie beside those that are made of them until they all are.
+        let copies = if self.system.a.is_some() { 2 } else { 1 };
+        let matrix = self.matrix_bytes() * rows / n * copies;
+        // B, the diagonal, sums, and x of the last iterations.
+        let own = (u128::from(AHEAD) + 8) * self.vector_bytes() * rows / n;
+        // Every PE has all of x that its rows need, and parts of the next one.
+        let others = if self.is_dense() { pes as u128 } else { 1 };
+        u64::try_from(matrix + own + self.vector_bytes() * 2 * others).unwrap_or(u64::MAX)
+    }
+
+    /// What a node with this share of the rows exchanges with so many others in an iteration.
+    fn exchanged(&self, share: f64, others: f64) -> Bytes {
+        let n = self.system.n.max(1) as f64;
+        let own = share * n;
+        // Of a Laplacian only what lies along the cuts is needed: a layer of the grid on each side.
+        let layer = self.generated().and_then(|generated| match generated.kind {
+            Kind::Laplace2d => Some(n.sqrt()),
+            Kind::Laplace3d => Some(n.powf(2.0 / 3.0)),
+            Kind::Dense | Kind::Random => None,
+        });
+        let (sent, received) = match layer {
+            Some(layer) => (layer.min(own) * others.min(2.0), layer.min(n - own) * others.min(2.0)),
+            None => (own * others, n - own),
+        };
+        let number_bytes = self.system.rhs as f64 * self.system.dtype_or_default().size_bytes() as f64;
+        Bytes { sent: sent * number_bytes, received: received * number_bytes }
+    }
+}
+
+impl Work for Jacobi {
+    type Owners = Vec<u64>;
+
+    fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Vec<u64>>, PartitionError> {
+        let bounds = placement::contiguous(&Items::alike(self.system.n as u64), &machines.parts(weights))?;
+        let (shares, pes) = (shares_of(&bounds), machines.pes());
+        let others = pes.len().saturating_sub(1) as f64;
+        let own = |pes: &std::ops::Range<u32>| pes.clone().map(|pe| shares[pe as usize]).sum();
+        let rows = |pes: &std::ops::Range<u32>| bounds[pes.end as usize] - bounds[pes.start as usize];
+        Ok(Division {
+            weights: weights.to_vec(),
+            bytes: pes.iter().map(|pes| self.exchanged(own(pes), others)).collect(),
+            memory: pes.iter().map(|pes| self.bytes_of_rows(rows(pes), pes.len())).collect(),
+            shares,
+            owners: bounds,
+        })
+    }
+
+    fn what(&self) -> String {
+        let (n, rhs, dtype) = (self.system.n, self.system.rhs, self.system.dtype_or_default());
+        let sides = if rhs == 1 { "one right-hand side".into() } else { format!("{rhs} right-hand sides") };
+        if self.is_dense() {
+            format!("a dense system of {n} unknowns with {sides} in {dtype}")
+        } else {
+            format!("a sparse system of {n} unknowns and {} entries with {sides} in {dtype}", self.entries())
+        }
+    }
+
+    fn of_launcher(&self, sends_elsewhere: bool) -> u64 {
+        let is_given = self.system.a.is_some();
+        let read = match (is_given, self.is_dense()) {
+            (false, _) => 0,
+            (true, true) => self.matrix_bytes(),
+            (true, false) => self.matrix_bytes() + u128::from(self.entries()) * TRIPLET_BYTES,
+        };
+        // What goes to the own host is counted where it arrives.
+        let sent = if is_given && sends_elsewhere { self.matrix_bytes() } else { 0 };
+        let collected = if self.verify || self.system.out.is_some() { 2 * self.vector_bytes() } else { 0 };
+        u64::try_from(read + sent + collected).unwrap_or(u64::MAX)
+    }
+
+    fn mend(&self, place: Lack) -> &'static str {
+        match (place, self.is_dense()) {
+            (Lack::Node, _) => "take a smaller system or more nodes, or raise its `memory` in the nodes file",
+            (_, true) => "take a smaller or a sparse system, `--dtype f32` or more hosts",
+            (_, false) => "take a smaller system, `--dtype f32` or more hosts",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chares::loadbalance::machines::{Machine, Memory};
+    use clap::{Args as _, Command, FromArgMatches as _};
+
+    const MIB: u64 = 1 << 20;
+
+    fn of(words: &[&str]) -> Jacobi {
+        let command = Jacobi::augment_args(Command::new("jacobi"));
+        Jacobi::from_arg_matches(&command.get_matches_from([&["jacobi"], words].concat())).unwrap()
+    }
+
+    /// Two nodes of one PE each on hosts of their own, with so many MiB.
+    fn hosts(mib: [u64; 2]) -> Machines {
+        let machine = |name: &str, pes, mib: u64| Machine {
+            name: name.into(),
+            host: name.into(),
+            rates: vec![1.0; pes],
+            memory: Memory { host_bytes: Some(mib * MIB), ..Memory::default() },
+        };
+        let nodes = vec![machine("one", 1, mib[0]), machine("two", 1, mib[1])];
+        Machines { nodes, launcher: machine("launcher", 0, 4096), ..Machines::default() }
+    }
+
+    #[test]
+    fn a_node_holds_its_rows_and_x() {
+        let hosts = hosts([1000, 1000]);
+        let needs = of(&["--n", "1000"]).by(&hosts, &[3.0, 1.0]).unwrap().memory;
+        assert!(
+            (6_000_000..6_200_000).contains(&needs[0]) && (2_000_000..2_100_000).contains(&needs[1]),
+            "{needs:?}"
+        );
+        let sparse = of(&["--n", "1000000", "--generate", "laplace2d"]);
+        let needs = divide(&sparse, &hosts).unwrap().memory;
+        assert!((34_000_000..100_000_000).contains(&needs[0]), "{needs:?}");
+    }
+
+    #[test]
+    fn a_small_host_gets_fewer_rows_and_what_fits_nowhere_is_refused() {
+        let hosts = hosts([1000, 100]);
+        let fits = divide(&of(&["--n", "8000"]), &hosts).unwrap();
+        assert!(fits.weights[1] < 0.5 && fits.memory[1] < 76 * MIB, "{fits:?}");
+        let refused = divide(&of(&["--n", "80000"]), &hosts).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("a dense system of 80000 unknowns with one right-hand side in f64 needs "),
+            "{refused}"
+        );
+        assert!(refused.contains("GiB on host \"two\"") && refused.ends_with("or more hosts"), "{refused}");
+    }
+
+    #[test]
+    fn rows_of_a_file_are_divided_by_their_entries_and_by_what_fits() {
+        let by = |weights: &[f64]| {
+            let division = of(&["--n", "4"]).by(&hosts([1000, 1000]), weights).unwrap();
+            let Division { owners, shares, .. } = division.by_entries(&[0, 9, 10, 11, 12]).unwrap();
+            (owners, shares)
+        };
+        assert_eq!(by(&[1.0, 1.0]), (vec![0, 1, 4], vec![0.75, 0.25]));
+        assert_eq!(by(&[1.0, 0.1]).0, [0, 4, 4]);
+    }
+}

@@ -1,0 +1,109 @@
+//! What a PE does while it has nothing to do: it looks for messages, and takes its turn at the network.
+
+use super::inbox::Inbox;
+use crate::node::Node;
+use crate::progress::Progress;
+use crate::spin::Watch;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest sleep of an idle PE; it is woken by messages, this only bounds the harm of a lost wake-up.
+const SLEEP: Duration = Duration::from_millis(100);
+/// How often a PE looks for messages at a time, where they come from PEs of its own node; that takes about a microsecond:
+/// longer than an answer of another PE that does the same.
+const LOOKS: u32 = 64;
+/// How long an idle PE keeps its core before it offers it to others, if nobody took it the last time.
+const STRETCH: Duration = Duration::from_micros(10);
+/// What a busy PE has sent leaves when so much time has passed, or it has become idle.
+const SEND_EVERY: Duration = Duration::from_micros(20);
+
+/// A PE's waiting, and what it does for the network.
+pub(super) struct Idle {
+    watch: Watch,
+    progress: Option<Arc<Progress>>,
+    /// Others ran when the PE last offered its core.
+    has_neighbours: bool,
+    /// The last message that the PE waited for came from its own node.
+    is_local: bool,
+    sent: Option<Instant>,
+}
+
+impl Idle {
+    pub(super) fn new(node: &Node) -> Self {
+        let progress = node.progress().cloned();
+        Self { watch: Watch::new(node.spin()), progress, has_neighbours: false, is_local: false, sent: None }
+    }
+
+    /// Returns when there is something in `inbox`, which holds nothing that the PE has not told the node of.
+    pub(super) fn wait(&mut self, inbox: &Inbox) {
+        self.sent = None;
+        self.await_message(inbox);
+        self.is_local = inbox.backlog_bytes() == 0;
+    }
+
+    fn await_message(&mut self, inbox: &Inbox) {
+        let has_sent = self.progress.as_ref().is_some_and(|progress| progress.has_kept());
+        if self.is_local && !has_sent && looks(inbox) {
+            return;
+        }
+        let since = Instant::now();
+        while self.watch.stays_awake(since) {
+            self.stretch(inbox);
+            if !inbox.is_empty() {
+                return;
+            }
+            self.has_neighbours = self.watch.offers_core();
+        }
+        if let Some(progress) = &self.progress {
+            Self::send(progress);
+            progress.leave();
+        }
+        while inbox.is_empty() {
+            inbox.sleep(SLEEP);
+        }
+    }
+
+    /// Looks for messages, and after packets if nobody else does, for as long as it keeps its core.
+    fn stretch(&self, inbox: &Inbox) {
+        let end = Instant::now() + if self.has_neighbours { Duration::ZERO } else { STRETCH };
+        let is_over = || Instant::now() >= end;
+        if let Some(turn) = self.progress.as_ref().and_then(|progress| progress.turn_soon()) {
+            // Looking after packets takes longer than a message takes that comes from the next PE.
+            return turn.run(|| !inbox.is_empty() || (self.is_local && looks(inbox)) || is_over());
+        }
+        while !looks(inbox) && !is_over() {}
+    }
+
+    /// Called by a busy PE after each entry method: what it has sent does not wait until it is idle.
+    #[inline]
+    pub(super) fn passes(&mut self) {
+        if let Some(progress) = &self.progress
+            && progress.has_kept()
+        {
+            let now = Instant::now();
+            if now - *self.sent.get_or_insert(now) >= SEND_EVERY {
+                self.sent = None;
+                Self::send(progress);
+            }
+        }
+    }
+
+    fn send(progress: &Progress) {
+        if progress.has_kept()
+            && let Some(turn) = progress.turn()
+        {
+            // The second time, what has come in the first is dealt with: a PE that sends all the time keeps the network's
+            // thread from doing it.
+            let mut is_second = false;
+            turn.run(|| std::mem::replace(&mut is_second, true));
+        }
+    }
+}
+
+/// Looks for messages for a moment; whether there is one.
+fn looks(inbox: &Inbox) -> bool {
+    (0..LOOKS).any(|_| {
+        std::hint::spin_loop();
+        !inbox.is_empty()
+    })
+}

@@ -1,0 +1,35 @@
+//! Chares whose state is packed and unpacked between any two of their entry methods, as if they moved each time.
+
+use super::{METACHARE, run};
+use harness::local_nodes;
+
+/// Applications, each with what it writes.
+const ALL: [(&str, &str, &str); 11] = [
+    ("matmul --n 70 --algorithm cannon --deterministic", "--out", "c.npy"),
+    ("matmul --n 70 --algorithm fox --deterministic", "--out", "c.npy"),
+    ("matmul --n 70 --algorithm fox-hey-otto --deterministic", "--out", "c.npy"),
+    ("matmul --n 70 --algorithm conventional --deterministic", "--out", "c.npy"),
+    ("gauss --n 90 --algorithm blocked", "--out", "x.npy"),
+    ("gauss --n 50 --algorithm columns", "--out", "x.npy"),
+    ("jacobi --n 90", "--out", "x.npy"),
+    ("apsp --n 60 --algorithm dijkstra", "--out", "d.npy"),
+    ("apsp --n 60 --algorithm floyd-warshall", "--out", "d.npy"),
+    ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode cblocks", "--xyz", "end.xyz"),
+    ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode replicated", "--xyz", "end.xyz"),
+];
+
+#[test]
+fn applications_give_the_same_bits_though_the_state_of_their_chares_travels() {
+    for (words, option, name) in ALL {
+        let results = [&[][..], &["--always-pup"]].map(|packed| {
+            let folder = tempfile::tempdir().unwrap();
+            local_nodes(folder.path(), &[2, 1]);
+            let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
+            let how = ["--speed", "equal", "--quiet", option, name];
+            let done = run(METACHARE, folder.path(), &[&words, &how[..], packed].concat());
+            assert_eq!(done.code, 0, "{words:?}, {packed:?}: {done:?}");
+            std::fs::read(folder.path().join(name)).unwrap()
+        });
+        assert!(results[0] == results[1] && results[0].len() > 100, "{words}: {} bytes", results[0].len());
+    }
+}
