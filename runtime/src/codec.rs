@@ -89,7 +89,7 @@ pub enum WorkToNode {
         /// Priority of the envelope.
         priority: i32,
         /// The elements, by the PE where they live.
-        members: Vec<(PeId, Vec<ElementIndex>)>,
+        members: MembersByPe,
     },
     /// For elements of the receiving node, to each a part of the payload's body.
     Scatter {
@@ -101,6 +101,9 @@ pub enum WorkToNode {
         parts: Vec<ScatterPart>,
     },
 }
+
+/// Members of a section by the PE where they live, in order.
+pub type MembersByPe = Vec<(PeId, Vec<ElementIndex>)>;
 
 /// To the launcher, on the streams that are held back when it is behind.
 #[derive(Debug, Serialize, Deserialize)]

@@ -109,6 +109,75 @@ pub(crate) fn only_monitor(file: &SourceFile) -> Vec<String> {
     forbidden_paths(file, beyond, "the window may use runtime::monitor only")
 }
 
+/// Modules of the package in `folder` that import each other in a circle, besides those that all lie in one of the
+/// `permitted` groups.
+pub(crate) fn circles(files: &[SourceFile], folder: &str, permitted: &[&[&str]]) -> Vec<String> {
+    let own: Vec<&SourceFile> =
+        files.iter().filter(|file| file.path.starts_with(folder) && !file.is_test()).collect();
+    let known: BTreeSet<String> = own.iter().map(|file| module_of(file, folder)).collect();
+    let imports: BTreeMap<String, BTreeSet<String>> = own
+        .iter()
+        .map(|file| (module_of(file, folder), imports(file, &module_of(file, folder), &known)))
+        .collect();
+    let reached: BTreeMap<&String, BTreeSet<&String>> =
+        imports.keys().map(|from| (from, reached_from(from, &imports))).collect();
+    let is_in = |module: &str, group: &str| module == group || module.starts_with(&format!("{group}::"));
+    let is_permitted = |pair: [&str; 2]| {
+        let is_all_in = |groups: &&[&str]| pair.iter().all(|module| groups.iter().any(|g| is_in(module, g)));
+        permitted.iter().any(is_all_in)
+    };
+    let pairs = reached.iter().flat_map(|(from, to)| to.iter().map(move |to| (*from, *to)));
+    pairs
+        .filter(|(from, to)| from < to && reached[to].contains(from) && !is_permitted([from, to]))
+        .map(|(from, to)| {
+            format!("{folder}: `{from}` and `{to}` import each other, if by way of others: part them")
+        })
+        .collect()
+}
+
+/// The path of a module from the root of its package.
+fn module_of(file: &SourceFile, folder: &str) -> String {
+    let name = file.path.trim_start_matches(folder).trim_end_matches(".rs").trim_end_matches("/mod");
+    name.replace('/', "::")
+}
+
+/// The modules of its package that a file names outside its tests.
+fn imports(file: &SourceFile, module: &str, known: &BTreeSet<String>) -> BTreeSet<String> {
+    let code = source::without_tests(&source::code_of(&file.text));
+    let target = |path: &Path<'_>| {
+        let mut at: Vec<&str> = module.split("::").collect();
+        let mut rest = path.segments.as_slice();
+        match rest.first() {
+            Some(&"crate") => (at, rest) = (Vec::new(), &rest[1..]),
+            Some(&"self") => rest = &rest[1..],
+            _ => {
+                while let Some((&"super", behind)) = rest.split_first() {
+                    at.pop();
+                    rest = behind;
+                }
+            }
+        }
+        at.extend(rest);
+        // What a path names last is mostly no module.
+        let mut prefixes = (1..=at.len()).rev().map(|length| at[..length].join("::"));
+        prefixes.find(|prefix| known.contains(prefix)).filter(|found| found != module)
+    };
+    source::paths(&code).iter().filter_map(target).collect()
+}
+
+/// All modules that one imports, and those that these import, and so on.
+fn reached_from<'a>(
+    from: &'a String,
+    imports: &'a BTreeMap<String, BTreeSet<String>>,
+) -> BTreeSet<&'a String> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = open.pop() {
+        let next = imports.get(module).into_iter().flatten();
+        open.extend(next.filter(|module| reached.insert(*module)));
+    }
+    reached
+}
+
 fn forbidden_paths(file: &SourceFile, forbidden: impl Fn(&Path<'_>) -> bool, why: &str) -> Vec<String> {
     source::paths(&source::code_of(&file.text))
         .iter()

@@ -1,7 +1,7 @@
 //! Checking nodes as the user sees it: a signal ends the check and all that it has started.
 
-use super::launcher::{StartError, local};
 use super::signals;
+use super::start_error::{StartError, local};
 use crate::config::NodeConfig;
 use crate::failure::Failure;
 use crate::launch::{self, CheckResult, LaunchOptions};

@@ -1,7 +1,7 @@
 //! The launcher's part in a start, once all processes have answered: it dials the nodes and welcomes them.
 
-use super::launcher::StartError;
 use super::processes::Processes;
+use super::start_error::StartError;
 use crate::codec::{Order, WIRE_VERSION};
 use crate::envelope::Packed;
 use crate::ids::NodeId;

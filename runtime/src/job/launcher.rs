@@ -5,19 +5,21 @@
 
 use super::bootstrap::Bootstrap;
 use super::join::Start;
+use super::order::Order;
 use super::processes::Processes;
 use super::signals;
+use super::start_error::{StartError, local};
 use super::supervise::{Supervisor, TimeLimit, over};
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::failure::{Failure, Interruption, Kind};
 use crate::frame::{Fabric, Receiver};
 use crate::ids::NodeId;
-use crate::launch::{self, LaunchError, LaunchOptions, LaunchedNode};
+use crate::launch::{self, LaunchOptions, LaunchedNode};
 use crate::monitor::hub::Hub;
 use crate::monitor::wire::{MONITOR_VERSION, NodeInfo, OutputLine, RunInfo};
 use crate::node::{DriverEvent, Listeners, Node, NodeSettings};
 use crate::object::ProgramTable;
-use crate::proto::membership::{ClusterTable, JoinError, NodeEntry};
+use crate::proto::membership::{ClusterTable, NodeEntry};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
 use std::collections::HashMap;
@@ -49,64 +51,6 @@ pub struct JobPlan {
     pub timeout: Option<Duration>,
 }
 
-/// Why a run did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// A node was not started.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// A node did not join.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// A node cannot be reached over the network.
-    #[error(
-        "node {name:?} at {address} is not reached over UDP: {reason}; open the firewall between the hosts, or set `address` of the node to one that is reachable"
-    )]
-    Unreachable {
-        /// Its name.
-        name: String,
-        /// Where it listens.
-        address: SocketAddr,
-        /// What failed.
-        reason: String,
-    },
-    /// A node was lost before the run began.
-    #[error("node {name:?} was lost while it joined: {reason}")]
-    Lost {
-        /// Its name.
-        name: String,
-        /// What happened.
-        reason: String,
-    },
-    /// This machine does not permit what a launcher needs.
-    #[error("{0}")]
-    Local(String),
-    /// The run was ended while it started.
-    #[error(transparent)]
-    Ended(Failure),
-}
-
-impl StartError {
-    /// What kind of failure it is.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Launch(_) | Self::Join(_) | Self::Unreachable { .. } | Self::Lost { .. } => {
-                Kind::Unavailable
-            }
-            Self::Local(_) => Kind::Failed,
-            Self::Ended(failure) => failure.kind.clone(),
-        }
-    }
-}
-
-impl From<StartError> for Failure {
-    fn from(error: StartError) -> Self {
-        Self::new(error.kind(), error)
-    }
-}
-
 /// A run that has started. Dropping it ends the nodes at once; [`finish`](Self::finish) ends them in order.
 #[derive(Debug)]
 pub struct Job {
@@ -115,17 +59,6 @@ pub struct Job {
     events: Option<Events<DriverEvent>>,
     orders: UnboundedSender<Order>,
     thread: Option<JoinHandle<Option<Failure>>>,
-}
-
-/// What the launcher's network thread is told.
-#[derive(Debug)]
-pub(super) enum Order {
-    /// End the nodes in good order.
-    Finish,
-    /// The user wants the end.
-    Interrupt(Interruption),
-    /// End at once.
-    Abandon,
 }
 
 impl Job {
@@ -409,10 +342,6 @@ fn unique() -> String {
     let mixed =
         (now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("{:06x}", mixed >> 40)
-}
-
-pub(super) fn local(what: &str, error: &dyn std::fmt::Display) -> StartError {
-    StartError::Local(format!("{what}: {error}"))
 }
 
 #[cfg(test)]

@@ -9,12 +9,15 @@ pub mod launcher;
 mod limits;
 mod near;
 pub mod node_process;
+mod order;
 mod processes;
 mod signals;
+mod start_error;
 mod supervise;
 
 pub use check::check_nodes;
-pub use launcher::{Interrupter, Job, JobPlan, StartError};
+pub use launcher::{Interrupter, Job, JobPlan};
 pub use limits::prepare_for_limits;
 pub use node_process::node_process;
 pub use signals::{before_exit_at_once, hear_signals};
+pub use start_error::StartError;

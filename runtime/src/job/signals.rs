@@ -1,8 +1,8 @@
 //! Signals to the launcher: the first ends the run in good order, the second at once. A signal when no run is on,
 //! such as while inputs are read or a blocked terminal keeps the report from being written, ends the process.
 
-use super::launcher::Order;
 use super::limits;
+use super::order::Order;
 use crate::failure::{Failure, Interruption};
 use crate::monitor::socket;
 use std::io::{self, Write as _};

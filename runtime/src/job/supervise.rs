@@ -1,7 +1,7 @@
 //! Watching over a run: passes events to viewers, notices that something is wrong, names it, and ends
 //! everything.
 
-use super::launcher::Order;
+use super::order::Order;
 use super::processes::Processes;
 use crate::failure::{Failure, Kind};
 use crate::ids::NodeId;

@@ -1,6 +1,6 @@
 //! The first words between a launcher and a node process, over the process's standard input and output.
 
-use super::hex;
+use super::identity::{clock_s, hex};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -60,7 +60,7 @@ impl Ready {
             cpu_model: from_proc("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into()),
             arch: std::env::consts::ARCH.into(),
             memory_bytes: memory_bytes(),
-            clock_s: super::clock_s(),
+            clock_s: clock_s(),
         }
     }
 

@@ -2,9 +2,12 @@
 //! a run, only with another command, and then all ask each other for an echo, so that a check finds what a run would
 //! find.
 
+use super::bootstrap::Ready;
 use super::echo::{self, Found, Question};
-use super::process::{self, LaunchError, LaunchOptions, LaunchedNode, Starting};
-use super::{Ready, clock_s, own_hash, reach, stage};
+use super::identity::{clock_s, own_hash};
+use super::options::LaunchOptions;
+use super::process::{self, LaunchError, LaunchedNode, Starting};
+use super::{reach, stage};
 use crate::codec::WIRE_VERSION;
 use crate::config::{LaunchMethod, NodeConfig};
 use crate::ids::NodeId;

@@ -2,6 +2,7 @@
 //! the line is, the copy goes on as long as something arrives.
 
 use super::child::Lines;
+use super::options::Copying;
 use super::ssh;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -10,17 +11,6 @@ use tokio::time::Instant;
 
 /// Bytes that are handed to ssh at once.
 const PIECE_BYTES: usize = 64 << 10;
-
-/// How far the copy of the executable to a node's host is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copying {
-    /// The node's name.
-    pub node: String,
-    /// Bytes of the executable that are there.
-    pub done_bytes: u64,
-    /// Its length.
-    pub total_bytes: u64,
-}
 
 /// Why a copy was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

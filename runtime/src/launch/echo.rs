@@ -2,7 +2,7 @@
 //! other nodes' echoes answer. Is the path between two hosts open for datagrams as long as QUIC's?
 
 use super::bootstrap::{Ready, announce_ready, from_line, to_line};
-use super::own_hash;
+use super::identity::own_hash;
 use super::reach::listen_ip;
 use crate::object::ProgramTable;
 use crate::proto::membership::fingerprint;

@@ -2,22 +2,20 @@
 
 use super::bootstrap::Ready;
 use super::child::{Group, Lines, Tail, pass_errors_on, pass_on};
-use super::copy::{self, Copying, NotCopied, Told};
+use super::copy::{self, NotCopied, Told};
 use super::diagnose::{self, Diagnosis, Step};
+use super::options::LaunchOptions;
 use super::reach;
 use super::ssh;
 use super::stage::{self, Build};
 use crate::config::{LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
 use crate::monitor::wire::OutputLine;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStdin, ChildStdout, Command};
@@ -27,33 +25,6 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// How often a start is tried when sshd is busy.
 const TRIES: u32 = 4;
-
-/// How nodes are started.
-#[derive(Clone, Debug)]
-pub struct LaunchOptions {
-    /// The ssh program and its first arguments.
-    pub ssh: Vec<String>,
-    /// How long one node may be silent while it starts; while the executable is copied, how long nothing may arrive.
-    pub start_deadline: Duration,
-    /// How many are started at once.
-    pub parallel: usize,
-    /// Executables for other architectures, e.g. `aarch64-linux`.
-    pub binaries: BTreeMap<String, PathBuf>,
-    /// Who is told how far copies of the executable are.
-    pub copies: Option<Sender<Copying>>,
-}
-
-impl Default for LaunchOptions {
-    fn default() -> Self {
-        Self {
-            ssh: vec!["ssh".into()],
-            start_deadline: Duration::from_secs(30),
-            parallel: 8,
-            binaries: BTreeMap::new(),
-            copies: None,
-        }
-    }
-}
 
 /// Why a node was not started.
 #[derive(Clone, Debug, thiserror::Error)]

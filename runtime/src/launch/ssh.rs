@@ -6,7 +6,7 @@
 //! it is not there, and then runs it. It stays the program's parent and ends with its exit code: ssh would report a
 //! program that a signal killed, if that had replaced the shell, as a lost connection.
 
-use super::process::LaunchOptions;
+use super::options::LaunchOptions;
 use super::stage::Build;
 use crate::config::NodeConfig;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The executables that can be copied to nodes, known by the hash of their content.
 
-use super::process::LaunchOptions;
-use super::{hash_of, own_hash};
+use super::identity::{hash_of, own_hash};
+use super::options::LaunchOptions;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;

@@ -9,11 +9,10 @@
 //! becomes envelopes on the thread that will free them.
 
 use super::catalogue::Catalogue;
-use super::multicast::MembersByPe;
-use super::router::INIT_OVER;
+use super::variables::INIT_OVER;
 use crate::codec::{
-    Announcement, ControlToLauncher, ControlToNode, Order, Refusal, ScatterPart, Spread, VariableKind,
-    WorkToLauncher, WorkToNode,
+    Announcement, ControlToLauncher, ControlToNode, MembersByPe, Order, Refusal, ScatterPart, Spread,
+    VariableKind, WorkToLauncher, WorkToNode,
 };
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader, PeOrder, ToPe};

@@ -13,7 +13,7 @@ mod run_state;
 pub mod variables;
 
 pub use listeners::{DriverEvent, LauncherEvent, Listeners};
-pub use router::INIT_OVER;
+pub use variables::INIT_OVER;
 
 use crate::codec::{Announcement, ControlToLauncher, ControlToNode, Order, Spread, VariableKind, WorkToNode};
 use crate::collection::Collection;

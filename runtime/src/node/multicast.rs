@@ -5,14 +5,11 @@
 //! most [`ARITY`] runs; the first node of a run gets the message for all of it.
 
 use super::Node;
-use crate::codec::WorkToNode;
+use crate::codec::{MembersByPe, WorkToNode};
 use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::proto::tree::ARITY;
 use std::sync::Arc;
-
-/// Members of a section by the PE where they live, in order.
-pub(crate) type MembersByPe = Vec<(PeId, Vec<ElementIndex>)>;
 
 impl Node {
     /// Sends a message to members of a section; gives the bytes that leave this node.

@@ -1,6 +1,7 @@
 //! What a node does with what links bring, and how things reach all nodes.
 
 use super::arrivals::plain;
+use super::variables::INIT_OVER;
 use super::{DriverEvent, LauncherEvent, Node};
 use crate::codec::{
     Announcement, ControlToLauncher, ControlToNode, Order, Refusal, ScatterPart, Spread, WorkToLauncher,
@@ -377,6 +378,3 @@ impl Node {
         }
     }
 }
-
-/// Stands for the end of initialisation among the variables that nodes acknowledge; no variable has this number.
-pub const INIT_OVER: u64 = 0;

@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Stands for the end of initialisation among the variables that nodes acknowledge; no variable has this number.
+pub const INIT_OVER: u64 = 0;
+
 type Shared = Arc<dyn Any + Send + Sync>;
 
 /// The variables of one node.

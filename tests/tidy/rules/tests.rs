@@ -81,6 +81,27 @@ fn the_protocol_may_not_know_its_carriers() {
 }
 
 #[test]
+fn modules_that_import_each_other_are_reported() {
+    let circles = |texts: &[(&str, &str)], permitted: &[&[&str]]| {
+        let files: Vec<SourceFile> =
+            texts.iter().map(|(path, text)| file(&format!("p/src/{path}"), text)).collect();
+        circles(&files, "p/src/", permitted).len()
+    };
+    let two = [("a.rs", "use crate::b::B;"), ("b.rs", "use super::a;")];
+    assert_eq!(circles(&two, &[]), 1);
+    assert_eq!(circles(&two, &[&["a", "b"]]), 0);
+    assert_eq!(circles(&two, &[&["a"], &["b"]]), 1);
+    let by_a_third = [("a.rs", "crate::b::f();"), ("b/mod.rs", "use c::D;"), ("b/c.rs", "use crate::a::A;")];
+    assert_eq!(circles(&by_a_third, &[]), 3);
+    assert_eq!(circles(&by_a_third, &[&["a", "b"]]), 0);
+    let down =
+        [("a.rs", "use crate::b::B; use std::a;"), ("b.rs", "#[cfg(test)]\nmod t { use crate::a::A; }")];
+    assert_eq!(circles(&down, &[]), 0);
+    let in_tests = [("a.rs", "use crate::b::B;"), ("b/tests.rs", "use crate::a::A;"), ("b.rs", "")];
+    assert_eq!(circles(&in_tests, &[]), 0);
+}
+
+#[test]
 fn the_window_sees_the_monitor_only() {
     assert_eq!(count(only_monitor, "use runtime::monitor::{wire::Snapshot, client};"), 0);
     assert_eq!(count(only_monitor, "use runtime::{monitor::wire, ids::NodeId};"), 1);
