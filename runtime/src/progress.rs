@@ -153,15 +153,25 @@ impl Progress {
 
     /// Wakes the task that waits for `notify`: at once if that can wake a thread, or else in the next turn.
     pub fn wake(&self, notify: &Arc<Notify>) {
-        if self.turn.load(Ordering::SeqCst) == THREAD {
-            return notify.notify_one();
+        if self.may_sleep() {
+            notify.notify_one();
+        } else {
+            self.keep(notify);
         }
+    }
+
+    fn keep(&self, notify: &Arc<Notify>) {
         self.lock().push(Arc::clone(notify));
         self.has_kept.store(true, Ordering::SeqCst);
         // If the network's thread has taken the turn in between, it may have passed on what is kept before that.
-        if self.turn.load(Ordering::SeqCst) == THREAD {
+        if self.may_sleep() {
             self.pass_kept();
         }
+    }
+
+    /// Whether the network's thread has the turn.
+    fn may_sleep(&self) -> bool {
+        self.turn.load(Ordering::SeqCst) == THREAD
     }
 
     /// Whether tasks wait to be woken in the next turn.

@@ -296,16 +296,14 @@ impl Gate {
         // of CPU time of the control group, which is in this figure, lets threads use.
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
         let has_spare_core = is_roomy && threads <= usable && (first.is_none() || cores.is_some());
-        // What idle threads use of a quota, others lack at work.
-        let is_limited = usable < allowed.len() && usable < threads.max(pes + 1);
         // A member joins once, so these are the first.
         let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {
             always_pup: self.bootstrap.always_pup,
-            spin: if is_limited || self.bootstrap.cpu_share < 1.0 {
-                Duration::ZERO
-            } else {
+            spin: if may_stay_awake(usable, allowed.len(), threads.max(pes + 1), self.bootstrap.cpu_share) {
                 self.bootstrap.network.spin()
+            } else {
+                Duration::ZERO
             },
             has_spare_core,
             cores: cores.numbers.iter().copied().take(pes).collect(),
@@ -325,6 +323,12 @@ impl Gate {
             ));
         }
     }
+}
+
+/// Whether threads without work may stay awake, if those of `cores` are worth `usable` of them by a quota of CPU time:
+/// what they use of a quota or share, others lack at work. On cores they give way to whoever has work.
+fn may_stay_awake(usable: usize, cores: usize, threads: usize, cpu_share: f64) -> bool {
+    cpu_share >= 1.0 && (usable >= cores || usable >= threads)
 }
 
 /// Cores that this process may use, in order.

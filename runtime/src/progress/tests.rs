@@ -81,7 +81,7 @@ fn an_idle_pe_gets_the_turn_from_the_sleeping_thread_and_the_thread_gets_it_back
         network.wake();
         until("nobody ran the tasks while the PE computed", || network.done() > round);
         // Now the thread has the turn; it sleeps in it.
-        until("the thread does not take over", || network.progress.turn.load(Ordering::SeqCst) == THREAD);
+        until("the thread does not take over", || network.progress.may_sleep());
     }
     network.end();
 }
@@ -108,7 +108,20 @@ fn a_pe_that_goes_to_sleep_leaves_the_turn_to_the_thread() {
     let network = Network::start();
     take_turn(&network);
     network.progress.leave();
-    until("the thread does not take over", || network.progress.turn.load(Ordering::SeqCst) == THREAD);
+    until("the thread does not take over", || network.progress.may_sleep());
+    network.end();
+}
+
+#[test]
+fn what_is_sent_while_the_thread_takes_the_turn_wakes_it() {
+    let network = Network::start();
+    for round in 0..20 {
+        take_turn(&network);
+        until("the thread does not take over", || network.progress.may_sleep());
+        // The sender has seen the turn free before, and comes too late for what the thread passes on.
+        network.progress.keep(&network.work);
+        until("what was sent waits for the thread to wake up", || network.done() > round);
+    }
     network.end();
 }
 

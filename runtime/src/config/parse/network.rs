@@ -49,7 +49,7 @@ pub(super) fn network(
                 let us = time(text).and_then(|t| u32::try_from(t.as_micros()).ok());
                 let us = us.filter(|us| SPIN_US.contains(us));
                 network.spin_us =
-                    us.ok_or_else(|| wrong("must be a time of at most 1 s, such as \"50us\" or \"0us\""))?;
+                    us.ok_or_else(|| wrong("must be a time of at most 1 s, such as \"10ms\" or \"0us\""))?;
             }
             "close_idle" => {
                 let s = time(text).and_then(|t| u32::try_from(t.as_secs()).ok());

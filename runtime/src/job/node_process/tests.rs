@@ -117,3 +117,11 @@ fn nodes_of_two_runs_pin_their_pes_to_different_cores() {
         assert!(gate().settings(1).cores.is_empty(), "who is not to pin takes no core");
     });
 }
+
+#[test]
+fn threads_stay_awake_also_where_they_outnumber_cores_but_not_at_the_cost_of_a_quota() {
+    assert!(may_stay_awake(2, 2, 3, 1.0), "two PEs and the network on two cores");
+    assert!(may_stay_awake(2, 2, 9, 1.0) && may_stay_awake(2, 8, 2, 1.0));
+    assert!(!may_stay_awake(1, 2, 2, 1.0), "a quota of one core for a PE and the network");
+    assert!(!may_stay_awake(8, 8, 2, 0.5), "a share");
+}
