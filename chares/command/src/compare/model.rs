@@ -126,7 +126,7 @@ impl Comparison {
         let mixes: Vec<Mix> = mixes.collect::<Result<_, _>>()?;
         let steps = verdict::steps(&mixes, model.is_some());
         Ok(Self {
-            schema: "metachare-compare/1",
+            schema: "metachare-compare/2",
             is_predicted: model.is_some(),
             program: first.program.clone(),
             version: first.version.clone(),

@@ -72,9 +72,9 @@ fast               1.00     10.00   0.32    1.00  1.000  0.000
 + slow             1.50      8.00   0.28    1.25  0.833  0.040
 
 where the time went, in % of the PEs' time by speed, beyond what the reference needs
-mix                lost   idle  communication  imbalance  overhead  other
-fast                0.0    0.0            0.0        0.0       0.0    0.0
-+ slow             16.7   -1.0            5.2        6.2       6.2    0.0
+mix                lost   idle  overhead  imbalance  compute  other
+fast                0.0    0.0       0.0        0.0      0.0    0.0
++ slow             16.7   -1.0       5.2        6.2      6.2    0.0
 
 speedup over fast alone (#), of the mix's equivalents (.)
 fast             ########################### 1.00 of 1.00
@@ -210,7 +210,7 @@ fn is_as_documented(json: &Value) {
     let documented: std::collections::BTreeSet<String> = document
         .lines()
         .filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_string()))
-        .filter(|key| !["idle", "communication", "imbalance", "overhead", "other"].contains(&key.as_str()))
+        .filter(|key| !["idle", "overhead", "imbalance", "compute", "other"].contains(&key.as_str()))
         .collect();
     let mut found = std::collections::BTreeSet::new();
     keys(json, "", &mut found);
@@ -487,7 +487,7 @@ proptest! {
         }
         let spent = Lost::spent(&run(&report(seconds, &made)).unwrap(), &nodes.iter().map(|node| node.0).collect::<Vec<_>>());
         prop_assert!((spent.sum() - 1.0).abs() < 1e-9);
-        prop_assert!(spent.idle >= -1e-9 && spent.imbalance >= 0.0 && spent.communication >= 0.0, "{spent:?}");
+        prop_assert!(spent.idle >= -1e-9 && spent.imbalance >= 0.0 && spent.overhead >= 0.0, "{spent:?}");
     }
 
     #[test]
@@ -501,8 +501,8 @@ proptest! {
         let comparison = compared(&[report(seconds, &made), report(of_one, &[(fastest.0, fastest.1, &[[of_one, 0.0, 0.0]])])]).unwrap();
         let mix = &comparison.mixes[0];
         prop_assert!((mix.efficiency - 1.0).abs() < 1e-9, "{mix:?}");
-        let Lost { idle, communication, imbalance, overhead, other } = mix.lost;
-        prop_assert!([idle, communication, imbalance, overhead, other].iter().all(|part| part.abs() < 1e-9), "{mix:?}");
+        let Lost { idle, overhead, imbalance, compute, other } = mix.lost;
+        prop_assert!([idle, overhead, imbalance, compute, other].iter().all(|part| part.abs() < 1e-9), "{mix:?}");
     }
 
     #[test]
