@@ -4,8 +4,9 @@ use super::driving;
 use super::options::{RunOptions, SpeedSource};
 use super::record::Recording;
 use super::report::{Report, Sources};
+use super::speeds::{self, PeSpeeds, SpeedQuery};
 use super::unstarted::{self, Unstarted};
-use super::{console, copies, output, say, speeds, warn};
+use super::{console, copies, output, say, warn};
 use crate::app::Started;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
@@ -55,7 +56,7 @@ pub(crate) fn run(
         program: Arc::new(program.program.into_table()),
         app: name.into(),
         arguments: line,
-        kernel_arguments: started.packed.clone(),
+        kernel_arguments: started.kernel.arguments.clone(),
         launch,
         config: config.clone(),
         always_pup: options.always_pup,
@@ -68,7 +69,7 @@ pub(crate) fn run(
     let arguments = started.arguments.clone();
     let mut done = match job {
         Ok(job) => drive_and_show(job, started, config, &options, command_started),
-        Err(error) => Done {
+        Err(error) => Finished {
             info: unstarted.info,
             timeline: Timeline::new(command_started),
             error: Some(Failure::from(error)),
@@ -172,12 +173,12 @@ fn taken(
     if started.is_alone {
         return Ok(ClusterConfig { nodes: Vec::new(), ..config });
     }
-    options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
+    options.check_speed(is_asked_for, started.kernel.number.is_some(), &config)?;
     Ok(config)
 }
 
 /// How a run ended.
-struct Done {
+struct Finished {
     info: RunInfo,
     timeline: Timeline,
     error: Option<Failure>,
@@ -189,7 +190,7 @@ fn drive_and_show(
     config: ClusterConfig,
     options: &RunOptions,
     command_started: Instant,
-) -> Done {
+) -> Finished {
     let hub = Arc::clone(job.hub());
     let socket =
         MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
@@ -216,7 +217,7 @@ fn drive_and_show(
     let shown = screen.map_or(Ok(()), |screen| end_show(screen, options));
     let recorded = recording.and_then(|recording| recording.map_or(Ok(()), Recording::finish));
     drop(socket);
-    Done { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
+    Finished { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
 }
 
 /// What ends a run that may have failed before a file of it could not be written; that is told in any case.
@@ -240,18 +241,9 @@ fn drive(
     clock_readings: u32,
 ) -> Result<(), RunError> {
     let info = hub.info();
-    let hash = runtime::launch::hello_line();
-    let subject = speeds::Subject {
-        info: &info,
-        config,
-        kernel: started.kernel,
-        arguments: &started.packed,
-        kernel_key: &started.kernel_key,
-        work: started.work,
-        program_hash: &hash,
-    };
+    let query = SpeedQuery::new(&info, config, &started.kernel);
     let asked = Instant::now();
-    let speeds::Found { source, rates, relative } = speeds::find(main, speed, &subject)?;
+    let PeSpeeds { source, rates, relative } = speeds::find(main, speed, &query)?;
     main.outcome().speeds = asked.elapsed();
     main.outcome().speed_source = Some(source.name());
     main.set_speeds(rates, relative.clone());
@@ -279,15 +271,15 @@ fn drive(
     main.set_nodes(shape(&launcher, &start), info.nodes.iter().map(|node| shape(node, &start)).collect());
     main.outcome().start = start;
     main.outcome().driven = Some(Instant::now());
-    let (has_kernel, result) = (started.kernel.is_some(), (started.drive)(main));
+    let (has_kernel, result) = (started.kernel.number.is_some(), (started.drive)(main));
     if main.outcome().is_by_speed && !has_kernel && speed.is_measured() {
         main.outcome().remark(NO_SPEEDS);
     }
     if result.is_ok() && source == SpeedSource::Measured {
-        speeds::confirm(main, &subject)?;
+        speeds::confirm(main, &query)?;
     }
     main.outcome().finished = Some(Instant::now());
-    // A run that has failed has no last counters; why it failed is in the result, or its job knows.
+    // A run that has failed has no last counters; why it failed is in the result, or the launcher knows.
     for _ in 0..clock_readings {
         main.outcome().end = snapshots(main, hub).unwrap_or_default();
     }

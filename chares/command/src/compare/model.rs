@@ -5,7 +5,7 @@ use super::lost::Lost;
 use super::predict::Predictor;
 use super::saved::Run;
 use super::spread;
-use super::verdict::{self, Step};
+use super::verdict::{self, Addition};
 use loadbalance::efficiency::mixed_node_efficiency;
 use runtime::failure::{Failure, Kind};
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub(crate) struct Comparison {
     pub(super) reference: Reference,
     pub(super) nodes: Vec<NodeWorth>,
     pub(super) mixes: Vec<Mix>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<Addition>,
     pub(super) verdict: String,
     pub(super) model: Option<Model>,
     pub(super) warnings: Vec<String>,

@@ -4,15 +4,14 @@ mod mutated;
 
 use super::lost::Lost;
 use super::model::{Comparison, grouped};
-use super::predict::{Predictor, Subject};
+use super::predict::{PlannedWork, Predictor};
 use super::runner::{Progress, Turn, report_in, rounds};
 use super::saved::{self, Run};
 use super::verdict::Finding;
 use crate::app::{CostModel, Phases};
 use crate::command_line::CommandLine;
 use crate::network::Network;
-use chares::Program;
-use chares::RunError;
+use chares::{Program, RunError};
 use loadbalance::cost::{Bytes, Machine, Phase};
 use proptest::prelude::*;
 use runtime::failure::{Failure, Kind};
@@ -158,7 +157,7 @@ fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
     let predictor = Predictor { model: &model, network: &network };
     let program = CommandLine::new(Program::new("metachare", "0.1.0"));
     let subject =
-        Subject { program: &program, app: "matmul", arguments: &json!({"n": 512}), work: Some(WORK) };
+        PlannedWork { program: &program, app: "matmul", arguments: &json!({"n": 512}), work: Some(WORK) };
     let machine = |name: &str, rate: f64| {
         (Machine { name: name.into(), host: "h".into(), rates: vec![rate] }, "c".to_string())
     };
