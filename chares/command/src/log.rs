@@ -99,9 +99,13 @@ impl LogOptions {
     /// # Errors
     /// Which file cannot be written.
     pub(crate) fn begin(&self, config: &mut ClusterConfig) -> Result<Option<NodeLogs>, Failure> {
+        // Over ssh a node is told its environment before it goes on, which it need not wait for where all is as usual.
+        let is_usual = self.log_format == LogFormat::Text && self.log_dir.is_none();
         let told = self.log_format.name().to_string() + if self.log_dir.is_some() { WITH_FILE } else { "" };
         for node in &mut config.nodes {
-            node.env.entry(NODE_LOG.into()).or_insert_with(|| told.clone());
+            if !is_usual {
+                node.env.entry(NODE_LOG.into()).or_insert_with(|| told.clone());
+            }
             if let Ok(wanted) = std::env::var(WANTED) {
                 node.env.entry(WANTED.into()).or_insert(wanted);
             }

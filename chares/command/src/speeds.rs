@@ -80,6 +80,13 @@ pub(crate) fn find(
     source: SpeedSource,
     query: &SpeedQuery<'_>,
 ) -> Result<PeSpeeds, RunError> {
+    let _span = tracing::info_span!("balance", speeds = source.name(), kernel = query.kernel.key).entered();
+    let found = look(main, source, query)?;
+    tracing::info!("{} speeds, relative to the fastest PE: {:.3?}", found.source.name(), found.relative);
+    Ok(found)
+}
+
+fn look(main: &mut Driver, source: SpeedSource, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunError> {
     let pes = query.info.nodes.iter().map(|n| n.pe_count as usize).sum();
     let kernel = match (source, query.kernel.number) {
         (SpeedSource::File, _) => {

@@ -14,6 +14,7 @@ mod stage;
 pub use bootstrap::{BootstrapError, Ready, announce_ready, read_bootstrap, watch_lifeline, watch_start};
 pub(crate) use check::check_nodes;
 pub use check::{CheckResult, Problem};
+pub use child::{LOG_MARK, LogLine};
 pub use copy::Copying;
 pub use echo::answer_check;
 pub use process::{ExitReason, LaunchError, LaunchOptions, LaunchedNode, launch_all};

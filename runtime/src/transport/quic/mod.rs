@@ -47,6 +47,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tracing::Instrument as _;
 
 pub use congestion::Congestion;
 pub use peer::LinkStats;
@@ -346,9 +347,14 @@ impl QuicFabric {
         if peer.is_lost() || !peer.add(connection) {
             return connection.close(UNWANTED, b"this link was lost, or has too many connections");
         }
-        self.runtime.spawn(life::ask(peer.id, connection.clone(), self.settings.keep_alive));
+        let (from, to) = (self.me.0, peer.id.0);
+        let span = tracing::info_span!(parent: None, "connection", from, to);
+        tracing::info!(parent: &span, "up, with round trips of {:?}", connection.rtt());
+        let signs = life::ask(peer.id, connection.clone(), self.settings.keep_alive);
+        self.runtime.spawn(signs.instrument(span.clone()));
         let (fabric, peer, connection) = (Arc::clone(self), Arc::clone(peer), connection.clone());
-        self.runtime.spawn(async move { accept::read_all(&fabric, &peer, &connection).await });
+        let reads = async move { accept::read_all(&fabric, &peer, &connection).await };
+        self.runtime.spawn(reads.instrument(span));
     }
 
     /// Reports a broken link, once, and is done with it.
