@@ -7,7 +7,7 @@ use super::distance::{Distance, DistanceType};
 use super::graph::{Edges, Graph, Weights, graph_bytes};
 use super::memory::{self, Plan};
 use super::output::{self, Asked, Files};
-use super::sources::{self, GROUP_BYTES, Searcher, Setup, Wanted};
+use super::sources::{self, GROUP_BYTES, Searcher, SearcherInit, Wanted};
 use super::{floyd, read};
 use chares::{Bulk, Cx, Driver, Group, RunError};
 use std::collections::BTreeMap;
@@ -230,7 +230,7 @@ fn dijkstra<D: Distance>(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job)
 
     let everywhere = main.readonly(graph.clone())?;
     let wanted = Wanted { distances: apsp.out.is_some(), predecessors: apsp.predecessors.is_some() };
-    let searchers: Group<Searcher<D>> = main.group(Setup { graph: everywhere, wanted });
+    let searchers: Group<Searcher<D>> = main.group(SearcherInit { graph: everywhere, wanted });
     let mut files = job.create_files(apsp)?;
     let checked = if apsp.verify { job.checked(arcs) } else { Vec::new() };
     let mut sample = Sample::new();
@@ -263,7 +263,7 @@ fn dijkstra<D: Distance>(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job)
     }
     main.outcome().collected();
     if !wanted.distances {
-        let setup = Setup { graph: everywhere, wanted: Wanted { distances: true, ..wanted } };
+        let setup = SearcherInit { graph: everywhere, wanted: Wanted { distances: true, ..wanted } };
         sample = again(main, &job, setup, (&checked, &summaries))?;
     }
     verify(main, &graph, &sample, true)
@@ -273,7 +273,7 @@ fn dijkstra<D: Distance>(main: &mut Driver, apsp: &Apsp, edges: Edges, job: Job)
 fn again<D: Distance>(
     main: &mut Driver,
     job: &Job,
-    setup: Setup<D>,
+    setup: SearcherInit<D>,
     (checked, summaries): (&[u32], &[Summary]),
 ) -> Result<Sample<D>, RunError> {
     let searchers = main.group::<Searcher<D>>(setup);

@@ -102,7 +102,7 @@ impl Unit {
 
 /// Where operations are measured; each is one or more runs of this program, but for the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Setup {
+pub(super) enum Arrangement {
     /// One node with one PE.
     OnePe,
     /// One node with two PEs.
@@ -121,7 +121,7 @@ pub(super) enum Setup {
     Core,
 }
 
-impl Setup {
+impl Arrangement {
     /// In the order in which they are measured.
     pub(super) const ALL: [Self; 10] = [
         Self::OnePe,
@@ -137,7 +137,7 @@ impl Setup {
     ];
 }
 
-impl fmt::Display for Setup {
+impl fmt::Display for Arrangement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OnePe => f.write_str("one PE"),
@@ -185,7 +185,7 @@ pub(super) enum Task {
     /// The driver asks whether all is quiet.
     Quiescence,
     /// Nothing that chares are told: the set-up measures it by itself.
-    Setup,
+    Arrangement,
 }
 
 /// Something to measure.
@@ -196,7 +196,7 @@ pub(super) struct Operation {
     /// What it is, for people.
     pub(super) name: String,
     pub(super) unit: Unit,
-    pub(super) setup: Setup,
+    pub(super) setup: Arrangement,
     pub(super) task: Task,
     /// How much is done in one of the count: operations, or bytes.
     pub(super) each: u64,
@@ -218,7 +218,7 @@ pub(super) struct PartOf {
 }
 
 impl Operation {
-    fn new(setup: Setup, key: &str, name: &str, unit: Unit, task: Task) -> Self {
+    fn new(setup: Arrangement, key: &str, name: &str, unit: Unit, task: Task) -> Self {
         Self { key: key.into(), name: name.into(), unit, setup, task, each: 1, cap: MANY, part: None }
     }
 
@@ -251,7 +251,7 @@ pub(super) fn all() -> Vec<Operation> {
 
 fn in_process() -> Vec<Operation> {
     use Task::{Broadcast, FanOut, MakeChares, MakeElements};
-    let of = |key, name, task| Operation::new(Setup::OnePe, key, name, Unit::Ns, task);
+    let of = |key, name, task| Operation::new(Arrangement::OnePe, key, name, Unit::Ns, task);
     let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
     vec![
         of("pe/chare/64B", "64 B to a single chare of the same PE, one way", hop(Pair::Chares, 64)),
@@ -268,7 +268,7 @@ fn in_process() -> Vec<Operation> {
 }
 
 fn between_pes() -> Vec<Operation> {
-    let of = |key, name, task| Operation::new(Setup::TwoPes, key, name, Unit::Ns, task);
+    let of = |key, name, task| Operation::new(Arrangement::TwoPes, key, name, Unit::Ns, task);
     let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
     vec![
         of("pes/chare/64B", "64 B to a single chare of another PE, one way", hop(Pair::Chares, 64)),
@@ -292,7 +292,7 @@ fn between_pes() -> Vec<Operation> {
 }
 
 fn between_nodes() -> Vec<Operation> {
-    let of = |key: &str, name: &str, unit, task| Operation::new(Setup::TwoNodes, key, name, unit, task);
+    let of = |key: &str, name: &str, unit, task| Operation::new(Arrangement::TwoNodes, key, name, unit, task);
     let flood_key = |size| format!("link/flood/{}", joined(size));
     let trips = SIZES.map(|(bytes, size)| {
         let task = Task::Throws(Pair::Elements, Throw::Back(bytes), 2);
@@ -343,7 +343,7 @@ fn joined(size: &str) -> String {
 
 fn collectives(nodes: u32) -> [Operation; 2] {
     let of = |key, name: &str, task| {
-        Operation::new(Setup::Nodes(nodes), &format!("nodes/{nodes}/{key}"), name, Unit::Us, task)
+        Operation::new(Arrangement::Nodes(nodes), &format!("nodes/{nodes}/{key}"), name, Unit::Us, task)
     };
     let broadcast = format!("broadcast to one chare on each of {nodes} nodes, and a reduction");
     let quiescence = format!("detection that {nodes} nodes are quiet");
@@ -351,30 +351,32 @@ fn collectives(nodes: u32) -> [Operation; 2] {
 }
 
 fn whole_runs() -> Vec<Operation> {
-    let of = |setup, key, name, unit| Operation::new(setup, key, name, unit, Task::Setup);
+    let of = |setup, key, name, unit| Operation::new(setup, key, name, unit, Task::Arrangement);
     let ready = "start/8/ready";
     vec![
-        of(Setup::Start, ready, "from the command to the driver's first line, 8 local nodes", Unit::Ms),
-        of(Setup::Start, "start/8/run", "a whole run that does nothing, 8 local nodes", Unit::Ms).contains(
-            1.0,
-            ready.into(),
-            "the start",
-        ),
-        of(Setup::Memory, "memory/chare", "memory of an idle single chare with a state of 8 B", Unit::Bytes),
+        of(Arrangement::Start, ready, "from the command to the driver's first line, 8 local nodes", Unit::Ms),
+        of(Arrangement::Start, "start/8/run", "a whole run that does nothing, 8 local nodes", Unit::Ms)
+            .contains(1.0, ready.into(), "the start"),
         of(
-            Setup::Memory,
+            Arrangement::Memory,
+            "memory/chare",
+            "memory of an idle single chare with a state of 8 B",
+            Unit::Bytes,
+        ),
+        of(
+            Arrangement::Memory,
             "memory/connection",
             "memory of a node for a connection that has carried a few small messages",
             Unit::Bytes,
         ),
         of(
-            Setup::Monitor,
+            Arrangement::Monitor,
             "monitor/run",
             "time of a fine-grained run with a load window, of that without",
             Unit::Percent,
         ),
         of(
-            Setup::Monitor,
+            Arrangement::Monitor,
             "monitor/window",
             "processor time of a load window, its start included, of one core",
             Unit::Percent,
@@ -384,7 +386,8 @@ fn whole_runs() -> Vec<Operation> {
 
 fn kernels((dtype, bits): (&str, &str)) -> [Operation; 3] {
     let key = |what| format!("kernel/{dtype}/{what}");
-    let of = |what, name: &str, unit| Operation::new(Setup::Core, &key(what), name, unit, Task::Setup);
+    let of =
+        |what, name: &str, unit| Operation::new(Arrangement::Core, &key(what), name, unit, Task::Arrangement);
     [
         of("peak", &format!("fused multiply-adds in registers, {bits}"), Unit::GFlops),
         of("gemm", &format!("block product with side 1024, {bits}"), Unit::GFlops).contains(
@@ -406,7 +409,7 @@ mod tests {
         let all = all();
         let keys: BTreeSet<&str> = all.iter().map(|operation| operation.key.as_str()).collect();
         assert_eq!(keys.len(), all.len());
-        for setup in Setup::ALL {
+        for setup in Arrangement::ALL {
             assert!(all.iter().any(|operation| operation.setup == setup), "{setup}");
         }
     }
@@ -414,7 +417,7 @@ mod tests {
     #[test]
     fn parts_are_operations_that_are_measured_before_or_together() {
         let all = all();
-        let place = |setup| Setup::ALL.iter().position(|other| *other == setup);
+        let place = |setup| Arrangement::ALL.iter().position(|other| *other == setup);
         let parts: Vec<_> = all.iter().filter_map(|o| Some((o, o.part.as_ref()?))).collect();
         assert!(parts.len() > 5);
         for (operation, part) in parts {

@@ -1,7 +1,7 @@
 //! What was measured, as JSON and as a table for people.
 #![doc = include_str!("schema.md")]
 
-use super::catalogue::{Operation, PartOf, Setup, Unit};
+use super::catalogue::{Arrangement, Operation, PartOf, Unit};
 use super::peers::{Compared, Peers};
 use crate::statistics::{figure, median};
 use serde::Serialize;
@@ -162,7 +162,7 @@ impl Compared {
 }
 
 /// The head of a set-up's part of the table.
-pub(super) fn head(setup: Setup) -> String {
+pub(super) fn head(setup: Arrangement) -> String {
     let setup = setup.to_string();
     format!("\n{setup:<26} {:>10} {:<9}  {:>9}    {:<9}  ours : peer\n", "median", "", "least", "most")
 }

@@ -1,8 +1,8 @@
 //! Starts runs of this program for each set-up and reads their figures from their reports: everything goes the way
 //! that it goes for any application.
 
-use super::catalogue::{Operation, Setup};
-use super::measure::{FACT, Figures, Part};
+use super::catalogue::{Arrangement, Operation};
+use super::measure::{FACT, Figures, OperationKind};
 use super::{Options, kernel};
 use chares::RunError;
 use chares::failure::{Failure, Kind};
@@ -21,7 +21,7 @@ const RUNS: usize = 3;
 const MANY_NODES: usize = 8;
 
 /// What a run has found out.
-struct Found {
+struct RunResult {
     figures: Figures,
     /// From the command to the driver's first line, by its own report.
     startup_s: f64,
@@ -34,7 +34,7 @@ struct Found {
 /// # Errors
 /// If a run fails.
 pub(super) fn measure(
-    setup: Setup,
+    setup: Arrangement,
     operations: &[&Operation],
     options: &Options,
 ) -> Result<Figures, RunError> {
@@ -50,25 +50,27 @@ pub(super) fn measure(
     let paths = |pes: &[u32]| {
         let runs = RUNS.min(repeats);
         let parts = (0..runs).map(|run| (repeats + run) / runs);
-        gathered(parts.map(|part| Ok(run(pes, Part::Paths, part)?.figures)))
+        gathered(parts.map(|part| Ok(run(pes, OperationKind::Paths, part)?.figures)))
     };
     let each_in_a_run = std::iter::repeat_n(1, repeats);
     let many = [1; MANY_NODES];
     match setup {
-        Setup::OnePe => paths(&[1]),
-        Setup::TwoPes => paths(&[2]),
-        Setup::TwoNodes => paths(&[1, 1]),
-        Setup::Nodes(count) => paths(&vec![1; count as usize]),
-        Setup::Monitor => Ok(run(&[cores()], Part::Monitor, repeats)?.figures),
-        Setup::Core => Ok(kernel::measure(repeats, options.brief)),
-        Setup::Memory => gathered(each_in_a_run.map(|one| Ok(run(&many, Part::Memory, one)?.figures))),
-        Setup::Start => {
+        Arrangement::OnePe => paths(&[1]),
+        Arrangement::TwoPes => paths(&[2]),
+        Arrangement::TwoNodes => paths(&[1, 1]),
+        Arrangement::Nodes(count) => paths(&vec![1; count as usize]),
+        Arrangement::Monitor => Ok(run(&[cores()], OperationKind::Monitor, repeats)?.figures),
+        Arrangement::Core => Ok(kernel::measure(repeats, options.brief)),
+        Arrangement::Memory => {
+            gathered(each_in_a_run.map(|one| Ok(run(&many, OperationKind::Memory, one)?.figures)))
+        }
+        Arrangement::Start => {
             // The first reads the executable from disk.
             if !options.brief {
-                run(&many, Part::Nothing, 1)?;
+                run(&many, OperationKind::Nothing, 1)?;
             }
             gathered(each_in_a_run.map(|one| {
-                let found = run(&many, Part::Nothing, one)?;
+                let found = run(&many, OperationKind::Nothing, one)?;
                 Ok([("start/8/ready", found.startup_s), ("start/8/run", found.whole_s)]
                     .map(|(key, seconds)| (key.to_string(), vec![seconds * 1e3]))
                     .into())
@@ -90,7 +92,7 @@ fn gathered(runs: impl Iterator<Item = Result<Figures, RunError>>) -> Result<Fig
 
 /// What a run is to do.
 struct Request<'a> {
-    part: Part,
+    part: OperationKind,
     operations: &'a [&'a Operation],
     /// Stretches of each operation.
     repeats: usize,
@@ -110,7 +112,7 @@ enum Nodes<'a> {
 ///
 /// # Errors
 /// Its exit code and last words.
-fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<Found, Failure> {
+fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<RunResult, Failure> {
     let keys: Vec<&str> = request.operations.iter().map(|operation| operation.key.as_str()).collect();
     let said = |error: io::Error| Failure::new(Kind::Failed, error);
     let mut command = Command::new(std::env::current_exe().map_err(said)?);
@@ -154,10 +156,10 @@ fn output(mut command: Command, input: &str) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-fn found(report: &[u8], whole_s: f64) -> Option<Found> {
+fn found(report: &[u8], whole_s: f64) -> Option<RunResult> {
     let report: Value = serde_json::from_slice(report).ok()?;
     let figures = serde_json::from_value(report["facts"][FACT].clone()).ok()?;
-    Some(Found { figures, startup_s: report["startup_s"].as_f64()?, whole_s })
+    Some(RunResult { figures, startup_s: report["startup_s"].as_f64()?, whole_s })
 }
 
 fn cores() -> u32 {
