@@ -125,5 +125,6 @@ pub use runtime::failure;
 pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;
+pub use runtime::size::Size;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use timeline::Timeline;

@@ -17,6 +17,7 @@ pub mod ownership;
 pub mod pe;
 pub mod proto;
 pub mod scatter;
+pub mod size;
 pub mod spin;
 pub mod topology;
 pub mod transport;

@@ -26,8 +26,9 @@ mod peer;
 mod settings;
 
 use super::tls::{NodeIdentity, TlsError};
-use crate::frame::{Class, Fabric, Frame, Receiver, SendError, Size};
+use crate::frame::{Class, Fabric, Frame, Receiver, SendError};
 use crate::ids::NodeId;
+use crate::size::Size;
 use crate::spin::Spin;
 use awake::Awake;
 use dashmap::DashMap;
