@@ -26,6 +26,7 @@ mod report;
 mod run;
 mod speed;
 mod speeds;
+pub mod statistics;
 pub mod terminal;
 mod unstarted;
 mod watch;

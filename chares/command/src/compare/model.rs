@@ -6,6 +6,7 @@ use super::predict::Predictor;
 use super::saved::Run;
 use super::spread;
 use super::verdict::{self, Addition};
+use crate::statistics;
 use loadbalance::efficiency::mixed_node_efficiency;
 use runtime::failure::{Failure, Kind};
 use serde::Serialize;
@@ -430,11 +431,9 @@ fn ratios<'a>(runs: &'a [Run], name: &'a str, of: &'a str) -> impl Iterator<Item
     })
 }
 
-/// The middle of some numbers, the mean of both of an even count; `None` of none.
+/// The middle of some numbers; `None` of none.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
-    let upper = sorted.get(sorted.len() / 2)?;
-    let lower = sorted.get((sorted.len() - 1) / 2)?;
-    Some((upper + lower) / 2.0)
+    statistics::median(&sorted)
 }
