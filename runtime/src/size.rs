@@ -41,7 +41,7 @@ impl Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fits = |unit: u64| if f.alternate() { self.0 % unit == 0 } else { true };
+        let fits = |unit: u64| !f.alternate() || self.0.is_multiple_of(unit);
         match UNITS.iter().find(|(_, unit)| self.0 >= *unit && fits(*unit)) {
             Some((name, unit)) => {
                 let tenths = (self.0 as f64 / *unit as f64 * 10.0).round();
