@@ -6,10 +6,10 @@
 //! file's `memory` or the node's host has, its PEs' weights are made smaller, and the others take over by theirs. Work that
 //! does not fit anyhow is refused with one sentence, where without this some node would die in the middle of it.
 
+pub(crate) use chares::Size;
 use chares::loadbalance::PartitionError;
 use chares::loadbalance::machines::{Bytes, Machine, Machines};
 use chares::{Cx as _, Driver, RunError};
-use std::fmt;
 
 /// What a process takes besides its blocks: stacks, workspace of the kernels, and as much as one connection may have
 /// under way, 12 MiB, which arrives in pieces of the allocator's memory and stays with it.
@@ -229,20 +229,6 @@ fn host_with(host: &str, names: &[&str], has_launcher: bool) -> String {
     }
 }
 
-/// A size for people.
-pub(crate) struct Size(pub(crate) u64);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = self.0 as f64 / f64::from(1 << 20);
-        match mib {
-            0.0..1024.0 => write!(f, "{mib:.0} MiB"),
-            1024.0..1_048_576.0 => write!(f, "{:.1} GiB", mib / 1024.0),
-            _ => write!(f, "{:.1} TiB", mib / 1_048_576.0),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,7 +237,7 @@ mod tests {
     fn needs_are_stated_node_by_node_the_largest_first() {
         let gib = 1 << 30;
         let names = ["a", "b", "c", "d", "e"];
-        assert_eq!(on_nodes(&[gib, 3 * gib], &names), "3.0 GiB on node b, 1.0 GiB on node a");
-        assert!(on_nodes(&[gib; 5], &names).ends_with("1.0 GiB on node d and less on 1 more"));
+        assert_eq!(on_nodes(&[gib, 3 * gib], &names), "3 GiB on node b, 1 GiB on node a");
+        assert!(on_nodes(&[gib; 5], &names).ends_with("1 GiB on node d and less on 1 more"));
     }
 }

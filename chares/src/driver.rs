@@ -53,6 +53,8 @@ pub struct Driver {
     timeline: Timeline,
     /// Called when initialisation is over, for viewers.
     on_shares: Option<OnShares>,
+    /// The part of the run that goes on, in the log.
+    part: tracing::Span,
 }
 
 impl fmt::Debug for Driver {
@@ -100,6 +102,7 @@ impl Driver {
             rates: HashMap::new(),
             timeline,
             on_shares: None,
+            part: tracing::info_span!("initialisation"),
         }
     }
 
@@ -185,6 +188,9 @@ impl Driver {
         let before = self.snapshots()?;
         self.pe.node().set_init_over(true);
         self.wait_for_variable(INIT_OVER)?;
+        // The part before it ends first.
+        self.part = tracing::Span::none();
+        self.part = tracing::info_span!("timed");
         self.timeline.begin_timed(before);
         Ok(())
     }
@@ -195,6 +201,8 @@ impl Driver {
     /// If the run fails meanwhile.
     pub fn timed_over(&mut self) -> Result<(), RunError> {
         self.timeline.end_timed();
+        self.part = tracing::Span::none();
+        self.part = tracing::info_span!("collection");
         let after = self.snapshots()?;
         self.timeline.set_after(after);
         Ok(())
@@ -249,6 +257,7 @@ impl Driver {
     /// # Errors
     /// If the run fails meanwhile.
     pub fn measure(&mut self, kernel: u16, arguments: &[u8], budget: Duration) -> Result<Vec<f64>, RunError> {
+        let _span = tracing::info_span!("measure", ?budget).entered();
         let budget_ms = u32::try_from(budget.as_millis()).unwrap_or(u32::MAX);
         let pe_count = self.pe_count();
         self.rates.clear();

@@ -126,6 +126,7 @@ pub use runtime::failure;
 pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;
+pub use runtime::size::Size;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use state::{Scratch, Stopwatch};
 pub use timeline::Timeline;

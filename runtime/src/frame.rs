@@ -5,8 +5,8 @@ pub use crate::class::Class;
 use crate::buffer::Buffer;
 use crate::ids::NodeId;
 use crate::progress::Progress;
+use crate::size::Size;
 use bytes::Bytes;
-use std::fmt;
 use std::sync::Arc;
 
 /// From this many bytes on a message travels as [`Class::Large`].
@@ -138,20 +138,6 @@ pub enum SendError {
         /// The limit of a link.
         limit_bytes: u64,
     },
-}
-
-/// A number of bytes, for people.
-pub(crate) struct Size(pub(crate) u64);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let in_units = |unit: u64| self.0 as f64 / unit as f64;
-        match self.0 {
-            0..0x10_0000 => write!(f, "{} bytes", self.0),
-            0x10_0000..0x4000_0000 => write!(f, "{:.1} MiB", in_units(1 << 20)),
-            _ => write!(f, "{:.1} GiB", in_units(1 << 30)),
-        }
-    }
 }
 
 /// The sending side: what connects this node with all others.

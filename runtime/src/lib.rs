@@ -19,6 +19,7 @@ pub mod pe;
 pub mod progress;
 pub mod proto;
 pub mod scatter;
+pub mod size;
 pub mod spin;
 pub mod topology;
 pub mod transport;

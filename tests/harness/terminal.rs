@@ -67,11 +67,22 @@ impl Terminal {
     #[must_use]
     pub fn start(&self, command: &Command) -> Running {
         let mut inside = Command::new("setsid");
-        inside
-            .arg("--ctty")
-            .arg(command.get_program())
-            .args(command.get_args())
-            .env("TERM", "xterm-256color");
+        inside.arg("--ctty").arg(command.get_program());
+        self.start_as(inside, command)
+    }
+
+    /// Starts a program in the same way that gets no signal when the terminal closes, and must notice by itself.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start_without_signals(&self, command: &Command) -> Running {
+        self.start_as(Command::new(command.get_program()), command)
+    }
+
+    /// Starts `inside` with the arguments, environment and folder of `command`.
+    fn start_as(&self, mut inside: Command, command: &Command) -> Running {
+        inside.args(command.get_args()).env("TERM", "xterm-256color");
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => inside.env(name, value),
@@ -98,6 +109,14 @@ impl Terminal {
     pub fn shown(&self) -> String {
         let bytes = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until these words have been written, as escape sequences leave them.
+    ///
+    /// # Panics
+    /// If they do not come.
+    pub fn wait_for_words(&self, words: &str) {
+        wait_for(words, || self.shown().contains(words).then_some(()));
     }
 
     /// Waits until a window is on the alternate screen and shows `words` in one line.

@@ -3,6 +3,7 @@
 mod ending;
 mod foreign;
 mod limits;
+mod log;
 mod packed;
 mod remote;
 mod window;

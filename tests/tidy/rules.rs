@@ -143,7 +143,7 @@ fn module_of(file: &SourceFile, folder: &str) -> String {
 
 /// The modules of its package that a file names outside its tests.
 fn imports(file: &SourceFile, module: &str, known: &BTreeSet<String>) -> BTreeSet<String> {
-    let code = source::without_tests(&source::code_of(&file.text));
+    let (code, _) = source::without_tests(&source::tokens(&file.text));
     let target = |path: &Path<'_>| {
         let mut at: Vec<&str> = module.split("::").collect();
         let mut rest = path.segments.as_slice();
@@ -179,7 +179,7 @@ fn reached_from<'a>(
 }
 
 fn forbidden_paths(file: &SourceFile, forbidden: impl Fn(&Path<'_>) -> bool, why: &str) -> Vec<String> {
-    source::paths(&source::code_of(&file.text))
+    source::paths(&source::tokens(&file.text))
         .iter()
         .filter(|path| !path.segments.is_empty() && forbidden(path))
         .map(|path| file.finding(path.line, &format!("`{}`: {why}", path.segments.join("::"))))
@@ -188,9 +188,10 @@ fn forbidden_paths(file: &SourceFile, forbidden: impl Fn(&Path<'_>) -> bool, why
 
 /// The module that roots a sans-I/O core also asks clippy to watch over it.
 pub(crate) fn lint_gate(file: &SourceFile) -> Vec<String> {
-    let gate = "#![deny(clippy::disallowed_methods)]";
-    let has_gate = source::code_of(&file.text).contains(gate);
-    if has_gate { Vec::new() } else { vec![file.finding(1, &format!("a sans-I/O core starts with {gate}"))] }
+    let gate = ["#", "!", "[", "deny", "(", "clippy", "::", "disallowed_methods", ")", "]"];
+    let has_gate = source::tokens(&file.text).windows(gate.len()).any(|part| source::begin_with(part, &gate));
+    let what = "a sans-I/O core starts with #![deny(clippy::disallowed_methods)]";
+    if has_gate { Vec::new() } else { vec![file.finding(1, what)] }
 }
 
 /// Files say at their top what they are; a short entry point may do without.
@@ -205,8 +206,7 @@ pub(crate) fn module_docs(file: &SourceFile) -> Vec<String> {
 /// At most 600 lines without inline tests, 800 with them.
 pub(crate) fn length(file: &SourceFile) -> Vec<String> {
     let all = file.text.lines().count();
-    let own =
-        if file.is_test() { 0 } else { source::without_tests(&source::code_of(&file.text)).lines().count() };
+    let own = if file.is_test() { 0 } else { all - source::without_tests(&source::tokens(&file.text)).1 };
     let mut findings = Vec::new();
     if own > 600 {
         findings.push(file.finding(own, "more than 600 lines without tests: split the file by purpose"));
@@ -223,10 +223,10 @@ pub(crate) fn no_unwrap(file: &SourceFile) -> Vec<String> {
     if file.is_test() {
         return Vec::new();
     }
-    let code = source::without_tests(&source::code_of(&file.text));
-    source::tokens(&code)
+    let (tokens, _) = source::without_tests(&source::tokens(&file.text));
+    tokens
         .windows(4)
-        .filter(|window| window.iter().map(|token| token.text).eq([".", "unwrap", "(", ")"]))
+        .filter(|window| source::begin_with(window, &[".", "unwrap", "(", ")"]))
         .map(|window| {
             file.finding(window[1].line, "`.unwrap()`: return the error, or `expect` the invariant")
         })
@@ -249,12 +249,15 @@ pub(crate) fn no_leftovers(file: &SourceFile) -> Vec<String> {
 pub(crate) fn state_travels(file: &SourceFile) -> Vec<String> {
     let is_state = file.path.starts_with("apps/src/")
         && !["arguments.rs", "results.rs"].iter().any(|name| file.path.ends_with(name));
-    let skips = |line: &str| line.contains("serde(skip)") || line.contains("serde(skip_deserializing");
-    (1..)
-        .zip(source::code_of(&file.text).lines())
-        .filter(|(_, line)| is_state && skips(line))
-        .map(|(number, _)| {
-            file.finding(number, "a field that does not travel: make it a `Scratch` or a `Stopwatch`")
+    let skips = |part: &[source::Token]| {
+        source::begin_with(part, &["serde", "(", "skip"])
+            || source::begin_with(part, &["serde", "(", "skip_deserializing"])
+    };
+    source::tokens(&file.text)
+        .windows(3)
+        .filter(|part| is_state && skips(part))
+        .map(|part| {
+            file.finding(part[0].line, "a field that does not travel: make it a `Scratch` or a `Stopwatch`")
         })
         .collect()
 }
@@ -269,10 +272,9 @@ pub(crate) fn module_names(file: &SourceFile) -> Vec<String> {
         .split('/')
         .filter(|name| says_nothing(name.trim_end_matches(".rs")))
         .map(|name| file.finding(1, &format!("`{name}` {mend}")));
-    let code = source::code_of(&file.text);
-    let in_code = source::tokens(&code)
+    let in_code = source::tokens(&file.text)
         .windows(2)
-        .filter(|pair| pair[0].text == "mod" && says_nothing(pair[1].text))
+        .filter(|pair| pair[0].text == "mod" && says_nothing(&pair[1].text))
         .map(|pair| file.finding(pair[1].line, &format!("module `{}` {mend}", pair[1].text)))
         .collect::<Vec<_>>();
     in_path.chain(in_code).collect()
@@ -281,11 +283,11 @@ pub(crate) fn module_names(file: &SourceFile) -> Vec<String> {
 /// Types bear the project's words: chare, PE, entry method; not those of other models.
 pub(crate) fn type_names(file: &SourceFile) -> Vec<String> {
     let foreign = |name: &str| ["Actor", "Worker", "Handler"].iter().any(|suffix| name.ends_with(suffix));
-    let code = source::code_of(&file.text);
-    source::tokens(&code)
+    source::tokens(&file.text)
         .windows(2)
         .filter(|pair| {
-            matches!(pair[0].text, "struct" | "enum" | "trait" | "type" | "union") && foreign(pair[1].text)
+            matches!(pair[0].text.as_str(), "struct" | "enum" | "trait" | "type" | "union")
+                && foreign(&pair[1].text)
         })
         .map(|pair| {
             let what = format!(

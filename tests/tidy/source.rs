@@ -1,149 +1,94 @@
-//! Just enough reading of Rust to check rules on code: what is comment, string or test, and which paths occur.
-//!
-//! Not a parser: it never fails, and on code that does not compile it may answer nonsense.
+//! Reading Rust for rules on code: its tokens without comments and literals, and which paths occur. Not more than that
+//! is needed, so no syntax tree is built.
 
-/// The code with comments, strings and characters blanked out. Lines stay where they are.
-pub(crate) fn code_of(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let mut code = String::with_capacity(text.len());
-    let mut at = 0;
-    while at < chars.len() {
-        let length = blank_length(&chars, at);
-        if length == 0 {
-            code.push(chars[at]);
-            at += 1;
-        } else {
-            let end = (at + length).min(chars.len());
-            code.extend(chars[at..end].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
-            at = end;
-        }
-    }
-    code
-}
+use proc_macro2::{Delimiter, LineColumn, Spacing, TokenStream, TokenTree};
+use std::str::FromStr as _;
 
-/// The length of the comment or literal that starts here; 0 if none does.
-fn blank_length(chars: &[char], at: usize) -> usize {
-    let rest = &chars[at..];
-    match rest {
-        ['/', '/', ..] => rest.iter().take_while(|&&c| c != '\n').count(),
-        ['/', '*', ..] => block_comment_length(rest),
-        ['"', ..] => 1 + escaped_length(&rest[1..], '"'),
-        ['\'', '\\', ..] => 1 + escaped_length(&rest[1..], '\''),
-        ['\'', _, '\'', ..] => 3,
-        ['r', ..] if starts_literal(chars, at) => raw_string_length(rest).unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// Whether an `r` here may begin a raw string: it is no part of a name, except for the `b` or `c` before it.
-fn starts_literal(chars: &[char], at: usize) -> bool {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    match &chars[..at] {
-        [.., before, 'b' | 'c'] => !is_name(*before),
-        [.., before] => !is_name(*before) || (at == 1 && matches!(before, 'b' | 'c')),
-        [] => true,
-    }
-}
-
-/// Block comments nest.
-fn block_comment_length(chars: &[char]) -> usize {
-    let (mut at, mut depth) = (0, 0usize);
-    loop {
-        match chars[at..] {
-            ['/', '*', ..] => (depth, at) = (depth + 1, at + 2),
-            ['*', '/', ..] => (depth, at) = (depth - 1, at + 2),
-            [] => return at,
-            _ => at += 1,
-        }
-        if depth == 0 {
-            return at;
-        }
-    }
-}
-
-/// Up to and with the closing quote that no backslash precedes.
-fn escaped_length(chars: &[char], quote: char) -> usize {
-    let mut at = 0;
-    while at < chars.len() {
-        match chars[at] {
-            '\\' => at += 2,
-            c if c == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    at
-}
-
-/// `None` if this is a name, not a raw string.
-fn raw_string_length(chars: &[char]) -> Option<usize> {
-    let hashes = chars[1..].iter().take_while(|&&c| c == '#').count();
-    if chars.get(1 + hashes) != Some(&'"') {
-        return None;
-    }
-    let mut at = hashes + 2;
-    while at < chars.len() {
-        let closing = chars[at] == '"' && chars[at + 1..].iter().take(hashes).all(|&c| c == '#');
-        at += 1;
-        if closing {
-            return Some(at + hashes);
-        }
-    }
-    Some(at)
-}
-
-/// The code (from [`code_of`]) without the items that only tests are built with.
-pub(crate) fn without_tests(code: &str) -> String {
-    let mut kept = String::with_capacity(code.len());
-    let mut rest = code;
-    while let Some(start) = rest.find("#[cfg(test)]") {
-        kept.push_str(&rest[..start]);
-        rest = &rest[start..];
-        rest = &rest[item_length(rest)..];
-    }
-    kept.push_str(rest);
-    kept
-}
-
-/// Up to the semicolon or the closing brace that ends the item.
-fn item_length(code: &str) -> usize {
-    let mut depth = 0usize;
-    for (at, c) in code.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 && matches!(c, ';' | '}') {
-            return at + 1;
-        }
-    }
-    code.len()
-}
-
-/// A name, a number, `::`, or one character of punctuation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token<'a> {
-    pub(crate) text: &'a str,
+/// A name, `::`, a bracket, or one character of punctuation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) text: String,
     /// From 1.
     pub(crate) line: usize,
 }
 
-pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
+/// The tokens of a text, brackets among them, without comments and literals. Documentation is an attribute.
+///
+/// # Panics
+/// If it is no Rust.
+pub(crate) fn tokens(text: &str) -> Vec<Token> {
+    let stream = TokenStream::from_str(text).unwrap_or_else(|e| panic!("{e}:\n{text}"));
     let mut found = Vec::new();
-    for (line, text) in (1..).zip(code.lines()) {
-        let mut rest = text.trim_start();
-        while !rest.is_empty() {
-            let name = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            let length = match name {
-                0 if rest.starts_with("::") => 2,
-                0 => rest.chars().next().map_or(1, char::len_utf8),
-                name => name,
-            };
-            found.push(Token { text: &rest[..length], line });
-            rest = rest[length..].trim_start();
+    flatten(stream, &mut found);
+    found
+}
+
+fn flatten(stream: TokenStream, found: &mut Vec<Token>) {
+    let token = |text: &str, at: LineColumn| Token { text: text.into(), line: at.line };
+    let mut trees = stream.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        let at = tree.span().start();
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                found.push(token(open, at));
+                flatten(group.stream(), found);
+                found.push(token(close, group.span_close().end()));
+            }
+            TokenTree::Ident(name) => found.push(token(&name.to_string(), at)),
+            TokenTree::Punct(colon) if colon.as_char() == ':' && colon.spacing() == Spacing::Joint => {
+                let is_pair = trees.next_if(|next| next.to_string() == ":").is_some();
+                found.push(token(if is_pair { "::" } else { ":" }, at));
+            }
+            TokenTree::Punct(character) => found.push(token(&character.as_char().to_string(), at)),
+            TokenTree::Literal(_) => {}
         }
     }
-    found
+}
+
+/// What an item begins with that only tests are built with.
+const FOR_TESTS: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+
+/// Whether `words` are the first tokens.
+pub(crate) fn begin_with(tokens: &[Token], words: &[&str]) -> bool {
+    tokens.len() >= words.len() && tokens.iter().zip(words).all(|(token, word)| token.text == *word)
+}
+
+/// The tokens without the items that only tests are built with, and how many lines these items have.
+pub(crate) fn without_tests(tokens: &[Token]) -> (Vec<Token>, usize) {
+    let (mut kept, mut lines, mut at) = (Vec::new(), 0, 0);
+    while let Some(token) = tokens.get(at) {
+        if begin_with(&tokens[at..], &FOR_TESTS) {
+            let item = &tokens[at..at + item_length(&tokens[at..])];
+            lines += item.last().map_or(0, |last| last.line + 1 - token.line);
+            at += item.len();
+        } else {
+            kept.push(token.clone());
+            at += 1;
+        }
+    }
+    (kept, lines)
+}
+
+/// Up to the semicolon or the closing brace that ends the item.
+fn item_length(tokens: &[Token]) -> usize {
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match token.text.as_str() {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && matches!(token.text.as_str(), ";" | "}") {
+            return at + 1;
+        }
+    }
+    tokens.len()
 }
 
 /// A path such as `std::net::UdpSocket`, as it stands in the code or as a `use` spells it out.
@@ -153,24 +98,23 @@ pub(crate) struct Path<'a> {
     pub(crate) line: usize,
 }
 
-/// All paths of two or more names in the code (from [`code_of`]), and all that it imports, groups resolved.
-pub(crate) fn paths(code: &str) -> Vec<Path<'_>> {
-    let tokens = tokens(code);
+/// All paths of two or more names among the tokens, and all that is imported, groups resolved.
+pub(crate) fn paths(tokens: &[Token]) -> Vec<Path<'_>> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         if tokens[at].text == "use" {
             at += 1;
-            imports(&tokens, &mut at, &[], &mut found);
+            imports(tokens, &mut at, &[], &mut found);
             continue;
         }
         let mut segments = Vec::new();
         let line = tokens[at].line;
-        while tokens.get(at).is_some_and(|token| is_name(token.text)) {
-            segments.push(tokens[at].text);
+        while tokens.get(at).is_some_and(|token| is_name(&token.text)) {
+            segments.push(tokens[at].text.as_str());
             at += 1;
             let continues = tokens.get(at).is_some_and(|token| token.text == "::")
-                && tokens.get(at + 1).is_some_and(|token| is_name(token.text));
+                && tokens.get(at + 1).is_some_and(|token| is_name(&token.text));
             if !continues {
                 break;
             }
@@ -186,11 +130,11 @@ pub(crate) fn paths(code: &str) -> Vec<Path<'_>> {
 }
 
 /// Reads one tree of a `use` and leaves `at` behind it.
-fn imports<'a>(tokens: &[Token<'a>], at: &mut usize, prefix: &[&'a str], found: &mut Vec<Path<'a>>) {
+fn imports<'a>(tokens: &'a [Token], at: &mut usize, prefix: &[&'a str], found: &mut Vec<Path<'a>>) {
     let mut segments = prefix.to_vec();
     while let Some(token) = tokens.get(*at) {
         *at += 1;
-        match token.text {
+        match token.text.as_str() {
             "::" => {}
             "{" => {
                 while tokens.get(*at).is_some_and(|token| token.text != "}") {
@@ -203,8 +147,8 @@ fn imports<'a>(tokens: &[Token<'a>], at: &mut usize, prefix: &[&'a str], found: 
             "as" => *at += 1,
             name if name == "*" || is_name(name) => segments.push(name),
             // The comma, brace or semicolon after the tree belongs to the caller.
-            _ => {
-                *at -= usize::from(matches!(token.text, "," | "}" | ";"));
+            other => {
+                *at -= usize::from(matches!(other, "," | "}" | ";"));
                 found.push(Path { segments, line: token.line });
                 return;
             }
@@ -220,47 +164,33 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn words(tokens: &[Token]) -> Vec<&str> {
+        tokens.iter().map(|token| token.text.as_str()).collect()
+    }
+
     fn found(code: &str) -> Vec<String> {
-        paths(code).iter().map(|path| path.segments.join("::")).collect()
+        paths(&tokens(code)).iter().map(|path| path.segments.join("::")).collect()
     }
 
     #[test]
-    fn comments_and_literals_are_blanked() {
-        let text = "a // x\nb /* y /* z */ y */ c \"q\\\"q\" d 'e' '\\'' f";
-        let words: Vec<String> = code_of(text).split_whitespace().map(str::to_owned).collect();
-        assert_eq!(words, ["a", "b", "c", "d", "f"]);
-        assert_eq!(
-            code_of("r#\"x \" y\"# a br\"z\" b").split_whitespace().collect::<Vec<_>>(),
-            ["a", "b", "b"]
-        );
+    fn comments_and_literals_are_left_out() {
+        let text = "a // x\nb /* y /* z */ y */ c \"q\\\"q\" d 'e' '\\'' f r#\"x \" y\"# g br\"z\" 1.5 h";
+        assert_eq!(words(&tokens(text)), ["a", "b", "c", "d", "f", "g", "h"]);
     }
 
     #[test]
-    fn lifetimes_and_raw_names_stay() {
-        for code in ["fn f<'a>(x: &'a str, y: &'static str) {}", "let r#type = bar;", "for r in r#mod {}"] {
-            assert_eq!(code_of(code), code);
-        }
-    }
-
-    #[test]
-    fn unfinished_literals_end_with_the_text() {
-        for text in ["\"abc", "/* abc", "r##\"abc\"#", "'\\", "// abc", "\"abc\\"] {
-            assert_eq!(code_of(text).trim(), "", "{text}");
-        }
-    }
-
-    #[test]
-    fn lines_keep_their_numbers() {
-        let text = "/* one\ntwo */\n\"three\nfour\" five";
-        assert_eq!(tokens(&code_of(text)), [Token { text: "five", line: 4 }]);
+    fn lines_are_counted_and_pairs_of_colons_are_one() {
+        let found = tokens("/* one\ntwo */\n\"three\nfour\" five::<'a> {\n}");
+        assert_eq!(words(&found), ["five", "::", "<", "'", "a", ">", "{", "}"]);
+        assert_eq!((found[0].line, found[6].line, found[7].line), (4, 4, 5));
     }
 
     #[test]
     fn test_items_are_removed() {
         let code =
-            "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { if c {} } }\nfn d() {}\n#[cfg(test)]\nmod e;\nf";
-        let kept: String = without_tests(code).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(kept, "fn a() {} fn d() {} f");
+            "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { if c {\n} } }\nfn d() {}\n#[cfg(test)]\nmod e;\nf";
+        let (kept, lines) = without_tests(&tokens(code));
+        assert_eq!((words(&kept).concat().as_str(), lines), ("fna(){}fnd(){}f", 5));
     }
 
     #[test]
@@ -273,14 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn paths_in_code_are_found() {
+    fn paths_in_code_are_found_in_macros_too() {
         assert_eq!(found("let x = std::net::lookup::<u8>(y::Z, w);"), ["std::net::lookup", "y::Z"]);
-    }
-
-    #[test]
-    fn an_unfinished_import_ends_with_the_text() {
-        for code in ["use", "use a::{", "use a::{b", "use a::{b,", "use a as", "use }"] {
-            paths(code);
-        }
+        assert_eq!(found("assert!(std::time::f(), \"a::b\");"), ["std::time::f"]);
     }
 }

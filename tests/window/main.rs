@@ -5,13 +5,12 @@
 mod help;
 mod replay;
 mod results;
-mod terminal;
 
+use harness::terminal::Terminal;
 use harness::{is_alive, local_nodes, signal, start, wait_for};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use terminal::InTerminal;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 /// A run whose terminal is closed has ended within this.
@@ -35,22 +34,23 @@ fn sockets(folder: &Path) -> usize {
 
 #[test]
 fn closing_the_terminal_ends_the_run_and_leaves_nothing() {
-    // With `setsid --ctty` the kernel sends SIGHUP; without, the window must notice by itself.
-    for words in [&[STENCIL][..], &["setsid", "--ctty", STENCIL]] {
+    // The kernel sends SIGHUP, or the window must notice by itself.
+    for start in [Terminal::start, Terminal::start_without_signals] {
         let folder = tempfile::tempdir().unwrap();
         local_nodes(folder.path(), &[1, 1]);
-        let mut command = Command::new(words[0]);
-        inside(folder.path(), command.args(&words[1..]).args(LONG));
-        let mut running = InTerminal::start(&mut command);
+        let mut command = Command::new(STENCIL);
+        inside(folder.path(), command.args(LONG));
+        let terminal = Terminal::new();
+        let running = start(&terminal, &command);
         let nodes = running.nodes(2);
-        running.until("computing");
+        terminal.wait_for_window("computing");
         assert_eq!(sockets(folder.path()), 1);
         let closed = Instant::now();
-        running.close();
-        assert_eq!(running.end(), 129, "{words:?}");
-        assert!(closed.elapsed() < END, "{words:?}: {:?}", closed.elapsed());
-        assert!(nodes.iter().all(|&node| !is_alive(node)), "{words:?}");
-        assert_eq!(sockets(folder.path()), 0, "{words:?}");
+        drop(terminal);
+        assert_eq!(running.done().code, 129);
+        assert!(closed.elapsed() < END, "{:?}", closed.elapsed());
+        assert!(nodes.iter().all(|&node| !is_alive(node)));
+        assert_eq!(sockets(folder.path()), 0);
     }
 }
 
@@ -61,13 +61,14 @@ fn a_window_of_another_terminal_closes_with_it_and_does_the_run_no_harm() {
     let mut command = Command::new(STENCIL);
     inside(folder.path(), command.args(&LONG[..7]));
     let running = start(&mut command);
-    wait_for("the job to be there", || (sockets(folder.path()) == 1).then_some(()));
+    wait_for("the run to be there", || (sockets(folder.path()) == 1).then_some(()));
     let mut viewer = Command::new(STENCIL);
     inside(folder.path(), viewer.arg("watch"));
-    let mut viewer = InTerminal::start(&mut viewer);
-    viewer.until("computing");
-    viewer.close();
-    assert_eq!(viewer.end(), 129);
+    let terminal = Terminal::new();
+    let viewer = terminal.start_without_signals(&viewer);
+    terminal.wait_for_window("computing");
+    drop(terminal);
+    assert_eq!(viewer.done().code, 129);
     assert!(is_alive(running.pid()));
     signal(running.pid(), "INT");
     assert_eq!(running.done().code, 130);
@@ -82,11 +83,12 @@ fn the_progress_bar_shows_what_all_nodes_have_done() {
     for window in [true, false] {
         let mut command = Command::new(STENCIL);
         inside(folder.path(), command.args(words).args(window.then_some("--watch")));
-        let mut running = InTerminal::start(&mut command);
+        let terminal = Terminal::new();
+        let running = terminal.start(&command);
         // 25 blocks, 100 steps.
-        running.until(if window { "2500" } else { "/2500" });
-        assert_eq!(running.end(), 0, "{}", running.seen);
-        assert!(running.seen.contains("stepping"), "{}", running.seen);
+        terminal.wait_for_words(if window { "2500" } else { "/2500" });
+        assert_eq!(running.done().code, 0, "{}", terminal.shown());
+        assert!(terminal.shown().contains("stepping"), "{}", terminal.shown());
     }
 }
 
@@ -97,17 +99,17 @@ fn signals_end_a_run_with_its_window_and_leave_nothing() {
         local_nodes(folder.path(), &[1, 1]);
         let mut command = Command::new(STENCIL);
         inside(folder.path(), command.args(LONG));
-        let mut running = InTerminal::start(&mut command);
+        let terminal = Terminal::new();
+        let running = terminal.start(&command);
         let nodes = running.nodes(2);
-        running.until("computing");
+        terminal.wait_for_window("computing");
         signals.iter().for_each(|name| signal(running.pid(), name));
-        let code = running.end();
+        let code = running.done().code;
         assert!(codes.contains(&code), "{signals:?}: {code}");
         // A second signal ends the launcher at once; its nodes see that, and end.
         wait_for("the nodes to end", || nodes.iter().all(|&node| !is_alive(node)).then_some(()));
         assert_eq!(sockets(folder.path()), 0, "{signals:?}");
-        // The alternate screen has been left before the last words.
-        let (_, after) = running.seen.rsplit_once("\x1b[?1049l").unwrap();
+        let after = terminal.after_the_window();
         assert!(after.contains("error: "), "{signals:?}: {after}");
     }
 }

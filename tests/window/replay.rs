@@ -1,7 +1,7 @@
 //! A run that is recorded, and its recording in the window and as text.
 
-use crate::terminal::InTerminal;
 use crate::{LONG, STENCIL, inside};
+use harness::terminal::Terminal;
 use harness::{Done, local_nodes, signal, start, wait_for};
 use std::fs;
 use std::path::Path;
@@ -41,14 +41,15 @@ fn a_recording_is_paused_sought_and_left_in_a_terminal() {
     assert_eq!(recorded(folder.path()).code, 0);
     let mut command = Command::new(STENCIL);
     inside(folder.path(), command.args(["replay", "run.mcr", "--speed", "0.5"]).env("LC_ALL", "C.UTF-8"));
-    let mut replay = InTerminal::start(&mut command);
-    replay.until("playing");
-    replay.press(" ");
-    replay.until("aused");
-    replay.press("\x1b[F");
-    replay.until("ENDED:");
-    replay.press("q");
-    assert_eq!(replay.end(), 0);
+    let terminal = Terminal::new();
+    let replay = terminal.start(&command);
+    terminal.wait_for_words("playing");
+    terminal.keys(" ");
+    terminal.wait_for_words("aused");
+    terminal.keys("\x1b[F");
+    terminal.wait_for_words("ENDED:");
+    terminal.keys("q");
+    assert_eq!(replay.done().code, 0);
 }
 
 #[test]

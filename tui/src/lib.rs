@@ -1,5 +1,5 @@
-//! The load window: watches a running job in a terminal. Events come in over a channel, so it does not matter
-//! whether the job runs in this process or is watched through a socket; the window only reads and never disturbs.
+//! The load window: watches a run in a terminal. Events come in over a channel, so it does not matter
+//! whether the run is in this process or is watched through a socket; the window only reads and never disturbs.
 //!
 //! `model` knows the run, `player` fills one from a recording, `app` knows what the user chose, `view` draws both,
 //! `term` owns the terminal; all but `term` and [`run`] are pure.

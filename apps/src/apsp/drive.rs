@@ -7,7 +7,7 @@ use super::distance::{Distance, DistanceType};
 use super::graph::{Edges, Graph, Weights, graph_bytes};
 use super::memory::{self, Plan};
 use super::output::{self, Asked, Files};
-use super::sources::{self, GROUP_BYTES, Searcher, Setup, Wanted};
+use super::sources::{self, GROUP_BYTES, Searcher, SearcherInit, Wanted};
 use super::{floyd, read};
 use crate::division::Division;
 use chares::{Bulk, Cx, Driver, Group, RunError};
@@ -251,7 +251,7 @@ fn dijkstra<D: Distance>(
 
     let everywhere = main.readonly(graph.clone())?;
     let wanted = Wanted { distances: apsp.out.is_some(), predecessors: apsp.predecessors.is_some() };
-    let searchers: Group<Searcher<D>> = main.group(Setup { graph: everywhere, wanted });
+    let searchers: Group<Searcher<D>> = main.group(SearcherInit { graph: everywhere, wanted });
     let mut files = job.create_files(apsp)?;
     let checked = if apsp.verify { job.checked(arcs) } else { Vec::new() };
     let mut sample = Sample::new();
@@ -284,7 +284,7 @@ fn dijkstra<D: Distance>(
     }
     main.outcome().collected();
     if !wanted.distances {
-        let setup = Setup { graph: everywhere, wanted: Wanted { distances: true, ..wanted } };
+        let setup = SearcherInit { graph: everywhere, wanted: Wanted { distances: true, ..wanted } };
         sample = again(main, &job, setup, weights, (&checked, &summaries))?;
     }
     verify(main, &graph, &sample, true)
@@ -294,7 +294,7 @@ fn dijkstra<D: Distance>(
 fn again<D: Distance>(
     main: &mut Driver,
     job: &Job,
-    setup: Setup<D>,
+    setup: SearcherInit<D>,
     weights: &[f64],
     (checked, summaries): (&[u32], &[Summary]),
 ) -> Result<Sample<D>, RunError> {

@@ -152,7 +152,7 @@ mod tests {
             error.to_string()
         };
         let said = sentence(&[("d.npy".into(), u64::MAX / 2)]);
-        assert!(said.contains("d.npy needs 8388608.0 TiB and its disk has"), "{said}");
+        assert!(said.contains("d.npy needs 8388608 TiB and its disk has"), "{said}");
         let disk = statvfs(".").unwrap();
         let more_than_half = disk.blocks_available() * disk.fragment_size() / 5 * 3;
         let said = sentence(&[("d.npy".into(), more_than_half), ("p.npy".into(), more_than_half)]);

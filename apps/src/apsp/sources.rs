@@ -34,16 +34,16 @@ pub struct Wanted {
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "D: Distance")]
 pub struct Searcher<D: Distance> {
-    setup: Setup<D>,
+    setup: SearcherInit<D>,
     waiting: VecDeque<SearchFrom<D>>,
-    found: Vec<Found<D>>,
+    found: Vec<SourcePaths<D>>,
     search: Scratch<Option<Search<D>>>,
 }
 
 /// What every searcher is made with.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "D: Distance")]
-pub struct Setup<D> {
+pub struct SearcherInit<D> {
     /// The graph.
     pub graph: Readonly<Graph<D>>,
     /// What is wanted of it.
@@ -73,13 +73,13 @@ pub struct FoundFrom<D> {
     /// The first of the sources.
     pub first: u32,
     /// What was found, source by source.
-    pub found: Vec<Found<D>>,
+    pub found: Vec<SourcePaths<D>>,
 }
 
 /// What was found from a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "D: Distance")]
-pub struct Found<D> {
+pub struct SourcePaths<D> {
     /// What the distances add up to.
     pub summary: Summary,
     /// The distances, if they are wanted.
@@ -92,8 +92,8 @@ chares::entries!(impl<D: Distance> Searcher<D>: SearchFrom<D>, SearchNext);
 
 impl<D: Distance> Chare for Searcher<D> {
     type Index = u32;
-    type Init = Setup<D>;
-    fn new(setup: Setup<D>, _: &mut Ctx<'_, Self>) -> Self {
+    type Init = SearcherInit<D>;
+    fn new(setup: SearcherInit<D>, _: &mut Ctx<'_, Self>) -> Self {
         Self { setup, waiting: VecDeque::new(), found: Vec::new(), search: Scratch(None) }
     }
 }
@@ -115,7 +115,7 @@ impl<D: Distance> Entry<SearchNext> for Searcher<D> {
         let source = first + u32::try_from(self.found.len()).unwrap_or(u32::MAX);
         let search = self.search.get_or_insert_with(|| Search::new(wanted.predecessors));
         search.run(&graph, source);
-        self.found.push(Found {
+        self.found.push(SourcePaths {
             summary: search.summary(&graph),
             distances: wanted.distances.then(|| search.distances(&graph)),
             predecessors: wanted.predecessors.then(|| search.predecessors(&graph)),

@@ -102,7 +102,7 @@ impl Unit {
 
 /// Where operations are measured; each is one or more runs of this program, but for the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Setup {
+pub(super) enum Arrangement {
     /// One node of which nothing is said, as a user gets it: it has a PE on every core.
     Default,
     /// Two nodes that share all cores.
@@ -125,7 +125,7 @@ pub(super) enum Setup {
     Core,
 }
 
-impl Setup {
+impl Arrangement {
     /// In the order in which they are measured.
     pub(super) const ALL: [Self; 12] = [
         Self::Default,
@@ -194,7 +194,7 @@ impl Room {
     }
 }
 
-impl fmt::Display for Setup {
+impl fmt::Display for Arrangement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("one node, nothing said"),
@@ -244,7 +244,7 @@ pub(super) enum Task {
     /// The driver asks whether all is quiet.
     Quiescence,
     /// Nothing that chares are told: the set-up measures it by itself.
-    Setup,
+    Arrangement,
 }
 
 /// Something to measure.
@@ -255,7 +255,7 @@ pub(super) struct Operation {
     /// What it is, for people.
     pub(super) name: String,
     pub(super) unit: Unit,
-    pub(super) setup: Setup,
+    pub(super) setup: Arrangement,
     pub(super) task: Task,
     /// How much is done in one of the count: operations, or bytes.
     pub(super) each: u64,
@@ -277,7 +277,7 @@ pub(super) struct PartOf {
 }
 
 impl Operation {
-    fn new(setup: Setup, key: &str, name: &str, unit: Unit, task: Task) -> Self {
+    fn new(setup: Arrangement, key: &str, name: &str, unit: Unit, task: Task) -> Self {
         Self { key: key.into(), name: name.into(), unit, setup, task, each: 1, cap: MANY, part: None }
     }
 
@@ -312,8 +312,8 @@ pub(super) fn all() -> Vec<Operation> {
 /// What a user meets who says nothing about cores; the same is measured again below where cores are left.
 fn by_default() -> Vec<Operation> {
     let of = |setup, key: &str, name: &str, unit, task| Operation::new(setup, key, name, unit, task);
-    let one = |key, name, unit, task| of(Setup::Default, key, name, unit, task);
-    let two = |key, name, unit, task| of(Setup::AllCores, key, name, unit, task);
+    let one = |key, name, unit, task| of(Arrangement::Default, key, name, unit, task);
+    let two = |key, name, unit, task| of(Arrangement::AllCores, key, name, unit, task);
     let throws = |throw, count| Task::Throws(Pair::Elements, throw, count);
     let (key, long) = ("all/flood/1MiB", 1 << 20);
     vec![
@@ -362,7 +362,7 @@ fn by_default() -> Vec<Operation> {
 
 fn in_process() -> Vec<Operation> {
     use Task::{Broadcast, FanOut, MakeChares, MakeElements};
-    let of = |key, name, task| Operation::new(Setup::OnePe, key, name, Unit::Ns, task);
+    let of = |key, name, task| Operation::new(Arrangement::OnePe, key, name, Unit::Ns, task);
     let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
     vec![
         of("pe/chare/64B", "64 B to a single chare of the same PE, one way", hop(Pair::Chares, 64)),
@@ -379,7 +379,7 @@ fn in_process() -> Vec<Operation> {
 }
 
 fn between_pes() -> Vec<Operation> {
-    let of = |key, name, task| Operation::new(Setup::TwoPes, key, name, Unit::Ns, task);
+    let of = |key, name, task| Operation::new(Arrangement::TwoPes, key, name, Unit::Ns, task);
     let hop = |pair, bytes| Task::Throws(pair, Throw::Back(bytes), 1);
     vec![
         of("pes/chare/64B", "64 B to a single chare of another PE, one way", hop(Pair::Chares, 64)),
@@ -403,7 +403,7 @@ fn between_pes() -> Vec<Operation> {
 }
 
 fn between_nodes() -> Vec<Operation> {
-    let of = |key: &str, name: &str, unit, task| Operation::new(Setup::TwoNodes, key, name, unit, task);
+    let of = |key: &str, name: &str, unit, task| Operation::new(Arrangement::TwoNodes, key, name, unit, task);
     let flood_key = |size| format!("link/flood/{}", joined(size));
     let trips = SIZES.map(|(bytes, size)| {
         let task = Task::Throws(Pair::Elements, Throw::Back(bytes), 2);
@@ -454,7 +454,7 @@ fn joined(size: &str) -> String {
 
 fn collectives(nodes: u32) -> [Operation; 2] {
     let of = |key, name: &str, task| {
-        Operation::new(Setup::Nodes(nodes), &format!("nodes/{nodes}/{key}"), name, Unit::Us, task)
+        Operation::new(Arrangement::Nodes(nodes), &format!("nodes/{nodes}/{key}"), name, Unit::Us, task)
     };
     let broadcast = format!("broadcast to one chare on each of {nodes} nodes, and a reduction");
     let quiescence = format!("detection that {nodes} nodes are quiet");
@@ -462,30 +462,32 @@ fn collectives(nodes: u32) -> [Operation; 2] {
 }
 
 fn whole_runs() -> Vec<Operation> {
-    let of = |setup, key, name, unit| Operation::new(setup, key, name, unit, Task::Setup);
+    let of = |setup, key, name, unit| Operation::new(setup, key, name, unit, Task::Arrangement);
     let ready = "start/8/ready";
     vec![
-        of(Setup::Start, ready, "from the command to the driver's first line, 8 local nodes", Unit::Ms),
-        of(Setup::Start, "start/8/run", "a whole run that does nothing, 8 local nodes", Unit::Ms).contains(
-            1.0,
-            ready.into(),
-            "the start",
-        ),
-        of(Setup::Memory, "memory/chare", "memory of an idle single chare with a state of 8 B", Unit::Bytes),
+        of(Arrangement::Start, ready, "from the command to the driver's first line, 8 local nodes", Unit::Ms),
+        of(Arrangement::Start, "start/8/run", "a whole run that does nothing, 8 local nodes", Unit::Ms)
+            .contains(1.0, ready.into(), "the start"),
         of(
-            Setup::Memory,
+            Arrangement::Memory,
+            "memory/chare",
+            "memory of an idle single chare with a state of 8 B",
+            Unit::Bytes,
+        ),
+        of(
+            Arrangement::Memory,
             "memory/connection",
             "memory of a node for a connection that has carried a few small messages",
             Unit::Bytes,
         ),
         of(
-            Setup::Monitor,
+            Arrangement::Monitor,
             "monitor/run",
             "time of a fine-grained run with a load window, of that without",
             Unit::Percent,
         ),
         of(
-            Setup::Monitor,
+            Arrangement::Monitor,
             "monitor/window",
             "processor time of a load window, its start included, of one core",
             Unit::Percent,
@@ -495,7 +497,8 @@ fn whole_runs() -> Vec<Operation> {
 
 fn kernels((dtype, bits): (&str, &str)) -> [Operation; 3] {
     let key = |what| format!("kernel/{dtype}/{what}");
-    let of = |what, name: &str, unit| Operation::new(Setup::Core, &key(what), name, unit, Task::Setup);
+    let of =
+        |what, name: &str, unit| Operation::new(Arrangement::Core, &key(what), name, unit, Task::Arrangement);
     [
         of("peak", &format!("fused multiply-adds in registers, {bits}"), Unit::GFlops),
         of("gemm", &format!("block product with side 1024, {bits}"), Unit::GFlops).contains(
@@ -517,7 +520,7 @@ mod tests {
         let all = all();
         let keys: BTreeSet<&str> = all.iter().map(|operation| operation.key.as_str()).collect();
         assert_eq!(keys.len(), all.len());
-        for setup in Setup::ALL {
+        for setup in Arrangement::ALL {
             assert!(all.iter().any(|operation| operation.setup == setup), "{setup}");
         }
     }
@@ -525,7 +528,7 @@ mod tests {
     #[test]
     fn parts_are_operations_that_are_measured_before_or_together() {
         let all = all();
-        let place = |setup| Setup::ALL.iter().position(|other| *other == setup);
+        let place = |setup| Arrangement::ALL.iter().position(|other| *other == setup);
         let parts: Vec<_> = all.iter().filter_map(|o| Some((o, o.part.as_ref()?))).collect();
         assert!(parts.len() > 5);
         for (operation, part) in parts {
@@ -538,13 +541,13 @@ mod tests {
     #[test]
     fn what_is_measured_first_has_all_cores_and_no_more() {
         for cores in [1, 2, 3, 16] {
-            assert_eq!(Setup::ALL[0].room(cores), Some(Room::All));
-            let pes = Setup::AllCores.pes(cores);
+            assert_eq!(Arrangement::ALL[0].room(cores), Some(Room::All));
+            let pes = Arrangement::AllCores.pes(cores);
             assert!(pes.len() == 2 && pes.iter().sum::<u32>() == cores.max(2), "{pes:?}");
         }
-        let rooms = [1, 2, 3, 4].map(|cores| Setup::TwoNodes.room(cores));
+        let rooms = [1, 2, 3, 4].map(|cores| Arrangement::TwoNodes.room(cores));
         assert_eq!(rooms, [Room::Over, Room::All, Room::All, Room::Spare].map(Some));
-        assert_eq!(Setup::Core.room(4), None);
+        assert_eq!(Arrangement::Core.room(4), None);
     }
 
     #[test]

@@ -25,7 +25,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 pub(super) struct Arguments {
     /// What kind of operations
     #[arg(long, value_enum)]
-    pub(super) part: Part,
+    pub(super) part: OperationKind,
     /// Keys of the operations
     #[arg(long, value_delimiter = ',')]
     pub(super) operations: Vec<String>,
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
 /// Kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Part {
+pub(super) enum OperationKind {
     /// Those that chares do
     Paths,
     /// Memory
@@ -51,7 +51,7 @@ pub(super) enum Part {
     Nothing,
 }
 
-impl Part {
+impl OperationKind {
     /// As on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -76,10 +76,10 @@ pub(super) fn check(_: &Arguments) -> Result<(), RunError> {
 
 pub(super) fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunError> {
     let figures = match arguments.part {
-        Part::Paths => paths(main, &arguments)?,
-        Part::Memory => memory::measure(main, &arguments)?,
-        Part::Monitor => mill::measure(main, &arguments)?,
-        Part::Nothing => Figures::new(),
+        OperationKind::Paths => paths(main, &arguments)?,
+        OperationKind::Memory => memory::measure(main, &arguments)?,
+        OperationKind::Monitor => mill::measure(main, &arguments)?,
+        OperationKind::Nothing => Figures::new(),
     };
     let figures = serde_json::to_value(figures).map_err(|e| RunError::Failed(e.to_string()))?;
     main.outcome().fact(FACT, figures);
@@ -192,7 +192,7 @@ impl Stage {
                 (0..count).try_for_each(|_| main.quiescence())?;
                 return Ok(start.elapsed().as_nanos() as f64);
             }
-            Task::Setup => return Err(RunError::Failed("no chare can measure that".into())),
+            Task::Arrangement => return Err(RunError::Failed("no chare can measure that".into())),
         }
         ns.wait(main)
     }

@@ -35,9 +35,9 @@ pub(super) struct Mill {
 
 /// So many steps are left; who wants to know when there are none.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Step(u64, Callback<u64>);
+pub(super) struct Grind(u64, Callback<u64>);
 
-chares::entries!(Mill as "bench::Mill": Step);
+chares::entries!(Mill as "bench::Mill": Grind);
 
 impl Chare for Mill {
     type Index = u32;
@@ -47,14 +47,14 @@ impl Chare for Mill {
     }
 }
 
-impl Entry<Step> for Mill {
-    fn receive(&mut self, Step(left, done): Step, ctx: &mut Ctx<'_, Self>) {
+impl Entry<Grind> for Mill {
+    fn receive(&mut self, Grind(left, done): Grind, ctx: &mut Ctx<'_, Self>) {
         for _ in 0..ROUNDS {
             self.grain = black_box(self.grain.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23));
         }
         match left {
             0 => done.send(ctx, self.grain),
-            left => ctx.this().send(ctx, Step(left - 1, done)),
+            left => ctx.this().send(ctx, Grind(left - 1, done)),
         }
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn measure(main: &mut Driver, arguments: &Arguments) -> Result<Figure
     let stretch = |main: &mut Driver, steps: u64| -> Result<Duration, RunError> {
         let (done, ground) = main.pending();
         let start = Instant::now();
-        mills.broadcast(main, Step(steps, done));
+        mills.broadcast(main, Grind(steps, done));
         (0..pes).try_for_each(|_| ground.wait(main).map(drop))?;
         Ok(start.elapsed())
     };

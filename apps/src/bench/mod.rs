@@ -20,7 +20,7 @@ mod results;
 mod runs;
 
 use crate::output::{check_writable, say, write_json};
-use catalogue::{Operation, Setup};
+use catalogue::{Arrangement, Operation};
 use chares::RunError;
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 use command::{App, CommandLine};
@@ -76,7 +76,7 @@ fn bench(matches: &ArgMatches) -> Result<(), RunError> {
     let peers = Peers::load(options.peers.as_deref(), options.nodes.is_some(), &all, &results::cpu_model())?;
     let is_chosen = |operation: &&Operation| {
         options.only.as_ref().is_none_or(|part| operation.key.contains(part))
-            && (options.nodes.is_none() || operation.setup == Setup::TwoNodes)
+            && (options.nodes.is_none() || operation.setup == Arrangement::TwoNodes)
     };
     let chosen: Vec<&Operation> = all.iter().filter(is_chosen).collect();
     if options.list {
@@ -88,7 +88,7 @@ fn bench(matches: &ArgMatches) -> Result<(), RunError> {
     }
     let mut results = Results::new(options.brief);
     say(&results.heading())?;
-    for setup in Setup::ALL {
+    for setup in Arrangement::ALL {
         let operations: Vec<&Operation> = chosen.iter().copied().filter(|o| o.setup == setup).collect();
         if operations.is_empty() {
             continue;

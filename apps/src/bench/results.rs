@@ -1,7 +1,7 @@
 //! What was measured, as JSON and as a table for people.
 #![doc = include_str!("schema.md")]
 
-use super::catalogue::{Operation, PartOf, Room, Setup, Unit};
+use super::catalogue::{Arrangement, Operation, PartOf, Room, Unit};
 use super::peers::{Compared, Peers};
 use crate::statistics::{figure, median};
 use serde::Serialize;
@@ -169,7 +169,7 @@ impl Compared {
 }
 
 /// The head of a set-up's part of the table.
-pub(super) fn head(setup: Setup, room: Option<Room>) -> String {
+pub(super) fn head(setup: Arrangement, room: Option<Room>) -> String {
     let (setup, room) =
         (setup.to_string(), room.map_or_else(String::new, |room| format!("({})\n", room.name())));
     format!("\n{setup:<26} {:>10} {:<9}  {:>9}    {:<9}  ours : peer\n{room}", "median", "", "least", "most")

@@ -1,8 +1,8 @@
 //! Starts runs of this program for each set-up and reads their figures from their reports: everything goes the way
 //! that it goes for any application.
 
-use super::catalogue::{Operation, Setup};
-use super::measure::{FACT, Figures, Part};
+use super::catalogue::{Arrangement, Operation};
+use super::measure::{FACT, Figures, OperationKind};
 use super::{Options, kernel};
 use chares::RunError;
 use chares::failure::{Failure, Kind};
@@ -19,7 +19,7 @@ const TIME_LIMIT: &str = "900";
 const RUNS: usize = 3;
 
 /// What a run has found out.
-struct Found {
+struct RunResult {
     figures: Figures,
     /// From the command to the driver's first line, by its own report.
     startup_s: f64,
@@ -32,7 +32,7 @@ struct Found {
 /// # Errors
 /// If a run fails.
 pub(super) fn measure(
-    setup: Setup,
+    setup: Arrangement,
     operations: &[&Operation],
     options: &Options,
 ) -> Result<Figures, RunError> {
@@ -48,32 +48,34 @@ pub(super) fn measure(
     let pes = setup.pes(cores());
     let each_in_a_run = std::iter::repeat_n(1, repeats);
     match setup {
-        Setup::Monitor => Ok(run(&pes, Part::Monitor, repeats)?.figures),
-        Setup::Core => Ok(kernel::measure(repeats, options.brief)),
-        Setup::Memory => gathered(each_in_a_run.map(|one| Ok(run(&pes, Part::Memory, one)?.figures))),
-        Setup::Start => {
+        Arrangement::Monitor => Ok(run(&pes, OperationKind::Monitor, repeats)?.figures),
+        Arrangement::Core => Ok(kernel::measure(repeats, options.brief)),
+        Arrangement::Memory => {
+            gathered(each_in_a_run.map(|one| Ok(run(&pes, OperationKind::Memory, one)?.figures)))
+        }
+        Arrangement::Start => {
             // The first reads the executable from disk.
             if !options.brief {
-                run(&pes, Part::Nothing, 1)?;
+                run(&pes, OperationKind::Nothing, 1)?;
             }
             gathered(each_in_a_run.map(|one| {
-                let found = run(&pes, Part::Nothing, one)?;
+                let found = run(&pes, OperationKind::Nothing, one)?;
                 Ok([("start/8/ready", found.startup_s), ("start/8/run", found.whole_s)]
                     .map(|(key, seconds)| (key.to_string(), vec![seconds * 1e3]))
                     .into())
             }))
         }
-        Setup::Default
-        | Setup::AllCores
-        | Setup::OnePe
-        | Setup::TwoPes
-        | Setup::TwoNodes
-        | Setup::Nodes(_) => {
+        Arrangement::Default
+        | Arrangement::AllCores
+        | Arrangement::OnePe
+        | Arrangement::TwoPes
+        | Arrangement::TwoNodes
+        | Arrangement::Nodes(_) => {
             let runs = RUNS.min(repeats);
             let parts = (0..runs).map(|run| (repeats + run) / runs);
             // Of the first no one says how many PEs it has.
-            let pes = if setup == Setup::Default { &[0][..] } else { &pes };
-            gathered(parts.map(|part| Ok(run(pes, Part::Paths, part)?.figures)))
+            let pes = if setup == Arrangement::Default { &[0][..] } else { &pes };
+            gathered(parts.map(|part| Ok(run(pes, OperationKind::Paths, part)?.figures)))
         }
     }
 }
@@ -91,7 +93,7 @@ fn gathered(runs: impl Iterator<Item = Result<Figures, RunError>>) -> Result<Fig
 
 /// What a run is to do.
 struct Request<'a> {
-    part: Part,
+    part: OperationKind,
     operations: &'a [&'a Operation],
     /// Stretches of each operation.
     repeats: usize,
@@ -111,7 +113,7 @@ enum Nodes<'a> {
 ///
 /// # Errors
 /// Its exit code and last words.
-fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<Found, Failure> {
+fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<RunResult, Failure> {
     let keys: Vec<&str> = request.operations.iter().map(|operation| operation.key.as_str()).collect();
     let said = |error: io::Error| Failure::new(Kind::Failed, error);
     let mut command = Command::new(std::env::current_exe().map_err(said)?);
@@ -158,10 +160,10 @@ fn output(mut command: Command, input: &str) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-fn found(report: &[u8], whole_s: f64) -> Option<Found> {
+fn found(report: &[u8], whole_s: f64) -> Option<RunResult> {
     let report: Value = serde_json::from_slice(report).ok()?;
     let figures = serde_json::from_value(report["facts"][FACT].clone()).ok()?;
-    Some(Found { figures, startup_s: report["startup_s"].as_f64()?, whole_s })
+    Some(RunResult { figures, startup_s: report["startup_s"].as_f64()?, whole_s })
 }
 
 /// Cores that this process may use.

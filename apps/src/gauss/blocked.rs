@@ -58,12 +58,12 @@ pub struct LoadBlock<T> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GoBlocks {
     /// Who waits for the end.
-    pub done: Callback<Ended>,
+    pub done: Callback<EliminationResult>,
 }
 
 /// How it ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EliminationResult {
     /// Pieces of X to collect.
     pub pieces: usize,
     /// Why there are none.
@@ -72,13 +72,13 @@ pub struct Ended {
     pub factors: Factors,
 }
 
-impl Ended {
+impl EliminationResult {
     pub(super) fn singular(singular: Singular) -> Self {
         Self { pieces: 0, singular: Some(singular), factors: Factors::default() }
     }
 }
 
-impl Reduce for Ended {
+impl Reduce for EliminationResult {
     fn combine(&mut self, other: Self) {
         self.pieces += other.pieces;
         self.singular = self.singular.or(other.singular);
@@ -107,7 +107,7 @@ pub struct CollectBlocks<T: Real>(pub Callback<Piece<T>>);
 
 chares::entries!(impl<T: Real> Blocks<T> as "GaussBlocks":
     LoadBlock<T>, GoBlocks, RowMagnitudes, Factored<T>, Work, Unsolved<T>, CollectBlocks<T>;
-    reduces RowMagnitudes, Ended);
+    reduces RowMagnitudes, EliminationResult);
 
 impl<T: Real> Chare for Blocks<T> {
     type Index = u32;
@@ -216,7 +216,7 @@ impl<T: Real> Blocks<T> {
     fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
         self.is_scaled = false;
         if let Some(go) = &self.go {
-            go.done.send(ctx, Ended::singular(singular));
+            go.done.send(ctx, EliminationResult::singular(singular));
         }
     }
 
@@ -225,7 +225,7 @@ impl<T: Real> Blocks<T> {
             && let Some(go) = self.go.take()
         {
             let (pieces, factors) = (self.share.piece_count(), self.share.factors(ctx.index() == 0));
-            ctx.contribute(Ended { pieces, singular: None, factors }, go.done);
+            ctx.contribute(EliminationResult { pieces, singular: None, factors }, go.done);
         }
     }
 }

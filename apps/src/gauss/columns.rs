@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::blocked::{Ended, Singular};
+use super::blocked::{EliminationResult, Singular};
 use super::factors::{self, Factors};
 
 /// What all have to wait for goes before what one has to do.
@@ -63,7 +63,7 @@ pub struct Rows<T> {
     early: BTreeMap<usize, Vec<T>>,
     /// The unknowns from the last on, on PE 0.
     solved: Vec<T>,
-    done: Option<Callback<Ended>>,
+    done: Option<Callback<EliminationResult>>,
 }
 
 /// The rows of a PE, each of A and then of B, where they are not generated.
@@ -75,7 +75,7 @@ pub struct LoadRows<T>(pub Bulk<T>);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GoRows {
     /// Who waits for the end.
-    pub done: Callback<Ended>,
+    pub done: Callback<EliminationResult>,
 }
 
 /// The largest magnitude in each column of A, once rows are scaled; or a row of zeros.
@@ -128,7 +128,7 @@ pub struct CollectRows<T: Real>(pub Callback<Piece<T>>);
 
 chares::entries!(impl<T: Real> Rows<T> as "GaussRows":
     LoadRows<T>, GoRows, ColumnMagnitudes, Candidate<T>, Unknown<T>, CollectRows<T>;
-    reduces ColumnMagnitudes, Candidate<T>, Ended);
+    reduces ColumnMagnitudes, Candidate<T>, EliminationResult);
 
 impl<T: Real> Chare for Rows<T> {
     type Index = u32;
@@ -210,7 +210,7 @@ impl<T: Real> Rows<T> {
     /// All find the same; one says it.
     fn give_up(&mut self, singular: Singular, ctx: &mut Ctx<'_, Self>) {
         if let Some(done) = self.done.filter(|_| ctx.index() == 0) {
-            done.send(ctx, Ended::singular(singular));
+            done.send(ctx, EliminationResult::singular(singular));
         }
     }
 
@@ -245,7 +245,7 @@ impl<T: Real> Rows<T> {
                         if ctx.index() == 0 && factors::is_odd(std::mem::take(&mut self.order)) {
                             factors.exchange();
                         }
-                        ctx.contribute(Ended { pieces, singular: None, factors }, done);
+                        ctx.contribute(EliminationResult { pieces, singular: None, factors }, done);
                     }
                 }
                 None => {}

@@ -2,7 +2,7 @@
 
 use super::Factors;
 use super::arguments::{Algorithm, Gauss};
-use super::blocked::{Blocks, CollectBlocks, Ended, GoBlocks, LoadBlock};
+use super::blocked::{Blocks, CollectBlocks, EliminationResult, GoBlocks, LoadBlock};
 use super::columns::{CollectRows, GoRows, LoadRows, RowPlan, Rows};
 use super::division::divide;
 use super::plan::Plan;
@@ -96,7 +96,7 @@ fn blocked<T: Real>(
 }
 
 /// How it ended, if there is a solution.
-fn eliminated(ended: Ended) -> Result<Ended, RunError> {
+fn eliminated(ended: EliminationResult) -> Result<EliminationResult, RunError> {
     ended.singular.map_or(Ok(ended), |singular| Err(RunError::Input(singular.to_string())))
 }
 

@@ -111,7 +111,7 @@ pub struct Go(pub Callback<Verdict>);
 /// A part of x as an iteration made it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
-pub struct Part<T> {
+pub struct SolutionPart<T> {
     pub(super) iteration: u32,
     pub(super) pe: u32,
     pub(super) values: Bulk<T>,
@@ -119,7 +119,7 @@ pub struct Part<T> {
 
 /// Compute something that can be computed.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Step;
+pub struct ComputeNext;
 
 /// The largest change of an iteration, for each right-hand side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ impl Reduce for Left {
 pub struct Collect<T: Real>(pub Callback<Piece<T>>);
 
 chares::entries!(impl<T: Real> Solver<T>:
-    LoadDense<T>, LoadSparse<T>, LoadRhs<T>, Prepare, Want, Go, Part<T>, Step, Change, Measure, Collect<T>;
+    LoadDense<T>, LoadSparse<T>, LoadRhs<T>, Prepare, Want, Go, SolutionPart<T>, ComputeNext, Change, Measure, Collect<T>;
     reduces Dominance, Change);
 
 impl<T: Real> Chare for Solver<T> {
@@ -232,8 +232,8 @@ impl<T: Real> Entry<Go> for Solver<T> {
     }
 }
 
-impl<T: Real> Entry<Part<T>> for Solver<T> {
-    fn receive(&mut self, part: Part<T>, ctx: &mut Ctx<'_, Self>) {
+impl<T: Real> Entry<SolutionPart<T>> for Solver<T> {
+    fn receive(&mut self, part: SolutionPart<T>, ctx: &mut Ctx<'_, Self>) {
         let Some(work) = &mut self.work else { return };
         if part.pe == self.pe {
             return;
@@ -245,8 +245,8 @@ impl<T: Real> Entry<Part<T>> for Solver<T> {
     }
 }
 
-impl<T: Real> Entry<Step> for Solver<T> {
-    fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+impl<T: Real> Entry<ComputeNext> for Solver<T> {
+    fn receive(&mut self, _: ComputeNext, ctx: &mut Ctx<'_, Self>) {
         let Some(work) = &mut self.work else { return };
         work.is_stepping = false;
         let started = Instant::now();
@@ -318,7 +318,7 @@ impl<T: Real> Solver<T> {
         let Some(work) = &mut self.work else { return };
         if work.has_work() && !work.is_stepping {
             work.is_stepping = true;
-            ctx.this().send(ctx, Step);
+            ctx.this().send(ctx, ComputeNext);
         }
     }
 
@@ -327,12 +327,16 @@ impl<T: Real> Solver<T> {
         let (Some(work), solvers, pe) = (&self.work, ctx.array(), self.pe) else { return };
         if self.setup.is_dense {
             if !outcome.x.is_empty() && ctx.pe_count() > 1 {
-                solvers.broadcast_with(ctx, URGENT, Part { iteration, pe, values: outcome.x.clone() });
+                solvers.broadcast_with(
+                    ctx,
+                    URGENT,
+                    SolutionPart { iteration, pe, values: outcome.x.clone() },
+                );
             }
         } else {
             for (to, rows) in &work.wanted {
                 let values = work.share.pick(&outcome.x, rows);
-                solvers.at(*to).send_with(ctx, URGENT, Part { iteration, pe, values });
+                solvers.at(*to).send_with(ctx, URGENT, SolutionPart { iteration, pe, values });
             }
         }
         let change = Change { iteration, changes: outcome.changes };

@@ -3,7 +3,7 @@
 use super::rounds::Rounds;
 use super::rows::Rows;
 use super::share::{Outcome, Share};
-use super::solver::{Left, Part, Setup};
+use super::solver::{Left, Setup, SolutionPart};
 use super::watch::{Verdict, Watch};
 use crate::matrix::Real;
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Inbox, Stopwatch};
@@ -87,7 +87,7 @@ impl<T: Real> Work<T> {
     }
 
     /// Takes a part of x in, or keeps it for its iteration; `false` if it is not what was asked for.
-    pub(super) fn take_in(&mut self, Part { iteration, pe, values }: Part<T>) -> bool {
+    pub(super) fn take_in(&mut self, SolutionPart { iteration, pe, values }: SolutionPart<T>) -> bool {
         if !self.is_parked && iteration + 1 == self.iteration {
             return self.place(pe, &values);
         }

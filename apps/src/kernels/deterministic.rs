@@ -4,7 +4,7 @@
 //! of ascending k, every product and every sum rounded (no fused multiply-add). The loops are those of [`tiles`]; the
 //! Rust compiler never fuses or reorders floating-point operations by itself.
 
-use super::tiles::{self, Step};
+use super::tiles::{self, Accumulate};
 use crate::matrix::Element;
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(super) fn gemm<T: Element>(sides: [usize; 2], columns: &Range<usize>, a: &[T
 /// A product and a sum, each rounded.
 pub(super) struct Rounded;
 
-impl<T: Element> Step<T> for Rounded {
+impl<T: Element> Accumulate<T> for Rounded {
     #[inline(always)]
     fn step(mut c: T, x: T, y: T) -> T {
         c += x * y;

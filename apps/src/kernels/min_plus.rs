@@ -4,7 +4,7 @@
 //! The least of some numbers is the same in whatever order they are looked at, so that tiles of any size give the same
 //! bits (see `kernels::tiles`).
 
-use super::tiles::{self, Step};
+use super::tiles::{self, Accumulate};
 use pulp::{Arch, Simd, WithSimd};
 
 /// A number that has sums and can be compared.
@@ -96,7 +96,7 @@ pub fn min_plus_with_last<T: MinPlus>(
 /// The lesser of what is there and a sum.
 pub(super) struct Least;
 
-impl<T: MinPlus> Step<T> for Least {
+impl<T: MinPlus> Accumulate<T> for Least {
     #[inline(always)]
     fn step(c: T, x: T, y: T) -> T {
         let sum = x.plus(y);

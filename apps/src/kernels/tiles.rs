@@ -13,7 +13,7 @@ use std::ops::Range;
 const DEPTH: usize = 256;
 
 /// What an element of C becomes by a term of its sum.
-pub(super) trait Step<T: Copy> {
+pub(super) trait Accumulate<T: Copy> {
     /// By the term of `x` from A and `y` from B. Has to be inlined always, to be compiled for each set.
     fn step(c: T, x: T, y: T) -> T;
 
@@ -28,7 +28,7 @@ pub(super) trait Step<T: Copy> {
 }
 
 /// Takes up all terms in these columns of C, row-major, with `k` columns in A and `n` in C; neither is 0.
-pub(super) fn run<T: Copy, S: Step<T>>(
+pub(super) fn run<T: Copy, S: Accumulate<T>>(
     [k, n]: [usize; 2],
     columns: &Range<usize>,
     a: &[T],
@@ -48,7 +48,7 @@ struct Product<'a, T, S> {
     step: PhantomData<S>,
 }
 
-impl<T: Copy, S: Step<T>> WithSimd for Product<'_, T, S> {
+impl<T: Copy, S: Accumulate<T>> WithSimd for Product<'_, T, S> {
     type Output = ();
 
     /// Tiles as big as the registers: 16 vectors of C with 32 registers of 64 bytes, else 8 of 16.
@@ -65,7 +65,7 @@ impl<T: Copy, S: Step<T>> WithSimd for Product<'_, T, S> {
     }
 }
 
-impl<T: Copy, S: Step<T>> Product<'_, T, S> {
+impl<T: Copy, S: Accumulate<T>> Product<'_, T, S> {
     /// Panels of B outside, tiles of C inside: a panel is copied once and used for all rows of A.
     #[inline(always)]
     fn run<W: Simd, const MR: usize, const NR: usize>(self, simd: W) {
@@ -95,7 +95,7 @@ impl<T: Copy, S: Step<T>> Product<'_, T, S> {
 
 /// MR rows of `width` elements of C take up the terms of `panel.len()` steps.
 #[inline(always)]
-fn tile<T: Copy, S: Step<T>, W: Simd, const MR: usize, const NR: usize>(
+fn tile<T: Copy, S: Accumulate<T>, W: Simd, const MR: usize, const NR: usize>(
     simd: W,
     a: &[T],
     a_stride: usize,
@@ -127,7 +127,7 @@ mod tests {
     use crate::kernels::min_plus::Least;
     use crate::matrix::{Element, generate};
 
-    fn assert_tile<T: Element, S: Step<T>, const MR: usize, const NR: usize>(
+    fn assert_tile<T: Element, S: Accumulate<T>, const MR: usize, const NR: usize>(
         expect: fn(usize, usize, &[T], &[T], &mut [T]),
     ) {
         for (m, k, n) in [(1, 1, 1), (3, 300, 7), (9, 513, 33), (17, 64, 65), (12, 5, 31)] {

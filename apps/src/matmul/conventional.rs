@@ -44,20 +44,20 @@ pub(super) fn stripe_count(columns: usize) -> u32 {
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Rows<T> {
-    setup: Setup<T>,
+    setup: RowsInit<T>,
     rows: Range<usize>,
     a: Bulk<T>,
     /// Stripe by stripe.
     c: Vec<Bulk<T>>,
     /// Stripes that are still to be multiplied here; others are done or lent.
     left: Range<u32>,
-    told: Option<Callback<Told>>,
+    told: Option<Callback<RowsEvent>>,
 }
 
 /// What every chare of rows is made with.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
-pub struct Setup<T> {
+pub struct RowsInit<T> {
     /// The product.
     pub problem: Problem,
     /// The chare `i` has the rows `bounds[i]..bounds[i + 1]`.
@@ -73,11 +73,11 @@ pub struct LoadRows<T>(pub Bulk<T>);
 
 /// Multiply, and say how it goes.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Multiply(pub Callback<Told>);
+pub struct Multiply(pub Callback<RowsEvent>);
 
 /// Multiply the next stripe.
 #[derive(Serialize, Deserialize)]
-pub struct Step;
+pub struct MultiplyNext;
 
 /// Give some stripes that have not been begun to the chare `to`, on another PE.
 #[derive(Serialize, Deserialize)]
@@ -87,7 +87,7 @@ pub struct Lend {
     between: [u32; 2],
     count: u32,
     /// This may come before [`Multiply`].
-    told: Callback<Told>,
+    told: Callback<RowsEvent>,
 }
 
 /// Multiply these rows with those stripes for their owner.
@@ -110,7 +110,7 @@ pub struct Return<T> {
 
 /// What the driver is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Told {
+pub enum RowsEvent {
     /// A stripe of some rows is in its place.
     Done {
         /// Who multiplied it.
@@ -135,11 +135,11 @@ pub enum Told {
 pub struct Collect<T: Real>(pub Callback<Piece<T>>);
 
 chares::entries!(impl<T: Real> Rows<T>:
-    LoadRows<T>, Multiply, Step, Lend, Borrow<T>, Return<T>, Collect<T>);
+    LoadRows<T>, Multiply, MultiplyNext, Lend, Borrow<T>, Return<T>, Collect<T>);
 
 impl<T: Real> Chare for Rows<T> {
     type Index = u32;
-    type Init = Setup<T>;
+    type Init = RowsInit<T>;
     fn new(setup: Self::Init, ctx: &mut Ctx<'_, Self>) -> Self {
         Self::made(setup, ctx.index())
     }
@@ -158,8 +158,8 @@ impl<T: Real> Entry<Multiply> for Rows<T> {
     }
 }
 
-impl<T: Real> Entry<Step> for Rows<T> {
-    fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+impl<T: Real> Entry<MultiplyNext> for Rows<T> {
+    fn receive(&mut self, _: MultiplyNext, ctx: &mut Ctx<'_, Self>) {
         let Some(stripe) = self.left.next() else { return };
         let (b, at) = (self.setup.b.read(ctx), stripe as usize);
         self.setup.problem.multiply(self.rows.len(), &self.a, &b[at], &mut self.c[at]);
@@ -179,7 +179,7 @@ impl<T: Real> Entry<Lend> for Rows<T> {
             let borrow = Borrow { owner, a: self.a.clone(), stripes };
             ctx.array().at(to).send_with(ctx, URGENT, borrow);
         }
-        self.tell(Told::Given { chare: owner, between, count }, ctx);
+        self.tell(RowsEvent::Given { chare: owner, between, count }, ctx);
     }
 }
 
@@ -218,17 +218,17 @@ impl<T: Real> Rows<T> {
     fn go_on(&self, ctx: &mut Ctx<'_, Self>) {
         if !self.left.is_empty() {
             let priority = i32::try_from(ctx.index()).unwrap_or(i32::MAX);
-            ctx.this().send_with(ctx, priority, Step);
+            ctx.this().send_with(ctx, priority, MultiplyNext);
         }
     }
 
-    fn tell(&self, what: Told, ctx: &mut Ctx<'_, Self>) {
+    fn tell(&self, what: RowsEvent, ctx: &mut Ctx<'_, Self>) {
         self.told.iter().for_each(|told| told.send(ctx, what.clone()));
     }
 
     fn tell_done(&self, pe: u32, is_borrowed: bool, ctx: &mut Ctx<'_, Self>) {
         ctx.progress(1);
-        self.tell(Told::Done { pe, is_borrowed }, ctx);
+        self.tell(RowsEvent::Done { pe, is_borrowed }, ctx);
     }
 }
 
@@ -242,7 +242,7 @@ pub(super) fn follow<T: Real>(
     rows: &Array<Rows<T>>,
     owners: &[u32],
     problem: &Problem,
-    (to, told): (Callback<Told>, &Pending<Told>),
+    (to, told): (Callback<RowsEvent>, &Pending<RowsEvent>),
 ) -> Result<Vec<u64>, RunError> {
     let stripes = stripe_count(problem.n);
     let mut kept = vec![stripes; owners.len()];
@@ -262,11 +262,11 @@ pub(super) fn follow<T: Real>(
     limited.for_each(|(pe, _)| lending.set_apart(pe));
     while left > 0 {
         match told.wait(main)? {
-            Told::Done { pe, is_borrowed } => {
+            RowsEvent::Done { pe, is_borrowed } => {
                 lending.done(pe as usize, is_borrowed);
                 left -= 1;
             }
-            Told::Given { chare, between: [from, to], count } => {
+            RowsEvent::Given { chare, between: [from, to], count } => {
                 lending.given(Loan { from: from as usize, to: to as usize, units: count.into() });
                 kept[chare as usize] -= count;
             }
@@ -307,7 +307,7 @@ pub fn pieces(pes: &[u64], grain: usize) -> (Vec<usize>, Vec<u32>) {
 }
 
 impl<T: Real> Rows<T> {
-    fn made(setup: Setup<T>, at: u32) -> Self {
+    fn made(setup: RowsInit<T>, at: u32) -> Self {
         let Problem { k, n, .. } = setup.problem;
         let (at, stripes) = (at as usize, stripe_count(n));
         let rows = setup.bounds[at]..setup.bounds[at + 1];
@@ -337,7 +337,7 @@ mod tests {
             let problem = Problem { m: 6, k: 4, n: 5, kernel: Kernel::Plain, seeds: Some((1, 2)) };
             let b = (0..5).map(|at| problem.block_b(0..4, part(5, 5, at))).collect();
             let b = main.readonly::<Vec<Bulk<f64>>>(b)?;
-            let setup = Setup { problem, bounds: Arc::new(vec![0, 3, 6]), b };
+            let setup = RowsInit { problem, bounds: Arc::new(vec![0, 3, 6]), b };
             let rows = main.array_placed::<Rows<f64>>(2, setup, Placement::on_pes([0, 1]));
             main.init_over()?;
             let (to, told) = main.pending();
@@ -348,8 +348,8 @@ mod tests {
             let mut given = 0;
             for _ in 0..11 {
                 match told.wait(main)? {
-                    Told::Done { pe, is_borrowed } => done[pe as usize][usize::from(is_borrowed)] += 1,
-                    Told::Given { count, .. } => given += count,
+                    RowsEvent::Done { pe, is_borrowed } => done[pe as usize][usize::from(is_borrowed)] += 1,
+                    RowsEvent::Given { count, .. } => given += count,
                 }
             }
             assert_eq!((done, given), ([[3, 0], [5, 2]], 2));

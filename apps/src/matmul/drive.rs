@@ -5,7 +5,7 @@ use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
 use super::division::{Owners, Panels, divide};
 use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
 use super::problem::Problem;
-use super::tile::{self, CollectTile, Go, LoadTile, Make, Office, Tile, first_blocks};
+use super::tile::{self, CollectTile, Go, LoadTile, Make, Tile, TileMaker, first_blocks};
 use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError, generate, part};
 use crate::verify;
 use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunError};
@@ -92,7 +92,7 @@ fn conventional<T: Real>(
     main.phase("distributing", 0, 0);
     let b = main.readonly(b)?;
     let bounds = Arc::new(bounds);
-    let setup = conventional::Setup { problem: problem.clone(), bounds: Arc::clone(&bounds), b };
+    let setup = conventional::RowsInit { problem: problem.clone(), bounds: Arc::clone(&bounds), b };
     let rows = main.array_placed::<Rows<T>>(chares, setup, Placement::on_pes(owners.clone()));
     if let Some((a, _)) = given {
         for (at, range) in (0..chares).zip(bounds.windows(2)) {
@@ -121,11 +121,11 @@ fn tiles<T: Real>(
     main.outcome().fact("q", q);
     main.phase("distributing", 0, 0);
     let tiles: Array<Tile<T>> = main.array_deferred([q, q], Placement::on_pes(owners));
-    let office: Group<Office<T>> = main.group(());
-    // The offices must know the array before they are asked which of its elements are theirs.
+    let makers: Group<TileMaker<T>> = main.group(());
+    // The makerss must know the array before they are asked which of its elements are theirs.
     main.quiescence()?;
-    let setup = tile::Setup { problem: problem.clone(), q, scheme };
-    office.broadcast(main, Make { tiles, setup });
+    let setup = tile::TileInit { problem: problem.clone(), q, scheme };
+    makers.broadcast(main, Make { tiles, setup });
     if let Some((a, b)) = given {
         for at in (0..q).flat_map(|i| (0..q).map(move |j| [i, j])) {
             let (ka, kb) = first_blocks(scheme, q, at);
@@ -155,7 +155,7 @@ fn panels<T: Real>(
     given: Option<&Factors<T>>,
 ) -> Result<Holders<T>, RunError> {
     main.phase("distributing", 0, 0);
-    let setup = panel::Setup { problem: problem.clone(), grain, columns, groups, room };
+    let setup = panel::PanelInit { problem: problem.clone(), grain, columns, groups, room };
     let panels: Group<Panel<T>> = main.group(setup.clone());
     let pes = main.pe_count();
     if let Some((a, b)) = given {

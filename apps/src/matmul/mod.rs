@@ -43,8 +43,8 @@ pub fn add_to(program: CommandLine) -> CommandLine {
         .chare::<conventional::Rows<f64>>()
         .chare::<tile::Tile<f32>>()
         .chare::<tile::Tile<f64>>()
-        .chare::<tile::Office<f32>>()
-        .chare::<tile::Office<f64>>()
+        .chare::<tile::TileMaker<f32>>()
+        .chare::<tile::TileMaker<f64>>()
         .chare::<panel::Panel<f32>>()
         .chare::<panel::Panel<f64>>()
         .app(

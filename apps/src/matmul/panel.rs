@@ -40,7 +40,7 @@ pub(super) fn default_grain(rows: usize) -> usize {
 
 /// What every panel is made with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Setup {
+pub struct PanelInit {
     /// The product.
     pub problem: Problem,
     /// Rows of A per broadcast; the last may have fewer.
@@ -57,7 +57,7 @@ pub struct Setup {
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Panel<T> {
-    setup: Setup,
+    setup: PanelInit,
     pe: u32,
     stripes: Stripes<T>,
     /// Groups of rows of A that this PE broadcasts.
@@ -92,19 +92,19 @@ pub struct GoPanel<T> {
     /// All panels.
     pub panels: Group<Panel<T>>,
     /// Who waits for the end.
-    pub done: Callback<Ended>,
+    pub done: Callback<PanelTotals>,
 }
 
 /// What all panels have at the end.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Ended {
+pub struct PanelTotals {
     /// Pieces of C to collect.
     pub pieces: usize,
     /// Columns that have gone from one PE to another.
     pub moved_columns: u64,
 }
 
-impl Reduce for Ended {
+impl Reduce for PanelTotals {
     fn combine(&mut self, other: Self) {
         self.pieces += other.pieces;
         self.moved_columns += other.moved_columns;
@@ -159,12 +159,12 @@ pub struct CollectPanel<T: Real>(pub Callback<Piece<T>>);
 
 chares::entries!(impl<T: Real> Panel<T>:
     LoadColumns<T>, LoadGroup<T>, GoPanel<T>, Request, Finished, Replan, Columns<T>, RowsOfA<T>, CollectPanel<T>;
-    reduces Ended);
+    reduces PanelTotals);
 
 impl<T: Real> Chare for Panel<T> {
     type Index = u32;
-    type Init = Setup;
-    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+    type Init = PanelInit;
+    fn new(setup: PanelInit, ctx: &mut Ctx<'_, Self>) -> Self {
         if ctx.node_count() > 1 {
             let pes = pes_here(ctx);
             Bulk::<T>::reserve(setup.grain * setup.problem.k, AHEAD.div_ceil(pes));
@@ -290,12 +290,12 @@ impl<T: Real> Panel<T> {
     fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (pieces, moved_columns) = (self.stripes.piece_count(), self.stripes.taken());
         if let Some(go) = self.go.take() {
-            ctx.contribute(Ended { pieces, moved_columns }, go.done);
+            ctx.contribute(PanelTotals { pieces, moved_columns }, go.done);
         }
     }
 }
 
-impl Setup {
+impl PanelInit {
     /// Count of groups of rows.
     #[must_use]
     pub fn group_count(&self) -> u32 {
@@ -325,7 +325,7 @@ impl Setup {
 }
 
 impl<T: Real> Panel<T> {
-    fn made(setup: Setup, pe: u32) -> Self {
+    fn made(setup: PanelInit, pe: u32) -> Self {
         let (cols, problem) = (setup.columns_of(pe), &setup.problem);
         let b = problem.block_b(0..problem.k, cols.clone());
         let groups = || (0..setup.group_count()).map(|group| (group, setup.rows_of(group)));

@@ -40,7 +40,7 @@ pub enum Scheme {
 
 /// What every tile is made with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Setup {
+pub struct TileInit {
     /// The product.
     pub problem: Problem,
     /// Blocks along each side of the grid.
@@ -53,7 +53,7 @@ pub struct Setup {
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Tile<T> {
-    setup: Setup,
+    setup: TileInit,
     at: [u32; 2],
     step: u32,
     is_computing: bool,
@@ -114,7 +114,7 @@ pub struct Move<T> {
 
 /// Multiply the blocks of this step.
 #[derive(Serialize, Deserialize)]
-pub struct Step;
+pub struct MultiplyBlocks;
 
 /// Send the result.
 #[derive(Clone, Serialize, Deserialize)]
@@ -124,7 +124,7 @@ pub struct CollectTile<T: Real>(pub Callback<Piece<T>>);
 /// One on every PE; makes the tiles that belong there (the second step of a two-step creation).
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
-pub struct Office<T> {
+pub struct TileMaker<T> {
     tiles: Option<Array<Tile<T>>>,
 }
 
@@ -135,16 +135,16 @@ pub struct Make<T> {
     /// The array to fill.
     pub tiles: Array<Tile<T>>,
     /// What each tile is made with.
-    pub setup: Setup,
+    pub setup: TileInit,
 }
 
-chares::entries!(impl<T: Real> Tile<T>: LoadTile<T>, Go<T>, Move<T>, Step, CollectTile<T>; reduces Barrier);
-chares::entries!(impl<T: Real> Office<T>: Make<T>);
+chares::entries!(impl<T: Real> Tile<T>: LoadTile<T>, Go<T>, Move<T>, MultiplyBlocks, CollectTile<T>; reduces Barrier);
+chares::entries!(impl<T: Real> TileMaker<T>: Make<T>);
 
 impl<T: Real> Chare for Tile<T> {
     type Index = [u32; 2];
-    type Init = Setup;
-    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+    type Init = TileInit;
+    fn new(setup: TileInit, ctx: &mut Ctx<'_, Self>) -> Self {
         Self::made(setup, ctx.index())
     }
 }
@@ -181,8 +181,8 @@ impl<T: Real> Entry<Move<T>> for Tile<T> {
     }
 }
 
-impl<T: Real> Entry<Step> for Tile<T> {
-    fn receive(&mut self, _: Step, ctx: &mut Ctx<'_, Self>) {
+impl<T: Real> Entry<MultiplyBlocks> for Tile<T> {
+    fn receive(&mut self, _: MultiplyBlocks, ctx: &mut Ctx<'_, Self>) {
         self.is_computing = false;
         self.multiply();
         self.step += 1;
@@ -201,7 +201,7 @@ impl<T: Real> Entry<CollectTile<T>> for Tile<T> {
     }
 }
 
-impl<T: Real> Chare for Office<T> {
+impl<T: Real> Chare for TileMaker<T> {
     type Index = u32;
     type Init = ();
     fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
@@ -209,7 +209,7 @@ impl<T: Real> Chare for Office<T> {
     }
 }
 
-impl<T: Real> Entry<Make<T>> for Office<T> {
+impl<T: Real> Entry<Make<T>> for TileMaker<T> {
     fn receive(&mut self, make: Make<T>, ctx: &mut Ctx<'_, Self>) {
         self.reserve(&make, ctx);
         for index in ctx.indices_here(&make.tiles) {
@@ -219,7 +219,7 @@ impl<T: Real> Entry<Make<T>> for Office<T> {
     }
 }
 
-impl<T: Real> Office<T> {
+impl<T: Real> TileMaker<T> {
     /// Takes this PE's part of the memory for the blocks that will come to the node from others.
     fn reserve(&self, Make { tiles, setup }: &Make<T>, ctx: &mut Ctx<'_, Self>) {
         let (q, node, pes) = (setup.q, ctx.node_id(), pes_here(ctx));
@@ -259,7 +259,7 @@ impl<T: Real> Tile<T> {
         if is_ready && !self.is_computing {
             self.is_computing = true;
             let priority = i32::try_from(self.step).unwrap_or(i32::MAX);
-            ctx.this().send_with(ctx, priority, Step);
+            ctx.this().send_with(ctx, priority, MultiplyBlocks);
         }
     }
 }
@@ -281,13 +281,13 @@ pub(super) fn held_at_most(q: u32, places: u32) -> u32 {
 }
 
 /// How many of them come from elsewhere.
-fn coming(setup: &Setup, places: u32) -> u32 {
+fn coming(setup: &TileInit, places: u32) -> u32 {
     let own = if setup.problem.seeds.is_some() { places } else { 0 };
     held_at_most(setup.q, places) - own
 }
 
 impl<T: Real> Tile<T> {
-    fn made(setup: Setup, at: [u32; 2]) -> Self {
+    fn made(setup: TileInit, at: [u32; 2]) -> Self {
         let mut tile = Self {
             at,
             step: 0,
@@ -303,7 +303,7 @@ impl<T: Real> Tile<T> {
         };
         tile.c = zeros(tile.rows().len() * tile.cols().len());
         if tile.setup.problem.seeds.is_some() {
-            let Setup { problem, q, scheme } = tile.setup.clone();
+            let TileInit { problem, q, scheme } = tile.setup.clone();
             let (ka, kb) = first_blocks(scheme, q, at);
             let a = problem.block_a(tile.rows(), part(problem.k, q, ka));
             let b = problem.block_b(part(problem.k, q, kb), tile.cols());
@@ -354,7 +354,7 @@ impl<T: Real> Tile<T> {
     }
 
     fn multiply(&mut self) {
-        let ([i, j], Setup { problem, q, scheme }) = (self.at, &self.setup);
+        let ([i, j], TileInit { problem, q, scheme }) = (self.at, &self.setup);
         let inner = match scheme {
             Scheme::Cannon => (i + j + self.step) % q,
             Scheme::FoxHeyOtto => (i + self.step) % q,

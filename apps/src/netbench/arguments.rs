@@ -1,7 +1,7 @@
 //! What a user asks for.
 
 use crate::output::check_writable;
-use chares::RunError;
+use chares::{RunError, Size};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -89,12 +89,7 @@ pub(super) fn split(text: &str) -> Vec<&str> {
 
 /// A count of bytes, with or without a unit.
 fn size(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0)];
-    let unit = units.iter().find_map(|(name, shift)| Some((text.strip_suffix(name)?.trim_end(), *shift)));
-    let (number, shift) = unit.unwrap_or((text, 0));
-    let bytes = number.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
-    let bytes = bytes.filter(|bytes| (1..=BYTES_MAX).contains(bytes));
+    let bytes = Size::parse(text).map(|size| size.0).filter(|bytes| (1..=BYTES_MAX).contains(bytes));
     bytes.ok_or_else(|| "give bytes from 1 to 1GiB, such as 64, 4KiB or 1MiB".into())
 }
 

@@ -3,6 +3,7 @@
 use super::recorded;
 use super::results::{Collective, CollectiveSize, Kind, Link, LinkSize, Results};
 use crate::statistics::{Summary, figure};
+use chares::Size;
 use std::fmt::Write as _;
 
 /// Width of a column.
@@ -122,11 +123,7 @@ fn recorded_at(rows: &[recorded::Row], bytes: u64) -> String {
 
 /// A length with its unit, exact.
 fn length(bytes: u64) -> String {
-    match bytes {
-        bytes if bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
-        bytes if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} B"),
-    }
+    format!("{:#}", Size(bytes))
 }
 
 fn capitalised(text: &str) -> String {

@@ -9,10 +9,10 @@ use super::cblocks::memory;
 use super::course::{Begin, Leg, Watch};
 use super::problem::{Problem, Step};
 use super::relax::Stop;
-use super::replicated::{CheckReplica, Replica, Setup};
+use super::replicated::{CheckReplica, Replica, ReplicaInit};
 use super::result::{Digest, Piece};
 use super::serial::System;
-use super::steps::{self, Ended, Holder, Taken};
+use super::steps::{self, Holder, StepResult, Taken};
 use super::written::Written;
 use crate::division::{DivisionError, shares_of};
 use chares::loadbalance::{Items, Part, placement};
@@ -42,7 +42,7 @@ pub(super) fn drive(main: &mut Driver, statics: Statics) -> Result<(), RunError>
 ///
 /// # Errors
 /// A sentence that says how far it is from one.
-fn at_rest(step: &Step, ended: &Ended) -> Result<(), String> {
+fn at_rest(step: &Step, ended: &StepResult) -> Result<(), String> {
     let (took, raise) = match ended.stop {
         Stop::Iterations => (format!("{} iterations", ended.last.iterations), "iterations"),
         Stop::Evaluations => (format!("{} evaluations", ended.last.evaluations), "evaluations"),
@@ -225,7 +225,7 @@ pub(super) fn replicated(
     main.outcome().shares(shares_of(&bounds));
     let computed = memory::Needed::of(problem).computed_atoms();
     let known = main.readonly(problem.clone())?;
-    let group: Group<Replica> = main.group(Setup { problem: known, bounds });
+    let group: Group<Replica> = main.group(ReplicaInit { problem: known, bounds });
     let mut holder = Chares {
         blocks,
         begin: |main: &mut Driver, begin| group.broadcast(main, begin),
@@ -269,7 +269,7 @@ fn short(count: u64) -> String {
 fn say(main: &mut Driver, problem: &Problem, found: &Outcome) {
     let outcome = main.outcome();
     let mut steps = Vec::new();
-    for (step, Ended { last, stop, bounds, pressure }) in problem.steps.iter().zip(&found.taken.steps) {
+    for (step, StepResult { last, stop, bounds, pressure }) in problem.steps.iter().zip(&found.taken.steps) {
         let of_step = if problem.steps.len() > 1 { format!("step {}: ", step.name) } else { String::new() };
         outcome.remark(&format!(
             "{of_step}energy {:.10} eV, largest force {:.3e} eV/A after {} iterations and {} evaluations: {stop}",

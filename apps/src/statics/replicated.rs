@@ -18,19 +18,19 @@ use std::ops::Range;
 /// All atoms, on one PE.
 #[derive(Serialize, Deserialize)]
 pub struct Replica {
-    setup: Setup,
+    setup: ReplicaInit,
     system: System,
     vectors: Vec<Vectors>,
     course: Course,
     /// Counts exchanges: two for an evaluation.
     exchange: u64,
     rebuilds: bool,
-    told: Inbox<u64, Told>,
+    told: Inbox<u64, BlockNumbers>,
 }
 
 /// What every PE is told.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Setup {
+pub struct ReplicaInit {
     /// What is relaxed.
     pub problem: Readonly<Problem>,
     /// PE `p` computes the blocks `bounds[p]..bounds[p + 1]`.
@@ -39,7 +39,7 @@ pub struct Setup {
 
 /// Places or slopes of the blocks of a PE.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Told {
+pub struct BlockNumbers {
     exchange: u64,
     from: u32,
     numbers: Bulk<f64>,
@@ -53,9 +53,9 @@ type Sums = Gather<Measured>;
 pub struct CheckReplica(pub Callback<Gather<Digest>>);
 
 chares::entries!(Replica:
-    Begin, Told, Sums as "Sums", CheckReplica as "Check", Collect; reduces Sums as "Sums", Gather<Digest> as "Digests");
+    Begin, BlockNumbers, Sums as "Sums", CheckReplica as "Check", Collect; reduces Sums as "Sums", Gather<Digest> as "Digests");
 
-impl Setup {
+impl ReplicaInit {
     fn blocks(&self, pe: u32) -> Range<usize> {
         self.bounds[pe as usize] as usize..self.bounds[pe as usize + 1] as usize
     }
@@ -63,9 +63,9 @@ impl Setup {
 
 impl Chare for Replica {
     type Index = u32;
-    type Init = Setup;
+    type Init = ReplicaInit;
 
-    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+    fn new(setup: ReplicaInit, ctx: &mut Ctx<'_, Self>) -> Self {
         let problem = setup.problem.read(ctx);
         let blocks = (0..problem.partition.len()).map(|number| problem.block(number)).collect();
         let (bounds, mine) = (problem.crystal.bounds(), setup.blocks(ctx.pe_id()));
@@ -97,8 +97,8 @@ impl Entry<Sums> for Replica {
     }
 }
 
-impl Entry<Told> for Replica {
-    fn receive(&mut self, told: Told, ctx: &mut Ctx<'_, Self>) {
+impl Entry<BlockNumbers> for Replica {
+    fn receive(&mut self, told: BlockNumbers, ctx: &mut Ctx<'_, Self>) {
         self.told.hold(told.exchange, told);
         self.advance(ctx);
     }
@@ -154,7 +154,7 @@ impl Replica {
     fn tell(&mut self, numbers: Vec<f64>, ctx: &mut Ctx<'_, Self>) {
         self.exchange += 1;
         let (all, me) = (ctx.array(), ctx.pe_id());
-        let told = Told { exchange: self.exchange, from: me, numbers: numbers.into() };
+        let told = BlockNumbers { exchange: self.exchange, from: me, numbers: numbers.into() };
         for pe in (0..ctx.pe_count()).filter(|&pe| pe != me) {
             all.at(pe).send(ctx, told.clone());
         }
@@ -166,7 +166,7 @@ impl Replica {
         let Some(told) = self.told.take(&self.exchange, others) else { return };
         let system = &mut self.system;
         let has_places = self.exchange % 2 == 1;
-        for Told { from, numbers, .. } in &told {
+        for BlockNumbers { from, numbers, .. } in &told {
             let blocks = &mut system.blocks_mut()[self.setup.blocks(*from)];
             if has_places { take_places(blocks, numbers) } else { take_slopes(blocks, numbers) }
         }

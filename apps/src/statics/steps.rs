@@ -34,7 +34,7 @@ pub(super) trait Holder {
 
 /// What a step came to.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ended {
+pub(super) struct StepResult {
     /// The last that was told of it.
     pub last: Watch,
     /// What ended it.
@@ -49,7 +49,7 @@ pub(super) struct Ended {
 #[derive(Default, Debug, PartialEq)]
 pub(super) struct Taken {
     /// All steps that have ended.
-    pub steps: Vec<Ended>,
+    pub steps: Vec<StepResult>,
     /// All that was told, with the number of the step, from 0.
     pub watched: Vec<(usize, Watch)>,
 }
@@ -123,7 +123,7 @@ fn take_step(
     bounds: &mut Bounds,
     holder: &mut impl Holder,
     watched: &mut Vec<(usize, Watch)>,
-) -> Result<Ended, RunError> {
+) -> Result<StepResult, RunError> {
     let step = &problem.steps[number];
     let mut display = Display::new(step, Turn(number, problem.steps.len()));
     let mut search = Search::new(&step.groups, step.max_pressure);
@@ -147,7 +147,7 @@ fn take_step(
             true => search.next(&found).map_err(|none| RunError::Wrong(none.to_string()))?,
             false => None,
         };
-        let Some(factors) = factors else { return Ok(Ended { last, stop, bounds: *bounds, pressure }) };
+        let Some(factors) = factors else { return Ok(StepResult { last, stop, bounds: *bounds, pressure }) };
         bounds.scale(factors);
         display.begin_box(step);
         let spent = Spent { iterations: last.iterations, evaluations: last.evaluations };

@@ -1,8 +1,7 @@
 //! An application of a program: what `run NAME` does, and what the command line knows of it.
 
 use crate::named_file::NamedFile;
-use chares::pup;
-use chares::{Driver, KernelCall, Program, RunError};
+use chares::{Driver, KernelCall, Program, RunError, pup};
 use clap::{ArgMatches, Args, Command};
 use loadbalance::cost::Phase;
 use loadbalance::machines::Machines;
@@ -161,19 +160,26 @@ pub(crate) type Drive = Box<dyn FnOnce(&mut Driver) -> Result<(), RunError> + Se
 /// An application whose arguments have been parsed.
 pub(crate) struct Started {
     pub(crate) drive: Drive,
-    /// For the kernel on the nodes.
-    pub(crate) packed: Vec<u8>,
+    /// What speeds are measured with.
+    pub(crate) kernel: AppKernel,
     /// For the report.
     pub(crate) arguments: serde_json::Value,
     /// Files that its arguments name.
     pub(crate) files: Vec<NamedFile>,
-    /// Number of its kernel.
-    pub(crate) kernel: Option<u16>,
     /// Whether it needs no nodes.
     pub(crate) is_alone: bool,
+}
+
+/// The kernel of an application with its arguments.
+#[derive(Debug)]
+pub(crate) struct AppKernel {
+    /// Among those of the program; `None` if the application has none.
+    pub(crate) number: Option<u16>,
+    /// For the kernel on the nodes.
+    pub(crate) arguments: Vec<u8>,
     /// Names the kernel with what it depends on, among those of all programs.
-    pub(crate) kernel_key: String,
-    /// Units of the kernel's work in all, or 0 if that is not known.
+    pub(crate) key: String,
+    /// Units of its work that the application does in all, or 0 if that is not known.
     pub(crate) work: f64,
 }
 
@@ -240,22 +246,17 @@ where
                 arguments = complete(arguments)?;
             }
             let as_json = serde_json::to_value(&arguments).unwrap_or_default();
-            let packed = pup::pack(&arguments).body.to_vec();
             let key = kernel_key.map_or_else(|| as_json.to_string(), |key| key(&arguments));
-            let work = work.map_or(0.0, |work| work(&arguments));
-            let files = files.map_or_else(Vec::new, |files| files(&arguments));
             let is_alone = alone.is_some_and(|alone| alone(&arguments));
+            let kernel = AppKernel {
+                number: number.filter(|_| !is_alone),
+                arguments: pup::pack(&arguments).body.to_vec(),
+                key: format!("{name}: {key}"),
+                work: work.map_or(0.0, |work| work(&arguments)),
+            };
+            let files = files.map_or_else(Vec::new, |files| files(&arguments));
             let drive: Drive = Box::new(move |main| drive(main, arguments));
-            Ok(Started {
-                drive,
-                packed,
-                arguments: as_json,
-                files,
-                kernel: number.filter(|_| !is_alone),
-                is_alone,
-                kernel_key: format!("{name}: {key}"),
-                work,
-            })
+            Ok(Started { drive, kernel, arguments: as_json, files, is_alone })
         };
         let cost = cost.map(|(statement, cost)| {
             let phases: Phases = Box::new(move |arguments, machines, work| {

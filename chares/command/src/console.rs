@@ -1,7 +1,7 @@
 //! What a run shows without the window: output lines of the nodes, and progress.
 
 use super::options::RunOptions;
-use super::say;
+use super::{log, say};
 use crate::terminal::print_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runtime::failure::Failure;
@@ -21,7 +21,7 @@ const NAME_MAX: usize = 200;
 /// If standard output could not be written, other than because its reader has gone.
 pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Result<(), Failure> {
     let mut shown = Ok(());
-    let has_progress = std::io::stderr().is_terminal() && !options.quiet;
+    let has_progress = std::io::stderr().is_terminal() && !options.quiet && !log::is_json();
     let target = || if has_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let mut progress = Progress::new(target);
     let mut info = RunInfo::default();
@@ -29,11 +29,12 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Res
         match event {
             MonitorEvent::Run(now) => info = now,
             MonitorEvent::Output(line) => progress.bar.suspend(|| {
-                let text = tagged(&info, &line);
-                if line.is_error {
-                    print_error(&text);
+                if line.is_error && log::is_json() {
+                    print_error(&format!("{}\n", log::of_node(name_of(&info, line.node), &line.text)));
+                } else if line.is_error {
+                    print_error(&tagged(&info, &line));
                 } else if shown.is_ok() {
-                    shown = say(&text);
+                    shown = say(&tagged(&info, &line));
                 }
             }),
             MonitorEvent::Phase(phase) => progress.advance(phase),
@@ -50,8 +51,12 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Res
 
 /// A line with the name of the node that wrote it.
 fn tagged(info: &RunInfo, line: &OutputLine) -> String {
-    let name = info.nodes.iter().find(|n| n.node == line.node).map_or("launcher", |n| &n.name);
-    format!("[{}] {}\n", clean_line(name, NAME_MAX), clean_line(&line.text, LINE_MAX))
+    let name = clean_line(name_of(info, line.node), NAME_MAX);
+    format!("[{name}] {}\n", clean_line(&line.text, LINE_MAX))
+}
+
+fn name_of(info: &RunInfo, node: u16) -> &str {
+    info.nodes.iter().find(|n| n.node == node).map_or("launcher", |n| &n.name)
 }
 
 /// How far the run is: a bar for each phase, which is right from its first picture on.

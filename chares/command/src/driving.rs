@@ -1,9 +1,7 @@
 //! The driver on a thread of its own: the user may end the run while it computes, and what it does wrong ends
 //! the run in order.
 
-use chares::Driver;
-use chares::RunError;
-use chares::Timeline;
+use chares::{Driver, RunError, Timeline};
 use runtime::failure::{Failure, Kind};
 use runtime::job::Job;
 use runtime::pe::scheduler::panic_text;

@@ -10,6 +10,7 @@ mod console;
 mod copies;
 mod demo;
 mod driving;
+mod log;
 mod manual;
 mod named_file;
 mod network;
@@ -25,6 +26,7 @@ mod report;
 mod run;
 mod speed;
 mod speeds;
+pub mod statistics;
 pub mod terminal;
 mod unstarted;
 mod watch;
@@ -57,20 +59,20 @@ use replacement::abandon_all;
 use runtime::failure::{Failure, Kind};
 use std::process::ExitCode;
 use std::time::Instant;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 impl CommandLine {
     /// Runs the command line of this process and says how it ended. Call it from `main`.
     #[must_use]
     pub fn main(self) -> ExitCode {
         let command_started = Instant::now();
-        log_to_stderr();
         let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
         match arguments.get(1).and_then(|a| a.to_str()) {
-            Some("__node") => return runtime::job::node_process(self.program.into_table()),
+            Some("__node") => {
+                log::begin();
+                return runtime::job::node_process(self.program.into_table());
+            }
             Some("__check") => {
+                log::begin();
                 runtime::launch::answer_check(self.program.table());
                 return ExitCode::SUCCESS;
             }
@@ -131,6 +133,10 @@ fn dispatch(
     line: Vec<String>,
     command_started: Instant,
 ) -> Result<u8, Failure> {
+    // A run begins its log as its options say.
+    if !matches!(matches.subcommand_name(), Some("run" | "demo")) {
+        log::begin();
+    }
     match matches.subcommand() {
         Some(("run", matches)) => {
             let (name, matches) = match matches.subcommand() {
@@ -191,14 +197,6 @@ fn command(program: &CommandLine) -> Command {
     all.subcommands(program.commands.iter().map(|(command, _)| command)).subcommand(manual::command())
 }
 
-/// Warnings and errors of the runtime go to standard error; `RUST_LOG` asks for more.
-fn log_to_stderr() {
-    let asked_for = std::env::var("RUST_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
-    let wanted = asked_for.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let _ = tracing_subscriber::registry().with(lines.with_filter(wanted)).try_init();
-}
-
 /// Writes to standard output. Whoever closed it does not want it; any other failure is one.
 pub(crate) fn say(text: &str) -> Result<(), Failure> {
     said(terminal::print(text))
@@ -223,15 +221,15 @@ pub(crate) fn said(written: std::io::Result<()>) -> Result<(), Failure> {
 
 /// Writes one line to standard error about something that the run goes on without.
 pub(crate) fn warn(sentence: &str) {
-    terminal::print_error(&format!("warning: {sentence}\n"));
+    terminal::print_error(&log::sentence(log::Weight::Warning, sentence));
 }
 
 /// Writes one line to standard error about what was taken because nothing else was said.
 pub(crate) fn note(sentence: &str) {
-    terminal::print_error(&format!("note: {sentence}\n"));
+    terminal::print_error(&log::sentence(log::Weight::Note, sentence));
 }
 
 /// Writes one line to standard error.
 pub(crate) fn complain(sentence: &str) {
-    terminal::print_error(&format!("error: {sentence}\n"));
+    terminal::print_error(&log::sentence(log::Weight::Error, sentence));
 }

@@ -1,5 +1,6 @@
 //! Options that every run has.
 
+use super::log::LogOptions;
 use super::note;
 use clap::{Args, ValueEnum};
 use runtime::config::ClusterConfig;
@@ -43,6 +44,8 @@ pub(crate) struct RunOptions {
     /// When to use colours
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) color: ColorChoice,
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
     /// Pack and unpack every message, also inside a process, and the state of chares before each entry method (slow;
     /// finds mistakes)
     #[arg(long, hide = true)]

@@ -49,3 +49,16 @@ fn open_stream(path: &Path) -> io::Result<File> {
     place_of(path)?;
     File::options().append(true).open(path)
 }
+
+/// A new file in the place of an old one, which may have other names and is not written to; what is no file, such as
+/// /dev/null, stays.
+pub(crate) fn fresh_file(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path).is_ok_and(|old| !old.is_file()) {
+        return File::options().write(true).open(path);
+    }
+    let path = place_of(path)?;
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::create_new(path),
+    }
+}

@@ -1,7 +1,7 @@
 //! `plan`: the table of `compare`, predicted from measured speeds and the application's cost model. Nothing of the
 //! application runs but its kernel.
 
-use super::compare::{self, Comparison, Files, MixOptions, Predictor, Progress, Starts, Subject};
+use super::compare::{self, Comparison, Files, MixOptions, PlannedWork, Predictor, Progress, Starts};
 use super::network::Network;
 use super::output;
 use super::speed::Speeds;
@@ -70,8 +70,8 @@ pub(crate) fn plan(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Fa
     let command = ["nodes", "speed", app.name, "--json"].map(ToString::to_string).to_vec();
     let starts = Starts { command, options: options.mixes.nodes.as_words(), words };
     let progress = Progress::new(mixes.len());
-    let work = Some(started.work).filter(|work| *work > 0.0);
-    let subject = Subject { program, app: app.name, arguments: &started.arguments, work };
+    let amount = Some(started.kernel.work).filter(|work| *work > 0.0);
+    let work = PlannedWork { program, app: app.name, arguments: &started.arguments, work: amount };
     let planned = compare::rounds(&mut mixes, 1, &progress, |nodes, _| {
         let name = format!("{} on {}", app.name, nodes.join(","));
         let measured;
@@ -82,7 +82,7 @@ pub(crate) fn plan(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Fa
                 &measured
             }
         };
-        predictor.run(&name, &subject, machines(speeds, nodes, &started.kernel_key)?)
+        predictor.run(&name, &work, machines(speeds, nodes, &started.kernel.key)?)
     })?;
     drop(progress);
     let comparison = Comparison::of_predictions(&planned, &predictor)?;

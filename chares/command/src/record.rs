@@ -1,11 +1,10 @@
 //! `--record`: a thread that keeps what the viewers of a run are told. It is one of them: when the disk is slow it
 //! misses events and says how many, and the run goes on.
-use super::output::unwritable;
+use super::output::{fresh_file, unwritable};
 use runtime::failure::Failure;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::recording::Recorder;
 use runtime::monitor::wire::MonitorEvent;
-use runtime::ownership::place_of;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -41,19 +40,6 @@ impl Recording {
         // Where it was removed meanwhile nobody will find it.
         let there = written.and_then(|()| fs::metadata(&self.path).map(drop));
         there.map_err(|e| unwritable("recording", &self.path, &e))
-    }
-}
-
-/// A new file in the place of an old one, which may have other names and is not written to; what is no file, such as
-/// /dev/null, stays.
-fn fresh_file(path: &Path) -> io::Result<File> {
-    if fs::metadata(path).is_ok_and(|old| !old.is_file()) {
-        return File::options().write(true).open(path);
-    }
-    let path = place_of(path)?;
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::create_new(path),
     }
 }
 

@@ -1,7 +1,8 @@
 //! A file that takes its name only when it is complete.
 //!
 //! Whoever looks at the target sees the old file or the whole new one; an interrupted run leaves the old one. What a
-//! killed one leaves beside it the next one to the same target removes.
+//! killed one leaves beside it the next one to the same target removes. For that, names and locks of unfinished files have to
+//! be known here, and what is left for a crate such as `tempfile` is to create and to rename.
 
 use nix::fcntl::OFlag;
 use runtime::ownership::place_of;

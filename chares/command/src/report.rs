@@ -10,6 +10,7 @@ use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::Instant;
+use time::{OffsetDateTime, PrimitiveDateTime};
 
 /// Everything that a run reports; the fields are the JSON keys, explained above.
 #[derive(Debug, Serialize)]
@@ -310,27 +311,14 @@ fn host_name() -> String {
     name.trim().into()
 }
 
-/// Seconds since 1970 as `2026-01-31T23:59:59Z`.
+/// Seconds since 1970 as `2026-01-31T23:59:59Z`, or the last moment before the year 10,000.
 fn utc(unix_s: u64) -> String {
-    let (mut days, of_day) = (unix_s / 86_400, unix_s % 86_400);
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", days + 1)
+    let latest = PrimitiveDateTime::MAX.assume_utc();
+    let at = i64::try_from(unix_s).ok().and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok());
+    let at = at.unwrap_or(latest);
+    let (year, month, day) = at.to_calendar_date();
+    let (hour, minute, second) = at.to_hms();
+    format!("{year}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", u8::from(month))
 }
 
 #[cfg(test)]

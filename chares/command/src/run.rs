@@ -1,18 +1,18 @@
 //! `run`: start the nodes, drive the application, show it, report.
 
 use super::driving;
+use super::log::NodeLogs;
 use super::options::{RunOptions, SpeedSource};
 use super::record::Recording;
 use super::report::{Report, Sources};
+use super::speeds::{self, PeSpeeds, SpeedQuery};
 use super::unstarted::{self, Unstarted};
-use super::{console, copies, output, say, speeds, warn};
+use super::{console, copies, log, output, say, warn};
 use crate::app::Started;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
 use crate::replacement::can_be_written;
-use chares::Driver;
-use chares::RunError;
-use chares::Timeline;
+use chares::{Driver, RunError, Timeline};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use loadbalance::machines::{Machine, Machines, Memory};
@@ -49,27 +49,28 @@ pub(crate) fn run(
     command_started: Instant,
 ) -> Result<u8, Failure> {
     let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
+    options.log.choose_format();
     let unstarted = Unstarted::new(&program, name, line.clone(), command_started);
-    let (started, config, launch) = prepared(&program, name, matches, &options, &unstarted)?;
+    let Ready { started, config, launch, logs } = prepared(&program, name, matches, &options, &unstarted)?;
     let version = program.version;
     let mut plan = JobPlan {
         program: Arc::new(program.program.into_table()),
         app: name.into(),
         arguments: line,
-        kernel_arguments: started.packed.clone(),
+        kernel_arguments: started.kernel.arguments.clone(),
         launch,
         config: config.clone(),
         always_pup: options.always_pup,
         timeout: options.timeout,
     };
-    let job = copies::shown(!options.quiet, |copies| {
+    let job = copies::shown(!options.quiet && !log::is_json(), |copies| {
         plan.launch.copies = copies;
         Job::start(plan)
     });
     let arguments = started.arguments.clone();
     let mut done = match job {
         Ok(job) => drive_and_show(job, started, config, &options, command_started),
-        Err(error) => Done {
+        Err(error) => Finished {
             info: unstarted.info,
             timeline: Timeline::new(command_started),
             error: Some(Failure::from(error)),
@@ -82,7 +83,8 @@ pub(crate) fn run(
         exit_code: error.as_ref().map_or(0, Failure::exit_code),
         error: error.as_ref().map(|e| e.sentence.clone()),
     };
-    let mut error = done.error.take();
+    let logged = logs.map_or(Ok(()), NodeLogs::finish);
+    let mut error = first_of(done.error.take(), logged);
     if !done.timeline.printed.is_empty() {
         error = error.or(say(&done.timeline.printed).err());
     }
@@ -110,7 +112,7 @@ fn prepared(
     matches: &ArgMatches,
     options: &RunOptions,
     unstarted: &Unstarted,
-) -> Result<(Started, ClusterConfig, LaunchOptions), Failure> {
+) -> Result<Ready, Failure> {
     let Some(report) = &options.report else { return ready(program, name, matches, options) };
     unstarted.begin(report);
     let ready = ready(program, name, matches, options);
@@ -120,7 +122,7 @@ fn prepared(
         warn(&unwritten.sentence);
     }
     let ready = ready?;
-    let mut files = files(&ready.0, options, &ready.1);
+    let mut files = files(&ready.started, options, &ready.config);
     files.push(NamedFile::written("--report", report));
     if let Err(why) = output::check_files(&files) {
         // Where the file is none yet it is not only for the report; another file stays as it is.
@@ -133,34 +135,44 @@ fn prepared(
     Ok(ready)
 }
 
-/// What a run is made of: the application with its arguments, the nodes and how they are started.
+/// What a run is made of: the application with its arguments, the nodes, how they are started, and their logs.
+struct Ready {
+    started: Started,
+    config: ClusterConfig,
+    launch: LaunchOptions,
+    logs: Option<NodeLogs>,
+}
+
 fn ready(
     program: &CommandLine,
     name: &str,
     matches: &ArgMatches,
     options: &RunOptions,
-) -> Result<(Started, ClusterConfig, LaunchOptions), Failure> {
+) -> Result<Ready, Failure> {
     let config = options.nodes.load()?;
     let app = program.apps.iter().find(|app| app.name == name);
     let app = app.ok_or_else(|| Failure::new(Kind::Usage, format!("there is no application {name}")))?;
     let started = (app.start)(matches).map_err(Failure::from)?;
     output::check_files(&files(&started, options, &config))?;
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
-    let config = taken(config, &started, options, is_asked_for)?;
+    let mut config = taken(config, &started, options, is_asked_for)?;
     if !config.nodes.is_empty() && !options.quiet {
         options.nodes.say_if_built_in(&config);
     }
-    let launch = options.nodes.launch(&config)?;
+    let mut launch = options.nodes.launch(&config)?;
     if let Some(recording) = &options.record {
         can_be_written(recording).map_err(|e| output::unwritable("recording", recording, &e))?;
     }
-    Ok((started, config, launch))
+    let logs = options.log.begin(&mut config)?;
+    launch.log = logs.as_ref().map(NodeLogs::lines);
+    Ok(Ready { started, config, launch, logs })
 }
 
 /// All files of a run but its report.
 fn files(started: &Started, options: &RunOptions, config: &ClusterConfig) -> Vec<NamedFile> {
     let recording = options.record.iter().map(|path| NamedFile::written("--record", path));
-    started.files.iter().cloned().chain([output::nodes_file(config)]).chain(recording).collect()
+    let logs = options.log.files(config);
+    started.files.iter().cloned().chain([output::nodes_file(config)]).chain(recording).chain(logs).collect()
 }
 
 /// The nodes that a run takes: none where the driver makes all by itself.
@@ -173,12 +185,12 @@ fn taken(
     if started.is_alone {
         return Ok(ClusterConfig { nodes: Vec::new(), ..config });
     }
-    options.check_speed(is_asked_for, started.kernel.is_some(), &config)?;
+    options.check_speed(is_asked_for, started.kernel.number.is_some(), &config)?;
     Ok(config)
 }
 
 /// How a run ended.
-struct Done {
+struct Finished {
     info: RunInfo,
     timeline: Timeline,
     error: Option<Failure>,
@@ -190,7 +202,7 @@ fn drive_and_show(
     config: ClusterConfig,
     options: &RunOptions,
     command_started: Instant,
-) -> Done {
+) -> Finished {
     let hub = Arc::clone(job.hub());
     let socket =
         MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
@@ -217,7 +229,7 @@ fn drive_and_show(
     let shown = screen.map_or(Ok(()), |screen| end_show(screen, options));
     let recorded = recording.and_then(|recording| recording.map_or(Ok(()), Recording::finish));
     drop(socket);
-    Done { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
+    Finished { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
 }
 
 /// What ends a run that may have failed before a file of it could not be written; that is told in any case.
@@ -241,18 +253,9 @@ fn drive(
     clock_readings: u32,
 ) -> Result<(), RunError> {
     let info = hub.info();
-    let hash = runtime::launch::hello_line();
-    let subject = speeds::Subject {
-        info: &info,
-        config,
-        kernel: started.kernel,
-        arguments: &started.packed,
-        kernel_key: &started.kernel_key,
-        work: started.work,
-        program_hash: &hash,
-    };
+    let query = SpeedQuery::new(&info, config, &started.kernel);
     let asked = Instant::now();
-    let speeds::Found { source, rates, relative } = speeds::find(main, speed, &subject)?;
+    let PeSpeeds { source, rates, relative } = speeds::find(main, speed, &query)?;
     main.outcome().speeds = asked.elapsed();
     main.outcome().speed_source = Some(source.name());
     hub.describe(|info| {
@@ -263,6 +266,7 @@ fn drive(
     });
     let viewers = Arc::clone(hub);
     main.on_shares(move |shares, holdings| {
+        tracing::info!("shares of the PEs in the data: {shares:.4?}");
         viewers.describe(|info| {
             for (place, node) in info.nodes.iter_mut().enumerate() {
                 node.holds = holdings.get(place).cloned().unwrap_or_default();
@@ -279,15 +283,15 @@ fn drive(
     main.set_machines(machines(&info, &start, if is_measured { &rates } else { &relative }, is_measured));
     main.outcome().start = start;
     main.outcome().driven = Some(Instant::now());
-    let (has_kernel, result) = (started.kernel.is_some(), (started.drive)(main));
+    let (has_kernel, result) = (started.kernel.number.is_some(), (started.drive)(main));
     if main.outcome().is_by_speed && !has_kernel && speed.is_measured() {
         main.outcome().remark(NO_SPEEDS);
     }
     if result.is_ok() && source == SpeedSource::Measured {
-        speeds::confirm(main, &subject)?;
+        speeds::confirm(main, &query)?;
     }
     main.outcome().finished = Some(Instant::now());
-    // A run that has failed has no last counters; why it failed is in the result, or its job knows.
+    // A run that has failed has no last counters; why it failed is in the result, or the launcher knows.
     for _ in 0..clock_readings {
         main.outcome().end = snapshots(main, hub).unwrap_or_default();
     }

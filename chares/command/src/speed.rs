@@ -1,12 +1,11 @@
 //! `nodes speed`: measures the nodes with the kernel of one application, or of each.
 
 use super::options::{NodesOptions, SpeedSource};
-use super::{copies, say, speeds};
+use super::speeds::{self, PeSpeeds, SpeedQuery};
+use super::{copies, say};
 use crate::app::Started;
 use crate::command_line::CommandLine;
-use chares::Driver;
-use chares::RunError;
-use chares::Timeline;
+use chares::{Driver, RunError, Timeline};
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
@@ -34,7 +33,7 @@ pub(crate) fn command(program: &CommandLine) -> Command {
 }
 
 /// An application that is measured.
-struct Subject {
+struct MeasuredApp {
     name: &'static str,
     started: Started,
 }
@@ -48,7 +47,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
     let options = NodesOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let config = options.load()?;
     options.say_if_built_in(&config);
-    let mut subjects = Vec::new();
+    let mut apps = Vec::new();
     for app in program.apps.iter().filter(|app| app.kernel.is_some() && only.is_none_or(|n| n == app.name)) {
         let started = match only {
             Some(_) => (app.start)(matches),
@@ -59,9 +58,9 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
             }
         };
         let started = started.map_err(|e| Failure::new(e.kind(), format!("{}: {e}", app.name)))?;
-        subjects.push(Subject { name: app.name, started });
+        apps.push(MeasuredApp { name: app.name, started });
     }
-    if subjects.is_empty() {
+    if apps.is_empty() {
         return Err(Failure::new(
             Kind::Usage,
             format!("no application of {} has a kernel to measure", program.name),
@@ -85,16 +84,16 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
     let events = job.take_events().ok_or_else(|| Failure::new(Kind::Failed, "the run has no driver"))?;
     let info = job.hub().info();
     let mut main = Driver::new(job.node(), events, Timeline::new(started_at));
-    let found = measure(&mut main, &subjects, &info, &config);
+    let found = measure(&mut main, &apps, &info, &config);
     let failure = job.finish();
     let found = found.map_err(|e| failure.unwrap_or_else(|| e.into()))?;
     // An application may have an option of this name that is something else.
     if matches.try_get_one("json").is_ok_and(|json| json == Some(&true)) {
-        let speeds = Speeds::of(&info, &subjects, &found);
+        let speeds = Speeds::of(&info, &apps, &found);
         let text = serde_json::to_string_pretty(&speeds).map_err(|e| Failure::new(Kind::Failed, e))?;
         say(&(text + "\n"))?;
     } else {
-        say(&table(&info, &subjects, &found))?;
+        say(&table(&info, &apps, &found))?;
     }
     Ok(0)
 }
@@ -119,11 +118,11 @@ pub(crate) struct NodeSpeeds {
 }
 
 impl Speeds {
-    fn of(info: &RunInfo, subjects: &[Subject], found: &[speeds::Found]) -> Self {
+    fn of(info: &RunInfo, apps: &[MeasuredApp], found: &[PeSpeeds]) -> Self {
         let of_node = |node: &NodeInfo| {
             let pes = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
-            let rates = subjects.iter().zip(found).filter_map(|(subject, found)| {
-                Some((subject.started.kernel_key.clone(), found.rates.get(pes.clone())?.to_vec()))
+            let rates = apps.iter().zip(found).filter_map(|(app, found)| {
+                Some((app.started.kernel.key.clone(), found.rates.get(pes.clone())?.to_vec()))
             });
             NodeSpeeds {
                 name: node.name.clone(),
@@ -177,29 +176,19 @@ impl Speeds {
 /// One after the other, on the same nodes.
 fn measure(
     main: &mut Driver,
-    subjects: &[Subject],
+    apps: &[MeasuredApp],
     info: &RunInfo,
     config: &ClusterConfig,
-) -> Result<Vec<speeds::Found>, RunError> {
-    let hash = runtime::launch::hello_line();
-    let found = subjects.iter().map(|Subject { started, .. }| {
-        let subject = speeds::Subject {
-            info,
-            config,
-            kernel: started.kernel,
-            arguments: &started.packed,
-            kernel_key: &started.kernel_key,
-            work: started.work,
-            program_hash: &hash,
-        };
-        speeds::find(main, SpeedSource::Measured, &subject)
+) -> Result<Vec<PeSpeeds>, RunError> {
+    let found = apps.iter().map(|MeasuredApp { started, .. }| {
+        speeds::find(main, SpeedSource::Measured, &SpeedQuery::new(info, config, &started.kernel))
     });
     found.collect()
 }
 
-fn table(info: &RunInfo, subjects: &[Subject], found: &[speeds::Found]) -> String {
+fn table(info: &RunInfo, apps: &[MeasuredApp], found: &[PeSpeeds]) -> String {
     let mut text = format!("{:<12} {:>4}", "node", "PEs");
-    for Subject { name, .. } in subjects {
+    for MeasuredApp { name, .. } in apps {
         let _ = write!(text, " {:>14} {:>14} {:>8}", format!("{name}/PE"), format!("{name}/node"), "speed");
     }
     text.push('\n');

@@ -4,6 +4,7 @@
 //! because any of these changes what a PE reaches.
 
 use super::options::SpeedSource;
+use crate::app::AppKernel;
 use crate::replacement::Replacement;
 use chares::{Cx, Driver, RunError};
 use runtime::config::ClusterConfig;
@@ -27,16 +28,21 @@ const CACHE_MAX_BYTES: u64 = 4 << 20;
 /// How long measured speeds are believed.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What a speed measurement is about.
+/// Which speeds are asked for: those of a run's nodes, with the kernel of an application.
 #[derive(Debug)]
-pub(crate) struct Subject<'a> {
-    pub(crate) info: &'a RunInfo,
-    pub(crate) config: &'a ClusterConfig,
-    pub(crate) kernel: Option<u16>,
-    pub(crate) arguments: &'a [u8],
-    pub(crate) kernel_key: &'a str,
-    pub(crate) work: f64,
-    pub(crate) program_hash: &'a str,
+pub(crate) struct SpeedQuery<'a> {
+    info: &'a RunInfo,
+    config: &'a ClusterConfig,
+    kernel: &'a AppKernel,
+    /// Which build of which program.
+    program: String,
+}
+
+impl<'a> SpeedQuery<'a> {
+    /// The speeds of these nodes with this kernel of this program.
+    pub(crate) fn new(info: &'a RunInfo, config: &'a ClusterConfig, kernel: &'a AppKernel) -> Self {
+        Self { info, config, kernel, program: runtime::launch::hello_line() }
+    }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -59,7 +65,7 @@ impl Kept {
 
 /// Speeds of all PEs.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct PeSpeeds {
     /// Where they really came from.
     pub(crate) source: SpeedSource,
     /// Units of work per second of each PE; empty if the source knows only relative speeds.
@@ -69,46 +75,57 @@ pub(crate) struct Found {
 }
 
 /// The speeds from `source`; measured ones where the cache does not have them.
-pub(crate) fn find(main: &mut Driver, source: SpeedSource, subject: &Subject<'_>) -> Result<Found, RunError> {
-    let pes = subject.info.nodes.iter().map(|n| n.pe_count as usize).sum();
-    let kernel = match (source, subject.kernel) {
+pub(crate) fn find(
+    main: &mut Driver,
+    source: SpeedSource,
+    query: &SpeedQuery<'_>,
+) -> Result<PeSpeeds, RunError> {
+    let _span = tracing::info_span!("balance", speeds = source.name(), kernel = query.kernel.key).entered();
+    let found = look(main, source, query)?;
+    tracing::info!("{} speeds, relative to the fastest PE: {:.3?}", found.source.name(), found.relative);
+    Ok(found)
+}
+
+fn look(main: &mut Driver, source: SpeedSource, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunError> {
+    let pes = query.info.nodes.iter().map(|n| n.pe_count as usize).sum();
+    let kernel = match (source, query.kernel.number) {
         (SpeedSource::File, _) => {
-            let relative = relative(&from_file(subject));
-            return Ok(Found { source, rates: Vec::new(), relative });
+            let relative = relative(&from_file(query));
+            return Ok(PeSpeeds { source, rates: Vec::new(), relative });
         }
         (SpeedSource::Equal, _) | (_, None) => {
-            return Ok(Found { source: SpeedSource::Equal, rates: Vec::new(), relative: vec![1.0; pes] });
+            return Ok(PeSpeeds { source: SpeedSource::Equal, rates: Vec::new(), relative: vec![1.0; pes] });
         }
         (_, Some(kernel)) => kernel,
     };
     if source == SpeedSource::Cached
-        && let Some(rates) = recall(subject)
+        && let Some(rates) = recall(query)
     {
-        return Ok(Found { source, relative: relative(&rates), rates });
+        return Ok(PeSpeeds { source, relative: relative(&rates), rates });
     }
-    let mut rates = main.measure(kernel, subject.arguments, BUDGET)?;
-    if let Some(budget) = longer_budget(subject.work / rates.iter().sum::<f64>()) {
-        let more = main.measure(kernel, subject.arguments, budget)?;
+    let mut rates = main.measure(kernel, &query.kernel.arguments, BUDGET)?;
+    if let Some(budget) = longer_budget(query.kernel.work / rates.iter().sum::<f64>()) {
+        let more = main.measure(kernel, &query.kernel.arguments, budget)?;
         let weight = budget.as_secs_f64() / (budget + BUDGET).as_secs_f64();
         rates.iter_mut().zip(more).for_each(|(rate, more)| *rate += weight * (more - *rate));
     }
-    store(subject, &rates);
-    Ok(Found { source: SpeedSource::Measured, relative: relative(&rates), rates })
+    store(query, &rates);
+    Ok(PeSpeeds { source: SpeedSource::Measured, relative: relative(&rates), rates })
 }
 
 /// Measures a long run's nodes once more when its work is done, for the report: what a node reached alone before the
 /// run and after it, on the average, is what the run is compared with. Not where memory is limited, as the work's is
 /// still taken.
-pub(crate) fn confirm(main: &mut Driver, subject: &Subject<'_>) -> Result<(), RunError> {
+pub(crate) fn confirm(main: &mut Driver, query: &SpeedQuery<'_>) -> Result<(), RunError> {
     let total: f64 = main.outcome().rates.iter().sum();
-    let is_limited = subject.config.nodes.iter().any(|node| node.memory_bytes.is_some());
+    let is_limited = query.config.nodes.iter().any(|node| node.memory_bytes.is_some());
     let (Some(kernel), Some(budget), false) =
-        (subject.kernel, longer_budget(subject.work / total), is_limited)
+        (query.kernel.number, longer_budget(query.kernel.work / total), is_limited)
     else {
         return Ok(());
     };
     main.phase("measuring speeds again", 0, 0);
-    let after = main.measure(kernel, subject.arguments, budget)?;
+    let after = main.measure(kernel, &query.kernel.arguments, budget)?;
     main.outcome().rates.iter_mut().zip(after).for_each(|(rate, after)| *rate = (*rate + after) / 2.0);
     Ok(())
 }
@@ -126,23 +143,23 @@ fn relative(rates: &[f64]) -> Vec<f64> {
 }
 
 /// The nodes file gives the speed of a PE of each node; 1.0 where it gives none.
-fn from_file(subject: &Subject<'_>) -> Vec<f64> {
+fn from_file(query: &SpeedQuery<'_>) -> Vec<f64> {
     let of_node = |node: &NodeInfo| {
-        let speed = subject.config.nodes.iter().find(|n| n.name == node.name).and_then(|n| n.speed);
+        let speed = query.config.nodes.iter().find(|n| n.name == node.name).and_then(|n| n.speed);
         vec![speed.unwrap_or(1.0); node.pe_count as usize]
     };
-    subject.info.nodes.iter().flat_map(of_node).collect()
+    query.info.nodes.iter().flat_map(of_node).collect()
 }
 
-fn recall(subject: &Subject<'_>) -> Option<Vec<f64>> {
-    recall_from(&load(), subject, now_s())
+fn recall(query: &SpeedQuery<'_>) -> Option<Vec<f64>> {
+    recall_from(&load(), query, now_s())
 }
 
 /// What the cache knows of all PEs of the run, if all of it is there, recent and possible.
-fn recall_from(cache: &Cache, subject: &Subject<'_>, now: u64) -> Option<Vec<f64>> {
+fn recall_from(cache: &Cache, query: &SpeedQuery<'_>, now: u64) -> Option<Vec<f64>> {
     let mut rates: Vec<f64> = Vec::new();
-    for node in &subject.info.nodes {
-        let kept = cache.speeds.get(&key(subject, node))?;
+    for node in &query.info.nodes {
+        let kept = cache.speeds.get(&key(query, node))?;
         if !kept.is_recent(now) || kept.rates.len() != node.pe_count as usize {
             return None;
         }
@@ -153,15 +170,15 @@ fn recall_from(cache: &Cache, subject: &Subject<'_>, now: u64) -> Option<Vec<f64
 }
 
 /// Keeps what was measured. A cache that cannot be written is only a cache.
-fn store(subject: &Subject<'_>, rates: &[f64]) {
+fn store(query: &SpeedQuery<'_>, rates: &[f64]) {
     let Some(path) = path() else { return };
     let mut cache = load();
     let now = now_s();
     cache.speeds.retain(|_, kept| kept.is_recent(now));
-    for node in &subject.info.nodes {
+    for node in &query.info.nodes {
         let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
         let Some(rates) = rates.get(range) else { return };
-        cache.speeds.insert(key(subject, node), Kept { rates: rates.to_vec(), unix_s: now });
+        cache.speeds.insert(key(query, node), Kept { rates: rates.to_vec(), unix_s: now });
     }
     let written = serde_json::to_vec_pretty(&cache).map_err(std::io::Error::other).and_then(|bytes| {
         std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
@@ -172,12 +189,12 @@ fn store(subject: &Subject<'_>, rates: &[f64]) {
     }
 }
 
-fn key(subject: &Subject<'_>, node: &NodeInfo) -> String {
-    let config = subject.config.nodes.iter().find(|n| n.name == node.name);
+fn key(query: &SpeedQuery<'_>, node: &NodeInfo) -> String {
+    let config = query.config.nodes.iter().find(|n| n.name == node.name);
     let share = config.and_then(|n| n.cpu_share).unwrap_or(1.0);
     format!(
         "{}|{}|{}|{} PEs|{share}|{}|{}",
-        node.host, node.name, node.cpu, node.pe_count, subject.program_hash, subject.kernel_key
+        node.host, node.name, node.cpu, node.pe_count, query.program, query.kernel.key
     )
 }
 

@@ -1,4 +1,4 @@
-//! `watch`: attach the window to a running job from another terminal.
+//! `watch`: attach the window to a run from another terminal.
 
 use super::say;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -13,25 +13,25 @@ const GATHER: Duration = Duration::from_millis(1200);
 
 pub(crate) fn command() -> Command {
     Command::new("watch")
-        .about("Watch a running job; leaving does it no harm")
-        .arg(Arg::new("job").value_name("JOB").help("The job's name; not needed if only one runs"))
+        .about("Watch a run that is under way; leaving does it no harm")
+        .arg(Arg::new("run").value_name("RUN").help("The run's name; not needed if there is only one"))
         .arg(
             Arg::new("list")
                 .long("list")
                 .action(ArgAction::SetTrue)
-                .conflicts_with_all(["job", "once"])
-                .help("List the running jobs"),
+                .conflicts_with_all(["run", "once"])
+                .help("List the runs that are under way"),
         )
         .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
 }
 
 pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
     if matches.get_flag("list") {
-        let jobs = socket::jobs().map_err(|e| Failure::new(Kind::Unavailable, e))?;
-        say(&jobs.iter().map(|job| format!("{job}\n")).collect::<String>())?;
+        let runs = socket::jobs().map_err(|e| Failure::new(Kind::Unavailable, e))?;
+        say(&runs.iter().map(|run| format!("{run}\n")).collect::<String>())?;
         return Ok(0);
     }
-    let name = matches.get_one::<String>("job").map(String::as_str);
+    let name = matches.get_one::<String>("run").map(String::as_str);
     let events = socket::watch(name).map_err(|e| Failure::new(Kind::NoInput, e))?;
     let options = WindowOptions::from_env();
     if matches.get_flag("once") {

@@ -115,8 +115,8 @@ fn a_message_that_is_too_long_for_a_link_is_named_with_the_limit() {
     });
     assert_eq!(
         too_long,
-        "the message for Victim: Load of element [1, 2] cannot be sent from node 0 to node 2: it has 65.0 MiB beside its \
-         buffers, over the limit of 64.0 MiB; put numbers into bulk arrays, or send it in parts"
+        "the message for Victim: Load of element [1, 2] cannot be sent from node 0 to node 2: it has 65 MiB beside its \
+         buffers, over the limit of 64 MiB; put numbers into bulk arrays, or send it in parts"
     );
     let too_many = fails(|main| {
         victims(main).broadcast(main, Load(String::new(), vec![Bulk::zeros(0); 65_536]));

@@ -3,6 +3,7 @@
 mod network;
 
 use super::{ClusterConfig, ConfigError, LaunchMethod, NodeConfig};
+use crate::size::Size;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -221,7 +222,8 @@ fn set(
             node.address = Some(address);
         }
         "memory" => {
-            let bytes = value.get_ref().as_str().and_then(size).filter(|b| *b >= 16 << 20);
+            let bytes =
+                value.get_ref().as_str().and_then(Size::parse).map(|size| size.0).filter(|b| *b >= 16 << 20);
             node.memory_bytes =
                 Some(bytes.ok_or_else(|| wrong("must be a size of at least 16 MiB, such as \"8GiB\""))?);
         }
@@ -303,27 +305,6 @@ fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
         Some(float) => float.as_str().parse().ok(),
         None => integer(value).map(|n| n as f64),
     }
-}
-
-/// `8GiB`, `512 MB`, … in bytes.
-fn size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (digits, unit) = text.split_at(split);
-    let factor = match unit.trim() {
-        "KiB" => 1u64 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
-        _ => return None,
-    };
-    let bytes = digits.parse::<f64>().ok()? * factor as f64;
-    // Below 2^53 a float holds whole bytes exactly, so the cast loses nothing.
-    (bytes < 9e15).then_some(bytes as u64)
 }
 
 /// Edits that turn one word into the other.

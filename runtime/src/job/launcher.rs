@@ -29,6 +29,7 @@ use std::sync::mpsc::{self, Receiver as Events};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tracing::Instrument as _;
 
 /// What is to be run, and where.
 #[derive(Debug)]
@@ -194,8 +195,11 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let run_id = format!("{}-{}", plan.app, unique());
     let authority =
         RunAuthority::new(&run_id).map_err(|e| local("the run's certificates cannot be made", &e))?;
+    // Only parts are inside it: the network's own tasks would keep the span that they begin in until they end.
+    let span = tracing::info_span!("start");
+    tracing::info!(parent: &span, "{} nodes are started for {run_id}", plan.config.nodes.len());
     let (output, lines) = unbounded_channel::<OutputLine>();
-    let launched = launch_nodes(&plan, &authority, output).await?;
+    let launched = launch_nodes(&plan, &authority, output).instrument(span.clone()).await?;
     let table = table_of(&plan, &run_id, &launched);
     let topology = table.topology().map_err(StartError::Local)?;
     let settings = NodeSettings { always_pup: plan.always_pup, ..NodeSettings::default() };
@@ -216,7 +220,7 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let hub = Arc::new(Hub::new(info_of(&plan, &run_id, &launched, &node)));
     let mut start =
         Start { node: &node, fabric: &fabric, table, heard, processes: Processes::attend(launched) };
-    start.join(plan.program.lines()).await?;
+    start.join(plan.program.lines()).instrument(tracing::info_span!(parent: &span, "join")).await?;
     let Start { table, heard, processes, .. } = start;
     let names = table.nodes.into_iter().map(|entry| entry.name).collect();
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };

@@ -76,6 +76,7 @@ async fn serve(
     progress: Arc<Progress>,
 ) -> Result<(), String> {
     let (me, identity) = (bootstrap.node, bootstrap.identity.clone());
+    let span = tracing::info_span!("start", node = me.0);
     let ip = launch::listen_ip(bootstrap.listen).map_err(|e| e.to_string())?;
     let settings = bootstrap.network.links();
     bootstrap.memory_bytes.into_iter().for_each(buffer::keep_within);
@@ -88,12 +89,13 @@ async fn serve(
     let address = fabric.local_addr();
     launch::announce_ready(&Ready::here(address)).map_err(|e| format!("cannot answer the launcher: {e}"))?;
     gate.joined.notified().await;
-    drop(starting);
+    drop((starting, span));
     if let Some(sentence) = gate.refusal.get().cloned() {
         fabric.close(FLUSH).await;
         return Err(sentence);
     }
     let Some(node) = gate.node.get().cloned() else { return Err("joined without a node".into()) };
+    tracing::info!("{me:?} has joined with {} PEs", node.topology().pes(me).len());
     let every = |period| {
         let mut ticks = tokio::time::interval(period);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);

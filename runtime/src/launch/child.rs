@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use std::collections::VecDeque;
 use std::io;
 use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -15,6 +16,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// The longest line that is passed on whole.
 const LINE_MAX_BYTES: u64 = 64 << 10;
+/// What a line of a node's standard error begins with if it is for the file of the node's log: the separator of records
+/// in ASCII, which no other line begins with.
+pub const LOG_MARK: char = '\x1e';
 /// Lines of standard error that are remembered to explain an end.
 const TAIL_LINES: usize = 24;
 
@@ -117,26 +121,44 @@ impl Tail {
     }
 }
 
-/// Passes on the lines of a node's standard error and remembers the last ones. With `noise_until` the lines up
-/// to that one are a login's, and only remembered.
-pub(super) async fn pass_errors_on(
-    from: ChildStderr,
-    node: NodeId,
-    output: UnboundedSender<OutputLine>,
-    tail: Tail,
-    noise_until: Option<&'static str>,
-) {
-    let (mut lines, mut noise_until) = (Lines::new(from), noise_until);
-    while let Some(text) = lines.next().await {
-        if noise_until == Some(text.as_str()) {
-            noise_until = None;
-            tail.clear();
-            continue;
-        }
-        tail.push(&text);
-        if noise_until.is_none() {
-            // Without a listener nobody wants it.
-            let _ = output.send(OutputLine { node: node.0, is_error: true, text });
+/// A line of a node's log, without the mark before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The node's name.
+    pub node: String,
+    /// What it wrote.
+    pub text: String,
+}
+
+/// Where the lines of a node's standard error go.
+pub(super) struct Errors {
+    pub(super) node: NodeId,
+    pub(super) name: String,
+    pub(super) output: UnboundedSender<OutputLine>,
+    pub(super) log: Option<Sender<LogLine>>,
+    pub(super) tail: Tail,
+    /// The lines up to this one are a login's, and only remembered.
+    pub(super) noise_until: Option<&'static str>,
+}
+
+impl Errors {
+    /// Passes the lines on and remembers the last ones, except those that are for a log.
+    pub(super) async fn pass_on(mut self, mut lines: Lines<impl AsyncRead + Unpin>) {
+        while let Some(text) = lines.next().await {
+            if self.noise_until == Some(text.as_str()) {
+                self.noise_until = None;
+                self.tail.clear();
+                continue;
+            }
+            if let (Some(log), Some(line)) = (&self.log, text.strip_prefix(LOG_MARK)) {
+                // Without a listener nobody wants it.
+                let _ = log.send(LogLine { node: self.name.clone(), text: line.into() });
+                continue;
+            }
+            self.tail.push(&text);
+            if self.noise_until.is_none() {
+                let _ = self.output.send(OutputLine { node: self.node.0, is_error: true, text });
+            }
         }
     }
 }
@@ -157,6 +179,30 @@ pub(super) async fn pass_on(
 mod tests {
     use super::*;
     use crate::proto::sim::Random;
+
+    #[tokio::test]
+    async fn lines_for_the_log_are_neither_output_nor_an_explanation() {
+        let said = "login\nbegin\n\u{1e}for the log\nfor people\n";
+        let (output, mut shown) = tokio::sync::mpsc::unbounded_channel();
+        let (log, logged) = std::sync::mpsc::channel();
+        let tail = Tail::default();
+        let errors = |log| Errors {
+            node: NodeId(3),
+            name: "fast".into(),
+            output: output.clone(),
+            log,
+            tail: tail.clone(),
+            noise_until: Some("begin"),
+        };
+        errors(Some(log)).pass_on(Lines::new(said.as_bytes())).await;
+        assert_eq!(tail.text(), "for people\n");
+        assert_eq!(shown.recv().await.map(|line| line.text).as_deref(), Some("for people"));
+        let line = LogLine { node: "fast".into(), text: "for the log".into() };
+        assert_eq!(logged.iter().collect::<Vec<_>>(), [line]);
+        // Where there is no log nothing is lost.
+        errors(None).pass_on(Lines::new(said.as_bytes())).await;
+        assert_eq!(tail.text(), "\u{1e}for the log\nfor people\n");
+    }
 
     /// What a login or a program prints is anything, also a line without end.
     #[tokio::test]

@@ -16,6 +16,7 @@ mod stage;
 pub use bootstrap::{BootstrapError, Ready, announce_ready, read_bootstrap, watch_lifeline, watch_start};
 pub(crate) use check::check_nodes;
 pub use check::{CheckResult, Problem};
+pub use child::{LOG_MARK, LogLine};
 pub use echo::answer_check;
 pub use identity::{hello_line, own_hash};
 pub use options::{Copying, LaunchOptions};

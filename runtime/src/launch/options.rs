@@ -1,5 +1,6 @@
 //! How nodes are started, as whoever starts them says.
 
+use super::child::LogLine;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -18,6 +19,8 @@ pub struct LaunchOptions {
     pub binaries: BTreeMap<String, PathBuf>,
     /// Who is told how far copies of the executable are.
     pub copies: Option<Sender<Copying>>,
+    /// Who gets the lines of nodes' logs that are for files; without anybody they count as output.
+    pub log: Option<Sender<LogLine>>,
 }
 
 impl Default for LaunchOptions {
@@ -28,6 +31,7 @@ impl Default for LaunchOptions {
             parallel: 8,
             binaries: BTreeMap::new(),
             copies: None,
+            log: None,
         }
     }
 }

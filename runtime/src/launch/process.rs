@@ -1,7 +1,7 @@
 //! Node processes as the launcher sees them: started here or over ssh, answering, ended.
 
 use super::bootstrap::Ready;
-use super::child::{Group, Lines, Tail, pass_errors_on, pass_on};
+use super::child::{Errors, Group, Lines, Tail, pass_on};
 use super::copy::{self, NotCopied, Told};
 use super::diagnose::{self, Diagnosis, Step};
 use super::options::LaunchOptions;
@@ -22,6 +22,7 @@ use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{JoinHandle, JoinSet};
+use tracing::Instrument as _;
 
 /// How often a start is tried when sshd is busy.
 const TRIES: u32 = 4;
@@ -147,7 +148,9 @@ pub async fn launch_all(
             let length = u32::try_from(blob.len()).unwrap_or(u32::MAX).to_le_bytes();
             let words = [&length[..], &blob].concat();
             let (id, config, starting) = (*id, config.clone(), starting.clone());
-            attempts.spawn(async move { launch(id, &config, "__node", &words, &starting).await });
+            let span = tracing::info_span!("launch", node = config.name, host = config.host);
+            let attempt = async move { launch(id, &config, "__node", &words, &starting).await };
+            attempts.spawn(attempt.instrument(span));
         }
         started = gather(attempts, started).await?;
     }
@@ -268,8 +271,16 @@ impl<'a> Talk<'a> {
         let (child, pipes) = Group::spawn(&mut command).map_err(no_start)?;
         let tail = Tail::default();
         let noise_until = is_ssh.then_some(ssh::SHELL);
-        let errors = pass_errors_on(pipes.stderr, id, starting.output.clone(), tail.clone(), noise_until);
-        let (stdin, lines, errors) = (pipes.stdin, Lines::new(pipes.stdout), tokio::spawn(errors));
+        let errors = Errors {
+            node: id,
+            name: config.name.clone(),
+            output: starting.output.clone(),
+            log: starting.options.log.clone(),
+            tail: tail.clone(),
+            noise_until,
+        };
+        let errors = tokio::spawn(errors.pass_on(Lines::new(pipes.stderr)));
+        let (stdin, lines) = (pipes.stdin, Lines::new(pipes.stdout));
         Ok(Self { config, starting, child, stdin, lines, tail, errors })
     }
 

@@ -21,6 +21,8 @@ struct State {
     info: RunInfo,
     latest: BTreeMap<u16, NodeSnapshot>,
     phase: Option<Phase>,
+    /// In the log, from the first word of the phase to the first of the next.
+    span: Option<tracing::Span>,
     /// Sum of the progress of all PEs when the phase began, if snapshots tell how far the phase is.
     counted_from: Option<u64>,
     /// Sum of the progress of all PEs now.
@@ -77,9 +79,17 @@ impl Hub {
                 state.progress = state.progress.wrapping_sub(before).wrapping_add(progress(snapshot));
             }
             MonitorEvent::Phase(phase) => {
+                if state.phase.as_ref().is_none_or(|before| before.name != phase.name) {
+                    // The one before it ends first.
+                    state.span = None;
+                    state.span = Some(tracing::info_span!("phase", title = phase.name));
+                }
                 (state.phase, state.counted_from) = (Some(phase.clone()), None);
             }
-            MonitorEvent::Ended { .. } => state.ended = Some(event.clone()),
+            MonitorEvent::Ended { .. } => {
+                state.span = None;
+                state.ended = Some(event.clone());
+            }
             _ => {}
         }
         state.distribute(&event);

@@ -12,21 +12,21 @@ fn problem([m, k, n]: [usize; 3], kernel: Kernel) -> Problem {
 }
 
 /// The first PE has nearly all columns, the second a few, the third none.
-fn setup(problem: Problem, room: u64) -> Setup {
+fn setup(problem: Problem, room: u64) -> PanelInit {
     let (n, grain) = (problem.n as u64, problem.m.div_ceil(45));
     let count = problem.m.div_ceil(grain) as u64;
     let groups = vec![0, count / 4, count / 2, count];
-    Setup { problem, grain, columns: vec![0, n - n / 9, n, n], groups, room: vec![room; 3] }
+    PanelInit { problem, grain, columns: vec![0, n - n / 9, n, n], groups, room: vec![room; 3] }
 }
 
 macro_rules! product_of {
     ($real:ty, $product:ident) => {
-        fn $product(main: &mut Driver, setup: &Setup) -> Result<(Matrix<$real>, u64), RunError> {
+        fn $product(main: &mut Driver, setup: &PanelInit) -> Result<(Matrix<$real>, u64), RunError> {
             let panels: Group<Panel<$real>> = main.group(setup.clone());
             main.quiescence()?;
             let (done, finished) = main.pending();
             panels.broadcast(main, GoPanel { panels, done });
-            let Ended { pieces, moved_columns } = finished.wait(main)?;
+            let PanelTotals { pieces, moved_columns } = finished.wait(main)?;
             let (to, collected): (_, Pending<Piece<$real>>) = main.pending();
             panels.broadcast(main, CollectPanel(to));
             let mut c = Matrix::zeros(setup.problem.m, setup.problem.n).unwrap();

@@ -6,7 +6,7 @@
 //! plan holds for groups that have not been asked for when it is made, so each group has one plan.
 
 use super::rebalance::{Transfer, Underway, even_out, transfers};
-use super::{AHEAD, Finished, Replan, Request, Setup};
+use super::{AHEAD, Finished, PanelInit, Replan, Request};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ impl Course {
 }
 
 impl Turns {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &PanelInit) -> Self {
         let count = setup.group_count();
         let course = |(columns, &room): (&[u64], &u64)| Course {
             columns: columns[1] - columns[0],
@@ -83,14 +83,14 @@ impl Turns {
     }
 
     /// The groups to ask for at first.
-    pub(super) fn begin(&mut self, setup: &Setup) -> Vec<Request> {
+    pub(super) fn begin(&mut self, setup: &PanelInit) -> Vec<Request> {
         (0..AHEAD).map_while(|_| self.next(setup)).collect()
     }
 
     /// A PE has finished a group: what is to be asked for, and the plan for what is asked for after that.
     pub(super) fn finished(
         &mut self,
-        setup: &Setup,
+        setup: &PanelInit,
         report: &Finished,
         column_bytes: usize,
     ) -> (Option<Request>, Option<Replan>) {
@@ -117,7 +117,7 @@ impl Turns {
         (request, plan)
     }
 
-    fn next(&mut self, setup: &Setup) -> Option<Request> {
+    fn next(&mut self, setup: &PanelInit) -> Option<Request> {
         let group = self.turns.pop_front()?;
         let rows = setup.rows_of(group).len() as u64;
         self.pes.iter_mut().for_each(|course| course.pending += rows * course.columns);
@@ -125,7 +125,7 @@ impl Turns {
     }
 
     /// Whether other columns for the groups that are left are worth their way.
-    fn look(&mut self, setup: &Setup, column_bytes: usize) -> Option<Replan> {
+    fn look(&mut self, setup: &PanelInit, column_bytes: usize) -> Option<Replan> {
         let rows: usize = self.turns.iter().map(|&group| setup.rows_of(group).len()).sum();
         let parts: Vec<Underway> = self.pes.iter().map(Course::underway).collect();
         let columns: Vec<u64> = parts.iter().map(|part| part.items).collect();

@@ -35,7 +35,7 @@ impl Banner {
         if first != "%%matrixmarket" {
             return Err(Bad::Banner);
         }
-        let unsupported = |word: &str, mend| Err(Bad::Unsupported { word: shortened(word), mend });
+        let unsupported = |word: &str, hint| Err(Bad::Unsupported { word: shortened(word), hint });
         if object != "matrix" {
             return unsupported(object, "only 'matrix' can");
         }

@@ -10,12 +10,12 @@ pub enum MarketLineError {
     #[error("expected '%%MatrixMarket matrix <array|coordinate> <field> <symmetry>'")]
     Banner,
     /// A word of the banner means something that a dense real matrix cannot be.
-    #[error("'{word}' cannot be read: {mend}")]
+    #[error("'{word}' cannot be read: {hint}")]
     Unsupported {
         /// The word in the banner.
         word: String,
         /// What can be read instead.
-        mend: &'static str,
+        hint: &'static str,
     },
     /// The number is NaN or beyond the range of 64-bit numbers.
     #[error("'{word}' is not a finite 64-bit number")]

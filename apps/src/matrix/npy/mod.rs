@@ -2,7 +2,8 @@
 //!
 //! Read: versions 1.0, 2.0 and 3.0, 32- and 64-bit floating point in both byte orders, C and Fortran order,
 //! two dimensions or one (taken as a column). Written: version 1.0, little-endian, C order; whole
-//! numbers of 32 and 64 bits too.
+//! numbers of 32 and 64 bits too. Crates for the format read one number after the other
+//! or an array of one type as a whole, and bring a parser generator along for the header.
 
 mod header;
 mod reader;

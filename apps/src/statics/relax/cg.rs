@@ -5,7 +5,7 @@
 //! begins at that place without evaluating it. What is evaluated on the way shows whether that is true; where it is not,
 //! the line is searched.
 
-use super::line::{Line, Verdict};
+use super::line::{Line, LineDecision};
 use super::{Choice, Measured, Turn};
 
 /// First step, in A per eV/A: half of what the stiffest metals take.
@@ -55,9 +55,9 @@ impl Cg {
         let verdict = line.judge(measured.energy, measured.fd);
         let (best, slope) = (line.best(measured.fd), line.slope());
         match verdict {
-            Verdict::Try(step) => Choice::Step(step),
-            Verdict::Accept => self.bend(measured, best, &here),
-            Verdict::Beyond { part, energy, doubt } => {
+            LineDecision::Try(step) => Choice::Step(step),
+            LineDecision::Accept => self.bend(measured, best, &here),
+            LineDecision::Beyond { part, energy, doubt } => {
                 let rest = 1.0 - part;
                 let end = End {
                     part,
@@ -75,8 +75,8 @@ impl Cg {
                 }
                 self.bend(measured, best, if gone { &here } else { &end })
             }
-            Verdict::Fail if self.straight => Choice::Stuck,
-            Verdict::Fail => {
+            LineDecision::Fail if self.straight => Choice::Stuck,
+            LineDecision::Fail => {
                 // Back to the origin, and from there along the force.
                 self.line = None;
                 self.best = FIRST;

@@ -1,7 +1,7 @@
 //! Limited-memory BFGS from scalar products alone (W. Chen, Z. Wang, J. Zhou, Large-scale L-BFGS using MapReduce, NIPS 27,
 //! 2014): the direction is a sum of the kept steps, and its factors follow from their products with each other.
 
-use super::line::{Line, Verdict};
+use super::line::{Line, LineDecision};
 use super::{Choice, Measured, Turn};
 
 /// Steps that are kept.
@@ -39,10 +39,10 @@ impl Lbfgs {
             return self.along_force(measured);
         };
         match line.judge(measured.energy, measured.fd) {
-            Verdict::Try(step) => Choice::Step(step),
-            Verdict::Accept | Verdict::Beyond { .. } => self.turn(measured),
-            Verdict::Fail if self.straight => Choice::Stuck,
-            Verdict::Fail => {
+            LineDecision::Try(step) => Choice::Step(step),
+            LineDecision::Accept | LineDecision::Beyond { .. } => self.turn(measured),
+            LineDecision::Fail if self.straight => Choice::Stuck,
+            LineDecision::Fail => {
                 self.line = None;
                 Choice::Step(0.0)
             }

@@ -2,7 +2,7 @@
 
 /// What to do after an evaluation on the line.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum LineDecision {
     /// Here the line ends.
     Accept,
     /// Here the line ends, and the quadratic tells its minimum so well that nothing need be evaluated there: at `part` of
@@ -52,7 +52,7 @@ impl Line {
     }
 
     /// With the energy and the force along the line at the step.
-    pub(super) fn judge(&mut self, energy: f64, slope: f64) -> Verdict {
+    pub(super) fn judge(&mut self, energy: f64, slope: f64) -> LineDecision {
         self.tries += 1;
         let best = self.best(slope);
         let lower = energy <= self.energy + self.doubt - ARMIJO * self.step * self.slope;
@@ -61,7 +61,7 @@ impl Line {
             energy <= self.energy + self.doubt + ROUNDING * self.energy.abs() && slope.abs() <= self.slope;
         if !(lower || level) {
             return if self.tries > 20 {
-                Verdict::Fail
+                LineDecision::Fail
             } else {
                 self.go(best.clamp(0.1 * self.step, 0.5 * self.step))
             };
@@ -75,11 +75,11 @@ impl Line {
             && best <= self.longest
         {
             let energy = energy - 0.5 * slope * (best - self.step);
-            return Verdict::Beyond { part, energy, doubt: missed + rounding };
+            return LineDecision::Beyond { part, energy, doubt: missed + rounding };
         }
         let flat = slope.abs() <= self.flatness * self.slope;
         if flat || self.tries > 2 || (slope > 0.0 && self.step >= self.longest) {
-            return Verdict::Accept;
+            return LineDecision::Accept;
         }
         self.go(best.clamp(0.1 * self.step, 4.0 * self.step))
     }
@@ -96,7 +96,7 @@ impl Line {
         self.step
     }
 
-    fn go(&mut self, step: f64) -> Verdict {
-        Verdict::Try(self.go_to(step))
+    fn go(&mut self, step: f64) -> LineDecision {
+        LineDecision::Try(self.go_to(step))
     }
 }

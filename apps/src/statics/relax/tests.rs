@@ -104,9 +104,9 @@ fn what_ended_it_is_told() {
 #[test]
 fn a_step_too_far_is_taken_back() {
     let mut line = line::Line::new(10.0, 4.0, 1.0, 5.0, 0.3, 0.0);
-    let line::Verdict::Try(shorter) = line.judge(12.0, -50.0) else { panic!("a rise is not accepted") };
+    let line::LineDecision::Try(shorter) = line.judge(12.0, -50.0) else { panic!("a rise is not accepted") };
     assert!((0.1..=0.5).contains(&shorter));
-    let line::Verdict::Try(nearer) = line.judge(9.9, 3.9) else { panic!("a steep end is refined") };
+    let line::LineDecision::Try(nearer) = line.judge(9.9, 3.9) else { panic!("a steep end is refined") };
     assert!(nearer > shorter);
-    assert!(!matches!(line.judge(8.5, 0.2), line::Verdict::Try(_) | line::Verdict::Fail));
+    assert!(!matches!(line.judge(8.5, 0.2), line::LineDecision::Try(_) | line::LineDecision::Fail));
 }

@@ -9,12 +9,12 @@ use serde::Serialize;
 pub(crate) struct Lost {
     /// Even the busiest PE waited: for messages, or for each other at a barrier.
     pub(crate) idle: f64,
-    /// The runtime worked: queues, packing, routing.
-    pub(crate) communication: f64,
+    /// The runtime itself worked: queues, packing, routing.
+    pub(crate) overhead: f64,
     /// PEs waited because another one had more to do.
     pub(crate) imbalance: f64,
     /// Entry methods took longer for the same work.
-    pub(crate) overhead: f64,
+    pub(crate) compute: f64,
     /// What no PE has accounted for.
     pub(crate) other: f64,
 }
@@ -26,7 +26,7 @@ impl Lost {
         Self::spent(run, speeds).minus(&reference.times(efficiency))
     }
 
-    /// All that one run spent, with the computation under `overhead`: the sum is 1.
+    /// All that one run spent: the sum is 1.
     pub(super) fn spent(run: &Run, speeds: &[f64]) -> Self {
         let seconds = run.seconds();
         let total: f64 = speeds.iter().sum();
@@ -45,21 +45,21 @@ impl Lost {
         let imbalance = (longest - compute - runtime).clamp(0.0, idle);
         Self {
             idle: idle - imbalance,
-            communication: runtime,
+            overhead: runtime,
             imbalance,
-            overhead: compute,
+            compute,
             other: 1.0 - compute - idle - runtime,
         }
     }
 
     /// What an ideal reference spends: all its time on the work.
     pub(super) fn all_work() -> Self {
-        Self { overhead: 1.0, ..Self::default() }
+        Self { compute: 1.0, ..Self::default() }
     }
 
     /// All parts together.
     pub(crate) fn sum(&self) -> f64 {
-        self.idle + self.communication + self.imbalance + self.overhead + self.other
+        self.idle + self.overhead + self.imbalance + self.compute + self.other
     }
 
     fn times(&self, factor: f64) -> Self {
@@ -73,9 +73,9 @@ impl Lost {
     fn map(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
         Self {
             idle: of(self.idle, other.idle),
-            communication: of(self.communication, other.communication),
-            imbalance: of(self.imbalance, other.imbalance),
             overhead: of(self.overhead, other.overhead),
+            imbalance: of(self.imbalance, other.imbalance),
+            compute: of(self.compute, other.compute),
             other: of(self.other, other.other),
         }
     }

@@ -14,7 +14,7 @@ mod verdict;
 
 pub(crate) use model::Comparison;
 pub(crate) use options::{Files, MixOptions, all_of, checked, chosen, with_apps};
-pub(crate) use predict::{Predictor, Subject};
+pub(crate) use predict::{PlannedWork, Predictor};
 pub(crate) use runner::{Progress, Starts, end_child, end_with_parent, report_in, rounds};
 
 use super::network::Network;

@@ -5,7 +5,8 @@ use super::lost::Lost;
 use super::predict::Predictor;
 use super::saved::Run;
 use super::spread;
-use super::verdict::{self, Step};
+use super::verdict::{self, Addition};
+use crate::statistics;
 use loadbalance::efficiency::mixed_node_efficiency;
 use runtime::failure::{Failure, Kind};
 use serde::Serialize;
@@ -26,7 +27,7 @@ pub(crate) struct Comparison {
     pub(super) reference: Reference,
     pub(super) nodes: Vec<NodeWorth>,
     pub(super) mixes: Vec<Mix>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<Addition>,
     pub(super) verdict: String,
     pub(super) model: Option<Model>,
     pub(super) warnings: Vec<String>,
@@ -126,7 +127,7 @@ impl Comparison {
         let mixes: Vec<Mix> = mixes.collect::<Result<_, _>>()?;
         let steps = verdict::steps(&mixes, model.is_some());
         Ok(Self {
-            schema: "metachare-compare/1",
+            schema: "metachare-compare/2",
             is_predicted: model.is_some(),
             program: first.program.clone(),
             version: first.version.clone(),
@@ -430,11 +431,9 @@ fn ratios<'a>(runs: &'a [Run], name: &'a str, of: &'a str) -> impl Iterator<Item
     })
 }
 
-/// The middle of some numbers, the mean of both of an even count; `None` of none.
+/// The middle of some numbers; `None` of none.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
-    let upper = sorted.get(sorted.len() / 2)?;
-    let lower = sorted.get((sorted.len() - 1) / 2)?;
-    Some((upper + lower) / 2.0)
+    statistics::median(&sorted)
 }

@@ -11,8 +11,8 @@ use loadbalance::machines::{Machine, Machines};
 use runtime::failure::Failure;
 use serde_json::Value;
 
-/// Which work.
-pub(crate) struct Subject<'a> {
+/// The work whose length is predicted.
+pub(crate) struct PlannedWork<'a> {
     pub(crate) program: &'a CommandLine,
     pub(crate) app: &'a str,
     /// As in reports.
@@ -74,13 +74,13 @@ impl Predictor<'_> {
     pub(crate) fn run(
         &self,
         name: &str,
-        subject: &Subject<'_>,
+        work: &PlannedWork<'_>,
         nodes: Vec<(Machine, String)>,
     ) -> Result<Run, Failure> {
         let (nodes, cpus): (Vec<Machine>, Vec<String>) = nodes.into_iter().unzip();
         let machines = self.network.join(nodes);
         let failed = |e: RunError| Failure::new(e.kind(), format!("{name}: {e}"));
-        let reckoned = self.reckon(subject.arguments, &machines, None).map_err(failed)?;
+        let reckoned = self.reckon(work.arguments, &machines, None).map_err(failed)?;
         let rates = machines.rates();
         let fastest = rates.iter().copied().fold(0.0, f64::max);
         let fastest_node =
@@ -103,7 +103,7 @@ impl Predictor<'_> {
                 rate: Some(rate),
             }
         });
-        Ok(Run::predicted(name, subject, reckoned.seconds, nodes.collect()))
+        Ok(Run::predicted(name, work, reckoned.seconds, nodes.collect()))
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Starts {
 }
 
 /// What a run that went well has written.
-pub(crate) struct Done {
+pub(crate) struct Written {
     pub(crate) stdout: Vec<u8>,
     pub(super) stderr: String,
 }
@@ -65,7 +65,7 @@ impl Starts {
     ///
     /// # Errors
     /// Its exit code and last words.
-    pub(crate) fn run(&self, nodes: &[String], name: &str) -> Result<Done, Failure> {
+    pub(crate) fn run(&self, nodes: &[String], name: &str) -> Result<Written, Failure> {
         let said =
             |error: std::io::Error| Failure::new(Kind::Failed, format!("{name} cannot be run: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(said)?);
@@ -74,7 +74,7 @@ impl Starts {
         let output = output(command).map_err(said)?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
-            return Ok(Done { stdout: output.stdout, stderr });
+            return Ok(Written { stdout: output.stdout, stderr });
         }
         let wordless = match output.status.signal() {
             Some(signal) => format!("it was killed by signal {signal}"),

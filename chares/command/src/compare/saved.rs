@@ -1,6 +1,6 @@
 //! What a comparison needs of the report of a run, checked: a report may have come from anywhere.
 
-use super::predict::Subject;
+use super::predict::PlannedWork;
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::text::clean_line;
 use serde::Deserialize;
@@ -71,22 +71,22 @@ pub(crate) struct Pe {
 
 impl Run {
     /// A run that was not made, as it is predicted to go.
-    pub(super) fn predicted(source: &str, subject: &Subject<'_>, seconds: f64, nodes: Vec<Node>) -> Self {
+    pub(super) fn predicted(source: &str, work: &PlannedWork<'_>, seconds: f64, nodes: Vec<Node>) -> Self {
         Self {
             source: source.into(),
             run_id: String::new(),
             started_unix_ms: 0,
-            program: subject.program.name.into(),
-            version: subject.program.version.into(),
+            program: work.program.name.into(),
+            version: work.program.version.into(),
             commit: crate::COMMIT.into(),
             executable: String::new(),
-            app: subject.app.into(),
-            arguments: subject.arguments.clone(),
+            app: work.app.into(),
+            arguments: work.arguments.clone(),
             exit_code: 0,
             error: None,
             verified: None,
             timed_s: Some(seconds),
-            work: subject.work,
+            work: work.work,
             speed_source: None,
             nodes,
             facts: Value::Null,

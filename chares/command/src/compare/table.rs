@@ -40,17 +40,16 @@ impl Comparison {
         out += "\nwhere the time went, in % of the PEs' time by speed, beyond what the reference needs\n";
         let _ = writeln!(
             out,
-            "{:<LABEL$} {:>6} {:>6} {:>14} {:>10} {:>9} {:>6}",
-            "mix", "lost", "idle", "communication", "imbalance", "overhead", "other"
+            "{:<LABEL$} {:>6} {:>6} {:>9} {:>10} {:>8} {:>6}",
+            "mix", "lost", "idle", "overhead", "imbalance", "compute", "other"
         );
         for (mix, label) in self.mixes.iter().zip(self.labels()) {
             let lost = mix.lost;
-            let [all, idle, communication, imbalance, overhead, other] =
-                [lost.sum(), lost.idle, lost.communication, lost.imbalance, lost.overhead, lost.other]
-                    .map(tenths);
+            let [all, idle, overhead, imbalance, compute, other] =
+                [lost.sum(), lost.idle, lost.overhead, lost.imbalance, lost.compute, lost.other].map(tenths);
             let _ = writeln!(
                 out,
-                "{label:<LABEL$.LABEL$} {all:>6} {idle:>6} {communication:>14} {imbalance:>10} {overhead:>9} {other:>6}"
+                "{label:<LABEL$.LABEL$} {all:>6} {idle:>6} {overhead:>9} {imbalance:>10} {compute:>8} {other:>6}"
             );
         }
         out.push('\n');
@@ -82,8 +81,8 @@ impl Comparison {
     /// As Markdown.
     pub(crate) fn markdown(&self) -> String {
         let mut out = format!(
-            "{}\n\n| mix | equivalents | seconds | speedup | mixed-node efficiency | idle | communication | \
-             imbalance | overhead | other | predicted |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+            "{}\n\n| mix | equivalents | seconds | speedup | mixed-node efficiency | idle | overhead | \
+             imbalance | compute | other | predicted |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
             self.subject()
         );
         for mix in &self.mixes {
@@ -103,9 +102,9 @@ impl Comparison {
                 mix.speedup,
                 around(*efficiency, mix.efficiency_spread, 3),
                 tenths(lost.idle),
-                tenths(lost.communication),
-                tenths(lost.imbalance),
                 tenths(lost.overhead),
+                tenths(lost.imbalance),
+                tenths(lost.compute),
                 tenths(lost.other),
                 or_gap(predicted),
             );
@@ -118,7 +117,7 @@ impl Comparison {
     /// As CSV: one row for each mix, numbers in full.
     pub(crate) fn csv(&self) -> String {
         let mut out = "mix,pes,equivalents,runs,seconds,spread,speedup,efficiency,efficiency_spread,idle,\
-                       communication,imbalance,overhead,other,predicted_s,prediction_error\n"
+                       overhead,imbalance,compute,other,predicted_s,prediction_error\n"
             .to_string();
         for mix in &self.mixes {
             let predicted = mix.predicted.as_ref();
@@ -133,9 +132,9 @@ impl Comparison {
                 Some(mix.efficiency),
                 mix.efficiency_spread,
                 Some(lost.idle),
-                Some(lost.communication),
-                Some(lost.imbalance),
                 Some(lost.overhead),
+                Some(lost.imbalance),
+                Some(lost.compute),
                 Some(lost.other),
                 predicted.map(|p| p.seconds),
                 predicted.map(|p| p.error),

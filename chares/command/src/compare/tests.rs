@@ -4,15 +4,14 @@ mod mutated;
 
 use super::lost::Lost;
 use super::model::{Comparison, grouped};
-use super::predict::{Predictor, Subject};
+use super::predict::{PlannedWork, Predictor};
 use super::runner::{Progress, Turn, report_in, rounds};
 use super::saved::{self, Run};
 use super::verdict::Finding;
 use crate::app::{CostModel, Phases};
 use crate::command_line::CommandLine;
 use crate::network::Network;
-use chares::Program;
-use chares::RunError;
+use chares::{Program, RunError};
 use loadbalance::cost::Phase;
 use loadbalance::machines::{Bytes, Machine};
 use proptest::prelude::*;
@@ -73,9 +72,9 @@ fast               1.00     10.00   0.32    1.00  1.000  0.000
 + slow             1.50      8.00   0.28    1.25  0.833  0.040
 
 where the time went, in % of the PEs' time by speed, beyond what the reference needs
-mix                lost   idle  communication  imbalance  overhead  other
-fast                0.0    0.0            0.0        0.0       0.0    0.0
-+ slow             16.7   -1.0            5.2        6.2       6.2    0.0
+mix                lost   idle  overhead  imbalance  compute  other
+fast                0.0    0.0       0.0        0.0      0.0    0.0
++ slow             16.7   -1.0       5.2        6.2      6.2    0.0
 
 speedup over fast alone (#), of the mix's equivalents (.)
 fast             ########################### 1.00 of 1.00
@@ -159,7 +158,7 @@ fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
     let predictor = Predictor { model: &model, network: &network };
     let program = CommandLine::new(Program::new("metachare", "0.1.0"));
     let subject =
-        Subject { program: &program, app: "matmul", arguments: &json!({"n": 512}), work: Some(WORK) };
+        PlannedWork { program: &program, app: "matmul", arguments: &json!({"n": 512}), work: Some(WORK) };
     let machine = |name: &str, rate: f64| {
         let (name, host, rates) = (name.into(), "h".into(), vec![rate]);
         (Machine { name, host, rates, ..Machine::default() }, "c".to_string())
@@ -212,7 +211,7 @@ fn is_as_documented(json: &Value) {
     let documented: std::collections::BTreeSet<String> = document
         .lines()
         .filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_string()))
-        .filter(|key| !["idle", "communication", "imbalance", "overhead", "other"].contains(&key.as_str()))
+        .filter(|key| !["idle", "overhead", "imbalance", "compute", "other"].contains(&key.as_str()))
         .collect();
     let mut found = std::collections::BTreeSet::new();
     keys(json, "", &mut found);
@@ -489,7 +488,7 @@ proptest! {
         }
         let spent = Lost::spent(&run(&report(seconds, &made)).unwrap(), &nodes.iter().map(|node| node.0).collect::<Vec<_>>());
         prop_assert!((spent.sum() - 1.0).abs() < 1e-9);
-        prop_assert!(spent.idle >= -1e-9 && spent.imbalance >= 0.0 && spent.communication >= 0.0, "{spent:?}");
+        prop_assert!(spent.idle >= -1e-9 && spent.imbalance >= 0.0 && spent.overhead >= 0.0, "{spent:?}");
     }
 
     #[test]
@@ -503,8 +502,8 @@ proptest! {
         let comparison = compared(&[report(seconds, &made), report(of_one, &[(fastest.0, fastest.1, &[[of_one, 0.0, 0.0]])])]).unwrap();
         let mix = &comparison.mixes[0];
         prop_assert!((mix.efficiency - 1.0).abs() < 1e-9, "{mix:?}");
-        let Lost { idle, communication, imbalance, overhead, other } = mix.lost;
-        prop_assert!([idle, communication, imbalance, overhead, other].iter().all(|part| part.abs() < 1e-9), "{mix:?}");
+        let Lost { idle, overhead, imbalance, compute, other } = mix.lost;
+        prop_assert!([idle, overhead, imbalance, compute, other].iter().all(|part| part.abs() < 1e-9), "{mix:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// What some nodes bring to a smaller mix.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Step {
+pub(crate) struct Addition {
     /// The nodes that are added.
     pub(super) added: Vec<String>,
     /// To this mix.
@@ -32,18 +32,18 @@ pub(super) enum Finding {
 }
 
 /// One for each mix that holds another one: what its other nodes bring to the largest such, the latest of several.
-pub(super) fn steps(mixes: &[Mix], is_predicted: bool) -> Vec<Step> {
+pub(super) fn steps(mixes: &[Mix], is_predicted: bool) -> Vec<Addition> {
     let step = |mix: &Mix| {
         let holds = |other: &&Mix| {
             other.nodes.len() < mix.nodes.len() && other.nodes.iter().all(|node| mix.nodes.contains(node))
         };
         let base = mixes.iter().filter(holds).max_by_key(|other| other.nodes.len())?;
-        Some(Step::between(base, mix, is_predicted))
+        Some(Addition::between(base, mix, is_predicted))
     };
     mixes.iter().filter_map(step).collect()
 }
 
-impl Step {
+impl Addition {
     fn between(base: &Mix, mix: &Mix, is_predicted: bool) -> Self {
         let added: Vec<String> =
             mix.nodes.iter().filter(|node| !base.nodes.contains(node)).cloned().collect();
@@ -85,7 +85,7 @@ impl Step {
 }
 
 /// Which nodes are worth having, in one sentence.
-pub(super) fn verdict(steps: &[Step]) -> String {
+pub(super) fn verdict(steps: &[Addition]) -> String {
     let of = |finding: Finding| {
         let steps = steps.iter().filter(move |step| step.finding == finding);
         steps.map(|step| step.added.join(" with ")).collect::<Vec<_>>().join(", ")

@@ -1,5 +1,7 @@
 //! From values to pixels: ranges that hold all points, and ticks at round numbers.
 
+use chares::Size;
+
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
@@ -138,9 +140,7 @@ fn round_step(least: f64) -> f64 {
 
 /// So many bytes as a power of two.
 fn bytes(exponent: f64) -> String {
-    let unit = (exponent / 10.0).floor().clamp(0.0, 4.0);
-    let number = 2f64.powf(exponent - 10.0 * unit);
-    format!("{number} {}", ["B", "KiB", "MiB", "GiB", "TiB"][unit as usize])
+    format!("{:#}", Size(2f64.powf(exponent) as u64))
 }
 
 #[cfg(test)]

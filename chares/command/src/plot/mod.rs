@@ -1,7 +1,8 @@
 //! Line charts: series of points over linear or logarithmic axes, with a legend, as SVG and PNG.
 //!
 //! A [`Chart`] says what is shown. It becomes a [`Drawing`], a list of lines, dots and words at places in pixels, which
-//! any format can be made of.
+//! any format can be made of. Crates for charts write words into a PNG only with a font of the system's, or with one
+//! that would have to be shipped.
 //!
 //! ```
 //! use command::plot::{Axis, Chart, Scale, Series};

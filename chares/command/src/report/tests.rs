@@ -91,6 +91,7 @@ fn days_are_those_of_the_calendar() {
         (4_107_542_400, "2100-03-01T00:00:00Z"),
         (1_798_761_599, "2026-12-31T23:59:59Z"),
         (1_798_761_600, "2027-01-01T00:00:00Z"),
+        (u64::MAX, "9999-12-31T23:59:59Z"),
     ];
     for (unix_s, text) in days {
         assert_eq!(utc(unix_s), text);

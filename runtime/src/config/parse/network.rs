@@ -1,8 +1,9 @@
 //! The table `[network]`.
 
-use super::{File, integer, known, size};
+use super::{File, integer, known};
 use crate::config::ConfigError;
 use crate::config::network::{CLOSE_IDLE_S, DATAGRAM_BYTES, NetworkConfig, SPIN_US, WINDOW_BYTES};
+use crate::size::Size;
 use crate::transport::quic::Congestion;
 use std::time::Duration;
 use toml::Spanned;
@@ -40,7 +41,7 @@ pub(super) fn network(
                     bytes.ok_or_else(|| wrong("must be a whole number of bytes from 1200 to 6500"))?;
             }
             "window" => {
-                let bytes = size(text).and_then(|n| u32::try_from(n).ok());
+                let bytes = Size::parse(text).and_then(|size| u32::try_from(size.0).ok());
                 let bytes = bytes.filter(|n| WINDOW_BYTES.contains(n));
                 network.window_bytes =
                     bytes.ok_or_else(|| wrong("must be a size from 64 KiB to 1 GiB, such as \"16MiB\""))?;

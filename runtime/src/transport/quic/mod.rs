@@ -26,9 +26,10 @@ mod peer;
 mod settings;
 
 use super::tls::{NodeIdentity, TlsError};
-use crate::frame::{Class, Fabric, Frame, Receiver, SendError, Size};
+use crate::frame::{Class, Fabric, Frame, Receiver, SendError};
 use crate::ids::NodeId;
 use crate::progress::Progress;
+use crate::size::Size;
 use crate::spin::Spin;
 use awake::Awake;
 use dashmap::DashMap;
@@ -49,6 +50,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tracing::Instrument as _;
 
 pub use congestion::Congestion;
 pub use peer::LinkStats;
@@ -376,9 +378,14 @@ impl QuicFabric {
         if peer.is_lost() || !peer.add(connection) {
             return connection.close(UNWANTED, b"this link was lost, or has too many connections");
         }
+        let (from, to) = (self.me.0, peer.id.0);
+        let span = tracing::info_span!(parent: None, "connection", from, to);
+        tracing::info!(parent: &span, "up, with round trips of {:?}", connection.rtt());
         let (fabric, peer, connection) = (Arc::clone(self), Arc::clone(peer), connection.clone());
-        self.runtime.spawn(life::watch(Arc::clone(self), Arc::clone(&peer), connection.clone()));
-        self.runtime.spawn(async move { accept::read_all(&fabric, &peer, &connection).await });
+        let watched = life::watch(Arc::clone(self), Arc::clone(&peer), connection.clone());
+        self.runtime.spawn(watched.instrument(span.clone()));
+        let reads = async move { accept::read_all(&fabric, &peer, &connection).await };
+        self.runtime.spawn(reads.instrument(span));
     }
 
     /// Reports a broken link, once, and is done with it.

@@ -8,12 +8,12 @@ use chares::loadbalance::{Items, Part, placement};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BinaryHeap};
 
-fn setup(sides: [usize; 3], grain: usize, speeds: &[f64]) -> Setup {
+fn setup(sides: [usize; 3], grain: usize, speeds: &[f64]) -> PanelInit {
     let [m, k, n] = sides;
     let problem = Problem { m, k, n, kernel: Kernel::Fast, seeds: None };
     let strips = |count| placement::contiguous(&Items::alike(count as u64), &Part::each(speeds)).unwrap();
     let (columns, groups) = (strips(n), strips(m.div_ceil(grain)));
-    Setup { problem, grain, columns, groups, room: vec![n as u64; speeds.len()] }
+    PanelInit { problem, grain, columns, groups, room: vec![n as u64; speeds.len()] }
 }
 
 #[test]
@@ -40,7 +40,7 @@ enum Word {
 
 /// PEs that handle one word at a time, urgent ones first, as the runtime does.
 struct World<'a> {
-    setup: &'a Setup,
+    setup: &'a PanelInit,
     turns: Turns,
     now: u64,
     said: u64,
@@ -72,7 +72,7 @@ const NUMBER_BYTES: u64 = 4;
 
 impl<'a> World<'a> {
     /// Runs the product; when each PE ended, and how many plans were made.
-    fn run(setup: &'a Setup, cost: impl Fn(usize, f64) -> f64 + 'a) -> Self {
+    fn run(setup: &'a PanelInit, cost: impl Fn(usize, f64) -> f64 + 'a) -> Self {
         let columns = setup.columns.windows(2).map(|w| Pe { columns: vec![w[1] - w[0]], ..Pe::default() });
         let mut world = Self {
             setup,

@@ -59,12 +59,12 @@ impl Style {
         let words: Vec<&str> = row.split_whitespace().collect();
         let (few, name) = (self.words(), self.names[0]);
         if words.len() != few && words.len() != few + 3 {
-            let mend =
+            let hint =
                 if std::ptr::eq(self, ATOMIC) { "; name another style as in `Atoms # charge`" } else { "" };
             let many = few + 3;
             let got = words.len();
             let sentence = format!(
-                "{got} words, but an atom of style {name} has {few}, or {many} with image flags{mend}"
+                "{got} words, but an atom of style {name} has {few}, or {many} with image flags{hint}"
             );
             return Err(Wrong(line, sentence));
         }
