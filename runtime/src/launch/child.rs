@@ -1,6 +1,7 @@
 //! A child process with all that it starts, and the lines that it prints.
 
 use super::diagnose;
+use super::options::LogLine;
 use crate::ids::NodeId;
 use crate::monitor::wire::OutputLine;
 use nix::sys::signal::{Signal, killpg};
@@ -119,15 +120,6 @@ impl Tail {
     fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
-}
-
-/// A line of a node's log, without the mark before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogLine {
-    /// The node's name.
-    pub node: String,
-    /// What it wrote.
-    pub text: String,
 }
 
 /// Where the lines of a node's standard error go.

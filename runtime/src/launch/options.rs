@@ -1,6 +1,5 @@
 //! How nodes are started, as whoever starts them says.
 
-use super::child::LogLine;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -45,4 +44,13 @@ pub struct Copying {
     pub done_bytes: u64,
     /// Its length.
     pub total_bytes: u64,
+}
+
+/// A line of a node's log, without the mark before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The node's name.
+    pub node: String,
+    /// What it wrote.
+    pub text: String,
 }
