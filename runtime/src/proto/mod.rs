@@ -5,6 +5,7 @@
 #![doc = include_str!("scale.md")]
 #![deny(clippy::disallowed_methods)]
 
+pub mod lost_node;
 pub mod membership;
 pub mod number_set;
 pub mod parting;
@@ -13,7 +14,6 @@ pub mod reduction;
 pub mod sim;
 pub mod standstill;
 pub mod tree;
-pub mod verdict;
 
 /// A message that does not fit the protocol's state; its sender is broken or of another build.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

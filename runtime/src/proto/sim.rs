@@ -474,10 +474,10 @@ impl Random {
 #[cfg(test)]
 mod tests {
     mod collective;
+    mod lost_node;
     mod membership;
     mod parting;
     mod quiescence;
     mod scale;
     mod simulator;
-    mod verdict;
 }

@@ -3,9 +3,9 @@
 use crate::class::Class;
 use crate::failure::{Failure, Interruption, Kind, Sign};
 use crate::ids::NodeId;
+use crate::proto::lost_node::{EXPLANATION, Report, Verdict};
 use crate::proto::sim::{Ended, Machine, Network, Outbox, Random, Simulation};
 use crate::proto::standstill::LOOK_PERIOD;
-use crate::proto::verdict::{EXPLANATION, Report, Verdict};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
