@@ -6,9 +6,9 @@
 //! need, and nobody is sent anything in their name. Whoever overhears a knock gains nothing, since each is good once and for
 //! one address. What a dial brings after that is for TLS to judge.
 
+use super::mark::MarkKey;
 use crate::ids::NodeId;
 use quinn_proto::ConnectionId;
-use ring::hmac::{self, HMAC_SHA256};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,6 +19,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const KNOCK_BYTES: usize = 20;
 /// Length of the first part of a knock, which says who dials and the number of the dial.
 const SAID_BYTES: usize = 2 + 6;
+/// Length of the rest, the mark.
+const MARK_BYTES: usize = KNOCK_BYTES - SAID_BYTES;
 /// First byte of packets with a long header, which dials begin with.
 const LONG_HEADER: u8 = 0x80;
 /// Where a long header has the length of the connection id that it is sent to, behind a byte of flags and the version.
@@ -26,7 +28,7 @@ const LENGTH_AT: usize = 5;
 
 /// What a node answers, and what it says to be answered.
 pub(super) struct Door {
-    key: hmac::Key,
+    key: MarkKey<MARK_BYTES>,
     me: NodeId,
     /// Whether others may dial this node.
     is_dialled: bool,
@@ -52,7 +54,7 @@ impl Door {
     /// The door of node `me` in a run with this secret.
     pub(super) fn new(secret: &[u8], me: NodeId, is_dialled: bool) -> Self {
         Self {
-            key: hmac::Key::new(HMAC_SHA256, secret),
+            key: MarkKey::new(secret),
             me,
             is_dialled,
             dials: AtomicU64::new(0),
@@ -67,8 +69,8 @@ impl Door {
         let mut knock = [0; KNOCK_BYTES];
         knock[..2].copy_from_slice(&self.me.0.to_be_bytes());
         knock[2..SAID_BYTES].copy_from_slice(&number[2..]);
-        let mark = hmac::sign(&self.key, &said_to(to, &knock[..SAID_BYTES]));
-        knock[SAID_BYTES..].copy_from_slice(&mark.as_ref()[..KNOCK_BYTES - SAID_BYTES]);
+        let mark = self.key.mark(&said_to(to, &knock[..SAID_BYTES]));
+        knock[SAID_BYTES..].copy_from_slice(&mark);
         ConnectionId::new(&knock)
     }
 
@@ -121,10 +123,7 @@ impl Door {
             return None;
         }
         let (said, mark) = knock.split_at(SAID_BYTES);
-        let right = hmac::sign(&self.key, &said_to(self.me, said));
-        // The comparison takes the same time however much of the mark is right.
-        let wrong = mark.iter().zip(right.as_ref()).fold(0, |wrong, (said, right)| wrong | (said ^ right));
-        if wrong != 0 {
+        if !self.key.is_mark(&said_to(self.me, said), mark) {
             return None;
         }
         let number = said[2..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));

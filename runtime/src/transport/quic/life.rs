@@ -8,11 +8,11 @@
 //! make one or use one again.
 
 use super::QuicFabric;
+use super::mark::MarkKey;
 use super::peer::Peer;
 use crate::ids::NodeId;
 use quinn::Connection;
 use quinn::udp::RecvMeta;
-use ring::hmac::{self, HMAC_SHA256};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +25,7 @@ const NOT_QUIC_MAX: u8 = 0x3f;
 const SAID_BYTES: usize = 1 + NAME_BYTES + 2 + 8;
 const NAME_BYTES: usize = 8;
 const MARK_BYTES: usize = 16;
+const KEY_BYTES: usize = 32;
 pub(super) const SIGN_BYTES: usize = SAID_BYTES + MARK_BYTES;
 /// Label under which TLS derives name and key from a connection's secrets.
 const LABEL: &[u8] = b"metachare signs of life";
@@ -45,7 +46,7 @@ pub(super) struct Signs(Mutex<FxHashMap<Name, Known>>);
 
 #[derive(Debug)]
 struct Known {
-    key: hmac::Key,
+    key: MarkKey<MARK_BYTES>,
     peer: NodeId,
     /// Number of the last sign that was heard.
     last: u64,
@@ -74,7 +75,7 @@ impl Signs {
         let Some(known) = all.get_mut(name) else { return };
         let number = said.last_chunk().map_or(0, |number| u64::from_be_bytes(*number));
         let is_right = said[0] == SIGN && said[1 + NAME_BYTES..][..2] == known.peer.0.to_be_bytes();
-        if is_right && number > known.last && known.is_marked(said, mark) {
+        if is_right && number > known.last && known.key.is_mark(said, mark) {
             (known.last, known.heard) = (number, known.heard + 1);
         }
     }
@@ -89,20 +90,11 @@ impl Signs {
     }
 }
 
-impl Known {
-    fn is_marked(&self, said: &[u8], mark: &[u8]) -> bool {
-        let right = hmac::sign(&self.key, said);
-        // The comparison takes the same time however much of the mark is right.
-        let wrong = mark.iter().zip(right.as_ref()).fold(0, |wrong, (said, right)| wrong | (said ^ right));
-        mark.len() == MARK_BYTES && wrong == 0
-    }
-}
-
 /// What one end needs to say that it lives; what it hears is forgotten when this is dropped.
 pub(super) struct Voice {
     signs: Arc<Signs>,
     name: Name,
-    key: hmac::Key,
+    key: MarkKey<MARK_BYTES>,
     me: NodeId,
     said: u64,
 }
@@ -110,14 +102,12 @@ pub(super) struct Voice {
 impl Voice {
     /// Of a connection of `me` to `peer`; `None` if it has ended.
     fn of(signs: &Arc<Signs>, connection: &Connection, me: NodeId, peer: NodeId) -> Option<Self> {
-        let mut secret = [0; NAME_BYTES + 32];
-        connection.export_keying_material(&mut secret, LABEL, b"").ok()?;
-        let (name, key) = secret.split_first_chunk()?;
-        Some(Self::new(signs, *name, key, me, peer))
+        let (name, key) = derived(connection)?;
+        Some(Self::new(signs, name, &key, me, peer))
     }
 
     fn new(signs: &Arc<Signs>, name: Name, key: &[u8], me: NodeId, peer: NodeId) -> Self {
-        let key = hmac::Key::new(HMAC_SHA256, key);
+        let key = MarkKey::new(key);
         signs.lock().insert(name, Known { key: key.clone(), peer, last: 0, heard: 0 });
         Self { signs: Arc::clone(signs), name, key, me, said: 0 }
     }
@@ -129,7 +119,7 @@ impl Voice {
         let said: Vec<u8> =
             [&[SIGN][..], &self.name, &self.me.0.to_be_bytes(), &self.said.to_be_bytes()].concat();
         sign[..SAID_BYTES].copy_from_slice(&said);
-        sign[SAID_BYTES..].copy_from_slice(&hmac::sign(&self.key, &said).as_ref()[..MARK_BYTES]);
+        sign[SAID_BYTES..].copy_from_slice(&self.key.mark(&said));
         sign
     }
 
@@ -192,6 +182,13 @@ pub(super) async fn watch(fabric: Arc<QuicFabric>, peer: Arc<Peer>, connection: 
     }
 }
 
+/// What both ends of a connection call it, and a key that nobody else has; `None` if it has ended.
+fn derived(connection: &Connection) -> Option<(Name, [u8; KEY_BYTES])> {
+    let mut secret = [0; NAME_BYTES + KEY_BYTES];
+    connection.export_keying_material(&mut secret, LABEL, b"").ok()?;
+    Some((*secret.first_chunk()?, *secret.last_chunk()?))
+}
+
 /// Frames of packets that the other end has sealed and that are no copies: what QUIC heard from it.
 fn frames_of(connection: &Connection) -> u64 {
     let frames = connection.stats().frame_rx;
@@ -208,10 +205,7 @@ pub(super) mod tests {
 
     /// What was heard from the other end of a connection, by signs and by QUIC.
     pub(in super::super) fn heard(fabric: &QuicFabric, connection: &Connection) -> u64 {
-        let mut name: Name = [0; NAME_BYTES];
-        let mut secret = [0; NAME_BYTES + 32];
-        connection.export_keying_material(&mut secret, LABEL, b"").unwrap();
-        name.copy_from_slice(&secret[..NAME_BYTES]);
+        let (name, _) = derived(connection).unwrap();
         fabric.signs.heard(&name) + frames_of(connection)
     }
 

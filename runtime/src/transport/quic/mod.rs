@@ -22,6 +22,7 @@ mod gather;
 mod idle;
 mod lane;
 mod life;
+mod mark;
 mod peer;
 mod settings;
 
