@@ -7,8 +7,9 @@
 //! does not fit anyhow is refused with one sentence, where without this some node would die in the middle of it.
 
 pub(crate) use chares::Size;
-use chares::loadbalance::PartitionError;
+use chares::loadbalance::grid::{self, Traffic};
 use chares::loadbalance::machines::{Bytes, Machine, Machines};
+use chares::loadbalance::{Items, PartitionError};
 use chares::{Cx as _, Driver, RunError};
 
 /// What a process takes besides its blocks: stacks, workspace of the kernels, and as much as one connection may have
@@ -211,6 +212,32 @@ pub(crate) fn shares_by(owners: &[u32], pes: usize, size: impl Fn(usize) -> u64)
         total += size(at);
     }
     sizes.into_iter().map(|size| size as f64 / total.max(1) as f64).collect()
+}
+
+/// Blocks of a square array, dealt out by weight so that few of them cross between nodes.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    /// The PE of each, row by row.
+    pub(crate) owners: Vec<u32>,
+    /// The node of each.
+    pub(crate) nodes: Vec<usize>,
+    /// What each node exchanges if blocks go along all rows (A) and columns (B).
+    pub(crate) traffic: Vec<Traffic>,
+    /// The share of each PE.
+    pub(crate) shares: Vec<f64>,
+}
+
+/// Deals out the blocks of an array that has so many along a side.
+///
+/// # Errors
+/// If they cannot be dealt out by these weights.
+pub(crate) fn blocks(side: u32, machines: &Machines, weights: &[f64]) -> Result<Blocks, PartitionError> {
+    let pes = machines.pes();
+    let owners = grid::rectangles(&Items::grid(side.into(), side.into()), &machines.parts(weights))?;
+    let node_of = |pe: &u32| pes.iter().position(|pes| pes.contains(pe)).unwrap_or(0);
+    let nodes: Vec<usize> = owners.iter().map(node_of).collect();
+    let traffic = grid::traffic(&nodes, side as usize, side as usize, pes.len());
+    Ok(Blocks { shares: shares_by(&owners, weights.len(), |_| 1), owners, nodes, traffic })
 }
 
 /// A host by its name and those of its processes that count.

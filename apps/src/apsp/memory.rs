@@ -1,8 +1,8 @@
 //! What a run needs of memory and disk, and which PE has which blocks: said and checked before it begins.
 
-use crate::division::{self, Division, Lack, Size, Work, shares_by};
+use crate::division::{self, Blocks, Division, Lack, Size, Work};
 use chares::loadbalance::machines::{Bytes, Machines};
-use chares::loadbalance::{Items, PartitionError, grid, placement};
+use chares::loadbalance::{Items, PartitionError, placement};
 use chares::{Cx, Driver, RunError};
 use nix::sys::statvfs::statvfs;
 use std::collections::BTreeMap;
@@ -41,12 +41,8 @@ impl Work for Plan {
             self.on_node.saturating_add(on_pes).saturating_add(shared)
         });
         let (groups, block_bytes) = self.blocks;
-        // So that few blocks cross between nodes.
-        let owners = grid::rectangles(&Items::grid(groups.into(), groups.into()), &parts)?;
         // Each round the blocks of the pivot's row go to all nodes of their columns, and the other way round.
-        let node_of = |pe: &u32| pes.iter().position(|pes| pes.contains(pe)).unwrap_or(0);
-        let nodes: Vec<usize> = owners.iter().map(node_of).collect();
-        let traffic = grid::traffic(&nodes, groups as usize, groups as usize, pes.len());
+        let Blocks { owners, traffic, shares, .. } = division::blocks(groups, machines, weights)?;
         let bytes = traffic.iter().map(|t| Bytes {
             sent: block_bytes as f64 * (t.a_out + t.b_out) as f64,
             received: block_bytes as f64 * (t.a_in + t.b_in) as f64,
@@ -54,7 +50,7 @@ impl Work for Plan {
         let is_dealt_out = !owners.is_empty();
         Ok(Division {
             weights: weights.to_vec(),
-            shares: if is_dealt_out { shares_by(&owners, weights.len(), |_| 1) } else { Vec::new() },
+            shares: if is_dealt_out { shares } else { Vec::new() },
             bytes: bytes.collect(),
             memory: memory.collect(),
             owners,

@@ -121,8 +121,8 @@ impl Work for Gauss {
     }
 
     fn what(&self) -> String {
-        let (n, rhs, dtype) = (self.system.n, self.system.rhs, self.system.dtype_or_default());
-        let sides = if rhs == 1 { "one right-hand side".into() } else { format!("{rhs} right-hand sides") };
+        let (n, sides, dtype) =
+            (self.system.n, self.system.right_hand_sides(), self.system.dtype_or_default());
         format!("a system of {n} unknowns with {sides} in {dtype}")
     }
 

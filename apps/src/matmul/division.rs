@@ -7,10 +7,10 @@
 
 use super::arguments::{Algorithm, Matmul};
 use super::{conventional, panel, side, tile};
-use crate::division::{self, Division, DivisionError, Lack, Work, places, shares_by, shares_of};
+use crate::division::{self, Blocks, Division, DivisionError, Lack, Work, places, shares_of};
 use crate::matrix::part;
 use chares::loadbalance::machines::{Bytes, Machines};
-use chares::loadbalance::{Items, Part, PartitionError, grid, placement};
+use chares::loadbalance::{Items, Part, PartitionError, placement};
 use std::ops::Range;
 
 /// Groups of rows of Fox's algorithm that a node holds besides its own.
@@ -101,23 +101,22 @@ impl Matmul {
 
     /// Blocks of C, and with them those of A and B that pass through them.
     fn tiles(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Owners>, PartitionError> {
-        let (q, pes) = (self.side(), machines.pes());
-        let owners = grid::rectangles(&Items::grid(q.into(), q.into()), &machines.parts(weights))?;
-        let node_of = |pe: &u32| pes.iter().position(|pes| pes.contains(pe)).unwrap_or(0);
-        let nodes: Vec<usize> = owners.iter().map(node_of).collect();
+        let q = self.side();
+        let Blocks { owners, nodes, traffic, shares } = division::blocks(q, machines, weights)?;
         let (m, k, n) = self.sides();
         let blocks = f64::from(q) * f64::from(q);
         let (a_bytes, b_bytes) = (m as f64 * k as f64 / blocks, k as f64 * n as f64 / blocks);
-        let traffic = grid::traffic(&nodes, q as usize, q as usize, pes.len());
         let bytes = traffic.iter().map(|t| {
             let bytes = |a, b| self.number_bytes() * (a as f64 * a_bytes + b as f64 * b_bytes);
             Bytes { sent: bytes(t.a_out, t.b_out), received: bytes(t.a_in, t.b_in) }
         });
         Ok(Division {
             weights: weights.to_vec(),
-            shares: shares_by(&owners, weights.len(), |_| 1),
+            shares,
             bytes: bytes.collect(),
-            memory: (0..pes.len()).map(|node| self.bytes(self.numbers_of_tiles(&nodes, node))).collect(),
+            memory: (0..machines.nodes.len())
+                .map(|node| self.bytes(self.numbers_of_tiles(&nodes, node)))
+                .collect(),
             owners: Owners::Tiles(q, owners),
         })
     }

@@ -44,6 +44,11 @@ impl SystemArguments {
         self.dtype.unwrap_or(Dtype::F64)
     }
 
+    /// How many right-hand sides there are, for people.
+    pub(crate) fn right_hand_sides(&self) -> String {
+        if self.rhs == 1 { "one right-hand side".into() } else { format!("{} right-hand sides", self.rhs) }
+    }
+
     /// The same with type and sizes settled, which files have the last word on: nodes, which measure with the kernel
     /// for them, do not see the files. f32 if both files are, f64 by default.
     #[must_use]
