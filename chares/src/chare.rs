@@ -85,7 +85,8 @@ impl<M: Serialize + DeserializeOwned + Send + 'static> Message for M {}
 
 /// An object that lives on one PE and reacts to messages, one at a time, each to its end.
 ///
-/// Its state is serde data, so that it can be moved and saved between any two entry methods. What need not travel is a
+/// Its state is serde data, so that it can be moved ([`Ctx::migrate_to`], [`Cx::migrate`](crate::Cx::migrate)) and saved
+/// between any two entry methods; it notices nothing but that [`Ctx::pe_id`] says another PE. What need not travel is a
 /// [`Scratch`](crate::Scratch), a moment a [`Stopwatch`](crate::Stopwatch); fields that serde skips would be lost. Under
 /// `always_pup` (`--always-pup`) state is packed and unpacked before each entry method, which finds them. List its entry methods with
 /// [`entries!`](crate::entries!) and implement [`Entry`] for each.
@@ -143,12 +144,14 @@ pub trait EntryTable: Sized + 'static {
     fn reducers() -> Vec<(String, Reducer)>;
 }
 
-/// An entry method behind two function pointers, for messages that were moved and for those that were packed. Neither
+/// An entry method behind function pointers, for messages that were moved and for those that were packed. Neither
 /// is made of the other: a message that is passed on inside something else is copied once more, which the processor
 /// has to wait for.
 pub struct EntryMethod<C> {
     pub(crate) moved: fn(&mut C, Value, &mut Ctx<'_, C>) -> Result<(), PupError>,
     pub(crate) packed: fn(&mut C, &Packed, &mut Ctx<'_, C>) -> Result<(), PupError>,
+    /// A message that was moved, as bytes, for a chare that has moved to another process.
+    pub(crate) pack: fn(&Value) -> Result<Packed, PupError>,
 }
 
 impl<C> Debug for EntryMethod<C> {

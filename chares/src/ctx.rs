@@ -10,11 +10,15 @@ use crate::reduce::{Gather, Reduce};
 use crate::shared::WriteOnce;
 use runtime::buffer::Buffer;
 use runtime::collection::Placement as RawPlacement;
-use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Outgoing, Payload, ToPe, Value};
+use runtime::envelope::{
+    CallbackTarget, CollectionId, ElementId, ElementIndex, Outgoing, Payload, ToPe, Value,
+};
 use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
+use runtime::pe::moving::Mover;
+use serde::{Deserialize, Serialize};
 use std::any::TypeId;
 use std::marker::PhantomData;
 
@@ -78,7 +82,7 @@ pub trait Cx: private::HasPe {
         if placement == Placement::BySpeed {
             self.note_by_speed();
         }
-        let id = create::<C>(self.pe(), shape.shape(), &placement, Some(&init));
+        let id = create::<C>(self.pe(), shape.shape(), (&placement, false), Some(&init));
         Array::new(id, shape.shape())
     }
 
@@ -89,7 +93,7 @@ pub trait Cx: private::HasPe {
         if placement == Placement::BySpeed {
             self.note_by_speed();
         }
-        let id = create::<C>(self.pe(), shape.shape(), &placement, None);
+        let id = create::<C>(self.pe(), shape.shape(), (&placement, false), None);
         Array::new(id, shape.shape())
     }
 
@@ -103,7 +107,7 @@ pub trait Cx: private::HasPe {
     /// Makes one element on every PE (the branch office chare of 1995).
     fn group<C: Chare<Index = u32>>(&mut self, init: C::Init) -> Group<C> {
         let count = self.pe_count();
-        let id = create::<C>(self.pe(), [count, 1, 1], &Placement::Block, Some(&init));
+        let id = create::<C>(self.pe(), [count, 1, 1], (&Placement::Block, true), Some(&init));
         Group::new(Array::new(id, [count, 1, 1]))
     }
 
@@ -113,7 +117,7 @@ pub trait Cx: private::HasPe {
         let first: Vec<PeId> =
             topology.compute_nodes().iter().map(|n| PeId(topology.pes(*n).start)).collect();
         let count = u32::try_from(first.len()).expect("a run has fewer than 65,536 nodes");
-        let id = create::<C>(self.pe(), [count, 1, 1], &Placement::Explicit(first), Some(&init));
+        let id = create::<C>(self.pe(), [count, 1, 1], (&Placement::Explicit(first), true), Some(&init));
         NodeGroup::new(Array::new(id, [count, 1, 1]))
     }
 
@@ -121,6 +125,12 @@ pub trait Cx: private::HasPe {
     /// again. The handle may be sent at once; `ready` gets it when the value is in place everywhere.
     fn write_once<T: Message + Sync>(&mut self, value: T, ready: Callback<WriteOnce<T>>) -> WriteOnce<T> {
         WriteOnce::spread(self.pe(), value, ready)
+    }
+
+    /// Has an element of an array, or a single chare, go on on another PE, when it has dealt with what it is sent before;
+    /// see [`Ctx::migrate_to`].
+    fn migrate<C: Chare>(&mut self, element: &Element<C>, pe: u32) {
+        self.pe().migrate(element.parts(), PeId(pe));
     }
 
     /// Count of PEs of the run.
@@ -188,15 +198,27 @@ pub struct Ctx<'a, C> {
 }
 
 /// What the runtime keeps beside each chare; moves with it.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Site {
     pub(crate) collection: CollectionId,
     pub(crate) index: ElementIndex,
+    /// The PE where it was made.
+    pub(crate) home: PeId,
+    /// How its messages are numbered, once it has moved.
+    pub(crate) mover: Option<Box<Mover>>,
     /// Number of its next reduction over the whole array.
     pub(crate) sequence: u32,
     /// Number of its next reduction over each section.
     pub(crate) sections: Vec<(u64, u32)>,
+    /// It ends with the entry method that runs.
     pub(crate) is_leaving: bool,
+}
+
+impl Site {
+    /// Of a chare that is made.
+    pub(crate) fn new(collection: CollectionId, index: ElementIndex, home: PeId) -> Self {
+        Self { collection, index, home, mover: None, sequence: 0, sections: Vec::new(), is_leaving: false }
+    }
 }
 
 impl<C: Chare> private::HasPe for Ctx<'_, C> {
@@ -226,7 +248,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
     /// A proxy of this chare.
     #[must_use]
     pub fn this(&self) -> Element<C> {
-        let home = self.site.collection.as_singles().map(|_| self.pe.id());
+        let home = self.site.collection.as_singles().map(|_| self.site.home);
         Element::new(self.site.collection, self.site.index, home)
     }
 
@@ -308,7 +330,8 @@ impl<'a, C: Chare> Ctx<'a, C> {
             }
         };
         let Site { collection, sequence, .. } = *self.site;
-        if self.pe.join_reduction(collection, sequence, (reducer, &target), add) {
+        let is_at_home = self.site.home == self.pe.id();
+        if is_at_home && self.pe.join_reduction(collection, sequence, (reducer, &target), add) {
             self.site.sequence += 1;
         } else if let Some(value) = value {
             self.add(reducer, Box::new(value), target, false);
@@ -332,7 +355,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
         C: Reduces<R>,
     {
         let Some(position) = section.position(self) else { return };
-        let Some(plan) = section.plan(self.pe) else { return };
+        let Some(plan) = section.plan(self.pe, self.site.home) else { return };
         let at = self.site.sections.iter().position(|(id, _)| *id == plan.id).unwrap_or_else(|| {
             self.site.sections.push((plan.id, 0));
             self.site.sections.len() - 1
@@ -341,6 +364,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
         self.site.sections[at].1 += 1;
         self.pe.contribute(Contribution {
             collection: self.site.collection,
+            home: self.site.home,
             section: Some(plan),
             sequence,
             reducer: <C as Reduces<R>>::INDEX,
@@ -377,6 +401,15 @@ impl<'a, C: Chare> Ctx<'a, C> {
         (self.site.collection, self.site.index)
     }
 
+    /// Has this chare go on on another PE when the entry method returns, with its state and the messages that wait for it.
+    /// All that is [guaranteed](crate#what-is-guaranteed-of-messages) holds as if it had stayed. It costs about as much as
+    /// a message with its state; so does the first message from elsewhere that finds it gone. A PE that does not exist, or
+    /// an element of a group, ends the run with a sentence.
+    pub fn migrate_to(&mut self, pe: u32) {
+        let element = ElementId { collection: self.site.collection, index: self.site.index };
+        self.pe.leave_for(element, PeId(pe));
+    }
+
     /// Ends this chare when the entry method or constructor returns. Nothing of it is kept; messages that still
     /// come for it are dropped. For single chares; elements of arrays stay until the end.
     pub fn destroy(&mut self) {
@@ -402,6 +435,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
         let section = None;
         self.pe.contribute(Contribution {
             collection,
+            home: self.site.home,
             section,
             sequence,
             reducer,
@@ -443,14 +477,14 @@ pub(crate) fn registered<C: Chare>(pe: &mut Pe) -> Option<u16> {
 fn create<C: Chare>(
     pe: &mut Pe,
     shape: [u32; 3],
-    placement: &Placement,
+    (placement, is_fixed): (&Placement, bool),
     init: Option<&C::Init>,
 ) -> CollectionId {
     let Some(chare_type) = registered::<C>(pe) else { return CollectionId(u64::MAX) };
     let count = shape.iter().map(|&d| u64::from(d)).product();
     let topology = pe.node().topology();
     let placement: RawPlacement = placement.resolve(count, topology.pe_count(), &pe.node().speeds());
-    match pe.create(chare_type, shape, placement, init.map(pup::pack)) {
+    match pe.create(chare_type, shape, (placement, is_fixed), init.map(pup::pack)) {
         Ok(id) => id,
         Err(error) => {
             pe.fail(format!("an array of {} cannot be made: {error}", C::name()));

@@ -167,7 +167,7 @@ pub fn renamed<T>(name: &str) -> String {
 #[doc(hidden)]
 #[must_use]
 pub const fn entry_method<C: Entry<M>, M: Message>() -> EntryMethod<C> {
-    EntryMethod { moved: receive::<C, M>, packed: receive_packed::<C, M> }
+    EntryMethod { moved: receive::<C, M>, packed: receive_packed::<C, M>, pack: pack_moved::<M> }
 }
 
 fn receive<C: Entry<M>, M: Message>(
@@ -189,6 +189,10 @@ fn receive_packed<C: Entry<M>, M: Message>(
 ) -> Result<(), PupError> {
     chare.receive(pup::unpack(message)?, ctx);
     Ok(())
+}
+
+fn pack_moved<M: Message>(message: &Value) -> Result<Packed, PupError> {
+    message.downcast_ref::<M>().map(pup::pack).ok_or_else(moved_another::<M>)
 }
 
 fn moved_another<M>() -> PupError {

@@ -22,19 +22,28 @@ pub struct InProcess {
     /// Pack and unpack every message and constructor argument, also between PEs of one node, and the state of chares
     /// before each of their entry methods.
     pub always_pup: bool,
+    /// Move chares to other PEs at random moments that follow from this seed.
+    pub wander: Option<u64>,
 }
 
 impl InProcess {
     /// Nodes with that many PEs each.
     #[must_use]
     pub fn new(pes: &[u32]) -> Self {
-        Self { pes: pes.to_vec(), speeds: Vec::new(), always_pup: false }
+        Self { pes: pes.to_vec(), speeds: Vec::new(), always_pup: false, wander: None }
     }
 
     /// With every message packed and unpacked.
     #[must_use]
     pub fn always_pup(mut self) -> Self {
         self.always_pup = true;
+        self
+    }
+
+    /// With chares that move at random moments.
+    #[must_use]
+    pub fn wander(mut self, seed: u64) -> Self {
+        self.wander = Some(seed);
         self
     }
 
@@ -60,7 +69,8 @@ impl Program {
         let topology = Topology::new(&counts);
         let program = Arc::new(self.into_table());
         let net = LoopbackNet::new();
-        let settings = NodeSettings { always_pup: mix.always_pup, ..NodeSettings::default() };
+        let settings =
+            NodeSettings { always_pup: mix.always_pup, wander: mix.wander, ..NodeSettings::default() };
         let nodes: Vec<Arc<Node>> = (0..topology.node_count())
             .map(|id| Node::new(NodeId(id), topology.clone(), Arc::clone(&program), settings.clone()))
             .collect();

@@ -358,8 +358,8 @@ impl<C: Chare> Section<C> {
         found.map(|position| position as u64)
     }
 
-    /// How a reduction goes from a member on this PE; `None` while the array is not known here.
-    pub(crate) fn plan(&self, pe: &mut Pe) -> Option<Arc<SectionPlan>> {
-        pe.section_plan(self.id, self.collection, &self.members)
+    /// How a reduction goes from members that are at home on that PE; `None` while the array is not known here.
+    pub(crate) fn plan(&self, pe: &mut Pe, home: PeId) -> Option<Arc<SectionPlan>> {
+        pe.section_plan(self.id, self.collection, &self.members, home)
     }
 }

@@ -5,10 +5,11 @@ use crate::ctx::{Ctx, Site};
 use crate::entries::open;
 use crate::pup::{pack, unpack};
 use runtime::collection::{Collection, Placement};
-use runtime::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
+use runtime::envelope::{Arrived, CollectionId, ElementId, ElementIndex, Packed, Value};
 use runtime::ids::PeId;
 use runtime::object::{ChareType, PupError, Store, StoreFor};
 use runtime::pe::Pe;
+use runtime::pe::moving::Mover;
 use runtime::proto::number_set::NumberSet;
 use rustc_hash::FxHashMap;
 use std::any::TypeId;
@@ -21,6 +22,7 @@ pub(crate) fn chare_type<C: Chare>() -> ChareType {
         type_id: TypeId::of::<C>(),
         name: C::name(),
         entries: C::entry_names(),
+        pack_message: |entry, message| (method::<C>(entry)?.pack)(message),
         dimensions: C::Index::DIMENSIONS,
         reducers: C::reducers(),
         new_store: new_store::<C>,
@@ -49,8 +51,14 @@ struct TypedStore<C> {
 
 /// How the slot of an element is found.
 enum Places {
-    /// By its position among the elements of this PE.
-    ByPosition(Arc<Collection>, PeId),
+    /// By its position among the elements of this PE, of which there may be so many; those that have come from other
+    /// PEs behind them, by index.
+    ByPosition {
+        collection: Arc<Collection>,
+        pe: PeId,
+        own: usize,
+        others: Box<ByIndex>,
+    },
     ByIndex(Box<ByIndex>),
 }
 
@@ -102,13 +110,16 @@ impl ByIndex {
 }
 
 impl Places {
-    fn new(StoreFor { collection, pe, .. }: StoreFor) -> Self {
+    fn new(StoreFor { collection, pe, pe_count, .. }: StoreFor) -> Self {
         let has_positions = |known: &Arc<Collection>| {
             let is_listed = matches!(known.placement, Placement::Explicit(_));
             !is_listed && (!known.is_deferred || known.len() <= POSITIONS_MAX)
         };
         match collection.filter(has_positions) {
-            Some(known) => Self::ByPosition(known, pe),
+            Some(collection) => {
+                let own = usize::try_from(collection.counts(pe_count)[pe.as_usize()]).unwrap_or(usize::MAX);
+                Self::ByPosition { collection, pe, own, others: Box::new(ByIndex::new()) }
+            }
             None => Self::ByIndex(Box::new(ByIndex::new())),
         }
     }
@@ -116,7 +127,10 @@ impl Places {
     #[inline(always)]
     fn find(&self, index: ElementIndex) -> Option<usize> {
         match self {
-            Self::ByPosition(known, pe) => usize::try_from(known.position_on(*pe, index)?).ok(),
+            Self::ByPosition { collection, pe, others, .. } => match collection.position_on(*pe, index) {
+                Some(position) => usize::try_from(position).ok(),
+                None => others.get(index),
+            },
             Self::ByIndex(places) => places.get(index),
         }
     }
@@ -136,6 +150,15 @@ impl<C: Chare> Slot<C> {
         }
         Ok(())
     }
+
+    /// Runs something of a chare that has moved: what it sends is numbered as its own.
+    #[inline(never)]
+    fn run_as_mover<R>(&mut self, pe: &mut Pe, run: impl FnOnce(&mut C, &mut Ctx<'_, C>) -> R) -> R {
+        pe.lend_mover(self.site.mover.take());
+        let result = run(&mut self.chare, &mut Ctx::new(pe, &mut self.site));
+        self.site.mover = pe.take_mover();
+        result
+    }
 }
 
 impl<C: Chare> Store for TypedStore<C> {
@@ -153,7 +176,12 @@ impl<C: Chare> Store for TypedStore<C> {
     fn run(&mut self, place: usize, entry: u16, message: Value, pe: &mut Pe) -> Result<(), PupError> {
         let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return Ok(()) };
         pe.runs(slot.site.index);
-        (method::<C>(entry)?.moved)(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
+        let method = method::<C>(entry)?.moved;
+        if slot.site.mover.is_some() {
+            slot.run_as_mover(pe, |chare, ctx| method(chare, message, ctx))?;
+        } else {
+            method(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
+        }
         if slot.site.is_leaving {
             self.remove(place, pe);
         }
@@ -170,7 +198,12 @@ impl<C: Chare> Store for TypedStore<C> {
         let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return Ok(()) };
         slot.repack_if_asked(pe)?;
         pe.runs(slot.site.index);
-        (method::<C>(entry)?.packed)(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
+        let method = method::<C>(entry)?.packed;
+        if slot.site.mover.is_some() {
+            slot.run_as_mover(pe, |chare, ctx| method(chare, message, ctx))?;
+        } else {
+            method(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
+        }
         if slot.site.is_leaving {
             self.remove(place, pe);
         }
@@ -179,7 +212,7 @@ impl<C: Chare> Store for TypedStore<C> {
 
     fn run_all(&mut self, entry: u16, message: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
         let (method, mut count) = (method::<C>(entry)?.packed, 0);
-        for slot in self.slots.iter_mut().flatten() {
+        for slot in self.slots.iter_mut().flatten().filter(|slot| slot.site.mover.is_none()) {
             slot.repack_if_asked(pe)?;
             pe.runs(slot.site.index);
             method(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
@@ -196,7 +229,7 @@ impl<C: Chare> Store for TypedStore<C> {
         }
         pe.runs(index);
         let collection = self.collection;
-        let mut site = Site { collection, index, sequence: 0, sections: Vec::new(), is_leaving: false };
+        let mut site = Site::new(collection, index, pe.id());
         let chare = C::new(open(init)?, &mut Ctx::new(pe, &mut site));
         if self.collection.as_singles().is_some() {
             let (creator, serial) = index.as_single();
@@ -207,7 +240,23 @@ impl<C: Chare> Store for TypedStore<C> {
             pe.chare_left();
             return Ok(());
         }
-        self.put(index, Slot { chare, site });
+        self.fill(index, Slot { chare, site });
+        Ok(())
+    }
+
+    fn take(&mut self, place: usize) -> Option<(PeId, Packed)> {
+        let Slot { chare, mut site } = self.vacate(place)?;
+        let element = ElementId { collection: site.collection, index: site.index };
+        site.mover.get_or_insert_with(|| Box::new(Mover::new(element, site.home)));
+        Some((site.home, pack(&(site, chare))))
+    }
+
+    fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError> {
+        let (site, chare): (Site, C) = unpack(state)?;
+        if (site.collection, site.index) != (self.collection, index) || self.find(index).is_some() {
+            return Err(PupError::new(std::any::type_name::<C>(), format!("it is not element {index:?}")));
+        }
+        self.fill(index, Slot { chare, site });
         Ok(())
     }
 
@@ -228,11 +277,17 @@ impl<C> TypedStore<C> {
         }
     }
 
-    fn put(&mut self, index: ElementIndex, slot: Slot<C>) {
-        let place = match &mut self.places {
-            Places::ByPosition(..) => self.places.find(index).unwrap_or(self.slots.len()),
-            Places::ByIndex(places) => {
-                let place = self.empty.pop().unwrap_or(self.slots.len());
+    fn fill(&mut self, index: ElementIndex, slot: Slot<C>) {
+        let behind = self.slots.len();
+        let place = match (self.places.find(index), &mut self.places) {
+            (Some(place), _) => place,
+            (None, Places::ByPosition { own, others: places, .. }) => {
+                let place = self.empty.pop().unwrap_or(behind.max(*own));
+                places.insert(index, place);
+                place
+            }
+            (None, Places::ByIndex(places)) => {
+                let place = self.empty.pop().unwrap_or(behind);
                 places.insert(index, place);
                 place
             }
@@ -246,13 +301,22 @@ impl<C> TypedStore<C> {
 
     #[cold]
     fn remove(&mut self, place: usize, pe: &Pe) {
-        let Some(slot) = self.slots[place].take() else { return };
-        if let Places::ByIndex(places) = &mut self.places {
-            places.remove(slot.site.index);
-            self.empty.push(place);
+        if self.vacate(place).is_some() {
+            pe.chare_left();
+        }
+    }
+
+    fn vacate(&mut self, place: usize) -> Option<Slot<C>> {
+        let slot = self.slots.get_mut(place)?.take()?;
+        match &mut self.places {
+            Places::ByPosition { own, .. } if place < *own => {}
+            Places::ByPosition { others: places, .. } | Places::ByIndex(places) => {
+                places.remove(slot.site.index);
+                self.empty.push(place);
+            }
         }
         self.count -= 1;
-        pe.chare_left();
+        Some(slot)
     }
 }
 
@@ -308,7 +372,12 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_single_chares_that_are_gone() {
         let (mut pe, collection) = (pe(), CollectionId::singles(0));
-        let mut store = TypedStore::<Mayfly>::new(StoreFor { id: collection, collection: None, pe: PeId(0) });
+        let mut store = TypedStore::<Mayfly>::new(StoreFor {
+            id: collection,
+            collection: None,
+            pe: PeId(0),
+            pe_count: 1,
+        });
         for n in 0..10_000 {
             let (index, dies_at_once) = (pe.fresh_single(0, PeId(0)), n % 2 == 0);
             assert_eq!((store.find(index), store.is_gone(index)), (None, false), "it has not been made yet");

@@ -32,6 +32,7 @@ fn target() -> ToPe {
         collection: CollectionId::made_by(PeId(3), 5),
         index: ElementIndex([70_000, 0, 0]),
         entry: 2,
+        from: PeId(3),
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Collection {
     pub placement: Placement,
     /// Elements are not made with the collection but inserted one by one.
     pub is_deferred: bool,
+    /// Elements stay where they were made.
+    pub is_fixed: bool,
     #[serde(skip)]
     counts: OnceLock<Vec<u64>>,
 }
@@ -75,7 +77,8 @@ impl Collection {
         is_deferred: bool,
         pe_count: u32,
     ) -> Result<Self, CollectionError> {
-        let made = Self { id, chare_type, shape, placement, is_deferred, counts: OnceLock::new() };
+        let made =
+            Self { id, chare_type, shape, placement, is_deferred, is_fixed: false, counts: OnceLock::new() };
         made.check(pe_count)?;
         Ok(made)
     }

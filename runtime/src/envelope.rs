@@ -2,6 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::ids::PeId;
+use crate::moving::Moving;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -42,23 +43,24 @@ impl CollectionId {
 }
 
 /// Place of an element in its collection: up to three dimensions, unused ones 0. For single chares it is
-/// the creating PE and a serial number.
+/// the creating PE, the PE where it was made, and a serial number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ElementIndex(pub [u32; 3]);
 
 impl ElementIndex {
-    /// The single chare that `creator` made as number `serial` of its type on its PE, counted from 0.
+    /// The single chare that `creator` made as number `serial` of its type on `home`, counted from 0: there is no other
+    /// in the run, for 2^24 PEs and 2^40 chares of one creator on one PE.
     #[must_use]
-    pub fn of_single(creator: PeId, serial: u64) -> Self {
-        let high = u32::try_from(serial >> 32).unwrap_or(u32::MAX);
-        Self([creator.0, high, (serial & 0xffff_ffff) as u32])
+    pub fn of_single(creator: PeId, home: PeId, serial: u64) -> Self {
+        let high = (serial >> 32) as u32 & 0xff;
+        Self([creator.0, home.0 << 8 | high, (serial & 0xffff_ffff) as u32])
     }
 
     /// Creator and number of a single chare.
     #[must_use]
     pub fn as_single(self) -> (PeId, u64) {
         let [creator, high, low] = self.0;
-        (PeId(creator), u64::from(high) << 32 | u64::from(low))
+        (PeId(creator), u64::from(high & 0xff) << 32 | u64::from(low))
     }
 }
 
@@ -79,6 +81,15 @@ impl fmt::Debug for ElementIndex {
             [i, j, k] => write!(f, "[{i}, {j}, {k}]"),
         }
     }
+}
+
+/// An element of a collection, or a single chare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ElementId {
+    /// Its collection.
+    pub collection: CollectionId,
+    /// Its place there.
+    pub index: ElementIndex,
 }
 
 /// A message, constructor argument or contribution as a value of the type that its receiver expects.
@@ -240,6 +251,8 @@ pub enum ToPe {
         index: ElementIndex,
         /// Number of the entry method to run.
         entry: u16,
+        /// The PE that sent it: told where the element is, if that is not at home.
+        from: PeId,
     },
     /// Construct one element.
     Insert {
@@ -252,6 +265,8 @@ pub enum ToPe {
     Partial(Box<PartialHeader>),
     /// Pass the payload on to whoever a callback names.
     Relay(Box<CallbackTarget>),
+    /// What has to do with chares that move.
+    Moving(Box<Moving>),
 }
 
 /// What the launcher has a PE do.
@@ -293,6 +308,13 @@ pub enum Target {
     },
     /// A collection came into being: construct the elements that live here (unless deferred).
     Create(CollectionId),
+    /// Let an element go to another PE, if it is here.
+    Depart {
+        /// The element.
+        element: ElementId,
+        /// Where it goes.
+        to: PeId,
+    },
     /// What the launcher has the PE do.
     Order(PeOrder),
     /// End the PE's scheduler.
@@ -330,6 +352,18 @@ impl Envelope {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn single_chares_differ_by_creator_home_and_number() {
+        let mut all = std::collections::BTreeSet::new();
+        for (creator, home) in [(0, 0), (0, 1), (1, 0), (u32::MAX, 0), (u32::MAX, 0xff_ffff)] {
+            for serial in [0, 1, 255, 256, u64::from(u32::MAX), 1 << 32, (1 << 40) - 1] {
+                let index = ElementIndex::of_single(PeId(creator), PeId(home), serial);
+                assert_eq!(index.as_single(), (PeId(creator), serial));
+                assert!(all.insert(index));
+            }
+        }
+    }
 
     #[test]
     fn an_envelope_is_a_cache_line() {

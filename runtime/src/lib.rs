@@ -12,6 +12,7 @@ pub mod ids;
 pub mod job;
 pub mod launch;
 pub mod monitor;
+pub mod moving;
 pub mod node;
 pub mod object;
 pub mod ownership;

@@ -49,6 +49,8 @@ pub struct ChareType {
     pub name: String,
     /// Names of its entry methods; their position is the entry's number on the wire.
     pub entries: Vec<String>,
+    /// A message for the entry method of that number as bytes.
+    pub pack_message: fn(u16, &Value) -> Result<Packed, PupError>,
     /// Dimensions of its index, 0 to 3.
     pub dimensions: usize,
     /// Its reductions, with the names of the contributed types; their position is the reducer's number on the wire.
@@ -66,6 +68,8 @@ pub struct StoreFor {
     pub collection: Option<Arc<Collection>>,
     /// The PE where they live.
     pub pe: PeId,
+    /// Count of PEs of the run.
+    pub pe_count: u32,
 }
 
 /// Part of an application that measures a PE's speed: one call does a piece of the application's own work
@@ -163,7 +167,8 @@ pub trait Store: Send + Any {
     /// When the message is not what the entry method takes.
     fn run_packed(&mut self, slot: usize, entry: u16, message: &Packed, pe: &mut Pe) -> Result<(), PupError>;
 
-    /// Runs entry method `entry` of every element, in no order that is promised; says how many there were.
+    /// Runs entry method `entry` of every element that was made here and has never moved, in no order that is promised; says how many there
+    /// were.
     ///
     /// # Errors
     /// When the message is not what the entry method takes.
@@ -174,6 +179,15 @@ pub trait Store: Send + Any {
     /// # Errors
     /// When `init` is not the constructor's argument.
     fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError>;
+
+    /// Takes the element in `slot` out, to be put in on another PE; its home, and its state.
+    fn take(&mut self, slot: usize) -> Option<(PeId, Packed)>;
+
+    /// Puts in an element that was taken out of another PE.
+    ///
+    /// # Errors
+    /// When that is not its state.
+    fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError>;
 
     /// Count of elements.
     fn len(&self) -> usize;

@@ -57,9 +57,9 @@ impl Bundle {
     }
 
     /// Returns the header and the body of the frame, and leaves an empty bundle.
-    pub(crate) fn take(&mut self, collection: CollectionId, entry: u16) -> (WorkToNode, Vec<u8>) {
+    pub(crate) fn take(&mut self, collection: CollectionId, entry: u16, from: PeId) -> (WorkToNode, Vec<u8>) {
         let Self { parts, body } = std::mem::take(self);
-        (WorkToNode::Scatter { collection, entry, parts }, body)
+        (WorkToNode::Scatter { collection, entry, from, parts }, body)
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     /// What a bundle holds.
     fn sent(bundle: &mut Bundle) -> (Vec<ScatterPart>, Packed) {
-        let (WorkToNode::Scatter { parts, .. }, body) = bundle.take(CollectionId(1 << 63), 3) else {
+        let (WorkToNode::Scatter { parts, .. }, body) = bundle.take(CollectionId(1 << 63), 3, PeId(1)) else {
             unreachable!()
         };
         (parts, Packed { body: body.into(), attachments: Vec::new() })

@@ -50,6 +50,9 @@ pub(crate) struct RunOptions {
     /// finds mistakes)
     #[arg(long, hide = true)]
     pub(crate) always_pup: bool,
+    /// Move chares to other PEs at random moments that follow from this seed (slow; finds mistakes)
+    #[arg(long, hide = true, value_name = "SEED")]
+    pub(crate) wander: Option<u64>,
 }
 
 // Which nodes.

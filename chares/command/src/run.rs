@@ -61,6 +61,7 @@ pub(crate) fn run(
         launch,
         config: config.clone(),
         always_pup: options.always_pup,
+        wander: options.wander,
         timeout: options.timeout,
     };
     let job = copies::shown(!options.quiet && !log::is_json(), |copies| {

@@ -74,6 +74,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
         launch: options.launch(&config)?,
         config: config.clone(),
         always_pup: false,
+        wander: None,
         timeout: None,
     };
     let job = copies::shown(true, |copies| {

@@ -14,15 +14,19 @@ mod variables;
 
 use chares::{Driver, InProcess, Program, RunError};
 
-/// Runs on all mixes of nodes, with messages moved and with all packed.
+/// Runs on all mixes of nodes, with messages moved and with all packed, and with chares that stay and that move.
 fn on_every_mix(program: impl Fn() -> Program, drive: impl Fn(&mut Driver) -> Result<(), RunError>) {
-    for pes in [&[1][..], &[3], &[2, 1], &[1, 1, 2], &[1; 7]] {
-        for always_pup in [false, true] {
-            let mix = InProcess { always_pup, ..InProcess::new(pes) };
+    for pes in MIXES {
+        for (always_pup, wander) in
+            [(false, None), (true, None), (false, Some(1)), (false, Some(2)), (true, Some(3))]
+        {
+            let mix = InProcess { always_pup, wander, ..InProcess::new(pes) };
             program().run_in_process(&mix, &drive).unwrap_or_else(|e| panic!("{mix:?}: {e}"));
         }
     }
 }
+
+const MIXES: [&[u32]; 5] = [&[1], &[3], &[2, 1], &[1, 1, 2], &[1; 7]];
 
 /// With which sentence a run on two nodes fails.
 fn failure(program: Program, drive: impl Fn(&mut Driver) -> Result<(), RunError>) -> String {

@@ -48,6 +48,8 @@ pub struct JobPlan {
     pub launch: LaunchOptions,
     /// Pack every message (for tests).
     pub always_pup: bool,
+    /// The seed from which chares move at random moments (for tests).
+    pub wander: Option<u64>,
     /// The run is ended after so long, counted from the start of its nodes.
     pub timeout: Option<Duration>,
 }
@@ -254,6 +256,7 @@ async fn launch_nodes(
             memory_bytes: config.memory_bytes,
             network: plan.config.network.clone(),
             always_pup: plan.always_pup,
+            wander: plan.wander,
             kernel_arguments: plan.kernel_arguments.clone(),
         };
         bootstraps.insert(*id, bootstrap);

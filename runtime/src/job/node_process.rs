@@ -302,6 +302,7 @@ impl Gate {
         let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {
             always_pup: self.bootstrap.always_pup,
+            wander: self.bootstrap.wander,
             spin: if may_stay_awake(usable, allowed.len(), threads.max(pes + 1), self.bootstrap.cpu_share) {
                 self.bootstrap.network.spin()
             } else {

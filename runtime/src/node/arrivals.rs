@@ -31,13 +31,13 @@ const NAME_MAX_BYTES: usize = 1024;
 /// The longest sentence about a failure that is shown, in characters.
 const SENTENCE_MAX: usize = 2000;
 
-type Checked<T = ()> = Result<T, Refusal>;
+pub(super) type Checked<T = ()> = Result<T, Refusal>;
 
-fn unknown<T>(what: impl Into<String>) -> Checked<T> {
+pub(super) fn unknown<T>(what: impl Into<String>) -> Checked<T> {
     Err(Refusal::Unknown(what.into()))
 }
 
-fn impossible<T>(what: impl Into<String>) -> Checked<T> {
+pub(super) fn impossible<T>(what: impl Into<String>) -> Checked<T> {
     Err(Refusal::Impossible(what.into()))
 }
 
@@ -66,7 +66,8 @@ impl<'a> Checks<'a> {
             WorkToNode::Multicast { collection, entry, members, .. } => {
                 self.check_multicast(*collection, *entry, members)
             }
-            WorkToNode::Scatter { collection, entry, parts } => {
+            WorkToNode::Scatter { collection, entry, from: origin, parts } => {
+                self.check_origin(from, *origin)?;
                 self.check_scatter(*collection, *entry, parts)
             }
         }
@@ -105,7 +106,8 @@ impl<'a> Checks<'a> {
     fn check_to_pe(&self, from: NodeId, pe: PeId, message: &ToPe) -> Checked {
         self.check_own(pe)?;
         match message {
-            ToPe::Element { collection, index, entry } => {
+            ToPe::Element { collection, index, entry, from: origin } => {
+                self.check_origin(from, *origin)?;
                 self.check_members(pe, *collection, std::slice::from_ref(index), Some(*entry))
             }
             // That the element is there already is said by the PE, in the user's terms.
@@ -114,7 +116,14 @@ impl<'a> Checks<'a> {
             }
             ToPe::Partial(header) => self.check_partial(from, header),
             ToPe::Relay(callback) => self.check_callback(callback),
+            ToPe::Moving(moving) => self.check_moving(pe, moving),
         }
+    }
+
+    /// Checks that a message that came from a node says that it is from a PE there, or from the driver.
+    fn check_origin(&self, from: NodeId, origin: PeId) -> Checked {
+        let is_there = self.is_pe(origin) && self.topology.node_of(origin) == from;
+        if is_there { Ok(()) } else { impossible(format!("in the name of {origin:?}")) }
     }
 
     /// Checks that a PE is one of this node.
@@ -158,6 +167,17 @@ impl<'a> Checks<'a> {
 
     /// Checks the parts of a reduction: they come up the tree, or from a node with members of the section.
     fn check_partial(&self, from: NodeId, header: &PartialHeader) -> Checked {
+        if header.section == 0 {
+            let above = TreeOver::at_first(self.topology.compute_nodes()).and_then(|tree| tree.parent(from));
+            if above != Some(self.me) {
+                return impossible("a part of a reduction that is not for this node");
+            }
+        }
+        self.check_partial_content(header)
+    }
+
+    /// Checks the parts of a reduction, wherever they come from.
+    pub(super) fn check_partial_content(&self, header: &PartialHeader) -> Checked {
         let (chare_type, collection) = self.array(header.collection)?;
         if let Some(known) = chare_type
             && usize::from(header.reducer) >= known.reducers.len()
@@ -176,10 +196,6 @@ impl<'a> Checks<'a> {
             return impossible("a part of a reduction that goes in a circle");
         }
         if header.section == 0 {
-            let above = TreeOver::at_first(self.topology.compute_nodes()).and_then(|tree| tree.parent(from));
-            if above != Some(self.me) {
-                return impossible("a part of a reduction that is not for this node");
-            }
             if let Some(known) = collection.filter(|c| header.count > c.len()) {
                 return impossible(format!("{} of {} elements in a reduction", header.count, known.len()));
             }
@@ -371,7 +387,10 @@ impl<'a> Checks<'a> {
     }
 
     /// The chare type of a collection and its description, as far as they are known here.
-    fn kind_of(&self, id: CollectionId) -> Checked<(Option<&'a ChareType>, Option<Arc<Collection>>)> {
+    pub(super) fn kind_of(
+        &self,
+        id: CollectionId,
+    ) -> Checked<(Option<&'a ChareType>, Option<Arc<Collection>>)> {
         let collection = self.catalogue.collection(id);
         let Some(chare_type) = id.as_singles().or(collection.as_ref().map(|c| c.chare_type)) else {
             self.check_id(id)?;
@@ -384,14 +403,17 @@ impl<'a> Checks<'a> {
     }
 
     /// The same for a collection that is not the single chares of a type.
-    fn array(&self, id: CollectionId) -> Checked<(Option<&'a ChareType>, Option<Arc<Collection>>)> {
+    pub(super) fn array(
+        &self,
+        id: CollectionId,
+    ) -> Checked<(Option<&'a ChareType>, Option<Arc<Collection>>)> {
         match id.as_singles() {
             Some(_) => impossible("for single chares, where only an array or group can be"),
             None => self.kind_of(id),
         }
     }
 
-    fn is_pe(&self, pe: PeId) -> bool {
+    pub(super) fn is_pe(&self, pe: PeId) -> bool {
         pe == PeId::DRIVER || pe.0 < self.topology.pe_count()
     }
 
@@ -400,7 +422,7 @@ impl<'a> Checks<'a> {
     }
 }
 
-fn check_entry(chare_type: Option<&ChareType>, entry: Option<u16>) -> Checked {
+pub(super) fn check_entry(chare_type: Option<&ChareType>, entry: Option<u16>) -> Checked {
     match (chare_type, entry) {
         (Some(known), Some(entry)) if usize::from(entry) >= known.entries.len() => {
             unknown(format!("entry method {entry} of {}", known.name))

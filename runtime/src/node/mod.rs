@@ -6,6 +6,7 @@ mod links;
 mod listeners;
 mod local_pes;
 mod memory;
+mod moving;
 mod multicast;
 pub(crate) mod naming;
 mod router;
@@ -46,6 +47,8 @@ pub struct NodeSettings {
     /// Pack and unpack every message and constructor argument, also inside the process, and the state of chares before each
     /// of their entry methods (for tests).
     pub always_pup: bool,
+    /// From this seed on, chares move to other PEs at random moments (for tests).
+    pub wander: Option<u64>,
     /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
     /// is below what PEs could use.
     pub spin: Duration,
@@ -63,6 +66,7 @@ impl Default for NodeSettings {
     fn default() -> Self {
         Self {
             always_pup: false,
+            wander: None,
             spin: Duration::ZERO,
             has_spare_core: false,
             cores: Vec::new(),

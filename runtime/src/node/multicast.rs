@@ -81,6 +81,7 @@ mod tests {
             type_id: std::any::TypeId::of::<()>(),
             name: "Member".into(),
             entries: vec!["Hear".into()],
+            pack_message: |_, _| unreachable!("no PE runs"),
             dimensions: 1,
             reducers: Vec::new(),
             new_store: |_| unreachable!("no PE runs"),
@@ -153,6 +154,7 @@ mod tests {
                         section,
                         id,
                         &Arc::new(members.clone()),
+                        PeId(pe),
                     );
                     let Some(plan) = plan else { continue };
                     total += plan.here;

@@ -23,17 +23,17 @@ impl Brief {
                 (Some(*collection), None, *entry)
             }
             Target::Create(collection) => (Some(*collection), None, CONSTRUCTOR),
-            Target::Order(_) | Target::Stop => (None, None, 0),
+            Target::Depart { .. } | Target::Order(_) | Target::Stop => (None, None, 0),
         };
         Self { collection, index, entry }
     }
 
     fn of_message(message: &ToPe) -> Self {
         let (collection, index, entry) = match message {
-            ToPe::Element { collection, index, entry } => (Some(*collection), Some(*index), *entry),
+            ToPe::Element { collection, index, entry, .. } => (Some(*collection), Some(*index), *entry),
             ToPe::Insert { collection, index } => (Some(*collection), Some(*index), CONSTRUCTOR),
             ToPe::Partial(header) => (Some(header.collection), None, REDUCTION),
-            ToPe::Relay(_) => (None, None, 0),
+            ToPe::Relay(_) | ToPe::Moving(_) => (None, None, 0),
         };
         Self { collection, index, entry }
     }

@@ -65,6 +65,8 @@ struct Batch {
     pe: PeId,
     messages: Vec<Incoming>,
     len_bytes: u64,
+    /// The PE that sent the last message.
+    from: PeId,
     /// The collection of the last message, and how many entry methods its elements have, once that message was found
     /// right.
     known: Option<(Arc<Collection>, usize)>,
@@ -72,16 +74,18 @@ struct Batch {
 
 impl Batch {
     fn new() -> Self {
-        Self { pe: PeId::DRIVER, messages: Vec::new(), len_bytes: 0, known: None }
+        Self { pe: PeId::DRIVER, messages: Vec::new(), len_bytes: 0, from: PeId::DRIVER, known: None }
     }
 
     /// Whether a message needs no check, because all that would be checked is as in the one before.
     fn vouches_for(&self, header: &WorkToNode) -> bool {
-        let WorkToNode::ToPe { pe, message: ToPe::Element { collection, index, entry }, .. } = header else {
+        let WorkToNode::ToPe { pe, message: ToPe::Element { collection, index, entry, from }, .. } = header
+        else {
             return false;
         };
         self.known.as_ref().is_some_and(|(known, entries)| {
             *pe == self.pe
+                && *from == self.from
                 && known.id == *collection
                 && usize::from(*entry) < *entries
                 && known.is_on(*pe, *index)
@@ -116,9 +120,10 @@ impl Node {
                     batch.pe = pe;
                 }
                 if batch.known.is_none()
-                    && let ToPe::Element { collection, .. } = &message
+                    && let ToPe::Element { collection, from, .. } = &message
                     && let Some(known) = self.collection(*collection)
                 {
+                    batch.from = *from;
                     let entries = self.program().chare_types[usize::from(known.chare_type)].entries.len();
                     batch.known = Some((known, entries));
                 }
@@ -133,8 +138,8 @@ impl Node {
             WorkToNode::Multicast { collection, entry, priority, members } => {
                 self.multicast(collection, entry, priority, members, &payload);
             }
-            WorkToNode::Scatter { collection, entry, parts } => {
-                self.take_scatter((collection, entry), scatter::open(parts, &payload)?, batch);
+            WorkToNode::Scatter { collection, entry, from, parts } => {
+                self.take_scatter((collection, entry, from), scatter::open(parts, &payload)?, batch);
             }
         }
         Ok(())
@@ -177,7 +182,7 @@ impl Node {
     /// Gives each PE its messages, which lie together.
     fn take_scatter(
         &self,
-        (collection, entry): (CollectionId, u16),
+        (collection, entry, from): (CollectionId, u16, PeId),
         messages: Vec<(ScatterPart, Bytes)>,
         batch: &mut Batch,
     ) {
@@ -188,7 +193,7 @@ impl Node {
             }
             // A message without a body takes memory too until it is dealt with.
             let backlog_bytes = (size_of::<ScatterPart>() + body.len()) as u64;
-            let target = ToPe::Element { collection, index, entry }.into();
+            let target = ToPe::Element { collection, index, entry, from }.into();
             let packed = Packed { body, attachments: Vec::new() };
             batch.len_bytes += backlog_bytes;
             batch.messages.push(Incoming { target, priority: 0, packed, backlog_bytes });

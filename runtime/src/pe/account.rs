@@ -83,6 +83,11 @@ impl Account {
         bump(&self.created, receivers);
     }
 
+    /// What a chare sent before goes on in so many messages of the runtime.
+    pub fn goes_on(&self, messages: u64) {
+        bump(&self.created, messages);
+    }
+
     /// Bytes of what a chare sent left for other nodes.
     pub fn left(&self, bytes: u64) {
         bump(&self.sent_bytes, bytes);

@@ -9,13 +9,17 @@
 use super::section::SectionPlan;
 use super::{Partials, Pe};
 use crate::collection::Collection;
-use crate::envelope::{CallbackTarget, CollectionId, Packed, PartialHeader, Payload, ToPe, Value};
+use crate::envelope::{
+    CallbackTarget, CollectionId, ElementIndex, Packed, PartialHeader, Payload, ToPe, Value,
+};
 use crate::ids::{NodeId, PeId};
+use crate::moving::Moving;
 use crate::object::{PupError, Reducer};
 use crate::proto::ProtocolError;
 use crate::proto::reduction::{Partial, PartialValue};
 use crate::proto::tree::TreeOver;
 use rustc_hash::{FxHashMap, FxHasher};
+use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
 use std::mem::take;
 use std::sync::Arc;
@@ -30,7 +34,9 @@ const MESSAGE_BYTES: usize = 32 << 20;
 pub struct Contribution {
     /// Its collection.
     pub collection: CollectionId,
-    /// Its section, if the reduction is over one.
+    /// The PE where it was made.
+    pub home: PeId,
+    /// Its section, if the reduction is over one, as seen from its home.
     pub section: Option<Arc<SectionPlan>>,
     /// Which reduction of the collection or section this is for the element, from 0.
     pub sequence: u32,
@@ -52,6 +58,8 @@ pub(crate) struct Places {
     own: Partials,
     node: Partials,
     below: FxHashMap<CollectionId, u64>,
+    /// Reductions that are complete here before an earlier one: an element has moved between the two.
+    early: BTreeMap<(u64, u32), (PartialHeader, Partial<Value>)>,
 }
 
 impl Pe {
@@ -69,50 +77,127 @@ impl Pe {
         self.reductions.own.join(collection.0, sequence, terms(reducer, callback), add)
     }
 
-    /// Adds an element's value to a reduction.
+    /// Adds an element's value to a reduction. What follows from it is not said by the element.
     pub fn contribute(&mut self, contribution: Contribution) {
-        let Contribution { collection, section, sequence, reducer, callback, is_ordered, linear, value } =
-            contribution;
+        let mover = self.take_mover();
+        self.contribute_at_home(contribution);
+        self.lend_mover(mover);
+    }
+
+    /// Adds it where the element is at home, wherever it is now: so each place knows how many values it waits for.
+    fn contribute_at_home(&mut self, contribution: Contribution) {
+        let Contribution {
+            collection,
+            home,
+            section,
+            sequence,
+            reducer,
+            callback,
+            is_ordered,
+            linear,
+            value,
+        } = contribution;
         let Some(known) = self.collection(collection) else {
             return self.fail(format!("an element of an unknown collection {collection:?} contributed"));
         };
         let expected = match &section {
             Some(plan) => plan.here,
-            None => known.counts(self.node.topology().pe_count())[self.id.as_usize()],
+            None => known.counts(self.node.topology().pe_count())[home.as_usize()],
         };
+        let members = section.as_ref().map(|plan| Arc::clone(&plan.members));
         let header = PartialHeader {
             collection,
             section: section.as_ref().map_or(0, |plan| plan.id),
             sequence,
             reducer,
             count: 1,
-            expected: 0,
+            expected,
             then: section.map_or_else(Vec::new, |plan| plan.path.clone()),
             callback,
             parts: Vec::new(),
             ordered: is_ordered,
         };
+        let Some(table) = self.reducer(&known, reducer) else { return };
         let value = if is_ordered {
             PartialValue::Ordered(vec![(linear, value)])
         } else {
             PartialValue::Combined(value)
         };
-        let Some(table) = self.reducer(&known, reducer) else { return };
         let partial = Partial { count: 1, terms: terms(header.reducer, &header.callback), value };
-        let merged =
-            self.reductions.own.contribute(key(&header), sequence, expected, partial, &mut |a, b| {
-                (table.combine)(a, b);
-            });
+        if home == self.id {
+            return self.add_own(&known, header, partial, table);
+        }
+        let members = members.filter(|_| matches!(header.callback, CallbackTarget::Members { .. }));
+        let members = members.map_or_else(Vec::new, Arc::unwrap_or_clone);
+        self.account().created(1);
+        for (header, payload) in self.seal(home, header, partial, table) {
+            self.say(home, Moving::Contribution(header, members.clone()), payload);
+        }
+    }
+
+    /// Takes what an element adds that is at home here and lives elsewhere.
+    ///
+    /// # Errors
+    /// If the payload is not what the header says.
+    pub(super) fn take_contribution(
+        &mut self,
+        header: PartialHeader,
+        members: Vec<ElementIndex>,
+        payload: Payload,
+    ) -> Result<(), PupError> {
+        let known = self.collection(header.collection);
+        let known = known.ok_or_else(|| wrong(format!("{:?} is not known", header.collection)))?;
+        if header.section != 0 && !members.is_empty() {
+            // If the result is for the members, whoever has it has to know them.
+            let _ = self.section_plan(header.section, header.collection, &Arc::new(members), self.id);
+        }
+        if let Some((partial, table)) = self.open_partial(&known, &header, payload)? {
+            self.add_own(&known, header, partial, table);
+        }
+        Ok(())
+    }
+
+    /// Adds a value of an element that is at home here, and passes on what is complete.
+    fn add_own(
+        &mut self,
+        known: &Collection,
+        header: PartialHeader,
+        partial: Partial<Value>,
+        table: Reducer,
+    ) {
+        let (key, sequence) = (key(&header), header.sequence);
+        let expected = match header.section {
+            0 => known.counts(self.node.topology().pe_count())[self.id.as_usize()],
+            _ => header.expected,
+        };
+        let own = &mut self.reductions.own;
+        let merged = own.contribute(key, sequence, expected, partial, &mut |a, b| (table.combine)(a, b));
         match merged {
             Ok(None) => {}
-            Ok(Some(partial)) if header.section != 0 => self.pass_along(header, partial, table),
-            Ok(Some(partial)) => {
-                let here = self.node.id();
-                let to = self.node.topology().combiner(here, key(&header)).unwrap_or(self.id);
-                self.pass_partial(to, header, partial, table);
+            Ok(Some(partial)) if !own.is_next(key, sequence) => {
+                self.reductions.early.insert((key, sequence), (header, partial));
             }
-            Err(error) => self.reduction_failed(&known, &error),
+            Ok(Some(partial)) => {
+                self.pass_own(header, partial, table);
+                let mut next = sequence + 1;
+                while let Some((header, partial)) = self.reductions.early.remove(&(key, next)) {
+                    let Some(table) = self.reducer(known, header.reducer) else { return };
+                    self.pass_own(header, partial, table);
+                    next += 1;
+                }
+            }
+            Err(error) => self.reduction_failed(known, &error),
         }
+    }
+
+    /// Passes on what all elements have added that are at home here.
+    fn pass_own(&mut self, header: PartialHeader, partial: Partial<Value>, table: Reducer) {
+        if header.section != 0 {
+            return self.pass_along(header, partial, table);
+        }
+        let here = self.node.id();
+        let to = self.node.topology().combiner(here, key(&header)).unwrap_or(self.id);
+        self.pass_partial(to, header, partial, table);
     }
 
     fn reduction_failed(&self, known: &Collection, error: &ProtocolError) {
@@ -130,10 +215,22 @@ impl Pe {
     /// # Errors
     /// If the payload is not what the header says.
     pub(crate) fn take_partial(&mut self, header: PartialHeader, payload: Payload) -> Result<(), PupError> {
-        let wrong = |reason: String| PupError::new("a contribution", reason);
         let known = self.collection(header.collection);
         let known = known.ok_or_else(|| wrong(format!("{:?} is not known", header.collection)))?;
-        let Some(table) = self.reducer(&known, header.reducer) else { return Ok(()) };
+        if let Some((partial, table)) = self.open_partial(&known, &header, payload)? {
+            self.merge_partial(header, partial, table);
+        }
+        Ok(())
+    }
+
+    /// The values that came with a header; `None` if the run is ending because of it.
+    fn open_partial(
+        &self,
+        known: &Collection,
+        header: &PartialHeader,
+        payload: Payload,
+    ) -> Result<Option<(Partial<Value>, Reducer)>, PupError> {
+        let Some(table) = self.reducer(known, header.reducer) else { return Ok(None) };
         let of_section = header.then.last().map_or(header.expected, |(_, total)| *total);
         let size = if header.section == 0 { known.len() } else { of_section };
         if let Some((linear, ..)) = header.parts.iter().find(|(linear, ..)| *linear >= size) {
@@ -143,7 +240,7 @@ impl Pe {
             Payload::Value(values) => *values
                 .downcast::<Vec<(u64, Value)>>()
                 .map_err(|_| wrong("it was moved as something else".into()))?,
-            Payload::Packed(packed) => unpack_parts(&header, &packed, table)?,
+            Payload::Packed(packed) => unpack_parts(header, &packed, table)?,
         };
         let value = if header.ordered {
             PartialValue::Ordered(values)
@@ -153,8 +250,7 @@ impl Pe {
             PartialValue::Combined(only.1)
         };
         let partial = Partial { count: header.count, terms: terms(header.reducer, &header.callback), value };
-        self.merge_partial(header, partial, table);
-        Ok(())
+        Ok(Some((partial, table)))
     }
 
     /// Merges at this PE as the combiner of its node.
@@ -195,10 +291,23 @@ impl Pe {
         self.pass_partial(to, header, partial, table);
     }
 
-    fn pass_partial(&mut self, to: PeId, mut header: PartialHeader, partial: Partial<Value>, table: Reducer) {
+    fn pass_partial(&mut self, to: PeId, header: PartialHeader, partial: Partial<Value>, table: Reducer) {
         if to == self.id {
             return self.merge_partial(header, partial, table);
         }
+        for (header, payload) in self.seal(to, header, partial, table) {
+            self.send_to(to, ToPe::Partial(Box::new(header)), i32::MIN, |_| payload);
+        }
+    }
+
+    /// A partial as messages for another PE.
+    fn seal(
+        &self,
+        to: PeId,
+        mut header: PartialHeader,
+        partial: Partial<Value>,
+        table: Reducer,
+    ) -> Vec<(PartialHeader, Payload)> {
         let values = match partial.value {
             PartialValue::Combined(value) => vec![(0, value)],
             PartialValue::Ordered(values) => values,
@@ -206,16 +315,14 @@ impl Pe {
         if self.moves_to(to) {
             header.count = partial.count;
             header.parts.clear();
-            let payload = Payload::Value(Box::new(values));
-            return self.send_to(to, ToPe::Partial(Box::new(header)), i32::MIN, |_| payload);
+            return vec![(header, Payload::Value(Box::new(values)))];
         }
         // The receiver counts elements, so that it does not matter in how many messages they come.
-        for (parts, packed) in pack_parts(&values, table) {
+        let message = |(parts, packed): (Parts, Packed)| {
             let count = if header.ordered { parts.len() as u64 } else { partial.count };
-            let header = PartialHeader { count, parts, ..header.clone() };
-            let payload = Payload::packed(packed);
-            self.send_to(to, ToPe::Partial(Box::new(header)), i32::MIN, |_| payload);
-        }
+            (PartialHeader { count, parts, ..header.clone() }, Payload::packed(packed))
+        };
+        pack_parts(&values, table).into_iter().map(message).collect()
     }
 
     fn finish(&mut self, header: &PartialHeader, partial: Partial<Value>, table: Reducer) {
@@ -241,7 +348,7 @@ impl Pe {
     fn tell_members(&mut self, header: &PartialHeader, entry: u16, result: &Packed) {
         let sent = self
             .plans
-            .get(&header.section)
+            .get(&(header.section, self.id))
             .map(Arc::clone)
             .and_then(|plan| self.multicast(header.collection, &plan.members, entry, 0, result).ok());
         if sent.is_none() {
@@ -282,6 +389,10 @@ impl Pe {
     fn tree(&self) -> Option<TreeOver<'_>> {
         TreeOver::at_first(self.node.topology().compute_nodes())
     }
+}
+
+fn wrong(reason: String) -> PupError {
+    PupError::new("a contribution", reason)
 }
 
 fn key(header: &PartialHeader) -> u64 {

@@ -2,8 +2,10 @@
 
 pub mod account;
 pub mod combine;
+mod departure;
 mod idle;
 pub mod inbox;
+pub mod moving;
 pub mod queue;
 mod recent;
 mod ring;
@@ -14,16 +16,19 @@ mod share;
 use crate::codec::{Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header};
 use crate::collection::{Collection, CollectionError, Placement};
 use crate::envelope::{
-    CallbackTarget, CollectionId, ElementIndex, Envelope, Outgoing, Packed, Payload, PeOrder, ToPe, Value,
+    CallbackTarget, CollectionId, ElementId, ElementIndex, Envelope, Outgoing, Packed, Payload, PeOrder,
+    ToPe, Value,
 };
 use crate::frame::LARGE_BYTES;
 use crate::ids::{NodeId, PeId};
+use crate::moving::Audience;
 use crate::node::Node;
 use crate::node::naming::Named;
 use crate::proto::reduction::Reductions;
 use crate::scatter::Bundle;
 use account::{Account, Timekeeper};
 use bytes::Bytes;
+use moving::Moved;
 use queue::Queue;
 use recent::Recent;
 use rustc_hash::FxHashMap;
@@ -49,7 +54,8 @@ pub struct Pe {
     credits: Vec<f64>,
     reductions: combine::Places,
     /// How reductions over sections go from here.
-    plans: FxHashMap<u64, Arc<section::SectionPlan>>,
+    plans: FxHashMap<(u64, PeId), Arc<section::SectionPlan>>,
+    moved: Moved,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
     timekeeper: Timekeeper,
@@ -83,6 +89,7 @@ impl Pe {
             credits: Vec::new(),
             reductions: combine::Places::default(),
             plans: FxHashMap::default(),
+            moved: Moved::new(id),
             running: None,
             timekeeper: Timekeeper::default(),
             written: Vec::new(),
@@ -139,6 +146,14 @@ impl Pe {
         priority: i32,
         message: impl Outgoing,
     ) {
+        let message = if self.moved.locations.is_empty() {
+            message
+        } else {
+            match self.send_numbered((collection, index, home), entry, priority, message) {
+                Ok(()) => return,
+                Err(message) => message,
+            }
+        };
         let is_ordinary = self.delivers_here && priority == 0 && self.parked.is_empty();
         let is_here = |this: &Self| match home {
             Some(home) => home == this.id,
@@ -149,12 +164,12 @@ impl Pe {
             return match message.payload(true) {
                 Payload::Value(message) => self.queue.push_moved(collection, index, entry, message),
                 payload => {
-                    let to = ToPe::Element { collection, index, entry };
+                    let to = ToPe::Element { collection, index, entry, from: self.id };
                     self.queue.push(Envelope::new(to, priority, payload));
                 }
             };
         }
-        let to = ToPe::Element { collection, index, entry };
+        let to = ToPe::Element { collection, index, entry, from: self.id };
         match home {
             Some(pe) => self.send_to(pe, to, priority, message),
             None => self.send_by_place(collection, index, to, priority, message),
@@ -275,22 +290,25 @@ impl Pe {
     ) {
         let mut bundles: BTreeMap<NodeId, Bundle> = BTreeMap::new();
         for (index, message) in messages {
-            let Some((node, pe)) = self.elsewhere(collection, index) else {
+            let is_numbered =
+                !self.moved.locations.is_empty() && self.numbers(ElementId { collection, index });
+            let elsewhere = if is_numbered { None } else { self.elsewhere(collection, index) };
+            let Some((node, pe)) = elsewhere else {
                 self.send_element((collection, index, None), entry, 0, message);
                 continue;
             };
             self.account().created(1);
             let bundle = bundles.entry(node).or_default();
             if let Err(payload) = bundle.add(pe, index, message) {
-                let message = ToPe::Element { collection, index, entry };
+                let message = ToPe::Element { collection, index, entry, from: self.id };
                 self.transmit(node, &WorkToNode::ToPe { pe, priority: 0, message }, payload);
             } else if bundle.is_full() {
-                self.send_bundle(node, bundle.take(collection, entry));
+                self.send_bundle(node, bundle.take(collection, entry, self.id));
             }
         }
         for (node, mut bundle) in bundles {
             if !bundle.is_empty() {
-                self.send_bundle(node, bundle.take(collection, entry));
+                self.send_bundle(node, bundle.take(collection, entry, self.id));
             }
         }
     }
@@ -315,13 +333,19 @@ impl Pe {
 
     /// Sends to every element of a collection, over the tree of nodes.
     pub fn broadcast(&mut self, collection: CollectionId, entry: u16, priority: i32, packed: Packed) {
+        let audience = || Audience { collection, members: None, entry, priority };
+        let packed = match self.speak(audience, packed) {
+            Ok(()) => return,
+            Err(packed) => packed,
+        };
         self.account().created(u64::from(self.node.topology().pe_count()));
         let what = Spread::Broadcast { collection, entry, priority };
         let bytes = self.node.spread(what, packed);
         self.account().left(bytes);
     }
 
-    /// Makes a new collection; its elements are constructed from `init` unless it is deferred.
+    /// Makes a new collection; its elements are constructed from `init` unless it is deferred. Elements of one that
+    /// `is_fixed` never move.
     ///
     /// # Errors
     /// If the shape or the placement is not possible.
@@ -329,12 +353,13 @@ impl Pe {
         &mut self,
         chare_type: u16,
         shape: [u32; 3],
-        placement: Placement,
+        (placement, is_fixed): (Placement, bool),
         init: Option<Packed>,
     ) -> Result<CollectionId, CollectionError> {
         let id = self.fresh_id();
         let pe_count = self.node.topology().pe_count();
-        let made = Collection::new(id, chare_type, shape, placement, init.is_none(), pe_count)?;
+        let mut made = Collection::new(id, chare_type, shape, placement, init.is_none(), pe_count)?;
+        made.is_fixed = is_fixed;
         self.account().created(u64::from(pe_count));
         let bytes = self.node.create(made, init.unwrap_or_default());
         self.account().left(bytes);
@@ -351,7 +376,7 @@ impl Pe {
     /// many it has made there before. So `home` knows which have been there without a list of all.
     pub fn fresh_single(&mut self, chare_type: u16, home: PeId) -> ElementIndex {
         let next = self.singles.entry((chare_type, home)).or_default();
-        let index = ElementIndex::of_single(self.id, *next);
+        let index = ElementIndex::of_single(self.id, home, *next);
         *next += 1;
         index
     }
@@ -434,7 +459,7 @@ impl Pe {
         for (to, priority, payload) in self.parked.remove(&collection).unwrap_or_default() {
             let index = match &to {
                 ToPe::Element { index, .. } | ToPe::Insert { index, .. } => *index,
-                ToPe::Partial(_) | ToPe::Relay(_) => continue,
+                ToPe::Partial(_) | ToPe::Relay(_) | ToPe::Moving(_) => continue,
             };
             match self.collection(collection).and_then(|c| c.pe_of(index)) {
                 Some(pe) => self.dispatch(pe, to, priority, payload),

@@ -1,7 +1,8 @@
 //! The order in which a PE takes its messages: by priority, and first come first served among equals.
 
 use super::ring::{Moved, Ring};
-use crate::envelope::{CollectionId, ElementIndex, Envelope, Payload, Target, ToPe, Value};
+use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Payload, Target, ToPe, Value};
+use crate::ids::PeId;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -29,7 +30,7 @@ impl Queue {
     pub fn push(&mut self, envelope: Envelope) {
         match envelope {
             Envelope {
-                target: Target::Message(ToPe::Element { collection, index, entry }),
+                target: Target::Message(ToPe::Element { collection, index, entry, .. }),
                 priority: 0,
                 payload: Payload::Value(message),
                 backlog_bytes: 0,
@@ -80,13 +81,30 @@ impl Queue {
     /// Takes the most urgent envelope.
     pub fn pop(&mut self) -> Option<Envelope> {
         if let Some(Moved { collection, index, entry, message }) = self.pop_moved() {
-            let target = ToPe::Element { collection, index, entry };
+            let target = ToPe::Element { collection, index, entry, from: PeId::DRIVER };
             return Some(Envelope::new(target, 0, Payload::Value(message)));
         }
         if !self.has_urgent() && self.ordinary.pop_mark() {
             return self.marked.pop_front();
         }
         self.others.pop().map(|ranked| ranked.envelope)
+    }
+
+    /// Takes out all messages for one element, in the order in which they would have had their turn.
+    pub fn extract(&mut self, element: ElementId) -> Vec<Envelope> {
+        let is_for = |envelope: &Envelope| match &envelope.target {
+            Target::Message(ToPe::Element { collection, index, .. }) => {
+                element == (ElementId { collection: *collection, index: *index })
+            }
+            Target::Depart { element: other, .. } => *other == element,
+            _ => false,
+        };
+        let (mut taken, mut kept) = (Vec::new(), Vec::with_capacity(self.len()));
+        while let Some(envelope) = self.pop() {
+            if is_for(&envelope) { taken.push(envelope) } else { kept.push(envelope) }
+        }
+        kept.into_iter().for_each(|envelope| self.push(envelope));
+        taken
     }
 
     #[inline]
@@ -161,14 +179,14 @@ mod tests {
 
     fn value(number: u64) -> Envelope {
         let index = ElementIndex([1, 2, number as u32]);
-        let target = ToPe::Element { collection: CollectionId(number), index, entry: 3 };
+        let target = ToPe::Element { collection: CollectionId(number), index, entry: 3, from: PeId::DRIVER };
         Envelope::new(target, 0, Payload::Value(Box::new(number)))
     }
 
     fn number(envelope: &Envelope) -> u64 {
         match (&envelope.target, &envelope.payload) {
             (Target::Create(CollectionId(slot)), Payload::Packed(_)) => *slot,
-            (Target::Message(ToPe::Element { collection, index, entry }), Payload::Value(value)) => {
+            (Target::Message(ToPe::Element { collection, index, entry, .. }), Payload::Value(value)) => {
                 let number = *value.downcast_ref::<u64>().unwrap();
                 assert_eq!((collection.0, *index, *entry), (number, ElementIndex([1, 2, number as u32]), 3));
                 number

@@ -1,6 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 use super::Pe;
+use super::departure::Wander;
 use super::idle::Idle;
 use super::inbox::Arrival;
 use super::recent::Recent;
@@ -9,10 +10,11 @@ use super::share::Share;
 use crate::codec::{ControlToLauncher, Refusal};
 use crate::collection::Collection;
 use crate::envelope::{
-    Arrived, CollectionId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target, ToPe, Value,
+    Arrived, CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target, ToPe, Value,
 };
 use crate::ids::PeId;
 use crate::monitor::wire::PeState;
+use crate::moving::{Heading, What};
 use crate::node::Node;
 use crate::node::naming::Brief;
 use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor};
@@ -71,16 +73,18 @@ pub(crate) fn pin(cores: &[usize]) -> bool {
 
 /// A PE with its chares.
 pub struct Scheduler {
-    pe: Pe,
+    pub(super) pe: Pe,
     rank: usize,
-    shelves: Recent<Shelf>,
+    pub(super) shelves: Recent<Shelf>,
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
     share: Share,
     idle: Idle,
     doing: Doing,
     /// Bytes that came by links, are dealt with, and still count as the node's backlog.
-    dealt_with_bytes: u64,
+    pub(super) dealt_with_bytes: u64,
+    /// Elements move at random moments, so that tests find what does not bear it.
+    wander: Option<Wander>,
 }
 
 /// What the PE does now, or did last.
@@ -89,11 +93,13 @@ struct Doing {
     backlog_bytes: u64,
 }
 
-struct Shelf {
+pub(super) struct Shelf {
     chare_type: u16,
-    store: Box<dyn Store>,
+    pub(super) store: Box<dyn Store>,
+    /// How many elements have been made here.
+    made: u64,
     /// Messages for elements that have not been constructed yet.
-    early: FxHashMap<ElementIndex, Vec<Envelope>>,
+    pub(super) early: FxHashMap<ElementIndex, Vec<Envelope>>,
 }
 
 impl Scheduler {
@@ -114,6 +120,7 @@ impl Scheduler {
             idle: Idle::new(node),
             doing,
             dealt_with_bytes: 0,
+            wander: Wander::new(node.settings().wander, id),
         }
     }
 
@@ -137,8 +144,7 @@ impl Scheduler {
                     self.switch(PeState::Overhead);
                     self.pe.timekeeper.gap_is_long();
                 }
-                let queue = &mut self.pe.queue;
-                arrived.drain(..).for_each(|arrival| arrival.open(|envelope| queue.push(envelope)));
+                self.take_in(arrived);
             }
             if let Some(Moved { collection, index, entry, message }) = self.pe.queue.pop_moved() {
                 self.message_begins(Brief { collection: Some(collection), index: Some(index), entry }, 0);
@@ -152,6 +158,17 @@ impl Scheduler {
                 self.idle(&node);
             }
         }
+    }
+
+    /// Puts what has arrived on the queue, unless it is for an element of which more is known than its home.
+    fn take_in(&mut self, arrived: &mut VecDeque<Arrival>) {
+        if !self.pe.moved.locations.is_empty() {
+            return arrived
+                .drain(..)
+                .for_each(|arrival| arrival.open(|envelope| self.find_receiver(envelope)));
+        }
+        let queue = &mut self.pe.queue;
+        arrived.drain(..).for_each(|arrival| arrival.open(|envelope| queue.push(envelope)));
     }
 
     /// Tells the node what of its backlog is dealt with.
@@ -218,6 +235,24 @@ impl Scheduler {
             self.share.ends(node.now_ns());
             self.pay_back(Share::PIECE);
         }
+        if !self.pe.moved.leaving.is_empty() || self.wander.is_some() {
+            self.leave();
+        }
+    }
+
+    /// Lets elements go that are to leave.
+    #[cold]
+    fn leave(&mut self) {
+        let Brief { collection, index, .. } = self.doing.brief;
+        if let (Some(wander), Some(collection), Some(index)) = (&mut self.wander, collection, index)
+            && let Some(to) = wander.next(self.pe.node.topology().pe_count())
+            && self.pe.collection(collection).is_none_or(|known| !known.is_fixed)
+        {
+            self.pe.moved.leaving.push((ElementId { collection, index }, to));
+        }
+        for (element, to) in std::mem::take(&mut self.pe.moved.leaving) {
+            self.depart(element, to);
+        }
     }
 
     /// Ends the run with a sentence about what is being done.
@@ -238,11 +273,11 @@ impl Scheduler {
             Target::Section { collection, members, entry } => {
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 for index in members {
-                    let payload = Payload::Packed(Arc::clone(&packed));
-                    self.deliver(collection, index, entry, priority, payload)?;
+                    self.deliver_copy(collection, index, entry, priority, &packed)?;
                 }
             }
             Target::Create(collection) => self.create(collection, payload)?,
+            Target::Depart { element, to } => self.depart_or_wait(element, to, priority, payload),
             Target::Order(PeOrder::Measure { kernel, budget_ms }) => {
                 self.measure(kernel, budget_ms, &payload)?;
             }
@@ -254,7 +289,7 @@ impl Scheduler {
 
     fn act_on(&mut self, message: ToPe, priority: i32, payload: Payload) -> Result<(), PupError> {
         match message {
-            ToPe::Element { collection, index, entry } => {
+            ToPe::Element { collection, index, entry, .. } => {
                 self.deliver(collection, index, entry, priority, payload)
             }
             ToPe::Insert { collection, index } => self.insert(collection, index, priority, payload),
@@ -267,6 +302,7 @@ impl Scheduler {
                 entry_begins(&mut self.pe, known.chare_type, REDUCTION);
                 self.pe.take_partial(*header, payload)
             }
+            ToPe::Moving(moving) => self.take_moving(*moving, payload),
             ToPe::Relay(callback) => {
                 self.pe.reply(*callback, |_| payload);
                 Ok(())
@@ -301,7 +337,7 @@ impl Scheduler {
         priority: i32,
         payload: Payload,
     ) -> Result<(), PupError> {
-        let target = ToPe::Element { collection, index, entry };
+        let target = ToPe::Element { collection, index, entry, from: PeId::DRIVER };
         let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, collection) else {
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         };
@@ -313,12 +349,34 @@ impl Scheduler {
                 Payload::Packed(message) => shelf.store.run_packed(slot, entry, &message, &mut self.pe),
             };
         }
-        if !shelf.store.is_gone(index) {
+        if shelf.store.is_gone(index) {
+            return Ok(());
+        }
+        if !self.pe.moved.locations.has_arrived(ElementId { collection, index }) {
             check_home(&mut self.pe, collection, index)?;
             self.pe.account().held();
             shelf.early.entry(index).or_default().push(Envelope::new(target, priority, payload));
         }
         Ok(())
+    }
+
+    /// Delivers what was sent to many to one of them that is at home here: to one that has moved as if it had been sent a
+    /// message of its own, behind those that went after it before.
+    fn deliver_copy(
+        &mut self,
+        collection: CollectionId,
+        index: ElementIndex,
+        entry: u16,
+        priority: i32,
+        packed: &Arc<Packed>,
+    ) -> Result<(), PupError> {
+        let element = ElementId { collection, index };
+        let heading = Heading { what: What::Run(entry), priority };
+        let payload = Payload::Packed(Arc::clone(packed));
+        match self.pe.take_plain(element, PeId::DRIVER, heading, payload) {
+            Ok(()) => Ok(()),
+            Err(payload) => self.deliver(collection, index, entry, priority, payload),
+        }
     }
 
     fn deliver_all(
@@ -338,6 +396,9 @@ impl Scheduler {
             entry_begins(&mut self.pe, shelf.chare_type, entry);
             let count = shelf.store.run_all(entry, &packed, &mut self.pe)?;
             self.pe.account().ran(count);
+        }
+        for index in self.pe.movers(collection) {
+            self.deliver_copy(collection, index, entry, priority, &packed)?;
         }
         Ok(())
     }
@@ -359,11 +420,12 @@ impl Scheduler {
 
     fn construct_all(&mut self, collection: &Collection, packed: &Packed) -> Result<(), PupError> {
         let Some(shelf) = self.shelves.get_mut(collection.id) else { return Ok(()) };
-        let mut count = 0;
+        let mut count = 0_i64;
         for linear in collection.on_pe(self.pe.id) {
             shelf.store.insert(collection.index_at(linear), Arrived::Packed(packed), &mut self.pe)?;
             count += 1;
         }
+        shelf.made += count.unsigned_abs();
         self.pe.account().chares(count);
         let waiting = shelf.early.drain().flat_map(|(_, waiting)| waiting).collect();
         self.release(waiting);
@@ -382,8 +444,15 @@ impl Scheduler {
             return self.keep_early(id, Envelope::new(target, priority, payload));
         };
         check_home(&mut self.pe, id, index)?;
+        if self.pe.moved.locations.is_away(ElementId { collection: id, index }) {
+            return Err(PupError::new(
+                "a new element",
+                format!("element {index:?} was made before, and has moved"),
+            ));
+        }
         entry_begins(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
         payload.open(|init| shelf.store.insert(index, init, &mut self.pe))?;
+        shelf.made += 1;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
         self.release(waiting);
@@ -402,16 +471,16 @@ impl Scheduler {
         let Some(collection) = self.pe.collection(id) else { return true };
         let Some(shelf) = self.shelves.get(id) else { return true };
         let pe_count = self.pe.node.topology().pe_count();
-        (shelf.store.len() as u64) < collection.counts(pe_count)[self.pe.id.as_usize()]
+        shelf.made < collection.counts(pe_count)[self.pe.id.as_usize()]
     }
 
     /// Whether there is a shelf for the collection. One is put up if there is none and the collection is known here.
-    fn has_shelf(&mut self, id: CollectionId) -> bool {
+    pub(super) fn has_shelf(&mut self, id: CollectionId) -> bool {
         shelf(&mut self.shelves, &mut self.early, &mut self.pe, id).is_some()
     }
 
     /// Keeps a message for a collection that is not known here yet, or not complete.
-    fn keep_early(&mut self, id: CollectionId, envelope: Envelope) -> Result<(), PupError> {
+    pub(super) fn keep_early(&mut self, id: CollectionId, envelope: Envelope) -> Result<(), PupError> {
         // One that nobody can have made would wait for ever.
         let wrong = |refusal: Refusal| PupError::new("for a chare", refusal.to_string());
         self.pe.node.checks().check_id(id).map_err(wrong)?;
@@ -507,8 +576,9 @@ fn shelf<'a>(
         let collection = if id.as_singles().is_none() { Some(pe.collection(id)?) } else { None };
         let chare_type = id.as_singles().or_else(|| collection.as_ref().map(|c| c.chare_type))?;
         let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
-        let store = (known.new_store)(StoreFor { id, collection, pe: pe.id });
-        let mut shelf = Shelf { chare_type, store, early: FxHashMap::default() };
+        let pe_count = pe.node.topology().pe_count();
+        let store = (known.new_store)(StoreFor { id, collection, pe: pe.id, pe_count });
+        let mut shelf = Shelf { chare_type, store, made: 0, early: FxHashMap::default() };
         // What came before the description waits where what comes after it will wait, and before that.
         for envelope in early.remove(&id).unwrap_or_default() {
             match envelope.target {
@@ -540,7 +610,7 @@ fn check_home(pe: &mut Pe, id: CollectionId, index: ElementIndex) -> Result<(), 
     Err(PupError::new("for a chare", reason))
 }
 
-fn moved_broadcast() -> PupError {
+pub(super) fn moved_broadcast() -> PupError {
     PupError::new("packed bytes", "a value was moved to several receivers")
 }
 

@@ -7,20 +7,22 @@ use super::Pe;
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementIndex, Packed};
 use crate::ids::{NodeId, PeId};
+use crate::moving::Audience;
 use crate::proto::tree::TreeOver;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where a reduction over a section comes together, as seen from one PE.
+/// Where a reduction over a section comes together, as seen from the PE where some of its members
+/// are at home.
 #[derive(Clone, Debug)]
 pub struct SectionPlan {
     /// The section's identity.
     pub id: u64,
     /// All of its members.
     pub members: Arc<Vec<ElementIndex>>,
-    /// Members on this PE.
+    /// Members that are at home on this PE.
     pub here: u64,
-    /// The combining PE of this node, of the node above it and so on to the root, each with the count of
+    /// The combining PE of its node, of the node above it and so on to the root, each with the count of
     /// members whose values come together there.
     pub path: Vec<(PeId, u64)>,
 }
@@ -43,6 +45,14 @@ impl Pe {
             return Err(None);
         }
         let known = self.collection(collection).ok_or(None)?;
+        if self.moved.mover.is_some() {
+            if let Some(outside) = members.iter().find(|member| known.pe_of(**member).is_none()) {
+                return Err(Some(*outside));
+            }
+            let audience = || Audience { collection, members: Some(members.to_vec()), entry, priority };
+            drop(self.speak(audience, packed.clone()));
+            return Ok(());
+        }
         let mut by_pe: BTreeMap<PeId, Vec<ElementIndex>> = BTreeMap::new();
         for &member in members {
             by_pe.entry(known.pe_of(member).ok_or(Some(member))?).or_default().push(member);
@@ -53,20 +63,21 @@ impl Pe {
         Ok(())
     }
 
-    /// How a reduction over the section `id` of those members goes from here; `None` if the collection is
-    /// not known here or no member lives on this PE.
+    /// How a reduction over the section `id` of those members goes from the PE `home`; `None` if the collection is
+    /// not known here or no member is at home there.
     pub fn section_plan(
         &mut self,
         id: u64,
         collection: CollectionId,
         members: &Arc<Vec<ElementIndex>>,
+        home: PeId,
     ) -> Option<Arc<SectionPlan>> {
-        if let Some(plan) = self.plans.get(&id) {
+        if let Some(plan) = self.plans.get(&(id, home)) {
             return Some(Arc::clone(plan));
         }
         let known = self.collection(collection)?;
-        let plan = Arc::new(self.make_plan(id, &known, members)?);
-        self.plans.insert(id, Arc::clone(&plan));
+        let plan = Arc::new(self.make_plan(id, &known, members, home)?);
+        self.plans.insert((id, home), Arc::clone(&plan));
         Some(plan)
     }
 
@@ -75,13 +86,15 @@ impl Pe {
         id: u64,
         known: &Collection,
         members: &Arc<Vec<ElementIndex>>,
+        home: PeId,
     ) -> Option<SectionPlan> {
         let topology = self.node.topology();
         let mut counts = BTreeMap::<NodeId, BTreeMap<PeId, u64>>::new();
-        for home in members.iter().filter_map(|member| known.pe_of(*member)) {
-            *counts.entry(topology.node_of(home)).or_default().entry(home).or_default() += 1;
+        for at in members.iter().filter_map(|member| known.pe_of(*member)) {
+            *counts.entry(topology.node_of(at)).or_default().entry(at).or_default() += 1;
         }
-        let here = *counts.get(&self.node.id())?.get(&self.id)?;
+        let node = topology.node_of(home);
+        let here = *counts.get(&node)?.get(&home)?;
         let nodes: Vec<NodeId> = counts.keys().copied().collect();
         // Another root for each section, so that no node is the root of all.
         let tree = TreeOver::new(&nodes, nodes[rank(id, nodes.len())])?;
@@ -91,7 +104,7 @@ impl Pe {
             let pes = &counts[node];
             Some((*pes.keys().nth(rank(id, pes.len()))?, below))
         };
-        let upwards = std::iter::successors(Some(self.node.id()), |node| tree.parent(*node));
+        let upwards = std::iter::successors(Some(node), |node| tree.parent(*node));
         let path = upwards.map(|node| place(&node)).collect::<Option<_>>()?;
         Some(SectionPlan { id, members: Arc::clone(members), here, path })
     }

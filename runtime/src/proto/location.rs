@@ -79,6 +79,61 @@ pub struct Luggage<K: Hash + Eq, M> {
     streams: Vec<(Sender<K>, Stream<K, M>)>,
 }
 
+impl<K: Copy + Eq + Hash + Ord, M> Luggage<K, M> {
+    /// Who has numbered messages for the element.
+    pub fn senders(&self) -> impl Iterator<Item = Sender<K>> {
+        let begun = |load: &Load<K, M>| match load {
+            Load::Begin(sender, _) => Some(*sender),
+            Load::Message(_) => None,
+        };
+        let early = self.streams.iter().flat_map(move |(_, stream)| stream.early.values().filter_map(begun));
+        self.streams.iter().map(|(sender, _)| *sender).chain(early)
+    }
+
+    /// The messages in it.
+    pub fn messages(&self) -> impl Iterator<Item = &M> {
+        let loads = self.streams.iter().flat_map(|(_, stream)| stream.early.values());
+        loads.filter_map(|load| match load {
+            Load::Message(message) => Some(message),
+            Load::Begin(..) => None,
+        })
+    }
+
+    /// The same with each message made into something else; in an order that follows from the luggage alone.
+    ///
+    /// # Errors
+    /// The first of `make`.
+    pub fn try_map<N, E>(self, mut make: impl FnMut(M) -> Result<N, E>) -> Result<Luggage<K, N>, E> {
+        let mut streams = Vec::with_capacity(self.streams.len());
+        for (sender, Stream { next, begun, early }) in self.streams {
+            let early: Result<_, E> = early
+                .into_iter()
+                .map(|(number, load)| match load {
+                    Load::Message(message) => Ok((number, Load::Message(make(message)?))),
+                    Load::Begin(sender, class) => Ok((number, Load::Begin(sender, class))),
+                })
+                .collect();
+            streams.push((sender, Stream { next, begun, early: early? }));
+        }
+        Ok(Luggage { epoch: self.epoch, streams })
+    }
+}
+
+impl<K, M> Parcel<K, M> {
+    /// The parcel with its message, if it carries one, apart.
+    pub fn split<N, P>(self, apart: impl FnOnce(M) -> (N, P)) -> (Parcel<K, N>, Option<P>) {
+        let Self { key, origin, epoch, stamp, load } = self;
+        let (load, message) = match load {
+            Load::Message(message) => {
+                let (rest, message) = apart(message);
+                (Load::Message(rest), Some(message))
+            }
+            Load::Begin(sender, class) => (Load::Begin(sender, class), None),
+        };
+        (Parcel { key, origin, epoch, stamp, load }, message)
+    }
+}
+
 /// What one sender has numbered for an element, as far as the element has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stream<K, M> {
@@ -134,6 +189,24 @@ impl<K: Copy + Eq + Hash + Ord, M> Locations<K, M> {
     #[inline]
     pub fn knows(&self, key: K) -> bool {
         self.known.contains_key(&key)
+    }
+
+    /// Where the element is, as far as is known here, if more is known than its home.
+    #[must_use]
+    pub fn place(&self, key: K) -> Option<PeId> {
+        self.known.get(&key).map(|known| known.at)
+    }
+
+    /// Whether the element is known to have moved.
+    #[must_use]
+    pub fn knows_of_move(&self, key: K) -> bool {
+        self.known.get(&key).is_some_and(|known| known.epoch > 0)
+    }
+
+    /// Whether the element came here from elsewhere and has not left again.
+    #[must_use]
+    pub fn has_arrived(&self, key: K) -> bool {
+        self.known.get(&key).is_some_and(|known| known.here.is_some() && known.epoch > 0)
     }
 
     /// Whether an element is away from this PE, as far as is known here.

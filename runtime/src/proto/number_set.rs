@@ -18,6 +18,12 @@ impl NumberSet {
         number < self.below || self.beyond.contains(&number)
     }
 
+    /// Whether `number` and all below it are in the set.
+    #[must_use]
+    pub fn contains_all_to(&self, number: u64) -> bool {
+        number < self.below
+    }
+
     /// Adds `number` to the set.
     pub fn insert(&mut self, number: u64) {
         if number < self.below {
@@ -54,6 +60,7 @@ mod tests {
                 set.insert(number);
                 all.insert(number);
                 prop_assert!((0..45).all(|n| set.contains(n) == all.contains(&n)));
+                prop_assert!((0..45).all(|n| set.contains_all_to(n) == (0..=n).all(|n| all.contains(&n))));
             }
         }
     }

@@ -135,6 +135,12 @@ impl<V> Reductions<V> {
         true
     }
 
+    /// Whether all reductions of `key` up to that number are finished.
+    #[must_use]
+    pub fn is_next(&self, key: u64, sequence: u32) -> bool {
+        self.finished.get(&key).is_some_and(|finished| finished.contains_all_to(u64::from(sequence)))
+    }
+
     /// Count of unfinished reductions.
     #[must_use]
     pub fn len(&self) -> usize {

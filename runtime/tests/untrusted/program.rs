@@ -59,6 +59,7 @@ pub(crate) fn table() -> ProgramTable {
         type_id: TypeId::of::<Pass>(),
         name: name.into(),
         entries: ENTRIES.map(Into::into).into(),
+        pack_message: |_, _| Err(PupError::new("a message", "no message is moved here")),
         dimensions: 2,
         reducers: vec![("Sum".into(), SUM)],
         new_store,
@@ -109,8 +110,10 @@ struct Cells {
     cells: BTreeMap<ElementIndex, Cell>,
 }
 
-#[derive(Default)]
+#[derive(Serialize, Deserialize)]
 struct Cell {
+    home: PeId,
+    has_moved: bool,
     number: u64,
     sequence: u32,
     meetings: BTreeMap<u64, u32>,
@@ -140,18 +143,30 @@ impl Store for Cells {
     }
 
     fn run_all(&mut self, entry: u16, packed: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
-        for (&index, cell) in &mut self.cells {
+        for (&index, cell) in self.cells.iter_mut().filter(|(_, cell)| !cell.has_moved) {
             cell.run(self.id, index, entry, &Arrived::Packed(packed), pe)?;
         }
         Ok(self.cells.len() as u64)
     }
 
-    fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, _: &mut Pe) -> Result<(), PupError> {
-        let cell = Cell { number: open(&init)?, ..Cell::default() };
+    fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError> {
+        let (number, meetings) = (open(&init)?, BTreeMap::new());
+        let cell = Cell { home: pe.id(), has_moved: false, number, sequence: 0, meetings };
         match self.cells.insert(index, cell) {
             None => Ok(()),
             Some(_) => Err(PupError::new("a new element", "it was inserted twice")),
         }
+    }
+
+    fn take(&mut self, slot: usize) -> Option<(PeId, Packed)> {
+        let index = *self.cells.keys().nth(slot)?;
+        let cell = self.cells.remove(&index)?;
+        Some((cell.home, pack(&Cell { has_moved: true, ..cell })))
+    }
+
+    fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError> {
+        self.cells.insert(index, open(&Arrived::Packed(state))?);
+        Ok(())
     }
 
     fn len(&self) -> usize {
@@ -184,6 +199,7 @@ impl Cell {
         self.sequence = self.sequence.wrapping_add(1);
         pe.contribute(Contribution {
             collection: id,
+            home: self.home,
             section: None,
             sequence: self.sequence - 1,
             reducer: 0,
@@ -196,11 +212,13 @@ impl Cell {
 
     fn meet(&mut self, id: CollectionId, index: ElementIndex, meet: &Meet, pe: &mut Pe) {
         let Some(linear) = meet.members.iter().position(|member| *member == index) else { return };
-        let Some(plan) = pe.section_plan(meet.section, id, &Arc::new(meet.members.clone())) else { return };
+        let members = Arc::new(meet.members.clone());
+        let Some(plan) = pe.section_plan(meet.section, id, &members, self.home) else { return };
         let sequence = self.meetings.entry(meet.section).or_default();
         *sequence = sequence.wrapping_add(1);
         pe.contribute(Contribution {
             collection: id,
+            home: self.home,
             section: Some(plan),
             sequence: *sequence - 1,
             reducer: 0,
@@ -249,10 +267,10 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
     let pes = node.topology().pe_count();
     let cyclic = Placement::Cyclic { pe_count: pes };
     let bounds: Vec<u64> = (0..=u64::from(pes)).collect();
-    let cells = main.create(0, [4, 5, 1], cyclic.clone(), Some(pack(&3u64))).unwrap();
-    let office = main.create(1, [pes, 1, 1], Placement::Bounds(bounds), Some(pack(&1u64))).unwrap();
+    let cells = main.create(0, [4, 5, 1], (cyclic.clone(), false), Some(pack(&3u64))).unwrap();
+    let office = main.create(1, [pes, 1, 1], (Placement::Bounds(bounds), true), Some(pack(&1u64))).unwrap();
     let explicit = Placement::Explicit((0..6).map(|i| PeId(i % pes)).collect());
-    let late = main.create(0, [6, 1, 1], explicit, None).unwrap();
+    let late = main.create(0, [6, 1, 1], (explicit, false), None).unwrap();
     let mut slots = 0..;
     let mut done = || CallbackTarget::Slot(slots.next().unwrap_or_default() + 1);
     for is_ordered in [false, true, false] {
@@ -283,7 +301,7 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
     node.set_variable(readonly, VariableKind::Once, PeId::DRIVER, pack(&11u64), true);
     main.broadcast(office, SHARE, 0, pack(&Share { readonly, monotonic, sum, done: CallbackTarget::Ignore }));
     let share = Share { readonly, monotonic, sum, done: done() };
-    let target = ToPe::Element { collection: singles, index: single, entry: SHARE };
+    let target = ToPe::Element { collection: singles, index: single, entry: SHARE, from: PeId::DRIVER };
     main.send_to(PeId(pes - 1), target, 0, |_| Payload::packed(pack(&share)));
     node.ask_all(1);
     node.collect_all(sum);

@@ -68,7 +68,7 @@ fn at(pe: u32, message: ToPe) -> WorkToNode {
 }
 
 fn element(collection: CollectionId, index: u32, entry: u16) -> ToPe {
-    ToPe::Element { collection, index: ElementIndex([index, 0, 0]), entry }
+    ToPe::Element { collection, index: ElementIndex([index, 0, 0]), entry, from: PeId(2) }
 }
 
 fn refused(from: u16, header: &impl Header, why: &str) {
@@ -111,7 +111,7 @@ fn scatters_to_others_or_of_other_lengths_are_refused() {
             index: ElementIndex([index, 0, 0]),
             len_bytes,
         };
-        WorkToNode::Scatter { collection, entry, parts: parts.iter().map(part).collect() }
+        WorkToNode::Scatter { collection, entry, from: PeId(2), parts: parts.iter().map(part).collect() }
     };
     taken(2, &scatter(CELLS, ADD, &[]));
     taken(0, &scatter(CELLS, ADD, &[(1, 1, 0), (0, 0, 0), (1, 1, 0)]));
@@ -374,7 +374,8 @@ fn content_that_is_not_the_message_ends_the_run_with_the_entry_method_named() {
     let mut run = Run::new();
     let made = run.begin(0);
     run.calm();
-    let target = ToPe::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS };
+    let target =
+        ToPe::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS, from: PeId(3) };
     let garbage = Packed { body: vec![0xff; 40].into(), attachments: Vec::new() };
     let frame = encode(&at(1, target), garbage);
     run.nodes[1].receive(NodeId(3), Class::Small, frame);
@@ -404,7 +405,12 @@ fn a_callback_to_nobody_inside_a_message_ends_the_run() {
         let mut run = Run::new();
         let made = run.begin(0);
         run.calm();
-        let target = ToPe::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS };
+        let target = ToPe::Element {
+            collection: made.cells,
+            index: ElementIndex([0, 1, 0]),
+            entry: PASS,
+            from: PeId(3),
+        };
         let frame = encode(&at(1, target), pack(&Pass { hops: 0, done }));
         run.nodes[1].receive(NodeId(3), Class::Small, frame);
         let sentence = (0..50).find_map(|_| run.next_result().err()).unwrap();

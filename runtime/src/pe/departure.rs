@@ -1,0 +1,194 @@
+//! Elements that go to other PEs, and come from there.
+
+use super::scheduler::{Scheduler, moved_broadcast};
+use crate::envelope::{ElementId, Envelope, Packed, Payload, Target, ToPe};
+use crate::ids::PeId;
+use crate::moving::{Extent, Heading, Letter, Moving, Record, Trunk, Unpacking, What};
+use crate::object::PupError;
+use crate::proto::sim::Random;
+use std::sync::Arc;
+
+/// Says at random moments that an element is to move, and where to.
+pub(super) struct Wander(Random);
+
+/// Of so many messages one makes its receiver move.
+const WANDER_ONE_IN: u64 = 3;
+
+impl Wander {
+    pub(super) fn new(seed: Option<u64>, pe: PeId) -> Option<Self> {
+        seed.map(|seed| Self(Random::new(seed ^ u64::from(pe.0) << 32)))
+    }
+
+    /// Where the next element goes, if it is to.
+    pub(super) fn next(&mut self, pe_count: u32) -> Option<PeId> {
+        let goes = self.0.below(WANDER_ONE_IN) == 0;
+        goes.then(|| PeId(u32::try_from(self.0.below(u64::from(pe_count))).unwrap_or_default()))
+    }
+}
+
+impl Scheduler {
+    /// Puts an envelope on the queue, unless it is for an element of which more is known than its home.
+    pub(super) fn find_receiver(&mut self, envelope: Envelope) {
+        let Target::Message(ToPe::Element { collection, index, entry, from }) = envelope.target else {
+            return self.pe.queue.push(envelope);
+        };
+        let element = ElementId { collection, index };
+        let Envelope { priority, payload, backlog_bytes, .. } = envelope;
+        let heading = Heading { what: What::Run(entry), priority };
+        match self.pe.take_plain(element, from, heading, payload) {
+            Ok(()) => {
+                self.dealt_with_bytes += backlog_bytes;
+                self.pe.account().processed();
+            }
+            Err(payload) => {
+                let target = ToPe::Element { collection, index, entry, from }.into();
+                self.pe.queue.push(Envelope { target, priority, payload, backlog_bytes });
+            }
+        }
+    }
+
+    /// Sends an element to another PE if it is here, or as soon as it is made.
+    pub(super) fn depart_or_wait(&mut self, element: ElementId, to: PeId, priority: i32, payload: Payload) {
+        let is_made = self.is_here(element) || self.pe.moved.locations.knows_of_move(element);
+        if !is_made
+            && let Some(shelf) = self.shelves.get_mut(element.collection)
+            && !shelf.store.is_gone(element.index)
+        {
+            self.pe.account().held();
+            let waits = Envelope::new(Target::Depart { element, to }, priority, payload);
+            shelf.early.entry(element.index).or_default().push(waits);
+        } else {
+            self.depart(element, to);
+        }
+    }
+
+    fn is_here(&self, element: ElementId) -> bool {
+        let shelf = self.shelves.get(element.collection);
+        shelf.is_some_and(|shelf| shelf.store.find(element.index).is_some())
+    }
+
+    /// Sends an element to another PE, with its state, the messages that wait for it here, and how far it has come with
+    /// those who send to it. Nothing happens if it is not here.
+    pub(super) fn depart(&mut self, element: ElementId, to: PeId) {
+        if to == self.pe.id {
+            return;
+        }
+        let Some(shelf) = self.shelves.get_mut(element.collection) else { return };
+        let taken = shelf.store.find(element.index).and_then(|slot| shelf.store.take(slot));
+        let Some((home, state)) = taken else { return };
+        self.pe.account().chares(-1);
+        match self.pack_record(element, home, to, &state) {
+            Ok(Some((record, payload))) => {
+                if home == self.pe.id {
+                    let movers = self.pe.moved.movers.entry(element.collection).or_default();
+                    movers.insert(element.index);
+                }
+                self.pe.account().goes_on(1);
+                self.pe.say(to, Moving::Arrive(Box::new(record)), payload);
+            }
+            Ok(None) => self.pe.fail(format!("{element:?} cannot move: its state or mailbox is too long")),
+            Err(error) => self.pe.fail(error.to_string()),
+        }
+    }
+
+    fn pack_record(
+        &mut self,
+        element: ElementId,
+        home: PeId,
+        to: PeId,
+        state: &Packed,
+    ) -> Result<Option<(Record, Payload)>, PupError> {
+        let mut trunk = Trunk::default();
+        let Some(state) = trunk.add(state) else { return Ok(None) };
+        let mut mailbox = Vec::new();
+        for Envelope { target, priority, payload, backlog_bytes } in self.pe.queue.extract(element) {
+            self.dealt_with_bytes += backlog_bytes;
+            let what = match target {
+                Target::Message(ToPe::Element { entry, .. }) => What::Run(entry),
+                Target::Depart { to, .. } => What::Migrate(to),
+                _ => continue,
+            };
+            let letter = Letter { heading: Heading { what, priority }, payload };
+            mailbox.push(self.pack_letter(element, letter, &mut trunk)?);
+        }
+        let mut outputs = Vec::new();
+        let Some(luggage) = self.pe.moved.locations.depart((element, home), to, &mut outputs) else {
+            return Ok(None);
+        };
+        let luggage = luggage.try_map(|letter| self.pack_letter(element, letter, &mut trunk))?;
+        self.pe.carry_out(outputs);
+        Ok(Some((Record { element, home, state, mailbox, luggage }, Payload::packed(trunk.close()))))
+    }
+
+    fn pack_letter(
+        &mut self,
+        element: ElementId,
+        letter: Letter,
+        trunk: &mut Trunk,
+    ) -> Result<(Heading, Extent), PupError> {
+        let Letter { heading, payload } = letter;
+        let Payload::Packed(packed) = self.pe.packed(element, heading, payload)? else {
+            return Err(moved_broadcast());
+        };
+        let too_long = || PupError::new("a message", "it is too long to be taken along");
+        Ok((heading, trunk.add(&packed).ok_or_else(too_long)?))
+    }
+
+    /// Takes what is said of chares that move.
+    pub(super) fn take_moving(&mut self, moving: Moving, payload: Payload) -> Result<(), PupError> {
+        let mut outputs = Vec::new();
+        match moving {
+            Moving::Parcel(parcel) => {
+                let parcel = parcel.with_payload(payload);
+                self.pe.moved.locations.take(parcel, &mut outputs);
+            }
+            Moving::Tell { element, at, epoch } => self.pe.moved.locations.learn(element, at, epoch),
+            Moving::Introduce { element, home, chare } => {
+                self.pe.moved.locations.introduce((element, home), chare, &mut outputs);
+            }
+            Moving::Arrive(record) => return self.arrive(record, payload),
+            Moving::Spoken { chare, number, audience } => {
+                let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
+                self.pe.take_spoken(chare, number, audience, Arc::unwrap_or_clone(packed));
+            }
+            Moving::Contribution(header, members) => {
+                return self.pe.take_contribution(header, members, payload);
+            }
+        }
+        self.pe.carry_out(outputs);
+        Ok(())
+    }
+
+    /// Takes in an element that comes from another PE.
+    fn arrive(&mut self, record: Box<Record>, payload: Payload) -> Result<(), PupError> {
+        let id = record.element.collection;
+        if !self.has_shelf(id) {
+            // The collection is not known here yet.
+            let envelope = Envelope::new(ToPe::Moving(Box::new(Moving::Arrive(record))), i32::MIN, payload);
+            return self.keep_early(id, envelope);
+        }
+        let wrong = || PupError::new("a chare", "what it takes along is shorter or longer than is said");
+        let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
+        let mut unpacking = Unpacking::new(Arc::unwrap_or_clone(packed));
+        let Record { element, state, mailbox, luggage, .. } = *record;
+        let state = unpacking.next(state).ok_or_else(wrong)?;
+        let mut letter = |(heading, extent)| {
+            let payload = Payload::packed(unpacking.next(extent).ok_or_else(wrong)?);
+            Ok(Letter { heading, payload })
+        };
+        let mailbox: Vec<Letter> = mailbox.into_iter().map(&mut letter).collect::<Result<_, PupError>>()?;
+        let luggage = luggage.try_map(letter)?;
+        if !unpacking.is_over() {
+            return Err(wrong());
+        }
+        let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
+        shelf.store.put(element.index, &state)?;
+        self.pe.account().chares(1);
+        mailbox.into_iter().for_each(|letter| self.pe.receives(element, letter));
+        let mut outputs = Vec::new();
+        let arrived = self.pe.moved.locations.arrive(element, luggage, &mut outputs);
+        arrived.map_err(|error| PupError::new("a chare", error.0))?;
+        self.pe.carry_out(outputs);
+        Ok(())
+    }
+}

@@ -1,0 +1,332 @@
+//! Sending to chares that have moved, and from them.
+//!
+//! [`Locations`] says what has to be done. Messages that it holds are counted as processed, for quiescence, and as
+//! created anew when they go on; whatever they wait for is under way meanwhile, and is counted.
+
+use super::Pe;
+use crate::class::Class;
+use crate::envelope::{
+    CollectionId, ElementId, ElementIndex, Envelope, Outgoing, Packed, Payload, Target, ToPe,
+};
+use crate::frame::LARGE_BYTES;
+use crate::ids::PeId;
+use crate::moving::{Audience, Heading, Letter, Moving, What};
+use crate::object::PupError;
+use crate::proto::location::{Load, Locations, Output, Parcel};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How the messages of a chare are numbered that has moved. It moves with the chare.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Mover {
+    /// Who it is.
+    pub chare: ElementId,
+    /// The PE that it left first, which is its home.
+    pub home: PeId,
+    /// How many messages it has sent to each element since.
+    sent: FxHashMap<ElementId, u64>,
+    /// How many it has sent to many at once.
+    spoken: u64,
+}
+
+impl Mover {
+    /// Of a chare that leaves its home for the first time.
+    #[must_use]
+    pub fn new(chare: ElementId, home: PeId) -> Self {
+        Self { chare, home, sent: FxHashMap::default(), spoken: 0 }
+    }
+}
+
+/// What a PE knows of chares that have moved.
+pub(super) struct Moved {
+    pub(super) locations: Locations<ElementId, Letter>,
+    /// Elements that are at home here and have moved, wherever they are now.
+    pub(super) movers: FxHashMap<CollectionId, BTreeSet<ElementIndex>>,
+    /// The chare that runs, if it has moved.
+    pub(super) mover: Option<Box<Mover>>,
+    /// What chares that are at home here and somewhere else say to many.
+    speeches: FxHashMap<ElementId, Speech>,
+    /// Who goes where when the present message has been dealt with.
+    pub(super) leaving: Vec<(ElementId, PeId)>,
+}
+
+/// What came of a chare's words to many: the number of the next, and those that came before it.
+#[derive(Default)]
+struct Speech {
+    next: u64,
+    early: BTreeMap<u64, (Audience, Packed)>,
+}
+
+impl Moved {
+    pub(super) fn new(me: PeId) -> Self {
+        Self {
+            locations: Locations::new(me),
+            movers: FxHashMap::default(),
+            mover: None,
+            speeches: FxHashMap::default(),
+            leaving: Vec::new(),
+        }
+    }
+}
+
+type Outputs = Vec<Output<ElementId, Letter>>;
+
+impl Pe {
+    /// The element whose entry method runs goes to another PE when that is over. A PE that does not exist ends the run,
+    /// named.
+    pub fn leave_for(&mut self, element: ElementId, to: PeId) {
+        if self.can_go(element, to) {
+            self.moved.leaving.push((element, to));
+        }
+    }
+
+    /// Has an element move to another PE, behind what was sent to it before.
+    pub fn migrate(
+        &mut self,
+        (collection, index, home): (CollectionId, ElementIndex, Option<PeId>),
+        to: PeId,
+    ) {
+        let element = ElementId { collection, index };
+        if !self.can_go(element, to) {
+            return;
+        }
+        let Some(home) = self.home_of(element, home) else { return };
+        self.account().created(1);
+        let heading = Heading { what: What::Migrate(to), priority: 0 };
+        let letter = Letter { heading, payload: Payload::packed(Packed::default()) };
+        let mut outputs = Vec::new();
+        if let Err(letter) = self.moved.locations.send((element, home), letter, &mut outputs) {
+            let parcel =
+                Parcel { key: element, origin: self.id, epoch: 0, stamp: None, load: Load::Message(letter) };
+            outputs.push(Output::Send(home, parcel));
+        }
+        self.carry_out(outputs);
+        self.account().processed();
+    }
+
+    fn can_go(&mut self, element: ElementId, to: PeId) -> bool {
+        if to.0 >= self.node.topology().pe_count() {
+            self.fail(format!("a chare was to move to {to:?}, which does not exist"));
+            return false;
+        }
+        if self.collection(element.collection).is_some_and(|known| known.is_fixed) {
+            self.fail(
+                "an element of a group was to move: there is one for each PE or node, which stays there"
+                    .into(),
+            );
+            return false;
+        }
+        true
+    }
+
+    /// Where an element was made; `None` if its collection is not known here, or has no such element.
+    fn home_of(&mut self, element: ElementId, home: Option<PeId>) -> Option<PeId> {
+        home.or_else(|| self.place_of(element.collection, element.index).flatten())
+    }
+
+    /// Whether messages to the element have to be numbered here.
+    #[inline]
+    pub(super) fn numbers(&self, element: ElementId) -> bool {
+        self.moved.mover.is_some() || self.moved.locations.knows(element)
+    }
+
+    /// Sends to an element that has moved, or from a chare that has.
+    ///
+    /// # Errors
+    /// The message, if neither is so, or the element's home is not known: it goes the ordinary way.
+    pub(super) fn send_numbered<M: Outgoing>(
+        &mut self,
+        (collection, index, home): (CollectionId, ElementIndex, Option<PeId>),
+        entry: u16,
+        priority: i32,
+        message: M,
+    ) -> Result<(), M> {
+        let element = ElementId { collection, index };
+        if !self.numbers(element) || self.parked.contains_key(&collection) {
+            return Err(message);
+        }
+        let Some(home) = self.home_of(element, home) else { return Err(message) };
+        let place = self.moved.locations.place(element).unwrap_or(home);
+        self.account().created(1);
+        let payload = message.payload(self.moves_to(place));
+        let letter = Letter { heading: Heading { what: What::Run(entry), priority }, payload };
+        let mut outputs = Vec::new();
+        let Moved { locations, mover, .. } = &mut self.moved;
+        if let Some(mover) = mover {
+            let sent = mover.sent.entry(element).or_default();
+            let stamp = (mover.chare, *sent);
+            *sent += 1;
+            locations.send_of_chare((element, home), stamp, letter, &mut outputs);
+            if stamp.1 == 0 {
+                let (to, chare) = (mover.home, mover.chare);
+                self.account().goes_on(1);
+                self.say(to, Moving::Introduce { element, home, chare }, Payload::packed(Packed::default()));
+            }
+        } else if locations.send((element, home), letter, &mut outputs).is_err() {
+            tracing::error!("what is known of an element was forgotten");
+        }
+        self.carry_out(outputs);
+        self.account().processed();
+        Ok(())
+    }
+
+    /// Sends a message to many for a chare that has moved: by way of its home.
+    ///
+    /// # Errors
+    /// The message, if the chare that runs has not moved.
+    pub(super) fn speak(
+        &mut self,
+        audience: impl FnOnce() -> Audience,
+        packed: Packed,
+    ) -> Result<(), Packed> {
+        let Some(mover) = &mut self.moved.mover else { return Err(packed) };
+        let (home, chare, number) = (mover.home, mover.chare, mover.spoken);
+        mover.spoken += 1;
+        self.account().created(1);
+        self.say(home, Moving::Spoken { chare, number, audience: audience() }, Payload::packed(packed));
+        Ok(())
+    }
+
+    /// Takes what a chare that is at home here says to many, and says it in the order in which the chare did.
+    pub(super) fn take_spoken(&mut self, chare: ElementId, number: u64, audience: Audience, packed: Packed) {
+        let speech = self.moved.speeches.entry(chare).or_default();
+        if number < speech.next {
+            return;
+        }
+        speech.early.insert(number, (audience, packed));
+        while let Some(speech) = self.moved.speeches.get_mut(&chare)
+            && let Some((audience, packed)) = speech.early.remove(&speech.next)
+        {
+            speech.next += 1;
+            let Audience { collection, members, entry, priority } = audience;
+            match members {
+                None => self.broadcast(collection, entry, priority, packed),
+                Some(members) => {
+                    if self.multicast(collection, &members, entry, priority, &packed).is_ok() {
+                        continue;
+                    }
+                    // The collection is not known here yet, and each message waits for that.
+                    for index in members {
+                        let copy = Payload::packed(packed.clone());
+                        self.send_element((collection, index, None), entry, priority, |_| copy);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what has to be done so that messages find their elements. Each is counted as going on.
+    pub(super) fn carry_out(&mut self, outputs: Outputs) {
+        for output in outputs {
+            self.account().goes_on(1);
+            match output {
+                Output::Deliver(element, letter) => self.receives(element, letter),
+                Output::Tell(to, element, at, epoch) => {
+                    self.say(to, Moving::Tell { element, at, epoch }, Payload::packed(Packed::default()));
+                }
+                Output::Send(to, parcel) => {
+                    let element = parcel.key;
+                    let is_long = matches!(parcel.load, Load::Begin(_, Class::Large));
+                    let (parcel, letter) =
+                        parcel.split(|Letter { heading, payload }| (heading, (heading, payload)));
+                    let payload = match letter {
+                        Some((heading, payload)) if !self.moves_to(to) => {
+                            self.packed(element, heading, payload)
+                        }
+                        Some((_, payload)) => Ok(payload),
+                        // It has to travel as long messages do, behind those that were sent before.
+                        None if is_long => Ok(Payload::packed(Packed {
+                            body: vec![0; LARGE_BYTES].into(),
+                            attachments: Vec::new(),
+                        })),
+                        None => Ok(Payload::packed(Packed::default())),
+                    };
+                    match payload {
+                        Ok(payload) => self.say(to, Moving::Parcel(parcel), payload),
+                        Err(error) => self.fail(error.to_string()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a message for an element that is here behind those that it has.
+    pub(super) fn receives(&mut self, element: ElementId, letter: Letter) {
+        self.queue.push(envelope(element, letter, self.id));
+    }
+
+    /// Sends what has to do with moving to a PE, which may be this one.
+    pub(super) fn say(&mut self, to: PeId, moving: Moving, payload: Payload) {
+        // Whoever waits for it should not wait for what is less urgent.
+        self.dispatch(to, ToPe::Moving(Box::new(moving)), i32::MIN, payload);
+    }
+
+    /// A message as bytes.
+    pub(super) fn packed(
+        &mut self,
+        element: ElementId,
+        heading: Heading,
+        payload: Payload,
+    ) -> Result<Payload, PupError> {
+        let (value, What::Run(entry)) = (payload, heading.what) else {
+            return Ok(Payload::packed(Packed::default()));
+        };
+        let Payload::Value(value) = value else { return Ok(value) };
+        let known = self.collection(element.collection).map(|known| known.chare_type);
+        let chare_type = element.collection.as_singles().or(known);
+        let chare_type =
+            chare_type.and_then(|number| self.node.program().chare_types.get(usize::from(number)));
+        let Some(chare_type) = chare_type else {
+            return Err(PupError::new("a message", "its receiver's collection is not known"));
+        };
+        (chare_type.pack_message)(entry, &value).map(Payload::packed)
+    }
+
+    /// Takes a plain message that came from a link or another PE for an element that is at home here.
+    ///
+    /// # Errors
+    /// The payload, if nothing is known of the element but that.
+    #[inline]
+    pub(super) fn take_plain(
+        &mut self,
+        element: ElementId,
+        from: PeId,
+        heading: Heading,
+        payload: Payload,
+    ) -> Result<(), Payload> {
+        let mut outputs = Vec::new();
+        let letter = Letter { heading, payload };
+        let taken = self.moved.locations.take_plain(element, from, letter, &mut outputs);
+        taken.map_err(|letter| letter.payload)?;
+        self.carry_out(outputs);
+        Ok(())
+    }
+
+    /// Elements of a collection that are at home here and have moved.
+    pub(super) fn movers(&self, collection: CollectionId) -> Vec<ElementIndex> {
+        self.moved.movers.get(&collection).map(|movers| movers.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// The chare that runs has moved: what it sends is numbered as its own until this is taken back.
+    pub fn lend_mover(&mut self, mover: Option<Box<Mover>>) {
+        self.moved.mover = mover;
+    }
+
+    /// What was lent.
+    pub fn take_mover(&mut self) -> Option<Box<Mover>> {
+        self.moved.mover.take()
+    }
+}
+
+/// What a PE puts on its queue for an element.
+fn envelope(element: ElementId, letter: Letter, from: PeId) -> Envelope {
+    let ElementId { collection, index } = element;
+    let Letter { heading: Heading { what, priority }, payload } = letter;
+    match what {
+        What::Run(entry) => {
+            Envelope::new(ToPe::Element { collection, index, entry, from }, priority, payload)
+        }
+        What::Migrate(to) => Envelope::new(Target::Depart { element, to }, priority, payload),
+    }
+}
