@@ -298,20 +298,15 @@ pub enum Target {
         entry: u16,
     },
     /// Run an entry method of these elements, which live on the PE.
-    Section {
-        /// The collection of the elements.
-        collection: CollectionId,
-        /// The members on this PE.
-        members: Box<[ElementIndex]>,
-        /// Number of the entry method to run.
-        entry: u16,
-    },
+    Section(Box<MembersHere>),
     /// A collection came into being: construct the elements that live here (unless deferred).
     Create(CollectionId),
     /// Let an element go to another PE, if it is here.
     Depart {
-        /// The element.
-        element: ElementId,
+        /// The collection of the element.
+        collection: CollectionId,
+        /// Index of the element in its collection.
+        index: ElementIndex,
         /// Where it goes.
         to: PeId,
     },
@@ -319,6 +314,17 @@ pub enum Target {
     Order(PeOrder),
     /// End the PE's scheduler.
     Stop,
+}
+
+/// Members of a section that are at home on one PE.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MembersHere {
+    /// The collection of the elements.
+    pub collection: CollectionId,
+    /// Who they are.
+    pub members: Vec<ElementIndex>,
+    /// Number of the entry method to run.
+    pub entry: u16,
 }
 
 impl From<ToPe> for Target {

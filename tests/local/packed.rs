@@ -1,7 +1,10 @@
-//! Chares whose state is packed and unpacked between any two of their entry methods, as if they moved each time.
+//! Chares whose state is packed and unpacked between any two of their entry methods, as if they moved each time; and
+//! chares that do move.
 
 use super::{METACHARE, run};
 use harness::local_nodes;
+use serde_json::Value;
+use std::path::Path;
 
 /// Applications, each with what it writes.
 const ALL: [(&str, &str, &str); 11] = [
@@ -19,17 +22,29 @@ const ALL: [(&str, &str, &str); 11] = [
 ];
 
 #[test]
-fn applications_give_the_same_bits_though_the_state_of_their_chares_travels() {
+fn applications_give_the_same_bits_though_their_chares_travel() {
     for (words, option, name) in ALL {
-        let results = [&[][..], &["--always-pup"]].map(|packed| {
+        let results = [&[][..], &["--always-pup"], &["--wander", "1"], &["--wander", "2"]].map(|packed| {
             let folder = tempfile::tempdir().unwrap();
             local_nodes(folder.path(), &[2, 1]);
             let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
-            let how = ["--speed", "equal", "--quiet", option, name];
+            let how = ["--speed", "equal", "--quiet", "--report", "report.json", option, name];
             let done = run(METACHARE, folder.path(), &[&words, &how[..], packed].concat());
             assert_eq!(done.code, 0, "{words:?}, {packed:?}: {done:?}");
+            let moved = migrations(&folder.path().join("report.json"));
+            let wanders = packed.first() == Some(&"--wander");
+            assert!(if wanders { moved > 10 } else { moved == 0 }, "{words:?}: {moved} chares moved");
             std::fs::read(folder.path().join(name)).unwrap()
         });
-        assert!(results[0] == results[1] && results[0].len() > 100, "{words}: {} bytes", results[0].len());
+        assert!(results[0].len() > 100, "{words}: {} bytes", results[0].len());
+        assert!(results.iter().all(|result| *result == results[0]), "{words} gives other bits");
     }
+}
+
+/// How many chares have moved in a run.
+fn migrations(report: &Path) -> u64 {
+    let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    let nodes = report["nodes"].as_array().unwrap().iter();
+    let pes = nodes.flat_map(|node| node["pes"].as_array().unwrap());
+    pes.map(|pe| pe["whole"]["migrations"].as_u64().unwrap()).sum()
 }

@@ -117,6 +117,7 @@ struct PeWhole {
     overhead_s: f64,
     total_s: f64,
     entries: u64,
+    migrations: u64,
     messages: u64,
     bytes: u64,
 }
@@ -286,6 +287,7 @@ impl PeReport {
                 overhead_s: seconds(end.overhead_ns),
                 total_s: seconds(of_node(moments.end, node).uptime_ns),
                 entries: end.entries,
+                migrations: end.migrations,
                 messages: end.sent_messages,
                 bytes: end.sent_bytes,
             },

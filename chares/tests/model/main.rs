@@ -5,6 +5,7 @@
 mod basics;
 mod collectives;
 mod failures;
+mod moving;
 mod order;
 mod places;
 mod reductions;

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 5;
+pub const MONITOR_VERSION: u16 = 6;
 
 /// One thing that happened in the watched job, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -178,6 +178,8 @@ pub struct PeSnapshot {
     pub entries: u64,
     /// Chares that live here now.
     pub chares: u64,
+    /// Chares that have moved from here to other PEs since the start.
+    pub migrations: u64,
     /// Messages sent by its chares, to anywhere.
     pub sent_messages: u64,
     /// Bytes of those that left for other nodes; a broadcast counts for each node it leaves to from here.

@@ -6,7 +6,7 @@
 
 use super::Node;
 use crate::codec::{MembersByPe, WorkToNode};
-use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, Target};
+use crate::envelope::{CollectionId, ElementIndex, Envelope, MembersHere, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::proto::tree::ARITY;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Node {
             members.into_iter().partition(|(pe, _)| self.topology.node_of(*pe) == self.id);
         let shared = Arc::new(payload.clone());
         for (pe, members) in here {
-            let target = Target::Section { collection, members: members.into(), entry };
+            let target = Target::Section(Box::new(MembersHere { collection, members, entry }));
             let envelope = Envelope::new(target, priority, Payload::Packed(Arc::clone(&shared)));
             self.pes.push_arrived(pe, envelope, payload.len_bytes() as u64);
         }
@@ -133,7 +133,8 @@ mod tests {
                 .into_iter()
                 .for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
             for envelope in envelopes {
-                let Target::Section { collection, members, .. } = envelope.target else { continue };
+                let Target::Section(section) = envelope.target else { continue };
+                let MembersHere { collection, members, .. } = *section;
                 let known = node.collection(collection).unwrap();
                 assert!(members.iter().all(|member| known.pe_of(*member) == Some(PeId(pe))));
                 found.extend(members);

@@ -19,6 +19,7 @@ pub struct Account {
     totals_ns: [AtomicU64; 4],
     entries: AtomicU64,
     chares: AtomicU64,
+    migrations: AtomicU64,
     sent: AtomicU64,
     sent_bytes: AtomicU64,
     /// The part of `sent_bytes` that left in messages which the node does not count itself.
@@ -74,6 +75,12 @@ impl Account {
     /// Chares came to live here, or left.
     pub fn chares(&self, added: i64) {
         bump(&self.chares, added.cast_unsigned());
+    }
+
+    /// A chare that lived here moved to another PE.
+    pub fn migrated(&self) {
+        self.chares(-1);
+        bump(&self.migrations, 1);
     }
 
     /// A chare sent a message that `receivers` PEs will process.
@@ -168,6 +175,7 @@ impl Account {
             overhead_ns: times[PeState::Overhead as usize],
             entries: read(&self.entries),
             chares: read(&self.chares),
+            migrations: read(&self.migrations),
             sent_messages: read(&self.sent),
             sent_bytes: read(&self.sent_bytes),
             queue_messages: read(&self.queued) + inbox.len() as u64,

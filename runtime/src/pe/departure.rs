@@ -55,7 +55,8 @@ impl Scheduler {
             && !shelf.store.is_gone(element.index)
         {
             self.pe.account().held();
-            let waits = Envelope::new(Target::Depart { element, to }, priority, payload);
+            let ElementId { collection, index } = element;
+            let waits = Envelope::new(Target::Depart { collection, index, to }, priority, payload);
             shelf.early.entry(element.index).or_default().push(waits);
         } else {
             self.depart(element, to);
@@ -76,7 +77,7 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(element.collection) else { return };
         let taken = shelf.store.find(element.index).and_then(|slot| shelf.store.take(slot));
         let Some((home, state)) = taken else { return };
-        self.pe.account().chares(-1);
+        self.pe.account().migrated();
         match self.pack_record(element, home, to, &state) {
             Ok(Some((record, payload))) => {
                 if home == self.pe.id {

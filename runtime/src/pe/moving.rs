@@ -327,6 +327,6 @@ fn envelope(element: ElementId, letter: Letter, from: PeId) -> Envelope {
         What::Run(entry) => {
             Envelope::new(ToPe::Element { collection, index, entry, from }, priority, payload)
         }
-        What::Migrate(to) => Envelope::new(Target::Depart { element, to }, priority, payload),
+        What::Migrate(to) => Envelope::new(Target::Depart { collection, index, to }, priority, payload),
     }
 }

@@ -93,10 +93,10 @@ impl Queue {
     /// Takes out all messages for one element, in the order in which they would have had their turn.
     pub fn extract(&mut self, element: ElementId) -> Vec<Envelope> {
         let is_for = |envelope: &Envelope| match &envelope.target {
-            Target::Message(ToPe::Element { collection, index, .. }) => {
+            Target::Message(ToPe::Element { collection, index, .. })
+            | Target::Depart { collection, index, .. } => {
                 element == (ElementId { collection: *collection, index: *index })
             }
-            Target::Depart { element: other, .. } => *other == element,
             _ => false,
         };
         let (mut taken, mut kept) = (Vec::new(), Vec::with_capacity(self.len()));

@@ -10,7 +10,8 @@ use super::share::Share;
 use crate::codec::{ControlToLauncher, Refusal};
 use crate::collection::Collection;
 use crate::envelope::{
-    Arrived, CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target, ToPe, Value,
+    Arrived, CollectionId, ElementId, ElementIndex, Envelope, MembersHere, Packed, Payload, PeOrder, Target,
+    ToPe, Value,
 };
 use crate::ids::PeId;
 use crate::monitor::wire::PeState;
@@ -270,14 +271,17 @@ impl Scheduler {
         match target {
             Target::Message(message) => return self.act_on(message, priority, payload),
             Target::All { collection, entry } => self.deliver_all(collection, entry, priority, payload)?,
-            Target::Section { collection, members, entry } => {
+            Target::Section(section) => {
+                let MembersHere { collection, members, entry } = *section;
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 for index in members {
                     self.deliver_copy(collection, index, entry, priority, &packed)?;
                 }
             }
             Target::Create(collection) => self.create(collection, payload)?,
-            Target::Depart { element, to } => self.depart_or_wait(element, to, priority, payload),
+            Target::Depart { collection, index, to } => {
+                self.depart_or_wait(ElementId { collection, index }, to, priority, payload);
+            }
             Target::Order(PeOrder::Measure { kernel, budget_ms }) => {
                 self.measure(kernel, budget_ms, &payload)?;
             }

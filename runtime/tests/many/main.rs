@@ -52,6 +52,7 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
         config: ClusterConfig::parse(&nodes, "nodes")?,
         launch: LaunchOptions::default(),
         always_pup: false,
+        wander: None,
         timeout: Some(LIMIT),
     })?;
     let events = job.take_events().ok_or("no events")?;

@@ -290,6 +290,9 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
         main.send_element((cells, index, None), PASS, 1, |_| pass(3, place));
         main.send_element((cells, index, None), ADD, 7, |_| Payload::packed(pack(&9u64)));
     }
+    for (at, to) in [([1, 1, 0], 0), ([2, 2, 0], pes - 1), ([1, 1, 0], pes / 2)] {
+        main.migrate((cells, ElementIndex(at), None), PeId(to));
+    }
     let members: Vec<ElementIndex> = [[0, 1, 0], [1, 4, 0], [3, 2, 0], [3, 3, 0]].map(ElementIndex).to_vec();
     let meet = Meet { section: main.fresh_id().0, members: members.clone(), done: done() };
     main.multicast(cells, &members, MEET, 0, &pack(&meet)).unwrap();

@@ -7,11 +7,15 @@ use runtime::codec::{
     WorkToLauncher, WorkToNode, decode, encode,
 };
 use runtime::collection::{Collection, Placement};
-use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PartialHeader, PeOrder, ToPe};
+use runtime::envelope::{
+    CallbackTarget, CollectionId, ElementId, ElementIndex, Packed, PartialHeader, PeOrder, ToPe,
+};
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::NodeSnapshot;
+use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
+use runtime::proto::location::{Load, Parcel, Sender};
 use runtime::proto::membership::{ClusterTable, JoinAnswer, Welcome};
 use runtime::proto::quiescence::QuiescenceMessage;
 use runtime::topology::Topology;
@@ -92,6 +96,7 @@ fn messages_for_what_is_not_there_are_refused() {
     refused(2, &at(1, element(ELSEWHERE, 1, ADD)), "which this run does not have");
     refused(2, &at(1, element(CollectionId(9), 1, ADD)), "chare type 9");
     refused(9, &at(1, element(CELLS, 1, ADD)), "node 9 as its sender");
+    refused(3, &at(1, element(CELLS, 1, ADD)), "in the name of PE 2");
     // Not known yet: it waits.
     taken(2, &at(1, element(CollectionId::made_by(PeId(3), 5), 1, ADD)));
     let index = ElementIndex([1, 0, 0]);
@@ -114,7 +119,8 @@ fn scatters_to_others_or_of_other_lengths_are_refused() {
         WorkToNode::Scatter { collection, entry, from: PeId(2), parts: parts.iter().map(part).collect() }
     };
     taken(2, &scatter(CELLS, ADD, &[]));
-    taken(0, &scatter(CELLS, ADD, &[(1, 1, 0), (0, 0, 0), (1, 1, 0)]));
+    taken(2, &scatter(CELLS, ADD, &[(1, 1, 0), (0, 0, 0), (1, 1, 0)]));
+    refused(0, &scatter(CELLS, ADD, &[]), "in the name of PE 2");
     refused(2, &scatter(CELLS, ADD, &[(0, 0, 0), (1, 0, 0)]), "element [0] of Cell on PE 1");
     refused(2, &scatter(CELLS, ADD, &[(0, 0, 0), (2, 2, 0)]), "PE 2 on node 1");
     refused(2, &scatter(CELLS, ADD, &[(u32::MAX, 0, 0)]), "on node 1");
@@ -126,9 +132,54 @@ fn scatters_to_others_or_of_other_lengths_are_refused() {
     taken(2, &scatter(CollectionId::made_by(PeId(3), 5), ADD, &[(0, 0, 0), (1, 3, 0)]));
 }
 
+#[test]
+fn what_is_said_of_chares_that_move_is_refused_where_it_cannot_be() {
+    let moving = |pe, moving| at(pe, ToPe::Moving(Box::new(moving)));
+    let cell = |index| ElementId { collection: CELLS, index: ElementIndex([index, 0, 0]) };
+    let (sound, outside, pe) = (cell(2), cell(9), Sender::Pe(PeId(3)));
+    let run = |entry| Load::Message(Heading { what: What::Run(entry), priority: 0 });
+    let go = |to| Load::Message(Heading { what: What::Migrate(PeId(to)), priority: 0 });
+    let parcel = |key, origin, epoch, stamp, load| {
+        moving(1, Moving::Parcel(Parcel { key, origin: PeId(origin), epoch, stamp, load }))
+    };
+    taken(2, &parcel(sound, 2, 1, Some((pe, 7)), run(ADD)));
+    taken(2, &parcel(cell(1), 2, 0, None, go(3)));
+    refused(2, &parcel(outside, 2, 1, Some((pe, 7)), run(ADD)), "element [9]");
+    refused(2, &parcel(sound, 9, 1, Some((pe, 7)), run(ADD)), "PE 9");
+    refused(2, &parcel(sound, 2, 1, Some((Sender::Pe(PeId(4)), 7)), run(ADD)), "PE 4");
+    refused(2, &parcel(sound, 2, 1, Some((Sender::Chare(outside), 7)), run(ADD)), "element [9]");
+    refused(2, &parcel(sound, 2, 1, Some((pe, 7)), run(99)), "entry method 99");
+    refused(2, &parcel(sound, 2, 1, Some((pe, 7)), go(4)), "PE 4");
+    refused(2, &parcel(sound, 2, 1, Some((pe, 7)), go(u32::MAX)), "driver");
+    refused(2, &parcel(cell(1), 2, 1, None, run(ADD)), "without a number");
+    refused(2, &parcel(sound, 2, 0, None, run(ADD)), "at home on PE 1");
+    let begin = Load::Begin(Sender::Chare(outside), Class::Small);
+    refused(2, &parcel(sound, 2, 1, Some((pe, 0)), begin), "element [9]");
+
+    let tell = |element, at| moving(1, Moving::Tell { element, at: PeId(at), epoch: 3 });
+    taken(2, &tell(sound, 3));
+    refused(2, &tell(outside, 3), "element [9]");
+    refused(2, &tell(sound, 4), "PE 4");
+    let introduce = |element, home, chare| moving(1, Moving::Introduce { element, home: PeId(home), chare });
+    taken(2, &introduce(sound, 2, cell(1)));
+    refused(2, &introduce(sound, 1, cell(1)), "at home on PE 1");
+    refused(2, &introduce(sound, 2, cell(3)), "at home on PE 1");
+    let audience = |entry, member| Audience {
+        collection: CELLS,
+        members: Some(vec![ElementIndex([member, 0, 0])]),
+        entry,
+        priority: 0,
+    };
+    let spoken = |chare, audience| moving(1, Moving::Spoken { chare, number: 0, audience });
+    taken(2, &spoken(cell(1), audience(ADD, 3)));
+    refused(2, &spoken(cell(0), audience(ADD, 3)), "at home on PE 1");
+    refused(2, &spoken(cell(1), audience(99, 3)), "entry method 99");
+    refused(2, &spoken(cell(1), audience(ADD, 4)), "element [4]");
+}
+
 /// What a node tells its own PEs has no form in which it could come from outside.
 #[test]
-fn a_pe_takes_four_kinds_of_messages_from_outside() {
+fn a_pe_takes_five_kinds_of_messages_from_outside() {
     let body = |kind: u8| {
         let relay = at(0, ToPe::Relay(Box::new(CallbackTarget::Ignore)));
         let mut body = encode(&relay, Packed::default()).body.to_vec();
@@ -141,7 +192,7 @@ fn a_pe_takes_four_kinds_of_messages_from_outside() {
         Frame { body: body.into(), attachments: Vec::new() }
     };
     for kind in 0..128 {
-        assert_eq!(decode::<WorkToNode>(body(kind)).is_ok(), kind < 4, "{kind}");
+        assert_eq!(decode::<WorkToNode>(body(kind)).is_ok(), kind < 5, "{kind}");
     }
 }
 

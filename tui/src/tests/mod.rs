@@ -53,6 +53,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
             overhead_ns: overhead * 100_000_000,
             compute_ns: (rest - idle - overhead) * 100_000_000,
             entries: rest * 10 / (u64::from(place) + 1) + u64::from(number),
+            migrations: 0,
             chares: 12,
             sent_messages: rest * 3,
             sent_bytes: rest * 9000,
