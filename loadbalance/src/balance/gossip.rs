@@ -86,6 +86,14 @@ impl Gossip {
         (0..times.work.len() as u32).map(peer).collect()
     }
 
+    /// What each PE of a view has heard after the first gossip.
+    #[cfg(test)]
+    pub(super) fn heard(&self, view: &Checked<'_>) -> Vec<Peer> {
+        let mut peers = self.peers(&view.times, view.times.level(), self.seed);
+        self.spread(&mut peers);
+        peers
+    }
+
     /// Rounds of telling, until all can have heard.
     fn spread(&self, peers: &mut [Peer]) {
         let count = peers.len() as u32;
@@ -159,6 +167,12 @@ impl Peer {
             left < 0.0
         };
         self.known.iter().position(is_met).or_else(|| self.known.len().checked_sub(1))
+    }
+
+    /// How many others it knows of.
+    #[must_use]
+    pub const fn knows(&self) -> usize {
+        self.known.len()
     }
 
     /// The bytes of memory that it takes.

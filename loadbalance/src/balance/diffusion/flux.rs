@@ -38,7 +38,8 @@ impl Link {
     /// The work that goes over the link now if its ends have these loads and speeds; it is added to the flux.
     pub fn level_out(&mut self, low: (f64, f64), high: (f64, f64)) -> f64 {
         let work = difference(low, high).max(self.least - self.flux).min(self.most - self.flux);
-        self.flux += work;
+        // A sum of floats could miss the limit by a bit.
+        self.flux = (self.flux + work).max(self.least).min(self.most);
         work
     }
 }
