@@ -46,6 +46,7 @@ pub mod memory;
 pub mod patterns;
 pub mod random;
 pub mod refine;
+pub mod simulated;
 pub mod view;
 pub mod weighted;
 

@@ -37,11 +37,10 @@ impl Level {
         let error = measured - self.value;
         let weight = (1.0 / f64::from(self.samples - 1)).max(WEIGHT);
         let amount = error.abs();
-        let noise = if self.samples > 3 {
-            amount.min(NOISE_MAX * self.noise.max(self.value * FINEST))
-        } else {
-            amount
-        };
+        // What all errors have in common is a change that goes on, and no noise either.
+        let deviation = amount.min((error - self.mean).abs());
+        let most = NOISE_MAX * self.noise.max(self.value.abs() * FINEST);
+        let noise = if self.samples > 3 { deviation.min(most) } else { deviation };
         self.mean += weight * (error - self.mean);
         self.amount += weight * (amount - self.amount);
         self.noise += weight * (noise - self.noise);
@@ -53,6 +52,13 @@ impl Level {
     #[must_use]
     pub const fn value(&self) -> f64 {
         self.value
+    }
+
+    /// The measurement after the next, which is the first that moves decided now can change, if the change of the last
+    /// ones goes on.
+    #[must_use]
+    pub fn forecast(&self) -> f64 {
+        self.value + 2.0 * self.gain * self.mean
     }
 
     /// The standard deviation of a single measurement from the level before it.

@@ -4,7 +4,7 @@
 //! Three questions stand between a measurement and a move:
 //!
 //! 1. *Is it real?* Each speed and each load has its own noise, seen in its own history ([`Level`]). Only an imbalance that
-//!    the noise of all PEs cannot explain counts, and only if it is there in two measurements in a row.
+//!    the noise of all PEs cannot explain counts, and only if one measurement confirms another.
 //! 2. *Does it pay?* A balancer predicts what its moves would gain in each second. They cost the time that their bytes take
 //!    at the measured bandwidth, and the time that chares are away. What is left of the run must bring more.
 //! 3. *Will it last?* Nobody knows. As with skis that can be rented or bought, the moves are made when what was lost by not
@@ -114,7 +114,7 @@ pub struct Auto {
     /// The part of the work of all that each chare does.
     shares: Vec<Level>,
     last_s: f64,
-    /// Seconds lost since an imbalance was seen first, and in how many samples it was seen.
+    /// Seconds lost since an imbalance was seen first, and in how many more samples it was seen than not.
     lost_s: f64,
     seen: u32,
     /// The part of an expected gain that comes true.
@@ -173,7 +173,7 @@ impl Auto {
         let (times, error) = self.expected(sample.view, work);
         let unlikely = error * (expected_most(times.work.len()) + self.settings.errors);
         if times.imbalance() - 1.0 <= unlikely.max(FINEST) {
-            (self.lost_s, self.seen) = (0.0, 0);
+            (self.lost_s, self.seen) = (0.0, self.seen.saturating_sub(1));
             return Ok(Answer::Wait(Why::Even));
         }
         self.weigh(sample, work, error, since_s)
@@ -199,7 +199,7 @@ impl Auto {
             *speed = level.value().max(f64::MIN_POSITIVE);
         }
         for (level, chare) in self.shares.iter().zip(&view.chares) {
-            times.work[chare.pe as usize] += level.value().max(0.0) * work;
+            times.work[chare.pe as usize] += level.forecast().max(0.0) * work;
             variance[chare.pe as usize] += (level.error() * work) * (level.error() * work);
         }
         // Errors of PEs that have little to do are not what decides who takes longest.
@@ -226,7 +226,7 @@ impl Auto {
         let Some(best) = self.best(&view, sample, error, left_s)? else {
             return Ok(Answer::Wait(Why::NoBetter));
         };
-        self.seen += 1;
+        self.seen = (self.seen + 1).min(SEEN_MIN);
         self.lost_s += best.gain * since_s;
         if self.seen < SEEN_MIN {
             return Ok(Answer::Wait(Why::Unconfirmed));
@@ -234,7 +234,7 @@ impl Auto {
         if self.lost_s < best.cost_s || best.gain * left_s <= best.cost_s {
             return Ok(Answer::Wait(Why::NotWorth));
         }
-        (self.lost_s, self.seen) = (0.0, 0);
+        self.lost_s = 0.0;
         self.records.push(Record::new(sample.now_s, best.by, &best.decision, best.gain, best.cost_s));
         self.pending.clone_from(&best.decision.moves);
         Ok(Answer::Move(best.decision, best.by))
@@ -287,7 +287,7 @@ impl Auto {
             pe.part.speed = level.value().max(f64::MIN_POSITIVE);
         }
         for (chare, level) in view.chares.iter_mut().zip(&self.shares) {
-            chare.load = level.value().max(0.0) * work;
+            chare.load = level.forecast().max(0.0) * work;
         }
         view
     }
@@ -361,7 +361,7 @@ fn expected_most(count: usize) -> f64 {
 
 /// Measurements without which nobody knows what noise is.
 const SAMPLES_MIN: u32 = 3;
-/// In so many samples in a row an imbalance must be seen.
+/// An imbalance must be seen in so many samples more than it was not.
 const SEEN_MIN: u32 = 2;
 /// No imbalance below this part is worth a thought.
 const FINEST: f64 = 0.01;
