@@ -19,7 +19,7 @@ pub struct Communication {
 
 impl Default for Communication {
     fn default() -> Self {
-        Self { first: Box::new(super::Stay), tolerance: 0.02, rounds: 8 }
+        Self { first: Box::new(super::Stay), tolerance: 0.02, rounds: 4 }
     }
 }
 
@@ -51,8 +51,9 @@ const BETWEEN: i128 = 16;
 struct Refining<'a> {
     view: &'a Checked<'a>,
     node_of: Vec<usize>,
-    /// Whom each chare talks to, and how many bytes.
-    talks: Vec<Vec<(u32, u64)>>,
+    /// Whom each chare talks to and how many bytes, one chare after the other, and where each begins.
+    talks: Vec<(u32, u64)>,
+    begins: Vec<usize>,
     owners: Vec<u32>,
     times: Times,
     /// No PE may take longer.
@@ -61,15 +62,11 @@ struct Refining<'a> {
 
 impl<'a> Refining<'a> {
     fn new(view: &'a Checked<'a>, owners: &[u32], tolerance: f64) -> Self {
-        let mut talks = vec![Vec::new(); owners.len()];
-        for edge in view.edges.iter().filter(|edge| edge.one != edge.other) {
-            talks[edge.one as usize].push((edge.other, edge.bytes));
-            talks[edge.other as usize].push((edge.one, edge.bytes));
-        }
+        let (talks, begins) = talks(view);
         let times = Times::with(view, owners);
         let in_time = times.level() * (1.0 + tolerance);
         let longest = times.longest().max(in_time.min(view.times.longest()));
-        Self { view, node_of: view.nodes(), talks, owners: owners.to_vec(), times, longest }
+        Self { view, node_of: view.nodes(), talks, begins, owners: owners.to_vec(), times, longest }
     }
 
     /// Each chare in turn moves, or changes places with another, if that saves bytes. Whether any did.
@@ -82,12 +79,14 @@ impl<'a> Refining<'a> {
     }
 
     fn improve(&mut self, chare: u32) -> bool {
-        let told = &self.view.chares[chare as usize];
-        if told.mobility == Mobility::Pinned || self.talks[chare as usize].is_empty() {
+        let here = self.owners[chare as usize];
+        let is_away = |(other, _): &(u32, u64)| self.owners[*other as usize] != here;
+        let is_pinned = self.view.chares[chare as usize].mobility == Mobility::Pinned;
+        if is_pinned || !self.talks_of(chare).iter().any(is_away) {
             return false;
         }
-        let here = self.owners[chare as usize];
-        let mut better: Vec<(i128, u32)> = self.talks[chare as usize]
+        let mut better: Vec<(i128, u32)> = self
+            .talks_of(chare)
             .iter()
             .map(|(other, _)| self.owners[*other as usize])
             .filter(|pe| *pe != here && self.view.may_live(chare, *pe))
@@ -115,15 +114,15 @@ impl<'a> Refining<'a> {
     fn swap(&mut self, chare: u32, here: u32, there: u32, saved: i128) -> bool {
         let load = self.view.chares[chare as usize].load;
         let mut candidates: BTreeSet<u32> = BTreeSet::new();
-        for (near, _) in &self.talks[chare as usize] {
-            for (other, _) in &self.talks[*near as usize] {
+        for (near, _) in self.talks_of(chare) {
+            for (other, _) in self.talks_of(*near) {
                 if *other != chare && self.owners[*other as usize] == there && self.may_go(*other, here) {
                     candidates.insert(*other);
                 }
             }
         }
         let between = |other: u32| {
-            let talk = self.talks[chare as usize].iter().filter(|(near, _)| *near == other);
+            let talk = self.talks_of(chare).iter().filter(|(near, _)| *near == other);
             talk.map(|(_, bytes)| i128::from(*bytes)).sum::<i128>() * self.weight(here, there)
         };
         let gain = |other: u32| saved + self.saved(other, here) - 2 * between(other);
@@ -146,6 +145,10 @@ impl<'a> Refining<'a> {
         true
     }
 
+    fn talks_of(&self, chare: u32) -> &[(u32, u64)] {
+        &self.talks[self.begins[chare as usize]..self.begins[chare as usize + 1]]
+    }
+
     fn may_go(&self, chare: u32, pe: u32) -> bool {
         self.view.chares[chare as usize].mobility != Mobility::Pinned && self.view.may_live(chare, pe)
     }
@@ -154,7 +157,7 @@ impl<'a> Refining<'a> {
     fn saved(&self, chare: u32, there: u32) -> i128 {
         let here = self.owners[chare as usize];
         let cost = |pe: u32| {
-            let talks = self.talks[chare as usize].iter();
+            let talks = self.talks_of(chare).iter();
             talks
                 .map(|(other, bytes)| i128::from(*bytes) * self.weight(pe, self.owners[*other as usize]))
                 .sum::<i128>()
@@ -171,4 +174,26 @@ impl<'a> Refining<'a> {
             BETWEEN
         }
     }
+}
+
+/// Whom each chare talks to, one chare after the other, and where each begins.
+fn talks(view: &Checked<'_>) -> (Vec<(u32, u64)>, Vec<usize>) {
+    let edges = || view.edges.iter().filter(|edge| edge.one != edge.other);
+    let mut begins = vec![0; view.chares.len() + 1];
+    for edge in edges() {
+        begins[edge.one as usize + 1] += 1;
+        begins[edge.other as usize + 1] += 1;
+    }
+    for chare in 0..view.chares.len() {
+        begins[chare + 1] += begins[chare];
+    }
+    let mut next = begins.clone();
+    let mut talks = vec![(0, 0); begins[view.chares.len()]];
+    for edge in edges() {
+        for (chare, other) in [(edge.one, edge.other), (edge.other, edge.one)] {
+            talks[next[chare as usize]] = (other, edge.bytes);
+            next[chare as usize] += 1;
+        }
+    }
+    (talks, begins)
 }

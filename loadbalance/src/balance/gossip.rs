@@ -27,7 +27,7 @@ pub struct Gossip {
 
 impl Default for Gossip {
     fn default() -> Self {
-        Self { tolerance: TOLERANCE, known: 16, fan: 2, phases: 4, seed: 1 }
+        Self { tolerance: TOLERANCE, known: 16, fan: 2, phases: 8, seed: 1 }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::plan::Part;
 /// [`Refine`] between nodes, [`GreedyRefine`] between the PEs of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Hierarchical {
-    /// How much later than the ideal a PE may end, as a part of it.
+    /// How much later than the ideal a PE may end, as a part of it: half of it by its node, half inside.
     pub tolerance: f64,
 }
 
@@ -26,7 +26,7 @@ impl Balancer for Hierarchical {
         let mut owners = view.owners();
         let nodes = between_nodes(view, &node_of, &pes);
         let Ok(checked) = nodes.check() else { return owners.into() };
-        let wanted = Refine { tolerance: self.tolerance }.wanted(&checked);
+        let wanted = Refine { tolerance: self.tolerance / 2.0 }.wanted(&checked);
         for (pes, chares) in pes.iter().zip(checked.by_pe(&wanted.owners)) {
             self.inside(view, pes, &chares, &mut owners);
         }
@@ -65,7 +65,7 @@ impl Hierarchical {
             times.work[told.pe as usize] += told.load;
         }
         let Ok(checked) = node.check() else { return };
-        let inner = GreedyRefine { tolerance: self.tolerance }.wanted(&checked);
+        let inner = GreedyRefine { tolerance: self.tolerance / 2.0 }.wanted(&checked);
         for (chare, pe) in chares.iter().zip(inner.owners) {
             owners[*chare as usize] = pes[pe as usize];
         }

@@ -240,7 +240,8 @@ impl Auto {
         Ok(Answer::Move(best.decision, best.by))
     }
 
-    /// Of all balancers the one whose moves bring most in the time that is left, after what they cost.
+    /// Of all balancers the one whose moves bring most in the time that is left, after what they cost; with communication
+    /// in mind if chares talk and that brings no less.
     fn best(
         &self,
         view: &View,
@@ -248,35 +249,46 @@ impl Auto {
         error: f64,
         left_s: f64,
     ) -> Result<Option<Candidate>, ViewError> {
-        let mut best: Option<Candidate> = None;
-        let checked = view.check()?;
-        for balancer in self.candidates(&checked, error.max(FINEST)) {
-            let decision = balancer.decide(view)?;
-            let gain = self.trust * (1.0 - decision.after / decision.before);
-            let cost_s = cost_s(view, &decision, sample);
-            let candidate = Candidate { by: balancer.name(), gain, cost_s, decision };
-            let net_s = |candidate: &Candidate| candidate.gain * left_s - candidate.cost_s;
-            let is_better = best.as_ref().is_none_or(|best| net_s(&candidate) > net_s(best));
-            if !candidate.decision.moves.is_empty() && gain > error && is_better {
-                best = Some(candidate);
+        let tolerance = error.max(FINEST);
+        let net_s = |candidate: &Candidate| candidate.gain * left_s - candidate.cost_s;
+        let mut best: Option<(Candidate, Box<dyn Balancer>)> = None;
+        for balancer in self.candidates(view, tolerance) {
+            let candidate = self.candidate(balancer.as_ref(), view, sample)?;
+            let is_better = best.as_ref().is_none_or(|(best, _)| net_s(&candidate) > net_s(best));
+            if candidate.gain > error && is_better {
+                best = Some((candidate, balancer));
             }
         }
-        Ok(best)
+        let Some((best, first)) = best else { return Ok(None) };
+        if view.edges.is_empty() {
+            return Ok(Some(best));
+        }
+        let aware = Communication { first, tolerance, ..Communication::default() };
+        let aware = self.candidate(&aware, view, sample)?;
+        let is_as_good = aware.gain >= best.gain - tolerance && aware.gain > error;
+        Ok(Some(if is_as_good { aware } else { best }))
+    }
+
+    fn candidate(
+        &self,
+        balancer: &dyn Balancer,
+        view: &View,
+        sample: &Sample<'_>,
+    ) -> Result<Candidate, ViewError> {
+        let decision = balancer.decide(view)?;
+        let gain = self.trust * (1.0 - decision.after / decision.before);
+        Ok(Candidate { by: balancer.name(), gain, cost_s: cost_s(view, &decision, sample), decision })
     }
 
     /// From those that move least to those that move most.
-    fn candidates(&self, view: &Checked<'_>, tolerance: f64) -> Vec<Box<dyn Balancer>> {
+    fn candidates(&self, view: &View, tolerance: f64) -> Vec<Box<dyn Balancer>> {
         let mut all: Vec<Box<dyn Balancer>> = vec![Box::new(Refine { tolerance })];
         let nodes = view.nodes().into_iter().max().map_or(0, |last| last + 1);
         if 1 < nodes && nodes < view.pes.len() {
             all.push(Box::new(Hierarchical { tolerance }));
         }
         all.push(Box::new(GreedyRefine { tolerance }));
-        if !view.edges.is_empty() {
-            let aware = |first| Communication { first, tolerance, ..Communication::default() };
-            all = all.into_iter().map(|first| Box::new(aware(first)) as Box<dyn Balancer>).collect();
-        }
-        all.retain(|balancer| memory::of(balancer.as_ref(), view.view()) <= self.settings.memory_bytes);
+        all.retain(|balancer| memory::of(balancer.as_ref(), view) <= self.settings.memory_bytes);
         all
     }
 
