@@ -104,8 +104,14 @@ pub fn run(settings: &Simulated, mut auto: Option<&mut Auto>) -> Result<Run, Vie
         let left = f64::from(settings.steps - step - 1) / f64::from(step + 1);
         let left_s = Some(running.now_s * left);
         let view = running.sample();
-        let sample =
-            Sample { now_s: running.now_s, view: &view, left_s, bytes_per_s: BYTES_PER_S, away_s: AWAY_S };
+        let sample = Sample {
+            now_s: running.now_s,
+            view: &view,
+            left_s,
+            bytes_per_s: BYTES_PER_S,
+            away_s: AWAY_S,
+            decide_s: 0.0,
+        };
         if let Answer::Move(decision, _) = auto.observe(&sample)? {
             running.carry_out(&decision.moves);
             run.moves += decision.moves.len() as u64;

@@ -29,6 +29,7 @@ use super::hierarchical::Hierarchical;
 use super::refine::Refine;
 use super::view::{Checked, Times, View, ViewError};
 use super::{Balancer, memory};
+use std::fmt;
 
 /// What a user may say about `auto`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +77,8 @@ pub struct Sample<'a> {
     pub bytes_per_s: f64,
     /// Seconds that a chare is away when it moves, besides those of its bytes.
     pub away_s: f64,
+    /// Seconds that a decision takes the run, as the last one did; 0 if nothing waits for it.
+    pub decide_s: f64,
 }
 
 /// What to do.
@@ -104,6 +107,20 @@ pub enum Why {
     Unconfirmed,
     /// Moves would cost more than has been lost, or than can still be gained.
     NotWorth,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::NoWork => "no chare has done anything",
+            Self::TooFew => "there are too few measurements yet",
+            Self::Moving => "chares are still on their way",
+            Self::Even => "the imbalance is not more than noise makes",
+            Self::NoBetter => "no balancer knows a better placement",
+            Self::Unconfirmed => "the imbalance has been measured only once",
+            Self::NotWorth => "moving would cost more than it brings",
+        })
+    }
 }
 
 /// Decides when to balance, and by which balancer.
@@ -160,11 +177,11 @@ impl Auto {
             return Ok(Answer::Wait(Why::NoWork));
         }
         self.learn(sample.view, work);
-        if sample.view.pes.iter().any(|pe| pe.is_leaving) {
-            return Ok(self.evacuate(sample)?.unwrap_or(Answer::Wait(Why::Moving)));
-        }
         if !self.has_moved(sample.view) {
             return Ok(Answer::Wait(Why::Moving));
+        }
+        if let Some(answer) = self.evacuate(sample)? {
+            return Ok(answer);
         }
         self.settle(&checked);
         if self.shares.iter().chain(&self.speeds).any(|level| level.samples() < SAMPLES_MIN) {
@@ -306,15 +323,22 @@ impl Auto {
 
     /// PEs that leave are emptied at once: no gain is asked for.
     fn evacuate(&mut self, sample: &Sample<'_>) -> Result<Option<Answer>, ViewError> {
-        if !self.has_moved(sample.view) {
+        let (view, is_leaving) = (sample.view, |pe: u32| sample.view.pes[pe as usize].is_leaving);
+        if !view.chares.iter().any(|chare| is_leaving(chare.pe)) {
             return Ok(None);
         }
-        let decision = Refine { tolerance: 1.0 }.decide(sample.view)?;
+        let decision = super::Stay.decide(view)?;
         if decision.moves.is_empty() {
             return Ok(None);
         }
         self.pending.clone_from(&decision.moves);
-        self.records.push(Record::new(sample.now_s, "leaving", &decision, 0.0, 0.0));
+        self.records.push(Record::new(
+            sample.now_s,
+            "leaving",
+            &decision,
+            0.0,
+            cost_s(view, &decision, sample),
+        ));
         Ok(Some(Answer::Move(decision, "leaving")))
     }
 
@@ -345,7 +369,8 @@ struct Candidate {
     cost_s: f64,
 }
 
-/// Seconds that moving takes: those of the bytes of the node that has most, and of the chares of the PE that has most.
+/// Seconds that moving takes: those of the bytes of the node that has most, of the chares of the PE that has most, and of
+/// the decision itself.
 fn cost_s(view: &View, decision: &Decision, sample: &Sample<'_>) -> f64 {
     let node_of = view.nodes();
     let mut bytes = vec![[0u64; 2]; view.pes.len()];
@@ -363,7 +388,7 @@ fn cost_s(view: &View, decision: &Decision, sample: &Sample<'_>) -> f64 {
     let bytes = bytes.into_iter().flatten().max().unwrap_or(0);
     let moves = moves.into_iter().max().unwrap_or(0);
     let of_bytes = if bytes > 0 { bytes as f64 / sample.bytes_per_s.max(1.0) } else { 0.0 };
-    of_bytes + f64::from(moves) * sample.away_s.max(0.0)
+    of_bytes + f64::from(moves) * sample.away_s.max(0.0) + sample.decide_s.max(0.0)
 }
 
 /// By how many standard errors the largest of so many is above their mean: about the root of twice their logarithm.

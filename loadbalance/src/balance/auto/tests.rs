@@ -38,6 +38,12 @@ fn slowed(seed: u64) -> Simulated {
     Simulated { changes, ..Simulated::a_minute(&[1.0; 3], seed) }
 }
 
+/// The same, and it stays slow.
+fn slow_from_then_on(seed: u64) -> Simulated {
+    let changes = vec![Change { at_s: 20.0, pe: 1, speed: 0.25 }];
+    Simulated { changes, ..Simulated::a_minute(&[1.0; 3], seed) }
+}
+
 fn swapped(seed: u64) -> Simulated {
     let change = |pe, speed| Change { at_s: 30.0, pe, speed };
     let changes = vec![change(0, 0.2), change(1, 0.8)];
@@ -58,6 +64,7 @@ fn neighbour(seed: u64) -> Simulated {
 fn time_stays_near_the_ideal_whatever_happens() {
     let limit = 1.10;
     assert!(over_ideal("slowed to a quarter", slowed) <= limit);
+    assert!(over_ideal("slow from then on", slow_from_then_on) <= limit);
     assert!(over_ideal("speeds swapped", swapped) <= limit);
     assert!(over_ideal("a neighbour comes and goes", neighbour) <= limit);
     for (name, pattern) in Pattern::ALL {
@@ -96,7 +103,7 @@ fn answers(
 ) -> Vec<Answer> {
     let mut answer = |at: u32| {
         let now_s = f64::from(at);
-        let sample = Sample { now_s, view, left_s, bytes_per_s, away_s: 1e-3 };
+        let sample = Sample { now_s, view, left_s, bytes_per_s, away_s: 1e-3, decide_s: 0.0 };
         let answer = auto.observe(&sample).unwrap();
         if let Answer::Move(decision, _) = &answer {
             decision.moves.iter().for_each(|step| view.chares[step.chare as usize].pe = step.to);
@@ -199,6 +206,35 @@ fn pes_that_leave_are_emptied_at_once() {
     let Answer::Move(decision, "leaving") = &found[0] else { panic!("{found:?}") };
     assert_eq!(decision.moves.len(), 3);
     assert!(view.chares.iter().all(|chare| chare.pe == 1));
+    // It stays in the list for a while, empty: the others are balanced all the same.
+    let mut view = View::new(&crate::Part::each(&[1.0; 3]), [(1, 1.0), (1, 1.0), (1, 1.0), (0, 1.0)]);
+    view.pes[0].is_leaving = true;
+    let mut auto = Auto::new(Settings::default());
+    answers(&mut auto, &mut view, 8, None, 1e8);
+    let on = |pe: u32| view.chares.iter().filter(|chare| chare.pe == pe).count();
+    assert_eq!([on(0), on(1), on(2)], [0, 2, 2]);
+}
+
+#[test]
+fn what_a_decision_takes_counts_as_its_cost() {
+    let view = view([1.0, 1.0], [0; 8]);
+    let mut auto = Auto::new(Settings::default());
+    let mut moves = |second: u32| {
+        let now_s = f64::from(second);
+        let sample =
+            Sample { now_s, view: &view, left_s: None, bytes_per_s: 1e8, away_s: 0.0, decide_s: 3.0 };
+        matches!(auto.observe(&sample).unwrap(), Answer::Move(..))
+    };
+    // Half of each second is lost from the third on.
+    assert_eq!((1..30).find(|second| moves(*second)), Some(8));
+}
+
+#[test]
+fn every_reason_to_wait_is_a_sentence_of_its_own() {
+    let all =
+        [Why::NoWork, Why::TooFew, Why::Moving, Why::Even, Why::NoBetter, Why::Unconfirmed, Why::NotWorth];
+    let said: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), all.len());
 }
 
 #[test]
