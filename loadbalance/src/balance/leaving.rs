@@ -15,7 +15,9 @@ pub(super) fn decide(
 ) -> Result<Decision, ViewError> {
     let (owners, mut moves, left) = evacuated(view);
     let (rest, pes, chares) = remaining(view, &owners);
-    let mut decision = decide(&rest)?;
+    // Moves that go elsewhere after all could need memory that is free later only: then the next decision makes them.
+    let is_limited = view.pes.iter().any(|pe| pe.memory_bytes.is_some());
+    let mut decision = if is_limited { Decision::stay(&rest.check()?) } else { decide(&rest)? };
     let by_chare = |chare: u32, moves: &[Move]| moves.binary_search_by_key(&chare, |step| step.chare);
     let out = moves.clone();
     for step in &decision.moves {

@@ -49,7 +49,8 @@ impl Topology {
         }
     }
 
-    /// The neighbours of a PE, each once, by colour and number.
+    /// The neighbours of a PE, each once, by colour and number; a topology that does not [fit](Self::fits) has none that
+    /// make sense.
     #[must_use]
     pub fn neighbours(&self, pe: u32, pe_count: u32) -> Vec<Neighbour> {
         let mut found = match self {
@@ -84,7 +85,7 @@ impl Topology {
 
 /// On each axis links take two colours in turn, and a third joins the ends if their number is odd.
 fn torus(sides: &[u32], pe: u32) -> Vec<Neighbour> {
-    let mut stride: u32 = sides.iter().product();
+    let mut stride = sides.iter().fold(1u32, |places, side| places.saturating_mul(*side));
     let mut found = Vec::new();
     for (axis, side) in (0..).zip(sides) {
         stride /= side;

@@ -86,6 +86,10 @@ proptest! {
         for pe in (0..view.pes.len()).filter(|pe| *pe != stays) {
             view.pes[pe].is_leaving = random.below(2) == 0;
         }
+        let limited = with_limits(view.clone(), seed);
+        for balancer in all() {
+            check(&limited, &balancer.decide(&limited).unwrap(), balancer.may_worsen());
+        }
         let is_leaving = |pe: u32| view.pes[pe as usize].is_leaving;
         for balancer in all() {
             let decision = balancer.decide(&view).unwrap();

@@ -55,6 +55,7 @@ fn check(view: &View, decision: &Decision, may_worsen: bool) {
         assert!((decision.after - times.imbalance()).abs() <= 1e-9 * times.imbalance());
         check_limits(view, decision, &now);
     }
+    check_memory(view, decision);
     let bytes: u64 = decision.moves.iter().map(|step| view.chares[step.chare as usize].bytes).sum();
     assert_eq!(decision.bytes, bytes);
 }
@@ -63,16 +64,10 @@ fn check_limits(view: &View, decision: &Decision, now: &view::Times) {
     let node_of = view.nodes();
     let (mut left, mut entered) = (vec![0; view.pes.len()], vec![0; view.pes.len()]);
     let mut given = vec![0.0; view.pes.len()];
-    let mut held = vec![0; view.pes.len()];
-    view.chares.iter().for_each(|chare| held[chare.pe as usize] += chare.bytes);
     for step in &decision.moves {
         let chare = &view.chares[step.chare as usize];
         let (from, to) = (step.from as usize, step.to as usize);
         given[from] += chare.load;
-        held[from] -= chare.bytes;
-        held[to] += chare.bytes;
-        let limit = view.pes[to].memory_bytes.unwrap_or(u64::MAX);
-        assert!(held[to] <= limit, "on the way PE {to} holds more than its memory");
         if node_of[from] != node_of[to] {
             left[node_of[from]] += chare.bytes;
             entered[node_of[to]] += chare.bytes;
@@ -84,5 +79,17 @@ fn check_limits(view: &View, decision: &Decision, now: &view::Times) {
     let flux = view.limits.flux.unwrap_or(1.0);
     for (given, work) in given.iter().zip(&now.work) {
         assert!(*given <= flux * work * (1.0 + 1e-9), "{given} of {work} given");
+    }
+}
+
+fn check_memory(view: &View, decision: &Decision) {
+    let mut held = vec![0; view.pes.len()];
+    view.chares.iter().for_each(|chare| held[chare.pe as usize] += chare.bytes);
+    for step in &decision.moves {
+        let (bytes, to) = (view.chares[step.chare as usize].bytes, step.to as usize);
+        held[step.from as usize] -= bytes;
+        held[to] += bytes;
+        let limit = view.pes[to].memory_bytes.unwrap_or(u64::MAX);
+        assert!(held[to] <= limit, "on the way PE {to} holds more than its memory");
     }
 }

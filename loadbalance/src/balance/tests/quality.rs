@@ -78,6 +78,21 @@ proptest! {
 
 use crate::balance::greedy::Greedy;
 
+#[test]
+fn like_chares_are_shared_out_by_speed() {
+    let counts = |count: usize, speeds: &[f64]| {
+        let view = View::new(&Part::each(speeds), vec![(0, 1.0); count]);
+        let decision = Greedy.decide(&view).unwrap();
+        let mut counts = vec![0; speeds.len()];
+        decision.owners(&view).into_iter().for_each(|pe| counts[pe as usize] += 1);
+        (counts, longest(&view, &decision))
+    };
+    assert_eq!(counts(144, &[1.0, 1.0, 2.0, 0.5]), (vec![32, 32, 64, 16], 32.0));
+    let (found, seconds) = counts(64, &[3.0, 1.5, 1.0, 1.0, 0.5]);
+    assert_eq!(found, [28, 14, 9, 9, 4]);
+    assert!((seconds - 9.333).abs() < 0.001);
+}
+
 /// A list of chares on PEs, as blocks, one PE of which has slowed down to a quarter.
 fn slowed() -> View {
     let mut speeds = [1.0; 8];
