@@ -56,8 +56,14 @@ fn line(text: &str, balancer: &dyn Balancer, view: &View) {
 
 /// `auto` looks at a view three times before it decides: the time of the decision.
 fn auto(view: &View) {
-    let sample =
-        |second: u32| Sample { now_s: f64::from(second), view, left_s: None, bytes_per_s: 1e9, away_s: 1e-6 };
+    let sample = |second: u32| Sample {
+        now_s: f64::from(second),
+        view,
+        left_s: None,
+        bytes_per_s: 1e9,
+        away_s: 1e-6,
+        decide_s: 0.0,
+    };
     let mut times = Vec::new();
     for _ in 0..TURNS {
         let mut auto = Auto::new(Settings::default());
