@@ -13,9 +13,10 @@
 //! ```
 //!
 //! The crate knows no process, clock, socket or chare, and none may come in: everything here can be tried on
-//! paper, tested in microseconds, and used by the runtime, by programs and by a report alike. Planners that move
-//! chares while they live will stand beside those that place them, and take parts and costs of the same types.
-//! A planner that serves one application only lives with it.
+//! paper, tested in microseconds, and used by the runtime, by programs and by a report alike. A planner that serves one
+//! application only lives with it.
+//!
+//! Planners place work before it begins; balancers ([`balance`]) move chares while they live.
 //!
 //! A *part* is whatever receives work: a node, a PE, a group of PEs. A *speed* is a positive number relative
 //! to any reference that the parts share; only ratios count. The same input gives the same division on every
@@ -42,6 +43,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+pub mod balance;
 pub mod cost;
 pub mod cyclic;
 pub mod efficiency;

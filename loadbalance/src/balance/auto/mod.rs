@@ -1,0 +1,406 @@
+//! `auto`: whether to balance now, and by which balancer. It is told measurements and the time, and keeps what it needs;
+//! it asks nobody and waits for nothing.
+//!
+//! Three questions stand between a measurement and a move:
+//!
+//! 1. *Is it real?* Each speed and each load has its own noise, seen in its own history ([`Level`]). Only an imbalance that
+//!    the noise of all PEs cannot explain counts, and only if one measurement confirms another.
+//! 2. *Does it pay?* A balancer predicts what its moves would gain in each second. They cost the time that their bytes take
+//!    at the measured bandwidth, and the time that chares are away. What is left of the run must bring more.
+//! 3. *Will it last?* Nobody knows. As with skis that can be rented or bought, the moves are made when what was lost by not
+//!    making them has reached their cost: then never more than twice the best is paid, whatever comes.
+//!
+//! After each decision it compares what it got with what it expected ([`Record`]), and expects less of the next one if it got
+//! less.
+
+mod level;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use level::Level;
+pub use record::Record;
+
+use super::choice::{ChoiceError, Options};
+use super::communication::Communication;
+use super::decision::Decision;
+use super::greedy::GreedyRefine;
+use super::hierarchical::Hierarchical;
+use super::refine::Refine;
+use super::view::{Checked, Times, View, ViewError};
+use super::{Balancer, memory};
+use std::fmt;
+
+/// What a user may say about `auto`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// An imbalance counts if it is more than so many standard errors above what noise makes likely.
+    pub errors: f64,
+    /// Bytes that a decision may take on the node that makes it; balancers that need more are passed over.
+    pub memory_bytes: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { errors: 2.0, memory_bytes: 1 << 30 }
+    }
+}
+
+impl Settings {
+    pub(super) fn from_options(options: &mut Options<'_>) -> Result<Self, ChoiceError> {
+        let default = Self::default();
+        let is_number = |errors: &f64| errors.is_finite() && *errors >= 0.0;
+        let errors = |text: &str| text.parse().ok().filter(is_number);
+        Ok(Self {
+            errors: options.value("errors", default.errors, "a number of 0 or more", errors)?,
+            memory_bytes: options.value(
+                "memory",
+                default.memory_bytes,
+                "bytes, such as 64MiB",
+                memory::read,
+            )?,
+        })
+    }
+}
+
+/// One measurement of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// Seconds since the run began.
+    pub now_s: f64,
+    /// Where chares are, the work that they did since the last sample, and the speeds that PEs delivered. Chares keep their
+    /// numbers from sample to sample; if there are more or fewer than before, their history begins anew.
+    pub view: &'a View,
+    /// Seconds of the run that are left, if anybody knows.
+    pub left_s: Option<f64>,
+    /// Bytes per second from one node to another.
+    pub bytes_per_s: f64,
+    /// Seconds that a chare is away when it moves, besides those of its bytes.
+    pub away_s: f64,
+    /// Seconds that a decision takes the run, as the last one did; 0 if nothing waits for it.
+    pub decide_s: f64,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Nothing, for this reason.
+    Wait(Why),
+    /// These moves; the balancer that found them is named.
+    Move(Decision, &'static str),
+}
+
+/// Why nothing moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// No chare has done anything.
+    NoWork,
+    /// There are too few measurements to know what noise is.
+    TooFew,
+    /// Moves that were decided have not all been made.
+    Moving,
+    /// The imbalance is not more than noise makes.
+    Even,
+    /// There is an imbalance, and no balancer has an answer.
+    NoBetter,
+    /// The imbalance was not there in the last measurement.
+    Unconfirmed,
+    /// Moves would cost more than has been lost, or than can still be gained.
+    NotWorth,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::NoWork => "no chare has done anything",
+            Self::TooFew => "there are too few measurements yet",
+            Self::Moving => "chares are still on their way",
+            Self::Even => "the imbalance is not more than noise makes",
+            Self::NoBetter => "no balancer knows a better placement",
+            Self::Unconfirmed => "the imbalance has been measured only once",
+            Self::NotWorth => "moving would cost more than it brings",
+        })
+    }
+}
+
+/// Decides when to balance, and by which balancer.
+#[derive(Clone, Debug)]
+pub struct Auto {
+    settings: Settings,
+    speeds: Vec<Level>,
+    /// The part of the work of all that each chare does.
+    shares: Vec<Level>,
+    last_s: f64,
+    /// Seconds lost since an imbalance was seen first, and in how many more samples it was seen than not.
+    lost_s: f64,
+    seen: u32,
+    /// The part of an expected gain that comes true.
+    trust: f64,
+    /// Moves that were decided last, while they are not seen to have been made.
+    pending: Vec<super::Move>,
+    records: Vec<Record>,
+}
+
+impl Auto {
+    /// A controller that knows nothing yet.
+    #[must_use]
+    pub const fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            speeds: Vec::new(),
+            shares: Vec::new(),
+            last_s: 0.0,
+            lost_s: 0.0,
+            seen: 0,
+            trust: 1.0,
+            pending: Vec::new(),
+            records: Vec::new(),
+        }
+    }
+
+    /// All decisions to move so far, with what came of them.
+    #[must_use]
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Takes a measurement and says what to do.
+    ///
+    /// # Errors
+    /// If the view makes no sense.
+    pub fn observe(&mut self, sample: &Sample<'_>) -> Result<Answer, ViewError> {
+        let checked = sample.view.check()?;
+        let since_s = (sample.now_s - self.last_s).max(0.0);
+        self.last_s = sample.now_s;
+        let work: f64 = sample.view.chares.iter().map(|chare| chare.load).sum();
+        if work <= 0.0 {
+            return Ok(Answer::Wait(Why::NoWork));
+        }
+        self.learn(sample.view, work);
+        if !self.has_moved(sample.view) {
+            return Ok(Answer::Wait(Why::Moving));
+        }
+        if let Some(answer) = self.evacuate(sample)? {
+            return Ok(answer);
+        }
+        self.settle(&checked);
+        if self.shares.iter().chain(&self.speeds).any(|level| level.samples() < SAMPLES_MIN) {
+            return Ok(Answer::Wait(Why::TooFew));
+        }
+        let (times, error) = self.expected(sample.view, work);
+        let unlikely = error * (expected_most(times.work.len()) + self.settings.errors);
+        if times.imbalance() - 1.0 <= unlikely.max(FINEST) {
+            (self.lost_s, self.seen) = (0.0, self.seen.saturating_sub(1));
+            return Ok(Answer::Wait(Why::Even));
+        }
+        self.weigh(sample, work, error, since_s)
+    }
+
+    fn learn(&mut self, view: &View, work: f64) {
+        if self.speeds.len() != view.pes.len() {
+            self.speeds = vec![Level::default(); view.pes.len()];
+        }
+        if self.shares.len() != view.chares.len() {
+            self.shares = vec![Level::default(); view.chares.len()];
+            self.pending.clear();
+        }
+        self.speeds.iter_mut().zip(&view.pes).for_each(|(level, pe)| level.observe(pe.part.speed));
+        self.shares.iter_mut().zip(&view.chares).for_each(|(level, chare)| level.observe(chare.load / work));
+    }
+
+    /// Times as they are to be expected, and the largest relative error of one.
+    fn expected(&self, view: &View, work: f64) -> (Times, f64) {
+        let mut times = Times::without_chares(view);
+        let mut variance = vec![0.0; times.work.len()];
+        for (level, speed) in self.speeds.iter().zip(&mut times.speed) {
+            *speed = level.value().max(f64::MIN_POSITIVE);
+        }
+        for (level, chare) in self.shares.iter().zip(&view.chares) {
+            times.work[chare.pe as usize] += level.forecast().max(0.0) * work;
+            variance[chare.pe as usize] += (level.error() * work) * (level.error() * work);
+        }
+        // Errors of PEs that have little to do are not what decides who takes longest.
+        let level = times.level();
+        let error_of = |pe: usize| {
+            let speed = self.speeds[pe].error() / times.speed[pe];
+            let work = variance[pe].sqrt() / (level * times.speed[pe]);
+            (speed * speed + work * work).sqrt()
+        };
+        let error = (0..times.work.len()).map(error_of).fold(0.0, f64::max);
+        (times, error)
+    }
+
+    /// Whether moves pay, now that an imbalance is real.
+    fn weigh(
+        &mut self,
+        sample: &Sample<'_>,
+        work: f64,
+        error: f64,
+        since_s: f64,
+    ) -> Result<Answer, ViewError> {
+        let view = self.smoothed(sample.view, work);
+        let left_s = sample.left_s.unwrap_or_else(|| sample.now_s.max(since_s));
+        let Some(best) = self.best(&view, sample, error, left_s)? else {
+            return Ok(Answer::Wait(Why::NoBetter));
+        };
+        self.seen = (self.seen + 1).min(SEEN_MIN);
+        self.lost_s += best.gain * since_s;
+        if self.seen < SEEN_MIN {
+            return Ok(Answer::Wait(Why::Unconfirmed));
+        }
+        if self.lost_s < best.cost_s || best.gain * left_s <= best.cost_s {
+            return Ok(Answer::Wait(Why::NotWorth));
+        }
+        self.lost_s = 0.0;
+        self.records.push(Record::new(sample.now_s, best.by, &best.decision, best.gain, best.cost_s));
+        self.pending.clone_from(&best.decision.moves);
+        Ok(Answer::Move(best.decision, best.by))
+    }
+
+    /// Of all balancers the one whose moves bring most in the time that is left, after what they cost; with communication
+    /// in mind if chares talk and that brings no less.
+    fn best(
+        &self,
+        view: &View,
+        sample: &Sample<'_>,
+        error: f64,
+        left_s: f64,
+    ) -> Result<Option<Candidate>, ViewError> {
+        let tolerance = error.max(FINEST);
+        let net_s = |candidate: &Candidate| candidate.gain * left_s - candidate.cost_s;
+        let mut best: Option<(Candidate, Box<dyn Balancer>)> = None;
+        for balancer in self.candidates(view, tolerance) {
+            let candidate = self.candidate(balancer.as_ref(), view, sample)?;
+            let is_better = best.as_ref().is_none_or(|(best, _)| net_s(&candidate) > net_s(best));
+            if candidate.gain > error && is_better {
+                best = Some((candidate, balancer));
+            }
+        }
+        let Some((best, first)) = best else { return Ok(None) };
+        if view.edges.is_empty() {
+            return Ok(Some(best));
+        }
+        let aware = Communication { first, tolerance, ..Communication::default() };
+        let aware = self.candidate(&aware, view, sample)?;
+        let is_as_good = aware.gain >= best.gain - tolerance && aware.gain > error;
+        Ok(Some(if is_as_good { aware } else { best }))
+    }
+
+    fn candidate(
+        &self,
+        balancer: &dyn Balancer,
+        view: &View,
+        sample: &Sample<'_>,
+    ) -> Result<Candidate, ViewError> {
+        let decision = balancer.decide(view)?;
+        let gain = self.trust * (1.0 - decision.after / decision.before);
+        Ok(Candidate { by: balancer.name(), gain, cost_s: cost_s(view, &decision, sample), decision })
+    }
+
+    /// From those that move least to those that move most.
+    fn candidates(&self, view: &View, tolerance: f64) -> Vec<Box<dyn Balancer>> {
+        let mut all: Vec<Box<dyn Balancer>> = vec![Box::new(Refine { tolerance })];
+        let nodes = view.nodes().into_iter().max().map_or(0, |last| last + 1);
+        if 1 < nodes && nodes < view.pes.len() {
+            all.push(Box::new(Hierarchical { tolerance }));
+        }
+        all.push(Box::new(GreedyRefine { tolerance }));
+        all.retain(|balancer| memory::of(balancer.as_ref(), view) <= self.settings.memory_bytes);
+        all
+    }
+
+    /// The view with levels in place of the last measurements.
+    fn smoothed(&self, view: &View, work: f64) -> View {
+        let mut view = view.clone();
+        for (pe, level) in view.pes.iter_mut().zip(&self.speeds) {
+            pe.part.speed = level.value().max(f64::MIN_POSITIVE);
+        }
+        for (chare, level) in view.chares.iter_mut().zip(&self.shares) {
+            chare.load = level.forecast().max(0.0) * work;
+        }
+        view
+    }
+
+    /// PEs that leave are emptied at once: no gain is asked for.
+    fn evacuate(&mut self, sample: &Sample<'_>) -> Result<Option<Answer>, ViewError> {
+        let (view, is_leaving) = (sample.view, |pe: u32| sample.view.pes[pe as usize].is_leaving);
+        if !view.chares.iter().any(|chare| is_leaving(chare.pe)) {
+            return Ok(None);
+        }
+        let decision = super::Stay.decide(view)?;
+        if decision.moves.is_empty() {
+            return Ok(None);
+        }
+        self.pending.clone_from(&decision.moves);
+        self.records.push(Record::new(
+            sample.now_s,
+            "leaving",
+            &decision,
+            0.0,
+            cost_s(view, &decision, sample),
+        ));
+        Ok(Some(Answer::Move(decision, "leaving")))
+    }
+
+    /// Whether all moves that were decided have been made, as far as this view shows.
+    fn has_moved(&mut self, view: &View) -> bool {
+        self.pending.retain(|step| view.chares[step.chare as usize].pe == step.from);
+        self.pending.is_empty()
+    }
+
+    /// Writes down what the last decision brought, and learns from it.
+    fn settle(&mut self, view: &Checked<'_>) {
+        let Some(record) = self.records.last_mut().filter(|record| record.after.is_none()) else { return };
+        record.settle(view.times.imbalance());
+        if let Some(realised) = record.gain_realised
+            && record.gain_expected > 0.0
+        {
+            let came_true = (realised / record.gain_expected).clamp(0.0, 1.0);
+            self.trust += LEARNED * (came_true - self.trust);
+        }
+    }
+}
+
+struct Candidate {
+    by: &'static str,
+    decision: Decision,
+    /// The part of each second that is gained.
+    gain: f64,
+    cost_s: f64,
+}
+
+/// Seconds that moving takes: those of the bytes of the node that has most, of the chares of the PE that has most, and of
+/// the decision itself.
+fn cost_s(view: &View, decision: &Decision, sample: &Sample<'_>) -> f64 {
+    let node_of = view.nodes();
+    let mut bytes = vec![[0u64; 2]; view.pes.len()];
+    let mut moves = vec![0u32; view.pes.len()];
+    for step in &decision.moves {
+        let nodes = [step.from, step.to].map(|pe| node_of[pe as usize]);
+        moves[step.from as usize] += 1;
+        moves[step.to as usize] += 1;
+        if nodes[0] != nodes[1] {
+            let size = view.chares[step.chare as usize].bytes;
+            bytes[nodes[0]][0] += size;
+            bytes[nodes[1]][1] += size;
+        }
+    }
+    let bytes = bytes.into_iter().flatten().max().unwrap_or(0);
+    let moves = moves.into_iter().max().unwrap_or(0);
+    let of_bytes = if bytes > 0 { bytes as f64 / sample.bytes_per_s.max(1.0) } else { 0.0 };
+    of_bytes + f64::from(moves) * sample.away_s.max(0.0) + sample.decide_s.max(0.0)
+}
+
+/// By how many standard errors the largest of so many is above their mean: about the root of twice their logarithm.
+fn expected_most(count: usize) -> f64 {
+    (1.386 * f64::from(count.max(1).ilog2())).sqrt()
+}
+
+/// Measurements without which nobody knows what noise is.
+const SAMPLES_MIN: u32 = 3;
+/// An imbalance must be seen in so many samples more than it was not.
+const SEEN_MIN: u32 = 2;
+/// No imbalance below this part is worth a thought.
+const FINEST: f64 = 0.01;
+/// The weight of the last decision in what is expected of the next.
+const LEARNED: f64 = 0.25;

@@ -1,0 +1,50 @@
+//! What a decision promised and what came of it.
+
+use crate::balance::Decision;
+
+/// One decision to move, for a report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Seconds since the run began.
+    pub at_s: f64,
+    /// The balancer.
+    pub by: &'static str,
+    /// Chares that moved.
+    pub moves: u64,
+    /// Bytes that travelled.
+    pub bytes: u64,
+    /// The longest time of a PE over the ideal one before.
+    pub before: f64,
+    /// The same as it was expected after.
+    pub expected: f64,
+    /// The same as it was measured after; `None` until then.
+    pub after: Option<f64>,
+    /// The part of each second that was expected to be gained.
+    pub gain_expected: f64,
+    /// The part that was gained, negative if it was lost; `None` until it is measured.
+    pub gain_realised: Option<f64>,
+    /// Seconds that moving was expected to cost.
+    pub cost_s: f64,
+}
+
+impl Record {
+    pub(super) fn new(at_s: f64, by: &'static str, decision: &Decision, gain: f64, cost_s: f64) -> Self {
+        Self {
+            at_s,
+            by,
+            moves: decision.moves.len() as u64,
+            bytes: decision.bytes,
+            before: decision.before,
+            expected: decision.after,
+            after: None,
+            gain_expected: gain,
+            gain_realised: None,
+            cost_s,
+        }
+    }
+
+    pub(super) fn settle(&mut self, after: f64) {
+        self.after = Some(after);
+        self.gain_realised = Some(1.0 - after / self.before);
+    }
+}

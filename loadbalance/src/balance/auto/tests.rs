@@ -1,0 +1,244 @@
+//! `auto` in a closed loop with a machine in virtual time, from seeds.
+
+use super::*;
+use crate::balance::patterns::Pattern;
+use crate::balance::simulated::{Change, Run, Simulated, run};
+
+const SEEDS: std::ops::Range<u64> = 0..20;
+
+fn with_auto(settings: &Simulated) -> (Run, Vec<Record>) {
+    let mut auto = Auto::new(Settings::default());
+    let run = run(settings, Some(&mut auto)).unwrap();
+    (run, auto.records().to_vec())
+}
+
+/// The worst of all seeds, in time over ideal; and the best of those that do not move anything.
+fn over_ideal(name: &str, settings: impl Fn(u64) -> Simulated) -> f64 {
+    let (mut most, mut mean, mut moves, mut decisions, mut without) = (0.0f64, 0.0, 0, 0, f64::INFINITY);
+    for seed in SEEDS {
+        let settings = settings(seed);
+        let (with, _) = with_auto(&settings);
+        most = most.max(with.over_ideal());
+        mean += with.over_ideal() / SEEDS.end as f64;
+        moves += with.moves;
+        decisions += with.decisions;
+        without = without.min(run(&settings, None).unwrap().over_ideal());
+    }
+    let [moves, decisions] = [moves as f64, f64::from(decisions)].map(|sum| sum / SEEDS.end as f64);
+    println!(
+        "{name}: {mean:.3}, at most {most:.3}, {moves:.0} moves in {decisions:.1} decisions, without {without:.3}"
+    );
+    most
+}
+
+/// One of three PEs delivers a quarter in the second third of the minute.
+fn slowed(seed: u64) -> Simulated {
+    let change = |at_s, speed| Change { at_s, pe: 1, speed };
+    let changes = vec![change(20.0, 0.25), change(40.0, 1.0)];
+    Simulated { changes, ..Simulated::a_minute(&[1.0; 3], seed) }
+}
+
+/// The same, and it stays slow.
+fn slow_from_then_on(seed: u64) -> Simulated {
+    let changes = vec![Change { at_s: 20.0, pe: 1, speed: 0.25 }];
+    Simulated { changes, ..Simulated::a_minute(&[1.0; 3], seed) }
+}
+
+fn swapped(seed: u64) -> Simulated {
+    let change = |pe, speed| Change { at_s: 30.0, pe, speed };
+    let changes = vec![change(0, 0.2), change(1, 0.8)];
+    Simulated { changes, ..Simulated::a_minute(&[0.8, 0.2], seed) }
+}
+
+/// A neighbour takes half of a PE for five seconds in every fifteen.
+fn neighbour(seed: u64) -> Simulated {
+    let change = |at_s, speed| Change { at_s, pe: 0, speed };
+    let changes = (0..8).flat_map(|time| {
+        let begin_s = 10.0 + 15.0 * f64::from(time);
+        [change(begin_s, 0.5), change(begin_s + 5.0, 1.0)]
+    });
+    Simulated { changes: changes.collect(), ..Simulated::a_minute(&[1.0; 4], seed) }
+}
+
+#[test]
+fn time_stays_near_the_ideal_whatever_happens() {
+    let limit = 1.10;
+    assert!(over_ideal("slowed to a quarter", slowed) <= limit);
+    assert!(over_ideal("slow from then on", slow_from_then_on) <= limit);
+    assert!(over_ideal("speeds swapped", swapped) <= limit);
+    assert!(over_ideal("a neighbour comes and goes", neighbour) <= limit);
+    for (name, pattern) in Pattern::ALL {
+        let settings =
+            |seed| Simulated { pattern: Some(pattern), ..Simulated::a_minute(&[1.0, 1.0, 0.5, 0.5], seed) };
+        assert!(over_ideal(name, settings) <= limit);
+    }
+}
+
+#[test]
+fn noise_moves_nothing() {
+    for (pes, noise) in [(3, 0.02), (3, 0.05), (16, 0.02), (16, 0.05), (64, 0.1)] {
+        let (mut moves, mut chares) = (0, 0);
+        for seed in SEEDS {
+            let settings = Simulated { noise, ..Simulated::a_minute(&vec![1.0; pes], seed) };
+            moves += with_auto(&settings).0.moves;
+            chares += u64::from(settings.chares);
+        }
+        println!("{pes} PEs, noise of {noise}: {moves} of {chares} chares moved");
+        assert!(50 * moves < chares, "{pes} PEs with a noise of {noise}: {moves} of {chares} moved");
+    }
+}
+
+/// A view of two PEs whose chares have all the same load.
+fn view(speeds: [f64; 2], owners: impl IntoIterator<Item = u32>) -> View {
+    View::new(&crate::Part::each(&speeds), owners.into_iter().map(|pe| (pe, 1.0)))
+}
+
+/// The answers to so many measurements of a view that stays, a second apart, while moves are made.
+fn answers(
+    auto: &mut Auto,
+    view: &mut View,
+    count: u32,
+    left_s: Option<f64>,
+    bytes_per_s: f64,
+) -> Vec<Answer> {
+    let mut answer = |at: u32| {
+        let now_s = f64::from(at);
+        let sample = Sample { now_s, view, left_s, bytes_per_s, away_s: 1e-3, decide_s: 0.0 };
+        let answer = auto.observe(&sample).unwrap();
+        if let Answer::Move(decision, _) = &answer {
+            decision.moves.iter().for_each(|step| view.chares[step.chare as usize].pe = step.to);
+        }
+        answer
+    };
+    (1..=count).map(&mut answer).collect()
+}
+
+fn waits(answers: &[Answer]) -> Vec<Option<Why>> {
+    let why = |answer: &Answer| match answer {
+        Answer::Wait(why) => Some(*why),
+        Answer::Move(..) => None,
+    };
+    answers.iter().map(why).collect()
+}
+
+#[test]
+fn it_says_what_it_expected_and_what_it_got() {
+    let mut auto = Auto::new(Settings::default());
+    let mut view = view([1.0, 1.0], [0; 8]);
+    let found = answers(&mut auto, &mut view, 6, None, 1e8);
+    let why = [
+        Some(Why::TooFew),
+        Some(Why::TooFew),
+        Some(Why::Unconfirmed),
+        None,
+        Some(Why::Even),
+        Some(Why::Even),
+    ];
+    assert_eq!(waits(&found), why);
+    let [record] = auto.records() else { panic!("{:?}", auto.records()) };
+    assert_eq!((record.at_s, record.by, record.moves, record.bytes), (4.0, "refine", 4, 0));
+    assert_eq!((record.before, record.expected, record.after), (2.0, 1.0, Some(1.0)));
+    assert_eq!((record.gain_expected, record.gain_realised), (0.5, Some(0.5)));
+}
+
+#[test]
+fn it_expects_less_of_what_did_not_come_true() {
+    let mut auto = Auto::new(Settings::default());
+    let mut first = view([1.0, 1.0], [0; 8]);
+    answers(&mut auto, &mut first, 4, None, 1e8);
+    // The other PE has become slow meanwhile: as if nothing had moved.
+    first.pes[1].part.speed = 1.0 / 3.0;
+    answers(&mut auto, &mut first, 5, None, 1e8);
+    let records = auto.records();
+    assert_eq!(records[0].after, Some(2.0));
+    assert!(records[1].gain_expected < 0.8 * (1.0 - records[1].expected / records[1].before), "{records:?}");
+}
+
+#[test]
+fn it_does_not_pay_more_than_it_gains() {
+    let moved = |left_s: Option<f64>, bytes_per_s: f64| {
+        let mut auto = Auto::new(Settings::default());
+        let mut view = view([1.0, 1.0], [0; 8]);
+        view.chares.iter_mut().for_each(|chare| chare.bytes = 1_000_000);
+        waits(&answers(&mut auto, &mut view, 30, left_s, bytes_per_s)).iter().position(Option::is_none)
+    };
+    // Moving takes 4 MB, and half of each second is lost meanwhile.
+    assert_eq!(moved(Some(1e3), 1e8), Some(3));
+    assert_eq!(moved(Some(1e3), 1e6), Some(10), "when as much has been lost");
+    assert_eq!(moved(Some(7.0), 1e6), None, "the run ends before");
+    assert_eq!(moved(Some(0.0), 1e8), None);
+}
+
+#[test]
+fn it_waits_where_there_is_nothing_to_do() {
+    let all = |view: &mut View| {
+        let mut auto = Auto::new(Settings::default());
+        waits(&answers(&mut auto, view, 20, None, 1e8)).pop().unwrap()
+    };
+    assert_eq!(all(&mut view([1.0, 1.0], [0, 1, 0, 1])), Some(Why::Even));
+    assert_eq!(all(&mut view([1.0, 1.0], [])), Some(Why::NoWork));
+    assert_eq!(all(&mut view([1.0, 1.0], [0])), Some(Why::NoBetter));
+    let mut pinned = view([1.0, 1.0], [0, 0, 1]);
+    pinned.chares.iter_mut().for_each(|chare| chare.mobility = crate::balance::Mobility::Pinned);
+    assert_eq!(all(&mut pinned), Some(Why::NoBetter));
+    let mut auto = Auto::new(Settings { memory_bytes: 1, ..Settings::default() });
+    let found = answers(&mut auto, &mut view([1.0, 1.0], [0, 0, 0]), 9, None, 1e8);
+    assert_eq!(waits(&found).pop().unwrap(), Some(Why::NoBetter), "no balancer can decide in one byte");
+}
+
+#[test]
+fn it_waits_until_moves_have_been_made() {
+    let mut auto = Auto::new(Settings::default());
+    let mut view = view([1.0, 1.0], [0; 8]);
+    let found = answers(&mut auto, &mut view, 4, None, 1e8);
+    assert!(matches!(found[3], Answer::Move(..)));
+    // The view of before, as if they were still on their way.
+    view.chares.iter_mut().for_each(|chare| chare.pe = 0);
+    assert_eq!(waits(&answers(&mut auto, &mut view, 3, None, 1e8)), [Some(Why::Moving); 3]);
+}
+
+#[test]
+fn pes_that_leave_are_emptied_at_once() {
+    let mut auto = Auto::new(Settings::default());
+    let mut view = view([1.0, 1.0], [0, 0, 0, 1]);
+    view.pes[0].is_leaving = true;
+    let found = answers(&mut auto, &mut view, 2, None, 1e8);
+    let Answer::Move(decision, "leaving") = &found[0] else { panic!("{found:?}") };
+    assert_eq!(decision.moves.len(), 3);
+    assert!(view.chares.iter().all(|chare| chare.pe == 1));
+    // It stays in the list for a while, empty: the others are balanced all the same.
+    let mut view = View::new(&crate::Part::each(&[1.0; 3]), [(1, 1.0), (1, 1.0), (1, 1.0), (0, 1.0)]);
+    view.pes[0].is_leaving = true;
+    let mut auto = Auto::new(Settings::default());
+    answers(&mut auto, &mut view, 8, None, 1e8);
+    let on = |pe: u32| view.chares.iter().filter(|chare| chare.pe == pe).count();
+    assert_eq!([on(0), on(1), on(2)], [0, 2, 2]);
+}
+
+#[test]
+fn what_a_decision_takes_counts_as_its_cost() {
+    let view = view([1.0, 1.0], [0; 8]);
+    let mut auto = Auto::new(Settings::default());
+    let mut moves = |second: u32| {
+        let now_s = f64::from(second);
+        let sample =
+            Sample { now_s, view: &view, left_s: None, bytes_per_s: 1e8, away_s: 0.0, decide_s: 3.0 };
+        matches!(auto.observe(&sample).unwrap(), Answer::Move(..))
+    };
+    // Half of each second is lost from the third on.
+    assert_eq!((1..30).find(|second| moves(*second)), Some(8));
+}
+
+#[test]
+fn every_reason_to_wait_is_a_sentence_of_its_own() {
+    let all =
+        [Why::NoWork, Why::TooFew, Why::Moving, Why::Even, Why::NoBetter, Why::Unconfirmed, Why::NotWorth];
+    let said: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), all.len());
+}
+
+#[test]
+fn the_same_measurements_give_the_same_decisions() {
+    let settings = Simulated { pattern: Some(Pattern::Walk), ..slowed(7) };
+    assert_eq!(with_auto(&settings), with_auto(&settings));
+}

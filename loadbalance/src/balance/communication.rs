@@ -1,0 +1,199 @@
+//! Communication-aware refinement: after any balancer, chares go to where those are that they talk to, as long as no PE
+//! ends later for it.
+
+use super::view::{Checked, Mobility, Times};
+use super::{Balancer, Wanted};
+use std::collections::BTreeSet;
+
+/// What `first` wants, changed so that fewer bytes cross between nodes, and between PEs of a node.
+#[derive(Debug)]
+pub struct Communication {
+    /// Balances the loads.
+    pub first: Box<dyn Balancer>,
+    /// A PE may end so much later than the ideal for the sake of communication, as a part of it; never later than the
+    /// latest does without.
+    pub tolerance: f64,
+    /// How often all chares are looked at.
+    pub rounds: u32,
+}
+
+impl Default for Communication {
+    fn default() -> Self {
+        Self { first: Box::new(super::Stay), tolerance: 0.02, rounds: 4 }
+    }
+}
+
+impl Balancer for Communication {
+    fn name(&self) -> &'static str {
+        self.first.name()
+    }
+
+    fn wanted(&self, view: &Checked<'_>) -> Wanted {
+        let mut wanted = self.first.wanted(view);
+        if view.edges.is_empty() {
+            return wanted;
+        }
+        let mut refining = Refining::new(view, &wanted.owners, self.tolerance);
+        for _ in 0..self.rounds {
+            if !refining.round() {
+                break;
+            }
+        }
+        wanted.owners = refining.owners;
+        wanted
+    }
+}
+
+/// Bytes between PEs of a node count so much of those between nodes.
+const INSIDE: i128 = 1;
+const BETWEEN: i128 = 16;
+
+struct Refining<'a> {
+    view: &'a Checked<'a>,
+    node_of: Vec<usize>,
+    /// Whom each chare talks to and how many bytes, one chare after the other, and where each begins.
+    talks: Vec<(u32, u64)>,
+    begins: Vec<usize>,
+    owners: Vec<u32>,
+    times: Times,
+    /// No PE may take longer.
+    longest: f64,
+}
+
+impl<'a> Refining<'a> {
+    fn new(view: &'a Checked<'a>, owners: &[u32], tolerance: f64) -> Self {
+        let (talks, begins) = talks(view);
+        let times = Times::with(view, owners);
+        let in_time = times.level() * (1.0 + tolerance);
+        let longest = times.longest().max(in_time.min(view.times.longest()));
+        Self { view, node_of: view.nodes(), talks, begins, owners: owners.to_vec(), times, longest }
+    }
+
+    /// Each chare in turn moves, or changes places with another, if that saves bytes. Whether any did.
+    fn round(&mut self) -> bool {
+        let mut has_moved = false;
+        for chare in 0..self.owners.len() as u32 {
+            has_moved |= self.improve(chare);
+        }
+        has_moved
+    }
+
+    fn improve(&mut self, chare: u32) -> bool {
+        let here = self.owners[chare as usize];
+        let is_away = |(other, _): &(u32, u64)| self.owners[*other as usize] != here;
+        let is_pinned = self.view.chares[chare as usize].mobility == Mobility::Pinned;
+        if is_pinned || !self.talks_of(chare).iter().any(is_away) {
+            return false;
+        }
+        let mut better: Vec<(i128, u32)> = self
+            .talks_of(chare)
+            .iter()
+            .map(|(other, _)| self.owners[*other as usize])
+            .filter(|pe| *pe != here && self.view.may_live(chare, *pe))
+            .collect::<BTreeSet<u32>>()
+            .into_iter()
+            .map(|pe| (self.saved(chare, pe), pe))
+            .filter(|(saved, _)| *saved > 0)
+            .collect();
+        better.sort_by_key(|(saved, pe)| (-saved, *pe));
+        better.into_iter().any(|(saved, pe)| self.go(chare, here, pe) || self.swap(chare, here, pe, saved))
+    }
+
+    /// Moves the chare if its new PE still ends in time.
+    fn go(&mut self, chare: u32, here: u32, there: u32) -> bool {
+        let load = self.view.chares[chare as usize].load;
+        let fits = self.times.seconds_with(there, load) <= self.longest;
+        if fits {
+            self.times.shift(load, here, there);
+            self.owners[chare as usize] = there;
+        }
+        fits
+    }
+
+    /// Exchanges the chare with one that its neighbours on the other PE talk to less, if both PEs end in time.
+    fn swap(&mut self, chare: u32, here: u32, there: u32, saved: i128) -> bool {
+        let load = self.view.chares[chare as usize].load;
+        let mut candidates: BTreeSet<u32> = BTreeSet::new();
+        for (near, _) in self.talks_of(chare) {
+            for (other, _) in self.talks_of(*near) {
+                if *other != chare && self.owners[*other as usize] == there && self.may_go(*other, here) {
+                    candidates.insert(*other);
+                }
+            }
+        }
+        let between = |other: u32| {
+            let talk = self.talks_of(chare).iter().filter(|(near, _)| *near == other);
+            talk.map(|(_, bytes)| i128::from(*bytes)).sum::<i128>() * self.weight(here, there)
+        };
+        let gain = |other: u32| saved + self.saved(other, here) - 2 * between(other);
+        let fits = |other: u32| {
+            let change = load - self.view.chares[other as usize].load;
+            self.times.seconds_with(there, change) <= self.longest
+                && self.times.seconds_with(here, -change) <= self.longest
+        };
+        let best = candidates
+            .into_iter()
+            .filter(|other| fits(*other))
+            .map(|other| (gain(other), other))
+            .filter(|(gain, _)| *gain > 0)
+            .min_by_key(|(gain, other)| (-gain, *other));
+        let Some((_, other)) = best else { return false };
+        self.times.shift(load, here, there);
+        self.times.shift(self.view.chares[other as usize].load, there, here);
+        self.owners[chare as usize] = there;
+        self.owners[other as usize] = here;
+        true
+    }
+
+    fn talks_of(&self, chare: u32) -> &[(u32, u64)] {
+        &self.talks[self.begins[chare as usize]..self.begins[chare as usize + 1]]
+    }
+
+    fn may_go(&self, chare: u32, pe: u32) -> bool {
+        self.view.chares[chare as usize].mobility != Mobility::Pinned && self.view.may_live(chare, pe)
+    }
+
+    /// What a chare's bytes cost less if it were there, in bytes between PEs of a node.
+    fn saved(&self, chare: u32, there: u32) -> i128 {
+        let here = self.owners[chare as usize];
+        let cost = |pe: u32| {
+            let talks = self.talks_of(chare).iter();
+            talks
+                .map(|(other, bytes)| i128::from(*bytes) * self.weight(pe, self.owners[*other as usize]))
+                .sum::<i128>()
+        };
+        cost(here) - cost(there)
+    }
+
+    fn weight(&self, one: u32, other: u32) -> i128 {
+        if one == other {
+            0
+        } else if self.node_of[one as usize] == self.node_of[other as usize] {
+            INSIDE
+        } else {
+            BETWEEN
+        }
+    }
+}
+
+/// Whom each chare talks to, one chare after the other, and where each begins.
+fn talks(view: &Checked<'_>) -> (Vec<(u32, u64)>, Vec<usize>) {
+    let edges = || view.edges.iter().filter(|edge| edge.one != edge.other);
+    let mut begins = vec![0; view.chares.len() + 1];
+    for edge in edges() {
+        begins[edge.one as usize + 1] += 1;
+        begins[edge.other as usize + 1] += 1;
+    }
+    for chare in 0..view.chares.len() {
+        begins[chare + 1] += begins[chare];
+    }
+    let mut next = begins.clone();
+    let mut talks = vec![(0, 0); begins[view.chares.len()]];
+    for edge in edges() {
+        for (chare, other) in [(edge.one, edge.other), (edge.other, edge.one)] {
+            talks[next[chare as usize]] = (other, edge.bytes);
+            next[chare as usize] += 1;
+        }
+    }
+    (talks, begins)
+}
