@@ -127,8 +127,8 @@ pub trait Cx: private::HasPe {
         WriteOnce::spread(self.pe(), value, ready)
     }
 
-    /// Has an element of an array, or a single chare, go on on another PE, when it has dealt with what it is sent before;
-    /// see [`Ctx::migrate_to`].
+    /// Has an element of an array, or a single chare, go on on another PE, when it has dealt with what it is sent before, and
+    /// perhaps with some of what comes after it; see [`Ctx::migrate_to`].
     fn migrate<C: Chare>(&mut self, element: &Element<C>, pe: u32) {
         self.pe().migrate(element.parts(), PeId(pe));
     }

@@ -38,7 +38,26 @@
 //!   callback is called; monotonic variables are eventually the best of all, without a bound on the time.
 //! - **Quiescence** is found only if no entry method ran and no message was anywhere at one moment after the call.
 //!
+//! All of it holds although chares move, senders and receivers, as often as they like, while broadcasts, reductions,
+//! exchanges and a search for quiescence are under way.
+//!
 //! A program that needs more order numbers its steps and holds early messages in an [`Inbox`].
+//!
+//! # Chares that move
+//!
+//! Between any two of its entry methods a chare can go on on another PE: it asks for that itself ([`Ctx::migrate_to`]), or
+//! somebody else does ([`Cx::migrate`]). It takes along its state, the messages that wait for it, and how far it has come
+//! with each sender. Elements of groups stay, because there is one for each PE or node.
+//!
+//! - **Proxies stay good.** A chare keeps its *home*, the PE where it was made. A message that does not find it is passed
+//!   on, and its sender told the place, so that the next goes straight; so does everything after it, however often the
+//!   chare moves. The first message of each sender from a new side costs two small ones more.
+//! - **What goes to many and comes from many** keeps its ways: broadcasts, multicasts and reductions go by the homes of
+//!   elements, each of which passes on what is for elements that are away. So nobody has to know where all of them are,
+//!   and each counts once; but an element that is away costs a message of its own in each.
+//! - **Who does not move pays nothing** but for the look whether anybody has.
+//!
+//! `--wander SEED` (hidden, for tests; [`InProcess::wander`]) moves chares of any program at random moments.
 //!
 //! # Collectives
 //!

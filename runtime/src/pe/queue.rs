@@ -168,6 +168,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_for_one_element_is_taken_out_in_its_order_and_the_rest_keeps_its_own() {
+        let element = ElementId { collection: CollectionId(1), index: ElementIndex([7, 0, 0]) };
+        let for_it = |number: u64, priority| {
+            let ElementId { collection, index } = element;
+            let target = ToPe::Element { collection, index, entry: 3, from: PeId::DRIVER };
+            Envelope::new(target, priority, Payload::Value(Box::new(number)))
+        };
+        let mut queue = Queue::default();
+        for number in 0..200u64 {
+            let priority = [0, 0, 5, -5][(number / 3 % 4) as usize];
+            queue.push(if number % 3 == 0 { for_it(number, priority) } else { envelope(number, priority) });
+        }
+        let ranked = |is_for_it: bool| {
+            let mut numbers: Vec<u64> = (0..200).filter(|n| (n % 3 == 0) == is_for_it).collect();
+            numbers.sort_by_key(|n| ([0, 0, 5, -5][(n / 3 % 4) as usize], *n));
+            numbers
+        };
+        let taken = queue.extract(element);
+        let taken: Vec<u64> = taken
+            .iter()
+            .map(|e| match &e.payload {
+                Payload::Value(value) => *value.downcast_ref::<u64>().unwrap(),
+                Payload::Packed(_) => panic!("it was moved"),
+            })
+            .collect();
+        assert_eq!(taken, ranked(true));
+        let rest: Vec<Target> = std::iter::from_fn(|| queue.pop()).map(|e| e.target).collect();
+        assert_eq!(rest, ranked(false).into_iter().map(numbered).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn what_had_to_wait_comes_before_its_equals_in_its_order() {
         let mut queue = Queue::default();
         (0..4).for_each(|slot| queue.push(envelope(slot, if slot < 2 { 0 } else { 5 })));
