@@ -158,14 +158,36 @@ pub trait Fabric: Send + Sync {
         self.send(to, Class::Small, Frame { body: Bytes::copy_from_slice(body), attachments: Vec::new() })
     }
 
+    /// Delivers what other processes have put into memory that they share with this one, and puts in what waits for them;
+    /// whether there was anything. Any thread may call this at any time; it calls the receiver.
+    fn look(&self) -> bool {
+        false
+    }
+
+    /// Whether there is any such process.
+    fn shares(&self) -> bool {
+        false
+    }
+
+    /// The calling thread is going to [`look`](Self::look) over and over.
+    fn begin_looking(&self) {}
+
+    /// It does so no longer, because it works again, or because it sleeps.
+    fn end_looking(&self, _sleeps: bool) {}
+
+    /// The nodes that this one shares memory with.
+    fn sharers(&self) -> Vec<NodeId> {
+        Vec::new()
+    }
+
     /// Where idle PEs can take turns at the network; `None` if its own thread does all.
     fn progress(&self) -> Option<&Arc<Progress>> {
         None
     }
 }
 
-/// The receiving side: what a node does with what links bring. Called by whoever runs the network's tasks;
-/// must not block.
+/// The receiving side: what a node does with what links bring. Called by whoever runs the network's tasks or
+/// [looks](Fabric::look), for a class of a peer by one at a time; must not block.
 pub trait Receiver: Send + Sync {
     /// A whole frame arrived.
     fn receive(&self, from: NodeId, class: Class, frame: Frame);

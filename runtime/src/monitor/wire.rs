@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 5;
+pub const MONITOR_VERSION: u16 = 6;
 
 /// One thing that happened in the watched job, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,6 +141,8 @@ pub struct NodeSnapshot {
     /// Whether its idle threads stay awake a moment for the next message: as far as it knows, nobody else wants their
     /// cores.
     pub spins: bool,
+    /// Nodes that it shares memory with, the launcher (0) among them; it talks to all others by QUIC.
+    pub shares_memory_with: Vec<u16>,
     /// Its PEs, in order.
     pub pes: Vec<PeSnapshot>,
 }
