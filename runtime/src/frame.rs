@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::size::Size;
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// From this many bytes on a message travels as [`Class::Large`].
 pub const LARGE_BYTES: usize = 16 * 1024;
@@ -150,7 +151,8 @@ pub trait Fabric: Send + Sync {
     /// If the frame is over a limit; it is dropped, and nothing after it can be relied upon.
     fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError>;
 
-    /// As [`send`](Self::send), for a frame of class [`Class::Small`] without attachments: copied, and not kept.
+    /// As [`send`](Self::send), for a frame of class [`Class::Small`] without attachments: copied, and not kept. Where many
+    /// follow each other, some may wait for the next, for [`tell`](Self::tell), or for a millisecond or two.
     ///
     /// # Errors
     /// As those of `send`.
@@ -162,6 +164,14 @@ pub trait Fabric: Send + Sync {
     /// whether there was anything. Any thread may call this at any time; it calls the receiver.
     fn look(&self) -> bool {
         false
+    }
+
+    /// Lets others have what waits for more to be sent. [`look`](Self::look) does that as well.
+    fn tell(&self) {}
+
+    /// True while something so waits.
+    fn untold(&self) -> Option<Arc<AtomicBool>> {
+        None
     }
 
     /// Whether there is any such process.

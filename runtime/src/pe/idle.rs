@@ -6,6 +6,7 @@ use crate::node::Node;
 use crate::progress::Progress;
 use crate::spin::Watch;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest sleep of an idle PE; it is woken by messages, this only bounds the harm of a lost wake-up.
@@ -23,6 +24,8 @@ pub(super) struct Idle {
     watch: Watch,
     progress: Option<Arc<Progress>>,
     fabric: Option<Arc<dyn Fabric>>,
+    /// Something that was sent waits for more to be sent.
+    untold: Option<Arc<AtomicBool>>,
     /// Others ran when the PE last offered its core.
     has_neighbours: bool,
     /// The last message that the PE waited for came from its own node.
@@ -34,14 +37,18 @@ impl Idle {
     pub(super) fn new(node: &Node) -> Self {
         let progress = node.progress().cloned();
         let fabric = node.fabric().cloned();
+        let untold = fabric.as_ref().and_then(|fabric| fabric.untold());
         let watch = Watch::new(node.spin());
-        Self { watch, progress, fabric, has_neighbours: false, is_local: false, sent: None }
+        Self { watch, progress, fabric, untold, has_neighbours: false, is_local: false, sent: None }
     }
 
     /// Returns when there is something in `inbox`, which holds nothing that the PE has not told the node of.
     pub(super) fn wait(&mut self, inbox: &Inbox) {
         self.sent = None;
-        self.fabric.iter().for_each(|fabric| fabric.begin_looking());
+        if let Some(fabric) = &self.fabric {
+            fabric.tell();
+            fabric.begin_looking();
+        }
         let sleeps = !self.stays_until_message(inbox);
         self.fabric.iter().for_each(|fabric| fabric.end_looking(sleeps));
         if sleeps {
@@ -98,14 +105,18 @@ impl Idle {
     /// Called by a busy PE after each entry method: what it has sent does not wait until it is idle.
     #[inline]
     pub(super) fn passes(&mut self) {
-        if let Some(progress) = &self.progress
-            && progress.has_kept()
-        {
-            let now = Instant::now();
-            if now - *self.sent.get_or_insert(now) >= SEND_EVERY {
-                self.sent = None;
-                Self::send(progress);
-            }
+        let has_kept = self.progress.as_ref().is_some_and(|progress| progress.has_kept());
+        if has_kept || self.untold.as_ref().is_some_and(|untold| untold.load(Ordering::Relaxed)) {
+            self.passes_on();
+        }
+    }
+
+    fn passes_on(&mut self) {
+        let now = Instant::now();
+        if now - *self.sent.get_or_insert(now) >= SEND_EVERY {
+            self.sent = None;
+            self.fabric.iter().for_each(|fabric| fabric.tell());
+            self.progress.iter().for_each(|progress| Self::send(progress));
         }
     }
 

@@ -10,6 +10,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use quinn::{Connection, SendStream, WriteError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Attachments up to this size are copied behind their body; larger ones are sent from where they are.
@@ -19,6 +20,10 @@ const COPY_MAX_BYTES: usize = 4096;
 const ALONE_MAX_BYTES: usize = 256;
 /// Long chunks go into shared memory in such pieces, so that the other end takes the first while the next is put in.
 const PIECE_BYTES: usize = 64 << 10;
+/// Of a PE's short messages that follow each other within this time the other end is told together, or after so many
+/// bytes: to tell it of each costs more than all else, since both then use one cache line.
+const BURST: Duration = Duration::from_micros(1);
+const BURST_BYTES: u64 = 2 << 10;
 /// Turns of the network thread for which a stream of messages then gathers. A thread that does not sleep would send each
 /// few of them by themselves, at half the rate.
 const TURNS: usize = 8;
@@ -56,6 +61,26 @@ struct Queue {
 struct Out {
     ring: Producer,
     near: Arc<Near>,
+    /// When the other end was last told of a message alone.
+    told: Option<Instant>,
+}
+
+impl Out {
+    fn show(&mut self) {
+        self.ring.show();
+        self.near.has_put();
+    }
+
+    /// Whether the other end need not be told yet of what was put in last.
+    fn may_wait(&mut self) -> bool {
+        let now = Instant::now();
+        let is_burst = self.told.is_some_and(|told| now - told < BURST);
+        let waits = is_burst && self.ring.unshown() < BURST_BYTES;
+        if !waits {
+            self.told = Some(now);
+        }
+        waits
+    }
 }
 
 impl Queue {
@@ -90,25 +115,25 @@ impl Queue {
     }
 
     /// Whether a frame without attachments went into shared memory, because nothing waits and there is room.
-    fn put_near(&mut self, body: &[u8], prefix: &[u8]) -> bool {
+    fn put_near(&mut self, body: &[u8], prefix: &[u8], may_wait: bool) -> bool {
         let len = prefix.len() + body.len();
         if self.len_bytes() > 0 {
             return false;
         }
-        let Some(Out { ring, near }) = &mut self.near else { return false };
-        let put = ring.room(len).and_then(|room| {
+        let Some(out) = &mut self.near else { return false };
+        let put = out.ring.room(len).and_then(|room| {
             let fits = room >= len;
             if fits {
-                ring.put(prefix)?;
-                ring.put(body)?;
-                ring.show();
+                out.ring.put(prefix)?;
+                out.ring.put(body)?;
             }
             Ok(fits)
         });
         match put {
-            Ok(true) => near.has_put(),
+            Ok(true) if may_wait && out.may_wait() => out.near.has_untold(),
+            Ok(true) => out.show(),
             Ok(false) => {}
-            Err(damaged) => near.is_damaged(damaged),
+            Err(damaged) => out.near.is_damaged(damaged),
         }
         matches!(put, Ok(true))
     }
@@ -116,17 +141,16 @@ impl Queue {
     /// Puts as much of what waits into shared memory as there is room for; how many bytes.
     fn pump(&mut self) -> Result<u64, Damaged> {
         self.cut();
-        let Some(Out { ring, near }) = &mut self.near else { return Ok(0) };
+        let Some(out) = &mut self.near else { return Ok(0) };
         let (mut moved, mut done) = (0, 0);
         'chunks: for chunk in &mut self.chunks {
             while chunk.has_remaining() {
                 let piece = chunk.len().min(PIECE_BYTES);
-                let put = ring.put(&chunk[..piece])?;
+                let put = out.ring.put(&chunk[..piece])?;
                 if put == 0 {
                     break 'chunks;
                 }
-                ring.show();
-                near.has_put();
+                out.show();
                 chunk.advance(put);
                 moved += put as u64;
             }
@@ -144,7 +168,7 @@ impl Lane {
     #[must_use]
     pub(super) fn push(&self, frame: Frame, queued: &AtomicU64) -> bool {
         if frame.attachments.is_empty() {
-            return self.push_body(&frame.body, queued);
+            return self.push_body(&frame.body, queued, false);
         }
         let mut queue = self.lock();
         queue.frames += 1;
@@ -165,13 +189,14 @@ impl Lane {
         before == 0 && !self.goes_near(&mut queue, queued)
     }
 
-    /// As [`push`](Self::push), for a frame without attachments.
+    /// As [`push`](Self::push), for a frame without attachments. If it `may_wait`, whoever calls this calls
+    /// [`tell`](Self::tell) soon.
     #[must_use]
-    pub(super) fn push_body(&self, body: &[u8], queued: &AtomicU64) -> bool {
+    pub(super) fn push_body(&self, body: &[u8], queued: &AtomicU64, may_wait: bool) -> bool {
         let mut queue = self.lock();
         queue.frames += 1;
         let prefix = body_prefix(body);
-        if queue.put_near(body, &prefix) {
+        if queue.put_near(body, &prefix, may_wait) {
             return false;
         }
         let before = queue.len_bytes();
@@ -205,6 +230,15 @@ impl Lane {
         moved > 0
     }
 
+    /// Tells the other end of all that is in shared memory.
+    pub(super) fn tell(&self) {
+        if let Some(out) = &mut self.lock().near
+            && out.ring.unshown() > 0
+        {
+            out.show();
+        }
+    }
+
     /// Whether something waits for room in shared memory.
     pub(super) fn lacks_room(&self) -> bool {
         self.lacks_room.load(Ordering::SeqCst)
@@ -227,9 +261,9 @@ impl Lane {
         if let Err(damaged) = ring.put(&queue.frames.to_le_bytes()) {
             near.is_damaged(damaged);
         }
-        ring.show();
-        near.has_put();
-        queue.near = Some(Out { ring, near: Arc::clone(near) });
+        let mut out = Out { ring, near: Arc::clone(near), told: None };
+        out.show();
+        queue.near = Some(out);
     }
 
     /// Whether the other end has taken all that went through shared memory.

@@ -132,7 +132,7 @@ impl Fabric for QuicFabric {
 
     fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
         self.settings.frames.check(body.len() as u64, std::iter::empty())?;
-        self.put(to, Class::Small, body.len(), |lane, queued| lane.push_body(body, queued))
+        self.put(to, Class::Small, body.len(), |lane, queued| lane.push_body(body, queued, true))
     }
 
     fn look(&self) -> bool {
@@ -141,6 +141,14 @@ impl Fabric for QuicFabric {
 
     fn shares(&self) -> bool {
         self.neighbours.are_any()
+    }
+
+    fn tell(&self) {
+        self.neighbours.tell();
+    }
+
+    fn untold(&self) -> Option<Arc<AtomicBool>> {
+        Some(self.neighbours.untold())
     }
 
     fn begin_looking(&self) {

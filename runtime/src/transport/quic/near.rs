@@ -59,10 +59,31 @@ pub(super) struct Neighbours {
     places_taken: AtomicUsize,
     /// PEs that look.
     looking: AtomicUsize,
+    rest: Arc<Rest>,
+}
+
+/// Whether somebody has to see to something.
+#[derive(Default)]
+struct Rest {
     /// Nobody looks, and the others have been told.
     is_asleep: AtomicBool,
+    /// Something was put in that others have not been told of.
+    has_untold: Arc<AtomicBool>,
     /// Wakes the task that attends to all.
-    call: Arc<Notify>,
+    call: Notify,
+}
+
+impl Rest {
+    fn call(&self) {
+        self.call.notify_one();
+    }
+
+    /// Calls if nobody comes by himself within a millisecond.
+    fn call_if_asleep(&self) {
+        if self.is_asleep.load(Ordering::SeqCst) {
+            self.call();
+        }
+    }
 }
 
 struct Neighbour {
@@ -79,7 +100,7 @@ pub(super) struct Near {
     is_held: AtomicBool,
     is_over: AtomicBool,
     damage: OnceLock<String>,
-    call: Arc<Notify>,
+    rest: Arc<Rest>,
 }
 
 struct Reader {
@@ -103,8 +124,7 @@ impl Default for Neighbours {
             adding: Mutex::default(),
             places_taken: AtomicUsize::new(0),
             looking: AtomicUsize::new(0),
-            is_asleep: AtomicBool::new(false),
-            call: Arc::default(),
+            rest: Arc::default(),
         }
     }
 }
@@ -152,20 +172,32 @@ impl Neighbours {
         let is_last = self.looking.fetch_sub(1, Ordering::SeqCst) == 1;
         // Who works again may look again soon; that all PEs do so is noticed within a millisecond.
         if is_last && sleeps && self.are_any() {
-            self.call.notify_one();
+            self.rest.call();
         }
     }
 
     /// Something waits for room: who sleeps has to say that it waits for that, too.
     pub(super) fn lacks_room(&self) {
-        if self.is_asleep.load(Ordering::SeqCst) {
-            self.call.notify_one();
+        self.rest.call_if_asleep();
+    }
+
+    pub(super) fn untold(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.rest.has_untold)
+    }
+
+    /// Tells all others of what they have not been told of; whether there was anything.
+    pub(super) fn tell(&self) -> bool {
+        let has_untold = &self.rest.has_untold;
+        let is_any = has_untold.load(Ordering::SeqCst) && has_untold.swap(false, Ordering::SeqCst);
+        if is_any {
+            self.iter().for_each(|one| one.peer.lanes[Class::Small as usize].tell());
         }
+        is_any
     }
 
     /// Tells all others that nobody looks here.
     fn sleeps(&self) {
-        self.is_asleep.store(true, Ordering::SeqCst);
+        self.rest.is_asleep.store(true, Ordering::SeqCst);
         for Neighbour { peer, near } in self.iter() {
             let waits_for_room = peer.lanes.iter().any(|lane| lane.lacks_room());
             near.pair.sleeps_until(if waits_for_room { Event::Room } else { Event::Arrival });
@@ -174,7 +206,7 @@ impl Neighbours {
 
     /// Tells all others that somebody looks here again; false if they know.
     fn wakes(&self) -> bool {
-        let was_asleep = self.is_asleep.swap(false, Ordering::SeqCst);
+        let was_asleep = self.rest.is_asleep.swap(false, Ordering::SeqCst);
         if was_asleep {
             self.iter().for_each(|one| one.near.pair.looks());
         }
@@ -188,7 +220,7 @@ impl Near {
         pair: Pair,
         stream: UnixStream,
         limits: FrameLimits,
-        call: &Arc<Notify>,
+        rest: &Arc<Rest>,
     ) -> std::io::Result<(Self, UnixStream)> {
         let bell = stream.into_std()?;
         let rung = UnixStream::from_std(bell.try_clone()?)?;
@@ -201,7 +233,7 @@ impl Near {
             is_held: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             damage: OnceLock::new(),
-            call: Arc::clone(call),
+            rest: Arc::clone(rest),
         };
         Ok((near, rung))
     }
@@ -210,6 +242,15 @@ impl Near {
     #[inline]
     pub(super) fn has_put(&self) {
         self.ring_for(Event::Arrival);
+    }
+
+    /// Something was put in that the other end is told of later.
+    #[inline]
+    pub(super) fn has_untold(&self) {
+        let has_untold = &self.rest.has_untold;
+        if !has_untold.load(Ordering::Relaxed) && !has_untold.swap(true, Ordering::SeqCst) {
+            self.rest.call_if_asleep();
+        }
     }
 
     #[inline]
@@ -228,7 +269,7 @@ impl Near {
     fn fails(&self, reason: String) {
         // The first reason is the one.
         let _ = self.damage.set(reason);
-        self.call.notify_one();
+        self.rest.call();
     }
 
     #[cfg(test)]
@@ -244,7 +285,7 @@ impl Near {
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
         let _ = self.bell.shutdown(Shutdown::Both);
-        self.call.notify_one();
+        self.rest.call();
     }
 }
 
@@ -327,9 +368,11 @@ impl Inflow {
 impl QuicFabric {
     /// Delivers what has come from all neighbours, and puts in what waits for them; whether there was anything.
     pub(super) fn look_near(&self) -> bool {
-        if self.neighbours.is_asleep.load(Ordering::Relaxed) && self.neighbours.wakes() {
-            self.neighbours.call.notify_one();
+        let rest = &self.neighbours.rest;
+        if rest.is_asleep.load(Ordering::Relaxed) && self.neighbours.wakes() {
+            rest.call();
         }
+        self.neighbours.tell();
         self.look_at_all()
     }
 
@@ -367,7 +410,7 @@ impl QuicFabric {
 
     /// From now on frames to and from `peer` go through memory.
     fn share(self: &Arc<Self>, peer: &Arc<Peer>, pair: Pair, stream: UnixStream) -> std::io::Result<()> {
-        let (near, rung) = Near::new(pair, stream, self.settings.frames, &self.neighbours.call)?;
+        let (near, rung) = Near::new(pair, stream, self.settings.frames, &self.neighbours.rest)?;
         let near = Arc::new(near);
         let producers: [Producer; 3] = near.pair.producers();
         // Memory is offered and brought once for each peer.
@@ -380,7 +423,7 @@ impl QuicFabric {
         }
         self.neighbours.add(Neighbour { peer: Arc::clone(peer), near: Arc::clone(&near) });
         self.runtime.spawn(hear(near, rung));
-        self.neighbours.call.notify_one();
+        self.neighbours.rest.call();
         tracing::info!("messages to and from {:?} go through shared memory", peer.id);
         Ok(())
     }
@@ -388,6 +431,7 @@ impl QuicFabric {
     /// Waits until the other end has taken all that was sent through memory.
     pub(super) async fn finish_near(&self, peer: &Peer) {
         while !peer.is_lost() && !peer.lanes.iter().all(|lane| lane.is_taken()) {
+            self.neighbours.tell();
             self.look_at_all();
             sleep(LOOK).await;
         }
@@ -477,7 +521,7 @@ async fn hear(near: Arc<Near>, rung: UnixStream) {
     while rung.readable().await.is_ok() {
         match rung.try_read(&mut rings) {
             Ok(0) => return,
-            Ok(_) => near.call.notify_one(),
+            Ok(_) => near.rest.call(),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
@@ -486,29 +530,31 @@ async fn hear(near: Arc<Near>, rung: UnixStream) {
 
 /// Looks after all neighbours while no PE does.
 pub(super) async fn attend(fabric: Weak<QuicFabric>) {
-    let Some(call) = fabric.upgrade().map(|fabric| Arc::clone(&fabric.neighbours.call)) else { return };
+    let Some(rest) = fabric.upgrade().map(|fabric| Arc::clone(&fabric.neighbours.rest)) else { return };
     loop {
         let Some(this) = fabric.upgrade() else { return };
         let neighbours = &this.neighbours;
+        let has_told = neighbours.tell();
         if this.look_at_all() {
             drop(this);
             tokio::task::yield_now().await;
             continue;
         }
         let is_held = neighbours.iter().any(|one| one.near.is_held.load(Ordering::Relaxed));
-        if is_held || neighbours.looking.load(Ordering::SeqCst) > 0 {
+        // A PE that has sent many may go on to do so: better to look again soon than to be called each time.
+        if is_held || has_told || neighbours.looking.load(Ordering::SeqCst) > 0 {
             drop(this);
-            let _ = timeout(LOOK, call.notified()).await;
+            let _ = timeout(LOOK, rest.call.notified()).await;
             continue;
         }
         neighbours.sleeps();
         // Who has put something in before it could see that has not rung.
-        if this.look_at_all() {
+        if neighbours.tell() | this.look_at_all() {
             neighbours.wakes();
             continue;
         }
         drop(this);
-        call.notified().await;
+        rest.call.notified().await;
         if let Some(this) = fabric.upgrade() {
             this.neighbours.wakes();
         }

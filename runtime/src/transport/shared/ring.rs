@@ -98,6 +98,11 @@ impl Producer {
         self.mapping.word(self.place.put_at).store(self.put, Ordering::Release);
     }
 
+    /// How many bytes were put in that the other end does not know of.
+    pub(in crate::transport) fn unshown(&self) -> u64 {
+        self.put - self.shown
+    }
+
     /// Whether the other end has taken everything.
     pub(in crate::transport) fn is_empty(&mut self) -> Result<bool, Damaged> {
         Ok(self.room(self.place.len)? == self.place.len)
