@@ -13,17 +13,17 @@ const STEPS: &str = "run --steps 400 --cells 64 --quiet --report run.json";
 fn reported(folder: &Path, line: &str) -> (Done, Value) {
     let done = start(&mut command("sh", folder, &["-c", line])).done();
     assert_eq!(done.code, 0, "{line}: {done:?}");
-    let report = std::fs::read(folder.join("run.json")).unwrap();
-    (done, serde_json::from_slice(&report).unwrap())
+    let report = std::fs::read(folder.join("run.json")).expect("a report");
+    (done, serde_json::from_slice(&report).expect("a report in JSON"))
 }
 
 /// Names of those that each node shares memory with, sorted.
 fn sharers(report: &Value) -> Vec<Vec<&str>> {
-    let nodes = report["nodes"].as_array().unwrap().iter();
+    let nodes = report["nodes"].as_array().expect("a list").iter();
     nodes
         .map(|node| {
-            let names = node["shares_memory_with"].as_array().unwrap().iter();
-            let mut names: Vec<&str> = names.map(|name| name.as_str().unwrap()).collect();
+            let names = node["shares_memory_with"].as_array().expect("a list").iter();
+            let mut names: Vec<&str> = names.map(|name| name.as_str().expect("a name")).collect();
             names.sort_unstable();
             names
         })

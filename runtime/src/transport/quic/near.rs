@@ -377,7 +377,11 @@ impl QuicFabric {
     }
 
     fn look_at_all(&self) -> bool {
-        self.neighbours.iter().fold(false, |any, neighbour| self.look_at(neighbour) || any)
+        let mut has_moved = false;
+        for neighbour in self.neighbours.iter() {
+            has_moved |= self.look_at(neighbour);
+        }
+        has_moved
     }
 
     fn look_at(&self, Neighbour { peer, near }: &Neighbour) -> bool {
