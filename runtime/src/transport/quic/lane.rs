@@ -8,6 +8,7 @@ use crate::transport::framing::{body_prefix, put_prefix};
 use crate::transport::shared::{Damaged, Producer};
 use bytes::{Buf as _, Bytes, BytesMut};
 use quinn::{Connection, SendStream, WriteError};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ const PIECE_BYTES: usize = 64 << 10;
 /// bytes: to tell it of each costs more than all else, since both then use one cache line.
 const BURST: Duration = Duration::from_micros(1);
 const BURST_BYTES: u64 = 2 << 10;
+/// While messages wait for room in shared memory, whoever sends looks after each so many bytes whether there is some.
+const PUMP_EVERY_BYTES: u64 = 16 << 10;
 /// Turns of the network thread for which a stream of messages then gathers. A thread that does not sleep would send each
 /// few of them by themselves, at half the rate.
 const TURNS: usize = 8;
@@ -45,7 +48,7 @@ pub(super) struct Lane {
 
 #[derive(Default)]
 struct Queue {
-    chunks: Vec<Bytes>,
+    chunks: VecDeque<Bytes>,
     tail: BytesMut,
     /// How many bytes there are in `chunks`.
     chunk_bytes: u64,
@@ -101,7 +104,7 @@ impl Queue {
 
     fn put(&mut self, chunk: Bytes) {
         self.chunk_bytes += chunk.len() as u64;
-        self.chunks.push(chunk);
+        self.chunks.push_back(chunk);
     }
 
     /// What goes by QUIC.
@@ -111,7 +114,7 @@ impl Queue {
         }
         self.cut();
         self.chunk_bytes = 0;
-        std::mem::take(&mut self.chunks)
+        std::mem::take(&mut self.chunks).into()
     }
 
     /// Whether a frame without attachments went into shared memory, because nothing waits and there is room.
@@ -142,21 +145,20 @@ impl Queue {
     fn pump(&mut self) -> Result<u64, Damaged> {
         self.cut();
         let Some(out) = &mut self.near else { return Ok(0) };
-        let (mut moved, mut done) = (0, 0);
-        'chunks: for chunk in &mut self.chunks {
-            while chunk.has_remaining() {
-                let piece = chunk.len().min(PIECE_BYTES);
-                let put = out.ring.put(&chunk[..piece])?;
-                if put == 0 {
-                    break 'chunks;
-                }
-                out.show();
-                chunk.advance(put);
-                moved += put as u64;
+        let mut moved = 0;
+        while let Some(chunk) = self.chunks.front_mut() {
+            let piece = chunk.len().min(PIECE_BYTES);
+            let put = out.ring.put(&chunk[..piece])?;
+            if put == 0 {
+                break;
             }
-            done += 1;
+            out.show();
+            chunk.advance(put);
+            moved += put as u64;
+            if chunk.is_empty() {
+                self.chunks.pop_front();
+            }
         }
-        self.chunks.drain(..done);
         self.chunk_bytes -= moved;
         Ok(moved)
     }
@@ -186,7 +188,7 @@ impl Lane {
         let added = queue.len_bytes() - before;
         // The count is raised while the queue is locked, so that nobody lowers it before.
         queued.fetch_add(added, Ordering::Relaxed);
-        before == 0 && !self.goes_near(&mut queue, queued)
+        !self.goes_near(&mut queue, before, queued) && before == 0
     }
 
     /// As [`push`](Self::push), for a frame without attachments. If it `may_wait`, whoever calls this calls
@@ -203,13 +205,14 @@ impl Lane {
         queue.tail.extend_from_slice(&prefix);
         queue.tail.extend_from_slice(body);
         queued.fetch_add(queue.len_bytes() - before, Ordering::Relaxed);
-        before == 0 && !self.goes_near(&mut queue, queued)
+        !self.goes_near(&mut queue, before, queued) && before == 0
     }
 
-    /// Puts into shared memory what has room there; false if the lane goes by QUIC.
-    fn goes_near(&self, queue: &mut Queue, queued: &AtomicU64) -> bool {
+    /// Puts into shared memory what has room there, now and then where nothing had `before`; false if the lane goes by QUIC.
+    fn goes_near(&self, queue: &mut Queue, before: u64, queued: &AtomicU64) -> bool {
         let is_near = queue.near.is_some();
-        if is_near {
+        let is_due = before == 0 || before / PUMP_EVERY_BYTES != queue.len_bytes() / PUMP_EVERY_BYTES;
+        if is_near && is_due {
             self.pump_queue(queue, queued);
         }
         is_near
