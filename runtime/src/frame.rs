@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::size::Size;
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// From this many bytes on a message travels as [`Class::Large`].
 pub const LARGE_BYTES: usize = 16 * 1024;
@@ -150,12 +151,43 @@ pub trait Fabric: Send + Sync {
     /// If the frame is over a limit; it is dropped, and nothing after it can be relied upon.
     fn send(&self, to: NodeId, class: Class, frame: Frame) -> Result<(), SendError>;
 
-    /// As [`send`](Self::send), for a frame of class [`Class::Small`] without attachments: copied, and not kept.
+    /// As [`send`](Self::send), for a frame of class [`Class::Small`] without attachments: copied, and not kept. Where many
+    /// follow each other, some may wait for the next, for [`tell`](Self::tell), or for a millisecond or two.
     ///
     /// # Errors
     /// As those of `send`.
     fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
         self.send(to, Class::Small, Frame { body: Bytes::copy_from_slice(body), attachments: Vec::new() })
+    }
+
+    /// Delivers what other processes have put into memory that they share with this one, and puts in what waits for them;
+    /// whether there was anything. Any thread may call this at any time; it calls the receiver.
+    fn look(&self) -> bool {
+        false
+    }
+
+    /// Lets others have what waits for more to be sent. [`look`](Self::look) does that as well.
+    fn tell(&self) {}
+
+    /// True while something so waits.
+    fn untold(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
+
+    /// Whether there is any such process.
+    fn shares(&self) -> bool {
+        false
+    }
+
+    /// The calling thread is going to [`look`](Self::look) over and over.
+    fn begin_looking(&self) {}
+
+    /// It does so no longer, because it works again, or because it sleeps.
+    fn end_looking(&self, _sleeps: bool) {}
+
+    /// The nodes that this one shares memory with.
+    fn sharers(&self) -> Vec<NodeId> {
+        Vec::new()
     }
 
     /// Where idle PEs can take turns at the network; `None` if its own thread does all.
@@ -164,8 +196,8 @@ pub trait Fabric: Send + Sync {
     }
 }
 
-/// The receiving side: what a node does with what links bring. Called by whoever runs the network's tasks;
-/// must not block.
+/// The receiving side: what a node does with what links bring. Called by whoever runs the network's tasks or
+/// [looks](Fabric::look), for a class of a peer by one at a time; must not block.
 pub trait Receiver: Send + Sync {
     /// A whole frame arrived.
     fn receive(&self, from: NodeId, class: Class, frame: Frame);

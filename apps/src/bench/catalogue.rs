@@ -107,6 +107,8 @@ pub(super) enum Arrangement {
     Default,
     /// Two nodes that share all cores.
     AllCores,
+    /// The same, but no memory is shared: all goes by QUIC.
+    AllCoresQuic,
     /// One node with one PE.
     OnePe,
     /// One node with two PEs.
@@ -127,9 +129,10 @@ pub(super) enum Arrangement {
 
 impl Arrangement {
     /// In the order in which they are measured.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Default,
         Self::AllCores,
+        Self::AllCoresQuic,
         Self::OnePe,
         Self::TwoPes,
         Self::TwoNodes,
@@ -146,7 +149,7 @@ impl Arrangement {
     pub(super) fn pes(self, cores: u32) -> Vec<u32> {
         match self {
             Self::Default | Self::Monitor => vec![cores],
-            Self::AllCores => vec![cores.div_ceil(2), (cores / 2).max(1)],
+            Self::AllCores | Self::AllCoresQuic => vec![cores.div_ceil(2), (cores / 2).max(1)],
             Self::OnePe => vec![1],
             Self::TwoPes => vec![2],
             Self::TwoNodes => vec![1; 2],
@@ -199,6 +202,7 @@ impl fmt::Display for Arrangement {
         match self {
             Self::Default => f.write_str("one node, nothing said"),
             Self::AllCores => f.write_str("two nodes, all cores"),
+            Self::AllCoresQuic => f.write_str("the same by QUIC"),
             Self::OnePe => f.write_str("one PE"),
             Self::TwoPes => f.write_str("two PEs of one node"),
             Self::TwoNodes => f.write_str("two nodes, point to point"),
@@ -299,7 +303,9 @@ impl Operation {
 
 /// All operations, those of each set-up together.
 pub(super) fn all() -> Vec<Operation> {
-    let mut all = by_default();
+    let mut all: Vec<Operation> = by_default().into();
+    all.extend(between_all_cores(Arrangement::AllCores, "all"));
+    all.extend(between_all_cores(Arrangement::AllCoresQuic, "quic"));
     all.extend(in_process());
     all.extend(between_pes());
     all.extend(between_nodes());
@@ -310,38 +316,39 @@ pub(super) fn all() -> Vec<Operation> {
 }
 
 /// What a user meets who says nothing about cores; the same is measured again below where cores are left.
-fn by_default() -> Vec<Operation> {
-    let of = |setup, key: &str, name: &str, unit, task| Operation::new(setup, key, name, unit, task);
-    let one = |key, name, unit, task| of(Arrangement::Default, key, name, unit, task);
-    let two = |key, name, unit, task| of(Arrangement::AllCores, key, name, unit, task);
-    let throws = |throw, count| Task::Throws(Pair::Elements, throw, count);
-    let (key, long) = ("all/flood/1MiB", 1 << 20);
-    vec![
-        one(
-            "all/pes/64B",
-            "64 B to an array element of the last PE, one way",
-            Unit::Ns,
-            throws(Throw::Back(64), 1),
-        ),
-        one(
+fn by_default() -> [Operation; 2] {
+    let of = |key, name, unit, task| Operation::new(Arrangement::Default, key, name, unit, task);
+    let throws = Task::Throws(Pair::Elements, Throw::Back(64), 1);
+    [
+        of("all/pes/64B", "64 B to an array element of the last PE, one way", Unit::Ns, throws),
+        of(
             "all/broadcast",
             "broadcast to one chare on each PE, and a reduction",
             Unit::Us,
             Task::BroadcastToPes,
         ),
+    ]
+}
+
+/// The same between two nodes; `prefix` begins the keys.
+fn between_all_cores(setup: Arrangement, prefix: &str) -> Vec<Operation> {
+    let two = |key, name, unit, task| Operation::new(setup, &format!("{prefix}/{key}"), name, unit, task);
+    let throws = |throw, count| Task::Throws(Pair::Elements, throw, count);
+    let (key, long) = ("flood/1MiB", 1 << 20);
+    vec![
         two(
-            "all/round-trip/8B",
+            "round-trip/8B",
             "8 B to an element of another node and back",
             Unit::Us,
             throws(Throw::Back(8), 2),
         ),
         two(
-            "all/round-trip/1MiB",
+            "round-trip/1MiB",
             "1 MiB to an element of another node and back",
             Unit::Us,
             throws(Throw::Back(long), 2),
         )
-        .contains(2.0 * long as f64, key.into(), "the bandwidth one way"),
+        .contains(2.0 * long as f64, format!("{prefix}/{key}"), "the bandwidth one way"),
         two(
             key,
             "bulk data of 1 MiB to an element of another node, all one way",
@@ -351,7 +358,7 @@ fn by_default() -> Vec<Operation> {
         .each(long as u64)
         .cap(FLOOD_BYTES / long as u64),
         two(
-            "all/rate/64B",
+            "rate/64B",
             "64 B to an element of another node, all one way",
             Unit::MillionPerS,
             throws(Throw::Stream, 1),

@@ -96,10 +96,10 @@ fn bench(matches: &ArgMatches) -> Result<(), RunError> {
         // What the hosts of a nodes file have to spare is not known here.
         let room = if options.nodes.is_some() { None } else { setup.room(runs::cores()) };
         say(&results::head(setup, room))?;
-        let mut figures = runs::measure(setup, &operations, &options)?;
+        let (mut figures, link) = runs::measure(setup, &operations, &options)?;
         let measured = operations.iter().map(|operation| {
             let stretches = figures.remove(&operation.key).unwrap_or_default();
-            Measured::new(operation, room, stretches, &peers)
+            Measured::new(operation, room, link, stretches, &peers)
                 .ok_or_else(|| RunError::Failed(format!("{} was not measured", operation.key)))
         });
         let measured = measured.collect::<Result<_, _>>()?;

@@ -31,6 +31,7 @@ pub(super) struct Measured {
     name: String,
     setup: String,
     room: Option<&'static str>,
+    link: Option<&'static str>,
     #[serde(serialize_with = "unit_name")]
     unit: Unit,
     better: &'static str,
@@ -114,6 +115,7 @@ impl Measured {
     pub(super) fn new(
         operation: &Operation,
         room: Option<Room>,
+        link: Option<&'static str>,
         stretches: Vec<f64>,
         peers: &Peers,
     ) -> Option<Self> {
@@ -125,6 +127,7 @@ impl Measured {
             name: operation.name.clone(),
             setup: operation.setup.to_string(),
             room: room.map(Room::name),
+            link,
             unit: operation.unit,
             better: if operation.unit.is_gain() { "more" } else { "less" },
             median,
@@ -150,7 +153,8 @@ impl Measured {
         }
         // Where there is no peer the range ends the line.
         let limit = limit.as_ref().map_or_else(String::new, |limit| format!("      limited by {limit}\n"));
-        format!("{}\n      {name}\n{limit}", row.trim_end())
+        let link = self.link.map_or_else(String::new, |link| format!(" ({link})"));
+        format!("{}\n      {name}{link}\n{limit}", row.trim_end())
     }
 }
 
@@ -184,7 +188,7 @@ mod tests {
         let all = catalogue::all();
         let peers = Peers::load(None, false, &all, "CPU").unwrap();
         let operation = all.iter().find(|operation| operation.key == key).unwrap();
-        Measured::new(operation, Some(Room::All), stretches, &peers)
+        Measured::new(operation, Some(Room::All), None, stretches, &peers)
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::{Options, kernel};
 use chares::RunError;
 use chares::failure::{Failure, Kind};
 use serde_json::Value;
+use std::cell::Cell;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -21,13 +22,15 @@ const RUNS: usize = 3;
 /// What a run has found out.
 struct RunResult {
     figures: Figures,
+    link: Option<&'static str>,
     /// From the command to the driver's first line, by its own report.
     startup_s: f64,
     /// From outside, the process's start and end included.
     whole_s: f64,
 }
 
-/// Figures of the stretches of all these operations, which are of one set-up.
+/// Figures of the stretches of all these operations, which are of one set-up, and what carried messages from the first to
+/// the second node, if there is one.
 ///
 /// # Errors
 /// If a run fails.
@@ -35,19 +38,20 @@ pub(super) fn measure(
     setup: Arrangement,
     operations: &[&Operation],
     options: &Options,
-) -> Result<Figures, RunError> {
+) -> Result<(Figures, Option<&'static str>), RunError> {
+    let link = Cell::new(None);
     let run = |pes: &[u32], part, repeats| {
         let nodes = options.nodes.as_deref().map_or_else(|| Nodes::Local(pes), Nodes::File);
-        run(&nodes, Request { part, operations, repeats, is_brief: options.brief }).map_err(
-            |Failure { kind, sentence }| {
-                RunError::Ended(Failure::new(kind, format!("{setup} cannot be measured: {sentence}")))
-            },
-        )
+        let is_quic = setup == Arrangement::AllCoresQuic;
+        let found = run(&nodes, Request { part, operations, repeats, is_brief: options.brief, is_quic });
+        found.inspect(|found| link.set(found.link)).map_err(|Failure { kind, sentence }| {
+            RunError::Ended(Failure::new(kind, format!("{setup} cannot be measured: {sentence}")))
+        })
     };
     let repeats = if options.brief { 1 } else { options.repeats };
     let pes = setup.pes(cores());
     let each_in_a_run = std::iter::repeat_n(1, repeats);
-    match setup {
+    let figures = match setup {
         Arrangement::Monitor => Ok(run(&pes, OperationKind::Monitor, repeats)?.figures),
         Arrangement::Core => Ok(kernel::measure(repeats, options.brief)),
         Arrangement::Memory => {
@@ -67,6 +71,7 @@ pub(super) fn measure(
         }
         Arrangement::Default
         | Arrangement::AllCores
+        | Arrangement::AllCoresQuic
         | Arrangement::OnePe
         | Arrangement::TwoPes
         | Arrangement::TwoNodes
@@ -77,7 +82,8 @@ pub(super) fn measure(
             let pes = if setup == Arrangement::Default { &[0][..] } else { &pes };
             gathered(parts.map(|part| Ok(run(pes, OperationKind::Paths, part)?.figures)))
         }
-    }
+    };
+    Ok((figures?, link.get()))
 }
 
 /// Figures of several runs.
@@ -98,6 +104,8 @@ struct Request<'a> {
     /// Stretches of each operation.
     repeats: usize,
     is_brief: bool,
+    /// No memory is to be shared.
+    is_quic: bool,
 }
 
 /// Where a run takes place.
@@ -122,6 +130,9 @@ fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<RunResult, Failure> {
     command.args(["--repeats", &request.repeats.to_string()]);
     if request.is_brief {
         command.arg("--brief");
+    }
+    if request.is_quic {
+        command.args(["--transport", "quic"]);
     }
     let text = match nodes {
         Nodes::Local(pes) => {
@@ -163,7 +174,15 @@ fn output(mut command: Command, input: &str) -> io::Result<Output> {
 fn found(report: &[u8], whole_s: f64) -> Option<RunResult> {
     let report: Value = serde_json::from_slice(report).ok()?;
     let figures = serde_json::from_value(report["facts"][FACT].clone()).ok()?;
-    Some(RunResult { figures, startup_s: report["startup_s"].as_f64()?, whole_s })
+    let link = report["nodes"][1]["name"].as_str().map(|second| {
+        let sharers = report["nodes"][0]["shares_memory_with"].as_array();
+        if sharers.is_some_and(|all| all.iter().any(|name| name == second)) {
+            "shared memory"
+        } else {
+            "QUIC"
+        }
+    });
+    Some(RunResult { figures, link, startup_s: report["startup_s"].as_f64()?, whole_s })
 }
 
 /// Cores that this process may use.

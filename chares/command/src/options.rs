@@ -3,7 +3,7 @@
 use super::log::LogOptions;
 use super::note;
 use clap::{Args, ValueEnum};
-use runtime::config::ClusterConfig;
+use runtime::config::{ClusterConfig, Transport};
 use runtime::failure::{Failure, Kind};
 use runtime::launch::LaunchOptions;
 use std::ffi::OsString;
@@ -77,6 +77,18 @@ pub(crate) struct NodesOptions {
     /// Give up when a node is silent for so many seconds while it starts
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) start_timeout: Duration,
+    /// What carries messages between nodes, whatever the nodes file says
+    #[arg(long, value_enum)]
+    transport: Option<TransportChoice>,
+}
+
+/// What carries messages between nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TransportChoice {
+    /// Shared memory between processes of one host, QUIC elsewhere
+    Auto,
+    /// QUIC everywhere
+    Quic,
 }
 
 /// Where speeds come from.
@@ -143,7 +155,13 @@ impl NodesChoice {
 
 impl NodesOptions {
     pub(crate) fn load(&self) -> Result<ClusterConfig, Failure> {
-        self.choice.load()
+        let mut config = self.choice.load()?;
+        match self.transport {
+            Some(TransportChoice::Auto) => config.network.transport = Transport::Auto,
+            Some(TransportChoice::Quic) => config.network.transport = Transport::Quic,
+            None => {}
+        }
+        Ok(config)
     }
 
     /// Says so where built-in nodes are taken because there is no nodes file: nobody has asked for them.
@@ -165,6 +183,9 @@ impl NodesOptions {
             Some(file) => words.extend(["--nodes".into(), file.display().to_string()]),
             None if self.choice.built_in_nodes => words.push("--built-in-nodes".into()),
             None => {}
+        }
+        if let Some(transport) = self.transport.and_then(|choice| choice.to_possible_value()) {
+            words.extend(["--transport".into(), transport.get_name().into()]);
         }
         words
     }

@@ -69,6 +69,7 @@ struct NodeReport {
     memory_bytes: u64,
     memory_limit_bytes: Option<u64>,
     spins: bool,
+    shares_memory_with: Vec<String>,
     compute_s: f64,
     idle_s: f64,
     overhead_s: f64,
@@ -180,7 +181,10 @@ impl Report {
             nodes: info
                 .nodes
                 .iter()
-                .map(|n| NodeReport::new(n, timeline, &moments, relative(node_speed(n))))
+                .map(|n| NodeReport {
+                    shares_memory_with: sharers(&of_node(moments.after, n.node), &info.nodes),
+                    ..NodeReport::new(n, timeline, &moments, relative(node_speed(n)))
+                })
                 .collect(),
         }
     }
@@ -222,6 +226,15 @@ impl Traffic {
     }
 }
 
+/// Names of the nodes that one shares memory with.
+fn sharers(node: &NodeSnapshot, nodes: &[NodeInfo]) -> Vec<String> {
+    let name = |id: &u16| match nodes.iter().find(|node| node.node == *id) {
+        Some(node) => node.name.clone(),
+        None => "launcher".into(),
+    };
+    node.shares_memory_with.iter().map(name).collect()
+}
+
 impl NodeReport {
     fn new(info: &NodeInfo, timeline: &Timeline, moments: &Moments<'_>, speed: f64) -> Self {
         let (before, after) = (of_node(moments.before, info.node), of_node(moments.after, info.node));
@@ -246,6 +259,7 @@ impl NodeReport {
             memory_bytes: after.memory_bytes,
             memory_limit_bytes: info.memory_limit_bytes,
             spins: after.spins,
+            shares_memory_with: Vec::new(),
             compute_s: pes.iter().map(|p| p.compute_s).sum(),
             idle_s: pes.iter().map(|p| p.idle_s).sum(),
             overhead_s: pes.iter().map(|p| p.overhead_s).sum(),

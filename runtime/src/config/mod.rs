@@ -3,7 +3,7 @@
 mod network;
 mod parse;
 
-pub use network::NetworkConfig;
+pub use network::{NetworkConfig, Transport};
 
 use crate::ownership::{is_own, others_may_write};
 use serde::Serialize;

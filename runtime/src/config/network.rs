@@ -6,9 +6,21 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// What carries messages between nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Transport {
+    /// Shared memory between processes of one host and one user where both can have it, QUIC elsewhere.
+    #[default]
+    Auto,
+    /// QUIC everywhere.
+    Quic,
+}
+
 /// The table `[network]` of the nodes file. The same for all nodes of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkConfig {
+    /// What carries messages between nodes. Default: shared memory where it can be had.
+    pub transport: Transport,
     /// How links share their path. Default: Cubic, and BBR where packets are lost and a round trip takes 5 ms.
     pub congestion: Congestion,
     /// Longest datagram, bytes, if the path takes such. Default 6,500.
@@ -32,6 +44,7 @@ impl Default for NetworkConfig {
     fn default() -> Self {
         let links = LinkSettings::default();
         Self {
+            transport: Transport::default(),
             congestion: links.congestion,
             datagram_bytes: links.datagram_max_bytes,
             window_bytes: links.stream_window_bytes,
@@ -65,6 +78,7 @@ impl NetworkConfig {
             datagram_max_bytes: self.datagram_bytes,
             stream_window_bytes: self.window_bytes,
             close_idle_after: self.close_idle_s.map(|s| Duration::from_secs(s.into())),
+            shares_memory: self.transport == Transport::Auto,
             ..LinkSettings::default()
         }
     }
@@ -75,6 +89,9 @@ impl fmt::Display for NetworkConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = Self::default();
         let mut said = Vec::new();
+        if self.transport != usual.transport {
+            said.push(format!("transport {}", format!("{:?}", self.transport).to_lowercase()));
+        }
         if self.congestion != usual.congestion {
             said.push(format!("congestion {}", format!("{:?}", self.congestion).to_lowercase()));
         }

@@ -141,6 +141,8 @@ pub struct NodeSnapshot {
     /// Whether its idle threads stay awake a moment for the next message: as far as it knows, nobody else wants their
     /// cores.
     pub spins: bool,
+    /// Nodes that it shares memory with, the launcher (0) among them; it talks to all others by QUIC.
+    pub shares_memory_with: Vec<u16>,
     /// Its PEs, in order.
     pub pes: Vec<PeSnapshot>,
 }

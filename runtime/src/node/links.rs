@@ -92,6 +92,11 @@ impl Links {
         [self.sent.read(), self.received.read()]
     }
 
+    /// What carries frames, once there is something.
+    pub(super) fn any_fabric(&self) -> Option<&Arc<dyn Fabric>> {
+        self.fabric.get()
+    }
+
     fn fabric(&self, to: NodeId) -> Option<&Arc<dyn Fabric>> {
         let fabric = self.fabric.get();
         if fabric.is_none() {

@@ -173,6 +173,11 @@ impl Node {
         &self.spin
     }
 
+    /// What carries its frames to other nodes, once there is something.
+    pub(crate) fn fabric(&self) -> Option<&Arc<dyn Fabric>> {
+        self.links.any_fabric()
+    }
+
     /// Where its idle PEs take turns at the network, if they do.
     pub(crate) fn progress(&self) -> Option<&Arc<Progress>> {
         self.links.progress()
@@ -237,6 +242,9 @@ impl Node {
             received_messages,
             received_bytes,
             spins: self.spin.is_on(),
+            shares_memory_with: self
+                .fabric()
+                .map_or_else(Vec::new, |fabric| fabric.sharers().iter().map(|n| n.0).collect()),
             pes: self.pes.snapshots(now_ns, |chare_type, entry| self.program().entry_name(chare_type, entry)),
         }
     }

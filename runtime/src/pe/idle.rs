@@ -1,16 +1,18 @@
 //! What a PE does while it has nothing to do: it looks for messages, and takes its turn at the network.
 
 use super::inbox::Inbox;
+use crate::frame::Fabric;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::spin::Watch;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest sleep of an idle PE; it is woken by messages, this only bounds the harm of a lost wake-up.
 const SLEEP: Duration = Duration::from_millis(100);
-/// How often a PE looks for messages at a time, where they come from PEs of its own node; that takes about a microsecond:
-/// longer than an answer of another PE that does the same.
+/// How often a PE looks for messages at a time, where they come from PEs of its own node or through shared memory; that
+/// takes about a microsecond: longer than an answer of another PE that does the same.
 const LOOKS: u32 = 64;
 /// How long an idle PE keeps its core before it offers it to others, if nobody took it the last time.
 const STRETCH: Duration = Duration::from_micros(10);
@@ -21,6 +23,9 @@ const SEND_EVERY: Duration = Duration::from_micros(20);
 pub(super) struct Idle {
     watch: Watch,
     progress: Option<Arc<Progress>>,
+    fabric: Option<Arc<dyn Fabric>>,
+    /// Something that was sent waits for more to be sent.
+    untold: Option<Arc<AtomicBool>>,
     /// Others ran when the PE last offered its core.
     has_neighbours: bool,
     /// The last message that the PE waited for came from its own node.
@@ -31,29 +36,45 @@ pub(super) struct Idle {
 impl Idle {
     pub(super) fn new(node: &Node) -> Self {
         let progress = node.progress().cloned();
-        Self { watch: Watch::new(node.spin()), progress, has_neighbours: false, is_local: false, sent: None }
+        let fabric = node.fabric().cloned();
+        let untold = fabric.as_ref().and_then(|fabric| fabric.untold());
+        let watch = Watch::new(node.spin());
+        Self { watch, progress, fabric, untold, has_neighbours: false, is_local: false, sent: None }
     }
 
     /// Returns when there is something in `inbox`, which holds nothing that the PE has not told the node of.
     pub(super) fn wait(&mut self, inbox: &Inbox) {
         self.sent = None;
-        self.await_message(inbox);
+        if let Some(fabric) = &self.fabric {
+            fabric.tell();
+            fabric.begin_looking();
+        }
+        let sleeps = !self.stays_until_message(inbox);
+        self.fabric.iter().for_each(|fabric| fabric.end_looking(sleeps));
+        if sleeps {
+            self.sleep(inbox);
+        }
         self.is_local = inbox.backlog_bytes() == 0;
     }
 
-    fn await_message(&mut self, inbox: &Inbox) {
+    /// Stays awake until there is a message; false if it is time to sleep.
+    fn stays_until_message(&mut self, inbox: &Inbox) -> bool {
         let has_sent = self.progress.as_ref().is_some_and(|progress| progress.has_kept());
-        if self.is_local && !has_sent && looks(inbox) {
-            return;
+        if !has_sent && self.looks(inbox) {
+            return true;
         }
         let since = Instant::now();
         while self.watch.stays_awake(since) {
             self.stretch(inbox);
             if !inbox.is_empty() {
-                return;
+                return true;
             }
             self.has_neighbours = self.watch.offers_core();
         }
+        !inbox.is_empty()
+    }
+
+    fn sleep(&self, inbox: &Inbox) {
         if let Some(progress) = &self.progress {
             Self::send(progress);
             progress.leave();
@@ -69,22 +90,33 @@ impl Idle {
         let is_over = || Instant::now() >= end;
         if let Some(turn) = self.progress.as_ref().and_then(|progress| progress.turn_soon()) {
             // Looking after packets takes longer than a message takes that comes from the next PE.
-            return turn.run(|| !inbox.is_empty() || (self.is_local && looks(inbox)) || is_over());
+            return turn.run(|| !inbox.is_empty() || self.looks(inbox) || is_over());
         }
-        while !looks(inbox) && !is_over() {}
+        while !looks(inbox, self.fabric.as_deref()) && !is_over() {}
+    }
+
+    /// Looks for messages for a moment where they may come from threads that put them into the inbox or into shared memory;
+    /// whether there is one.
+    fn looks(&self, inbox: &Inbox) -> bool {
+        let sharing = self.fabric.as_deref().filter(|fabric| fabric.shares());
+        (self.is_local || sharing.is_some()) && looks(inbox, sharing)
     }
 
     /// Called by a busy PE after each entry method: what it has sent does not wait until it is idle.
     #[inline]
     pub(super) fn passes(&mut self) {
-        if let Some(progress) = &self.progress
-            && progress.has_kept()
-        {
-            let now = Instant::now();
-            if now - *self.sent.get_or_insert(now) >= SEND_EVERY {
-                self.sent = None;
-                Self::send(progress);
-            }
+        let has_kept = self.progress.as_ref().is_some_and(|progress| progress.has_kept());
+        if has_kept || self.untold.as_ref().is_some_and(|untold| untold.load(Ordering::Relaxed)) {
+            self.passes_on();
+        }
+    }
+
+    fn passes_on(&mut self) {
+        let now = Instant::now();
+        if now - *self.sent.get_or_insert(now) >= SEND_EVERY {
+            self.sent = None;
+            self.fabric.iter().for_each(|fabric| fabric.tell());
+            self.progress.iter().for_each(|progress| Self::send(progress));
         }
     }
 
@@ -101,9 +133,11 @@ impl Idle {
 }
 
 /// Looks for messages for a moment; whether there is one.
-fn looks(inbox: &Inbox) -> bool {
+fn looks(inbox: &Inbox, fabric: Option<&dyn Fabric>) -> bool {
     (0..LOOKS).any(|_| {
-        std::hint::spin_loop();
+        if !fabric.is_some_and(Fabric::look) {
+            std::hint::spin_loop();
+        }
         !inbox.is_empty()
     })
 }

@@ -24,13 +24,12 @@ pub(super) fn put_prefix(frame: &Frame, out: &mut BytesMut) {
     }
 }
 
-/// Puts a frame of nothing but a body into `out`.
-pub(super) fn put_body(body: &[u8], out: &mut BytesMut) {
+/// What goes before the body of a frame without attachments.
+pub(super) fn body_prefix(body: &[u8]) -> [u8; FIXED] {
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
     let mut prefix = [0; FIXED];
     prefix[..4].copy_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(&prefix);
-    out.extend_from_slice(body);
+    prefix
 }
 
 /// Makes frames of the chunks of a stream. Attachments go straight into their final buffer.
@@ -80,6 +79,32 @@ impl Decoder {
                 deliver(Frame { body, attachments: open.attachments });
             }
         }
+    }
+
+    /// Where the next bytes belong if they are of an attachment: they may be put there, and [`filled`](Self::filled) told.
+    pub(super) fn space(&mut self) -> Option<&mut [u8]> {
+        let open = self.open.as_mut()?;
+        let filled = open.filled;
+        open.attachments.get_mut(open.full).map(|buffer| &mut buffer.bytes_mut()[filled..])
+    }
+
+    /// So many bytes, as have come next, were put into the [`space`](Self::space).
+    ///
+    /// # Errors
+    /// As those of [`take`](Self::take).
+    pub(super) fn filled(&mut self, count: usize, deliver: impl FnMut(Frame)) -> Result<(), FramingError> {
+        if let Some(open) = &mut self.open {
+            open.filled += count;
+        }
+        self.take(Bytes::new(), deliver)
+    }
+
+    /// How many bytes are missing from the body of the frame that has begun.
+    pub(super) fn missing_body(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| match open.whole_body {
+            Some(_) => 0,
+            None => open.body_len - open.body.len(),
+        })
     }
 
     /// Reads a prefix; false if the chunk ends before it does.

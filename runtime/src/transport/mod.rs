@@ -1,8 +1,11 @@
-//! What carries frames between nodes: QUIC between processes, calls inside one process.
+//! What carries frames between nodes: QUIC between processes, memory that two processes of one host share beside it, and
+//! calls inside one process.
 
 pub mod framing;
 pub mod loopback;
+mod mark;
 pub mod quic;
+mod shared;
 pub mod tls;
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ impl Hearing {
 pub(super) struct End {
     pub(super) fabric: Arc<QuicFabric>,
     hears: Rc<Hearing>,
+    pub(super) runtime: tokio::runtime::Handle,
     stop: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
 }
@@ -106,11 +107,12 @@ impl End {
             runtime.block_on(async {
                 let address = "127.0.0.1:0".parse().unwrap();
                 let fabric = QuicFabric::bind(address, &identity, NodeId(me), ear, settings).unwrap();
-                ready.send(Arc::clone(&fabric)).unwrap();
+                ready.send((Arc::clone(&fabric), tokio::runtime::Handle::current())).unwrap();
                 stopped.notified().await;
             });
         });
-        Self { fabric: made.recv_timeout(LIMIT).unwrap(), hears, stop, thread: Some(thread) }
+        let (fabric, runtime) = made.recv_timeout(LIMIT).unwrap();
+        Self { fabric, hears, runtime, stop, thread: Some(thread) }
     }
 }
 
@@ -130,6 +132,27 @@ pub(super) fn ends(count: u16, settings: &LinkSettings) -> Vec<End> {
     let addresses: Vec<_> = ends.iter().map(|e| Some(e.fabric.local_addr())).collect();
     ends.iter().for_each(|e| e.fabric.set_addresses(addresses.clone()));
     ends
+}
+
+/// Nodes on QUIC that share memory, all with all, before anything is sent.
+pub(super) fn sharing(count: u16, settings: &LinkSettings) -> Vec<End> {
+    let ends = ends(count, &LinkSettings { shares_memory: true, ..settings.clone() });
+    share(&ends);
+    ends
+}
+
+fn share(ends: &[End]) {
+    let pairs = || (0..ends.len()).flat_map(|from| (0..ends.len()).map(move |to| (from, to)));
+    let id = |at: usize| NodeId(u16::try_from(at).unwrap());
+    for (from, to) in pairs().filter(|(from, to)| from < to) {
+        let fabric = Arc::clone(&ends[from].fabric);
+        let (connected, up) = channel();
+        ends[from].runtime.spawn(async move { connected.send(fabric.connect(id(to)).await) });
+        up.recv_timeout(LIMIT).unwrap().unwrap();
+    }
+    until("all share memory", || {
+        pairs().filter(|(from, to)| from != to).all(|(from, to)| ends[from].fabric.stats(id(to)).is_shared)
+    });
 }
 
 pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
@@ -159,12 +182,21 @@ struct Node {
     _kept: Box<dyn Any>,
 }
 
-fn nodes_on_each_fabric(count: u16) -> [Vec<Node>; 2] {
-    let over_quic = ends(count, &LinkSettings::default()).into_iter().map(|end| Node {
-        fabric: Arc::clone(&end.fabric) as _,
-        hears: Rc::clone(&end.hears),
-        _kept: Box::new(end),
-    });
+fn nodes_on_each_fabric(count: u16) -> [Vec<Node>; 4] {
+    let by_link = |settings: &LinkSettings, are_up: bool| {
+        let ends = ends(count, settings);
+        if are_up {
+            share(&ends);
+        }
+        ends.into_iter()
+            .map(|end| Node {
+                fabric: Arc::clone(&end.fabric) as _,
+                hears: Rc::clone(&end.hears),
+                _kept: Box::new(end),
+            })
+            .collect()
+    };
+    let sharing = LinkSettings { shares_memory: true, ..LinkSettings::default() };
     let net = LoopbackNet::new();
     let inside = (0..count).map(NodeId).map(|id| {
         let (ear, hears) = Hearing::new();
@@ -172,7 +204,9 @@ fn nodes_on_each_fabric(count: u16) -> [Vec<Node>; 2] {
         net.register(id, &receiver);
         Node { fabric: net.fabric(id), hears, _kept: Box::new(receiver) }
     });
-    [over_quic.collect(), inside.collect()]
+    let inside = inside.collect();
+    // The third begins by QUIC, and goes over to memory on the way.
+    [by_link(&LinkSettings::default(), false), by_link(&sharing, true), by_link(&sharing, false), inside]
 }
 
 #[test]

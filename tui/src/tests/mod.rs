@@ -74,6 +74,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
         received_messages: tenths * 40,
         received_bytes: tenths * 800_000,
         spins: true,
+        shares_memory_with: vec![0],
         pes: (0..pes).map(pe).collect(),
     }
 }

@@ -50,6 +50,7 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
             received_messages: n[6],
             received_bytes: n[7],
             spins: n[7] % 2 == 0,
+            shares_memory_with: vec![node],
             pes,
         })),
         1 => (any::<String>(), number(), number())

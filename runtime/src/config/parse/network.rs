@@ -2,14 +2,14 @@
 
 use super::{File, integer, known};
 use crate::config::ConfigError;
-use crate::config::network::{CLOSE_IDLE_S, DATAGRAM_BYTES, NetworkConfig, SPIN_US, WINDOW_BYTES};
+use crate::config::network::{CLOSE_IDLE_S, DATAGRAM_BYTES, NetworkConfig, SPIN_US, Transport, WINDOW_BYTES};
 use crate::size::Size;
 use crate::transport::quic::Congestion;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeValue;
 
-const KEYS: [&str; 5] = ["congestion", "datagram", "window", "spin", "close_idle"];
+const KEYS: [&str; 6] = ["transport", "congestion", "datagram", "window", "spin", "close_idle"];
 
 pub(super) fn network(
     file: &File<'_>,
@@ -26,6 +26,13 @@ pub(super) fn network(
             |what: &str| file.error(value.span().start, format!("[network]: `{}` {what}", key.get_ref()));
         let text = value.get_ref().as_str().unwrap_or_default();
         match key.get_ref().as_ref() {
+            "transport" => {
+                network.transport = match text {
+                    "auto" => Transport::Auto,
+                    "quic" => Transport::Quic,
+                    _ => return Err(wrong("must be \"auto\" or \"quic\"")),
+                };
+            }
             "congestion" => {
                 network.congestion = match text {
                     "auto" => Congestion::Auto,

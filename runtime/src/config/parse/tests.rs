@@ -150,13 +150,14 @@ fn the_network_is_as_said_or_as_usual() {
     let usual = parse("").unwrap();
     assert_eq!(usual.network, NetworkConfig::default());
     assert!(!usual.table().contains("network"), "{}", usual.table());
-    let said = "[network]\ncongestion = \"bbr\"\ndatagram = 1452\nwindow = \"16MiB\"\nspin = \"0us\"";
+    let said = "[network]\ntransport = \"quic\"\ncongestion = \"bbr\"\ndatagram = 1452\nwindow = \"16MiB\"\nspin = \"0us\"";
     let config = parse(&format!("{said}\nclose_idle = \"2min\"")).unwrap();
     let network = &config.network;
     assert_eq!((network.congestion, network.datagram_bytes), (Congestion::Bbr, 1452));
     assert_eq!((network.window_bytes, network.spin_us, network.close_idle_s), (16 << 20, 0, Some(120)));
     assert!(network.is_sound());
-    let line = "network: congestion bbr, datagram 1452, window 16384 KiB, spin 0 us, close_idle 120 s\n";
+    assert!(usual.network.links().shares_memory && !network.links().shares_memory);
+    let line = "network: transport quic, congestion bbr, datagram 1452, window 16384 KiB, spin 0 us, close_idle 120 s\n";
     assert!(config.table().ends_with(line), "{}", config.table());
     let links = network.links();
     assert_eq!((links.datagram_max_bytes, links.stream_window_bytes), (1452, 16 << 20));
@@ -170,6 +171,7 @@ fn every_mistake_about_the_network_has_its_line_and_a_mend() {
     for (said, sentence) in [
         ("network = 3", "1: `network` must be a table: write [network]"),
         ("[network]\nwindows = 3", "2: [network] has no key `windows`; did you mean `window`?"),
+        ("[network]\ntransport = \"tcp\"", "2: [network]: `transport` must be \"auto\" or \"quic\""),
         ("[network]\n\ncongestion = \"reno\"", "3: [network]: `congestion` must be \"auto\", \"cubic\""),
         ("[network]\ncongestion = 1", "2: [network]: `congestion` must be"),
         ("[network]\ndatagram = 9000", "2: [network]: `datagram` must be a whole number of bytes from 1200"),

@@ -1,7 +1,7 @@
 //! Who is let in, and reading what they bring.
 
 use super::peer::Peer;
-use super::{ENDED, IDLE, PARTING, QuicFabric, UNWANTED, end};
+use super::{ENDED, IDLE, NEAR, PARTING, QuicFabric, UNWANTED, end, near};
 use crate::frame::{Class, Frame};
 use crate::ids::NodeId;
 use crate::proto::parting::PartingWord;
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use quinn::{Connection, ConnectionError, Incoming, ReadError, ReadExactError, ReadToEndError, RecvStream};
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often a reader that is held back looks whether the backlog has fallen.
@@ -111,6 +112,17 @@ async fn read(
                 }
             };
         }
+        NEAR => {
+            let name = stream.read_to_end(near::OFFER_BYTES_MAX).await;
+            return match name.map(TryInto::try_into) {
+                Ok(Ok(name)) => {
+                    near::answer(fabric, peer, connection, name).await;
+                    Ok(())
+                }
+                Err(ReadToEndError::Read(ReadError::ConnectionLost(_))) => Ok(()),
+                _ => Err(format!("{:?} offered memory in words that are not understood", peer.id)),
+            };
+        }
         other => return Err(format!("{:?} opened a stream of unknown class {other}", peer.id)),
     };
     let mut frames: Vec<Frame> = Vec::new();
@@ -126,8 +138,11 @@ async fn read(
                 let taken = arrived.map(|chunk| decoder.take(chunk, |frame| frames.push(frame)));
                 // Frames that came before one that is too long are delivered all the same.
                 let taken: Result<(), _> = taken.collect();
-                peer.received.add(frames.len(), frames.iter().map(Frame::len_bytes).sum());
+                let count = frames.len();
+                peer.received.add(count, frames.iter().map(Frame::len_bytes).sum());
                 fabric.receiver.receive_all(peer.id, class, &mut frames);
+                // What has come through shared memory waits until all these are delivered.
+                peer.by_quic[class as usize].fetch_add(count as u64, Ordering::Release);
                 taken.map_err(|e| format!("{:?} sent a message that is too long: {e}", peer.id))?;
             }
             Ok(None) => return Ok(()),
@@ -138,6 +153,6 @@ async fn read(
 }
 
 /// Whether this node's PEs must catch up before more is read for them.
-fn is_behind(fabric: &QuicFabric) -> bool {
+pub(super) fn is_behind(fabric: &QuicFabric) -> bool {
     fabric.receiver.backlog_bytes() > fabric.settings.backlog_limit_bytes
 }

@@ -6,8 +6,8 @@
 //! need, and nobody is sent anything in their name. Whoever overhears a knock gains nothing, since each is good once and for
 //! one address. What a dial brings after that is for TLS to judge.
 
-use super::mark::MarkKey;
 use crate::ids::NodeId;
+use crate::transport::mark::MarkKey;
 use quinn_proto::ConnectionId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;

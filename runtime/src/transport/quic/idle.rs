@@ -6,7 +6,6 @@
 use super::lane::Lane;
 use super::peer::{Links, Peer};
 use super::{IDLE, QuicFabric};
-use crate::ids::NodeId;
 use crate::proto::parting::{PartingWord, Reply, Tally};
 use quinn::Connection;
 use std::sync::atomic::Ordering;
@@ -28,7 +27,7 @@ pub(super) async fn close_idle(fabric: Weak<QuicFabric>, idle: Duration) {
             return;
         }
         let peers: Vec<Arc<Peer>> = fabric.peers.iter().map(|peer| Arc::clone(&peer)).collect();
-        for peer in peers.iter().filter(|peer| !peer.is_lost() && fabric.may_part_from(peer.id)) {
+        for peer in peers.iter().filter(|peer| !peer.is_lost() && fabric.may_part_from(peer)) {
             if let Some((connection, word)) = peer.ask_to_leave(fabric.now(), idle) {
                 tokio::spawn(say(connection, word));
             }
@@ -46,7 +45,7 @@ impl QuicFabric {
         bytes: &[u8],
     ) -> Result<(), String> {
         let word = PartingWord::from_bytes(bytes).map_err(|e| format!("{:?}: {e}", peer.id))?;
-        let reply = peer.take_parting(self.now(), connection, word, self.may_part_from(peer.id));
+        let reply = peer.take_parting(self.now(), connection, word, self.may_part_from(peer));
         match reply.map_err(|e| format!("{:?}: {e}", peer.id))? {
             Reply::Close => connection.close(IDLE, b"idle"),
             Reply::Say(word) => drop(self.runtime.spawn(say(connection.clone(), word))),
@@ -55,10 +54,11 @@ impl QuicFabric {
         Ok(())
     }
 
-    /// Whether the connection could be opened again by either end.
-    fn may_part_from(&self, peer: NodeId) -> bool {
+    /// Whether the connection could be opened again by either end, and says nothing about memory that they share.
+    fn may_part_from(&self, peer: &Peer) -> bool {
         let settings = &self.settings;
-        settings.is_dialled && settings.close_idle_after.is_some() && self.address(peer).is_some()
+        let may_dial = settings.is_dialled && self.address(peer.id).is_some();
+        may_dial && settings.close_idle_after.is_some() && !peer.is_near()
     }
 
     fn now(&self) -> Duration {

@@ -8,9 +8,9 @@
 //! make one or use one again.
 
 use super::QuicFabric;
-use super::mark::MarkKey;
 use super::peer::Peer;
 use crate::ids::NodeId;
+use crate::transport::mark::MarkKey;
 use quinn::Connection;
 use quinn::udp::RecvMeta;
 use rustc_hash::FxHashMap;

@@ -12,6 +12,9 @@
 //! There are three streams for each direction of a link (control, small and bulk messages), which live as long as the
 //! connection, in place of one stream for each bulk message. Order within a class then needs no further care, and one
 //! long-lived stream was measured to be faster than many short ones.
+//!
+//! Two processes of one host and one user send each other their frames through memory instead, see [`near`]. The
+//! connection stays: it says who they are, and that they live.
 
 mod accept;
 mod awake;
@@ -22,7 +25,7 @@ mod gather;
 mod idle;
 mod lane;
 mod life;
-mod mark;
+mod near;
 mod peer;
 mod settings;
 
@@ -38,6 +41,7 @@ use door::Door;
 use gather::Gather;
 use lane::Lane;
 use life::Signs;
+use near::Neighbours;
 use peer::Peer;
 use quinn::{
     AsyncUdpSocket, ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, Runtime as _,
@@ -68,6 +72,8 @@ const BROKEN: VarInt = VarInt::from_u32(2);
 
 /// First byte of a stream that is about closing its connection; others begin with their [`Class`].
 const PARTING: u8 = 3;
+/// The same for one that offers to share memory.
+const NEAR: u8 = 4;
 
 /// Why a link or an endpoint does not come up.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +112,7 @@ pub struct QuicFabric {
     signs: Arc<Signs>,
     awake: Arc<Awake>,
     progress: OnceLock<Arc<Progress>>,
+    neighbours: Neighbours,
     start: Instant,
 }
 
@@ -125,7 +132,35 @@ impl Fabric for QuicFabric {
 
     fn send_small(&self, to: NodeId, body: &[u8]) -> Result<(), SendError> {
         self.settings.frames.check(body.len() as u64, std::iter::empty())?;
-        self.put(to, Class::Small, body.len(), |lane, queued| lane.push_body(body, queued))
+        self.put(to, Class::Small, body.len(), |lane, queued| lane.push_body(body, queued, true))
+    }
+
+    fn look(&self) -> bool {
+        self.look_near()
+    }
+
+    fn shares(&self) -> bool {
+        self.neighbours.are_any()
+    }
+
+    fn tell(&self) {
+        self.neighbours.tell();
+    }
+
+    fn untold(&self) -> Option<Arc<AtomicBool>> {
+        Some(self.neighbours.untold())
+    }
+
+    fn begin_looking(&self) {
+        self.neighbours.begin_looking();
+    }
+
+    fn end_looking(&self, sleeps: bool) {
+        self.neighbours.end_looking(sleeps);
+    }
+
+    fn sharers(&self) -> Vec<NodeId> {
+        self.neighbours.ids()
     }
 
     fn progress(&self) -> Option<&Arc<Progress>> {
@@ -184,8 +219,12 @@ impl QuicFabric {
             signs,
             awake,
             progress: OnceLock::new(),
+            neighbours: Neighbours::default(),
             start: Instant::now(),
         });
+        if fabric.settings.shares_memory {
+            tokio::spawn(near::attend(Weak::clone(&fabric.this)));
+        }
         if let Some(idle) = fabric.settings.close_idle_after.filter(|_| fabric.settings.is_dialled) {
             tokio::spawn(idle::close_idle(Weak::clone(&fabric.this), idle));
         }
@@ -256,6 +295,7 @@ impl QuicFabric {
                 for lane in &peer.lanes {
                     lane.finish().await;
                 }
+                self.finish_near(peer).await;
             }
         };
         if tokio::time::timeout(limit, flush).await.is_err() {
@@ -293,6 +333,9 @@ impl QuicFabric {
                 Some(progress) => progress.wake(&lane.filled),
                 None => lane.filled.notify_one(),
             }
+        }
+        if lane.lacks_room() {
+            self.neighbours.lacks_room();
         }
         self.serve(&peer);
         Ok(())
@@ -385,6 +428,11 @@ impl QuicFabric {
         let (fabric, peer, connection) = (Arc::clone(self), Arc::clone(peer), connection.clone());
         let watched = life::watch(Arc::clone(self), Arc::clone(&peer), connection.clone());
         self.runtime.spawn(watched.instrument(span.clone()));
+        // One of the two offers, and the other brings the memory.
+        if fabric.settings.shares_memory && from < to {
+            let offer = near::offer(Arc::clone(&fabric), Arc::clone(&peer), connection.clone());
+            self.runtime.spawn(offer.instrument(span.clone()));
+        }
         let reads = async move { accept::read_all(&fabric, &peer, &connection).await };
         self.runtime.spawn(reads.instrument(span));
     }

@@ -1,12 +1,13 @@
 //! The other end of a link: its queues, its connections, and what went over it.
 
 use super::lane::Lane;
+use super::near::Near;
 use crate::ids::NodeId;
 use crate::proto::parting::Parting;
 use quinn::Connection;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -34,6 +35,8 @@ pub struct LinkStats {
     pub round_trip: Option<Duration>,
     /// Bytes that fit into one datagram, if the link is up.
     pub datagram_bytes: Option<u16>,
+    /// Whether frames go through memory that both ends share.
+    pub is_shared: bool,
 }
 
 impl LinkStats {
@@ -49,6 +52,7 @@ impl LinkStats {
             connections: self.connections + other.connections,
             round_trip: None,
             datagram_bytes: None,
+            is_shared: self.is_shared || other.is_shared,
         }
     }
 }
@@ -87,6 +91,10 @@ pub(super) struct Peer {
     pub(super) received: Count,
     /// Bytes in all lanes, also those that their tasks have taken and not yet handed to QUIC.
     pub(super) queued_bytes: AtomicU64,
+    /// Frames that came by QUIC, of each class.
+    pub(super) by_quic: [AtomicU64; 3],
+    /// The memory that is shared with it.
+    pub(super) near: OnceLock<Arc<Near>>,
 }
 
 /// The connections to a peer.
@@ -95,6 +103,9 @@ pub(super) struct Links {
     /// The first is the one on which this node begins the streams of each class.
     pub(super) connections: Vec<Connection>,
     pub(super) parting: Parting,
+    /// The two ends share memory, or are about to: then they keep the connection that says who they are, and that they
+    /// live.
+    is_near: bool,
 }
 
 impl Links {
@@ -117,7 +128,27 @@ impl Peer {
             sent: Count::default(),
             received: Count::default(),
             queued_bytes: AtomicU64::new(0),
+            by_quic: Default::default(),
+            near: OnceLock::new(),
         }
+    }
+
+    /// Keeps the connection from now on, because memory is going to be shared; false if it is about to be closed, or that
+    /// was begun already.
+    pub(super) fn begin_near(&self) -> bool {
+        let mut links = self.lock();
+        let may = !links.is_near && !links.parting.is_asking() && !links.connections.is_empty();
+        links.is_near |= may;
+        may
+    }
+
+    /// No memory is shared after all.
+    pub(super) fn give_up_near(&self) {
+        self.lock().is_near = false;
+    }
+
+    pub(super) fn is_near(&self) -> bool {
+        self.lock().is_near
     }
 
     /// The connection to send on.
@@ -152,6 +183,7 @@ impl Peer {
             connection.close(super::BROKEN, reason);
         }
         self.changed.notify_waiters();
+        self.near.get().into_iter().for_each(|near| near.end());
         for lane in &self.lanes {
             lane.drop_all(&self.queued_bytes);
         }
@@ -170,6 +202,7 @@ impl Peer {
             connections: u32::try_from(self.lock().connections.len()).unwrap_or(u32::MAX),
             round_trip: connection.as_ref().map(Connection::rtt),
             datagram_bytes: connection.map(|c| c.stats().path.current_mtu),
+            is_shared: self.near.get().is_some_and(|near| !near.is_over()),
         }
     }
 

@@ -45,6 +45,8 @@ pub struct LinkSettings {
     pub handshake_limit: Duration,
     /// Whether others may dial this node. A launcher only dials: nobody gets an answer from its port.
     pub is_dialled: bool,
+    /// Whether memory is shared with other processes of the same host and user, where both ends want it. Default: no.
+    pub shares_memory: bool,
 }
 
 impl Default for LinkSettings {
@@ -61,6 +63,7 @@ impl Default for LinkSettings {
             frames: FrameLimits::default(),
             handshake_limit: Duration::from_secs(5),
             is_dialled: true,
+            shares_memory: false,
         }
     }
 }

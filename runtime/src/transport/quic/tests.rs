@@ -10,6 +10,7 @@ use std::time::Instant;
 
 mod line;
 mod narrow;
+mod near;
 
 #[test]
 fn bulk_does_not_hold_up_what_is_small() {
