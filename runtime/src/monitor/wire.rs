@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 6;
+pub const MONITOR_VERSION: u16 = 7;
 
 /// One thing that happened in the watched job, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
