@@ -6,6 +6,7 @@ mod limits;
 mod log;
 mod packed;
 mod remote;
+mod speeds;
 mod window;
 
 use harness::{Done, after, is_alive, local_nodes, signal, start, wait_for, write};

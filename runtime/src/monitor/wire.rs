@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 5;
+pub const MONITOR_VERSION: u16 = 6;
 
 /// One thing that happened in the watched job, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,6 +103,10 @@ pub struct NodeInfo {
     pub host: String,
     /// CPU model as the system names it.
     pub cpu: String,
+    /// Cores that its process may use at a time.
+    pub cores: u32,
+    /// Which cores those are among, as the system lists them, e.g. `0-3,8`.
+    pub allowed_cores: String,
     /// Number of its first PE.
     pub first_pe: u32,
     /// Count of its PEs.

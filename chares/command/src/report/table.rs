@@ -65,6 +65,9 @@ impl Report {
                 percent(self.efficiency)
             );
         }
+        if let Some(earlier) = self.earlier_speeds {
+            let _ = writeln!(out, "speeds are {earlier}");
+        }
         let measured = self.measured.as_ref().map_or_else(String::new, |measured| format!(" ({measured})"));
         let _ = match self.verified {
             Some(true) => writeln!(out, "result verified{measured}"),
