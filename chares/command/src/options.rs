@@ -84,7 +84,7 @@ pub(crate) enum SpeedSource {
     Auto,
     /// Run the application's kernel on all PEs now, for as long as it takes to be exact
     Measured,
-    /// As measured in the last day with the same program, or now
+    /// As measured in the last day with the same program, whether that still holds or not; if there is none, auto
     Cached,
     /// All PEs count the same
     Equal,

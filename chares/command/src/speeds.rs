@@ -120,7 +120,7 @@ fn look(main: &mut Driver, source: SpeedSource, query: &SpeedQuery<'_>) -> Resul
         return Ok(PeSpeeds { earlier, ..PeSpeeds::of(source, kept.rates) });
     }
     main.prepare_kernel(kernel, &query.kernel.arguments)?;
-    let found = if source == SpeedSource::Auto { by_itself(main, query) } else { measured(main, query) };
+    let found = if source == SpeedSource::Measured { measured(main, query) } else { by_itself(main, query) };
     main.drop_kernel();
     found
 }
