@@ -33,12 +33,13 @@ fn measured(
     change(&mut command);
     let done = start(&mut command).done();
     assert_eq!(done.code, 0, "{done:?}");
-    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file of the run");
     let log: Vec<Value> =
-        read("logs/launcher.log").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        read("logs/launcher.log").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let ended = |line: &&Value| line["span"]["name"] == "measure" && line["fields"]["message"] == "close";
-    let budgets = log.iter().filter(ended).map(|line| rounded(line["span"]["budget"].as_str().unwrap()));
-    (done, budgets.collect(), serde_json::from_str(&read("run.json")).unwrap())
+    let budgets =
+        log.iter().filter(ended).map(|line| rounded(line["span"]["budget"].as_str().expect("a time")));
+    (done, budgets.collect(), serde_json::from_str(&read("run.json")).expect("JSON"))
 }
 
 #[test]

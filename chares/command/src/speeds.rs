@@ -10,7 +10,6 @@ use choice::{Budget, LOOK, USUAL};
 use runtime::config::ClusterConfig;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::time::Duration;
 
 /// Which speeds are asked for: those of a run's nodes, with the kernel of an application.
@@ -37,7 +36,7 @@ impl<'a> SpeedQuery<'a> {
 
     /// The PEs that share cores, as far as is known: those of a host that has fewer cores than PEs. Each other one is a part
     /// by itself.
-    fn parts(&self) -> Vec<Vec<Range<usize>>> {
+    fn parts(&self) -> Vec<Vec<usize>> {
         let mut hosts: BTreeMap<&str, (u32, Vec<&NodeInfo>)> = BTreeMap::new();
         for node in &self.info.nodes {
             let (cores, nodes) = hosts.entry(&node.host).or_default();
@@ -45,13 +44,10 @@ impl<'a> SpeedQuery<'a> {
             nodes.push(node);
         }
         let parts = hosts.into_values().flat_map(|(cores, nodes)| {
-            let pes =
-                nodes.iter().map(|node| node.first_pe as usize..(node.first_pe + node.pe_count) as usize);
-            if nodes.iter().map(|node| node.pe_count).sum::<u32>() > cores {
-                vec![pes.collect()]
-            } else {
-                pes.flatten().map(|pe| vec![pe..pe + 1]).collect()
-            }
+            let pes = |node: &&NodeInfo| node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+            let pes: Vec<usize> = nodes.iter().flat_map(pes).collect();
+            let at_once = if pes.len() > cores as usize { pes.len() } else { 1 };
+            pes.chunks(at_once).map(<[usize]>::to_vec).collect::<Vec<_>>()
         });
         parts.collect()
     }
