@@ -54,15 +54,15 @@ pub(crate) trait Work {
     fn of_launcher(&self, sends_elsewhere: bool) -> u64;
 
     /// What helps where a node has too little: one with a limit, or those of a host, with the launcher or without.
-    fn mend(&self, place: Lack) -> &'static str;
+    fn advice(&self, place: Shortage) -> &'static str;
 }
 
 /// Why work cannot be divided here.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DivisionError {
     /// There is not enough memory, however the work is divided.
-    #[error("{what} needs {} on {place}, which may take {}: {mend}", Size(*.need), Size(*.room))]
-    TooBig { what: String, place: String, need: u64, room: u64, mend: &'static str },
+    #[error("{what} needs {} on {place}, which may take {}: {advice}", Size(*.need), Size(*.room))]
+    TooBig { what: String, place: String, need: u64, room: u64, advice: &'static str },
     /// There is nothing to divide by.
     #[error("the work cannot be divided by speed: {0}")]
     Speeds(#[from] PartitionError),
@@ -79,7 +79,7 @@ impl From<DivisionError> for RunError {
 
 /// Where memory lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lack {
+pub(crate) enum Shortage {
     /// On a node with a limit in the nodes file.
     Node,
     /// On a host.
@@ -112,7 +112,7 @@ fn on_nodes(bytes: &[u64], names: &[&str]) -> String {
 /// Divides work by these weights, or by others by which everything fits.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to mend it.
+/// Which node or host has too little memory, how much is needed there, and how to advice it.
 pub(crate) fn divide<W: Work>(
     work: &W,
     machines: &Machines,
@@ -133,7 +133,7 @@ pub(crate) fn divide<W: Work>(
             place: place.name.clone(),
             need: *need,
             room: place.room,
-            mend: place.mend,
+            advice: place.advice,
         });
         let is_over = |at: &usize| over.iter().any(|(place, _)| place.nodes.contains(at));
         if (0..pes.len()).all(|at| is_over(&at)) || over.iter().any(|(place, _)| place.fixed > place.room) {
@@ -159,7 +159,7 @@ pub(crate) struct Place {
     fixed: u64,
     pub(crate) room: u64,
     name: String,
-    mend: &'static str,
+    advice: &'static str,
 }
 
 impl Place {
@@ -175,9 +175,15 @@ pub(crate) fn places(machines: &Machines, work: &impl Work) -> Vec<Place> {
     let mut places = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         if let Some(room) = node.memory.limit_bytes {
-            let mend = work.mend(Lack::Node);
+            let advice = work.advice(Shortage::Node);
             let fixed = node.memory.taken_bytes + reserve(node);
-            places.push(Place { nodes: vec![at], fixed, room, name: format!("node {:?}", node.name), mend });
+            places.push(Place {
+                nodes: vec![at],
+                fixed,
+                room,
+                name: format!("node {:?}", node.name),
+                advice,
+            });
         }
     }
     let mut hosts: Vec<&str> =
@@ -192,8 +198,8 @@ pub(crate) fn places(machines: &Machines, work: &impl Work) -> Vec<Place> {
         let own = if here(launcher) { work.of_launcher(at.len() < nodes.len()) } else { 0 };
         let fixed = at.iter().fold(own, |sum, &at| sum.saturating_add(reserve(&nodes[at])));
         let names: Vec<&str> = at.iter().map(|&at| nodes[at].name.as_str()).collect();
-        let mend = work.mend(if here(launcher) { Lack::LaunchersHost } else { Lack::Host });
-        places.push(Place { nodes: at, fixed, room, name: host_with(host, &names, own > 0), mend });
+        let advice = work.advice(if here(launcher) { Shortage::LaunchersHost } else { Shortage::Host });
+        places.push(Place { nodes: at, fixed, room, name: host_with(host, &names, own > 0), advice });
     }
     places
 }

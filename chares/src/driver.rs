@@ -252,24 +252,41 @@ impl Driver {
         self.timeline
     }
 
-    /// Runs the application's kernel on all PEs at once; units of work per second of each.
+    /// Makes the application's kernel ready on all PEs, to [`measure`](Self::measure) their speeds with it.
     ///
     /// # Errors
     /// If the run fails meanwhile.
-    pub fn measure(&mut self, kernel: u16, arguments: &[u8], budget: Duration) -> Result<Vec<f64>, RunError> {
+    pub fn prepare_kernel(&mut self, kernel: u16, arguments: &[u8]) -> Result<(), RunError> {
+        self.speeds(PeOrder::PrepareKernel { kernel }, arguments).map(drop)
+    }
+
+    /// Runs the kernel that has been made ready on all PEs at once; units of work per second of each.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn measure(&mut self, budget: Duration) -> Result<Vec<f64>, RunError> {
         let _span = tracing::info_span!("measure", ?budget).entered();
         let budget_ms = u32::try_from(budget.as_millis()).unwrap_or(u32::MAX);
-        let pe_count = self.pe_count();
-        self.rates.clear();
-        for pe in 0..pe_count {
-            let arguments = Packed { body: arguments.to_vec().into(), attachments: Vec::new() };
-            self.pe.order(PeId(pe), PeOrder::Measure { kernel, budget_ms }, arguments);
+        self.speeds(PeOrder::Measure { budget_ms }, &[])
+    }
+
+    /// Gives back the memory of the kernel.
+    pub fn drop_kernel(&mut self) {
+        self.order_all(PeOrder::DropKernel, &[]);
+    }
+
+    fn order_all(&mut self, order: PeOrder, payload: &[u8]) {
+        for pe in 0..self.pe_count() {
+            self.pe.order(PeId(pe), order, Packed { body: payload.to_vec().into(), attachments: Vec::new() });
         }
-        self.wait_until(|main| {
-            let rates: Option<Vec<f64>> =
-                (0..pe_count).map(|pe| main.rates.get(&PeId(pe)).copied()).collect();
-            rates
-        })
+    }
+
+    /// What each PE answers to an order with a speed.
+    fn speeds(&mut self, order: PeOrder, payload: &[u8]) -> Result<Vec<f64>, RunError> {
+        self.rates.clear();
+        self.order_all(order, payload);
+        let pe_count = self.pe_count();
+        self.wait_until(|main| (0..pe_count).map(|pe| main.rates.get(&PeId(pe)).copied()).collect())
     }
 
     /// Counters of all nodes, now; those of the launcher first.

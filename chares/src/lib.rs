@@ -148,4 +148,4 @@ pub use runtime::object::Reducer;
 pub use runtime::size::Size;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use state::{Scratch, Stopwatch};
-pub use timeline::Timeline;
+pub use timeline::{EarlierSpeeds, Timeline};

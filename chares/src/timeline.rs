@@ -3,7 +3,33 @@
 
 use runtime::monitor::wire::NodeSnapshot;
 use serde_json::{Map, Value};
+use std::fmt;
 use std::time::{Duration, Instant};
+
+/// Speeds that an earlier run has measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EarlierSpeeds {
+    /// How long ago.
+    pub age: Duration,
+    /// By which part of itself the machine that has changed most has become faster or slower since, where that was looked
+    /// at.
+    pub drift: Option<f64>,
+}
+
+impl fmt::Display for EarlierSpeeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, unit) = match self.age.as_secs() {
+            seconds @ ..60 => (seconds, "s"),
+            seconds @ 60..3600 => (seconds / 60, "min"),
+            seconds => (seconds / 3600, "h"),
+        };
+        write!(f, "those of an earlier run, {count} {unit} ago")?;
+        match self.drift {
+            Some(drift) => write!(f, ", drift {:.0}%", 100.0 * drift),
+            None => Ok(()),
+        }
+    }
+}
 
 /// The parts of a run and its outcome.
 #[derive(Debug)]
@@ -32,6 +58,8 @@ pub struct Timeline {
     pub speeds: Duration,
     /// Where the speeds came from.
     pub speed_source: Option<&'static str>,
+    /// The earlier run that they are of, if they are.
+    pub earlier_speeds: Option<EarlierSpeeds>,
     /// Units of work per second of each PE with the application's kernel; empty if not measured.
     pub rates: Vec<f64>,
     /// Whether the driver placed chares by speed.
@@ -73,6 +101,7 @@ impl Timeline {
             end: Vec::new(),
             speeds: Duration::ZERO,
             speed_source: None,
+            earlier_speeds: None,
             rates: Vec::new(),
             is_by_speed: false,
             work: None,

@@ -1,6 +1,6 @@
 //! Shared, aligned bytes: what bulk numeric data is made of, inside a process and on the wire.
 
-use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
+use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use memmap2::MmapMut;
 use std::alloc::{Layout, handle_alloc_error};
 use std::collections::VecDeque;
@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Storing these keeps every buffer aligned for any numeric type. Not more than 16 bytes: for wider alignment the
 /// system's allocator cannot hand out fresh zero pages and would touch every byte of a buffer at once.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(16))]
-struct Line([u8; 16]);
+type Line = u128;
+const _: () = assert!(align_of::<Line>() == 16);
 
 /// From this length on a buffer is a mapping of its own, in huge pages where the system has them: touching fresh
 /// memory page by page of 4 KiB costs a processor a second per GB, as much as receiving it.

@@ -272,13 +272,19 @@ pub enum ToPe {
 /// What the launcher has a PE do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PeOrder {
-    /// Run the application's own kernel for a moment and tell the rate; the payload is the kernel's arguments.
-    Measure {
+    /// Make the application's own kernel ready, call it once, and tell the rate of that call; the payload is the kernel's
+    /// arguments.
+    PrepareKernel {
         /// Index of the kernel in the program table.
         kernel: u16,
+    },
+    /// Run the kernel that is ready, at the same time as the other PEs, and tell the rate.
+    Measure {
         /// How long, in milliseconds.
         budget_ms: u32,
     },
+    /// Give back the memory of the kernel that is ready.
+    DropKernel,
     /// End the run with a sentence that names a message held there for an element that nobody makes, if one is: nothing
     /// else goes on anywhere.
     NameHeld,

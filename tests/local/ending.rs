@@ -323,7 +323,7 @@ fn closed_streams_harm_nothing() {
 }
 
 #[test]
-fn jobs_side_by_side_are_watched_by_their_names() {
+fn runs_side_by_side_are_watched_by_their_names() {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), &[1]);
     let watch = |words: &[&str]| run(STENCIL, folder.path(), &[&["watch"], words].concat());

@@ -7,6 +7,7 @@ mod log;
 mod packed;
 mod remote;
 mod shared;
+mod speeds;
 mod window;
 
 use harness::{Done, after, is_alive, local_nodes, signal, start, wait_for, write};
@@ -150,22 +151,21 @@ fn a_time_limit_ends_the_run() {
 }
 
 #[test]
-fn a_running_job_is_watched_from_outside_without_harm() {
+fn a_run_is_watched_from_outside_without_harm() {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), &[2, 1]);
     let running = start(&mut command(STENCIL, folder.path(), &LONG));
     let watch = |words: &[&str]| run(STENCIL, folder.path(), words);
-    let jobs = wait_for("the job to be listed", || {
+    let runs = wait_for("the run to be listed", || {
         let listed = watch(&["watch", "--list"]).stdout;
         (!listed.is_empty()).then_some(listed)
     });
-    assert!(jobs.starts_with("stencil2d-"), "{jobs}");
+    assert!(runs.starts_with("stencil2d-"), "{runs}");
     let screen = watch(&["watch", "--once"]);
     assert!(screen.code == 0 && screen.stdout.contains("stencil2d"), "{screen:?}");
-    let none = watch(&["watch", "--once", "no-such-job"]);
+    let none = watch(&["watch", "--once", "no-such-run"]);
     assert_eq!(none.code, 66, "{none:?}");
-    let sentence =
-        "error: no running job is called \"no-such-job\"; the only one that is running is stencil2d-";
+    let sentence = "error: no run here is called \"no-such-run\"; the only one is stencil2d-";
     assert!(none.last_error().starts_with(sentence), "{none:?}");
     assert!(is_alive(running.pid()));
     signal(running.pid(), "TERM");

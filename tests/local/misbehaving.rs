@@ -13,6 +13,28 @@ struct Lines {
     escapes: bool,
 }
 
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+struct Steady {
+    #[arg(long, default_value_t = 0.02, help = "Units of work")]
+    work: f64,
+    #[arg(
+        long,
+        default_value_t = 1.0,
+        help = "Units that a PE does in a second, however busy the machine is"
+    )]
+    pace: f64,
+}
+
+/// Claims work by the clock instead of doing any, so that every PE has exactly its pace.
+fn idler(steady: &Steady) -> chares::KernelCall {
+    let pace = steady.pace;
+    Box::new(move || {
+        let began = std::time::Instant::now();
+        std::thread::sleep(Duration::from_millis(1));
+        pace * began.elapsed().as_secs_f64()
+    })
+}
+
 /// Prints on its node.
 #[derive(Serialize, Deserialize)]
 struct Talker;
@@ -66,6 +88,10 @@ fn printing(main: &mut Driver, lines: Lines) -> Result<(), RunError> {
     Ok(())
 }
 
+fn steady(main: &mut Driver, _: Steady) -> Result<(), RunError> {
+    main.init_over()
+}
+
 fn talking(main: &mut Driver, lines: Lines) -> Result<(), RunError> {
     let talkers = main.array::<Talker>(2, ());
     main.init_over()?;
@@ -76,7 +102,12 @@ fn talking(main: &mut Driver, lines: Lines) -> Result<(), RunError> {
 
 fn main() -> std::process::ExitCode {
     let program = Program::new("misbehaving", "1.0").chare::<Talker>();
+    let steady = App::new("steady", "Does nothing, at a steady pace", steady)
+        .kernel(idler)
+        .kernel_key(|_| String::new())
+        .work(|steady| steady.work);
     program
+        .app(steady)
         .app(App::new("stubborn", "Does not wait for its run", stubborn))
         .app(App::new("panicking", "Panics", panicking))
         .app(App::new("printing", "Prints", printing))

@@ -1,4 +1,4 @@
-//! `--speed measured|cached|equal|file`, what is kept of measurements, and `nodes speed`.
+//! `--speed auto|measured|cached|equal|file`, what is kept of measurements, and `nodes speed`.
 
 use super::{METACHARE, nodes_of_speed, report, run};
 use harness::{after, write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Rates that no measurement gives: one node three times as fast as the other.
 const MADE_UP: [f64; 2] = [3e3, 1e3];
-const WEEK_S: u64 = 7 * 24 * 3600;
+const DAY_S: u64 = 24 * 3600;
 
 fn two_nodes() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ fn what_is_old_or_of_the_future_or_no_speed_is_measured_anew() {
     let path = folder.path();
     product(path, "measured", &[]);
     let cases = [
-        (now_s() - WEEK_S - 60, made_up()),
+        (now_s() - DAY_S - 60, made_up()),
         (now_s() + 3600, made_up()),
         (now_s(), [Value::from(-3e3), Value::from(1e3)]),
         (now_s(), [Value::from(0.0), Value::from(1e3)]),
@@ -150,7 +150,7 @@ fn what_is_old_or_of_the_future_or_no_speed_is_measured_anew() {
         let fresh = kept(path);
         assert!(fresh.len() == 2 && fresh.values().all(|k| now_s() - k["unix_s"].as_u64().unwrap() < 120));
     }
-    doctor(path, now_s() - WEEK_S + 600, made_up());
+    doctor(path, now_s() - DAY_S + 600, made_up());
     assert_eq!(rates(&product(path, "cached", &[])), Some(MADE_UP));
 }
 

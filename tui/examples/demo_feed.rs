@@ -31,6 +31,8 @@ fn run_info(pes: u32) -> RunInfo {
         name: name.into(),
         host: host.into(),
         cpu: "Invented CPU 9000".into(),
+        cores: pes,
+        allowed_cores: format!("0-{}", pes.saturating_sub(1)),
         first_pe: u32::from(place) * pes,
         pe_count: pes,
         pe_speeds: vec![speed; pes as usize],

@@ -49,7 +49,7 @@ pub fn default_side(vertices: usize) -> usize {
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "D: Distance")]
 pub struct Block<D> {
-    setup: Setup,
+    setup: BlockInit,
     at: [u32; 2],
     /// The round that it is in.
     round: u32,
@@ -65,7 +65,7 @@ pub struct Block<D> {
 
 /// What every block is made with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Setup {
+pub struct BlockInit {
     /// Vertices of the graph.
     pub vertices: usize,
     /// Of each group but the last.
@@ -77,10 +77,10 @@ pub struct Setup {
     /// A cycle is negative if its sum is less than this below 0.
     pub tolerance: f64,
     /// Who is told of the end.
-    pub told: Callback<Told>,
+    pub told: Callback<Outcome>,
 }
 
-impl Setup {
+impl BlockInit {
     /// Groups of vertices.
     #[must_use]
     pub fn groups(&self) -> u32 {
@@ -97,7 +97,7 @@ impl Setup {
 
 /// What the driver is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Told {
+pub enum Outcome {
     /// All rounds are over.
     Done,
     /// The vertex is on a negative cycle.
@@ -172,8 +172,8 @@ chares::entries!(impl<D: Distance> Block<D>:
 
 impl<D: Distance> Chare for Block<D> {
     type Index = [u32; 2];
-    type Init = Setup;
-    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+    type Init = BlockInit;
+    fn new(setup: BlockInit, ctx: &mut Ctx<'_, Self>) -> Self {
         let at = ctx.index();
         let (numbers, last) = made(&setup, at);
         Self {
@@ -216,7 +216,7 @@ impl<D: Distance> Entry<Pivot<D>> for Block<D> {
 impl<D: Distance> Entry<Barrier> for Block<D> {
     fn receive(&mut self, _: Barrier, ctx: &mut Ctx<'_, Self>) {
         if self.at == [0, 0] {
-            self.setup.told.send(ctx, Told::Done);
+            self.setup.told.send(ctx, Outcome::Done);
         }
         self.may_begin = true;
         self.go_on(ctx);
@@ -227,7 +227,7 @@ impl<D: Distance> Entry<Relax> for Block<D> {
     fn receive(&mut self, _: Relax, ctx: &mut Ctx<'_, Self>) {
         self.is_computing = false;
         if let Err(vertex) = self.relax() {
-            return self.setup.told.send(ctx, Told::NegativeCycle(vertex));
+            return self.setup.told.send(ctx, Outcome::NegativeCycle(vertex));
         }
         self.hand_on(ctx);
         let (round, groups) = (self.round, self.setup.groups());
@@ -381,7 +381,7 @@ impl<D: Distance> Block<D> {
 }
 
 /// A block of the arcs as the recipe has them, or without any.
-fn made<D: Distance>(setup: &Setup, [i, j]: [u32; 2]) -> (Bulk<D>, Option<Bulk<i32>>) {
+fn made<D: Distance>(setup: &BlockInit, [i, j]: [u32; 2]) -> (Bulk<D>, Option<Bulk<i32>>) {
     let (rows, cols) = (setup.group(i), setup.group(j));
     let mut numbers = Bulk::<D>::zeros(rows.len() * cols.len());
     let mut last = setup.with_last.then(|| Bulk::<i32>::zeros(numbers.len()));

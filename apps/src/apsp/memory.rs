@@ -1,6 +1,6 @@
 //! What a run needs of memory and disk, and which PE has which blocks: said and checked before it begins.
 
-use crate::division::{self, Blocks, Division, Lack, Size, Work};
+use crate::division::{self, Blocks, Division, Shortage, Size, Work};
 use chares::loadbalance::machines::{Bytes, Machines};
 use chares::loadbalance::{Items, PartitionError, placement};
 use chares::{Cx, Driver, RunError};
@@ -65,10 +65,10 @@ impl Work for Plan {
         self.launcher
     }
 
-    fn mend(&self, place: Lack) -> &'static str {
+    fn advice(&self, place: Shortage) -> &'static str {
         match place {
-            Lack::Node => "take a smaller graph, or raise its `memory` in the nodes file",
-            Lack::Host | Lack::LaunchersHost => "take a smaller graph, or hosts with more memory",
+            Shortage::Node => "take a smaller graph, or raise its `memory` in the nodes file",
+            Shortage::Host | Shortage::LaunchersHost => "take a smaller graph, or hosts with more memory",
         }
     }
 }
@@ -76,7 +76,7 @@ impl Work for Plan {
 /// Divides the work by speed, as far as it fits. States it in the window and in the report.
 ///
 /// # Errors
-/// Which node, host or disk has too little room, how much is needed there, and how to mend it.
+/// Which node, host or disk has too little room, how much is needed there, and how to advice it.
 pub(super) fn divide(main: &mut Driver, plan: &Plan) -> Result<Division<Vec<u32>>, RunError> {
     let machines = main.machines();
     let division = division::divide(plan, machines, machines.speeds())?;

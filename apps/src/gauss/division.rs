@@ -4,7 +4,7 @@
 
 use super::arguments::{Algorithm, Gauss};
 use super::plan::{self, Plan};
-use crate::division::{self, Division, DivisionError, Lack, Work, shares_by};
+use crate::division::{self, Division, DivisionError, Shortage, Work, shares_by};
 use crate::system::Generated;
 use chares::loadbalance::machines::{Bytes, Machines};
 use chares::loadbalance::{Items, PartitionError, cyclic};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// row, or of each block of columns, those of A before those of B.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to mend it.
+/// Which node or host has too little memory, how much is needed there, and how to advice it.
 pub(super) fn divide(gauss: &Gauss, machines: &Machines) -> Result<Division<Arc<Vec<u32>>>, DivisionError> {
     let weights = match gauss.algorithm {
         Algorithm::Columns => machines.speeds(),
@@ -133,10 +133,10 @@ impl Work for Gauss {
         self.bytes(given + sent + 3 * self.system.n as u128 * self.system.rhs as u128)
     }
 
-    fn mend(&self, place: Lack) -> &'static str {
+    fn advice(&self, place: Shortage) -> &'static str {
         match place {
-            Lack::Node => "take a smaller system or more nodes, or raise its `memory` in the nodes file",
-            Lack::Host | Lack::LaunchersHost => "take a smaller system, `--dtype f32` or more hosts",
+            Shortage::Node => "take a smaller system or more nodes, or raise its `memory` in the nodes file",
+            Shortage::Host | Shortage::LaunchersHost => "take a smaller system, `--dtype f32` or more hosts",
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::arguments::Jacobi;
 use super::generated::Kind;
 use super::work::AHEAD;
-use crate::division::{self, Division, DivisionError, Lack, Work, shares_of};
+use crate::division::{self, Division, DivisionError, Shortage, Work, shares_of};
 use chares::loadbalance::machines::{Bytes, Machines};
 use chares::loadbalance::{Items, Part, PartitionError, placement};
 
@@ -20,7 +20,7 @@ const ROW_COST: u64 = 3;
 /// Divides the rows by speed, as far as they fit: PE `p` has the rows `owners[p]..owners[p + 1]`.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to mend it.
+/// Which node or host has too little memory, how much is needed there, and how to advice it.
 pub(super) fn divide(jacobi: &Jacobi, machines: &Machines) -> Result<Division<Vec<u64>>, DivisionError> {
     division::divide(jacobi, machines, machines.speeds())
 }
@@ -132,9 +132,11 @@ impl Work for Jacobi {
         u64::try_from(read + sent + collected).unwrap_or(u64::MAX)
     }
 
-    fn mend(&self, place: Lack) -> &'static str {
+    fn advice(&self, place: Shortage) -> &'static str {
         match (place, self.is_dense()) {
-            (Lack::Node, _) => "take a smaller system or more nodes, or raise its `memory` in the nodes file",
+            (Shortage::Node, _) => {
+                "take a smaller system or more nodes, or raise its `memory` in the nodes file"
+            }
             (_, true) => "take a smaller or a sparse system, `--dtype f32` or more hosts",
             (_, false) => "take a smaller system, `--dtype f32` or more hosts",
         }

@@ -5,9 +5,9 @@ use super::check::{self, System};
 use super::division::divide;
 use super::dominance::Dominance;
 use super::solver::{
-    Collect, Go, Left, LoadDense, LoadRhs, LoadSparse, Measure, Prepare, Setup, Solver, transposed,
+    Collect, Go, Left, LoadDense, LoadRhs, LoadSparse, Measure, Prepare, Solver, SolverInit, transposed,
 };
-use super::watch::{Verdict, Why};
+use super::watch::{IterationEnd, Why};
 use crate::division::Division;
 use crate::matrix::{self, Csr, Dtype, Matrix, Real, ShapeError, generate, market};
 use crate::system::{Coefficients, LinearSystem, check_sides, read};
@@ -77,13 +77,13 @@ fn solve<T: Real>(
     main.init_over()?;
     let (to, stopped) = main.pending();
     solvers.broadcast(main, Go(to));
-    let mut verdict = None;
+    let mut end = None;
     for _ in 0..main.pe_count() {
-        verdict = Some(stopped.wait(main)?);
+        end = Some(stopped.wait(main)?);
     }
     main.timed_over()?;
-    let Some(verdict) = verdict else { return Err(RunError::Failed("there are no PEs".into())) };
-    conclude(main, jacobi, &setup, &dominance, &verdict)?;
+    let Some(end) = end else { return Err(RunError::Failed("there are no PEs".into())) };
+    conclude(main, jacobi, &setup, &dominance, &end)?;
     let (to, told) = main.pending();
     solvers.broadcast(main, Measure(to));
     let mut left = Left::default();
@@ -94,19 +94,19 @@ fn solve<T: Real>(
     main.outcome().fact("residual", residual);
     main.outcome().remark(&format!(
         "{} iterations, last change {:.2e} of the first, residual {residual:.2e} relative to |A| |x| + |B|",
-        verdict.iteration, verdict.change
+        end.iteration, end.change
     ));
     if jacobi.verify || jacobi.system.out.is_some() {
         let x = collect(main, &setup, &solvers)?;
-        finish(main, jacobi, &system, &x, &verdict)?;
+        finish(main, jacobi, &system, &x, &end)?;
     }
-    exhausted(jacobi, &dominance, &verdict, (setup.n, left.x))
+    exhausted(jacobi, &dominance, &end, (setup.n, left.x))
 }
 
 /// Makes the solvers and gives them their rows; what those are like.
 fn distribute<T: Real>(
     main: &mut Driver,
-    setup: &Setup,
+    setup: &SolverInit,
     system: &System<T>,
 ) -> Result<(Group<Solver<T>>, Dominance), RunError> {
     main.phase("distributing", 0, 0);
@@ -143,7 +143,7 @@ fn distribute<T: Real>(
 /// The solution, of the parts that the solvers have.
 fn collect<T: Real>(
     main: &mut Driver,
-    setup: &Setup,
+    setup: &SolverInit,
     solvers: &Group<Solver<T>>,
 ) -> Result<Matrix<T>, RunError> {
     let too_big = |e: ShapeError| RunError::Failed(e.to_string());
@@ -169,7 +169,7 @@ fn setup<T: Real>(
     jacobi: &Jacobi,
     system: &System<T>,
     mut division: Division<Vec<u64>>,
-) -> Result<Setup, RunError> {
+) -> Result<SolverInit, RunError> {
     if let System::Sparse { a, .. } = system {
         division = division.by_entries(a.starts())?;
         main.outcome().shares(division.shares);
@@ -179,7 +179,7 @@ fn setup<T: Real>(
         System::Generated { a, seed_b, .. } => (Some(*a), *seed_b),
         System::Dense { .. } | System::Sparse { .. } => (None, 0),
     };
-    Ok(Setup {
+    Ok(SolverInit {
         n,
         rhs,
         bounds: Arc::new(division.owners),
@@ -192,7 +192,7 @@ fn setup<T: Real>(
 }
 
 /// States the system in the report.
-fn state(main: &mut Driver, jacobi: &Jacobi, setup: &Setup) {
+fn state(main: &mut Driver, jacobi: &Jacobi, setup: &SolverInit) {
     let outcome = main.outcome();
     outcome.fact("n", setup.n);
     outcome.fact("rhs", setup.rhs);
@@ -202,7 +202,7 @@ fn state(main: &mut Driver, jacobi: &Jacobi, setup: &Setup) {
 }
 
 /// Refuses a matrix that the method cannot use, and warns of one that it may fail for.
-fn look_at(main: &mut Driver, setup: &Setup, dominance: &Dominance) -> Result<(), RunError> {
+fn look_at(main: &mut Driver, setup: &SolverInit, dominance: &Dominance) -> Result<(), RunError> {
     if let Some(row) = dominance.not_finite {
         return Err(RunError::Input(format!(
             "row {row} of the matrix, counted from 0, has numbers that are NaN or infinite, or too large to add up"
@@ -229,22 +229,22 @@ fn look_at(main: &mut Driver, setup: &Setup, dominance: &Dominance) -> Result<()
 fn conclude(
     main: &mut Driver,
     jacobi: &Jacobi,
-    setup: &Setup,
+    setup: &SolverInit,
     dominance: &Dominance,
-    verdict: &Verdict,
+    end: &IterationEnd,
 ) -> Result<(), RunError> {
     let outcome = main.outcome();
-    outcome.work(jacobi.work_of_iteration() * f64::from(verdict.iteration));
-    outcome.fact("iterations", verdict.iteration);
-    outcome.fact("last_change", verdict.change);
-    outcome.fact("converged", verdict.why == Why::Converged);
-    if verdict.why != Why::Diverged {
+    outcome.work(jacobi.work_of_iteration() * f64::from(end.iteration));
+    outcome.fact("iterations", end.iteration);
+    outcome.fact("last_change", end.change);
+    outcome.fact("converged", end.why == Why::Converged);
+    if end.why != Why::Diverged {
         return Ok(());
     }
-    let change = if verdict.change.is_finite() {
+    let change = if end.change.is_finite() {
         format!(
             "the largest change is {:.1e} times the first, after {:.1e} at the least",
-            verdict.change, verdict.least
+            end.change, end.least
         )
     } else {
         "its changes are no finite numbers any more".into()
@@ -252,7 +252,7 @@ fn conclude(
     let why = dominance.warning(setup.n).map_or_else(String::new, |why| format!(": {why}"));
     let sentence = format!(
         "Jacobi's method runs away from the solution of this system: in iteration {} {change}{why}",
-        verdict.iteration
+        end.iteration
     );
     Err(RunError::App(sentence.into()))
 }
@@ -261,10 +261,10 @@ fn conclude(
 fn exhausted(
     jacobi: &Jacobi,
     dominance: &Dominance,
-    verdict: &Verdict,
+    end: &IterationEnd,
     (n, largest_x): (usize, f64),
 ) -> Result<(), RunError> {
-    if verdict.why != Why::Exhausted {
+    if end.why != Why::Exhausted {
         return Ok(());
     }
     let written = match &jacobi.system.out {
@@ -273,7 +273,7 @@ fn exhausted(
     };
     let why = dominance.warning(n).map_or_else(String::new, |why| format!("; {why}"));
     let dtype = jacobi.system.dtype_or_default();
-    let mend = if verdict.largest <= ROUNDING_CHANGES * dtype.unit_roundoff() * largest_x {
+    let mend = if end.largest <= ROUNDING_CHANGES * dtype.unit_roundoff() * largest_x {
         format!("raise --tolerance, for rounding in {dtype} leaves no smaller changes")
     } else {
         "raise --max-iterations or --tolerance".into()
@@ -281,8 +281,8 @@ fn exhausted(
     let sentence = format!(
         "no convergence in {} iterations{written}: the largest change of the last one is {:.1e} times the first, and \
          --tolerance is {:.1e}: {mend}{why}",
-        verdict.iteration,
-        verdict.change,
+        end.iteration,
+        end.change,
         jacobi.tolerance()
     );
     Err(RunError::App(sentence.into()))
@@ -294,7 +294,7 @@ fn finish<T: Real>(
     jacobi: &Jacobi,
     system: &System<T>,
     x: &Matrix<T>,
-    verdict: &Verdict,
+    end: &IterationEnd,
 ) -> Result<(), RunError> {
     if let Some(out) = &jacobi.system.out {
         main.phase("writing", 0, 0);
@@ -309,7 +309,7 @@ fn finish<T: Real>(
     let outcome = main.outcome();
     outcome.fact("backward_error", checked.backward_error);
     outcome.fact("next_change", checked.next_change);
-    let is_converged = verdict.why == Why::Converged;
+    let is_converged = end.why == Why::Converged;
     outcome.verified_by(
         is_converged && checked.holds(),
         format!("backward error {:.2e}", checked.backward_error),

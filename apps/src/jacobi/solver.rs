@@ -10,7 +10,7 @@ use super::dominance::Dominance;
 use super::generated::Generated;
 use super::rows::{Dense, Rows, Sparse};
 use super::share::Outcome;
-use super::watch::Verdict;
+use super::watch::IterationEnd;
 use super::work::Work;
 use crate::matrix::{Piece, Real, generated};
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Reduce};
@@ -26,7 +26,7 @@ const URGENT: i32 = -1;
 
 /// What every solver is made with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Setup {
+pub struct SolverInit {
     /// Unknowns.
     pub n: usize,
     /// Right-hand sides.
@@ -45,7 +45,7 @@ pub struct Setup {
     pub max_iterations: u32,
 }
 
-impl Setup {
+impl SolverInit {
     /// The rows of a PE.
     #[must_use]
     pub fn rows_of(&self, pe: u32) -> Range<usize> {
@@ -58,7 +58,7 @@ impl Setup {
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Solver<T> {
-    setup: Setup,
+    setup: SolverInit,
     pe: u32,
     /// As they come, before [`Prepare`].
     rows: Option<Rows<T>>,
@@ -106,7 +106,7 @@ pub struct Want {
 
 /// Begin; each PE says when it stops.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Go(pub Callback<Verdict>);
+pub struct Go(pub Callback<IterationEnd>);
 
 /// A part of x as an iteration made it.
 #[derive(Clone, Serialize, Deserialize)]
@@ -168,8 +168,8 @@ chares::entries!(impl<T: Real> Solver<T>:
 
 impl<T: Real> Chare for Solver<T> {
     type Index = u32;
-    type Init = Setup;
-    fn new(setup: Setup, ctx: &mut Ctx<'_, Self>) -> Self {
+    type Init = SolverInit;
+    fn new(setup: SolverInit, ctx: &mut Ctx<'_, Self>) -> Self {
         Self::made(setup, ctx.index())
     }
 }
@@ -345,7 +345,7 @@ impl<T: Real> Solver<T> {
 }
 
 impl<T: Real> Solver<T> {
-    fn made(setup: Setup, pe: u32) -> Self {
+    fn made(setup: SolverInit, pe: u32) -> Self {
         let range = setup.rows_of(pe);
         let rows = match setup.generated {
             Some(matrix) if setup.is_dense => {

@@ -29,7 +29,7 @@ pub enum Why {
 
 /// The end of the iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct IterationEnd {
     /// The iteration that decided, from 1: the result is what it gave.
     pub iteration: u32,
     /// Its largest change, relative to the first of the same right-hand side.
@@ -74,7 +74,7 @@ impl Watch {
     }
 
     /// Takes up the largest change of each right-hand side in the next iteration; a verdict if it is the last one.
-    pub(super) fn observe(&mut self, changes: &[f64]) -> Option<Verdict> {
+    pub(super) fn observe(&mut self, changes: &[f64]) -> Option<IterationEnd> {
         if self.iteration == 0 {
             self.first = changes.to_vec();
         }
@@ -99,7 +99,7 @@ impl Watch {
             return None;
         };
         let largest = largest(changes.iter().copied());
-        Some(Verdict { iteration: self.iteration, change, least: self.least, largest, why })
+        Some(IterationEnd { iteration: self.iteration, change, least: self.least, largest, why })
     }
 
     /// What the window shows: how many iterations there will be if the changes go on shrinking as they did of late,
@@ -126,7 +126,7 @@ fn largest(magnitudes: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    fn ended(changes: impl IntoIterator<Item = f64>) -> Option<Verdict> {
+    fn ended(changes: impl IntoIterator<Item = f64>) -> Option<IterationEnd> {
         let mut watch = Watch::new(1e-6, 1000);
         changes.into_iter().find_map(|change| watch.observe(&[change]))
     }

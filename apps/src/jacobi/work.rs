@@ -3,8 +3,8 @@
 use super::rounds::Rounds;
 use super::rows::Rows;
 use super::share::{Outcome, Share};
-use super::solver::{Left, Setup, SolutionPart};
-use super::watch::{Verdict, Watch};
+use super::solver::{Left, SolutionPart, SolverInit};
+use super::watch::{IterationEnd, Watch};
 use crate::matrix::Real;
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Inbox, Stopwatch};
 use serde::{Deserialize, Serialize};
@@ -36,14 +36,14 @@ pub(super) struct Work<T> {
     early: Inbox<u32, (u32, Bulk<T>)>,
     /// The last iterations that were made here.
     past: VecDeque<(u32, Outcome<T>)>,
-    pub(super) ended: Option<Verdict>,
-    pub(super) stopped: Option<Callback<Verdict>>,
+    pub(super) ended: Option<IterationEnd>,
+    pub(super) stopped: Option<Callback<IterationEnd>>,
     pub(super) told: Option<Callback<Left>>,
     shown: Option<Stopwatch>,
 }
 
 impl<T: Real> Work<T> {
-    pub(super) fn new(setup: &Setup, pe: u32, rows: Rows<T>, b: Bulk<T>) -> Self {
+    pub(super) fn new(setup: &SolverInit, pe: u32, rows: Rows<T>, b: Bulk<T>) -> Self {
         let (share, units) = Share::new(pe, &setup.bounds, setup.rhs, rows, b);
         let rounds = Rounds::new(share.parts.sources().len(), &units);
         Self {

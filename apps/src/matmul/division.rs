@@ -7,7 +7,7 @@
 
 use super::arguments::{Algorithm, Matmul};
 use super::{conventional, panel, side, tile};
-use crate::division::{self, Blocks, Division, DivisionError, Lack, Work, places, shares_of};
+use crate::division::{self, Blocks, Division, DivisionError, Shortage, Work, places, shares_of};
 use crate::matrix::part;
 use chares::loadbalance::machines::{Bytes, Machines};
 use chares::loadbalance::{Items, Part, PartitionError, placement};
@@ -44,7 +44,7 @@ pub(crate) struct Panels {
 /// Divides a product, such that all nodes end together and it fits, as far as that can be told beforehand.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to mend it.
+/// Which node or host has too little memory, how much is needed there, and how to advice it.
 pub(super) fn divide(matmul: &Matmul, machines: &Machines) -> Result<Division<Owners>, DivisionError> {
     let matmul = side::settled(matmul, machines)?;
     let weights = machines.balanced(|weights| matmul.seconds(machines, weights))?;
@@ -226,13 +226,13 @@ impl Work for Matmul {
         self.bytes(sent + shown + checked)
     }
 
-    fn mend(&self, place: Lack) -> &'static str {
+    fn advice(&self, place: Shortage) -> &'static str {
         match place {
-            Lack::Node => "take smaller matrices or more nodes, or raise its `memory` in the nodes file",
-            Lack::LaunchersHost if self.verify || self.out.is_some() => {
+            Shortage::Node => "take smaller matrices or more nodes, or raise its `memory` in the nodes file",
+            Shortage::LaunchersHost if self.verify || self.out.is_some() => {
                 "take smaller matrices, `--dtype f32` or more hosts, or leave out `--verify` and `--out`"
             }
-            Lack::Host | Lack::LaunchersHost => "take smaller matrices, `--dtype f32` or more hosts",
+            Shortage::Host | Shortage::LaunchersHost => "take smaller matrices, `--dtype f32` or more hosts",
         }
     }
 }

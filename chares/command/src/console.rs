@@ -1,7 +1,7 @@
 //! What a run shows without the window: output lines of the nodes, and progress.
 
 use super::options::RunOptions;
-use super::{log, say};
+use super::{log, note, say};
 use crate::terminal::print_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runtime::failure::Failure;
@@ -29,7 +29,9 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Res
         match event {
             MonitorEvent::Run(now) => info = now,
             MonitorEvent::Output(line) => progress.bar.suspend(|| {
-                if line.is_error && log::is_json() {
+                if line.node == 0 {
+                    note(&line.text);
+                } else if line.is_error && log::is_json() {
                     print_error(&format!("{}\n", log::of_node(name_of(&info, line.node), &line.text)));
                 } else if line.is_error {
                     print_error(&tagged(&info, &line));

@@ -33,7 +33,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Where the speeds of PEs come from
-    #[arg(long, value_enum, default_value = "measured")]
+    #[arg(long, value_enum, default_value = "auto")]
     pub(crate) speed: SpeedSource,
     /// End the run after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
@@ -94,9 +94,12 @@ enum TransportChoice {
 /// Where speeds come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SpeedSource {
-    /// Run the application's kernel on all PEs now
+    /// A short run takes those of the last day that still hold; others run the application's kernel, for a twentieth of
+    /// their time
+    Auto,
+    /// Run the application's kernel on all PEs now, for as long as it takes to be exact
     Measured,
-    /// As measured in the last week with the same program, or now
+    /// As measured in the last day with the same program, whether that still holds or not; if there is none, auto
     Cached,
     /// All PEs count the same
     Equal,
@@ -107,12 +110,13 @@ pub(crate) enum SpeedSource {
 impl SpeedSource {
     /// Whether there are rates, by which something can be predicted.
     pub(crate) fn is_measured(self) -> bool {
-        matches!(self, Self::Measured | Self::Cached)
+        matches!(self, Self::Auto | Self::Measured | Self::Cached)
     }
 
     /// Its name, as in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Measured => "measured",
             Self::Cached => "cached",
             Self::Equal => "equal",
@@ -228,7 +232,7 @@ impl RunOptions {
                 "--speed file: no node of {} has a `speed`; set it there, or leave --speed out",
                 config.source
             )),
-            SpeedSource::Measured | SpeedSource::Cached if is_asked_for && !has_kernel => wrong(
+            SpeedSource::Auto | SpeedSource::Measured | SpeedSource::Cached if is_asked_for && !has_kernel => wrong(
                 "--speed: this application has no kernel to measure; leave it out, or give the speeds in the nodes \
                  file and say `--speed file`"
                     .into(),

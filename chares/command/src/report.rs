@@ -5,7 +5,7 @@ mod table;
 
 pub(crate) use table::fitting;
 
-use chares::Timeline;
+use chares::{EarlierSpeeds, Timeline};
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -40,6 +40,10 @@ pub(crate) struct Report {
     ending_s: f64,
     total_s: f64,
     speed_source: Option<&'static str>,
+    speeds_age_s: Option<u64>,
+    speeds_drift: Option<f64>,
+    #[serde(skip)]
+    earlier_speeds: Option<EarlierSpeeds>,
     equivalents: f64,
     work: Option<f64>,
     ideal_s: Option<f64>,
@@ -170,6 +174,9 @@ impl Report {
             ending_s: seconds(finished, now),
             total_s: seconds(timeline.command, now),
             speed_source: timeline.speed_source,
+            speeds_age_s: timeline.earlier_speeds.map(|earlier| earlier.age.as_secs()),
+            speeds_drift: timeline.earlier_speeds.and_then(|earlier| earlier.drift),
+            earlier_speeds: timeline.earlier_speeds,
             // Without nodes, which a sum would call -0.
             equivalents: info.nodes.iter().fold(0.0, |all, n| all + relative(node_speed(n))),
             work: timeline.work,

@@ -22,7 +22,7 @@ use runtime::job::{Interrupter, Job, JobPlan};
 use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
-use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, RunInfo};
+use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
@@ -213,10 +213,10 @@ fn drive_and_show(
     let screen = std::thread::Builder::new().name("screen".into());
     let screen = screen.spawn(move || show(events, &viewed, &shown, &interrupter));
     let screen = screen.map_err(|e| warn(&format!("the system has no thread to show the run: {e}"))).ok();
-    let (source, described) = (options.speed, Arc::clone(&hub));
+    let (source, is_quiet, described) = (options.speed, options.quiet, Arc::clone(&hub));
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
-        drive(main, started, &config, source, &described, readings)
+        drive(main, started, &config, (source, is_quiet), &described, readings)
     });
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
     timeline.finished.get_or_insert_with(Instant::now);
@@ -249,16 +249,21 @@ fn drive(
     main: &mut Driver,
     started: Started,
     config: &ClusterConfig,
-    speed: SpeedSource,
+    (speed, is_quiet): (SpeedSource, bool),
     hub: &Arc<Hub>,
     clock_readings: u32,
 ) -> Result<(), RunError> {
     let info = hub.info();
     let query = SpeedQuery::new(&info, config, &started.kernel);
     let asked = Instant::now();
-    let PeSpeeds { source, rates, relative } = speeds::find(main, speed, &query)?;
+    let found = speeds::find(main, speed, &query)?;
     main.outcome().speeds = asked.elapsed();
+    if let Some(origin) = found.origin(asked.elapsed()).filter(|_| !is_quiet) {
+        hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text: origin }));
+    }
+    let PeSpeeds { source, rates, relative, earlier, again } = found;
     main.outcome().speed_source = Some(source.name());
+    main.outcome().earlier_speeds = earlier;
     hub.describe(|info| {
         for node in &mut info.nodes {
             let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
@@ -288,8 +293,8 @@ fn drive(
     if main.outcome().is_by_speed && !has_kernel && speed.is_measured() {
         main.outcome().remark(NO_SPEEDS);
     }
-    if result.is_ok() && source == SpeedSource::Measured {
-        speeds::confirm(main, &query)?;
+    if let (Ok(()), Some(again)) = (&result, again) {
+        speeds::confirm(main, &query, again)?;
     }
     main.outcome().finished = Some(Instant::now());
     // A run that has failed has no last counters; why it failed is in the result, or the launcher knows.

@@ -27,7 +27,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
     if matches.get_flag("list") {
-        let runs = socket::jobs().map_err(|e| Failure::new(Kind::Unavailable, e))?;
+        let runs = socket::runs().map_err(|e| Failure::new(Kind::Unavailable, e))?;
         say(&runs.iter().map(|run| format!("{run}\n")).collect::<String>())?;
         return Ok(0);
     }

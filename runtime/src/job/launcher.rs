@@ -324,6 +324,8 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
             name: config.name.clone(),
             host: config.host.clone(),
             cpu: started.ready.cpu_model.clone(),
+            cores: started.ready.cores,
+            allowed_cores: started.ready.allowed_cores.clone(),
             first_pe: pes.start,
             pe_count: pes.end - pes.start,
             pe_speeds: vec![0.0; pes.len()],

@@ -37,6 +37,8 @@ pub struct Ready {
     pub pid: u32,
     /// Cores that it may use.
     pub cores: u32,
+    /// Which ones those are among, as the system lists them, e.g. `0-3,8`; a quota may let it use fewer at a time.
+    pub allowed_cores: String,
     /// CPU model as the system names it.
     pub cpu_model: String,
     /// Architecture, e.g. `x86_64`.
@@ -57,6 +59,7 @@ impl Ready {
             addr,
             pid: std::process::id(),
             cores,
+            allowed_cores: from_proc("/proc/self/status", "Cpus_allowed_list").unwrap_or_default(),
             cpu_model: from_proc("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into()),
             arch: std::env::consts::ARCH.into(),
             memory_bytes: memory_bytes(),

@@ -31,7 +31,7 @@ const TIME_MAX: Duration = Duration::from_secs(315_360_000);
 /// An event and when the launcher learned of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// Time since the job began to be watched, see [`Hub::now`](super::hub::Hub::now).
+    /// Time since the run began to be watched, see [`Hub::now`](super::hub::Hub::now).
     pub at: Duration,
     /// What happened.
     pub event: MonitorEvent,

@@ -1,6 +1,6 @@
 //! Viewers from other terminals: a private unix socket beside the launcher.
 //!
-//! The socket lies in a directory that only its owner may enter. A viewer only listens: the job reads nothing
+//! The socket lies in a directory that only its owner may enter. A viewer only listens: the run reads nothing
 //! from it, so there is nothing that it could say.
 
 use super::hub::Hub;
@@ -28,7 +28,7 @@ const STALL_MAX: Duration = Duration::from_secs(10);
 /// Sockets of this process that are there now.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Why a job cannot be watched.
+/// Why a run cannot be watched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
@@ -42,47 +42,47 @@ pub enum WatchError {
         /// What to do about it.
         mend: String,
     },
-    /// No such job.
-    #[error("no running job is called {name:?}; {}", there_are(jobs))]
+    /// No such run.
+    #[error("no run here is called {name:?}; {}", there_are(runs))]
     Unknown {
         /// What was asked for.
         name: String,
-        /// The jobs that are running.
-        jobs: Vec<String>,
+        /// The runs that are running.
+        runs: Vec<String>,
     },
     /// Nothing to watch.
-    #[error("no job is running here; start one with `run`")]
+    #[error("no run is going on here; start one with `run`")]
     None,
-    /// Several jobs.
-    #[error("several jobs are running: {0}; name one")]
+    /// Several runs.
+    #[error("several runs are going on: {0}; name one")]
     Several(String),
-    /// The job speaks another version.
+    /// The run speaks another version.
     #[error(
-        "the job speaks monitor version {theirs}, this program {MONITOR_VERSION}; use the job's own program"
+        "the run speaks monitor version {theirs}, this program {MONITOR_VERSION}; use the run's own program"
     )]
     Version {
         /// Its version.
         theirs: u16,
     },
     /// The socket failed.
-    #[error("the job {name:?} cannot be reached: {source}")]
+    #[error("the run {name:?} cannot be reached: {source}")]
     Socket {
-        /// Which job.
+        /// Which run.
         name: String,
         /// Why.
         source: io::Error,
     },
 }
 
-fn there_are(jobs: &[String]) -> String {
-    match jobs {
-        [] => "no job is running here; start one with `run`".into(),
-        [only] => format!("the only one that is running is {only}"),
+fn there_are(runs: &[String]) -> String {
+    match runs {
+        [] => "no run is going on here; start one with `run`".into(),
+        [only] => format!("the only one is {only}"),
         several => format!("running are {}", several.join(", ")),
     }
 }
 
-/// A job's socket; it is removed when this is dropped.
+/// A run's socket; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct MonitorSocket {
     path: PathBuf,
@@ -99,7 +99,7 @@ impl MonitorSocket {
         let name = hub.info().run_id;
         let path = directory()?.join(format!("{name}.sock"));
         let failed = |source| WatchError::Socket { name: name.clone(), source };
-        // Between being bound and being listened to it looks like the socket of a dead job: so it comes under another
+        // Between being bound and being listened to it looks like the socket of a dead run: so it comes under another
         // name, and gets its own when it answers.
         let unborn = path.with_extension("new");
         let listener = UnixListener::bind(&unborn).map_err(failed)?;
@@ -156,12 +156,12 @@ pub(crate) fn remove_all() {
     }
 }
 
-/// Names of the jobs of this user on this machine. Sockets of jobs that died are removed; a job that cannot be
+/// Names of the runs of this user on this machine. Sockets of runs that died are removed; a run that cannot be
 /// reached just now is listed.
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn jobs() -> Result<Vec<String>, WatchError> {
+pub fn runs() -> Result<Vec<String>, WatchError> {
     let path = directory()?;
     let failed = |source| unusable(&path, getuid().as_raw(), source);
     let mut names = Vec::new();
@@ -181,30 +181,30 @@ pub fn jobs() -> Result<Vec<String>, WatchError> {
     Ok(names)
 }
 
-/// Whether nobody will ever answer there again; any other error says more about us than about the job.
+/// Whether nobody will ever answer there again; any other error says more about us than about the run.
 fn is_dead(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }
 
-/// The events of a running job; of the only one, if no name is given. The channel closes with the job.
+/// The events of a run; of the only one, if no name is given. The channel closes with the run.
 ///
 /// # Errors
-/// If there is no such job, or it cannot be watched.
+/// If there is no such run, or it cannot be watched.
 pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
     let name = match name {
         Some(name) => name.to_string(),
-        None => match jobs()?.as_slice() {
+        None => match runs()?.as_slice() {
             [] => return Err(WatchError::None),
             [only] => only.clone(),
             several => return Err(WatchError::Several(several.join(", "))),
         },
     };
     if name.contains('/') {
-        return Err(WatchError::Unknown { name, jobs: jobs()? });
+        return Err(WatchError::Unknown { name, runs: runs()? });
     }
     let failed = |source| WatchError::Socket { name: name.clone(), source };
     let stream = match UnixStream::connect(directory()?.join(format!("{name}.sock"))) {
-        Err(error) if is_dead(&error) => return Err(WatchError::Unknown { name, jobs: jobs()? }),
+        Err(error) if is_dead(&error) => return Err(WatchError::Unknown { name, runs: runs()? }),
         stream => stream.map_err(failed)?,
     };
     let mut stream = BufReader::new(stream);
@@ -212,7 +212,7 @@ pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
     match &first {
         MonitorEvent::Run(info) if info.version == MONITOR_VERSION => {}
         MonitorEvent::Run(info) => return Err(WatchError::Version { theirs: info.version }),
-        _ => return Err(failed(io::Error::other("it does not begin as a job does"))),
+        _ => return Err(failed(io::Error::other("it does not begin as a run does"))),
     }
     let (events, receiver) = sync_channel(4096);
     let forward = move || {
@@ -288,7 +288,7 @@ mod tests {
         let socket = MonitorSocket::serve(&hub).unwrap();
         let (one, two) = (watch(Some(&run_id)).unwrap(), watch(Some(&run_id)).unwrap());
         drop(watch(Some(&run_id)).unwrap());
-        assert!(jobs().unwrap().contains(&run_id));
+        assert!(runs().unwrap().contains(&run_id));
         let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
         hub.publish(ended.clone());
         let open = socket.open.clone();
@@ -308,9 +308,9 @@ mod tests {
         let name = |what: &str| format!("test-{what}-{}", std::process::id());
         let file = |what: &str| folder.join(format!("{}.sock", name(what)));
         drop(UnixListener::bind(file("dead")).unwrap());
-        // Connecting fails for another reason: nothing is known about the job.
+        // Connecting fails for another reason: nothing is known about the run.
         std::os::unix::fs::symlink(file("strange"), file("strange")).unwrap();
-        let listed = jobs().unwrap();
+        let listed = runs().unwrap();
         let strange = fs::remove_file(file("strange"));
         assert!(!listed.contains(&name("dead")) && !file("dead").exists());
         assert!(listed.contains(&name("strange")) && strange.is_ok());
@@ -336,13 +336,13 @@ mod tests {
 
     #[test]
     fn who_asks_for_a_job_that_is_not_there_learns_which_are() {
-        let unknown = |jobs: &[&str]| {
-            let jobs = jobs.iter().map(ToString::to_string).collect();
-            WatchError::Unknown { name: "x".into(), jobs }.to_string()
+        let unknown = |runs: &[&str]| {
+            let runs = runs.iter().map(ToString::to_string).collect();
+            WatchError::Unknown { name: "x".into(), runs }.to_string()
         };
-        let none = "no running job is called \"x\"; no job is running here; start one with `run`";
+        let none = "no run here is called \"x\"; no run is going on here; start one with `run`";
         assert_eq!(unknown(&[]), none);
-        assert!(unknown(&["a-1"]).ends_with("; the only one that is running is a-1"));
+        assert!(unknown(&["a-1"]).ends_with("; the only one is a-1"));
         assert!(unknown(&["a-1", "b-2"]).ends_with("; running are a-1, b-2"));
     }
 
@@ -357,7 +357,7 @@ mod tests {
         let path = directory().unwrap().join(format!("{run_id}.sock"));
         let mut rude: Vec<UnixStream> =
             (1..VIEWERS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
-        // Whoever lists the jobs of this machine meanwhile takes a place for a moment, so one may not be served.
+        // Whoever lists the runs of this machine meanwhile takes a place for a moment, so one may not be served.
         rude.iter_mut().for_each(|viewer| drop(viewer.write_all(&[0xff; 4096])));
         let more: Vec<_> = (0..2 * VIEWERS_MAX).map_while(|_| watch(Some(&run_id)).ok()).collect();
         assert!(more.len() < VIEWERS_MAX, "{} too many", more.len());
@@ -373,7 +373,7 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         std::thread::spawn(move || {
             for mut viewer in listener.incoming().flatten() {
-                // Whoever only lists the jobs of this machine has left already.
+                // Whoever only lists the runs of this machine has left already.
                 let _ = MonitorEvent::Dropped(1).write_to(&mut viewer);
             }
         });

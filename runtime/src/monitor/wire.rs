@@ -7,10 +7,10 @@ use std::io::{self, Read, Write};
 /// The longest event that a viewer accepts, bytes.
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
-/// Version of these types; a viewer refuses a job that speaks another one.
-pub const MONITOR_VERSION: u16 = 7;
+/// Version of these types; a viewer refuses a run that speaks another one.
+pub const MONITOR_VERSION: u16 = 8;
 
-/// One thing that happened in the watched job, in the order in which the launcher learned of it.
+/// One thing that happened in the watched run, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MonitorEvent {
     /// First event of every feed, and again whenever speeds or shares become known or change.
@@ -76,7 +76,7 @@ impl MonitorEvent {
 /// What a run is and where it runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// [`MONITOR_VERSION`] of the job.
+    /// [`MONITOR_VERSION`] of the run.
     pub version: u16,
     /// Unique name of the run, e.g. `matmul-1a2b3c`.
     pub run_id: String,
@@ -103,6 +103,10 @@ pub struct NodeInfo {
     pub host: String,
     /// CPU model as the system names it.
     pub cpu: String,
+    /// Cores that its process may use at a time.
+    pub cores: u32,
+    /// Which cores those are among, as the system lists them, e.g. `0-3,8`.
+    pub allowed_cores: String,
     /// Number of its first PE.
     pub first_pe: u32,
     /// Count of its PEs.
@@ -200,7 +204,7 @@ pub struct PeSnapshot {
 /// time between these.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
-    /// When the launcher asked, nanoseconds since the job began to be watched.
+    /// When the launcher asked, nanoseconds since the run began to be watched.
     pub asked_ns: u64,
     /// When it had the last answer.
     pub answered_ns: u64,

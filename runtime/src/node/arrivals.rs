@@ -326,15 +326,18 @@ impl<'a> Checks<'a> {
             Order::ToPe(pe, order) => {
                 self.check_own(*pe)?;
                 match order {
-                    PeOrder::Measure { kernel, .. }
+                    PeOrder::PrepareKernel { kernel }
                         if usize::from(*kernel) >= self.catalogue.program().kernels.len() =>
                     {
                         unknown(format!("kernel {kernel}"))
                     }
-                    PeOrder::Measure { budget_ms, .. } if *budget_ms > MEASURE_MAX_MS => {
+                    PeOrder::Measure { budget_ms } if *budget_ms > MEASURE_MAX_MS => {
                         impossible(format!("an order to measure for {budget_ms} ms"))
                     }
-                    PeOrder::Measure { .. } | PeOrder::NameHeld => Ok(()),
+                    PeOrder::PrepareKernel { .. }
+                    | PeOrder::Measure { .. }
+                    | PeOrder::DropKernel
+                    | PeOrder::NameHeld => Ok(()),
                 }
             }
             Order::Ask(_) | Order::End => Ok(()),

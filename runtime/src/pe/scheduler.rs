@@ -1,5 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
+mod measuring;
+
 use super::Pe;
 use super::departure::Wander;
 use super::idle::Idle;
@@ -7,7 +9,7 @@ use super::inbox::Arrival;
 use super::recent::Recent;
 use super::ring::Moved;
 use super::share::Share;
-use crate::codec::{ControlToLauncher, Refusal};
+use crate::codec::Refusal;
 use crate::collection::Collection;
 use crate::envelope::{
     Arrived, CollectionId, ElementId, ElementIndex, Envelope, MembersHere, Packed, Payload, PeOrder, Target,
@@ -29,10 +31,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A speed is found over so many stretches of time. The worst and the best do not count, so that a moment's
-/// disturbance does not, nor a quota of CPU time that was saved up. The others do alike: of the best ones alone too
-/// much would be expected where other users' load comes and goes.
-const STRETCHES: u32 = 9;
 /// Bytes that a PE may have dealt with before it tells the node. It does not tell of each message, because the network
 /// thread writes the same counter.
 const SETTLE_BYTES: u64 = 64 << 10;
@@ -80,6 +78,8 @@ pub struct Scheduler {
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
     share: Share,
+    /// What speeds are measured with, while they are.
+    kernel: Option<KernelCall>,
     idle: Idle,
     doing: Doing,
     /// Bytes that came by links, are dealt with, and still count as the node's backlog.
@@ -118,6 +118,7 @@ impl Scheduler {
             shelves: Recent::default(),
             early: FxHashMap::default(),
             share,
+            kernel: None,
             idle: Idle::new(node),
             doing,
             dealt_with_bytes: 0,
@@ -282,9 +283,9 @@ impl Scheduler {
             Target::Depart { collection, index, to } => {
                 self.depart_or_wait(ElementId { collection, index }, to, priority, payload);
             }
-            Target::Order(PeOrder::Measure { kernel, budget_ms }) => {
-                self.measure(kernel, budget_ms, &payload)?;
-            }
+            Target::Order(PeOrder::PrepareKernel { kernel }) => self.prepare_kernel(kernel, &payload)?,
+            Target::Order(PeOrder::Measure { budget_ms }) => self.measure(budget_ms),
+            Target::Order(PeOrder::DropKernel) => self.kernel = None,
             Target::Order(PeOrder::NameHeld) => self.name_held(),
             Target::Stop => {}
         }
@@ -512,45 +513,6 @@ impl Scheduler {
             let waits_for = if brief.index.is_some() { "an element" } else { "elements" };
             self.pe.fail(format!("{what} waits on {pe:?} for {waits_for} that nobody has made"));
         }
-    }
-
-    /// Runs the application's kernel together with all PEs of the node and tells the launcher the rate.
-    fn measure(&mut self, kernel: u16, budget_ms: u32, arguments: &Payload) -> Result<(), PupError> {
-        let node = Arc::clone(&self.pe.node);
-        let Some(kernel) = node.program().kernels.get(usize::from(kernel)) else { return Ok(()) };
-        let Payload::Packed(arguments) = arguments else { return Err(moved_broadcast()) };
-        let before_ns = node.now_ns();
-        self.switch(PeState::Init);
-        let mut call = (kernel.prepare)(&arguments.body)?;
-        call(); // first touch of memory and caches
-        self.share.worked(before_ns, node.now_ns());
-        self.pay_back(Duration::ZERO);
-        self.switch(PeState::Idle);
-        node.pes().measuring().wait();
-        self.share.rested(node.now_ns());
-        self.switch(PeState::Init);
-        let stretch = Duration::from_millis(u64::from(budget_ms)) / STRETCHES;
-        let mut rates: Vec<f64> = (0..STRETCHES).map(|_| self.rate_over(stretch, &mut call)).collect();
-        rates.sort_unstable_by(f64::total_cmp);
-        let counted = &rates[1..rates.len() - 1];
-        let mean = counted.iter().sum::<f64>() / counted.len() as f64;
-        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, mean));
-        Ok(())
-    }
-
-    /// Units of work per second over a stretch of time, with what is owed to the owner of the core paid.
-    fn rate_over(&mut self, stretch: Duration, call: &mut KernelCall) -> f64 {
-        let node = Arc::clone(&self.pe.node);
-        let (start, mut units) = (node.now(), 0.0);
-        while node.now().saturating_sub(start) < stretch {
-            let before_ns = node.now_ns();
-            units += call();
-            self.share.worked(before_ns, node.now_ns());
-            self.pay_back(Share::PIECE);
-        }
-        // Sleep that is paid later would be counted in this stretch all the same.
-        self.pay_back(Duration::ZERO);
-        units / node.now().saturating_sub(start).as_secs_f64()
     }
 
     /// Sleeps for what is owed to the owner of the core, if that is at least `piece`.

@@ -199,10 +199,12 @@ fn a_pe_takes_five_kinds_of_messages_from_outside() {
 #[test]
 fn orders_to_pes_are_taken_from_the_launcher_for_pes_of_this_node() {
     let order = |pe, order| ControlToNode::Order(Order::ToPe(PeId(pe), order));
-    let measure = |budget_ms| order(0, PeOrder::Measure { kernel: 0, budget_ms });
+    let measure = |budget_ms| order(0, PeOrder::Measure { budget_ms });
     refused(2, &order(0, PeOrder::NameHeld), "which only the launcher sends");
     refused(2, &measure(9), "which only the launcher sends");
-    refused(0, &measure(9), "kernel 0");
+    refused(0, &order(0, PeOrder::PrepareKernel { kernel: 0 }), "kernel 0");
+    refused(0, &measure(60_001), "60001 ms");
+    taken(0, &measure(9));
     taken(0, &order(1, PeOrder::NameHeld));
     refused(0, &order(2, PeOrder::NameHeld), "PE 2 on node 1");
     refused(0, &order(u32::MAX, PeOrder::NameHeld), "driver on node 1");

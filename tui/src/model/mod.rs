@@ -157,6 +157,7 @@ impl Model {
                 name: text::clean_line(&info.name, 64),
                 host: text::clean_line(&info.host, 64),
                 cpu: text::clean_line(&info.cpu, 64),
+                allowed_cores: text::clean_line(&info.allowed_cores, 64),
                 pe_speeds: info.pe_speeds.iter().copied().take(PES_MAX).collect(),
                 share: info.share.filter(|share| share.is_finite()),
                 holds: text::clean_line(&info.holds, 40),

@@ -22,6 +22,8 @@ fn run_info(nodes: u16, pes: u32) -> MonitorEvent {
         name: if nodes == 3 { NAMES[usize::from(place)].into() } else { format!("node{:03}", place + 1) },
         host: format!("host{place}.lan"),
         cpu: "Invented CPU".into(),
+        cores: pes,
+        allowed_cores: String::new(),
         first_pe: u32::from(place) * pes,
         pe_count: pes,
         pe_speeds: vec![SPEEDS[usize::from(place) % 3]; pes as usize],

@@ -1,6 +1,6 @@
 //! The driver's part: cuts the graph into blocks, gives them to the PEs by speed, collects what they have found.
 
-use super::{AHEAD, Block, BlockFound, CollectBlock, GROUPS_MAX, GoBlock, LoadBlock, Setup, Told};
+use super::{AHEAD, Block, BlockFound, BlockInit, CollectBlock, GROUPS_MAX, GoBlock, LoadBlock, Outcome};
 use crate::apsp::arguments::{Algorithm, Apsp};
 use crate::apsp::check::{Check, circle};
 use crate::apsp::cycle::negative_cycle;
@@ -55,7 +55,7 @@ pub(in crate::apsp) fn drive<D: Distance>(
     job: Job,
     owners: Vec<u32>,
 ) -> Result<(), RunError> {
-    let (to, told) = main.pending::<Told>();
+    let (to, told) = main.pending::<Outcome>();
     let setup = setup::<D>(apsp, edges.as_ref(), &job, to);
     let arcs = edges.as_ref().map_or(apsp.recipe().arcs(), Edges::len);
     let groups = setup.groups();
@@ -76,7 +76,7 @@ pub(in crate::apsp) fn drive<D: Distance>(
     main.init_over()?;
     main.expect_progress("block", u64::from(groups).pow(3))?;
     blocks.broadcast(main, GoBlock);
-    if let Told::NegativeCycle(vertex) = told.wait(main)? {
+    if let Outcome::NegativeCycle(vertex) = told.wait(main)? {
         return Err(RunError::Input(described(edges.as_ref(), vertex, setup.tolerance)));
     }
     main.timed_over()?;
@@ -94,10 +94,10 @@ pub(in crate::apsp) fn drive<D: Distance>(
     verify(main, &graph, &sample, job.kind.is_whole())
 }
 
-fn setup<D: Distance>(apsp: &Apsp, edges: Option<&Edges>, job: &Job, told: Callback<Told>) -> Setup {
+fn setup<D: Distance>(apsp: &Apsp, edges: Option<&Edges>, job: &Job, told: Callback<Outcome>) -> BlockInit {
     let vertices = job.vertices;
     let heaviest = edges.map_or(0.0, Edges::heaviest);
-    Setup {
+    BlockInit {
         vertices,
         side: apsp.block_side(vertices),
         recipe: edges.is_none().then(|| apsp.recipe()),
@@ -142,7 +142,7 @@ pub(in crate::apsp) fn plan(apsp: &Apsp, job: &Job, edges: usize) -> Result<Plan
 }
 
 /// Sends each block its arcs.
-fn load<D: Distance>(main: &mut Driver, blocks: &Array<Block<D>>, setup: &Setup, edges: &Edges) {
+fn load<D: Distance>(main: &mut Driver, blocks: &Array<Block<D>>, setup: &BlockInit, edges: &Edges) {
     let groups = setup.groups();
     let mut of_group: Vec<Vec<u32>> = vec![Vec::new(); groups as usize];
     for (at, &from) in (0u32..).zip(&edges.from) {
@@ -209,7 +209,7 @@ fn collect<D: Distance>(
     main: &mut Driver,
     apsp: &Apsp,
     blocks: &Array<Block<D>>,
-    setup: &Setup,
+    setup: &BlockInit,
     (mut files, checked, graph): (Files<D>, &[u32], Option<&Graph<D>>),
 ) -> Result<(Vec<Summary>, Sample<D>), RunError> {
     let groups = setup.groups();
@@ -244,7 +244,7 @@ fn collect<D: Distance>(
             }
             let (distances, mut before) = joined(&row, setup, at - rows.start);
             if let Some(before) = &mut before {
-                mend(source, &distances, before, graph);
+                without_circle(source, &distances, before, graph);
                 files.put((at..at + 1, 0..setup.vertices), None, Some(before))?;
             }
             if is_checked {
@@ -259,7 +259,7 @@ fn collect<D: Distance>(
 
 /// Where arcs of weight 0 form a circle, blocks may have chosen the last vertices of several equal paths so that they go
 /// round it; they are chosen anew then, from the distances. Graphs that blocks make themselves have no such arcs.
-fn mend<D: Distance>(source: u32, row: &[D], before: &mut Bulk<i32>, graph: Option<&Graph<D>>) {
+fn without_circle<D: Distance>(source: u32, row: &[D], before: &mut Bulk<i32>, graph: Option<&Graph<D>>) {
     if circle(source, before).is_none() {
         return;
     }
@@ -269,7 +269,7 @@ fn mend<D: Distance>(source: u32, row: &[D], before: &mut Bulk<i32>, graph: Opti
 }
 
 /// A row of the result, of the blocks that have its parts.
-fn joined<D: Distance>(row: &[BlockFound<D>], setup: &Setup, at: usize) -> (Bulk<D>, Option<Bulk<i32>>) {
+fn joined<D: Distance>(row: &[BlockFound<D>], setup: &BlockInit, at: usize) -> (Bulk<D>, Option<Bulk<i32>>) {
     let (mut numbers, mut before): (Vec<D>, Vec<i32>) = (Vec::new(), Vec::new());
     for block in row {
         let cols = setup.group(block.at[1]).len();

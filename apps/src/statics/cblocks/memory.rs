@@ -1,7 +1,7 @@
 //! What blocks will hold and cost, before any of them is made: from the crystal, the cut and the reach of the lists.
 
 use super::distribution::{Distribution, Load, distribute};
-use crate::division::{self, Division, DivisionError, Lack, Work};
+use crate::division::{self, Division, DivisionError, Shortage, Work};
 use crate::statics::block::Class;
 use crate::statics::crystal::Side;
 use crate::statics::neighbours::List;
@@ -65,7 +65,7 @@ impl<'a> Needed<'a> {
     /// Where each block lives: by speed, as far as blocks fit.
     ///
     /// # Errors
-    /// Which node or host has too little memory, how much is needed there, and how to mend it.
+    /// Which node or host has too little memory, how much is needed there, and how to advice it.
     pub(in crate::statics) fn divide(
         &self,
         machines: &Machines,
@@ -113,10 +113,10 @@ impl Work for Needed<'_> {
         self.problem.potential.bytes()
     }
 
-    fn mend(&self, place: Lack) -> &'static str {
+    fn advice(&self, place: Shortage) -> &'static str {
         match place {
-            Lack::Node => "take fewer atoms or more nodes, or raise its `memory` in the nodes file",
-            Lack::Host | Lack::LaunchersHost => "take fewer atoms or more hosts",
+            Shortage::Node => "take fewer atoms or more nodes, or raise its `memory` in the nodes file",
+            Shortage::Host | Shortage::LaunchersHost => "take fewer atoms or more hosts",
         }
     }
 }

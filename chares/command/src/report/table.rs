@@ -65,6 +65,8 @@ impl Report {
                 percent(self.efficiency)
             );
         }
+        let origin = self.earlier_speeds.map(|earlier| format!("speeds are {earlier}\n"));
+        out += &origin.unwrap_or_default();
         let measured = self.measured.as_ref().map_or_else(String::new, |measured| format!(" ({measured})"));
         let _ = match self.verified {
             Some(true) => writeln!(out, "result verified{measured}"),

@@ -27,7 +27,9 @@ fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialisin
     let kernel = Kernel { name: "spin".into(), prepare: Arc::new(move |_| Ok(Box::new(spin))) };
     let program = ProgramTable { kernels: vec![kernel], ..ProgramTable::default() };
     let settings = NodeSettings { cpu_share: 0.2, ..NodeSettings::default() };
-    let node = node_with(program, settings, &[Target::Order(PeOrder::Measure { kernel: 0, budget_ms: 70 })]);
+    let orders =
+        [PeOrder::PrepareKernel { kernel: 0 }, PeOrder::Measure { budget_ms: 140 }, PeOrder::DropKernel];
+    let node = node_with(program, settings, &orders.map(Target::Order));
     Scheduler::new(&node, 0).run();
     let pe = &node.snapshot().pes[0];
     assert!(pe.init_ns >= 8_000_000, "the warm-up and one call in each of seven windows: {pe:?}");

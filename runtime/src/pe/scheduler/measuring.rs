@@ -1,0 +1,78 @@
+//! How a PE measures its speed with the application's own kernel.
+
+use super::{Scheduler, moved_broadcast};
+use crate::codec::ControlToLauncher;
+use crate::envelope::Payload;
+use crate::monitor::wire::PeState;
+use crate::object::{KernelCall, PupError};
+use crate::pe::share::Share;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A speed is found over so many stretches of time. The worst and the best do not count, so that a moment's
+/// disturbance does not, nor a quota of CPU time that was saved up. The others do alike: of the best ones alone too
+/// much would be expected where other users' load comes and goes.
+const STRETCHES_MAX: u32 = 9;
+/// No stretch is shorter, or it would be one call of many kernels.
+const STRETCH_MIN_MS: u32 = 20;
+
+impl Scheduler {
+    /// Makes a kernel ready, and tells the launcher the rate of its first call, which touches memory and caches.
+    pub(super) fn prepare_kernel(&mut self, kernel: u16, arguments: &Payload) -> Result<(), PupError> {
+        let node = Arc::clone(&self.pe.node);
+        let Some(kernel) = node.program().kernels.get(usize::from(kernel)) else { return Ok(()) };
+        let Payload::Packed(arguments) = arguments else { return Err(moved_broadcast()) };
+        self.kernel = None;
+        let before_ns = node.now_ns();
+        self.switch(PeState::Init);
+        let mut call = (kernel.prepare)(&arguments.body)?;
+        self.share.worked(before_ns, node.now_ns());
+        let rate = self.rate_over(Duration::ZERO, &mut call);
+        self.switch(PeState::Idle);
+        self.kernel = Some(call);
+        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, rate));
+        Ok(())
+    }
+
+    /// Runs the kernel that is ready together with all PEs of the node and tells the launcher the rate: 0 if none is.
+    pub(super) fn measure(&mut self, budget_ms: u32) {
+        let node = Arc::clone(&self.pe.node);
+        self.switch(PeState::Idle);
+        node.pes().measuring().wait();
+        self.share.rested(node.now_ns());
+        self.switch(PeState::Init);
+        let count = (budget_ms / STRETCH_MIN_MS).clamp(1, STRETCHES_MAX);
+        let stretch = Duration::from_millis(u64::from(budget_ms)) / count;
+        let mut rates = Vec::new();
+        if let Some(mut call) = self.kernel.take() {
+            rates.extend((0..count).map(|_| self.rate_over(stretch, &mut call)));
+            self.kernel = Some(call);
+        }
+        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, middle(&mut rates)));
+    }
+
+    /// Units of work per second over a stretch of time, with what is owed to the owner of the core paid.
+    fn rate_over(&mut self, stretch: Duration, call: &mut KernelCall) -> f64 {
+        let node = Arc::clone(&self.pe.node);
+        let (start, mut units) = (node.now(), 0.0);
+        loop {
+            let before_ns = node.now_ns();
+            units += call();
+            self.share.worked(before_ns, node.now_ns());
+            self.pay_back(Share::PIECE);
+            if node.now().saturating_sub(start) >= stretch {
+                break;
+            }
+        }
+        // Sleep that is paid later would be counted in this stretch all the same.
+        self.pay_back(Duration::ZERO);
+        units / node.now().saturating_sub(start).as_secs_f64()
+    }
+}
+
+/// The average of what is neither the least nor the most, if there is such; 0 of nothing.
+fn middle(rates: &mut [f64]) -> f64 {
+    rates.sort_unstable_by(f64::total_cmp);
+    let counted = if rates.len() > 2 { &rates[1..rates.len() - 1] } else { rates };
+    counted.iter().sum::<f64>() / counted.len().max(1) as f64
+}
