@@ -1,9 +1,10 @@
 //! What PEs say to each other of chares that move, and what a chare takes along.
 
 use crate::buffer::Buffer;
-use crate::envelope::{ElementId, ElementIndex, Packed, PartialHeader, Payload};
-use crate::ids::PeId;
+use crate::ids::{CollectionId, ElementId, ElementIndex, PeId};
+use crate::payload::{Packed, Payload};
 use crate::proto::location::{Luggage, Parcel};
+use crate::results::PartialHeader;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +53,7 @@ pub enum Moving {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Audience {
     /// The collection.
-    pub collection: crate::envelope::CollectionId,
+    pub collection: CollectionId,
     /// Some of its elements; all if there is no list.
     pub members: Option<Vec<ElementIndex>>,
     /// Number of the entry method to run.

@@ -43,8 +43,9 @@ fn applications_give_the_same_bits_though_their_chares_travel() {
 
 /// How many chares have moved in a run.
 fn migrations(report: &Path) -> u64 {
-    let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
-    let nodes = report["nodes"].as_array().unwrap().iter();
-    let pes = nodes.flat_map(|node| node["pes"].as_array().unwrap());
-    pes.map(|pe| pe["whole"]["migrations"].as_u64().unwrap()).sum()
+    let text = std::fs::read(report).expect("a run that ended well has written its report");
+    let report: Value = serde_json::from_slice(&text).expect("a report is JSON");
+    let nodes = report["nodes"].as_array().into_iter().flatten();
+    let pes = nodes.flat_map(|node| node["pes"].as_array().into_iter().flatten());
+    pes.filter_map(|pe| pe["whole"]["migrations"].as_u64()).sum()
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) struct Wander(Random);
 
 /// Of so many messages one makes its receiver move.
-const WANDER_ONE_IN: u64 = 3;
+const WANDER_ONE_IN: u64 = 2;
 
 impl Wander {
     pub(super) fn new(seed: Option<u64>, pe: PeId) -> Option<Self> {

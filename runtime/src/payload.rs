@@ -1,0 +1,92 @@
+//! What messages say: values that are moved, or packed bytes.
+
+use crate::buffer::Buffer;
+use bytes::Bytes;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// A message, constructor argument or contribution as a value of the type that its receiver expects.
+pub type Value = Box<dyn Any + Send>;
+
+/// The same as bytes: a small body, and bulk buffers that are shared instead of copied.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Packed {
+    /// postcard.
+    pub body: Bytes,
+    /// Bulk numeric data, in the order in which the body refers to them.
+    pub attachments: Vec<Buffer>,
+}
+
+impl Packed {
+    /// Bytes of body and attachments.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.body.len() + self.attachments.iter().map(Buffer::len).sum::<usize>()
+    }
+}
+
+/// What a message says, moved or packed.
+pub enum Payload {
+    /// Moved by ownership inside a process.
+    Value(Value),
+    /// Came from another process, will go there, or is shared by several receivers.
+    Packed(Arc<Packed>),
+}
+
+impl Payload {
+    /// Bytes for one receiver.
+    #[must_use]
+    pub fn packed(packed: Packed) -> Self {
+        Self::Packed(Arc::new(packed))
+    }
+
+    /// Gives it to its only receiver.
+    pub fn open<T>(self, take: impl FnOnce(Arrived<'_>) -> T) -> T {
+        match self {
+            Self::Value(value) => take(Arrived::Value(value)),
+            Self::Packed(packed) => take(Arrived::Packed(&packed)),
+        }
+    }
+}
+
+/// What a message says, as one of its receivers gets it.
+pub enum Arrived<'a> {
+    /// Moved: it is the receiver's own.
+    Value(Value),
+    /// To be unpacked; others may unpack it too.
+    Packed(&'a Packed),
+}
+
+/// A message on its way out, which becomes a value or bytes as its receiver needs it. A closure that makes the payload,
+/// given whether that may be moved, is one.
+pub trait Outgoing: Sized {
+    /// The payload: moved if it may be.
+    fn payload(self, may_move: bool) -> Payload;
+
+    /// Appends the message to `out` as the bytes that [`payload`](Self::payload) would have, and returns its bulk
+    /// buffers.
+    ///
+    /// # Errors
+    /// The message itself, with `out` as it was, where the bytes cannot be had without making the payload.
+    fn write(self, out: &mut Vec<u8>) -> Result<Vec<Buffer>, Self> {
+        let _ = out;
+        Err(self)
+    }
+}
+
+impl<F: FnOnce(bool) -> Payload> Outgoing for F {
+    #[inline]
+    fn payload(self, may_move: bool) -> Payload {
+        self(may_move)
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(_) => f.write_str("Value"),
+            Self::Packed(packed) => packed.fmt(f),
+        }
+    }
+}
