@@ -15,7 +15,7 @@ struct Nomad {
     /// The last step heard of from each.
     heard: Vec<u32>,
     state: Vec<u8>,
-    section: Option<Section<Nomad>>,
+    section: Option<Section<Self>>,
     seen_in_section: u32,
     proclaimed: u32,
 }

@@ -246,6 +246,8 @@ impl Scheduler {
     #[cold]
     fn leave(&mut self) {
         let Brief { collection, index, .. } = self.doing.brief;
+        // Of those that a message for many reached, the last.
+        let index = index.or(self.pe.running);
         if let (Some(wander), Some(collection), Some(index)) = (&mut self.wander, collection, index)
             && let Some(to) = wander.next(self.pe.node.topology().pe_count())
             && self.pe.collection(collection).is_none_or(|known| !known.is_fixed)
