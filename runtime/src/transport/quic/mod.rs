@@ -13,7 +13,7 @@
 //! connection, in place of one stream for each bulk message. Order within a class then needs no further care, and one
 //! long-lived stream was measured to be faster than many short ones.
 //!
-//! Two processes of one host and one user send each other their frames through memory instead, see [`near`]. The
+//! Two processes of one host and one user send each other their frames through memory instead, see `near`. The
 //! connection stays: it says who they are, and that they live.
 
 mod accept;

@@ -1,7 +1,7 @@
 //! Frames between processes of one host and one user go through memory that both have mapped.
 //!
 //! The connection by QUIC comes first. Over it the node with the smaller number tells the other where it waits for it, see
-//! [`shared`](crate::transport::shared); whatever fails there, frames go on by QUIC. Once both have the memory, each lane
+//! `transport::shared`; whatever fails there, frames go on by QUIC. Once both have the memory, each lane
 //! sends through it what is pushed from then on, and says first how many frames of its class it has given to QUIC: the
 //! other end delivers those before.
 //!
