@@ -100,10 +100,7 @@ impl Pe {
         let Some(known) = self.collection(collection) else {
             return self.fail(format!("an element of an unknown collection {collection:?} contributed"));
         };
-        let expected = match &section {
-            Some(plan) => plan.here,
-            None => known.counts(self.node.topology().pe_count())[home.as_usize()],
-        };
+        let expected = section.as_ref().map_or(0, |plan| plan.here);
         let members = section.as_ref().map(|plan| Arc::clone(&plan.members));
         let header = PartialHeader {
             collection,
