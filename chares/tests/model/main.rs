@@ -17,10 +17,25 @@ use chares::{Driver, InProcess, Program, RunError};
 
 /// Runs on all mixes of nodes, with messages moved and with all packed, and with chares that stay and that move.
 fn on_every_mix(program: impl Fn() -> Program, drive: impl Fn(&mut Driver) -> Result<(), RunError>) {
+    on_mixes_where_nothing_moves(&program, &drive);
+    on_mixes(&[(false, Some(1)), (false, Some(2)), (true, Some(3))], program, drive);
+}
+
+/// The same for what holds only of a chare that stays where it was made.
+fn on_mixes_where_nothing_moves(
+    program: impl Fn() -> Program,
+    drive: impl Fn(&mut Driver) -> Result<(), RunError>,
+) {
+    on_mixes(&[(false, None), (true, None)], program, drive);
+}
+
+fn on_mixes(
+    kinds: &[(bool, Option<u64>)],
+    program: impl Fn() -> Program,
+    drive: impl Fn(&mut Driver) -> Result<(), RunError>,
+) {
     for pes in MIXES {
-        for (always_pup, wander) in
-            [(false, None), (true, None), (false, Some(1)), (false, Some(2)), (true, Some(3))]
-        {
+        for &(always_pup, wander) in kinds {
             let mix = InProcess { always_pup, wander, ..InProcess::new(pes) };
             program().run_in_process(&mix, &drive).unwrap_or_else(|e| panic!("{mix:?}: {e}"));
         }
