@@ -4,13 +4,18 @@
 use crate::driver::Driver;
 use crate::program::{Program, RunError};
 use crate::timeline::Timeline;
+use loadbalance::balance::Choice;
+use runtime::balancing;
 use runtime::ids::NodeId;
 use runtime::node::{Listeners, Node, NodeSettings};
 use runtime::pe::scheduler::start_pes;
 use runtime::topology::Topology;
 use runtime::transport::loopback::LoopbackNet;
 use std::sync::{Arc, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often nodes are asked to tell their loads.
+const LOADS_EVERY: Duration = Duration::from_millis(50);
 
 /// The nodes of a run inside one process.
 #[derive(Clone, Debug)]
@@ -24,13 +29,15 @@ pub struct InProcess {
     pub always_pup: bool,
     /// Move chares to other PEs at random moments that follow from this seed.
     pub wander: Option<u64>,
+    /// A balancer moves chares while the program runs: `auto` or another, as `--balance` takes it.
+    pub balance: Option<String>,
 }
 
 impl InProcess {
     /// Nodes with that many PEs each.
     #[must_use]
     pub fn new(pes: &[u32]) -> Self {
-        Self { pes: pes.to_vec(), speeds: Vec::new(), always_pup: false, wander: None }
+        Self { pes: pes.to_vec(), speeds: Vec::new(), always_pup: false, wander: None, balance: None }
     }
 
     /// With every message packed and unpacked.
@@ -44,6 +51,13 @@ impl InProcess {
     #[must_use]
     pub fn wander(mut self, seed: u64) -> Self {
         self.wander = Some(seed);
+        self
+    }
+
+    /// With a balancer, as `--balance` takes it.
+    #[must_use]
+    pub fn balance(mut self, choice: &str) -> Self {
+        self.balance = Some(choice.into());
         self
     }
 
@@ -69,8 +83,14 @@ impl Program {
         let topology = Topology::new(&counts);
         let program = Arc::new(self.into_table());
         let net = LoopbackNet::new();
-        let settings =
-            NodeSettings { always_pup: mix.always_pup, wander: mix.wander, ..NodeSettings::default() };
+        let choice = mix.balance.as_ref().map(|choice| choice.parse::<Choice>()).transpose();
+        let choice = choice.map_err(|e| RunError::Failed(e.to_string()))?;
+        let settings = NodeSettings {
+            always_pup: mix.always_pup,
+            wander: mix.wander,
+            balances: choice.is_some(),
+            ..NodeSettings::default()
+        };
         let nodes: Vec<Arc<Node>> = (0..topology.node_count())
             .map(|id| Node::new(NodeId(id), topology.clone(), Arc::clone(&program), settings.clone()))
             .collect();
@@ -80,7 +100,15 @@ impl Program {
             node.connect(net.fabric(node.id()));
         }
         let (driver, events) = mpsc::channel();
-        nodes[0].listen(Listeners { driver, supervision: None });
+        let (balancing, loads) = mpsc::channel();
+        let balancing = choice.is_some().then_some(balancing);
+        nodes[0].listen(Listeners { driver, supervision: None, balancing });
+        if let Some(choice) = choice {
+            let telling = nodes[1..].to_vec();
+            balancing::start(Arc::clone(&nodes[0]), choice, loads, |_| {})
+                .and_then(|()| std::thread::Builder::new().spawn(move || tell_loads(&telling)))
+                .map_err(|e| RunError::Failed(format!("there is no thread to balance on: {e}")))?;
+        }
         let threads: Result<Vec<_>, _> = nodes.iter().map(start_pes).collect();
         let threads =
             threads.map_err(|e| RunError::Failed(format!("a PE's thread cannot be started: {e}")))?;
@@ -100,6 +128,14 @@ impl Program {
             }
         }
         result
+    }
+}
+
+/// Has nodes tell their loads until they end.
+fn tell_loads(nodes: &[Arc<Node>]) {
+    while !nodes[0].has_ended() {
+        std::thread::sleep(LOADS_EVERY);
+        nodes.iter().for_each(|node| node.tell_loads());
     }
 }
 

@@ -214,7 +214,7 @@ impl<C: Chare> Store for TypedStore<C> {
         let (method, mut count) = (method::<C>(entry)?.packed, 0);
         for slot in self.slots.iter_mut().flatten().filter(|slot| slot.site.mover.is_none()) {
             slot.repack_if_asked(pe)?;
-            pe.runs(slot.site.index);
+            pe.runs_next(ElementId { collection: self.collection, index: slot.site.index });
             method(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
             count += 1;
         }
@@ -249,6 +249,11 @@ impl<C: Chare> Store for TypedStore<C> {
         let element = ElementId { collection: site.collection, index: site.index };
         site.mover.get_or_insert_with(|| Box::new(Mover::new(element, site.home)));
         Some((site.home, pack(&(site, chare))))
+    }
+
+    fn packed_bytes(&self, place: usize) -> u64 {
+        let slot = self.slots.get(place).and_then(Option::as_ref);
+        slot.map_or(0, |slot| pack(&slot.chare).len_bytes() as u64)
     }
 
     fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError> {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 9;
+pub const WIRE_VERSION: u16 = 10;
 
 /// What every frame's body begins with, behind one byte that says which of these it is; the rest of the body and the
 /// attachments are the payload.
@@ -114,6 +114,8 @@ pub enum WorkToLauncher {
     Result(u64),
     /// What the driver may be handed, and so has to know.
     Announcement(Announcement),
+    /// The payload is what the PEs of the sender say of their chares' loads.
+    Loads,
 }
 
 /// What reaches all nodes that have PEs along a tree.
@@ -217,8 +219,8 @@ pub enum ControlToLauncher {
     LinkLost(NodeId, String),
     /// A variable is in place at the sender.
     VariableSet(u64),
-    /// What a PE reached with the kernel, in units of work per second.
-    Speed(PeId, f64),
+    /// What a PE reached with the kernel, in units of work per second, and per second that the system let it run.
+    Speed(PeId, f64, f64),
     /// What the sender has added to an accumulator. The payload is empty if nothing was added.
     Collected(u64),
     /// What the application is doing.

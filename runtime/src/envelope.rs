@@ -56,6 +56,9 @@ pub enum PeOrder {
     /// End the run with a sentence that names a message held there for an element that nobody makes, if one is: nothing
     /// else goes on anywhere.
     NameHeld,
+    /// Send elements to other PEs; the payload says which and where to. One that is not there has moved or ended, and is
+    /// left alone.
+    Migrate,
 }
 
 /// What a PE is to do with an envelope: what others have it do, and what its own node tells it. Only the former leaves

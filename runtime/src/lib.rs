@@ -1,5 +1,6 @@
 //! Moves envelopes between PEs and nodes; knows no user type.
 
+pub mod balancing;
 pub mod buffer;
 pub mod class;
 pub mod codec;
@@ -11,6 +12,7 @@ pub mod frame;
 pub mod ids;
 pub mod job;
 pub mod launch;
+pub mod loads;
 pub mod monitor;
 pub mod moving;
 pub mod node;

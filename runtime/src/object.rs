@@ -183,6 +183,9 @@ pub trait Store: Send + Any {
     /// Takes the element in `slot` out, to be put in on another PE; its home, and its state.
     fn take(&mut self, slot: usize) -> Option<(PeId, Packed)>;
 
+    /// Bytes of the state of the element in `slot`; finding out takes as long as packing it.
+    fn packed_bytes(&self, slot: usize) -> u64;
+
     /// Puts in an element that was taken out of another PE.
     ///
     /// # Errors

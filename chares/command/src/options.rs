@@ -3,6 +3,7 @@
 use super::log::LogOptions;
 use super::note;
 use clap::{Args, ValueEnum};
+use loadbalance::balance::{BALANCERS, Choice};
 use runtime::config::{ClusterConfig, Transport};
 use runtime::failure::{Failure, Kind};
 use runtime::launch::LaunchOptions;
@@ -35,6 +36,9 @@ pub(crate) struct RunOptions {
     /// Where the speeds of PEs come from
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) speed: SpeedSource,
+    /// Who moves chares between PEs while the run goes on
+    #[arg(long, value_name = "NAME[:OPTION,…]", default_value = "none", value_parser = balance, long_help = balance_help())]
+    pub(crate) balance: String,
     /// End the run after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
@@ -105,6 +109,17 @@ pub(crate) enum SpeedSource {
     Equal,
     /// The `speed` of each node in the nodes file, 1 where it has none
     File,
+}
+
+impl RunOptions {
+    /// Who balances, if anybody does, and how that was written.
+    pub(crate) fn balance(&self) -> Result<Option<(Choice, String)>, Failure> {
+        if self.balance == "none" {
+            return Ok(None);
+        }
+        let choice = self.balance.parse().map_err(|e| Failure::new(Kind::Usage, e))?;
+        Ok(Some((choice, self.balance.clone())))
+    }
 }
 
 impl SpeedSource {
@@ -247,6 +262,19 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let limit = text.trim().parse().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());
     let limit = limit.filter(|limit| !limit.is_zero() && *limit <= TIME_MAX);
     limit.ok_or_else(|| format!("give seconds, more than 0 and at most {}", TIME_MAX.as_secs()))
+}
+
+/// What `--balance` says, checked.
+fn balance(text: &str) -> Result<String, String> {
+    text.parse::<Choice>().map(|_| text.into()).map_err(|error| error.to_string())
+}
+
+fn balance_help() -> String {
+    let line = |name: &str, about: &str| format!("\n- {name}: {about}");
+    let auto = line("auto", "whenever it pays, by whichever of the others brings most");
+    let others = BALANCERS.iter().map(|one| line(one.name, one.about));
+    let all: String = std::iter::once(auto).chain(others).collect();
+    format!("Who moves chares between PEs while the run goes on, by the processor time that they take:{all}")
 }
 
 fn cores() -> u32 {

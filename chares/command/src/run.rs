@@ -62,6 +62,7 @@ pub(crate) fn run(
         config: config.clone(),
         always_pup: options.always_pup,
         wander: options.wander,
+        balance: options.balance()?,
         timeout: options.timeout,
     };
     let job = copies::shown(!options.quiet && !log::is_json(), |copies| {

@@ -34,6 +34,8 @@ pub(super) struct Bootstrap {
     pub(super) network: NetworkConfig,
     /// Whether to pack every message, also inside a process (for tests).
     pub(super) always_pup: bool,
+    /// Whether to tell what chares cost.
+    pub(super) balances: bool,
     /// The seed from which chares move at random moments (for tests).
     pub(super) wander: Option<u64>,
     /// The application's arguments, for its kernel.
@@ -80,6 +82,7 @@ mod tests {
             memory_bytes: Some(1 << 30),
             network: NetworkConfig::default(),
             always_pup: false,
+            balances: true,
             wander: Some(4),
             kernel_arguments: vec![1, 2, 3],
         }

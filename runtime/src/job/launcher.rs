@@ -10,6 +10,7 @@ use super::processes::Processes;
 use super::signals;
 use super::start_error::{StartError, local};
 use super::supervise::{Supervisor, TimeLimit, over};
+use crate::balancing;
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::failure::{Failure, Interruption, Kind};
 use crate::frame::{Fabric, Receiver};
@@ -22,6 +23,7 @@ use crate::object::ProgramTable;
 use crate::proto::membership::{ClusterTable, NodeEntry};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
+use loadbalance::balance::Choice;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -48,6 +50,8 @@ pub struct JobPlan {
     pub launch: LaunchOptions,
     /// Pack every message (for tests).
     pub always_pup: bool,
+    /// Who balances, and how the user wrote that; nobody does without.
+    pub balance: Option<(Choice, String)>,
     /// The seed from which chares move at random moments (for tests).
     pub wander: Option<u64>,
     /// The run is ended after so long, counted from the start of its nodes.
@@ -208,7 +212,9 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let node = Node::new(NodeId::LAUNCHER, topology, Arc::clone(&plan.program), settings);
     let (driver, events) = mpsc::channel();
     let (launcher, heard) = unbounded_channel();
-    node.listen(Listeners { driver, supervision: Some(launcher) });
+    let (balancing, loads) = mpsc::channel();
+    let balancing = plan.balance.is_some().then_some(balancing);
+    node.listen(Listeners { driver, supervision: Some(launcher), balancing });
     let identity = authority.issue(NodeId::LAUNCHER).map_err(|e| local("no certificate", &e))?;
     let receiver: Arc<dyn Receiver> = Arc::clone(&node) as _;
     // The launcher dials all nodes, so that it may sit behind a firewall, and no one dials it.
@@ -220,6 +226,12 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     fabric.set_addresses(table.nodes.iter().map(address).collect());
     node.connect(Arc::clone(&fabric) as Arc<dyn Fabric>);
     let hub = Arc::new(Hub::new(info_of(&plan, &run_id, &launched, &node)));
+    if let Some((choice, _)) = plan.balance {
+        let hub = Arc::clone(&hub);
+        let tell = move |balanced| hub.describe(|info| info.balanced = balanced);
+        balancing::start(Arc::clone(&node), choice, loads, tell)
+            .map_err(|e| local("there is no thread to balance on", &e))?;
+    }
     let mut start =
         Start { node: &node, fabric: &fabric, table, heard, processes: Processes::attend(launched) };
     start.join(plan.program.lines()).instrument(tracing::info_span!(parent: &span, "join")).await?;
@@ -256,6 +268,7 @@ async fn launch_nodes(
             memory_bytes: config.memory_bytes,
             network: plan.config.network.clone(),
             always_pup: plan.always_pup,
+            balances: plan.balance.is_some(),
             wander: plan.wander,
             kernel_arguments: plan.kernel_arguments.clone(),
         };
@@ -342,6 +355,8 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
         arguments: plan.arguments.clone(),
         started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         nodes: nodes.collect(),
+        balance: plan.balance.as_ref().map_or_else(String::new, |(_, text)| text.clone()),
+        balanced: Vec::new(),
     }
 }
 

@@ -106,7 +106,10 @@ async fn serve(
     loop {
         tokio::select! {
             () = gate.ended.notified() => break,
-            _ = tell.tick() => node.publish(),
+            _ = tell.tick() => {
+                node.publish();
+                node.tell_loads();
+            }
             _ = look.tick(), if has_limit => gate.check_memory(&node),
         }
     }
@@ -302,6 +305,7 @@ impl Gate {
         let cores = self.cores.get_or_init(|| cores.unwrap_or_default());
         NodeSettings {
             always_pup: self.bootstrap.always_pup,
+            balances: self.bootstrap.balances,
             wander: self.bootstrap.wander,
             spin: if may_stay_awake(usable, allowed.len(), threads.max(pes + 1), self.bootstrap.cpu_share) {
                 self.bootstrap.network.spin()

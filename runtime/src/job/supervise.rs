@@ -208,7 +208,7 @@ mod tests {
         let program = Arc::new(ProgramTable { name: "test".into(), ..ProgramTable::default() });
         let node = Node::new(NodeId::LAUNCHER, Topology::new(&[0]), program, NodeSettings::default());
         let (driver, told) = std::sync::mpsc::channel();
-        node.listen(Listeners { driver, supervision: None });
+        node.listen(Listeners { driver, supervision: None, balancing: None });
         let identity = RunAuthority::new("test-1").unwrap().issue(NodeId::LAUNCHER).unwrap();
         let receiver = Arc::clone(&node) as Arc<dyn crate::frame::Receiver>;
         let here = "127.0.0.1:0".parse().unwrap();

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 8;
+pub const MONITOR_VERSION: u16 = 9;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +73,25 @@ impl MonitorEvent {
     }
 }
 
+/// A decision to move chares, and what came of it. Imbalance is the longest time of a PE over the ideal one; 1 is perfect.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Balanced {
+    /// Seconds since the launcher's start.
+    pub at_s: f64,
+    /// The balancer.
+    pub by: String,
+    /// How many chares were to move.
+    pub moves: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The imbalance before.
+    pub before: f64,
+    /// The imbalance as it was expected after.
+    pub expected: f64,
+    /// As it was found after; `None` until then.
+    pub after: Option<f64>,
+}
+
 /// What a run is and where it runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
@@ -90,6 +109,10 @@ pub struct RunInfo {
     pub started_unix_ms: u64,
     /// All nodes with PEs, ordered by id (ids start at 1; the launcher, 0, has no PEs and is not listed).
     pub nodes: Vec<NodeInfo>,
+    /// Who balances, as the user wrote it; empty if nobody does.
+    pub balance: String,
+    /// The decisions to move chares, the latest ones if there were many.
+    pub balanced: Vec<Balanced>,
 }
 
 /// What does not change often about a node.

@@ -17,6 +17,7 @@ use crate::codec::{
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader, PeOrder, ToPe};
 use crate::ids::{NodeId, PeId};
+use crate::loads::PeLoads;
 use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
 use crate::proto::tree::TreeOver;
@@ -76,7 +77,7 @@ impl<'a> Checks<'a> {
     /// Checks what comes for the driver.
     pub(super) fn check_work_to_launcher(&self, from: NodeId, header: &WorkToLauncher) -> Checked {
         match header {
-            WorkToLauncher::Result(_) => Ok(()),
+            WorkToLauncher::Result(_) | WorkToLauncher::Loads => Ok(()),
             WorkToLauncher::Announcement(announcement) => self.check_announcement(from, announcement),
         }
     }
@@ -337,6 +338,7 @@ impl<'a> Checks<'a> {
                     PeOrder::PrepareKernel { .. }
                     | PeOrder::Measure { .. }
                     | PeOrder::DropKernel
+                    | PeOrder::Migrate
                     | PeOrder::NameHeld => Ok(()),
                 }
             }
@@ -357,8 +359,9 @@ impl<'a> Checks<'a> {
             ControlToLauncher::VariableSet(id) | ControlToLauncher::Collected(id) => {
                 self.check_id(CollectionId(*id)).map(|_| ())
             }
-            ControlToLauncher::Speed(pe, rate) => {
-                let is_sane = rate.is_finite() && *rate >= 0.0 && self.is_node_of(from, *pe);
+            ControlToLauncher::Speed(pe, rate, cpu_rate) => {
+                let is_rate = |rate: &f64| rate.is_finite() && *rate >= 0.0;
+                let is_sane = is_rate(rate) && is_rate(cpu_rate) && self.is_node_of(from, *pe);
                 if is_sane { Ok(()) } else { impossible(format!("a speed of {rate} of {pe:?}")) }
             }
             ControlToLauncher::Phase(phase) if phase.name.len().max(phase.detail.len()) > NAME_MAX_BYTES => {
@@ -369,6 +372,15 @@ impl<'a> Checks<'a> {
             | ControlToLauncher::Fault(_)
             | ControlToLauncher::LinkLost(..)
             | ControlToLauncher::Phase(_) => Ok(()),
+        }
+    }
+
+    /// Checks what a node says of the loads of its chares.
+    pub(super) fn check_loads(&self, from: NodeId, loads: &Vec<PeLoads>) -> Checked {
+        let pes = self.topology.pes(from);
+        match loads.iter().find(|one| !one.can_be_of(&pes)) {
+            Some(wrong) => impossible(format!("loads of {:?} that cannot be", wrong.pe)),
+            None => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::envelope::{Packed, Payload};
 use crate::failure::Failure;
 use crate::ids::{NodeId, PeId};
+use crate::loads::PeLoads;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
 use std::sync::OnceLock;
@@ -74,6 +75,8 @@ pub struct Listeners {
     pub driver: Sender<DriverEvent>,
     /// The supervision, if there is one.
     pub supervision: Option<UnboundedSender<LauncherEvent>>,
+    /// Whoever balances, if anybody does.
+    pub balancing: Option<Sender<(NodeId, Vec<PeLoads>)>>,
 }
 
 /// The listeners, once there are any; without them everything is told to nobody.
@@ -97,6 +100,12 @@ impl Hearing {
         if let Some(listeners) = self.0.get() {
             // A driver that has gone needs no events.
             let _ = listeners.driver.send(event);
+        }
+    }
+
+    pub(super) fn tell_balancing(&self, from: NodeId, loads: Vec<PeLoads>) {
+        if let Some(balancing) = self.0.get().and_then(|listeners| listeners.balancing.as_ref()) {
+            let _ = balancing.send((from, loads));
         }
     }
 

@@ -2,9 +2,11 @@
 
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
-use crate::monitor::wire::PeSnapshot;
+use crate::loads::PeLoads;
+use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::pe::account::Account;
 use crate::pe::inbox::{Inbox, Incoming};
+use crate::pe::loads::Said;
 use crate::proto::quiescence::Counts;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +19,8 @@ pub(crate) struct LocalPes {
     first: u32,
     inboxes: Vec<Inbox>,
     accounts: Vec<Arc<Account>>,
+    /// What each has said of its chares' loads.
+    said: Vec<Said>,
     driver: Arc<Account>,
     backlog: Backlog,
     measuring: Barrier,
@@ -35,6 +39,7 @@ impl LocalPes {
             first: pes.start,
             inboxes: pes.clone().map(|_| Inbox::default()).collect(),
             accounts: pes.clone().map(|_| Arc::default()).collect(),
+            said: pes.clone().map(|_| Said::default()).collect(),
             driver: Arc::default(),
             backlog: Backlog::default(),
             measuring: Barrier::new(pes.len().max(1)),
@@ -49,6 +54,24 @@ impl LocalPes {
     /// What a PE of this node, or the driver, counts.
     pub(crate) fn account(&self, pe: PeId) -> &Arc<Account> {
         if pe == PeId::DRIVER { &self.driver } else { &self.accounts[(pe.0 - self.first) as usize] }
+    }
+
+    /// Where the PE at position `rank` says what its chares cost.
+    pub(crate) fn said(&self, rank: usize) -> &Said {
+        &self.said[rank]
+    }
+
+    /// What the PEs have said of their chares' loads since it was taken last, once each that has something to do has said
+    /// something.
+    pub(super) fn take_loads(&self, now_ns: u64) -> Option<Vec<PeLoads>> {
+        let is_idle = |account: &Arc<Account>| account.state() == PeState::Idle;
+        let mut all = self.accounts.iter().zip(&self.said);
+        if !all.all(|(account, said)| said.is_new() || is_idle(account)) {
+            return None;
+        }
+        let all = self.accounts.iter().zip(&self.said).zip((self.first..).map(PeId));
+        let taken = all.map(|((account, said), pe)| said.take(pe, is_idle(account).then_some(now_ns)));
+        Some(taken.collect())
     }
 
     /// Where PEs meet that measure their speed together.

@@ -16,7 +16,9 @@ pub mod variables;
 pub use listeners::{DriverEvent, LauncherEvent, Listeners};
 pub use variables::INIT_OVER;
 
-use crate::codec::{Announcement, ControlToLauncher, ControlToNode, Order, Spread, VariableKind, WorkToNode};
+use crate::codec::{
+    Announcement, ControlToLauncher, ControlToNode, Order, Spread, VariableKind, WorkToLauncher, WorkToNode,
+};
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, ToPe};
 use crate::failure::Failure;
@@ -47,6 +49,8 @@ pub struct NodeSettings {
     /// Pack and unpack every message and constructor argument, also inside the process, and the state of chares before each
     /// of their entry methods (for tests).
     pub always_pup: bool,
+    /// Say what chares cost, so that somebody can balance.
+    pub balances: bool,
     /// From this seed on, chares move to other PEs at random moments (for tests).
     pub wander: Option<u64>,
     /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
@@ -66,6 +70,7 @@ impl Default for NodeSettings {
     fn default() -> Self {
         Self {
             always_pup: false,
+            balances: false,
             wander: None,
             spin: Duration::ZERO,
             has_spare_core: false,
@@ -75,6 +80,9 @@ impl Default for NodeSettings {
         }
     }
 }
+
+/// The launcher is told loads no more often than this.
+const LOADS_EVERY_NS: u64 = 200_000_000;
 
 /// One process of the run. What changes together is a part with a type of its own; the node connects them.
 pub struct Node {
@@ -93,6 +101,8 @@ pub struct Node {
     host_memory: memory::HostMemory,
     /// How many snapshots have been taken.
     snapshots: AtomicU64,
+    /// When the launcher was told loads last, nanoseconds since the node's start.
+    told_loads_ns: AtomicU64,
 }
 
 impl fmt::Debug for Node {
@@ -124,6 +134,7 @@ impl Node {
             quiescence: Mutex::new(Quiescence::new(id, topology.node_count())),
             host_memory: memory::HostMemory::default(),
             snapshots: AtomicU64::new(0),
+            told_loads_ns: AtomicU64::new(0),
             topology,
         })
     }
@@ -195,6 +206,12 @@ impl Node {
         self.state.speeds()
     }
 
+    /// Work per second of processor time of each PE; the speeds where that was not measured. Only on the launcher.
+    #[must_use]
+    pub fn cpu_rates(&self) -> Vec<f64> {
+        self.state.cpu_rates().unwrap_or_else(|| self.speeds().to_vec())
+    }
+
     /// Sets the speeds on every node.
     pub fn set_speeds(&self, speeds: Vec<f64>) {
         self.order_all(&Order::Speeds(speeds.clone()));
@@ -258,6 +275,23 @@ impl Node {
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
         self.tell_launcher(ControlToLauncher::Snapshot(Box::new(self.snapshot())));
+    }
+
+    /// Tells the launcher what chares cost, if somebody wants to know and it is time; to be called several times a second.
+    pub fn tell_loads(&self) {
+        let now_ns = self.now_ns();
+        if !self.settings.balances || now_ns - self.told_loads_ns.load(Ordering::Relaxed) < LOADS_EVERY_NS {
+            return;
+        }
+        let Some(loads) = self.pes.take_loads(now_ns) else { return };
+        self.told_loads_ns.store(now_ns, Ordering::Relaxed);
+        match postcard::to_stdvec(&loads) {
+            Ok(body) => {
+                let payload = Packed { body: body.into(), attachments: Vec::new() };
+                self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Loads, payload);
+            }
+            Err(error) => tracing::error!("loads cannot be told: {error}"),
+        }
     }
 
     /// Ends the run with one sentence, as soon as the launcher hears of it.

@@ -83,6 +83,7 @@ impl Named for WorkToLauncher {
     fn name_by(&self, known: &Catalogue) -> String {
         match self {
             Self::Result(_) => "a result for the driver".into(),
+            Self::Loads => "the loads of chares".into(),
             Self::Announcement(announcement) => announcement.name_by(known),
         }
     }

@@ -151,6 +151,11 @@ impl Node {
         match header {
             WorkToLauncher::Result(slot) => self.take_result(slot, Payload::packed(payload)),
             WorkToLauncher::Announcement(announcement) => self.take_announcement(announcement, payload),
+            WorkToLauncher::Loads => {
+                let loads = postcard::from_bytes(&payload.body).map_err(Refusal::Header)?;
+                self.checks().check_loads(from, &loads)?;
+                self.listeners.tell_balancing(from, loads);
+            }
         }
         Ok(())
     }
@@ -325,7 +330,10 @@ impl Node {
                 self.acknowledged(from, id);
                 self.listeners.tell_driver(DriverEvent::VariableSet(from, id));
             }
-            ControlToLauncher::Speed(pe, rate) => self.listeners.tell_driver(DriverEvent::Speed(pe, rate)),
+            ControlToLauncher::Speed(pe, rate, cpu_rate) => {
+                self.state.set_cpu_rate(pe, cpu_rate);
+                self.listeners.tell_driver(DriverEvent::Speed(pe, rate));
+            }
             ControlToLauncher::Collected(id) => {
                 let sum = (!payload.body.is_empty() || !payload.attachments.is_empty()).then_some(payload);
                 self.listeners.tell_driver(DriverEvent::Collected(from, id, sum));

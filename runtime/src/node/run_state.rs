@@ -1,8 +1,9 @@
 //! How far a run has come, as one node knows it, and the speeds of its PEs.
 
+use crate::ids::PeId;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// The state of a run.
 pub(super) struct RunState {
@@ -10,6 +11,8 @@ pub(super) struct RunState {
     has_failed: AtomicBool,
     has_ended: AtomicBool,
     speeds: RwLock<Arc<Vec<f64>>>,
+    /// Units of work per second of processor time of each PE, as far as they were measured. Only on the launcher.
+    cpu_rates: Mutex<Vec<Option<f64>>>,
     on_end: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
@@ -30,6 +33,7 @@ impl RunState {
             has_failed: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             speeds: RwLock::new(Arc::new(vec![1.0; pe_count as usize])),
+            cpu_rates: Mutex::new(vec![None; pe_count as usize]),
             on_end: OnceLock::new(),
         }
     }
@@ -73,6 +77,18 @@ impl RunState {
 
     pub(super) fn speeds(&self) -> Arc<Vec<f64>> {
         Arc::clone(&self.speeds.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_cpu_rate(&self, pe: PeId, rate: f64) {
+        let mut rates = self.cpu_rates.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = rates.get_mut(pe.as_usize()) {
+            *known = (rate > 0.0).then_some(rate);
+        }
+    }
+
+    /// Those of all PEs, if all were measured.
+    pub(super) fn cpu_rates(&self) -> Option<Vec<f64>> {
+        self.cpu_rates.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 
     pub(super) fn set_speeds(&self, speeds: Vec<f64>) {

@@ -17,7 +17,7 @@ fn launcher_and_node() -> (Vec<Arc<Node>>, Events<DriverEvent>) {
         node.connect(net.fabric(node.id()));
     }
     let (driver, events) = channel();
-    nodes[0].listen(Listeners { driver, supervision: None });
+    nodes[0].listen(Listeners { driver, supervision: None, balancing: None });
     (nodes, events)
 }
 

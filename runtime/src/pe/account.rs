@@ -1,6 +1,7 @@
 //! What a PE did with its time and its messages: counters that others read without stopping it.
 
 use super::inbox::Inbox;
+use super::loads::{smoothed, untimed};
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +52,12 @@ impl Account {
             bump(&self.totals_ns[PeState::Overhead as usize], overhead_ns);
         }
         self.current.store(now_ns << 2 | state as u64, Ordering::Release);
+    }
+
+    /// How long the PE has been busy until the last switch. Only for the PE itself.
+    pub fn busy_ns(&self) -> u64 {
+        let busy = [PeState::Compute, PeState::Init, PeState::Overhead];
+        busy.into_iter().map(|state| self.totals_ns[state as usize].load(Ordering::Relaxed)).sum()
     }
 
     /// The current state.
@@ -218,11 +225,30 @@ pub struct Timekeeper {
     unseen: u32,
     /// Whether the clock was read when the present gap began.
     is_seen: bool,
+    /// How entry methods are timed, if they are.
+    timing: Option<Timing>,
+}
+
+/// Times entry methods: one for several, if they are short.
+#[derive(Debug)]
+struct Timing {
+    look_ns: u64,
+    mean_ns: u64,
+    /// When the one began that is timed.
+    began_ns: Option<u64>,
+    /// How many it stands for, itself included.
+    stands_for: u32,
 }
 
 impl Timekeeper {
     /// How many gaps go untimed between two that are timed.
     const GUESSED: u32 = 63;
+
+    /// A keeper that also times entry methods, where a look at the clock takes so long.
+    pub fn timing(look_ns: u64) -> Self {
+        let timing = Timing { look_ns, mean_ns: 0, began_ns: None, stands_for: 1 };
+        Self { timing: Some(timing), ..Self::default() }
+    }
 
     /// An entry method begins, which counts as `state`.
     #[inline]
@@ -247,16 +273,27 @@ impl Timekeeper {
             self.learn(expected_ns, now_ns);
         }
         self.unseen = Self::GUESSED;
+        if let Some(timing) = &mut self.timing {
+            // So that there is a look at its end.
+            (timing.began_ns, self.unseen) = (Some(now_ns), 0);
+        }
         self.switch(account, state, now_ns);
     }
 
-    /// An entry method has ended.
+    /// An entry method has ended; how long it and those took for which it stands, in nanoseconds, if it was timed.
     #[inline]
-    pub fn entry_ends(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) {
-        if self.unseen == 0 {
-            self.switch(account, PeState::Overhead, now_ns());
-            self.is_seen = true;
+    pub fn entry_ends(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) -> Option<u64> {
+        if self.unseen == 0 { self.entry_ends_with_look(account, now_ns()) } else { None }
+    }
+
+    fn entry_ends_with_look(&mut self, account: &Account, now_ns: u64) -> Option<u64> {
+        self.switch(account, PeState::Overhead, now_ns);
+        let timed = self.timing.as_mut().and_then(|timing| timing.ends(now_ns));
+        if let Some((_, untimed)) = timed {
+            self.unseen = untimed;
         }
+        self.is_seen = self.unseen == 0;
+        timed.map(|(took_ns, _)| took_ns)
     }
 
     /// Says that the present gap is longer than others, so that its end is to be timed. It began at the last switch.
@@ -280,6 +317,17 @@ impl Timekeeper {
         } else {
             self.typical_ns.saturating_sub(step_ns)
         };
+    }
+}
+
+impl Timing {
+    /// How long the timed entry method and those took for which it stands, and how many may go untimed now.
+    fn ends(&mut self, now_ns: u64) -> Option<(u64, u32)> {
+        let took_ns = now_ns.saturating_sub(self.began_ns.take()?);
+        self.mean_ns = smoothed(self.mean_ns, took_ns);
+        let untimed = untimed(self.look_ns, self.mean_ns);
+        let stood_for = std::mem::replace(&mut self.stands_for, untimed + 1);
+        Some((took_ns * u64::from(stood_for), untimed))
     }
 }
 
@@ -370,6 +418,29 @@ mod tests {
         let snapshot = account.snapshot(0, &Inbox::default(), now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now);
         assert!((4_500_000..5_500_000).contains(&snapshot.overhead_ns), "{snapshot:?}");
+    }
+
+    #[test]
+    fn entry_methods_are_timed_as_often_as_looks_permit() {
+        let timed = |took_ns: u64, count: u64| {
+            let (account, mut timekeeper, looks) = (Account::default(), Timekeeper::timing(20), Cell::new(0));
+            let (mut now, mut found) = (0, 0);
+            timekeeper.switch(&account, PeState::Overhead, 0);
+            for _ in 0..count {
+                let look = |now| {
+                    looks.set(looks.get() + 1);
+                    now
+                };
+                now += 30;
+                timekeeper.entry_begins(&account, PeState::Compute, || look(now));
+                now += took_ns;
+                found += timekeeper.entry_ends(&account, || look(now)).unwrap_or_default();
+            }
+            (found as f64 / (took_ns * count) as f64, looks.get() as f64 / count as f64)
+        };
+        assert_eq!(timed(100_000, 1000), (1.0, 2.0), "all of the long ones");
+        let (found, looks) = timed(40, 100_000);
+        assert!((0.95..1.05).contains(&found) && looks < 0.05, "{found} found with {looks} looks for each");
     }
 
     #[test]

@@ -80,6 +80,9 @@ impl Scheduler {
         self.pe.account().migrated();
         match self.pack_record(element, home, to, &state) {
             Ok(Some((record, payload))) => {
+                let bytes =
+                    if let Payload::Packed(packed) = &payload { packed.len_bytes() as u64 } else { 0 };
+                self.pe.loads.departed(element, bytes);
                 if home == self.pe.id {
                     let movers = self.pe.moved.movers.entry(element.collection).or_default();
                     movers.insert(element.index);
@@ -170,6 +173,7 @@ impl Scheduler {
         }
         let wrong = || PupError::new("a chare", "what it takes along is shorter or longer than is said");
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
+        let len_bytes = packed.len_bytes() as u64;
         let mut unpacking = Unpacking::new(Arc::unwrap_or_clone(packed));
         let Record { element, state, mailbox, luggage, .. } = *record;
         let state = unpacking.next(state).ok_or_else(wrong)?;
@@ -185,6 +189,7 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
         shelf.store.put(element.index, &state)?;
         self.pe.account().chares(1);
+        self.pe.loads.arrived(element, len_bytes);
         mailbox.into_iter().for_each(|letter| self.pe.receives(element, letter));
         let mut outputs = Vec::new();
         let arrived = self.pe.moved.locations.arrive(element, luggage, &mut outputs);

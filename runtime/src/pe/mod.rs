@@ -5,6 +5,7 @@ pub mod combine;
 mod departure;
 mod idle;
 pub mod inbox;
+pub(crate) mod loads;
 pub mod moving;
 pub mod queue;
 mod recent;
@@ -28,6 +29,7 @@ use crate::proto::reduction::Reductions;
 use crate::scatter::Bundle;
 use account::{Account, Timekeeper};
 use bytes::Bytes;
+use loads::Loads;
 use moving::Moved;
 use queue::Queue;
 use recent::Recent;
@@ -59,6 +61,7 @@ pub struct Pe {
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
     timekeeper: Timekeeper,
+    loads: Loads,
     /// Where messages for other nodes are written before they leave.
     written: Vec<u8>,
 }
@@ -76,6 +79,8 @@ impl Pe {
     /// The PE numbered `id` of `node`; [`PeId::DRIVER`] on the launcher.
     #[must_use]
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
+        let balances = node.settings().balances && id != PeId::DRIVER;
+        let look_ns = if balances { loads::look_ns(|| node.now_ns()) } else { 0 };
         Self {
             id,
             account: Arc::clone(node.pes().account(id)),
@@ -91,7 +96,8 @@ impl Pe {
             plans: FxHashMap::default(),
             moved: Moved::new(id),
             running: None,
-            timekeeper: Timekeeper::default(),
+            timekeeper: if balances { Timekeeper::timing(look_ns) } else { Timekeeper::default() },
+            loads: Loads::new(balances, look_ns),
             written: Vec::new(),
         }
     }
@@ -111,6 +117,14 @@ impl Pe {
     /// The element at `index` begins to run: it is named if it fails.
     pub fn runs(&mut self, index: ElementIndex) {
         self.running = Some(index);
+    }
+
+    /// The same for one of several that a message reaches one after the other.
+    #[inline]
+    pub fn runs_next(&mut self, element: ElementId) {
+        self.running = Some(element.index);
+        let Self { loads, node, .. } = self;
+        loads.next_of_many(element, || node.now_ns());
     }
 
     /// Whether messages must be packed even inside the process.

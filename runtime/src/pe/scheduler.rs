@@ -1,6 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 mod measuring;
+mod telling;
 
 use super::Pe;
 use super::departure::Wander;
@@ -86,6 +87,8 @@ pub struct Scheduler {
     pub(super) dealt_with_bytes: u64,
     /// Elements move at random moments, so that tests find what does not bear it.
     wander: Option<Wander>,
+    /// How large chares are.
+    sizes: telling::Sizes,
 }
 
 /// What the PE does now, or did last.
@@ -123,6 +126,7 @@ impl Scheduler {
             doing,
             dealt_with_bytes: 0,
             wander: Wander::new(node.settings().wander, id),
+            sizes: telling::Sizes::default(),
         }
     }
 
@@ -185,8 +189,10 @@ impl Scheduler {
         }
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
+        self.stretch_ends();
         self.idle.wait(node.pes().inbox(self.rank));
         self.switch(PeState::Overhead);
+        self.stretch_begins();
     }
 
     fn process(&mut self, envelope: Envelope) -> ControlFlow<()> {
@@ -232,9 +238,12 @@ impl Scheduler {
         }
         self.idle.passes();
         let Pe { node, account, timekeeper, .. } = &mut self.pe;
-        timekeeper.entry_ends(account, || node.now_ns());
+        let timed = timekeeper.entry_ends(account, || node.now_ns());
+        if let Some(took_ns) = timed {
+            self.timed(took_ns);
+        }
         if !self.share.is_whole() {
-            self.share.ends(node.now_ns());
+            self.share.ends(self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
         }
         if !self.pe.moved.leaving.is_empty() || self.wander.is_some() {
@@ -278,8 +287,10 @@ impl Scheduler {
                 let MembersHere { collection, members, entry } = *section;
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 for index in members {
+                    self.pe.runs_next(ElementId { collection, index });
                     self.deliver_copy(collection, index, entry, priority, &packed)?;
                 }
+                self.many_end();
             }
             Target::Create(collection) => self.create(collection, payload)?,
             Target::Depart { collection, index, to } => {
@@ -289,6 +300,7 @@ impl Scheduler {
             Target::Order(PeOrder::Measure { budget_ms }) => self.measure(budget_ms),
             Target::Order(PeOrder::DropKernel) => self.kernel = None,
             Target::Order(PeOrder::NameHeld) => self.name_held(),
+            Target::Order(PeOrder::Migrate) => self.migrate(payload)?,
             Target::Stop => {}
         }
         Ok(())
@@ -402,6 +414,7 @@ impl Scheduler {
         if !shelf.store.is_empty() {
             entry_begins(&mut self.pe, shelf.chare_type, entry);
             let count = shelf.store.run_all(entry, &packed, &mut self.pe)?;
+            self.many_end();
             self.pe.account().ran(count);
         }
         for index in self.pe.movers(collection) {

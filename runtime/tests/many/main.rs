@@ -53,6 +53,7 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
         launch: LaunchOptions::default(),
         always_pup: false,
         wander: None,
+        balance: None,
         timeout: Some(LIMIT),
     })?;
     let events = job.take_events().ok_or("no events")?;

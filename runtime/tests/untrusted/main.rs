@@ -16,7 +16,8 @@ use runtime::codec::{
 };
 use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PeOrder, ToPe};
 use runtime::frame::{Class, Frame, Receiver as _};
-use runtime::ids::{NodeId, PeId};
+use runtime::ids::{ElementId, NodeId, PeId};
+use runtime::loads::{ChareLoad, PeLoads};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, RunInfo};
 use runtime::proto::sim::Random;
 use std::sync::{Mutex, Once};
@@ -79,19 +80,30 @@ fn sound_frames() -> Vec<Sent> {
     };
     rare(&mut frames, &ControlToLauncher::Fault("a sentence".into()));
     rare(&mut frames, &ControlToLauncher::LinkLost(NodeId(2), "why".into()));
-    rare(&mut frames, &ControlToLauncher::Speed(PeId(1), 2.5));
+    rare(&mut frames, &ControlToLauncher::Speed(PeId(1), 2.5, 4.0));
     rare(&mut frames, &ControlToNode::Order(Order::End));
     rare(&mut frames, &ControlToNode::Order(Order::ToPe(PeId(2), PeOrder::NameHeld)));
     rare(&mut frames, &ControlToNode::InitOver(false));
     let message = ToPe::Relay(Box::new(element));
     rare(&mut frames, &WorkToNode::ToPe { pe: PeId(2), priority: 0, message });
     rare(&mut frames, &WorkToLauncher::Result(77));
+    let moved = ElementId { collection: made.cells, index: ElementIndex([1, 1, 0]) };
+    let order = ControlToNode::Order(Order::ToPe(PeId(1), PeOrder::Migrate));
+    rare_with(&mut frames, &order, pack(&vec![(moved, PeId(2))]));
+    let chare = ChareLoad { element: moved, cpu_ns: 5, bytes: 6, is_here: true };
+    let (wall_ns, cpu_part, fixed_ns, chares) = (7, Some(0.5), 8, vec![chare]);
+    let loads = PeLoads { pe: PeId(0), wall_ns, cpu_part, fixed_ns, chares };
+    rare_with(&mut frames, &WorkToLauncher::Loads, pack(&vec![loads]));
     frames
 }
 
 /// Adds a frame for each of three nodes, whether or not it is for such a one.
 fn rare<H: Header>(frames: &mut Vec<Sent>, header: &H) {
-    let (frame, class) = (encode(header, pack(&1u64)), H::class(8));
+    rare_with(frames, header, pack(&1u64));
+}
+
+fn rare_with<H: Header>(frames: &mut Vec<Sent>, header: &H, payload: Packed) {
+    let (frame, class) = (encode(header, payload), H::class(8));
     let sent = |to| Sent { from: NodeId((to + 1) % 3), to: NodeId(to), class, frame: frame.clone() };
     frames.extend((0..3).map(sent));
 }

@@ -164,6 +164,10 @@ impl Store for Cells {
         Some((cell.home, pack(&Cell { has_moved: true, ..cell })))
     }
 
+    fn packed_bytes(&self, _: usize) -> u64 {
+        0
+    }
+
     fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError> {
         self.cells.insert(index, open(&Arrived::Packed(state))?);
         Ok(())

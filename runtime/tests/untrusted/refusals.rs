@@ -12,6 +12,7 @@ use runtime::envelope::{
 };
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
+use runtime::loads::PeLoads;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
@@ -355,7 +356,7 @@ fn what_is_for_others_or_came_another_way_is_not_read() {
     let refused = |to: u16, class, frame: Frame, why: &str| {
         let (node, faults) = node(to);
         let (driver, events) = std::sync::mpsc::channel();
-        node.listen(runtime::node::Listeners { driver, supervision: None });
+        node.listen(runtime::node::Listeners { driver, supervision: None, balancing: None });
         node.receive(NodeId(2), class, frame);
         let to_driver = events.try_iter().find_map(|event| match event {
             runtime::node::DriverEvent::Failed(failure) => Some(failure.sentence),
@@ -392,7 +393,7 @@ fn the_launcher_believes_no_node_about_another() {
     let said = |control: ControlToLauncher| {
         let (node, _) = node(0);
         let (driver, events) = std::sync::mpsc::channel();
-        node.listen(runtime::node::Listeners { driver, supervision: None });
+        node.listen(runtime::node::Listeners { driver, supervision: None, balancing: None });
         node.receive(NodeId(2), Class::Control, encode(&control, Packed::default()));
         events.try_iter().find_map(|event| match event {
             runtime::node::DriverEvent::Failed(failure) => Some(failure.sentence),
@@ -404,7 +405,7 @@ fn the_launcher_believes_no_node_about_another() {
         Box::new(NodeSnapshot { node, pes: pes.iter().map(pe).collect(), ..NodeSnapshot::default() })
     };
     assert_eq!(said(ControlToLauncher::Snapshot(snapshot(2, &[2]))), None);
-    assert_eq!(said(ControlToLauncher::Speed(PeId(2), 3.0)), None);
+    assert_eq!(said(ControlToLauncher::Speed(PeId(2), 3.0, 4.0)), None);
     let refused = |control| {
         let sentence = said(control).unwrap_or_default();
         assert!(sentence.starts_with("node 2 sent node 0 a message that it refuses: "), "{sentence}");
@@ -412,13 +413,41 @@ fn the_launcher_believes_no_node_about_another() {
     refused(ControlToLauncher::Snapshot(snapshot(3, &[3])));
     refused(ControlToLauncher::Snapshot(snapshot(2, &[])));
     refused(ControlToLauncher::Answer(1, snapshot(2, &[2, 3])));
-    refused(ControlToLauncher::Speed(PeId(3), 3.0));
-    refused(ControlToLauncher::Speed(PeId(900), 3.0));
-    refused(ControlToLauncher::Speed(PeId(2), f64::NAN));
+    refused(ControlToLauncher::Speed(PeId(3), 3.0, 4.0));
+    refused(ControlToLauncher::Speed(PeId(900), 3.0, 4.0));
+    refused(ControlToLauncher::Speed(PeId(2), f64::NAN, 4.0));
+    refused(ControlToLauncher::Speed(PeId(2), 3.0, -1.0));
     refused(ControlToLauncher::LinkLost(NodeId(4), String::new()));
     refused(ControlToLauncher::Collected(5));
     let faulty = said(ControlToLauncher::Fault(format!("\x1b[2J{}", "x".repeat(100_000)))).unwrap();
     assert!(faulty.len() < 3000 && !faulty.contains('\x1b'), "{} bytes", faulty.len());
+}
+
+#[test]
+fn no_node_tells_of_loads_that_cannot_be() {
+    let said = |loads: &[u8]| {
+        let (node, _) = node(0);
+        let ((driver, events), (balancing, told)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        node.listen(runtime::node::Listeners { driver, supervision: None, balancing: Some(balancing) });
+        let payload = Packed { body: loads.to_vec().into(), attachments: Vec::new() };
+        node.receive(NodeId(2), Class::Small, encode(&WorkToLauncher::Loads, payload));
+        let is_refused =
+            events.try_iter().any(|event| matches!(event, runtime::node::DriverEvent::Failed(_)));
+        assert_ne!(is_refused, told.try_recv().is_ok(), "it is taken or refused");
+        !is_refused
+    };
+    let loads = |pe, wall_ns, cpu_part| {
+        let fixed_ns = 0;
+        let one = PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares: Vec::new() };
+        postcard::to_stdvec(&[one].to_vec()).unwrap()
+    };
+    assert!(said(&loads(2, 5, Some(0.5))) && said(&loads(2, 5, None)));
+    assert!(!said(&loads(1, 5, None)), "the PE of another node");
+    assert!(!said(&loads(2, u64::MAX, None)));
+    for part in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
+        assert!(!said(&loads(2, 5, Some(part))), "{part}");
+    }
+    assert!(!said(&[0xff; 30]));
 }
 
 /// A message that decodes, for an element that is there, with content that its entry method does not take.

@@ -74,7 +74,7 @@ impl Run {
             node.connect(Arc::new(Tap { me, inner: net.fabric(me), heard }));
         }
         let ((driver, events), (ear, launcher)) = (channel(), unbounded_channel());
-        nodes[0].listen(Listeners { driver, supervision: Some(ear) });
+        nodes[0].listen(Listeners { driver, supervision: Some(ear), balancing: None });
         let threads = nodes.iter().flat_map(|node| start_pes(node).unwrap()).collect();
         let main = Pe::new(PeId::DRIVER, Arc::clone(&nodes[0]));
         Self { nodes, main, launcher, events, threads, heard }

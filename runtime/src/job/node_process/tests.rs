@@ -27,6 +27,7 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
         memory_bytes: None,
         network: crate::config::NetworkConfig::default(),
         always_pup: false,
+        balances: false,
         wander: None,
         kernel_arguments: Vec::new(),
     };

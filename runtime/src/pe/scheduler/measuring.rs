@@ -5,6 +5,7 @@ use crate::codec::ControlToLauncher;
 use crate::envelope::Payload;
 use crate::monitor::wire::PeState;
 use crate::object::{KernelCall, PupError};
+use crate::pe::loads::processor_ns;
 use crate::pe::share::Share;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +28,10 @@ impl Scheduler {
         self.switch(PeState::Init);
         let mut call = (kernel.prepare)(&arguments.body)?;
         self.share.worked(before_ns, node.now_ns());
-        let rate = self.rate_over(Duration::ZERO, &mut call);
+        let Rates { wall, cpu } = self.rates_over(Duration::ZERO, &mut call);
         self.switch(PeState::Idle);
         self.kernel = Some(call);
-        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, rate));
+        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, wall, cpu));
         Ok(())
     }
 
@@ -45,16 +46,18 @@ impl Scheduler {
         let stretch = Duration::from_millis(u64::from(budget_ms)) / count;
         let mut rates = Vec::new();
         if let Some(mut call) = self.kernel.take() {
-            rates.extend((0..count).map(|_| self.rate_over(stretch, &mut call)));
+            rates.extend((0..count).map(|_| self.rates_over(stretch, &mut call)));
             self.kernel = Some(call);
         }
-        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, middle(&mut rates)));
+        let of = |kind: fn(&Rates) -> f64| middle(&mut rates.iter().map(kind).collect::<Vec<f64>>());
+        let (wall, cpu) = (of(|rates| rates.wall), of(|rates| rates.cpu));
+        node.tell_launcher(ControlToLauncher::Speed(self.pe.id, wall, cpu));
     }
 
     /// Units of work per second over a stretch of time, with what is owed to the owner of the core paid.
-    fn rate_over(&mut self, stretch: Duration, call: &mut KernelCall) -> f64 {
+    fn rates_over(&mut self, stretch: Duration, call: &mut KernelCall) -> Rates {
         let node = Arc::clone(&self.pe.node);
-        let (start, mut units) = (node.now(), 0.0);
+        let (start, start_ns, mut units) = (node.now(), processor_ns(), 0.0);
         loop {
             let before_ns = node.now_ns();
             units += call();
@@ -66,8 +69,17 @@ impl Scheduler {
         }
         // Sleep that is paid later would be counted in this stretch all the same.
         self.pay_back(Duration::ZERO);
-        units / node.now().saturating_sub(start).as_secs_f64()
+        let wall = units / node.now().saturating_sub(start).as_secs_f64();
+        let used_ns = processor_ns().zip(start_ns).map(|(now, then)| now.saturating_sub(then));
+        let cpu = used_ns.map_or(wall, |ns| units / (ns.max(1) as f64 / 1e9));
+        Rates { wall, cpu: cpu.max(wall) }
     }
+}
+
+/// Units of work per second of the wall's clock, and of processor time.
+struct Rates {
+    wall: f64,
+    cpu: f64,
 }
 
 /// The average of what is neither the least nor the most, if there is such; 0 of nothing.

@@ -1,0 +1,257 @@
+//! Balancing a run while it goes on: nodes say what their chares cost, a balancer says which should move, and the PEs where
+//! these are send them off.
+//!
+//! ```text
+//!   PEs time entry methods ─► nodes, four times a second ─► Census ─► View ─► balancer ─► moves ─► PEs
+//! ```
+//!
+//! It happens on a thread of the launcher, so that nothing waits for a decision. What was ordered is not waited for either:
+//! the next views show where chares are.
+
+mod census;
+
+pub use census::Census;
+
+use crate::codec::Order;
+use crate::envelope::{Packed, PeOrder};
+use crate::ids::{ElementId, NodeId, PeId};
+use crate::loads::PeLoads;
+use crate::monitor::wire::Balanced;
+use crate::node::Node;
+use loadbalance::balance::auto::{Answer, Auto, Record, Sample};
+use loadbalance::balance::{Choice, Decision, View, ViewError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// What nodes say of their loads.
+pub type Heard = (NodeId, Vec<PeLoads>);
+
+/// How often it is looked whether the run has ended.
+const LOOK: Duration = Duration::from_millis(100);
+/// A balancer that is no `auto` decides no more often than this, seconds.
+const EVERY_S: f64 = 1.0;
+/// Bytes per second between nodes until moves have shown how many there are: those of a gigabit line.
+const BYTES_PER_S: f64 = 1e8;
+/// Seconds that a chare is away besides those of its bytes: a few messages.
+const AWAY_S: f64 = 1e-3;
+/// Moves that take less than this, seconds, say nothing of the network: views come no more often.
+const MOVES_MIN_S: f64 = 1.0;
+
+/// Balances the run of `node`, which is the launcher, until it ends. `tell` hears of all decisions whenever there is a new
+/// one, or it is known what the last one brought.
+///
+/// # Errors
+/// If the system refuses a thread.
+pub fn start(
+    node: Arc<Node>,
+    choice: Choice,
+    heard: Receiver<Heard>,
+    tell: impl Fn(Vec<Balanced>) + Send + 'static,
+) -> std::io::Result<()> {
+    let mut balancing = Balancing::new(node, choice);
+    let run = move || {
+        let mut told = Vec::new();
+        loop {
+            match heard.recv_timeout(LOOK) {
+                Ok((from, loads)) => balancing.take(from, loads),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if balancing.node.has_ended() {
+                return;
+            }
+            let now = balancing.decisions();
+            if now != told {
+                tell(now.clone());
+                told = now;
+            }
+        }
+    };
+    std::thread::Builder::new().name("balancing".into()).spawn(run).map(drop)
+}
+
+struct Balancing {
+    node: Arc<Node>,
+    census: Census,
+    by: By,
+    network: Network,
+}
+
+/// Who decides.
+enum By {
+    Always { choice: Box<dyn loadbalance::balance::Balancer>, last_s: f64, decided: Vec<Balanced> },
+    Auto(Box<Auto>),
+}
+
+impl Balancing {
+    fn new(node: Arc<Node>, choice: Choice) -> Self {
+        let by = match choice {
+            Choice::Always(choice) => By::Always { choice, last_s: 0.0, decided: Vec::new() },
+            Choice::Auto(settings) => By::Auto(Box::new(Auto::new(settings))),
+        };
+        Self { census: Census::new(node.topology()), node, by, network: Network::default() }
+    }
+
+    fn take(&mut self, from: NodeId, loads: Vec<PeLoads>) {
+        self.census.take(from, loads);
+        if !self.census.is_complete() {
+            return;
+        }
+        let view = self.census.view(&self.node.cpu_rates());
+        let now_s = self.node.now().as_secs_f64();
+        self.network.look(&view, now_s);
+        match self.by.decide(&view, now_s, self.network.bytes_per_s) {
+            Ok(Some(decision)) => {
+                self.network.begins(&decision, now_s);
+                self.order(&decision);
+            }
+            Ok(None) => {}
+            // The nodes' words were checked, so that it is no node's fault.
+            Err(error) => tracing::error!("the loads of chares make no sense: {error}"),
+        }
+    }
+
+    /// Has PEs send away what is to move.
+    fn order(&self, decision: &Decision) {
+        let mut by_pe: BTreeMap<PeId, Vec<(ElementId, PeId)>> = BTreeMap::new();
+        for step in &decision.moves {
+            if let Some((element, from)) = self.census.chare(step.chare) {
+                by_pe.entry(from).or_default().push((element, PeId(step.to)));
+            }
+        }
+        for (pe, moves) in by_pe {
+            match postcard::to_stdvec(&moves) {
+                Ok(body) => {
+                    let payload = Packed { body: body.into(), attachments: Vec::new() };
+                    let node = self.node.topology().node_of(pe);
+                    self.node.order(node, Order::ToPe(pe, PeOrder::Migrate), payload);
+                }
+                Err(error) => tracing::error!("moves cannot be ordered: {error}"),
+            }
+        }
+    }
+
+    fn decisions(&self) -> Vec<Balanced> {
+        match &self.by {
+            By::Always { decided, .. } => decided.clone(),
+            By::Auto(auto) => auto.records().iter().map(balanced).collect(),
+        }
+    }
+}
+
+fn balanced(record: &Record) -> Balanced {
+    Balanced {
+        at_s: record.at_s,
+        by: record.by.into(),
+        moves: record.moves,
+        bytes: record.bytes,
+        before: record.before,
+        expected: record.expected,
+        after: record.after,
+    }
+}
+
+impl By {
+    fn decide(&mut self, view: &View, now_s: f64, bytes_per_s: f64) -> Result<Option<Decision>, ViewError> {
+        match self {
+            Self::Auto(auto) => {
+                let sample = Sample { now_s, view, left_s: None, bytes_per_s, away_s: AWAY_S, decide_s: 0.0 };
+                match auto.observe(&sample)? {
+                    Answer::Move(decision, by) => {
+                        tracing::info!("{by} moves {} chares", decision.moves.len());
+                        Ok(Some(decision))
+                    }
+                    Answer::Wait(why) => {
+                        tracing::debug!("nothing moves: {why}");
+                        Ok(None)
+                    }
+                }
+            }
+            Self::Always { choice, last_s, decided } => {
+                let imbalance = view.check()?.times.imbalance();
+                if let Some(last) = decided.last_mut().filter(|last| last.after.is_none()) {
+                    last.after = Some(imbalance);
+                }
+                if now_s - *last_s < EVERY_S || view.chares.iter().all(|chare| chare.load <= 0.0) {
+                    return Ok(None);
+                }
+                *last_s = now_s;
+                let decision = choice.decide(view)?;
+                if decision.moves.is_empty() {
+                    return Ok(None);
+                }
+                decided.push(Balanced {
+                    at_s: now_s,
+                    by: choice.name().into(),
+                    moves: decision.moves.len() as u64,
+                    bytes: decision.bytes,
+                    before: decision.before,
+                    expected: decision.after,
+                    after: None,
+                });
+                Ok(Some(decision))
+            }
+        }
+    }
+}
+
+/// How fast chares get from node to node, as moves have shown.
+#[derive(Debug)]
+struct Network {
+    bytes_per_s: f64,
+    /// When the last moves were ordered, their bytes, and which chares are where after them.
+    under_way: Option<(f64, u64, Vec<(u32, u32)>)>,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { bytes_per_s: BYTES_PER_S, under_way: None }
+    }
+}
+
+impl Network {
+    fn begins(&mut self, decision: &Decision, now_s: f64) {
+        let places = decision.moves.iter().map(|step| (step.chare, step.to)).collect();
+        self.under_way = Some((now_s, decision.bytes, places));
+    }
+
+    fn look(&mut self, view: &View, now_s: f64) {
+        let Some((begun_s, bytes, places)) = &self.under_way else { return };
+        let is_there =
+            |(chare, pe): &(u32, u32)| view.chares.get(*chare as usize).is_some_and(|one| one.pe == *pe);
+        if !places.iter().all(is_there) {
+            return;
+        }
+        let rate = *bytes as f64 / (now_s - begun_s).max(f64::MIN_POSITIVE);
+        if rate > self.bytes_per_s || now_s - begun_s > MOVES_MIN_S {
+            self.bytes_per_s = rate.max(1.0);
+        }
+        self.under_way = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadbalance::Part;
+    use loadbalance::balance::Move;
+
+    #[test]
+    fn the_network_is_as_fast_as_moves_show() {
+        let view = |pe| View::new(&Part::each(&[1.0, 1.0]), [(pe, 1.0)]);
+        let moves = vec![Move { chare: 0, from: 0, to: 1 }];
+        let decision = Decision { moves, bytes: 10_000_000, ..Decision::default() };
+        let after = |seconds: f64| {
+            let mut network = Network::default();
+            network.begins(&decision, 5.0);
+            network.look(&view(0), 5.01);
+            network.look(&view(1), 5.0 + seconds);
+            network.bytes_per_s
+        };
+        assert_eq!(after(0.05).round(), 2e8);
+        assert_eq!(after(0.25), BYTES_PER_S, "no quicker than views come");
+        assert_eq!(after(10.0), 1e6);
+    }
+}
