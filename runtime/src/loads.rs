@@ -32,10 +32,26 @@ pub struct PeLoads {
     pub chares: Vec<ChareLoad>,
 }
 
-impl PeLoads {
+/// What a node and its PEs did in a stretch of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeLoads {
+    /// The most bytes per second that have come from other nodes, of all stretches so far.
+    pub bytes_per_s: f64,
+    /// Its PEs.
+    pub pes: Vec<PeLoads>,
+}
+
+impl NodeLoads {
     /// Whether a node with these PEs may say so.
     #[must_use]
     pub fn can_be_of(&self, pes: &Range<u32>) -> bool {
+        let is_rate = self.bytes_per_s.is_finite() && self.bytes_per_s >= 0.0;
+        is_rate && self.pes.iter().all(|pe| pe.can_be_of(pes))
+    }
+}
+
+impl PeLoads {
+    fn can_be_of(&self, pes: &Range<u32>) -> bool {
         // A processor that did more than a hundred years of work in one stretch counts wrong.
         let is_time = |ns: u64| ns <= 100 * 366 * 86_400 * 1_000_000_000;
         pes.contains(&self.pe.0)

@@ -1,7 +1,7 @@
 //! What is known of all chares of a run: which there are, where they are, what they cost and how large they are.
 
 use crate::ids::{ElementId, NodeId, PeId};
-use crate::loads::PeLoads;
+use crate::loads::{NodeLoads, PeLoads};
 use crate::topology::Topology;
 use loadbalance::Part;
 use loadbalance::balance::{Chare, Pe, View};
@@ -16,15 +16,23 @@ pub struct Census {
     pes: Vec<PeNow>,
     chares: Vec<Known>,
     numbers: FxHashMap<ElementId, usize>,
+    /// Seconds over which work was done; what is long ago counts less and less, as with the work.
+    span_s: f64,
+    /// The part of those chares that do anything at all that does something between two views.
+    heard_part: f64,
+    bytes_per_s: f64,
 }
 
-/// A PE, since the last view.
+/// A PE.
 #[derive(Clone, Debug)]
 struct PeNow {
+    /// Since the last view.
     wall_s: f64,
     fixed_s: f64,
     /// The part of its time that the system let it run when it had something to do, as it was measured last.
     cpu_part: f64,
+    /// Work for what cannot move, in the span.
+    fixed: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -34,31 +42,44 @@ struct Known {
     bytes: u64,
     /// Processor time since the last view, on each PE where it was.
     worked: Vec<(PeId, f64)>,
-    /// For how many views it has been nowhere.
-    nowhere: u32,
+    /// Its work in the span.
+    work: f64,
+    /// For how many seconds it has been nowhere.
+    nowhere_s: Option<f64>,
 }
 
-/// A chare that left a PE and has not come anywhere for so many views has ended.
-const NOWHERE_MAX: u32 = 8;
+/// A chare that left a PE and has not come anywhere for so many seconds has ended.
+const NOWHERE_MAX_S: f64 = 60.0;
+/// Chares are followed for so many times as long as it takes until most of them have done something: where one entry method
+/// takes longer than the time between two views, what happened between these says little.
+const ROUNDS: f64 = 3.0;
+/// But not longer than this, seconds: what was before is no longer so.
+const SPAN_MAX_S: f64 = 10.0;
+/// A chare that does less than this part of what one does on average does nothing.
+const NOTHING: f64 = 1e-3;
 
 impl Census {
     /// Of a run of which nothing is known yet.
     #[must_use]
     pub fn new(topology: &Topology) -> Self {
-        let pe = PeNow { wall_s: 0.0, fixed_s: 0.0, cpu_part: 1.0 };
+        let pe = PeNow { wall_s: 0.0, fixed_s: 0.0, cpu_part: 1.0, fixed: 0.0 };
         Self {
             topology: topology.clone(),
             told: BTreeSet::new(),
             pes: vec![pe; topology.pe_count() as usize],
             chares: Vec::new(),
             numbers: FxHashMap::default(),
+            span_s: 0.0,
+            heard_part: 1.0,
+            bytes_per_s: 0.0,
         }
     }
 
     /// Takes what a node says, which has been checked.
-    pub fn take(&mut self, from: NodeId, loads: Vec<PeLoads>) {
+    pub fn take(&mut self, from: NodeId, loads: NodeLoads) {
         self.told.insert(from);
-        for PeLoads { pe, wall_ns, cpu_part, fixed_ns, chares } in loads {
+        self.bytes_per_s = self.bytes_per_s.max(loads.bytes_per_s);
+        for PeLoads { pe, wall_ns, cpu_part, fixed_ns, chares } in loads.pes {
             let Some(now) = self.pes.get_mut(pe.as_usize()) else { continue };
             now.wall_s += seconds(wall_ns);
             now.fixed_s += seconds(fixed_ns);
@@ -68,7 +89,14 @@ impl Census {
                 let number = *self.numbers.entry(chare.element).or_insert(next);
                 if number == next {
                     let element = chare.element;
-                    self.chares.push(Known { element, pe, bytes: 0, worked: Vec::new(), nowhere: 0 });
+                    self.chares.push(Known {
+                        element,
+                        pe,
+                        bytes: 0,
+                        worked: Vec::new(),
+                        work: 0.0,
+                        nowhere_s: None,
+                    });
                 }
                 let known = &mut self.chares[number];
                 known.worked.push((pe, seconds(chare.cpu_ns)));
@@ -76,9 +104,9 @@ impl Census {
                     known.bytes = chare.bytes;
                 }
                 if chare.is_here {
-                    (known.pe, known.nowhere) = (pe, 0);
+                    (known.pe, known.nowhere_s) = (pe, None);
                 } else if known.pe == pe {
-                    known.nowhere = known.nowhere.max(1);
+                    known.nowhere_s = known.nowhere_s.or(Some(0.0));
                 }
             }
         }
@@ -90,31 +118,60 @@ impl Census {
         self.told.len() == self.topology.compute_nodes().len()
     }
 
-    /// What chares did per second, and the speeds that PEs delivered, where `cpu_rates` is the work that each PE does in a
-    /// second of processor time. Begins anew.
+    /// The most bytes per second that any node has got from others.
+    #[must_use]
+    pub fn bytes_per_s(&self) -> f64 {
+        self.bytes_per_s
+    }
+
+    /// What chares do per second, and the speeds that PEs delivered last, where `cpu_rates` is the work that each PE does in
+    /// a second of processor time.
     pub fn view(&mut self, cpu_rates: &[f64]) -> View {
         self.told.clear();
         self.forget();
+        self.add(cpu_rates);
         let nodes = self.topology.compute_nodes();
         let node_of = |pe: u32| {
             let node = self.topology.node_of(PeId(pe));
             nodes.iter().position(|one| *one == node).unwrap_or_default()
         };
-        let rate = |pe: PeId| cpu_rates.get(pe.as_usize()).copied().filter(|rate| *rate > 0.0).unwrap_or(1.0);
         let of_pe = |(pe, now): (u32, &PeNow)| {
-            let speed = rate(PeId(pe)) * now.cpu_part;
-            let background = rate(PeId(pe)) * per_second(now.fixed_s, now.wall_s);
+            let speed = rate(cpu_rates, PeId(pe)) * now.cpu_part;
+            let background = per_second(now.fixed, self.span_s);
             Pe { background, ..Pe::from(Part { node: node_of(pe), speed }) }
         };
-        let pes: Vec<Pe> = (0..).zip(&self.pes).map(of_pe).collect();
-        let of_chare = |known: &mut Known| {
-            let worked = known.worked.drain(..);
-            let load = worked.map(|(pe, s)| rate(pe) * per_second(s, self.pes[pe.as_usize()].wall_s)).sum();
+        let of_chare = |known: &Known| {
+            let load = per_second(known.work, self.span_s);
             Chare { pe: known.pe.0, load, bytes: known.bytes, ..Chare::default() }
         };
-        let chares = self.chares.iter_mut().map(of_chare).collect();
-        self.pes.iter_mut().for_each(|pe| (pe.wall_s, pe.fixed_s) = (0.0, 0.0));
-        View { pes, chares, ..View::default() }
+        let (pes, chares) = ((0..).zip(&self.pes).map(of_pe), self.chares.iter().map(of_chare));
+        View { pes: pes.collect(), chares: chares.collect(), ..View::default() }
+    }
+
+    /// Adds what was done since the last view to what was done before.
+    fn add(&mut self, cpu_rates: &[f64]) {
+        let since_s = self.since_s();
+        let mean = self.chares.iter().map(|known| known.work).sum::<f64>() / self.chares.len().max(1) as f64;
+        let does_something = |known: &&Known| !known.worked.is_empty() || known.work > mean * NOTHING;
+        let doing = self.chares.iter().filter(does_something).count();
+        let heard = self.chares.iter().filter(|known| known.worked.iter().any(|(_, s)| *s > 0.0)).count();
+        if doing > 0 {
+            self.heard_part += 0.25 * (heard as f64 / doing as f64 - self.heard_part);
+        }
+        let length_s = (ROUNDS * since_s / self.heard_part.max(f64::MIN_POSITIVE)).min(SPAN_MAX_S);
+        let kept = if length_s > 0.0 { (-since_s / length_s).exp() } else { 1.0 };
+        self.span_s = self.span_s * kept + since_s;
+        for known in &mut self.chares {
+            let worked = known.worked.drain(..);
+            let done = worked
+                .map(|(pe, s)| rate(cpu_rates, pe) * s * per_second(since_s, self.pes[pe.as_usize()].wall_s));
+            known.work = known.work * kept + done.sum::<f64>();
+        }
+        for (number, pe) in (0..).map(PeId).zip(&mut self.pes) {
+            pe.fixed =
+                pe.fixed * kept + rate(cpu_rates, number) * pe.fixed_s * per_second(since_s, pe.wall_s);
+            (pe.wall_s, pe.fixed_s) = (0.0, 0.0);
+        }
     }
 
     /// The chare of that number, and the PE where it was last.
@@ -125,18 +182,23 @@ impl Census {
 
     /// Forgets chares that have ended.
     fn forget(&mut self) {
-        let mut has_ended = false;
-        for known in &mut self.chares {
-            if known.nowhere > 0 {
-                known.nowhere += 1;
-                has_ended |= known.nowhere > NOWHERE_MAX;
-            }
-        }
-        if has_ended {
-            self.chares.retain(|known| known.nowhere <= NOWHERE_MAX);
+        let since_s = self.since_s();
+        self.chares.iter_mut().filter_map(|known| known.nowhere_s.as_mut()).for_each(|s| *s += since_s);
+        let has_ended = |known: &Known| known.nowhere_s.is_some_and(|s| s > NOWHERE_MAX_S);
+        if self.chares.iter().any(has_ended) {
+            self.chares.retain(|known| !has_ended(known));
             self.numbers = (0..).zip(&self.chares).map(|(number, known)| (known.element, number)).collect();
         }
     }
+
+    /// Seconds since the last view, as PEs have counted them.
+    fn since_s(&self) -> f64 {
+        self.pes.iter().map(|pe| pe.wall_s).sum::<f64>() / self.pes.len().max(1) as f64
+    }
+}
+
+fn rate(cpu_rates: &[f64], pe: PeId) -> f64 {
+    cpu_rates.get(pe.as_usize()).copied().filter(|rate| *rate > 0.0).unwrap_or(1.0)
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -160,7 +222,7 @@ mod tests {
     }
 
     /// That the chares of these numbers worked for so many parts of a second on a PE.
-    fn said(pe: u32, cpu_part: f64, chares: &[(u32, f64, bool)]) -> Vec<PeLoads> {
+    fn said(pe: u32, cpu_part: f64, chares: &[(u32, f64, bool)]) -> NodeLoads {
         let chare = |&(at, part, is_here): &(u32, f64, bool)| ChareLoad {
             element: element(at),
             cpu_ns: (part * SECOND as f64) as u64,
@@ -195,8 +257,46 @@ mod tests {
         assert_eq!([view.pes[0].background, view.pes[1].background], [0.1, 0.2]);
         let chares: Vec<_> = view.chares.iter().map(|chare| (chare.pe, chare.load, chare.bytes)).collect();
         assert_eq!(chares, [(0, 0.5, 10), (0, 0.25, 10), (1, 0.8, 10)]);
-        assert_eq!(census.view(&[1.0, 2.0]).chares[0].load, 0.0, "it begins anew");
-        assert!(!census.is_complete());
+        assert!(!census.is_complete(), "it begins anew");
+        assert_eq!(census.bytes_per_s(), 5.0);
+    }
+
+    #[test]
+    fn chares_that_take_longer_than_a_view_are_followed_until_all_have_run() {
+        let mut census = census();
+        let loads = |turn: u32| {
+            // Each of ten chares runs for a whole second, in turn.
+            (said(0, 1.0, &[(turn % 10, 0.9, true)]), said(1, 1.0, &[(10 + turn % 2, 0.5, true)]))
+        };
+        let mut worst: f64 = 0.0;
+        for turn in 0..200 {
+            let (one, other) = loads(turn);
+            census.take(NodeId(1), one);
+            census.take(NodeId(2), other);
+            let view = census.view(&[1.0, 1.0]);
+            if turn > 50 {
+                let of_pe = |pe| {
+                    view.chares.iter().filter(|chare| chare.pe == pe).map(|chare| chare.load).sum::<f64>()
+                };
+                worst = worst.max((of_pe(0) - 0.9).abs()).max((of_pe(1) - 0.5).abs());
+                let least = view.chares.iter().map(|chare| chare.load).fold(f64::INFINITY, f64::min);
+                assert!(least > 0.02, "{turn}: {least}");
+            }
+        }
+        assert!(worst < 1e-6, "{worst}");
+    }
+
+    #[test]
+    fn what_chares_do_is_followed_at_once_where_all_run_all_the_time() {
+        let mut census = census();
+        let mut view = |load: f64| {
+            census.take(NodeId(1), said(0, 1.0, &[(0, load, true), (1, 0.1, true)]));
+            census.take(NodeId(2), said(1, 1.0, &[]));
+            census.view(&[1.0, 1.0]).chares[0].load
+        };
+        (0..20).for_each(|_| drop(view(0.1)));
+        let found: Vec<f64> = (0..6).map(|_| view(0.7)).collect();
+        assert!(found[0] > 0.2 && found[5] > 0.6, "{found:?}");
     }
 
     #[test]
@@ -205,7 +305,7 @@ mod tests {
         census.take(NodeId(1), said(0, 1.0, &[(0, 0.5, true)]));
         census.take(NodeId(1), said(0, 1.0, &[(0, 0.3, true)]));
         census.take(NodeId(2), said(1, 1.0, &[]));
-        assert_eq!(census.view(&[1.0, 1.0]).chares[0].load, 0.4);
+        assert!((census.view(&[1.0, 1.0]).chares[0].load - 0.4).abs() < 1e-12);
     }
 
     #[test]
@@ -218,7 +318,6 @@ mod tests {
         census.take(NodeId(1), said(0, 1.0, &[(0, 0.1, false), (1, 0.1, true)]));
         let view = census.view(&[1.0, 1.0]);
         assert_eq!((view.chares[0].pe, census.chare(0)), (1, Some((element(0), PeId(1)))));
-        assert!((view.chares[0].load - 0.3).abs() < 1e-12);
         census.take(NodeId(1), said(0, 1.0, &[(1, 0.0, false)]));
         let counts: Vec<usize> =
             (0..NOWHERE_MAX + 1).map(|_| census.view(&[1.0, 1.0]).chares.len()).collect();

@@ -15,7 +15,7 @@ pub use census::Census;
 use crate::codec::Order;
 use crate::envelope::{Packed, PeOrder};
 use crate::ids::{ElementId, NodeId, PeId};
-use crate::loads::PeLoads;
+use crate::loads::NodeLoads;
 use crate::monitor::wire::Balanced;
 use crate::node::Node;
 use loadbalance::balance::auto::{Answer, Auto, Record, Sample};
@@ -26,7 +26,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// What nodes say of their loads.
-pub type Heard = (NodeId, Vec<PeLoads>);
+pub type Heard = (NodeId, NodeLoads);
 
 /// How often it is looked whether the run has ended.
 const LOOK: Duration = Duration::from_millis(100);
@@ -94,7 +94,7 @@ impl Balancing {
         Self { census: Census::new(node.topology()), node, by, network: Network::default() }
     }
 
-    fn take(&mut self, from: NodeId, loads: Vec<PeLoads>) {
+    fn take(&mut self, from: NodeId, loads: NodeLoads) {
         self.census.take(from, loads);
         if !self.census.is_complete() {
             return;
@@ -102,7 +102,7 @@ impl Balancing {
         let view = self.census.view(&self.node.cpu_rates());
         let now_s = self.node.now().as_secs_f64();
         self.network.look(&view, now_s);
-        match self.by.decide(&view, now_s, self.network.bytes_per_s) {
+        match self.by.decide(&view, now_s, self.network.bytes_per_s.max(self.census.bytes_per_s())) {
             Ok(Some(decision)) => {
                 self.network.begins(&decision, now_s);
                 self.order(&decision);

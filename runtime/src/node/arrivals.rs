@@ -17,7 +17,7 @@ use crate::codec::{
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader, PeOrder, ToPe};
 use crate::ids::{NodeId, PeId};
-use crate::loads::PeLoads;
+use crate::loads::NodeLoads;
 use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
 use crate::proto::tree::TreeOver;
@@ -376,12 +376,9 @@ impl<'a> Checks<'a> {
     }
 
     /// Checks what a node says of the loads of its chares.
-    pub(super) fn check_loads(&self, from: NodeId, loads: &Vec<PeLoads>) -> Checked {
-        let pes = self.topology.pes(from);
-        match loads.iter().find(|one| !one.can_be_of(&pes)) {
-            Some(wrong) => impossible(format!("loads of {:?} that cannot be", wrong.pe)),
-            None => Ok(()),
-        }
+    pub(super) fn check_loads(&self, from: NodeId, loads: &NodeLoads) -> Checked {
+        let is_sane = loads.can_be_of(&self.topology.pes(from));
+        if is_sane { Ok(()) } else { impossible("loads that cannot be") }
     }
 
     fn check_snapshot(&self, from: NodeId, snapshot: &NodeSnapshot) -> Checked {

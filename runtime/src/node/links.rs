@@ -15,6 +15,15 @@ pub(super) struct Links {
     fabric: OnceLock<Arc<dyn Fabric>>,
     sent: Traffic,
     received: Traffic,
+    peak: Peak,
+}
+
+/// The most that has come in a stretch of time.
+#[derive(Debug, Default)]
+struct Peak {
+    /// Bytes that had come when it was looked last.
+    bytes: AtomicU64,
+    bytes_per_s: AtomicU64,
 }
 
 /// Messages and bytes. Their own cache lines keep them apart from what PEs read for each message.
@@ -90,6 +99,14 @@ impl Links {
     /// Messages and bytes that were sent and not counted by who sent them, and those that were received.
     pub(super) fn traffic(&self) -> [(u64, u64); 2] {
         [self.sent.read(), self.received.read()]
+    }
+
+    /// The most bytes per second that have come in the time between two calls, of which the last was `since_ns` ago.
+    pub(super) fn most_received(&self, since_ns: u64) -> f64 {
+        let (_, bytes) = self.received.read();
+        let came = bytes.saturating_sub(self.peak.bytes.swap(bytes, Ordering::Relaxed));
+        let rate = came as f64 / (since_ns.max(1) as f64 / 1e9);
+        self.peak.bytes_per_s.fetch_max(rate as u64, Ordering::Relaxed).max(rate as u64) as f64
     }
 
     /// What carries frames, once there is something.

@@ -3,7 +3,7 @@
 use crate::envelope::{Packed, Payload};
 use crate::failure::Failure;
 use crate::ids::{NodeId, PeId};
-use crate::loads::PeLoads;
+use crate::loads::NodeLoads;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
 use std::sync::OnceLock;
@@ -76,7 +76,7 @@ pub struct Listeners {
     /// The supervision, if there is one.
     pub supervision: Option<UnboundedSender<LauncherEvent>>,
     /// Whoever balances, if anybody does.
-    pub balancing: Option<Sender<(NodeId, Vec<PeLoads>)>>,
+    pub balancing: Option<Sender<(NodeId, NodeLoads)>>,
 }
 
 /// The listeners, once there are any; without them everything is told to nobody.
@@ -103,7 +103,7 @@ impl Hearing {
         }
     }
 
-    pub(super) fn tell_balancing(&self, from: NodeId, loads: Vec<PeLoads>) {
+    pub(super) fn tell_balancing(&self, from: NodeId, loads: NodeLoads) {
         if let Some(balancing) = self.0.get().and_then(|listeners| listeners.balancing.as_ref()) {
             let _ = balancing.send((from, loads));
         }

@@ -24,6 +24,7 @@ use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, T
 use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
+use crate::loads::NodeLoads;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
 use crate::progress::Progress;
@@ -283,8 +284,9 @@ impl Node {
         if !self.settings.balances || now_ns - self.told_loads_ns.load(Ordering::Relaxed) < LOADS_EVERY_NS {
             return;
         }
-        let Some(loads) = self.pes.take_loads(now_ns) else { return };
-        self.told_loads_ns.store(now_ns, Ordering::Relaxed);
+        let Some(pes) = self.pes.take_loads(now_ns) else { return };
+        let since_ns = now_ns - self.told_loads_ns.swap(now_ns, Ordering::Relaxed);
+        let loads = NodeLoads { bytes_per_s: self.links.most_received(since_ns), pes };
         match postcard::to_stdvec(&loads) {
             Ok(body) => {
                 let payload = Packed { body: body.into(), attachments: Vec::new() };

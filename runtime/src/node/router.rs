@@ -8,7 +8,7 @@ use crate::codec::{
     WorkToNode, decode,
 };
 use crate::collection::Collection;
-use crate::envelope::{CollectionId, Envelope, Packed, Payload, Target, ToPe};
+use crate::envelope::{CollectionId, Envelope, Packed, Payload, PeOrder, Target, ToPe};
 use crate::failure::{Failure, Kind};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
@@ -291,7 +291,9 @@ impl Node {
             }
             Order::ToPe(pe, order) => {
                 let len_bytes = payload.len_bytes() as u64;
-                let envelope = Envelope::new(Target::Order(order), 0, Payload::packed(payload));
+                // Chares that wait behind others here are those that are to go.
+                let priority = if order == PeOrder::Migrate { i32::MIN } else { 0 };
+                let envelope = Envelope::new(Target::Order(order), priority, Payload::packed(payload));
                 self.pes.push_arrived(pe, envelope, len_bytes);
             }
             Order::End => {

@@ -17,7 +17,7 @@ use runtime::codec::{
 use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PeOrder, ToPe};
 use runtime::frame::{Class, Frame, Receiver as _};
 use runtime::ids::{ElementId, NodeId, PeId};
-use runtime::loads::{ChareLoad, PeLoads};
+use runtime::loads::{ChareLoad, NodeLoads, PeLoads};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, RunInfo};
 use runtime::proto::sim::Random;
 use std::sync::{Mutex, Once};
@@ -93,7 +93,7 @@ fn sound_frames() -> Vec<Sent> {
     let chare = ChareLoad { element: moved, cpu_ns: 5, bytes: 6, is_here: true };
     let (wall_ns, cpu_part, fixed_ns, chares) = (7, Some(0.5), 8, vec![chare]);
     let loads = PeLoads { pe: PeId(0), wall_ns, cpu_part, fixed_ns, chares };
-    rare_with(&mut frames, &WorkToLauncher::Loads, pack(&vec![loads]));
+    rare_with(&mut frames, &WorkToLauncher::Loads, pack(&NodeLoads { bytes_per_s: 9.0, pes: vec![loads] }));
     frames
 }
 

@@ -12,7 +12,7 @@ use runtime::envelope::{
 };
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
-use runtime::loads::PeLoads;
+use runtime::loads::{NodeLoads, PeLoads};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
@@ -439,7 +439,7 @@ fn no_node_tells_of_loads_that_cannot_be() {
     let loads = |pe, wall_ns, cpu_part| {
         let fixed_ns = 0;
         let one = PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares: Vec::new() };
-        postcard::to_stdvec(&[one].to_vec()).unwrap()
+        postcard::to_stdvec(&NodeLoads { bytes_per_s: 1.0, pes: vec![one] }).unwrap()
     };
     assert!(said(&loads(2, 5, Some(0.5))) && said(&loads(2, 5, None)));
     assert!(!said(&loads(1, 5, None)), "the PE of another node");

@@ -69,7 +69,7 @@ pub struct Sample<'a> {
     /// Seconds since the run began.
     pub now_s: f64,
     /// Where chares are, the work that they did since the last sample, and the speeds that PEs delivered. Chares keep their
-    /// numbers from sample to sample; if there are more or fewer than before, their history begins anew.
+    /// numbers from sample to sample, and new ones come behind them; if there are fewer than before, all begin anew.
     pub view: &'a View,
     /// Seconds of the run that are left, if anybody knows.
     pub left_s: Option<f64>,
@@ -184,7 +184,7 @@ impl Auto {
             return Ok(answer);
         }
         self.settle(&checked);
-        if self.shares.iter().chain(&self.speeds).any(|level| level.samples() < SAMPLES_MIN) {
+        if !self.has_seen_enough() {
             return Ok(Answer::Wait(Why::TooFew));
         }
         let (times, error) = self.expected(sample.view, work);
@@ -196,14 +196,23 @@ impl Auto {
         self.weigh(sample, work, error, since_s)
     }
 
+    /// Whether speeds and most of the work have been measured often enough to know what noise is.
+    fn has_seen_enough(&self) -> bool {
+        let is_known = |level: &&Level| level.samples() >= SAMPLES_MIN;
+        let known: f64 = self.shares.iter().filter(is_known).map(Level::value).sum();
+        let all: f64 = self.shares.iter().map(Level::value).sum();
+        self.speeds.iter().all(|level| is_known(&level)) && known >= MOST * all
+    }
+
     fn learn(&mut self, view: &View, work: f64) {
         if self.speeds.len() != view.pes.len() {
             self.speeds = vec![Level::default(); view.pes.len()];
         }
-        if self.shares.len() != view.chares.len() {
-            self.shares = vec![Level::default(); view.chares.len()];
+        if self.shares.len() > view.chares.len() {
+            self.shares.clear();
             self.pending.clear();
         }
+        self.shares.resize(view.chares.len(), Level::default());
         self.speeds.iter_mut().zip(&view.pes).for_each(|(level, pe)| level.observe(pe.part.speed));
         self.shares.iter_mut().zip(&view.chares).for_each(|(level, chare)| level.observe(chare.load / work));
     }
@@ -398,6 +407,8 @@ fn expected_most(count: usize) -> f64 {
 
 /// Measurements without which nobody knows what noise is.
 const SAMPLES_MIN: u32 = 3;
+/// Chares that do this part of the work have to be known; of programs that make new ones all the time never are all.
+const MOST: f64 = 0.9;
 /// An imbalance must be seen in so many samples more than it was not.
 const SEEN_MIN: u32 = 2;
 /// No imbalance below this part is worth a thought.
