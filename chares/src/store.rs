@@ -222,7 +222,9 @@ impl<C: Chare> Store for TypedStore<C> {
     }
 
     fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError> {
-        if self.find(index).is_some() || self.is_gone(index) {
+        let place = self.places.find(index);
+        let is_there = place.is_some_and(|place| self.slots.get(place).is_some_and(Option::is_some));
+        if is_there || self.is_gone(index) {
             let at = &index.0[..C::Index::DIMENSIONS];
             pe.fail(format!("element {at:?} of an array of {} was made twice", C::name()));
             return Ok(());
@@ -240,7 +242,7 @@ impl<C: Chare> Store for TypedStore<C> {
             pe.chare_left();
             return Ok(());
         }
-        self.fill(index, Slot { chare, site });
+        self.fill(index, place, Slot { chare, site });
         Ok(())
     }
 
@@ -261,7 +263,7 @@ impl<C: Chare> Store for TypedStore<C> {
         if (site.collection, site.index) != (self.collection, index) || self.find(index).is_some() {
             return Err(PupError::new(std::any::type_name::<C>(), format!("it is not element {index:?}")));
         }
-        self.fill(index, Slot { chare, site });
+        self.fill(index, self.places.find(index), Slot { chare, site });
         Ok(())
     }
 
@@ -282,26 +284,28 @@ impl<C> TypedStore<C> {
         }
     }
 
-    fn fill(&mut self, index: ElementIndex, slot: Slot<C>) {
-        let behind = self.slots.len();
-        let place = match (self.places.find(index), &mut self.places) {
-            (Some(place), _) => place,
-            (None, Places::ByPosition { own, others: places, .. }) => {
-                let place = self.empty.pop().unwrap_or(behind.max(*own));
-                places.insert(index, place);
-                place
-            }
-            (None, Places::ByIndex(places)) => {
-                let place = self.empty.pop().unwrap_or(behind);
-                places.insert(index, place);
-                place
-            }
-        };
-        if self.slots.len() <= place {
+    #[inline(always)]
+    fn fill(&mut self, index: ElementIndex, place: Option<usize>, slot: Slot<C>) {
+        let place = place.unwrap_or_else(|| self.new_place(index));
+        self.count += 1;
+        if place == self.slots.len() {
+            return self.slots.push(Some(slot));
+        }
+        if place > self.slots.len() {
             self.slots.resize_with(place + 1, || None);
         }
         self.slots[place] = Some(slot);
-        self.count += 1;
+    }
+
+    /// Notes a place for an element that is not found by its position.
+    fn new_place(&mut self, index: ElementIndex) -> usize {
+        let (places, least) = match &mut self.places {
+            Places::ByPosition { own, others, .. } => (others, *own),
+            Places::ByIndex(places) => (places, 0),
+        };
+        let place = self.empty.pop().unwrap_or(self.slots.len().max(least));
+        places.insert(index, place);
+        place
     }
 
     #[cold]

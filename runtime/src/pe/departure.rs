@@ -1,11 +1,12 @@
 //! Elements that go to other PEs, and come from there.
 
 use super::scheduler::{Scheduler, moved_broadcast};
-use crate::envelope::{ElementId, Envelope, Packed, Payload, Target, ToPe};
+use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, Target, ToPe};
 use crate::ids::PeId;
 use crate::moving::{Extent, Heading, Letter, Moving, Record, Trunk, Unpacking, What};
 use crate::object::PupError;
 use crate::proto::sim::Random;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Says at random moments that an element is to move, and where to.
@@ -47,20 +48,52 @@ impl Scheduler {
         }
     }
 
+    /// Lets elements go that are to leave.
+    pub(super) fn leave(&mut self, (collection, index): (Option<CollectionId>, Option<ElementIndex>)) {
+        if let (Some(wander), Some(collection), Some(index)) = (&mut self.wander, collection, index)
+            && let Some(to) = wander.next(self.pe.node.topology().pe_count())
+            && self.pe.collection(collection).is_none_or(|known| !known.is_fixed)
+        {
+            self.pe.will_leave(ElementId { collection, index }, to);
+        }
+        // Those that are told so one after the other go together: for each time, all that waits is looked through.
+        if self.pe.moved.leaving.is_empty() || self.pe.queue.next_departs() {
+            return;
+        }
+        let mut leaving = std::mem::take(&mut self.pe.moved.leaving);
+        let count = leaving.len();
+        leaving.retain(|&(element, to)| to != self.pe.id && self.is_here(element));
+        let elements = leaving.iter().map(|&(element, _)| element).collect();
+        let mut mailboxes =
+            if leaving.is_empty() { FxHashMap::default() } else { self.pe.queue.extract(&elements) };
+        for (element, to) in leaving {
+            self.depart(element, to, mailboxes.remove(&element).unwrap_or_default());
+        }
+        (0..count).for_each(|_| self.pe.account().processed());
+    }
+
     /// Sends an element to another PE if it is here, or as soon as it is made.
-    pub(super) fn depart_or_wait(&mut self, element: ElementId, to: PeId, priority: i32, payload: Payload) {
-        let is_made = self.is_here(element) || self.pe.moved.locations.knows_of_move(element);
-        if !is_made
-            && let Some(shelf) = self.shelves.get_mut(element.collection)
-            && !shelf.store.is_gone(element.index)
+    pub(super) fn depart_or_wait(
+        &mut self,
+        element: ElementId,
+        to: PeId,
+        priority: i32,
+        payload: Payload,
+    ) -> Result<(), PupError> {
+        let ElementId { collection, index } = element;
+        let waits = Envelope::new(Target::Depart { collection, index, to }, priority, payload);
+        if !self.has_shelf(collection) {
+            return self.keep_early(collection, waits);
+        }
+        if self.is_here(element) || self.pe.moved.locations.knows_of_move(element) {
+            self.pe.will_leave(element, to);
+        } else if let Some(shelf) = self.shelves.get_mut(collection)
+            && !shelf.store.is_gone(index)
         {
             self.pe.account().held();
-            let ElementId { collection, index } = element;
-            let waits = Envelope::new(Target::Depart { collection, index, to }, priority, payload);
-            shelf.early.entry(element.index).or_default().push(waits);
-        } else {
-            self.depart(element, to);
+            shelf.early.entry(index).or_default().push(waits);
         }
+        Ok(())
     }
 
     fn is_here(&self, element: ElementId) -> bool {
@@ -69,16 +102,13 @@ impl Scheduler {
     }
 
     /// Sends an element to another PE, with its state, the messages that wait for it here, and how far it has come with
-    /// those who send to it. Nothing happens if it is not here.
-    pub(super) fn depart(&mut self, element: ElementId, to: PeId) {
-        if to == self.pe.id {
-            return;
-        }
+    /// those who send to it. Nothing happens if it is not here any more.
+    fn depart(&mut self, element: ElementId, to: PeId, mailbox: Vec<Envelope>) {
         let Some(shelf) = self.shelves.get_mut(element.collection) else { return };
         let taken = shelf.store.find(element.index).and_then(|slot| shelf.store.take(slot));
         let Some((home, state)) = taken else { return };
         self.pe.account().migrated();
-        match self.pack_record(element, home, to, &state) {
+        match self.pack_record((element, home), to, &state, mailbox) {
             Ok(Some((record, payload))) => {
                 let bytes =
                     if let Payload::Packed(packed) = &payload { packed.len_bytes() as u64 } else { 0 };
@@ -97,15 +127,15 @@ impl Scheduler {
 
     fn pack_record(
         &mut self,
-        element: ElementId,
-        home: PeId,
+        (element, home): (ElementId, PeId),
         to: PeId,
         state: &Packed,
+        waiting: Vec<Envelope>,
     ) -> Result<Option<(Record, Payload)>, PupError> {
         let mut trunk = Trunk::default();
         let Some(state) = trunk.add(state) else { return Ok(None) };
         let mut mailbox = Vec::new();
-        for Envelope { target, priority, payload, backlog_bytes } in self.pe.queue.extract(element) {
+        for Envelope { target, priority, payload, backlog_bytes } in waiting {
             self.dealt_with_bytes += backlog_bytes;
             let what = match target {
                 Target::Message(ToPe::Element { entry, .. }) => What::Run(entry),
@@ -148,7 +178,7 @@ impl Scheduler {
             }
             Moving::Tell { element, at, epoch } => self.pe.moved.locations.learn(element, at, epoch),
             Moving::Introduce { element, home, chare } => {
-                self.pe.moved.locations.introduce((element, home), chare, &mut outputs);
+                self.pe.introduce((element, home), chare);
             }
             Moving::Arrive(record) => return self.arrive(record, payload),
             Moving::Spoken { chare, number, audience } => {
@@ -198,3 +228,6 @@ impl Scheduler {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

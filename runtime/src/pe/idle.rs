@@ -25,7 +25,7 @@ pub(super) struct Idle {
     progress: Option<Arc<Progress>>,
     fabric: Option<Arc<dyn Fabric>>,
     /// Something that was sent waits for more to be sent.
-    untold: Option<Arc<AtomicBool>>,
+    untold: Arc<AtomicBool>,
     /// Others ran when the PE last offered its core.
     has_neighbours: bool,
     /// The last message that the PE waited for came from its own node.
@@ -37,7 +37,7 @@ impl Idle {
     pub(super) fn new(node: &Node) -> Self {
         let progress = node.progress().cloned();
         let fabric = node.fabric().cloned();
-        let untold = fabric.as_ref().and_then(|fabric| fabric.untold());
+        let untold = fabric.as_ref().and_then(|fabric| fabric.untold()).unwrap_or_default();
         let watch = Watch::new(node.spin());
         Self { watch, progress, fabric, untold, has_neighbours: false, is_local: false, sent: None }
     }
@@ -106,7 +106,7 @@ impl Idle {
     #[inline]
     pub(super) fn passes(&mut self) {
         let has_kept = self.progress.as_ref().is_some_and(|progress| progress.has_kept());
-        if has_kept || self.untold.as_ref().is_some_and(|untold| untold.load(Ordering::Relaxed)) {
+        if has_kept || self.untold.load(Ordering::Relaxed) {
             self.passes_on();
         }
     }

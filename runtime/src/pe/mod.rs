@@ -7,6 +7,7 @@ mod idle;
 pub mod inbox;
 pub(crate) mod loads;
 pub mod moving;
+mod parked;
 pub mod queue;
 mod recent;
 mod ring;
@@ -31,6 +32,7 @@ use account::{Account, Timekeeper};
 use bytes::Bytes;
 use loads::Loads;
 use moving::Moved;
+use parked::Parked;
 use queue::Queue;
 use recent::Recent;
 use rustc_hash::FxHashMap;
@@ -46,9 +48,14 @@ pub struct Pe {
     queue: Queue,
     /// What it sends to itself may be moved and needs no other place.
     delivers_here: bool,
+    /// As long as that is so and nothing waits or has moved that messages would have to wait for or follow: one look for
+    /// each message in place of several.
+    is_direct: bool,
+    /// Something is to be done when the present message has been dealt with.
+    has_more_to_do: bool,
     known: Recent<Arc<Collection>>,
     /// Messages to collections whose description has not arrived here; kept in order.
-    parked: FxHashMap<CollectionId, Vec<(ToPe, i32, Payload)>>,
+    parked: FxHashMap<CollectionId, Vec<Parked>>,
     serial: u32,
     /// Single chares that were made from here, for each type and PE: the number of the next.
     singles: FxHashMap<(u16, PeId), u64>,
@@ -81,10 +88,13 @@ impl Pe {
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
         let balances = node.settings().balances && id != PeId::DRIVER;
         let look_ns = if balances { loads::look_ns(|| node.now_ns()) } else { 0 };
+        let delivers_here = id != PeId::DRIVER && !node.settings().always_pup;
         Self {
             id,
             account: Arc::clone(node.pes().account(id)),
-            delivers_here: id != PeId::DRIVER && !node.settings().always_pup,
+            delivers_here,
+            is_direct: delivers_here,
+            has_more_to_do: false,
             node,
             queue: Queue::default(),
             known: Recent::default(),
@@ -160,20 +170,11 @@ impl Pe {
         priority: i32,
         message: impl Outgoing,
     ) {
-        let message = if self.moved.locations.is_empty() {
-            message
-        } else {
-            match self.send_numbered((collection, index, home), entry, priority, message) {
-                Ok(()) => return,
-                Err(message) => message,
-            }
-        };
-        let is_ordinary = self.delivers_here && priority == 0 && self.parked.is_empty();
         let is_here = |this: &Self| match home {
             Some(home) => home == this.id,
             None => this.known.get(collection).is_some_and(|known| known.is_on(this.id, index)),
         };
-        if is_ordinary && is_here(self) {
+        if priority == 0 && self.is_direct && is_here(self) {
             self.account().created(1);
             return match message.payload(true) {
                 Payload::Value(message) => self.queue.push_moved(collection, index, entry, message),
@@ -183,6 +184,14 @@ impl Pe {
                 }
             };
         }
+        let message = if self.moved.locations.is_empty() {
+            message
+        } else {
+            match self.send_numbered((ElementId { collection, index }, home), entry, priority, message) {
+                Ok(()) => return,
+                Err(message) => message,
+            }
+        };
         let to = ToPe::Element { collection, index, entry, from: self.id };
         match home {
             Some(pe) => self.send_to(pe, to, priority, message),
@@ -204,8 +213,7 @@ impl Pe {
         message: impl Outgoing,
     ) {
         // What waits must not be overtaken by what comes later.
-        let waits = !self.parked.is_empty() && self.parked.contains_key(&collection);
-        let known = if waits { None } else { self.place_of(collection, index) };
+        let known = if self.is_waited_for(collection) { None } else { self.place_of(collection, index) };
         match known {
             Some(Some(pe)) => self.send_to(pe, to, priority, message),
             Some(None) => self.outside(collection, index),
@@ -214,7 +222,7 @@ impl Pe {
                     return self.misdirected(&refusal);
                 }
                 self.account().created(1);
-                self.parked.entry(collection).or_default().push((to, priority, message.payload(false)));
+                self.park(collection, Parked::Plain(index, to, priority, message.payload(false)));
             }
         }
     }
@@ -329,7 +337,7 @@ impl Pe {
 
     /// Where an element lives, if that is known, and is another node.
     fn elsewhere(&mut self, collection: CollectionId, index: ElementIndex) -> Option<(NodeId, PeId)> {
-        if !self.parked.is_empty() && self.parked.contains_key(&collection) {
+        if self.is_waited_for(collection) {
             return None;
         }
         let pe = self.place_of(collection, index)??;
@@ -468,28 +476,9 @@ impl Pe {
         &self.account
     }
 
-    /// Sends what waited for the description of a collection.
-    fn unpark(&mut self, collection: CollectionId) {
-        for (to, priority, payload) in self.parked.remove(&collection).unwrap_or_default() {
-            let index = match &to {
-                ToPe::Element { index, .. } | ToPe::Insert { index, .. } => *index,
-                ToPe::Partial(_) | ToPe::Relay(_) | ToPe::Moving(_) => continue,
-            };
-            match self.collection(collection).and_then(|c| c.pe_of(index)) {
-                Some(pe) => self.dispatch(pe, to, priority, payload),
-                None => self.outside(collection, index),
-            }
-        }
-    }
-
-    /// Sends what waits for descriptions that have arrived meanwhile; the driver calls this when it waits.
-    pub fn unpark_known(&mut self) {
-        let waiting: Vec<CollectionId> = self.parked.keys().copied().collect();
-        for id in waiting {
-            if self.collection(id).is_some() {
-                self.unpark(id);
-            }
-        }
+    /// To be called when something no longer waits, or may be known to have moved.
+    fn look_around(&mut self) {
+        self.is_direct = self.delivers_here && self.parked.is_empty() && self.moved.locations.is_empty();
     }
 
     fn dispatch(&mut self, pe: PeId, to: ToPe, priority: i32, payload: Payload) {

@@ -4,6 +4,7 @@
 //! created anew when they go on; whatever they wait for is under way meanwhile, and is counted.
 
 use super::Pe;
+use super::parked::{Parked, Stamp};
 use crate::class::Class;
 use crate::envelope::{
     CollectionId, ElementId, ElementIndex, Envelope, Outgoing, Packed, Payload, Target, ToPe,
@@ -59,6 +60,14 @@ struct Speech {
 }
 
 impl Moved {
+    /// The next number of the chare that runs, if it has moved, for a message to an element.
+    fn stamp(&mut self, element: ElementId) -> Option<Stamp> {
+        let mover = self.mover.as_mut()?;
+        let sent = mover.sent.entry(element).or_default();
+        *sent += 1;
+        Some(Stamp { chare: mover.chare, chare_home: mover.home, number: *sent - 1 })
+    }
+
     pub(super) fn new(me: PeId) -> Self {
         Self {
             locations: Locations::new(me),
@@ -77,8 +86,15 @@ impl Pe {
     /// named.
     pub fn leave_for(&mut self, element: ElementId, to: PeId) {
         if self.can_go(element, to) {
-            self.moved.leaving.push((element, to));
+            self.will_leave(element, to);
         }
+    }
+
+    /// An element goes to another PE when the present message has been dealt with. Until then that counts as under way.
+    pub(super) fn will_leave(&mut self, element: ElementId, to: PeId) {
+        self.account().goes_on(1);
+        self.moved.leaving.push((element, to));
+        self.has_more_to_do = true;
     }
 
     /// Has an element move to another PE, behind what was sent to it before.
@@ -134,41 +150,78 @@ impl Pe {
     /// Sends to an element that has moved, or from a chare that has.
     ///
     /// # Errors
-    /// The message, if neither is so, or the element's home is not known: it goes the ordinary way.
+    /// The message, if neither is so, or the element is none, or is not known and the chare has not moved: it goes the
+    /// ordinary way.
+    #[cold]
+    #[inline(never)]
     pub(super) fn send_numbered<M: Outgoing>(
         &mut self,
-        (collection, index, home): (CollectionId, ElementIndex, Option<PeId>),
+        (element, home): (ElementId, Option<PeId>),
         entry: u16,
         priority: i32,
         message: M,
     ) -> Result<(), M> {
-        let element = ElementId { collection, index };
-        if !self.numbers(element) || self.parked.contains_key(&collection) {
+        let ElementId { collection, index } = element;
+        let is_mover = self.moved.mover.is_some();
+        if !self.numbers(element) || (!is_mover && self.is_waited_for(collection)) {
             return Err(message);
         }
-        let Some(home) = self.home_of(element, home) else { return Err(message) };
-        let place = self.moved.locations.place(element).unwrap_or(home);
+        let home = match home.map(Some).or_else(|| self.place_of(collection, index)) {
+            Some(Some(home)) => Some(home),
+            None if is_mover && self.node.checks().check_id(collection).is_ok() => None,
+            _ => return Err(message),
+        };
+        let place = self.moved.locations.place(element).or(home);
         self.account().created(1);
-        let payload = message.payload(self.moves_to(place));
+        let payload = message.payload(place.is_some_and(|place| self.moves_to(place)));
         let letter = Letter { heading: Heading { what: What::Run(entry), priority }, payload };
-        let mut outputs = Vec::new();
-        let Moved { locations, mover, .. } = &mut self.moved;
-        if let Some(mover) = mover {
-            let sent = mover.sent.entry(element).or_default();
-            let stamp = (mover.chare, *sent);
-            *sent += 1;
-            locations.send_of_chare((element, home), stamp, letter, &mut outputs);
-            if stamp.1 == 0 {
-                let (to, chare) = (mover.home, mover.chare);
-                self.account().goes_on(1);
-                self.say(to, Moving::Introduce { element, home, chare }, Payload::packed(Packed::default()));
+        match (self.moved.stamp(element), home) {
+            (Some(stamp), Some(home)) => self.send_stamped((element, home), stamp, letter),
+            (Some(stamp), None) => self.park(collection, Parked::Numbered(element, stamp, letter)),
+            (None, Some(home)) => {
+                let mut outputs = Vec::new();
+                if self.moved.locations.send((element, home), letter, &mut outputs).is_err() {
+                    tracing::error!("what is known of an element was forgotten");
+                }
+                self.carry_out(outputs);
+                self.account().processed();
             }
-        } else if locations.send((element, home), letter, &mut outputs).is_err() {
-            tracing::error!("what is known of an element was forgotten");
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Sends what a chare that has moved has numbered.
+    pub(super) fn send_stamped(
+        &mut self,
+        (element, home): (ElementId, PeId),
+        Stamp { chare, chare_home, number }: Stamp,
+        letter: Letter,
+    ) {
+        let mut outputs = Vec::new();
+        self.moved.locations.send_of_chare((element, home), (chare, number), letter, &mut outputs);
+        if number == 0 {
+            self.account().goes_on(1);
+            let introduce = Moving::Introduce { element, home, chare };
+            self.say(chare_home, introduce, Payload::packed(Packed::default()));
         }
         self.carry_out(outputs);
         self.account().processed();
-        Ok(())
+    }
+
+    /// Says to an element, behind all that was sent to it from here, that a chare which was here sends from elsewhere now.
+    pub(super) fn introduce(&mut self, (element, home): (ElementId, PeId), chare: ElementId) {
+        if self.is_waited_for(element.collection) {
+            self.account().goes_on(1);
+            return self.park(element.collection, Parked::Introduction(element, chare));
+        }
+        self.introduce_now((element, home), chare);
+    }
+
+    pub(super) fn introduce_now(&mut self, to: (ElementId, PeId), chare: ElementId) {
+        let mut outputs = Vec::new();
+        self.moved.locations.introduce(to, chare, &mut outputs);
+        self.carry_out(outputs);
     }
 
     /// Sends a message to many for a chare that has moved: by way of its home.
@@ -218,6 +271,7 @@ impl Pe {
 
     /// Does what has to be done so that messages find their elements. Each is counted as going on.
     pub(super) fn carry_out(&mut self, outputs: Outputs) {
+        self.look_around();
         for output in outputs {
             self.account().goes_on(1);
             match output {
@@ -295,6 +349,9 @@ impl Pe {
         heading: Heading,
         payload: Payload,
     ) -> Result<(), Payload> {
+        if self.moved.locations.is_empty() {
+            return Err(payload);
+        }
         let mut outputs = Vec::new();
         let letter = Letter { heading, payload };
         let taken = self.moved.locations.take_plain(element, from, letter, &mut outputs);

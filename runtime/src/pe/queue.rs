@@ -3,6 +3,7 @@
 use super::ring::{Moved, Ring};
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Payload, Target, ToPe, Value};
 use crate::ids::PeId;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -17,6 +18,8 @@ pub struct Queue {
     /// Sequence numbers of the latest envelope put behind all others, and of the latest put before all others.
     last: i64,
     first: i64,
+    #[cfg(test)]
+    extractions: u64,
 }
 
 #[derive(Debug)]
@@ -90,21 +93,41 @@ impl Queue {
         self.others.pop().map(|ranked| ranked.envelope)
     }
 
-    /// Takes out all messages for one element, in the order in which they would have had their turn.
-    pub fn extract(&mut self, element: ElementId) -> Vec<Envelope> {
-        let is_for = |envelope: &Envelope| match &envelope.target {
+    /// Takes out all messages for some elements, each one's in the order in which they would have had their turn. It takes
+    /// as long as to take all that waits, for however many elements.
+    pub fn extract(&mut self, elements: &FxHashSet<ElementId>) -> FxHashMap<ElementId, Vec<Envelope>> {
+        let receiver = |envelope: &Envelope| match envelope.target {
             Target::Message(ToPe::Element { collection, index, .. })
-            | Target::Depart { collection, index, .. } => {
-                element == (ElementId { collection: *collection, index: *index })
-            }
-            _ => false,
+            | Target::Depart { collection, index, .. } => Some(ElementId { collection, index }),
+            _ => None,
         };
-        let (mut taken, mut kept) = (Vec::new(), Vec::with_capacity(self.len()));
+        let mut taken: FxHashMap<_, Vec<_>> = FxHashMap::default();
+        let mut kept = Vec::with_capacity(self.len());
         while let Some(envelope) = self.pop() {
-            if is_for(&envelope) { taken.push(envelope) } else { kept.push(envelope) }
+            match receiver(&envelope).filter(|element| elements.contains(element)) {
+                Some(element) => taken.entry(element).or_default().push(envelope),
+                None => kept.push(envelope),
+            }
         }
         kept.into_iter().for_each(|envelope| self.push(envelope));
+        #[cfg(test)]
+        {
+            self.extractions += 1;
+        }
         taken
+    }
+
+    /// Whether the next thing to do is to let an element go.
+    pub(super) fn next_departs(&self) -> bool {
+        let next = if self.has_urgent() { None } else { self.marked.front() };
+        let departs = next.is_some_and(|envelope| matches!(envelope.target, Target::Depart { .. }));
+        departs && self.ordinary.has_mark_first()
+    }
+
+    /// How often something has been [taken out](Self::extract).
+    #[cfg(test)]
+    pub(super) fn extractions(&self) -> u64 {
+        self.extractions
     }
 
     #[inline]
@@ -185,7 +208,7 @@ mod tests {
             numbers.sort_by_key(|n| ([0, 0, 5, -5][(n / 3 % 4) as usize], *n));
             numbers
         };
-        let taken = queue.extract(element);
+        let taken = queue.extract(&[element].into_iter().collect()).remove(&element).unwrap_or_default();
         let taken: Vec<u64> = taken
             .iter()
             .map(|e| match &e.payload {

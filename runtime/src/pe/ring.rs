@@ -75,7 +75,8 @@ impl Ring {
         slot.low = u64::from(b) << 32 | u64::from(a);
         slot.high = c;
         slot.entry = entry;
-        slot.message = Some(message);
+        // It held nothing; without this each message would pay for a look whether that has to be dropped.
+        std::mem::forget(slot.message.replace(message));
     }
 
     pub(super) fn mark_back(&mut self) {
@@ -109,6 +110,10 @@ impl Ring {
             self.len -= 1;
         }
         is_marked
+    }
+
+    pub(super) fn has_mark_first(&self) -> bool {
+        self.len > 0 && self.slots[self.head & (self.slots.len() - 1)].message.is_none()
     }
 
     #[inline]

@@ -86,7 +86,7 @@ pub struct Scheduler {
     /// Bytes that came by links, are dealt with, and still count as the node's backlog.
     pub(super) dealt_with_bytes: u64,
     /// Elements move at random moments, so that tests find what does not bear it.
-    wander: Option<Wander>,
+    pub(super) wander: Option<Wander>,
     /// How large chares are.
     sizes: telling::Sizes,
 }
@@ -112,8 +112,10 @@ impl Scheduler {
     pub fn new(node: &Arc<Node>, rank: usize) -> Self {
         let first = node.topology().pes(node.id()).start;
         let id = PeId(first + u32::try_from(rank).expect("a node has fewer than 2^32 PEs"));
-        let pe = Pe::new(id, Arc::clone(node));
+        let mut pe = Pe::new(id, Arc::clone(node));
         let share = Share::new(node.settings().cpu_share);
+        let wander = Wander::new(node.settings().wander, id);
+        pe.has_more_to_do = wander.is_some() || !share.is_whole();
         let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0 };
         Self {
             pe,
@@ -125,7 +127,7 @@ impl Scheduler {
             idle: Idle::new(node),
             doing,
             dealt_with_bytes: 0,
-            wander: Wander::new(node.settings().wander, id),
+            wander,
             sizes: telling::Sizes::default(),
         }
     }
@@ -141,33 +143,31 @@ impl Scheduler {
     }
 
     /// Takes messages until it is told to stop.
-    fn work(&mut self, arrived: &mut VecDeque<Arrival>) {
+    pub(super) fn work(&mut self, arrived: &mut VecDeque<Arrival>) {
         let node = Arc::clone(&self.pe.node);
         let inbox = node.pes().inbox(self.rank);
         loop {
             if inbox.take(arrived) {
-                if arrived.len() > BATCH || arrived.iter().any(|arrival| matches!(arrival, Arrival::Run(_))) {
-                    self.switch(PeState::Overhead);
-                    self.pe.timekeeper.gap_is_long();
-                }
                 self.take_in(arrived);
             }
             if let Some(Moved { collection, index, entry, message }) = self.pe.queue.pop_moved() {
-                self.message_begins(Brief { collection: Some(collection), index: Some(index), entry }, 0);
+                let brief = Brief { collection: Some(collection), index: None, entry };
+                self.message_begins(brief, Some(index), 0);
                 let outcome = self.deliver_moved(collection, index, entry, message);
                 self.message_ends_with(outcome);
-            } else if let Some(envelope) = self.pe.queue.pop() {
-                if self.process(envelope).is_break() {
-                    return;
-                }
-            } else {
-                self.idle(&node);
+            } else if self.process_other(&node).is_break() {
+                return;
             }
         }
     }
 
     /// Puts what has arrived on the queue, unless it is for an element of which more is known than its home.
+    #[inline(never)]
     fn take_in(&mut self, arrived: &mut VecDeque<Arrival>) {
+        if arrived.len() > BATCH || arrived.iter().any(|arrival| matches!(arrival, Arrival::Run(_))) {
+            self.switch(PeState::Overhead);
+            self.pe.timekeeper.gap_is_long();
+        }
         if !self.pe.moved.locations.is_empty() {
             return arrived
                 .drain(..)
@@ -195,12 +195,19 @@ impl Scheduler {
         self.stretch_begins();
     }
 
-    fn process(&mut self, envelope: Envelope) -> ControlFlow<()> {
+    /// Deals with what is not an ordinary value for an element, or waits. Apart, so that the loop keeps in registers what
+    /// it needs for those.
+    #[inline(never)]
+    fn process_other(&mut self, node: &Node) -> ControlFlow<()> {
+        let Some(envelope) = self.pe.queue.pop() else {
+            self.idle(node);
+            return ControlFlow::Continue(());
+        };
         let Envelope { target, priority, payload, backlog_bytes } = envelope;
         if matches!(target, Target::Stop) {
             return ControlFlow::Break(());
         }
-        self.message_begins(Brief::of(&target), backlog_bytes);
+        self.message_begins(Brief::of(&target), None, backlog_bytes);
         let outcome = self.act(target, priority, payload);
         self.message_ends_with(outcome);
         ControlFlow::Continue(())
@@ -208,9 +215,9 @@ impl Scheduler {
 
     /// Notes that the PE begins to do something.
     #[inline]
-    fn message_begins(&mut self, brief: Brief, backlog_bytes: u64) {
+    fn message_begins(&mut self, brief: Brief, running: Option<ElementIndex>, backlog_bytes: u64) {
         self.pe.account().queued(self.pe.queue.len());
-        self.pe.running = None;
+        self.pe.running = running;
         self.doing = Doing { brief, backlog_bytes };
         // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
         if !self.share.is_whole() {
@@ -242,30 +249,23 @@ impl Scheduler {
         if let Some(took_ns) = timed {
             self.timed(took_ns);
         }
+        if self.pe.has_more_to_do {
+            self.do_more();
+        }
+    }
+
+    /// Does what few PEs have to do after a message.
+    #[cold]
+    fn do_more(&mut self) {
         if !self.share.is_whole() {
             self.share.ends(self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
         }
-        if !self.pe.moved.leaving.is_empty() || self.wander.is_some() {
-            self.leave();
-        }
-    }
-
-    /// Lets elements go that are to leave.
-    #[cold]
-    fn leave(&mut self) {
         let Brief { collection, index, .. } = self.doing.brief;
         // Of those that a message for many reached, the last.
-        let index = index.or(self.pe.running);
-        if let (Some(wander), Some(collection), Some(index)) = (&mut self.wander, collection, index)
-            && let Some(to) = wander.next(self.pe.node.topology().pe_count())
-            && self.pe.collection(collection).is_none_or(|known| !known.is_fixed)
-        {
-            self.pe.moved.leaving.push((ElementId { collection, index }, to));
-        }
-        for (element, to) in std::mem::take(&mut self.pe.moved.leaving) {
-            self.depart(element, to);
-        }
+        self.leave((collection, index.or(self.pe.running)));
+        let stays = self.wander.is_some() || !self.share.is_whole();
+        self.pe.has_more_to_do = stays || !self.pe.moved.leaving.is_empty();
     }
 
     /// Ends the run with a sentence about what is being done.
@@ -294,7 +294,7 @@ impl Scheduler {
             }
             Target::Create(collection) => self.create(collection, payload)?,
             Target::Depart { collection, index, to } => {
-                self.depart_or_wait(ElementId { collection, index }, to, priority, payload);
+                self.depart_or_wait(ElementId { collection, index }, to, priority, payload)?;
             }
             Target::Order(PeOrder::PrepareKernel { kernel }) => self.prepare_kernel(kernel, &payload)?,
             Target::Order(PeOrder::Measure { budget_ms }) => self.measure(budget_ms),

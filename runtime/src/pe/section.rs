@@ -41,7 +41,7 @@ impl Pe {
         packed: &Packed,
     ) -> Result<(), Option<ElementIndex>> {
         // What waits for the description must not be overtaken by what comes later.
-        if self.parked.contains_key(&collection) {
+        if self.is_waited_for(collection) {
             return Err(None);
         }
         let known = self.collection(collection).ok_or(None)?;
