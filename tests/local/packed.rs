@@ -7,14 +7,15 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Applications, each with what it writes, and whether it has chares that move: those of a group stay.
-const ALL: [(&str, &str, &str, bool); 11] = [
+const ALL: [(&str, &str, &str, bool); 12] = [
     ("matmul --n 70 --algorithm cannon --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm fox --deterministic", "--out", "c.npy", false),
     ("matmul --n 70 --algorithm fox-hey-otto --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm conventional --deterministic", "--out", "c.npy", true),
     ("gauss --n 90 --algorithm blocked", "--out", "x.npy", false),
     ("gauss --n 50 --algorithm columns", "--out", "x.npy", false),
-    ("jacobi --n 90", "--out", "x.npy", false),
+    ("jacobi --n 90 --blocks-per-pe 3", "--out", "x.npy", true),
+    ("jacobi --n 90 --generate laplace2d --blocks-per-pe 3", "--out", "x.npy", true),
     ("apsp --n 60 --algorithm dijkstra", "--out", "d.npy", false),
     ("apsp --n 60 --algorithm floyd-warshall", "--out", "d.npy", true),
     ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode cblocks", "--xyz", "end.xyz", true),

@@ -8,6 +8,8 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
+/// Most blocks of rows for each PE.
+const BLOCKS_PER_PE_MAX: u32 = 1024;
 /// Iterations of a run with files, for a guess of how long it takes.
 const ITERATIONS_GUESS: f64 = 100.0;
 
@@ -30,6 +32,9 @@ pub struct Jacobi {
     /// Iterations after which it ends without convergence
     #[arg(long, default_value_t = 10_000)]
     pub max_iterations: u32,
+    /// Blocks of rows for each PE on average, each of which can move; chosen if absent
+    #[arg(long)]
+    pub blocks_per_pe: Option<u32>,
     /// Check the solution by an independent computation; a wrong one gives a non-zero exit code
     #[arg(long)]
     pub verify: bool,
@@ -133,6 +138,9 @@ pub(super) fn check(jacobi: &Jacobi) -> Result<(), RunError> {
     }
     if !(jacobi.dominance.is_finite() && jacobi.dominance > 0.0) {
         return wrong(format!("--dominance {}: give a positive number", jacobi.dominance));
+    }
+    if let Some(blocks) = jacobi.blocks_per_pe.filter(|blocks| !(1..=BLOCKS_PER_PE_MAX).contains(blocks)) {
+        return wrong(format!("--blocks-per-pe {blocks}: give 1 to {BLOCKS_PER_PE_MAX}"));
     }
     let Some(path) = &jacobi.system.a else { return Ok(()) };
     let listed = entries_of(path).map_err(|e| RunError::Input(e.to_string()))?;

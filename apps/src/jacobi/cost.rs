@@ -8,7 +8,7 @@ use chares::loadbalance::cost::Phase;
 use chares::loadbalance::machines::Machines;
 
 /// What is reckoned with, for people.
-pub(super) const MODEL: &str = "iterations of rows by speed and an exchange of x, which a PE's own part of x may hide; \
+pub(super) const MODEL: &str = "iterations of rows by speed and an exchange of x, which a PE's own parts of x may hide; \
                                 as many iterations as the dominance of the diagonal promises, or as were made";
 
 /// The iterations, each a phase of work and an exchange.
@@ -20,7 +20,7 @@ pub(super) fn cost(jacobi: &Jacobi, machines: &Machines, known: Option<f64>) -> 
     let times = known.unwrap_or_else(|| jacobi.work()) / of_each.max(1.0);
     let Division { shares, bytes, .. } = divide(jacobi, machines)?;
     let work: Vec<f64> = shares.iter().map(|share| share * of_each).collect();
-    // While others' parts are under way, a PE computes with its own: a share of its rows' columns.
+    // While others' parts are under way, a PE computes with its own blocks': a share of its rows' columns.
     let exchange = Phase { times: 1.0, bytes: bytes.clone(), rounds: 1.0, ..Phase::default() };
     let exchange_s = machines.reckon(&[exchange]).seconds;
     let hidden_s = (shares.iter().zip(&work).zip(&machines.rates()))

@@ -1,8 +1,8 @@
-//! Who has which rows: shares by speed that fit into the nodes' memory. A node holds the rows of its PEs and the parts of x
-//! that these need.
+//! Who has which rows: shares by speed that fit into the nodes' memory. A node holds the rows of its PEs, and for each block
+//! of them the parts of x that it needs.
 
 use super::arguments::Jacobi;
-use super::generated::Kind;
+use super::blocks::Blocks;
 use super::work::AHEAD;
 use crate::division::{self, Division, DivisionError, Shortage, Work, shares_of};
 use chares::loadbalance::machines::{Bytes, Machines};
@@ -17,26 +17,27 @@ const TRIPLET_BYTES: u128 = 28;
 /// What a row of a sparse matrix costs beside its entries, in entries: its unknown, right-hand side and diagonal.
 const ROW_COST: u64 = 3;
 
-/// Divides the rows by speed, as far as they fit: PE `p` has the rows `owners[p]..owners[p + 1]`.
+/// Divides the rows by speed, as far as they fit, and cuts them into blocks.
 ///
 /// # Errors
 /// Which node or host has too little memory, how much is needed there, and how to advice it.
-pub(super) fn divide(jacobi: &Jacobi, machines: &Machines) -> Result<Division<Vec<u64>>, DivisionError> {
+pub(super) fn divide(jacobi: &Jacobi, machines: &Machines) -> Result<Division<Blocks>, DivisionError> {
     division::divide(jacobi, machines, machines.speeds())
 }
 
-impl Division<Vec<u64>> {
+impl Division<Blocks> {
     /// The same for a sparse matrix whose rows are known, where row `i` has the entries `starts[i]..starts[i + 1]`: by the
     /// entries of the rows instead of their count.
     ///
     /// # Errors
     /// If the work cannot be divided by speed.
-    pub(super) fn by_entries(self, starts: &[u64]) -> Result<Self, DivisionError> {
+    pub(super) fn by_entries(self, jacobi: &Jacobi, starts: &[u64]) -> Result<Self, DivisionError> {
         let costs: Vec<u64> = starts.windows(2).map(|ends| ends[1] - ends[0] + ROW_COST).collect();
-        let owners = placement::contiguous(&Items::with_costs(&costs), &Part::each(&self.weights))?;
+        let bounds = placement::contiguous(&Items::with_costs(&costs), &Part::each(&self.weights))?;
         let before = |row: &u64| starts[usize::try_from(*row).expect("a row of a matrix in memory")];
-        let entries: Vec<u64> = owners.iter().map(before).collect();
-        Ok(Self { shares: shares_of(&entries), owners, ..self })
+        let shares = shares_of(&bounds.iter().map(before).collect::<Vec<u64>>());
+        let owners = Blocks::cut(&bounds, &shares, jacobi.blocks_per_pe(shares.len()), &costs)?;
+        Ok(Self { shares, owners, ..self })
     }
 }
 
@@ -59,30 +60,25 @@ impl Jacobi {
         self.system.n as u128 * self.system.rhs as u128 * self.number_size()
     }
 
-    /// Bytes that a node holds with so many rows and PEs.
-    fn bytes_of_rows(&self, rows: u64, pes: usize) -> u64 {
+    /// Bytes that a node holds with so many rows in so many blocks.
+    fn bytes_of_rows(&self, rows: u64, blocks: u64) -> u64 {
         let (rows, n) = (u128::from(rows), self.system.n.max(1) as u128);
         // Rows that were sent lie beside those that are made of them until they all are.
         let copies = if self.system.a.is_some() { 2 } else { 1 };
         let matrix = self.matrix_bytes() * rows / n * copies;
         // B, the diagonal, sums, and x of the last iterations.
         let own = (u128::from(AHEAD) + 8) * self.vector_bytes() * rows / n;
-        // Every PE has all of x that its rows need, and parts of the next one.
-        let others = if self.is_dense() { pes as u128 } else { 1 };
-        u64::try_from(matrix + own + self.vector_bytes() * 2 * others).unwrap_or(u64::MAX)
+        // Every block has all of x that its rows need; the parts of the next one, which blocks of a node share, are here too.
+        let held = self.vector_bytes() * u128::from(self.needed_of_others()) / n * u128::from(blocks);
+        u64::try_from(matrix + own + held + self.vector_bytes()).unwrap_or(u64::MAX)
     }
 
     /// What a node with this share of the rows exchanges with so many others in an iteration.
     fn exchanged(&self, share: f64, others: f64) -> Bytes {
         let n = self.system.n.max(1) as f64;
         let own = share * n;
-        // Of a Laplacian only what lies along the cuts is needed: a layer of the grid on each side.
-        let layer = self.generated().and_then(|generated| match generated.kind {
-            Kind::Laplace2d => Some(n.sqrt()),
-            Kind::Laplace3d => Some(n.powf(2.0 / 3.0)),
-            Kind::Dense | Kind::Random => None,
-        });
-        let (sent, received) = match layer {
+        // Of a Laplacian only what lies along the cuts is needed.
+        let (sent, received) = match self.layer() {
             Some(layer) => (layer.min(own) * others.min(2.0), layer.min(n - own) * others.min(2.0)),
             None => (own * others, n - own),
         };
@@ -92,20 +88,24 @@ impl Jacobi {
 }
 
 impl Work for Jacobi {
-    type Owners = Vec<u64>;
+    type Owners = Blocks;
 
-    fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Vec<u64>>, PartitionError> {
+    fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Blocks>, PartitionError> {
         let bounds = placement::contiguous(&Items::alike(self.system.n as u64), &machines.parts(weights))?;
         let (shares, pes) = (shares_of(&bounds), machines.pes());
         let others = pes.len().saturating_sub(1) as f64;
         let own = |pes: &std::ops::Range<u32>| pes.clone().map(|pe| shares[pe as usize]).sum();
-        let rows = |pes: &std::ops::Range<u32>| bounds[pes.end as usize] - bounds[pes.start as usize];
+        let owners = Blocks::cut(&bounds, &shares, self.blocks_per_pe(shares.len()), &[])?;
+        let of = |bounds: &[u64], pes: &std::ops::Range<u32>| {
+            bounds[pes.end as usize] - bounds[pes.start as usize]
+        };
+        let held = |pes| self.bytes_of_rows(of(&bounds, pes), of(&owners.of_pes, pes));
         Ok(Division {
             weights: weights.to_vec(),
             bytes: pes.iter().map(|pes| self.exchanged(own(pes), others)).collect(),
-            memory: pes.iter().map(|pes| self.bytes_of_rows(rows(pes), pes.len())).collect(),
+            memory: pes.iter().map(held).collect(),
             shares,
-            owners: bounds,
+            owners,
         })
     }
 
@@ -197,11 +197,12 @@ mod tests {
     #[test]
     fn rows_of_a_file_are_divided_by_their_entries_and_by_what_fits() {
         let by = |weights: &[f64]| {
-            let division = of(&["--n", "4"]).by(&hosts([1000, 1000]), weights).unwrap();
-            let Division { owners, shares, .. } = division.by_entries(&[0, 9, 10, 11, 12]).unwrap();
-            (owners, shares)
+            let jacobi = of(&["--n", "4"]);
+            let division = jacobi.by(&hosts([1000, 1000]), weights).unwrap();
+            let Division { owners, shares, .. } = division.by_entries(&jacobi, &[0, 9, 10, 11, 12]).unwrap();
+            (owners.rows, owners.of_pes, shares)
         };
-        assert_eq!(by(&[1.0, 1.0]), (vec![0, 1, 4], vec![0.75, 0.25]));
-        assert_eq!(by(&[1.0, 0.1]).0, [0, 4, 4]);
+        assert_eq!(by(&[1.0, 1.0]), (vec![0, 1, 4], vec![0, 1, 2], vec![0.75, 0.25]));
+        assert_eq!(by(&[1.0, 0.1]), (vec![0, 1, 4], vec![0, 2, 2], vec![1.0, 0.0]));
     }
 }

@@ -25,7 +25,7 @@ pub struct Dominance {
 }
 
 impl Dominance {
-    /// Of a PE's rows.
+    /// Of a block's rows.
     pub(super) fn of<T: Real>(rows: &Rows<T>) -> Self {
         let mut all = Self::default();
         for (at, row) in rows.range().enumerate() {

@@ -1,6 +1,7 @@
 //! The driver: distributes the rows by speed, starts the iteration, collects and checks the solution.
 
 use super::arguments::Jacobi;
+use super::blocks::Blocks;
 use super::check::{self, System};
 use super::division::divide;
 use super::dominance::Dominance;
@@ -11,7 +12,7 @@ use super::watch::{IterationEnd, Why};
 use crate::division::Division;
 use crate::matrix::{self, Csr, Dtype, Matrix, Real, ShapeError, generate, market};
 use crate::system::{Coefficients, LinearSystem, check_sides, read};
-use chares::{Bulk, Cx, Driver, Group, Reduce, RunError};
+use chares::{Array, Bulk, Cx, Driver, Placement, Reduce, RunError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,17 +69,17 @@ fn solve<T: Real>(
     main: &mut Driver,
     jacobi: &Jacobi,
     system: System<T>,
-    division: Division<Vec<u64>>,
+    division: Division<Blocks>,
 ) -> Result<(), RunError> {
-    let setup = setup(main, jacobi, &system, division)?;
+    let (setup, homes) = setup(main, jacobi, &system, division)?;
     state(main, jacobi, &setup);
-    let (solvers, dominance) = distribute(main, &setup, &system)?;
+    let (solvers, dominance) = distribute(main, &setup, homes, &system)?;
     look_at(main, &setup, &dominance)?;
     main.init_over()?;
     let (to, stopped) = main.pending();
     solvers.broadcast(main, Go(to));
     let mut end = None;
-    for _ in 0..main.pe_count() {
+    for _ in 0..setup.blocks() {
         end = Some(stopped.wait(main)?);
     }
     main.timed_over()?;
@@ -87,7 +88,7 @@ fn solve<T: Real>(
     let (to, told) = main.pending();
     solvers.broadcast(main, Measure(to));
     let mut left = Left::default();
-    for _ in 0..main.pe_count() {
+    for _ in 0..setup.blocks() {
         left.combine(told.wait(main)?);
     }
     let residual = left.residual / (dominance.norm * left.x + left.b).max(f64::MIN_POSITIVE);
@@ -103,16 +104,17 @@ fn solve<T: Real>(
     exhausted(jacobi, &dominance, &end, (setup.n, left.x))
 }
 
-/// Makes the solvers and gives them their rows; what those are like.
+/// Makes the solvers where they are at home and gives them their rows; what those are like.
 fn distribute<T: Real>(
     main: &mut Driver,
     setup: &SolverInit,
+    homes: Placement,
     system: &System<T>,
-) -> Result<(Group<Solver<T>>, Dominance), RunError> {
+) -> Result<(Array<Solver<T>>, Dominance), RunError> {
     main.phase("distributing", 0, 0);
-    let solvers: Group<Solver<T>> = main.group(setup.clone());
-    for pe in 0..main.pe_count() {
-        let rows = setup.rows_of(pe);
+    let solvers: Array<Solver<T>> = main.array_placed(setup.blocks(), setup.clone(), homes);
+    for block in 0..setup.blocks() {
+        let rows = setup.rows_of(block);
         let b = match system {
             System::Generated { .. } => continue,
             System::Dense { a, b } => {
@@ -120,18 +122,18 @@ fn distribute<T: Real>(
                 for first in rows.clone().step_by(at_once) {
                     let values = a.row_slice(first..(first + at_once).min(rows.end));
                     let values = Bulk::from_slice(values);
-                    solvers.on(pe).send(main, LoadDense { first, values });
+                    solvers.at(block).send(main, LoadDense { first, values });
                 }
                 b
             }
             System::Sparse { a, b } => {
                 let (starts, cols, values) = a.bulk(rows.clone());
-                solvers.on(pe).send(main, LoadSparse { starts, cols, values });
+                solvers.at(block).send(main, LoadSparse { starts, cols, values });
                 b
             }
         };
         let b = transposed(b.row_slice(rows), setup.rhs);
-        solvers.on(pe).send(main, LoadRhs::<T>(b));
+        solvers.at(block).send(main, LoadRhs::<T>(b));
     }
     // Rows must be where they belong before anybody is asked to look at them.
     main.quiescence()?;
@@ -144,20 +146,20 @@ fn distribute<T: Real>(
 fn collect<T: Real>(
     main: &mut Driver,
     setup: &SolverInit,
-    solvers: &Group<Solver<T>>,
+    solvers: &Array<Solver<T>>,
 ) -> Result<Matrix<T>, RunError> {
     let too_big = |e: ShapeError| RunError::Failed(e.to_string());
     let (to, pieces) = main.pending();
     solvers.broadcast(main, Collect::<T>(to));
     let mut x = Matrix::zeros(setup.n, setup.rhs).map_err(too_big)?;
-    let count = u64::from(main.pe_count());
+    let count = u64::from(setup.blocks());
     for done in 1..=count {
         let piece = pieces.wait(main)?;
         let rows = piece.cols.len();
         if rows > 0 && piece.values.len() == rows * setup.rhs {
             x.set_block(piece.cols, 0..setup.rhs, &transposed(&piece.values, rows));
         } else if rows > 0 {
-            return Err(RunError::Failed("a PE gave another part of the solution than its own".into()));
+            return Err(RunError::Failed("a block gave another part of the solution than its own".into()));
         }
         main.phase("collecting", done, count);
     }
@@ -168,10 +170,10 @@ fn setup<T: Real>(
     main: &mut Driver,
     jacobi: &Jacobi,
     system: &System<T>,
-    mut division: Division<Vec<u64>>,
-) -> Result<SolverInit, RunError> {
+    mut division: Division<Blocks>,
+) -> Result<(SolverInit, Placement), RunError> {
     if let System::Sparse { a, .. } = system {
-        division = division.by_entries(a.starts())?;
+        division = division.by_entries(jacobi, a.starts())?;
         main.outcome().shares(division.shares);
     }
     let (n, rhs) = system.sides();
@@ -179,16 +181,17 @@ fn setup<T: Real>(
         System::Generated { a, seed_b, .. } => (Some(*a), *seed_b),
         System::Dense { .. } | System::Sparse { .. } => (None, 0),
     };
-    Ok(SolverInit {
+    let setup = SolverInit {
         n,
         rhs,
-        bounds: Arc::new(division.owners),
+        bounds: Arc::new(division.owners.rows),
         is_dense: jacobi.is_dense(),
         generated,
         seed_b,
         tolerance: jacobi.tolerance(),
         max_iterations: jacobi.max_iterations,
-    })
+    };
+    Ok((setup, Placement::Bounds(division.owners.of_pes)))
 }
 
 /// States the system in the report.
@@ -197,6 +200,7 @@ fn state(main: &mut Driver, jacobi: &Jacobi, setup: &SolverInit) {
     outcome.fact("n", setup.n);
     outcome.fact("rhs", setup.rhs);
     outcome.fact("entries", jacobi.entries());
+    outcome.fact("blocks", setup.blocks());
     outcome.fact("storage", if setup.is_dense { "dense" } else { "sparse" });
     outcome.fact("tolerance", setup.tolerance);
 }

@@ -6,6 +6,7 @@
 #![doc = include_str!("README.md")]
 
 mod arguments;
+mod blocks;
 mod check;
 mod cost;
 mod division;

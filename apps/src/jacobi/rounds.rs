@@ -24,7 +24,7 @@ impl Rounds {
         for (unit, needs) in (0..).zip(units) {
             needs.iter().for_each(|&source| needed_by[source as usize].push(unit));
         }
-        let count = |needs: &Vec<u32>| u32::try_from(needs.len()).expect("fewer sources than PEs");
+        let count = |needs: &Vec<u32>| u32::try_from(needs.len()).expect("fewer sources than 2^32");
         let mut rounds = Self {
             needed_by,
             need_counts: units.iter().map(count).collect(),

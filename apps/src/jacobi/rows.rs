@@ -1,4 +1,4 @@
-//! The rows of A that one PE has, dense or sparse, and their product with x part by part.
+//! The rows of A that one block has, dense or sparse, and their product with x part by part.
 //!
 //! A dense row is multiplied in segments of [`SEGMENT`] columns, whatever parts x comes in, and the sums of the
 //! segments are added in the order of the columns; a sparse row is multiplied as a whole. So each number of A x has the
@@ -33,8 +33,8 @@ pub(super) enum Rows<T> {
 pub(super) struct Dense<T> {
     n: usize,
     rows: Range<usize>,
-    /// Row-major with as many columns as the segment.
-    segments: Vec<Bulk<T>>,
+    /// One segment after the other, each row-major: in one piece, so that pages are large.
+    values: Bulk<T>,
 }
 
 /// Compressed sparse rows.
@@ -43,10 +43,10 @@ pub(super) struct Dense<T> {
 pub(super) struct Sparse<T> {
     rows: Range<usize>,
     starts: Bulk<u64>,
-    /// Columns of A; after [`Rows::localize`], places in the parts of x that this PE holds.
+    /// Columns of A; after [`Rows::localize`], places in the parts of x that the block holds.
     cols: Bulk<u32>,
     values: Bulk<T>,
-    /// Rows (of this PE, from 0) of each unit of work.
+    /// Rows (of these, from 0) of each unit of work.
     units: Vec<Range<usize>>,
 }
 
@@ -57,16 +57,28 @@ fn segment(n: usize, at: usize) -> Range<usize> {
 impl<T: Real> Dense<T> {
     /// Rows of zeros.
     pub(super) fn zeros(n: usize, rows: Range<usize>) -> Self {
-        let columns = |at| rows.len() * segment(n, at).len();
-        let segments = (0..n.div_ceil(SEGMENT)).map(|at| Bulk::zeros(columns(at))).collect();
-        Self { n, rows, segments }
+        let values = Bulk::zeros(rows.len() * n);
+        Self { n, rows, values }
+    }
+
+    /// How many segments there are.
+    fn segments(&self) -> usize {
+        self.n.div_ceil(SEGMENT)
+    }
+
+    /// Where the numbers of some rows (of these, from 0) lie that belong to a segment.
+    fn place(&self, at: usize, rows: Range<usize>) -> Range<usize> {
+        let (columns, before) = (segment(self.n, at), self.rows.len());
+        let row = |row: usize| before * columns.start + row * columns.len();
+        row(rows.start)..row(rows.end)
     }
 
     /// Writes row `row` of A.
     pub(super) fn set_row(&mut self, row: usize, values: &[T]) {
         let at = row - self.rows.start;
-        for (segment, values) in self.segments.iter_mut().zip(values.chunks(SEGMENT)) {
-            segment.as_mut_slice()[at * values.len()..][..values.len()].copy_from_slice(values);
+        for (segment, values) in values.chunks(SEGMENT).enumerate() {
+            let place = self.place(segment, at..at + 1);
+            self.values.as_mut_slice()[place].copy_from_slice(values);
         }
     }
 }
@@ -123,9 +135,9 @@ impl<T: Real> Rows<T> {
     /// [`localize`](Self::localize), as what follows.
     pub(super) fn diagonal(&self, at: usize) -> T {
         match self {
-            Self::Dense(Dense { n, rows, segments }) => {
-                let (row, columns) = (rows.start + at, |s| segment(*n, s));
-                segments[row / SEGMENT][at * columns(row / SEGMENT).len() + row % SEGMENT]
+            Self::Dense(dense) => {
+                let row = dense.rows.start + at;
+                dense.values[dense.place(row / SEGMENT, at..at + 1)][row % SEGMENT]
             }
             Self::Sparse(Sparse { rows, starts, cols, values, .. }) => {
                 let entries = span(starts, &(at..at + 1));
@@ -139,12 +151,9 @@ impl<T: Real> Rows<T> {
     pub(super) fn magnitudes(&self, at: usize) -> f64 {
         let sum = |values: &[T]| values.iter().map(|value| value.to_f64().abs()).sum::<f64>();
         match self {
-            Self::Dense(Dense { n, segments, .. }) => {
-                let part = |(s, of): (usize, &Bulk<T>)| {
-                    let columns = segment(*n, s).len();
-                    sum(&of[at * columns..(at + 1) * columns])
-                };
-                segments.iter().enumerate().map(part).sum()
+            Self::Dense(dense) => {
+                let part = |segment| sum(&dense.values[dense.place(segment, at..at + 1)]);
+                (0..dense.segments()).map(part).sum()
             }
             Self::Sparse(Sparse { starts, values, .. }) => sum(&values[span(starts, &(at..at + 1))]),
         }
@@ -168,7 +177,7 @@ impl<T: Real> Rows<T> {
     pub(super) fn localize(&mut self, parts: &Parts) -> Vec<Vec<u32>> {
         match self {
             Self::Dense(dense) => {
-                (0..dense.segments.len()).map(|at| parts.sources_of(&segment(dense.n, at))).collect()
+                (0..dense.segments()).map(|at| parts.sources_of(&segment(dense.n, at))).collect()
             }
             Self::Sparse(sparse) => {
                 let mut needs = Vec::with_capacity(sparse.units.len());
@@ -191,7 +200,7 @@ impl<T: Real> Rows<T> {
     pub(super) fn sums_each(&self) -> usize {
         let rows = self.range().len();
         match self {
-            Self::Dense(dense) => rows * dense.segments.len(),
+            Self::Dense(dense) => rows * dense.segments(),
             Self::Sparse(_) => rows,
         }
     }
@@ -209,7 +218,7 @@ impl<T: Real> Rows<T> {
                 // Some rows for all right-hand sides, while they are in the caches.
                 for first in (0..count).step_by(ROWS_AT_ONCE) {
                     let rows = first..(first + ROWS_AT_ONCE).min(count);
-                    let values = &dense.segments[unit][rows.start * columns.len()..rows.end * columns.len()];
+                    let values = &dense.values[dense.place(unit, rows.clone())];
                     for (x, sums) in x.chunks_exact(held).zip(sums.chunks_exact_mut(each)) {
                         dot::dense(values, &x[columns.clone()], &mut sums[unit * count..][rows.clone()]);
                     }

@@ -1,4 +1,4 @@
-//! One PE's share of a system and of its solution: an iteration on it, without messages.
+//! A block's share of a system and of its solution: an iteration on it, without messages.
 
 use super::parts::Parts;
 use super::rows::Rows;
@@ -17,7 +17,7 @@ pub(super) struct Share<T> {
     pub(super) parts: Parts,
     x: Vec<T>,
     sums: Vec<T>,
-    /// This PE's own unknowns before the iteration.
+    /// The own unknowns before the iteration.
     own: Bulk<T>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Share<T> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub(super) struct Outcome<T> {
-    /// This PE's own unknowns, one right-hand side after the other.
+    /// The own unknowns, one right-hand side after the other.
     pub(super) x: Bulk<T>,
     /// The largest change of one of them, for each right-hand side; infinite if one is not finite.
     pub(super) changes: Vec<f64>,
@@ -34,10 +34,10 @@ pub(super) struct Outcome<T> {
 }
 
 impl<T: Real> Share<T> {
-    /// The share of PE `pe`, which has these rows of A and, for each right-hand side one after the other, those of B;
-    /// and the sources that each unit of work needs. PE `p` has the rows `bounds[p]..bounds[p + 1]`. x is 0.
+    /// The share of block `block`, which has these rows of A and, for each right-hand side one after the other, those of
+    /// B; and the sources that each unit of work needs. Block `i` has the rows `bounds[i]..bounds[i + 1]`. x is 0.
     pub(super) fn new(
-        pe: u32,
+        block: u32,
         bounds: &[u64],
         rhs: usize,
         mut rows: Rows<T>,
@@ -45,7 +45,7 @@ impl<T: Real> Share<T> {
     ) -> (Self, Vec<Vec<u32>>) {
         let diagonal: Vec<T> = (0..rows.range().len()).map(|at| rows.diagonal(at)).collect();
         let parts = match rows.foreign_columns() {
-            Some(foreign) => Parts::some(pe, bounds, foreign),
+            Some(foreign) => Parts::some(block, bounds, foreign),
             None => Parts::all(bounds),
         };
         let units = rows.localize(&parts);
@@ -104,7 +104,7 @@ impl<T: Real> Share<T> {
         &self.b
     }
 
-    /// This PE's own unknowns that are numbers `rows` of its own, one right-hand side after the other.
+    /// The own unknowns that are numbers `rows` of its own, one right-hand side after the other.
     pub(super) fn pick(&self, own: &[T], rows: &[u32]) -> Bulk<T> {
         let mut picked = Bulk::zeros(self.rhs * rows.len());
         let count = self.diagonal.len();
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::jacobi::rows::Dense;
 
-    /// Two iterations on one PE from x = 0.
+    /// Two iterations of one block from x = 0.
     fn outcomes(a: [[f64; 2]; 2], b: [f64; 2]) -> [Outcome<f64>; 2] {
         let mut rows = Dense::zeros(2, 0..2);
         a.iter().enumerate().for_each(|(at, row)| rows.set_row(at, row));

@@ -1,7 +1,8 @@
-//! The chares that iterate: one on each PE, with some rows of the system and the unknowns of these rows.
+//! The chares that iterate, each a block of rows of the system with the unknowns of these rows; a PE has several, so that
+//! some can move to another.
 //!
-//! As in the 1995 report, each iteration is an exchange of x, and the iteration ends when no unknown of any PE changes
-//! by more than the tolerance. Two things differ. A PE computes with the parts of x that are here, its own first, while
+//! As in the 1995 report, each iteration is an exchange of x, and the iteration ends when no unknown of any block changes
+//! by more than the tolerance. Two things differ. A block computes with the parts of x that are here, its own first, while
 //! others are on their way; of a sparse matrix only those numbers of x travel that somebody's rows need. And nobody
 //! waits for the largest change: it is a reduction that goes on while the next iterations are computed, and the result
 //! is that of the iteration that decided. So result and count of iterations do not depend on when messages come.
@@ -31,7 +32,7 @@ pub struct SolverInit {
     pub n: usize,
     /// Right-hand sides.
     pub rhs: usize,
-    /// PE `p` has the rows `bounds[p]..bounds[p + 1]`.
+    /// Block `i` has the rows `bounds[i]..bounds[i + 1]`.
     pub bounds: Arc<Vec<u64>>,
     /// Whether the rows are dense.
     pub is_dense: bool,
@@ -46,20 +47,26 @@ pub struct SolverInit {
 }
 
 impl SolverInit {
-    /// The rows of a PE.
+    /// Blocks of rows.
     #[must_use]
-    pub fn rows_of(&self, pe: u32) -> Range<usize> {
-        let at = |pe: usize| usize::try_from(self.bounds[pe]).expect("a row of a matrix in memory");
-        at(pe as usize)..at(pe as usize + 1)
+    pub fn blocks(&self) -> u32 {
+        u32::try_from(self.bounds.len() - 1).expect("there are fewer blocks than rows, which are below 2^32")
+    }
+
+    /// The rows of a block.
+    #[must_use]
+    pub fn rows_of(&self, block: u32) -> Range<usize> {
+        let at = |block: usize| usize::try_from(self.bounds[block]).expect("a row of a matrix in memory");
+        at(block as usize)..at(block as usize + 1)
     }
 }
 
-/// Iterates on the rows of one PE.
+/// Iterates on a block of rows.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Solver<T> {
     setup: SolverInit,
-    pe: u32,
+    block: u32,
     /// As they come, before [`Prepare`].
     rows: Option<Rows<T>>,
     b: Bulk<T>,
@@ -76,7 +83,7 @@ pub struct LoadDense<T> {
     pub values: Bulk<T>,
 }
 
-/// All sparse rows of a PE, where they are not generated.
+/// All sparse rows of a block, where they are not generated.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct LoadSparse<T> {
@@ -88,7 +95,7 @@ pub struct LoadSparse<T> {
     pub values: Bulk<T>,
 }
 
-/// The right-hand sides of a PE's rows, one after the other, where they are not generated.
+/// The right-hand sides of a block's rows, one after the other, where they are not generated.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct LoadRhs<T>(pub Bulk<T>);
@@ -97,14 +104,14 @@ pub struct LoadRhs<T>(pub Bulk<T>);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prepare(pub Callback<Dominance>);
 
-/// A PE needs these unknowns of another, by their numbers there, in every iteration.
+/// A block needs these unknowns of another, by their numbers there, in every iteration.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Want {
-    pe: u32,
+    block: u32,
     rows: Bulk<u32>,
 }
 
-/// Begin; each PE says when it stops.
+/// Begin; each block says when it stops.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Go(pub Callback<IterationEnd>);
 
@@ -113,7 +120,7 @@ pub struct Go(pub Callback<IterationEnd>);
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct SolutionPart<T> {
     pub(super) iteration: u32,
-    pub(super) pe: u32,
+    pub(super) block: u32,
     pub(super) values: Bulk<T>,
 }
 
@@ -138,7 +145,7 @@ impl Reduce for Change {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measure(pub Callback<Left>);
 
-/// What is left of a PE's rows of B - A x, and how large numbers are: magnitudes, the largest.
+/// What is left of a block's rows of B - A x, and how large numbers are: magnitudes, the largest.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Left {
     /// Of B - A x.
@@ -182,10 +189,10 @@ impl<T: Real> Entry<LoadDense<T>> for Solver<T> {
 
 impl<T: Real> Entry<LoadSparse<T>> for Solver<T> {
     fn receive(&mut self, load: LoadSparse<T>, ctx: &mut Ctx<'_, Self>) {
-        let rows = self.setup.rows_of(self.pe);
+        let rows = self.setup.rows_of(self.block);
         match Sparse::new(self.setup.n, rows, load.starts, load.cols, load.values) {
             Some(sparse) => self.rows = Some(Rows::Sparse(sparse)),
-            None => ctx.fail("the rows that came for a PE are not rows of the matrix"),
+            None => ctx.fail("the rows that came for a block are not rows of the matrix"),
         }
     }
 }
@@ -198,27 +205,27 @@ impl<T: Real> Entry<LoadRhs<T>> for Solver<T> {
 
 impl<T: Real> Entry<Prepare> for Solver<T> {
     fn receive(&mut self, Prepare(to): Prepare, ctx: &mut Ctx<'_, Self>) {
-        let Some(rows) = self.rows.take() else { return ctx.fail("no rows have come for a PE") };
+        let Some(rows) = self.rows.take() else { return ctx.fail("no rows have come for a block") };
         let b = std::mem::take(&mut self.b);
         if b.len() != rows.range().len() * self.setup.rhs {
-            return ctx.fail("the right-hand sides that came for a PE are not those of its rows");
+            return ctx.fail("the right-hand sides that came for a block are not those of its rows");
         }
         ctx.contribute(Dominance::of(&rows), to);
-        self.work = Some(Work::new(&self.setup, self.pe, rows, b));
+        self.work = Some(Work::new(&self.setup, self.block, rows, b));
         for (of, rows) in self.wants() {
-            ctx.array().at(of).send(ctx, Want { pe: self.pe, rows });
+            ctx.array().at(of).send(ctx, Want { block: self.block, rows });
         }
     }
 }
 
 impl<T: Real> Entry<Want> for Solver<T> {
-    fn receive(&mut self, Want { pe, rows }: Want, ctx: &mut Ctx<'_, Self>) {
-        let count = self.setup.rows_of(self.pe).len();
+    fn receive(&mut self, Want { block, rows }: Want, ctx: &mut Ctx<'_, Self>) {
+        let count = self.setup.rows_of(self.block).len();
         match &mut self.work {
-            Some(work) if rows.iter().all(|&row| (row as usize) < count) => work.wanted.push((pe, rows)),
+            Some(work) if rows.iter().all(|&row| (row as usize) < count) => work.wanted.push((block, rows)),
             // Whoever was asked first is not prepared yet.
-            None => ctx.this().send(ctx, Want { pe, rows }),
-            Some(_) => ctx.fail("a PE was asked for unknowns that are not its own"),
+            None => ctx.this().send(ctx, Want { block, rows }),
+            Some(_) => ctx.fail("a block was asked for unknowns that are not its own"),
         }
     }
 }
@@ -235,7 +242,7 @@ impl<T: Real> Entry<Go> for Solver<T> {
 impl<T: Real> Entry<SolutionPart<T>> for Solver<T> {
     fn receive(&mut self, part: SolutionPart<T>, ctx: &mut Ctx<'_, Self>) {
         let Some(work) = &mut self.work else { return };
-        if part.pe == self.pe {
+        if part.block == self.block {
             return;
         }
         if !work.take_in(part) {
@@ -280,7 +287,7 @@ impl<T: Real> Entry<Change> for Solver<T> {
             return ctx.fail("the changes of iterations came in another order than these");
         }
         work.ended = work.watch.observe(&change.changes);
-        if self.pe == 0 {
+        if self.block == 0 {
             work.show(ctx);
         }
         if let Some(verdict) = work.ended
@@ -307,7 +314,7 @@ impl<T: Real> Entry<Measure> for Solver<T> {
 impl<T: Real> Entry<Collect<T>> for Solver<T> {
     fn receive(&mut self, Collect(to): Collect<T>, ctx: &mut Ctx<'_, Self>) {
         let Some(work) = &self.work else { return };
-        let (rows, values) = (self.setup.rows_of(self.pe), work.result());
+        let (rows, values) = (self.setup.rows_of(self.block), work.result());
         to.send(ctx, Piece { rows: 0..self.setup.rhs, cols: rows, values });
     }
 }
@@ -324,19 +331,16 @@ impl<T: Real> Solver<T> {
 
     /// Sends the own part of x to those who need it, and the largest change to all.
     fn hand_out(&mut self, iteration: u32, outcome: Outcome<T>, ctx: &mut Ctx<'_, Self>) {
-        let (Some(work), solvers, pe) = (&self.work, ctx.array(), self.pe) else { return };
+        let (Some(work), solvers, block) = (&self.work, ctx.array(), self.block) else { return };
         if self.setup.is_dense {
-            if !outcome.x.is_empty() && ctx.pe_count() > 1 {
-                solvers.broadcast_with(
-                    ctx,
-                    URGENT,
-                    SolutionPart { iteration, pe, values: outcome.x.clone() },
-                );
+            if self.setup.blocks() > 1 {
+                let part = SolutionPart { iteration, block, values: outcome.x.clone() };
+                solvers.broadcast_with(ctx, URGENT, part);
             }
         } else {
             for (to, rows) in &work.wanted {
                 let values = work.share.pick(&outcome.x, rows);
-                solvers.at(*to).send_with(ctx, URGENT, SolutionPart { iteration, pe, values });
+                solvers.at(*to).send_with(ctx, URGENT, SolutionPart { iteration, block, values });
             }
         }
         let change = Change { iteration, changes: outcome.changes };
@@ -345,8 +349,8 @@ impl<T: Real> Solver<T> {
 }
 
 impl<T: Real> Solver<T> {
-    fn made(setup: SolverInit, pe: u32) -> Self {
-        let range = setup.rows_of(pe);
+    fn made(setup: SolverInit, block: u32) -> Self {
+        let range = setup.rows_of(block);
         let rows = match setup.generated {
             Some(matrix) if setup.is_dense => {
                 let mut rows = Dense::zeros(setup.n, range.clone());
@@ -370,7 +374,7 @@ impl<T: Real> Solver<T> {
         } else {
             Bulk::default()
         };
-        Self { setup, pe, rows, b, work: None }
+        Self { setup, block, rows, b, work: None }
     }
 
     fn load_dense(&mut self, load: &LoadDense<T>) {
@@ -386,9 +390,9 @@ impl<T: Real> Solver<T> {
         let parts = &work.share.parts;
         let sources = parts.sources().iter().enumerate();
         let wants = sources.filter_map(|(at, source)| {
-            let first = u32::try_from(self.setup.rows_of(source.pe).start).ok()?;
+            let first = u32::try_from(self.setup.rows_of(source.block).start).ok()?;
             let rows: Vec<u32> = parts.wanted(at)?.iter().map(|unknown| unknown - first).collect();
-            Some((source.pe, Bulk::from(rows)))
+            Some((source.block, Bulk::from(rows)))
         });
         wants.collect()
     }

@@ -39,6 +39,9 @@ fn mixes() -> [InProcess; 4] {
     ]
 }
 
+/// Some blocks on each PE.
+const MORE: &[&str] = &["--blocks-per-pe", "5"];
+
 /// Whatever the machines, whatever comes first: each number is the same to the last bit.
 #[test]
 fn every_mix_gives_the_same_bits() {
@@ -53,8 +56,10 @@ fn every_mix_gives_the_same_bits() {
         &["--n", "3000", "--generate", "random"],
     ];
     for words in systems {
-        let solutions = mixes().map(|mix| solved(&mix, words));
-        assert!(solutions.windows(2).all(|pair| pair[0] == pair[1]), "{words:?}");
+        let [first, others @ ..] = mixes().map(|mix| solved(&mix, words));
+        assert!(others.into_iter().all(|other| other == first), "{words:?}");
+        let in_more = [&mixes()[1], &InProcess::new(&[2, 1, 1]).wander(7)];
+        assert!(in_more.into_iter().all(|mix| solved(mix, &[words, MORE].concat()) == first), "{words:?}");
     }
 }
 
@@ -116,7 +121,7 @@ fn files_dense_and_sparse_give_the_solution_of_elimination() {
         npy::write(&npy_b, &Matrix::from_vec(n, 1, scaled).unwrap()).unwrap();
         let b = npy_b.display().to_string();
         for (words, allowed) in [(&["--tolerance", "1e-13"][..], 1e-12), (&[], 1e-9)] {
-            let x = solved(&mixes()[2], &[&["--a", a, "--b", &b], words].concat());
+            let x = solved(&mixes()[2], &[&["--a", a, "--b", &b], words, MORE].concat());
             let errors = x.values().iter().zip(&expected).map(|(x, e)| (x / unit - e).abs());
             let error = errors.fold(0.0, f64::max);
             assert!(error < allowed, "{a}, {unit}: {error}");
@@ -187,6 +192,7 @@ fn arguments_that_make_no_sense_are_refused() {
     }
     assert!(refused(&["--max-iterations", "0"]).starts_with("--max-iterations 0"));
     assert!(refused(&["--dominance", "NaN"]).starts_with("--dominance NaN"));
+    assert_eq!(refused(&["--blocks-per-pe", "0"]), "--blocks-per-pe 0: give 1 to 1024");
     let folder = tempfile::tempdir().unwrap();
     let a =
         write(&folder.path().join("a.mtx"), "%%MatrixMarket matrix coordinate real general\n9 9 1\n1 1 2\n");

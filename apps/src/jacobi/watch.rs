@@ -1,4 +1,4 @@
-//! When to stop: the largest changes of each iteration in, a verdict out. All PEs see the same changes and so come to
+//! When to stop: the largest changes of each iteration in, a verdict out. All blocks see the same changes and so come to
 //! the same verdict without asking each other.
 //!
 //! Changes are looked at relative to the first, each right-hand side's to its own. x begins as 0, so the first change is

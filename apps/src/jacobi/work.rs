@@ -1,4 +1,4 @@
-//! How far a PE that iterates is: which iteration it computes, what of x has come, what the last ones gave.
+//! How far a block that iterates is: which iteration it computes, what of x has come, what the last ones gave.
 
 use super::rounds::Rounds;
 use super::rows::Rows;
@@ -16,11 +16,11 @@ pub(super) const AHEAD: u32 = 4;
 /// How often the window is told how it goes.
 const TELL: Duration = Duration::from_millis(100);
 
-/// What an iterating PE has.
+/// What an iterating block has.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub(super) struct Work<T> {
-    pe: u32,
+    block: u32,
     pub(super) share: Share<T>,
     pub(super) rounds: Rounds,
     /// Who needs which of the own unknowns (by number here); not used where all need all.
@@ -43,11 +43,11 @@ pub(super) struct Work<T> {
 }
 
 impl<T: Real> Work<T> {
-    pub(super) fn new(setup: &SolverInit, pe: u32, rows: Rows<T>, b: Bulk<T>) -> Self {
-        let (share, units) = Share::new(pe, &setup.bounds, setup.rhs, rows, b);
+    pub(super) fn new(setup: &SolverInit, block: u32, rows: Rows<T>, b: Bulk<T>) -> Self {
+        let (share, units) = Share::new(block, &setup.bounds, setup.rhs, rows, b);
         let rounds = Rounds::new(share.parts.sources().len(), &units);
         Self {
-            pe,
+            block,
             share,
             rounds,
             wanted: Vec::new(),
@@ -80,25 +80,25 @@ impl<T: Real> Work<T> {
             return;
         }
         let own = self.past.back().map(|(_, outcome)| outcome.x.clone()).unwrap_or_default();
-        self.place(self.pe, &own);
-        for (pe, values) in self.early.take(&(next - 1), 0).into_iter().flatten() {
-            self.place(pe, &values);
+        self.place(self.block, &own);
+        for (block, values) in self.early.take(&(next - 1), 0).into_iter().flatten() {
+            self.place(block, &values);
         }
     }
 
     /// Takes a part of x in, or keeps it for its iteration; `false` if it is not what was asked for.
-    pub(super) fn take_in(&mut self, SolutionPart { iteration, pe, values }: SolutionPart<T>) -> bool {
+    pub(super) fn take_in(&mut self, SolutionPart { iteration, block, values }: SolutionPart<T>) -> bool {
         if !self.is_parked && iteration + 1 == self.iteration {
-            return self.place(pe, &values);
+            return self.place(block, &values);
         }
         if iteration + 1 >= self.iteration {
-            self.early.hold(iteration, (pe, values));
+            self.early.hold(iteration, (block, values));
         }
         true
     }
 
-    fn place(&mut self, pe: u32, values: &[T]) -> bool {
-        let Some(source) = self.share.parts.source(pe) else { return true };
+    fn place(&mut self, block: u32, values: &[T]) -> bool {
+        let Some(source) = self.share.parts.source(block) else { return true };
         let is_right = self.share.take_in(source, values);
         if is_right {
             self.rounds.arrive(source);
