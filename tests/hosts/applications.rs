@@ -65,7 +65,7 @@ impl Applications {
 }
 
 /// Each of them checks its own result.
-pub(super) const ALL: [&str; 11] = [
+pub(super) const ALL: [&str; 12] = [
     "matmul --n 200 --verify --algorithm cannon",
     "matmul --n 200 --verify --algorithm fox",
     "matmul --n 200 --verify --algorithm fox-hey-otto",
@@ -76,6 +76,7 @@ pub(super) const ALL: [&str; 11] = [
     "apsp --n 200 --verify --algorithm dijkstra",
     "apsp --n 150 --verify --algorithm floyd-warshall",
     "statics --size 6 --max-force 1e-3 --shake 0.05",
+    "imbalance --chares 24 --steps 50 --work 20000 --verify",
     "netbench --sizes 1,64 --repeats 2 --warm-up 0",
 ];
 

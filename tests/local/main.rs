@@ -2,6 +2,7 @@
 
 mod ending;
 mod foreign;
+mod imbalance;
 mod limits;
 mod log;
 mod packed;

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Applications, each with what it writes, and whether it has chares that move: those of a group stay.
 const ALL: [(&str, &str, &str, bool); 12] = [
     ("matmul --n 70 --algorithm cannon --deterministic", "--out", "c.npy", true),
-    ("matmul --n 70 --algorithm fox --deterministic", "--out", "c.npy", false),
+    ("matmul --n 70 --algorithm fox --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm fox-hey-otto --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm conventional --deterministic", "--out", "c.npy", true),
     ("gauss --n 90 --algorithm blocked", "--out", "x.npy", false),
@@ -20,6 +20,7 @@ const ALL: [(&str, &str, &str, bool); 12] = [
     ("apsp --n 60 --algorithm floyd-warshall", "--out", "d.npy", true),
     ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode cblocks", "--xyz", "end.xyz", true),
     ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode replicated", "--xyz", "end.xyz", false),
+    ("imbalance --chares 24 --steps 60 --work 2000 --reduce-every 3 --verify", "--out", "ends.npy", true),
 ];
 
 #[test]

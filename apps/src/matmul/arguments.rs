@@ -164,7 +164,9 @@ impl Matmul {
         match self.algorithm {
             Algorithm::Cannon | Algorithm::FoxHeyOtto => [m / q, k / q, n / q],
             Algorithm::Conventional => [self.grain.unwrap_or(conventional::default_grain(m, 1)).min(m), k, n],
-            Algorithm::Fox => [self.grain.unwrap_or(panel::default_grain(m)).min(m), k, n / 4],
+            Algorithm::Fox => {
+                [self.grain.unwrap_or(panel::default_grain(m)).min(m), k, panel::typical_columns(n)]
+            }
         }
     }
 }

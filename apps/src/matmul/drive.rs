@@ -44,7 +44,7 @@ fn factors<T: Real>(matmul: &Matmul) -> Result<Option<Factors<T>>, RunError> {
 enum Holders<T> {
     Rows(Array<Rows<T>>, usize),
     Tiles(Array<Tile<T>>, usize),
-    Panels(Group<Panel<T>>, usize),
+    Panels(Array<Panel<T>>, usize),
 }
 
 /// Multiplies as the arguments say, and checks and writes the product.
@@ -155,24 +155,29 @@ fn panels<T: Real>(
     given: Option<&Factors<T>>,
 ) -> Result<Holders<T>, RunError> {
     main.phase("distributing", 0, 0);
-    let setup = panel::PanelInit { problem: problem.clone(), grain, columns, groups, room };
-    let panels: Group<Panel<T>> = main.group(setup.clone());
     let pes = main.pe_count();
+    let per_pe = panel::panels_per_pe(problem.n, pes as usize);
+    let room = room.iter().flat_map(|room| (0..per_pe).map(move |_| room / u64::from(per_pe))).collect();
+    let (columns, groups) = (panel::cut(&columns, per_pe), panel::cut(&groups, per_pe));
+    let setup = panel::PanelInit { problem: problem.clone(), grain, per_pe, columns, groups, room };
+    let owners = Placement::on_pes((0..setup.panels()).map(|panel| panel / per_pe));
+    let panels: Array<Panel<T>> = main.array_placed(setup.panels(), setup.clone(), owners);
     if let Some((a, b)) = given {
-        for pe in 0..pes {
-            let part = b.block(0..problem.k, setup.columns_of(pe));
-            panels.on(pe).send(main, LoadColumns(part.into()));
+        for panel in 0..setup.panels() {
+            let part = b.block(0..problem.k, setup.columns_of(panel));
+            panels.at(panel).send(main, LoadColumns(part.into()));
         }
         for group in 0..setup.group_count() {
             let rows = Bulk::from_slice(a.row_slice(setup.rows_of(group)));
-            panels.on(setup.owner(group)).send(main, LoadGroup { group, rows });
+            panels.at(setup.owner(group)).send(main, LoadGroup { group, rows });
         }
     }
     main.init_over()?;
-    main.expect_progress("multiplying", u64::from(setup.group_count()) * u64::from(pes))?;
+    main.expect_progress("multiplying", u64::from(setup.group_count()) * u64::from(setup.panels()))?;
     let (done, finished) = main.pending();
-    panels.broadcast(main, GoPanel { panels, done });
+    panels.broadcast(main, GoPanel(done));
     let ended = finished.wait(main)?;
+    main.outcome().fact("panels", setup.panels());
     main.outcome().fact("moved_columns", ended.moved_columns);
     Ok(Holders::Panels(panels, ended.pieces))
 }

@@ -1,11 +1,7 @@
 //! The side of a product that takes about so long on this machine, for a first look at it.
 
-use std::sync::Barrier;
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::trial;
 
-/// How long each core multiplies, after a call that warms it.
-const TRIAL: Duration = Duration::from_millis(150);
 /// A matrix of the product takes no more than this, however fast the machine is.
 const MATRIX_BYTES_MAX: usize = 1 << 30;
 /// Sides are a multiple of this, so that all blocks of a usual grid are alike.
@@ -20,30 +16,8 @@ pub(super) fn side_for<K: FnMut() -> f64>(
     make_kernel: impl Fn() -> K + Sync,
 ) -> usize {
     let most = ((MATRIX_BYTES_MAX / number_bytes) as f64).sqrt();
-    let side = (seconds * rate(make_kernel) / 2.0).cbrt().min(most) as usize;
+    let side = (seconds * trial::rate(make_kernel) / 2.0).cbrt().min(most) as usize;
     (side / SIDE_UNIT).max(1) * SIDE_UNIT
-}
-
-/// Operations per second of all cores at once.
-fn rate<K: FnMut() -> f64>(make_kernel: impl Fn() -> K + Sync) -> f64 {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let all_ready = Barrier::new(cores);
-    let trial = || {
-        let mut kernel = make_kernel();
-        kernel();
-        all_ready.wait();
-        let begun = Instant::now();
-        let mut work = 0.0;
-        while begun.elapsed() < TRIAL {
-            work += kernel();
-        }
-        work / begun.elapsed().as_secs_f64()
-    };
-    thread::scope(|scope| {
-        let trials: Vec<_> = (0..cores).map(|_| scope.spawn(trial)).collect();
-        // A core whose kernel panicked adds nothing; the run itself will say why.
-        trials.into_iter().map(|trial| trial.join().unwrap_or(0.0)).sum()
-    })
 }
 
 #[cfg(test)]

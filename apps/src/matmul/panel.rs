@@ -4,11 +4,12 @@
 //! In the report's letters the still factor is A and the broadcast one B. Here, where C = A B, the still
 //! factor is B (columns of B and C on each PE) and groups of rows of A are broadcast. A group of rows is
 //! asked for while an earlier one is still being multiplied, so that the wire is never waited for. The owners
-//! of the groups take turns, so that all links are used alike, and a PE multiplies groups as they come: each
+//! of the groups take turns, so that all links are used alike, and a panel multiplies groups as they come: each
 //! gives other rows of C.
 //!
-//! Where a PE turns out to be slower than was measured, others take columns of B from it (`turns` plans that,
-//! `stripes` are a PE's columns). Each element of C is still computed by one PE at once, so it does not change.
+//! The columns of a PE are cut into some panels, chares that can move. Where a panel turns out to be slower than was
+//! measured, others take columns of B from it (`turns` plans that, `stripes` are a panel's columns). Each element of C is
+//! still computed by one panel at once, so it does not change.
 
 mod rebalance;
 mod stripes;
@@ -16,7 +17,7 @@ mod turns;
 
 use super::problem::{Problem, pes_here};
 use crate::matrix::{Piece, Real};
-use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Group, Reduce};
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Reduce};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,6 +30,10 @@ pub(super) const AHEAD: usize = 4;
 /// Groups of rows that are broadcast: fine enough to keep all busy at the end, and each big enough for the kernel to
 /// run at its full speed.
 const GROUPS: usize = 48;
+/// Panels for each PE, so that some can move; fewer where their columns would be too few for the kernel to run at its full
+/// speed.
+const PANELS: usize = 8;
+const COLUMNS_MIN: usize = 256;
 /// Groups of rows wait on a PE for those before them; what makes others go on does not wait with them.
 const URGENT: i32 = -2;
 const ROWS: i32 = -1;
@@ -38,35 +43,54 @@ pub(super) fn default_grain(rows: usize) -> usize {
     rows.div_ceil(GROUPS).max(32)
 }
 
-/// What every panel is made with.
+/// Panels for each of so many PEs of a product with so many columns.
+pub(super) fn panels_per_pe(columns: usize, pes: usize) -> u32 {
+    (columns / pes.max(1) / COLUMNS_MIN).clamp(1, PANELS) as u32
+}
+
+/// About how many columns a panel of a product with so many has, on a few PEs.
+pub(super) fn typical_columns(columns: usize) -> usize {
+    columns / 4 / panels_per_pe(columns, 4) as usize
+}
+
+/// The bounds of panels, where those of PEs are known: the share of each PE in so many like parts.
+pub(super) fn cut(bounds: &[u64], per_pe: u32) -> Vec<u64> {
+    let part = |ends: &[u64], at: u32| ends[0] + (ends[1] - ends[0]) * u64::from(at) / u64::from(per_pe);
+    let of_pe = |ends: &[u64]| (0..per_pe).map(|at| part(ends, at)).collect::<Vec<_>>();
+    bounds.windows(2).flat_map(of_pe).chain(bounds.last().copied()).collect()
+}
+
+/// What every panel is made with. They are numbered in the order of the PEs where they begin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PanelInit {
     /// The product.
     pub problem: Problem,
     /// Rows of A per broadcast; the last may have fewer.
     pub grain: usize,
-    /// PE `p` begins with the columns `columns[p]..columns[p + 1]`.
+    /// Panels for each PE.
+    pub per_pe: u32,
+    /// Panel `p` begins with the columns `columns[p]..columns[p + 1]`.
     pub columns: Vec<u64>,
-    /// PE `p` broadcasts the groups `groups[p]..groups[p + 1]`.
+    /// Panel `p` broadcasts the groups `groups[p]..groups[p + 1]`.
     pub groups: Vec<u64>,
-    /// Columns more that each PE has memory for.
+    /// Columns more that each panel has memory for.
     pub room: Vec<u64>,
 }
 
-/// The columns of one PE.
+/// Some columns.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Panel<T> {
     setup: PanelInit,
-    pe: u32,
+    panel: u32,
     stripes: Stripes<T>,
-    /// Groups of rows of A that this PE broadcasts.
+    /// Groups of rows of A that this panel broadcasts.
     a: BTreeMap<u32, Bulk<T>>,
     /// Groups that have come before the word to begin, or before their plan's columns, and count of those multiplied.
     early: Vec<RowsOfA<T>>,
     multiplied: u32,
-    go: Option<GoPanel<T>>,
-    /// On PE 0.
+    done: Option<Callback<PanelTotals>>,
+    /// Of the first panel.
     turns: Option<Turns>,
 }
 
@@ -85,22 +109,16 @@ pub struct LoadGroup<T> {
     pub rows: Bulk<T>,
 }
 
-/// Begin; `done` is told when all have finished.
+/// Begin; who is told when all have finished.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
-pub struct GoPanel<T> {
-    /// All panels.
-    pub panels: Group<Panel<T>>,
-    /// Who waits for the end.
-    pub done: Callback<PanelTotals>,
-}
+pub struct GoPanel(pub Callback<PanelTotals>);
 
 /// What all panels have at the end.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct PanelTotals {
     /// Pieces of C to collect.
     pub pieces: usize,
-    /// Columns that have gone from one PE to another.
+    /// Columns that have gone from one panel to another.
     pub moved_columns: u64,
 }
 
@@ -118,16 +136,17 @@ pub struct Request {
     plan: u32,
 }
 
-/// A PE has finished that group of rows: so many elements of C, in so many seconds.
+/// A panel has finished that group of rows on that PE: so many elements of C, in so many seconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Finished {
     group: u32,
+    panel: u32,
     pe: u32,
     area: u64,
     seconds: f64,
 }
 
-/// From that plan on these PEs have fewer columns, and those more: giver, taker and how many.
+/// From that plan on these panels have fewer columns, and those more: giver, taker and how many.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Replan {
     plan: u32,
@@ -158,14 +177,14 @@ pub struct RowsOfA<T> {
 pub struct CollectPanel<T: Real>(pub Callback<Piece<T>>);
 
 chares::entries!(impl<T: Real> Panel<T>:
-    LoadColumns<T>, LoadGroup<T>, GoPanel<T>, Request, Finished, Replan, Columns<T>, RowsOfA<T>, CollectPanel<T>;
+    LoadColumns<T>, LoadGroup<T>, GoPanel, Request, Finished, Replan, Columns<T>, RowsOfA<T>, CollectPanel<T>;
     reduces PanelTotals);
 
 impl<T: Real> Chare for Panel<T> {
     type Index = u32;
     type Init = PanelInit;
     fn new(setup: PanelInit, ctx: &mut Ctx<'_, Self>) -> Self {
-        if ctx.node_count() > 1 {
+        if ctx.node_count() > 1 && ctx.index().is_multiple_of(setup.per_pe) {
             let pes = pes_here(ctx);
             Bulk::<T>::reserve(setup.grain * setup.problem.k, AHEAD.div_ceil(pes));
         }
@@ -185,14 +204,14 @@ impl<T: Real> Entry<LoadGroup<T>> for Panel<T> {
     }
 }
 
-impl<T: Real> Entry<GoPanel<T>> for Panel<T> {
-    fn receive(&mut self, go: GoPanel<T>, ctx: &mut Ctx<'_, Self>) {
+impl<T: Real> Entry<GoPanel> for Panel<T> {
+    fn receive(&mut self, GoPanel(done): GoPanel, ctx: &mut Ctx<'_, Self>) {
         let requests = self.turns.as_mut().map(|turns| turns.begin(&self.setup));
         for request in requests.into_iter().flatten() {
             let owner = self.setup.owner(request.group);
-            go.panels.on(owner).send_with(ctx, URGENT, request);
+            ctx.array().at(owner).send_with(ctx, URGENT, request);
         }
-        self.go = Some(go);
+        self.done = Some(done);
         if self.setup.group_count() == 0 {
             return self.rest(ctx);
         }
@@ -227,10 +246,10 @@ impl<T: Real> Entry<Replan> for Panel<T> {
         let mut due = 0;
         for (from, to, count) in moves {
             let count = usize::try_from(count).expect("columns of a matrix in memory");
-            if to == self.pe {
+            if to == self.panel {
                 due += count;
             }
-            if from == self.pe {
+            if from == self.panel {
                 for (cols, b) in self.stripes.give(plan, count, self.setup.problem.k) {
                     ctx.array().at(to).send_with(ctx, URGENT, Columns { plan, cols, b });
                 }
@@ -250,7 +269,7 @@ impl<T: Real> Entry<Columns<T>> for Panel<T> {
 
 impl<T: Real> Entry<RowsOfA<T>> for Panel<T> {
     fn receive(&mut self, rows: RowsOfA<T>, ctx: &mut Ctx<'_, Self>) {
-        if self.go.is_some() && self.stripes.has(rows.plan) {
+        if self.done.is_some() && self.stripes.has(rows.plan) {
             self.take_up(&rows, ctx);
         } else {
             self.early.push(rows);
@@ -268,7 +287,7 @@ impl<T: Real> Panel<T> {
     /// What was held comes once more, one by one: whoever asks for a group of rows need not wait for all.
     fn take_up_early(&mut self, ctx: &mut Ctx<'_, Self>) {
         for rows in std::mem::take(&mut self.early) {
-            if self.go.is_some() && self.stripes.has(rows.plan) {
+            if self.done.is_some() && self.stripes.has(rows.plan) {
                 ctx.this().send_with(ctx, ROWS, rows);
             } else {
                 self.early.push(rows);
@@ -277,7 +296,7 @@ impl<T: Real> Panel<T> {
     }
 
     fn take_up(&mut self, rows: &RowsOfA<T>, ctx: &mut Ctx<'_, Self>) {
-        let report = self.multiply(rows, ctx.cpu_share());
+        let report = self.multiply(rows, ctx.pe_id(), ctx.cpu_share());
         self.multiplied += 1;
         let count = self.setup.group_count();
         ctx.array().at(0).send_with(ctx, URGENT, report);
@@ -289,8 +308,8 @@ impl<T: Real> Panel<T> {
 
     fn rest(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (pieces, moved_columns) = (self.stripes.piece_count(), self.stripes.taken());
-        if let Some(go) = self.go.take() {
-            ctx.contribute(PanelTotals { pieces, moved_columns }, go.done);
+        if let Some(done) = self.done.take() {
+            ctx.contribute(PanelTotals { pieces, moved_columns }, done);
         }
     }
 }
@@ -302,11 +321,11 @@ impl PanelInit {
         u32::try_from(self.problem.m.div_ceil(self.grain)).expect("the grain is chosen for fewer groups")
     }
 
-    /// The PE that broadcasts a group.
+    /// The panel that broadcasts a group.
     #[must_use]
     pub fn owner(&self, group: u32) -> u32 {
         let after = self.groups.partition_point(|&first| first <= u64::from(group));
-        u32::try_from(after - 1).expect("there are fewer than 2^32 PEs")
+        u32::try_from(after - 1).expect("there are fewer than 2^32 panels")
     }
 
     /// Rows of a group.
@@ -316,35 +335,41 @@ impl PanelInit {
         first..(first + self.grain).min(self.problem.m)
     }
 
-    /// Columns that a PE begins with.
+    /// Columns that a panel begins with.
     #[must_use]
-    pub fn columns_of(&self, pe: u32) -> Range<usize> {
-        let at = |pe: usize| usize::try_from(self.columns[pe]).expect("a column of a matrix in memory");
-        at(pe as usize)..at(pe as usize + 1)
+    pub fn columns_of(&self, panel: u32) -> Range<usize> {
+        let at = |panel: usize| usize::try_from(self.columns[panel]).expect("a column of a matrix in memory");
+        at(panel as usize)..at(panel as usize + 1)
+    }
+
+    /// How many panels there are.
+    #[must_use]
+    pub fn panels(&self) -> u32 {
+        u32::try_from(self.room.len()).expect("there are fewer than 2^32 panels")
     }
 }
 
 impl<T: Real> Panel<T> {
-    fn made(setup: PanelInit, pe: u32) -> Self {
-        let (cols, problem) = (setup.columns_of(pe), &setup.problem);
+    fn made(setup: PanelInit, panel: u32) -> Self {
+        let (cols, problem) = (setup.columns_of(panel), &setup.problem);
         let b = problem.block_b(0..problem.k, cols.clone());
         let groups = || (0..setup.group_count()).map(|group| (group, setup.rows_of(group)));
         let stripes = Stripes::new(cols, b, groups().map(|(group, rows)| (group, rows.len())));
-        let own = groups().filter(|(group, _)| setup.owner(*group) == pe);
+        let own = groups().filter(|(group, _)| setup.owner(*group) == panel);
         let a = match problem.seeds {
             Some(_) => own.map(|(group, rows)| (group, problem.block_a(rows, 0..problem.k))).collect(),
             None => BTreeMap::new(),
         };
-        let turns = (pe == 0).then(|| Turns::new(&setup));
-        Self { setup, pe, stripes, a, early: Vec::new(), multiplied: 0, go: None, turns }
+        let turns = (panel == 0).then(|| Turns::new(&setup));
+        Self { setup, panel, stripes, a, early: Vec::new(), multiplied: 0, done: None, turns }
     }
 
     /// Multiplies a group of rows on a PE that may use that part of its core.
-    fn multiply(&mut self, RowsOfA { group, plan, rows }: &RowsOfA<T>, cpu_share: f64) -> Finished {
+    fn multiply(&mut self, RowsOfA { group, plan, rows }: &RowsOfA<T>, pe: u32, cpu_share: f64) -> Finished {
         let (group, started) = (*group, Instant::now());
         let range = (group, self.setup.rows_of(group));
         let area = self.stripes.multiply(&self.setup.problem, range, *plan, rows);
-        Finished { group, pe: self.pe, area, seconds: started.elapsed().as_secs_f64() / cpu_share }
+        Finished { group, panel: self.panel, pe, area, seconds: started.elapsed().as_secs_f64() / cpu_share }
     }
 }
 

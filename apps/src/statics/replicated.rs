@@ -2,6 +2,10 @@
 //!
 //! A cross-check for the blocks as chares: the same bits, by another way, with memory on every node that grows with the
 //! crystal. Each PE tells all others the places of its free atoms and the slopes of its atoms, at every evaluation.
+//!
+//! There is one for each PE, and it stays there: each holds all atoms, so more of them would need as much memory again, and
+//! one that moved would take everything along to a PE that has it already. Work that can move is that of the blocks as
+//! chares (`cblocks`), which is the default.
 
 use super::block::{Block, Class};
 use super::cblocks::element::Collect;

@@ -1,7 +1,7 @@
-//! The columns that one PE multiplies: those that it begins with, less what it has given away, and what it has taken.
+//! The columns that one panel multiplies: those that it begins with, less what it has given away, and what it has taken.
 //!
 //! Which columns are whose is a *plan*, numbered from 0. Groups of rows of the old plan come after word of the new one
-//! has, so a PE knows its columns of both: a stripe is of some plans.
+//! has, so a panel knows its columns of both: a stripe is of some plans.
 
 use crate::kernels::gemm::gemm_columns;
 use crate::matmul::problem::Problem;
@@ -28,7 +28,7 @@ struct Stripe<T> {
     is_own: bool,
 }
 
-/// The columns of a PE, and what has been computed of C.
+/// The columns of a panel, and what has been computed of C.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub(super) struct Stripes<T> {
@@ -85,7 +85,7 @@ impl<T: Real> Stripes<T> {
         self.complete();
     }
 
-    /// Columns that another PE has had, from that plan on.
+    /// Columns that another panel has had, from that plan on.
     pub(super) fn take(&mut self, plan: u32, cols: Range<usize>, b: Bulk<T>) {
         let width = cols.len();
         self.come += width;
@@ -100,7 +100,7 @@ impl<T: Real> Stripes<T> {
         }
     }
 
-    /// Parts with so many columns, which are not this PE's any more from that plan on: what came last goes first.
+    /// Parts with so many columns, which are not this panel's any more from that plan on: what came last goes first.
     pub(super) fn give(&mut self, plan: u32, count: usize, k: usize) -> Vec<(Range<usize>, Bulk<T>)> {
         let most = (MESSAGE_BYTES / (k * size_of::<T>()).max(1)).max(1);
         let (mut left, mut given) = (count, Vec::new());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::kernels::gemm::{Kernel, gemm};
 use crate::matrix::Matrix;
-use chares::{Driver, InProcess, Pending, Program, RunError};
+use chares::{Array, Driver, InProcess, Pending, Placement, Program, RunError};
 
 const COUNTS: [&[u32]; 3] = [&[3], &[1, 2], &[1, 1, 1]];
 
@@ -16,16 +16,24 @@ fn setup(problem: Problem, room: u64) -> PanelInit {
     let (n, grain) = (problem.n as u64, problem.m.div_ceil(45));
     let count = problem.m.div_ceil(grain) as u64;
     let groups = vec![0, count / 4, count / 2, count];
-    PanelInit { problem, grain, columns: vec![0, n - n / 9, n, n], groups, room: vec![room; 3] }
+    PanelInit { problem, grain, per_pe: 1, columns: vec![0, n - n / 9, n, n], groups, room: vec![room; 3] }
+}
+
+/// The same with some panels for each PE.
+fn with_panels(setup: PanelInit, per_pe: u32) -> PanelInit {
+    let room = setup.room.iter().flat_map(|room| vec![room / u64::from(per_pe); per_pe as usize]).collect();
+    let (columns, groups) = (cut(&setup.columns, per_pe), cut(&setup.groups, per_pe));
+    PanelInit { per_pe, columns, groups, room, ..setup }
 }
 
 macro_rules! product_of {
     ($real:ty, $product:ident) => {
         fn $product(main: &mut Driver, setup: &PanelInit) -> Result<(Matrix<$real>, u64), RunError> {
-            let panels: Group<Panel<$real>> = main.group(setup.clone());
+            let owners = Placement::on_pes((0..setup.panels()).map(|panel| panel / setup.per_pe));
+            let panels: Array<Panel<$real>> = main.array_placed(setup.panels(), setup.clone(), owners);
             main.quiescence()?;
             let (done, finished) = main.pending();
-            panels.broadcast(main, GoPanel { panels, done });
+            panels.broadcast(main, GoPanel(done));
             let PanelTotals { pieces, moved_columns } = finished.wait(main)?;
             let (to, collected): (_, Pending<Piece<$real>>) = main.pending();
             panels.broadcast(main, CollectPanel(to));
@@ -60,8 +68,9 @@ fn program() -> Program {
 fn columns_move_and_the_bits_stay() {
     for (turn, pes) in COUNTS.into_iter().enumerate() {
         let problem = problem([611, 403, 307], Kernel::Plain);
-        let setup = setup(problem.clone(), 307);
-        for mix in [InProcess::new(pes), InProcess::new(pes).always_pup()] {
+        let setup = with_panels(setup(problem.clone(), 307), [1, 3, 2][turn]);
+        let mixes = [InProcess::new(pes), InProcess::new(pes).always_pup(), InProcess::new(pes).wander(7)];
+        for mix in mixes {
             let moved = if turn.is_multiple_of(2) {
                 let (c, moved) = program().run_in_process(&mix, |main| product_64(main, &setup)).unwrap();
                 assert!(c.values() == expected::<f64>(&problem), "{mix:?}");
@@ -105,6 +114,13 @@ fn a_pe_with_a_part_of_its_core_is_as_slow_as_its_part() {
     let of_group = |plan| RowsOfA { group: 0, plan, rows: panel.setup.problem.block_a(rows.clone(), 0..20) };
     let rows = of_group(0);
     // Every product takes a nanosecond.
-    let Finished { seconds, area, .. } = panel.multiply(&rows, 1e-9);
+    let Finished { seconds, area, .. } = panel.multiply(&rows, 0, 1e-9);
     assert!(seconds >= 1.0 && area > 0, "{seconds} {area}");
+}
+
+#[test]
+fn the_share_of_a_pe_is_cut_into_like_panels() {
+    assert_eq!(cut(&[0, 8, 8, 15], 2), [0, 4, 8, 8, 8, 11, 15]);
+    assert_eq!(cut(&[0, 5], 1), [0, 5]);
+    assert_eq!([panels_per_pe(28_000, 3), panels_per_pe(4096, 4), panels_per_pe(100, 4)], [8, 4, 1]);
 }

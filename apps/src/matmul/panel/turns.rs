@@ -1,16 +1,18 @@
-//! What PE 0 does for all: whose group of rows is next, and with whose columns it is multiplied.
+//! What the first panel does for all: whose group of rows is next, and with whose columns it is multiplied.
 //!
-//! Shares follow speeds that were measured for a moment before the work. In the work each PE says how long its products
-//! take; now and then PE 0 looks at that, and if others would wait for a PE it moves columns to those who would be done
-//! before. That costs little: all rows of A come by every PE anyway, so only B goes from one PE to the other, once. A
-//! plan holds for groups that have not been asked for when it is made, so each group has one plan.
+//! Shares follow speeds that were measured for a moment before the work. In the work each panel says where it is and how
+//! long its products take; now and then the first looks at that, and if others would wait for a panel it moves columns to
+//! those who would be done before. That costs little: all rows of A come by every panel anyway, so only B goes from one to
+//! the other, once. A plan holds for groups that have not been asked for when it is made, so each group has one plan.
+//!
+//! The panels of a PE end together, whichever of them its time went to, so each counts as its share of the PE.
 
 use super::rebalance::{Transfer, Underway, even_out, transfers};
 use super::{AHEAD, Finished, PanelInit, Replan, Request};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-/// PE 0 looks whether columns should move after this part of the groups; the first time after half of it, because the
+/// The first panel looks whether columns should move after this part of the groups; the first time after half of it, because the
 /// sooner that is known the less has to be made up for.
 const LOOKS: u32 = 8;
 /// Columns move if the rest of the work gets shorter by this part: less is noise.
@@ -18,54 +20,66 @@ const GAIN_MIN: f64 = 0.015;
 /// What moving costs at least, and for each byte: as much as a wire of 1 Gbit/s takes. Columns do not move for less.
 const MOVE_SECONDS: f64 = 0.01;
 const MOVE_SECONDS_PER_BYTE: f64 = 8e-9;
-/// A PE keeps at least this part of its columns: what keeps it from working may be over in a moment.
+/// A panel keeps at least this part of its columns: what keeps it from working may be over in a moment.
 const KEPT: u64 = 4;
 
-/// The groups that are to be broadcast, and how far the PEs are.
+/// The groups that are to be broadcast, and how far the panels are.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Turns {
     /// Groups that nobody has been asked for, in the order of their turns.
     turns: VecDeque<u32>,
-    /// How many PEs have finished each group, and how many groups all have finished.
+    /// How many panels have finished each group, and how many groups all have finished.
     finished: Vec<u32>,
     done: u32,
     plan: u32,
     /// When so many groups are done it looks again.
     look_at: u32,
-    pes: Vec<Course>,
+    panels: Vec<Course>,
 }
 
-/// How far a PE is.
+/// How far a panel is.
 #[derive(Clone, Serialize, Deserialize)]
 struct Course {
+    /// The PE where it was when it last told.
+    pe: u32,
     /// Columns that it has by the newest plan.
     columns: u64,
     /// Columns for which its node has memory, to take them, or to send them away at once.
     room: u64,
     /// Elements of C that it has been asked for and not given.
     pending: u64,
-    /// Elements of C that it has computed since PE 0 last looked, in so many seconds.
+    /// Elements of C that it has computed since the first panel last looked, in so many seconds.
+    area: u64,
+    seconds: f64,
+}
+
+/// What the panels of a PE have, and have done since the first panel last looked.
+#[derive(Clone, Copy, Default)]
+struct OnPe {
+    columns: u64,
     area: u64,
     seconds: f64,
 }
 
 impl Course {
-    fn underway(&self) -> Underway {
-        let Self { columns, room, pending, area, seconds } = *self;
-        // Nobody knows how fast a PE without columns is: it gets none.
+    fn underway(&self, all: OnPe) -> Underway {
+        let Self { columns, room, pending, .. } = *self;
+        // Nobody knows how fast a panel without columns is: it gets none.
         if columns == 0 {
             return Underway { items: 0, rate: 1.0, backlog: 0.0, least: 0, most: 0 };
         }
         let least = columns.saturating_sub(room).max(columns.div_ceil(KEPT));
         let most = columns.saturating_add(room);
-        Underway { items: columns, rate: area as f64 / seconds, backlog: pending as f64, least, most }
+        let rate = all.area as f64 / all.seconds * (columns as f64 / all.columns as f64);
+        Underway { items: columns, rate, backlog: pending as f64, least, most }
     }
 }
 
 impl Turns {
     pub(super) fn new(setup: &PanelInit) -> Self {
         let count = setup.group_count();
-        let course = |(columns, &room): (&[u64], &u64)| Course {
+        let course = |(panel, (columns, &room)): (u32, (&[u64], &u64))| Course {
+            pe: panel / setup.per_pe,
             columns: columns[1] - columns[0],
             room,
             pending: 0,
@@ -78,7 +92,7 @@ impl Turns {
             done: 0,
             plan: 0,
             look_at: (count / (2 * LOOKS)).max(2),
-            pes: setup.columns.windows(2).zip(&setup.room).map(course).collect(),
+            panels: (0..).zip(setup.columns.windows(2).zip(&setup.room)).map(course).collect(),
         }
     }
 
@@ -87,20 +101,21 @@ impl Turns {
         (0..AHEAD).map_while(|_| self.next(setup)).collect()
     }
 
-    /// A PE has finished a group: what is to be asked for, and the plan for what is asked for after that.
+    /// A panel has finished a group: what is to be asked for, and the plan for what is asked for after that.
     pub(super) fn finished(
         &mut self,
         setup: &PanelInit,
         report: &Finished,
         column_bytes: usize,
     ) -> (Option<Request>, Option<Replan>) {
-        let course = &mut self.pes[report.pe as usize];
+        let course = &mut self.panels[report.panel as usize];
+        course.pe = report.pe;
         course.pending = course.pending.saturating_sub(report.area);
         course.area += report.area;
         course.seconds += report.seconds;
         let finished = &mut self.finished[report.group as usize];
         *finished += 1;
-        if (*finished as usize) < self.pes.len() {
+        if (*finished as usize) < self.panels.len() {
             return (None, None);
         }
         self.done += 1;
@@ -109,25 +124,33 @@ impl Turns {
         if self.done < self.look_at {
             return (request, None);
         }
-        // So late that, before the next plan is made, all have finished a group of this one: each PE has heard of it,
+        // So late that, before the next plan is made, all have finished a group of this one: each panel has heard of it,
         // and has its columns, before it hears of the next.
         self.look_at = self.done + (setup.group_count() / LOOKS).max(AHEAD as u32 + 1);
         let plan = self.look(setup, column_bytes);
-        self.pes.iter_mut().for_each(|course| (course.area, course.seconds) = (0, 0.0));
+        self.panels.iter_mut().for_each(|course| (course.area, course.seconds) = (0, 0.0));
         (request, plan)
     }
 
     fn next(&mut self, setup: &PanelInit) -> Option<Request> {
         let group = self.turns.pop_front()?;
         let rows = setup.rows_of(group).len() as u64;
-        self.pes.iter_mut().for_each(|course| course.pending += rows * course.columns);
+        self.panels.iter_mut().for_each(|course| course.pending += rows * course.columns);
         Some(Request { group, plan: self.plan })
     }
 
     /// Whether other columns for the groups that are left are worth their way.
     fn look(&mut self, setup: &PanelInit, column_bytes: usize) -> Option<Replan> {
         let rows: usize = self.turns.iter().map(|&group| setup.rows_of(group).len()).sum();
-        let parts: Vec<Underway> = self.pes.iter().map(Course::underway).collect();
+        let mut pes: BTreeMap<u32, OnPe> = BTreeMap::new();
+        for course in &self.panels {
+            let all = pes.entry(course.pe).or_default();
+            all.columns += course.columns;
+            all.area += course.area;
+            all.seconds += course.seconds;
+        }
+        let parts: Vec<Underway> =
+            self.panels.iter().map(|course| course.underway(pes[&course.pe])).collect();
         let columns: Vec<u64> = parts.iter().map(|part| part.items).collect();
         let planned = even_out(&parts, rows as f64)?;
         let end = |columns: &[u64]| {
@@ -142,7 +165,7 @@ impl Turns {
             return None;
         }
         self.plan += 1;
-        for (course, columns) in self.pes.iter_mut().zip(planned) {
+        for (course, columns) in self.panels.iter_mut().zip(planned) {
             course.room -= columns.saturating_sub(course.columns);
             course.columns = columns;
         }

@@ -13,7 +13,7 @@ fn setup(sides: [usize; 3], grain: usize, speeds: &[f64]) -> PanelInit {
     let problem = Problem { m, k, n, kernel: Kernel::Fast, seeds: None };
     let strips = |count| placement::contiguous(&Items::alike(count as u64), &Part::each(speeds)).unwrap();
     let (columns, groups) = (strips(n), strips(m.div_ceil(grain)));
-    PanelInit { problem, grain, columns, groups, room: vec![n as u64; speeds.len()] }
+    PanelInit { problem, grain, per_pe: 1, columns, groups, room: vec![n as u64; speeds.len()] }
 }
 
 #[test]
@@ -136,7 +136,8 @@ impl<'a> World<'a> {
                 self.now = began;
             }
             Word::Finished(from, group, area, took) => {
-                let report = Finished { group, pe: from as u32, area, seconds: took as f64 / 1e9 };
+                let report =
+                    Finished { group, panel: from as u32, pe: from as u32, area, seconds: took as f64 / 1e9 };
                 let column_bytes = self.setup.problem.k * NUMBER_BYTES as usize;
                 let (request, plan) = self.turns.finished(self.setup, &report, column_bytes);
                 if let Some(Request { group, plan }) = request {

@@ -1,0 +1,49 @@
+//! Whole runs inside one process.
+
+use super::arguments::{self, Imbalance};
+use super::{add_to, drive};
+use chares::{InProcess, Program, RunError};
+use clap::{Args as _, Command, FromArgMatches as _};
+use command::CommandLine;
+
+pub(super) fn of(words: &[&str]) -> Imbalance {
+    let command = Imbalance::augment_args(Command::new("imbalance"));
+    Imbalance::from_arg_matches(&command.get_matches_from([&["imbalance"], words].concat())).unwrap()
+}
+
+fn run(mix: &InProcess, words: &[&str]) -> Result<(), RunError> {
+    let imbalance = of(words);
+    arguments::check(&imbalance).unwrap();
+    add_to(CommandLine::new(Program::new("test", "1")))
+        .into_program()
+        .run_in_process(mix, |main| drive::drive(main, imbalance.completed()))
+}
+
+fn mixes() -> [InProcess; 4] {
+    [
+        InProcess::new(&[1]),
+        InProcess::new(&[2, 1]).always_pup(),
+        InProcess::new(&[1, 1, 2]).speeds(&[1.0, 0.3, 0.55, 0.01]).wander(3),
+        InProcess::new(&[2, 1]).always_pup().wander(4),
+    ]
+}
+
+/// Whatever the machines, and though chares move: every bit as computed serially.
+#[test]
+fn every_mix_computes_what_one_thread_does() {
+    let works: [&[&str]; 7] = [
+        &["--chares", "1", "--steps", "5"],
+        &["--chares", "2", "--steps", "9", "--reduce-every", "1", "--barrier", "--state", "0"],
+        &["--chares", "3", "--steps", "1", "--state", "7"],
+        &["--chares", "17", "--steps", "40", "--pattern", "linear", "--state", "64"],
+        &["--chares", "40", "--steps", "30", "--pattern", "hot-spot", "--reduce-every", "7", "--barrier"],
+        &["--chares", "24", "--steps", "90", "--reduce-every", "4", "--state", "20KiB"],
+        &["--chares", "12", "--steps", "50", "--pattern", "walk", "--seed", "9", "--reduce-every", "100"],
+    ];
+    for words in works {
+        for mix in mixes() {
+            let done = run(&mix, &[words, &["--work", "50", "--verify"]].concat());
+            assert!(done.is_ok(), "{words:?} on {mix:?}: {done:?}");
+        }
+    }
+}
