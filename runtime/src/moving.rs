@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Moving {
     /// Something for an element that has moved, or from a chare that has. The payload is the message.
     Parcel(Parcel<ElementId, Heading>),
+    /// Several, each with a message for its element, which is the payload for all of them.
+    Parcels(Vec<Parcel<ElementId, Heading>>),
     /// Where an element is.
     Tell {
         /// The element.

@@ -12,6 +12,7 @@ impl Checks<'_> {
     pub(super) fn check_moving(&self, pe: PeId, moving: &Moving) -> Checked {
         match moving {
             Moving::Parcel(parcel) => self.check_parcel(pe, parcel),
+            Moving::Parcels(parcels) => parcels.iter().try_for_each(|parcel| self.check_parcel(pe, parcel)),
             Moving::Tell { element, at, .. } => {
                 self.check_element(*element)?;
                 self.check_place(*at)

@@ -172,6 +172,13 @@ impl Scheduler {
     pub(super) fn take_moving(&mut self, moving: Moving, payload: Payload) -> Result<(), PupError> {
         let mut outputs = Vec::new();
         match moving {
+            Moving::Parcels(parcels) => {
+                let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
+                for parcel in parcels {
+                    let parcel = parcel.with_payload(Payload::Packed(Arc::clone(&packed)));
+                    self.pe.moved.locations.take(parcel, &mut outputs);
+                }
+            }
             Moving::Parcel(parcel) => {
                 let parcel = parcel.with_payload(payload);
                 self.pe.moved.locations.take(parcel, &mut outputs);

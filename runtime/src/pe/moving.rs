@@ -17,6 +17,7 @@ use crate::proto::location::{Load, Locations, Output, Parcel};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How the messages of a chare are numbered that has moved. It moves with the chare.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -192,20 +193,63 @@ impl Pe {
     }
 
     /// Sends what a chare that has moved has numbered.
-    pub(super) fn send_stamped(
-        &mut self,
-        (element, home): (ElementId, PeId),
-        Stamp { chare, chare_home, number }: Stamp,
-        letter: Letter,
-    ) {
+    pub(super) fn send_stamped(&mut self, to: (ElementId, PeId), stamp: Stamp, letter: Letter) {
         let mut outputs = Vec::new();
-        self.moved.locations.send_of_chare((element, home), (chare, number), letter, &mut outputs);
+        self.find_way((to, stamp), letter, &mut outputs);
+        self.carry_out(outputs);
+        self.account().processed();
+    }
+
+    fn find_way(
+        &mut self,
+        ((element, home), stamp): ((ElementId, PeId), Stamp),
+        letter: Letter,
+        outputs: &mut Outputs,
+    ) {
+        let Stamp { chare, chare_home, number } = stamp;
+        self.moved.locations.send_of_chare((element, home), (chare, number), letter, outputs);
         if number == 0 {
             self.account().goes_on(1);
             let introduce = Moving::Introduce { element, home, chare };
             self.say(chare_home, introduce, Payload::packed(Packed::default()));
         }
-        self.carry_out(outputs);
+    }
+
+    /// Sends a message to several elements that have moved, or from a chare that has, straight to where they are: once to
+    /// each PE. Each element is given with its home.
+    pub(super) fn send_numbered_to_all(
+        &mut self,
+        elements: &[(ElementId, PeId)],
+        heading: Heading,
+        packed: Packed,
+    ) {
+        let (packed, mut outputs) = (Arc::new(packed), Vec::new());
+        self.account().created(1);
+        for &(element, home) in elements {
+            let letter = Letter { heading, payload: Payload::Packed(Arc::clone(&packed)) };
+            match self.moved.stamp(element) {
+                Some(stamp) => self.find_way(((element, home), stamp), letter, &mut outputs),
+                None if self.moved.locations.send((element, home), letter, &mut outputs).is_err() => {
+                    tracing::error!("what is known of an element was forgotten");
+                }
+                None => {}
+            }
+        }
+        let mut together: BTreeMap<PeId, Vec<Parcel<ElementId, Heading>>> = BTreeMap::new();
+        let mut others = Vec::new();
+        for output in outputs {
+            match output {
+                Output::Send(to, parcel) if matches!(parcel.load, Load::Message(_)) => {
+                    together.entry(to).or_default().push(parcel.split(|letter| (letter.heading, ())).0);
+                }
+                other => others.push(other),
+            }
+        }
+        self.carry_out(others);
+        for (to, parcels) in together {
+            self.account().goes_on(1);
+            self.say(to, Moving::Parcels(parcels), Payload::Packed(Arc::clone(&packed)));
+        }
         self.account().processed();
     }
 

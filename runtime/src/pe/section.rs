@@ -5,11 +5,11 @@
 
 use super::Pe;
 use crate::collection::Collection;
-use crate::envelope::{CollectionId, ElementIndex, Packed};
+use crate::envelope::{CollectionId, ElementId, ElementIndex, Packed};
 use crate::ids::{NodeId, PeId};
-use crate::moving::Audience;
-use crate::proto::tree::TreeOver;
-use std::collections::BTreeMap;
+use crate::moving::{Audience, Heading, What};
+use crate::proto::tree::{ARITY, TreeOver};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Where a reduction over a section comes together, as seen from the PE where some of its members
@@ -45,22 +45,45 @@ impl Pe {
             return Err(None);
         }
         let known = self.collection(collection).ok_or(None)?;
-        if self.moved.mover.is_some() {
-            if let Some(outside) = members.iter().find(|member| known.pe_of(**member).is_none()) {
-                return Err(Some(*outside));
+        let home_of =
+            |member: &ElementIndex| known.pe_of(*member).map(|home| (*member, home)).ok_or(Some(*member));
+        let mut members: Vec<(ElementIndex, PeId)> = members.iter().map(home_of).collect::<Result<_, _>>()?;
+        if !self.moved.locations.is_empty() || self.moved.mover.is_some() {
+            if self.goes_straight(&members) {
+                let heading = Heading { what: What::Run(entry), priority };
+                let element = |index| ElementId { collection, index };
+                let of_numbered = |(index, home): &(ElementIndex, PeId)| (element(*index), *home);
+                let is_numbered = |(index, _): &(ElementIndex, PeId)| self.numbers(element(*index));
+                let (numbered, plain): (Vec<_>, Vec<_>) = members.into_iter().partition(is_numbered);
+                if !numbered.is_empty() {
+                    let numbered: Vec<_> = numbered.iter().map(of_numbered).collect();
+                    self.send_numbered_to_all(&numbered, heading, packed.clone());
+                }
+                members = plain;
+            } else if self.moved.mover.is_some() {
+                let all = members.iter().map(|(index, _)| *index).collect();
+                let audience = || Audience { collection, members: Some(all), entry, priority };
+                drop(self.speak(audience, packed.clone()));
+                return Ok(());
             }
-            let audience = || Audience { collection, members: Some(members.to_vec()), entry, priority };
-            drop(self.speak(audience, packed.clone()));
-            return Ok(());
         }
         let mut by_pe: BTreeMap<PeId, Vec<ElementIndex>> = BTreeMap::new();
-        for &member in members {
-            by_pe.entry(known.pe_of(member).ok_or(Some(member))?).or_default().push(member);
+        for (member, home) in members {
+            by_pe.entry(home).or_default().push(member);
         }
         self.account().created(by_pe.len() as u64);
         let bytes = self.node.multicast(collection, entry, priority, by_pe.into_iter().collect(), packed);
         self.account().left(bytes);
         Ok(())
+    }
+
+    /// Whether a message to a section leaves for each of its nodes from where it is sent, and none passes it on. Then what
+    /// was sent to one member before, by whichever of these ways, is before it, and it may go past the homes of those who
+    /// have moved. Which of both it is depends on the section alone: a message to it never overtakes another.
+    fn goes_straight(&self, members: &[(ElementIndex, PeId)]) -> bool {
+        let topology = self.node.topology();
+        let nodes: BTreeSet<NodeId> = members.iter().map(|(_, home)| topology.node_of(*home)).collect();
+        nodes.len() <= ARITY as usize
     }
 
     /// How a reduction over the section `id` of those members goes from the PE `home`; `None` if the collection is

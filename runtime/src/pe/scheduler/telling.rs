@@ -86,7 +86,7 @@ impl Scheduler {
                 return Err(wrong(format!("{to:?} does not exist")));
             }
             if self.pe.collection(element.collection).is_none_or(|known| !known.is_fixed) {
-                self.depart(element, to);
+                self.pe.will_leave(element, to);
             }
         }
         // It does not count for quiescence that the launcher sent it, so that what it does must not either.
