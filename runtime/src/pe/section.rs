@@ -8,6 +8,7 @@ use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementIndex, Packed};
 use crate::ids::{NodeId, PeId};
 use crate::moving::Audience;
+use crate::priority::Priority;
 use crate::proto::tree::TreeOver;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,9 +38,10 @@ impl Pe {
         collection: CollectionId,
         members: &[ElementIndex],
         entry: u16,
-        priority: i32,
+        priority: impl Into<Priority>,
         packed: &Packed,
     ) -> Result<(), Option<ElementIndex>> {
+        let priority = priority.into();
         // What waits for the description must not be overtaken by what comes later.
         if self.is_waited_for(collection) {
             return Err(None);
@@ -49,7 +51,12 @@ impl Pe {
             if let Some(outside) = members.iter().find(|member| known.pe_of(**member).is_none()) {
                 return Err(Some(*outside));
             }
-            let audience = || Audience { collection, members: Some(members.to_vec()), entry, priority };
+            let audience = || Audience {
+                collection,
+                members: Some(members.to_vec()),
+                entry,
+                priority: priority.clone(),
+            };
             drop(self.speak(audience, packed.clone()));
             return Ok(());
         }

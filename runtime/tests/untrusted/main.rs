@@ -18,6 +18,7 @@ use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PeOr
 use runtime::frame::{Class, Frame, Receiver as _};
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, RunInfo};
+use runtime::priority::{Bits, Priority};
 use runtime::proto::sim::Random;
 use std::sync::{Mutex, Once};
 
@@ -84,7 +85,8 @@ fn sound_frames() -> Vec<Sent> {
     rare(&mut frames, &ControlToNode::Order(Order::ToPe(PeId(2), PeOrder::NameHeld)));
     rare(&mut frames, &ControlToNode::InitOver(false));
     let message = ToPe::Relay(Box::new(element));
-    rare(&mut frames, &WorkToNode::ToPe { pe: PeId(2), priority: 0, message });
+    let priority = Priority::from((-3, Bits::new().followed_by(0x1234, 13)));
+    rare(&mut frames, &WorkToNode::ToPe { pe: PeId(2), priority, message });
     rare(&mut frames, &WorkToLauncher::Result(77));
     frames
 }
