@@ -23,12 +23,12 @@
 //!   nobody has made, [`Driver::quiescence`] ends the run and names it; so does [`Pending::wait`], within a
 //!   few seconds, and also when no message waits but nothing is left that could give the result.
 //! - **One at a time.** Nothing else touches a chare while one of its entry methods runs.
-//! - **Order.** Messages of the same priority from one sender to one chare run in the order sent, if they are of
-//!   the same class: all below 16 KiB, or all of 16 KiB and more. A big message may be overtaken by small ones
-//!   that were sent after it, never by big ones. The same holds among broadcasts to an array, and among
-//!   multicasts to a section, of one sender.
-//! - **Priorities** order what waits on a PE: smaller numbers first, 0 is ordinary. They do not interrupt an
-//!   entry method and are not an order across PEs.
+//! - **Order.** Messages of the same priority from one sender to one chare run in the order sent (unless the program has
+//!   queues [take the last first](Program::queue_order)), if they are of the same class: all below 16 KiB, or all of
+//!   16 KiB and more. A big message may be overtaken by small ones that were sent after it, never by big ones. The same
+//!   holds among broadcasts to an array, and among multicasts to a section, of one sender.
+//! - **[Priorities](#priorities)** order what waits on a PE. They do not interrupt an entry method and are not an order
+//!   across PEs.
 //! - **No order is promised** between messages of different senders, between a broadcast, a multicast and a
 //!   message sent directly, between multicasts to different sections, and between elements of a broadcast.
 //! - **Reductions** of an array or section complete in the order in which its elements contribute, if their
@@ -42,6 +42,29 @@
 //! exchanges and a search for quiescence are under way.
 //!
 //! A program that needs more order numbers its steps and holds early messages in an [`Inbox`].
+//!
+//! # Priorities
+//!
+//! Whoever sends can say how urgent a message is ([`Element::send_with`], [`Array::broadcast_with`],
+//! [`Section::send_with`]). A [`Priority`] is a number, a vector of bits, or both:
+//!
+//! - Smaller *numbers* come first; 0 is ordinary, and costs nothing.
+//! - *[`Bits`]* order messages of the same number, for searches that go through a tree: they are compared bit by bit, 0
+//!   before 1, and one that another begins with comes first. A node that gives each child its own bits and behind them
+//!   those of the child ([`Bits::child`]) is followed by all below it, from left to right. So one PE expands the tree
+//!   depth first, and each of several the leftmost node that waits there. Messages of the same number without bits come
+//!   before all that have some.
+//! - *Equal ones* run first come, first served, or the last first ([`Program::queue_order`]).
+//!
+//! ```
+//! use chares::{Bits, Priority};
+//! let left = Bits::new().child(0, 3); // of three
+//! let right = Bits::new().child(2, 3);
+//! let mut waiting = [Priority::from(&right), (&left).into(), left.child(1, 2).into(), 1.into(), 0.into(), (-1).into()];
+//! waiting.sort();
+//! let expected = [(-1).into(), 0.into(), (&left).into(), left.child(1, 2).into(), (&right).into(), Priority::from(1)];
+//! assert_eq!(waiting, expected);
+//! ```
 //!
 //! # Chares that move
 //!
@@ -145,6 +168,8 @@ pub use runtime::failure;
 pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;
+pub use runtime::pe::queue::QueueOrder;
+pub use runtime::priority::{Bits, Priority};
 pub use runtime::size::Size;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use state::{Scratch, Stopwatch};

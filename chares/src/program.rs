@@ -4,6 +4,7 @@ use crate::chare::Chare;
 use crate::store;
 use runtime::failure::{Failure, Kind};
 use runtime::object::{Kernel, ProgramTable, PupError};
+use runtime::pe::queue::QueueOrder;
 use std::fmt;
 
 /// Why a run did not end well.
@@ -129,6 +130,15 @@ impl Program {
             made.name
         );
         self.table.chare_types.push(made);
+        self
+    }
+
+    /// Says which of the messages of the same priority that wait on a PE is the next; by itself it is the one that came
+    /// first. With the last first a program gets deeper before it gets broader, and its queues stay short; but messages
+    /// from one sender to one chare run in no order that is promised, and what is old may wait for long.
+    #[must_use]
+    pub fn queue_order(mut self, order: QueueOrder) -> Self {
+        self.table.queue_order = order;
         self
     }
 

@@ -7,6 +7,7 @@ use runtime::envelope::{CollectionId, ElementIndex, Payload};
 use runtime::ids::PeId;
 use runtime::pe::Pe;
 use runtime::pe::section::SectionPlan;
+use runtime::priority::Priority;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
@@ -137,8 +138,9 @@ impl<C: Chare> Array<C> {
         self.broadcast_with(cx, 0, message);
     }
 
-    /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
-    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    /// Sends a message to every element, with a [priority](crate#priorities): a number (smaller is more urgent; 0 is
+    /// ordinary), [`Bits`](crate::Bits), or both.
+    pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: impl Into<Priority>, message: M)
     where
         C: Entry<M>,
     {
@@ -228,8 +230,8 @@ impl<C: Chare> Element<C> {
         self.send_with(cx, 0, message);
     }
 
-    /// Sends a message with a priority (smaller is more urgent; 0 is ordinary).
-    pub fn send_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    /// Sends a message with a [priority](crate#priorities).
+    pub fn send_with<M: Message>(&self, cx: &mut impl Cx, priority: impl Into<Priority>, message: M)
     where
         C: Entry<M>,
     {
@@ -264,8 +266,8 @@ macro_rules! groups {
                 self.0.broadcast(cx, message);
             }
 
-            /// Sends a message to every element, with a priority (smaller is more urgent; 0 is ordinary).
-            pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+            /// Sends a message to every element, with a [priority](crate#priorities).
+            pub fn broadcast_with<M: Message>(&self, cx: &mut impl Cx, priority: impl Into<Priority>, message: M)
             where
                 C: Entry<M>,
             {
@@ -312,21 +314,21 @@ impl<C: Chare> Section<C> {
         self.send_with(cx, 0, message);
     }
 
-    /// Sends a message to every member, with a priority (smaller is more urgent; 0 is ordinary).
-    pub fn send_with<M: Message>(&self, cx: &mut impl Cx, priority: i32, message: M)
+    /// Sends a message to every member, with a [priority](crate#priorities).
+    pub fn send_with<M: Message>(&self, cx: &mut impl Cx, priority: impl Into<Priority>, message: M)
     where
         C: Entry<M>,
     {
-        let packed = pup::pack(&message);
+        let (packed, priority) = (pup::pack(&message), priority.into());
         let pe = cx.pe();
-        match pe.multicast(self.collection, &self.members, C::INDEX, priority, &packed) {
+        match pe.multicast(self.collection, &self.members, C::INDEX, priority.clone(), &packed) {
             Ok(()) => {}
             Err(Some(index)) => pe.fail(format!("a section of {} has no element {index:?}", C::name())),
             // The array is not known here yet: element by element, these wait for it.
             Err(None) => {
                 for &index in self.members.iter() {
                     let copy = Payload::packed(packed.clone());
-                    pe.send_element((self.collection, index, None), C::INDEX, priority, |_| copy);
+                    pe.send_element((self.collection, index, None), C::INDEX, priority.clone(), |_| copy);
                 }
             }
         }

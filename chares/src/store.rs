@@ -274,10 +274,15 @@ impl<C: Chare> Store for TypedStore<C> {
 
 impl<C> TypedStore<C> {
     fn new(what: StoreFor) -> Self {
+        let (collection, places) = (what.id, Places::new(what));
+        let made_together = match &places {
+            Places::ByPosition { collection, own, .. } if !collection.is_deferred => *own,
+            _ => 0,
+        };
         Self {
-            collection: what.id,
-            places: Places::new(what),
-            slots: Vec::new(),
+            collection,
+            places,
+            slots: Vec::with_capacity(made_together),
             empty: Vec::new(),
             count: 0,
             made: FxHashMap::default(),

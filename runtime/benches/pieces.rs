@@ -13,6 +13,7 @@ use runtime::node::{Node, NodeSettings};
 use runtime::object::ProgramTable;
 use runtime::pe::account::{Account, Timekeeper};
 use runtime::pe::queue::Queue;
+use runtime::priority::Priority;
 use runtime::proto::reduction::{Partial, PartialValue, Reductions};
 use runtime::proto::tree;
 use runtime::topology::Topology;
@@ -37,7 +38,7 @@ fn target() -> ToPe {
 }
 
 fn header() -> WorkToNode {
-    WorkToNode::ToPe { pe: PeId(3), priority: 0, message: target() }
+    WorkToNode::ToPe { pe: PeId(3), priority: Priority::ORDINARY, message: target() }
 }
 
 fn payload() -> Packed {

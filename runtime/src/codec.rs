@@ -7,6 +7,7 @@ use crate::envelope::{CollectionId, ElementIndex, Packed, PeOrder, ToPe};
 use crate::frame::{Class, Frame, LARGE_BYTES};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
+use crate::priority::Priority;
 use crate::proto::ProtocolError;
 use crate::proto::membership::{JoinAnswer, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
@@ -69,7 +70,7 @@ pub enum WorkToNode {
         /// The receiving PE.
         pe: PeId,
         /// Priority of the envelope.
-        priority: i32,
+        priority: Priority,
         /// What the PE is to do.
         message: ToPe,
     },
@@ -87,7 +88,7 @@ pub enum WorkToNode {
         /// Number of the entry method to run.
         entry: u16,
         /// Priority of the envelope.
-        priority: i32,
+        priority: Priority,
         /// The elements, by the PE where they live.
         members: MembersByPe,
     },
@@ -128,7 +129,7 @@ pub enum Spread {
         /// Number of the entry method to run.
         entry: u16,
         /// Priority of the envelopes.
-        priority: i32,
+        priority: Priority,
     },
     /// What all nodes have to know.
     Announcement(Announcement),

@@ -6,6 +6,7 @@ pub use crate::results::{CallbackTarget, PartialHeader};
 
 use crate::ids::PeId;
 use crate::moving::Moving;
+use crate::priority::Priority;
 use serde::{Deserialize, Serialize};
 
 /// What chares and PEs have a PE do, on whatever node it is.
@@ -116,8 +117,8 @@ impl From<ToPe> for Target {
 pub struct Envelope {
     /// What to do.
     pub target: Target,
-    /// Smaller is more urgent; equal ones keep their order.
-    pub priority: i32,
+    /// How urgent it is; equal ones keep their order.
+    pub priority: Priority,
     /// What the message says.
     pub payload: Payload,
     /// Bytes counted in the node's backlog until the PE has dealt with this; 0 if it did not come by a link.
@@ -127,8 +128,8 @@ pub struct Envelope {
 impl Envelope {
     /// An envelope made inside this process.
     #[must_use]
-    pub fn new(target: impl Into<Target>, priority: i32, payload: Payload) -> Self {
-        Self { target: target.into(), priority, payload, backlog_bytes: 0 }
+    pub fn new(target: impl Into<Target>, priority: impl Into<Priority>, payload: Payload) -> Self {
+        Self { target: target.into(), priority: priority.into(), payload, backlog_bytes: 0 }
     }
 }
 

@@ -20,6 +20,7 @@ pub mod object;
 pub mod ownership;
 pub mod payload;
 pub mod pe;
+pub mod priority;
 pub mod progress;
 pub mod proto;
 pub mod results;

@@ -3,6 +3,7 @@
 use crate::buffer::Buffer;
 use crate::ids::{CollectionId, ElementId, ElementIndex, PeId};
 use crate::payload::{Packed, Payload};
+use crate::priority::Priority;
 use crate::proto::location::{Luggage, Parcel};
 use crate::results::PartialHeader;
 use bytes::Bytes;
@@ -61,16 +62,16 @@ pub struct Audience {
     /// Number of the entry method to run.
     pub entry: u16,
     /// Priority of the messages.
-    pub priority: i32,
+    pub priority: Priority,
 }
 
 /// What an element is to do, and how urgently.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Heading {
     /// What it is to do.
     pub what: What,
-    /// Smaller is more urgent.
-    pub priority: i32,
+    /// How urgent it is.
+    pub priority: Priority,
 }
 
 /// What an element is to do.

@@ -4,6 +4,7 @@ use crate::collection::Collection;
 use crate::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
 use crate::ids::PeId;
 use crate::pe::Pe;
+use crate::pe::queue::QueueOrder;
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -99,6 +100,8 @@ pub struct ProgramTable {
     pub chare_types: Vec<ChareType>,
     /// Its kernels.
     pub kernels: Vec<Kernel>,
+    /// Which of equally urgent messages a PE takes first.
+    pub queue_order: QueueOrder,
 }
 
 impl ProgramTable {

@@ -10,6 +10,7 @@ mod moving;
 mod order;
 mod places;
 mod reductions;
+mod search;
 mod sections;
 mod state;
 mod variables;

@@ -7,6 +7,7 @@ use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::pe::account::Account;
 use crate::pe::inbox::{Inbox, Incoming};
 use crate::pe::loads::Said;
+use crate::priority::Priority;
 use crate::proto::quiescence::Counts;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,10 +117,11 @@ impl LocalPes {
     }
 
     /// Puts an envelope into each PE that came in one frame.
-    pub(super) fn push_to_all(&self, target: &Target, priority: i32, payload: &Packed) {
+    pub(super) fn push_to_all(&self, target: &Target, priority: &Priority, payload: &Packed) {
         let payload = Arc::new(payload.clone());
         for pe in (self.first..).take(self.inboxes.len()).map(PeId) {
-            let envelope = Envelope::new(target.clone(), priority, Payload::Packed(Arc::clone(&payload)));
+            let envelope =
+                Envelope::new(target.clone(), priority.clone(), Payload::Packed(Arc::clone(&payload)));
             self.push_arrived(pe, envelope, payload.len_bytes() as u64);
         }
     }

@@ -27,6 +27,7 @@ use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::ProgramTable;
+use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::proto::quiescence::Quiescence;
 use crate::spin::Spin;
@@ -437,7 +438,7 @@ impl Node {
         if node == self.id {
             self.pes.push(pe, Envelope::new(message, 0, Payload::packed(ready)));
         } else {
-            self.send_frame(node, &WorkToNode::ToPe { pe, priority: 0, message }, ready);
+            self.send_frame(node, &WorkToNode::ToPe { pe, priority: Priority::ORDINARY, message }, ready);
         }
     }
 

@@ -52,7 +52,7 @@ impl Checks<'_> {
             None => self.check_home(parcel.key, pe)?,
         }
         match &parcel.load {
-            Load::Message(heading) => self.check_heading(chare_type, *heading),
+            Load::Message(heading) => self.check_heading(chare_type, heading),
             Load::Begin(sender, _) => self.check_sender_of(*sender),
         }
     }
@@ -70,7 +70,7 @@ impl Checks<'_> {
             self.check_sender_of(sender)?;
         }
         let headings = record.mailbox.iter().chain(record.luggage.messages());
-        headings.map(|(heading, _)| *heading).try_for_each(|heading| self.check_heading(chare_type, heading))
+        headings.map(|(heading, _)| heading).try_for_each(|heading| self.check_heading(chare_type, heading))
     }
 
     fn check_audience(&self, audience: &Audience) -> Checked {
@@ -83,7 +83,7 @@ impl Checks<'_> {
         }
     }
 
-    fn check_heading(&self, chare_type: Option<&ChareType>, heading: Heading) -> Checked {
+    fn check_heading(&self, chare_type: Option<&ChareType>, heading: &Heading) -> Checked {
         match heading.what {
             What::Run(entry) => check_entry(chare_type, Some(entry)),
             What::Migrate(to) => self.check_place(to),

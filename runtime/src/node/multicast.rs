@@ -8,6 +8,7 @@ use super::Node;
 use crate::codec::{MembersByPe, WorkToNode};
 use crate::envelope::{CollectionId, ElementIndex, Envelope, MembersHere, Packed, Payload, Target};
 use crate::ids::PeId;
+use crate::priority::Priority;
 use crate::proto::tree::ARITY;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ impl Node {
         &self,
         collection: CollectionId,
         entry: u16,
-        priority: i32,
+        priority: Priority,
         members: MembersByPe,
         payload: &Packed,
     ) -> u64 {
@@ -27,14 +28,19 @@ impl Node {
         let shared = Arc::new(payload.clone());
         for (pe, members) in here {
             let target = Target::Section(Box::new(MembersHere { collection, members, entry }));
-            let envelope = Envelope::new(target, priority, Payload::Packed(Arc::clone(&shared)));
+            let envelope = Envelope::new(target, priority.clone(), Payload::Packed(Arc::clone(&shared)));
             self.pes.push_arrived(pe, envelope, payload.len_bytes() as u64);
         }
         let node_of = |part: &(PeId, Vec<ElementIndex>)| self.topology.node_of(part.0);
         let by_node: Vec<&[_]> = elsewhere.chunk_by(|a, b| node_of(a) == node_of(b)).collect();
         let nodes_each = by_node.len().div_ceil(ARITY as usize).max(1);
         for run in by_node.chunks(nodes_each) {
-            let header = WorkToNode::Multicast { collection, entry, priority, members: run.concat() };
+            let header = WorkToNode::Multicast {
+                collection,
+                entry,
+                priority: priority.clone(),
+                members: run.concat(),
+            };
             bytes += self.send_frame(node_of(&run[0][0]), &header, payload.clone());
         }
         bytes
@@ -179,7 +185,8 @@ mod tests {
         let node = &net.nodes.get().unwrap()[3];
         let check = |pe, index, entry| {
             let members = vec![(PeId(pe), vec![ElementIndex([index, 0, 0])])];
-            let header = WorkToNode::Multicast { collection: id, entry, priority: 0, members };
+            let header =
+                WorkToNode::Multicast { collection: id, entry, priority: Priority::ORDINARY, members };
             node.checks().check_work(NodeId(1), &header).is_ok()
         };
         assert!(check(19, 199, 0) && !check(1, 199, 0));

@@ -14,6 +14,7 @@ use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::Phase;
 use crate::pe::inbox::Incoming;
+use crate::priority::Priority;
 use crate::proto::ProtocolError;
 use crate::proto::quiescence::{QuiescenceMessage, QuiescenceOutput};
 use crate::proto::tree::TreeOver;
@@ -201,7 +202,7 @@ impl Node {
             let target = ToPe::Element { collection, index, entry, from }.into();
             let packed = Packed { body, attachments: Vec::new() };
             batch.len_bytes += backlog_bytes;
-            batch.messages.push(Incoming { target, priority: 0, packed, backlog_bytes });
+            batch.messages.push(Incoming { target, priority: Priority::ORDINARY, packed, backlog_bytes });
         }
         self.pass_batch(batch);
     }
@@ -242,7 +243,7 @@ impl Node {
     fn take_spread(&self, what: Spread, payload: Packed) {
         match what {
             Spread::Broadcast { collection, entry, priority } => {
-                self.pes.push_to_all(&Target::All { collection, entry }, priority, &payload);
+                self.pes.push_to_all(&Target::All { collection, entry }, &priority, &payload);
             }
             Spread::Announcement(announcement) => self.take_announcement(announcement, payload),
         }
@@ -253,7 +254,7 @@ impl Node {
             Announcement::Collection(collection) => {
                 let id = collection.id;
                 self.catalogue.add(collection);
-                self.pes.push_to_all(&Target::Create(id), 0, &payload);
+                self.pes.push_to_all(&Target::Create(id), &Priority::ORDINARY, &payload);
             }
             Announcement::Variable { id, kind, origin, acknowledge } => {
                 self.variables.arrive(id, kind, origin, payload);

@@ -5,6 +5,7 @@ use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, P
 use crate::ids::PeId;
 use crate::moving::{Extent, Heading, Letter, Moving, Record, Trunk, Unpacking, What};
 use crate::object::PupError;
+use crate::priority::Priority;
 use crate::proto::sim::Random;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl Scheduler {
         };
         let element = ElementId { collection, index };
         let Envelope { priority, payload, backlog_bytes, .. } = envelope;
-        let heading = Heading { what: What::Run(entry), priority };
+        let heading = Heading { what: What::Run(entry), priority: priority.clone() };
         match self.pe.take_plain(element, from, heading, payload) {
             Ok(()) => {
                 self.dealt_with_bytes += backlog_bytes;
@@ -77,7 +78,7 @@ impl Scheduler {
         &mut self,
         element: ElementId,
         to: PeId,
-        priority: i32,
+        priority: Priority,
         payload: Payload,
     ) -> Result<(), PupError> {
         let ElementId { collection, index } = element;
@@ -161,7 +162,7 @@ impl Scheduler {
         trunk: &mut Trunk,
     ) -> Result<(Heading, Extent), PupError> {
         let Letter { heading, payload } = letter;
-        let Payload::Packed(packed) = self.pe.packed(element, heading, payload)? else {
+        let Payload::Packed(packed) = self.pe.packed(element, heading.what, payload)? else {
             return Err(moved_broadcast());
         };
         let too_long = || PupError::new("a message", "it is too long to be taken along");

@@ -1,6 +1,7 @@
 //! Where other threads put envelopes for a PE, and where the PE sleeps when there are none.
 
 use crate::envelope::{Envelope, Packed, Payload, Target};
+use crate::priority::Priority;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -42,8 +43,8 @@ pub enum Arrival {
 pub struct Incoming {
     /// What to do.
     pub target: Target,
-    /// Smaller is more urgent.
-    pub priority: i32,
+    /// How urgent it is.
+    pub priority: Priority,
     /// What the message says.
     pub packed: Packed,
     /// Bytes counted in the node's backlog until the PE has dealt with this.
@@ -164,7 +165,7 @@ mod tests {
                     let target = |n| Target::Create(CollectionId(p << 32 | n));
                     let incoming = |n| Incoming {
                         target: target(n),
-                        priority: 0,
+                        priority: Priority::ORDINARY,
                         packed: Packed::default(),
                         backlog_bytes: 1,
                     };

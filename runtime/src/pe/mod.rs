@@ -26,6 +26,7 @@ use crate::ids::{NodeId, PeId};
 use crate::moving::Audience;
 use crate::node::Node;
 use crate::node::naming::Named;
+use crate::priority::Priority;
 use crate::proto::reduction::Reductions;
 use crate::scatter::Bundle;
 use account::{Account, Timekeeper};
@@ -33,7 +34,7 @@ use bytes::Bytes;
 use loads::Loads;
 use moving::Moved;
 use parked::Parked;
-use queue::Queue;
+use queue::{Queue, QueueOrder};
 use recent::Recent;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ pub struct Pe {
     node: Arc<Node>,
     account: Arc<Account>,
     queue: Queue,
-    /// What it sends to itself may be moved and needs no other place.
+    /// What it sends to itself may be moved, and goes behind what is there.
     delivers_here: bool,
     /// As long as that is so and nothing waits or has moved that messages would have to wait for or follow: one look for
     /// each message in place of several.
@@ -88,7 +89,8 @@ impl Pe {
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
         let balances = node.settings().balances && id != PeId::DRIVER;
         let look_ns = if balances { loads::look_ns(|| node.now_ns()) } else { 0 };
-        let delivers_here = id != PeId::DRIVER && !node.settings().always_pup;
+        let order = node.program().queue_order;
+        let delivers_here = id != PeId::DRIVER && !node.settings().always_pup && order == QueueOrder::Fifo;
         Self {
             id,
             account: Arc::clone(node.pes().account(id)),
@@ -96,7 +98,7 @@ impl Pe {
             is_direct: delivers_here,
             has_more_to_do: false,
             node,
-            queue: Queue::default(),
+            queue: Queue::new(order),
             known: Recent::default(),
             parked: FxHashMap::default(),
             serial: 0,
@@ -167,14 +169,15 @@ impl Pe {
         &mut self,
         (collection, index, home): (CollectionId, ElementIndex, Option<PeId>),
         entry: u16,
-        priority: i32,
+        priority: impl Into<Priority>,
         message: impl Outgoing,
     ) {
+        let priority = priority.into();
         let is_here = |this: &Self| match home {
             Some(home) => home == this.id,
             None => this.known.get(collection).is_some_and(|known| known.is_on(this.id, index)),
         };
-        if priority == 0 && self.is_direct && is_here(self) {
+        if priority.is_ordinary() && self.is_direct && is_here(self) {
             self.account().created(1);
             return match message.payload(true) {
                 Payload::Value(message) => self.queue.push_moved(collection, index, entry, message),
@@ -184,12 +187,12 @@ impl Pe {
                 }
             };
         }
-        let message = if self.moved.locations.is_empty() {
-            message
+        let (priority, message) = if self.moved.locations.is_empty() {
+            (priority, message)
         } else {
             match self.send_numbered((ElementId { collection, index }, home), entry, priority, message) {
                 Ok(()) => return,
-                Err(message) => message,
+                Err(unsent) => unsent,
             }
         };
         let to = ToPe::Element { collection, index, entry, from: self.id };
@@ -201,7 +204,13 @@ impl Pe {
 
     /// Sends a constructor argument for the element at `index` of a deferred collection.
     pub fn insert(&mut self, collection: CollectionId, index: ElementIndex, message: impl Outgoing) {
-        self.send_by_place(collection, index, ToPe::Insert { collection, index }, 0, message);
+        self.send_by_place(
+            collection,
+            index,
+            ToPe::Insert { collection, index },
+            Priority::ORDINARY,
+            message,
+        );
     }
 
     fn send_by_place(
@@ -209,7 +218,7 @@ impl Pe {
         collection: CollectionId,
         index: ElementIndex,
         to: ToPe,
-        priority: i32,
+        priority: Priority,
         message: impl Outgoing,
     ) {
         // What waits must not be overtaken by what comes later.
@@ -250,7 +259,8 @@ impl Pe {
     }
 
     /// Sends to a PE that is known.
-    pub fn send_to(&mut self, pe: PeId, to: ToPe, priority: i32, message: impl Outgoing) {
+    pub fn send_to(&mut self, pe: PeId, to: ToPe, priority: impl Into<Priority>, message: impl Outgoing) {
+        let priority = priority.into();
         self.account().created(1);
         let topology = self.node.topology();
         // An address that is no PE can only have come inside a message; `dispatch` reports it.
@@ -323,7 +333,7 @@ impl Pe {
             let bundle = bundles.entry(node).or_default();
             if let Err(payload) = bundle.add(pe, index, message) {
                 let message = ToPe::Element { collection, index, entry, from: self.id };
-                self.transmit(node, &WorkToNode::ToPe { pe, priority: 0, message }, payload);
+                self.transmit(node, &WorkToNode::ToPe { pe, priority: Priority::ORDINARY, message }, payload);
             } else if bundle.is_full() {
                 self.send_bundle(node, bundle.take(collection, entry, self.id));
             }
@@ -354,8 +364,15 @@ impl Pe {
     }
 
     /// Sends to every element of a collection, over the tree of nodes.
-    pub fn broadcast(&mut self, collection: CollectionId, entry: u16, priority: i32, packed: Packed) {
-        let audience = || Audience { collection, members: None, entry, priority };
+    pub fn broadcast(
+        &mut self,
+        collection: CollectionId,
+        entry: u16,
+        priority: impl Into<Priority>,
+        packed: Packed,
+    ) {
+        let priority = priority.into();
+        let audience = || Audience { collection, members: None, entry, priority: priority.clone() };
         let packed = match self.speak(audience, packed) {
             Ok(()) => return,
             Err(packed) => packed,
@@ -481,7 +498,7 @@ impl Pe {
         self.is_direct = self.delivers_here && self.parked.is_empty() && self.moved.locations.is_empty();
     }
 
-    fn dispatch(&mut self, pe: PeId, to: ToPe, priority: i32, payload: Payload) {
+    fn dispatch(&mut self, pe: PeId, to: ToPe, priority: Priority, payload: Payload) {
         let topology = self.node.topology();
         if pe.0 >= topology.pe_count() {
             // Such an address can only have come inside a message.

@@ -13,6 +13,7 @@ use crate::frame::LARGE_BYTES;
 use crate::ids::PeId;
 use crate::moving::{Audience, Heading, Letter, Moving, What};
 use crate::object::PupError;
+use crate::priority::Priority;
 use crate::proto::location::{Load, Locations, Output, Parcel};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -110,7 +111,7 @@ impl Pe {
         }
         let Some(home) = self.home_of(element, home) else { return };
         self.account().created(1);
-        let heading = Heading { what: What::Migrate(to), priority: 0 };
+        let heading = Heading { what: What::Migrate(to), priority: Priority::ORDINARY };
         let letter = Letter { heading, payload: Payload::packed(Packed::default()) };
         let mut outputs = Vec::new();
         if let Err(letter) = self.moved.locations.send((element, home), letter, &mut outputs) {
@@ -151,26 +152,26 @@ impl Pe {
     /// Sends to an element that has moved, or from a chare that has.
     ///
     /// # Errors
-    /// The message, if neither is so, or the element is none, or is not known and the chare has not moved: it goes the
-    /// ordinary way.
+    /// The message and its priority, if neither is so, or the element is none, or is not known and the chare has not moved:
+    /// it goes the ordinary way.
     #[cold]
     #[inline(never)]
     pub(super) fn send_numbered<M: Outgoing>(
         &mut self,
         (element, home): (ElementId, Option<PeId>),
         entry: u16,
-        priority: i32,
+        priority: Priority,
         message: M,
-    ) -> Result<(), M> {
+    ) -> Result<(), (Priority, M)> {
         let ElementId { collection, index } = element;
         let is_mover = self.moved.mover.is_some();
         if !self.numbers(element) || (!is_mover && self.is_waited_for(collection)) {
-            return Err(message);
+            return Err((priority, message));
         }
         let home = match home.map(Some).or_else(|| self.place_of(collection, index)) {
             Some(Some(home)) => Some(home),
             None if is_mover && self.node.checks().check_id(collection).is_ok() => None,
-            _ => return Err(message),
+            _ => return Err((priority, message)),
         };
         let place = self.moved.locations.place(element).or(home);
         self.account().created(1);
@@ -220,13 +221,14 @@ impl Pe {
     pub(super) fn send_numbered_to_all(
         &mut self,
         elements: &[(ElementId, PeId)],
-        heading: Heading,
+        heading: &Heading,
         packed: Packed,
     ) {
         let (packed, mut outputs) = (Arc::new(packed), Vec::new());
         self.account().created(1);
         for &(element, home) in elements {
-            let letter = Letter { heading, payload: Payload::Packed(Arc::clone(&packed)) };
+            let payload = Payload::Packed(Arc::clone(&packed));
+            let letter = Letter { heading: heading.clone(), payload };
             match self.moved.stamp(element) {
                 Some(stamp) => self.find_way(((element, home), stamp), letter, &mut outputs),
                 None if self.moved.locations.send((element, home), letter, &mut outputs).is_err() => {
@@ -300,13 +302,13 @@ impl Pe {
             match members {
                 None => self.broadcast(collection, entry, priority, packed),
                 Some(members) => {
-                    if self.multicast(collection, &members, entry, priority, &packed).is_ok() {
+                    if self.multicast(collection, &members, entry, priority.clone(), &packed).is_ok() {
                         continue;
                     }
                     // The collection is not known here yet, and each message waits for that.
                     for index in members {
                         let copy = Payload::packed(packed.clone());
-                        self.send_element((collection, index, None), entry, priority, |_| copy);
+                        self.send_element((collection, index, None), entry, priority.clone(), |_| copy);
                     }
                 }
             }
@@ -326,12 +328,10 @@ impl Pe {
                 Output::Send(to, parcel) => {
                     let element = parcel.key;
                     let is_long = matches!(parcel.load, Load::Begin(_, Class::Large));
-                    let (parcel, letter) =
-                        parcel.split(|Letter { heading, payload }| (heading, (heading, payload)));
+                    let (parcel, letter) = parcel
+                        .split(|Letter { heading, payload }| (heading.clone(), (heading.what, payload)));
                     let payload = match letter {
-                        Some((heading, payload)) if !self.moves_to(to) => {
-                            self.packed(element, heading, payload)
-                        }
+                        Some((what, payload)) if !self.moves_to(to) => self.packed(element, what, payload),
                         Some((_, payload)) => Ok(payload),
                         // It has to travel as long messages do, behind those that were sent before.
                         None if is_long => Ok(Payload::packed(Packed {
@@ -357,17 +357,17 @@ impl Pe {
     /// Sends what has to do with moving to a PE, which may be this one.
     pub(super) fn say(&mut self, to: PeId, moving: Moving, payload: Payload) {
         // Whoever waits for it should not wait for what is less urgent.
-        self.dispatch(to, ToPe::Moving(Box::new(moving)), i32::MIN, payload);
+        self.dispatch(to, ToPe::Moving(Box::new(moving)), Priority::first(), payload);
     }
 
     /// A message as bytes.
     pub(super) fn packed(
         &mut self,
         element: ElementId,
-        heading: Heading,
+        what: What,
         payload: Payload,
     ) -> Result<Payload, PupError> {
-        let (value, What::Run(entry)) = (payload, heading.what) else {
+        let (value, What::Run(entry)) = (payload, what) else {
             return Ok(Payload::packed(Packed::default()));
         };
         let Payload::Value(value) = value else { return Ok(value) };

@@ -4,11 +4,12 @@ use super::Pe;
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Payload, ToPe};
 use crate::ids::PeId;
 use crate::moving::Letter;
+use crate::priority::Priority;
 
 /// What waits for the description of a collection.
 pub(super) enum Parked {
     /// For an element at home, wherever that is.
-    Plain(ElementIndex, ToPe, i32, Payload),
+    Plain(ElementIndex, ToPe, Priority, Payload),
     /// From a chare that has moved. It has its number already: what the chare sends from elsewhere, or later, has others,
     /// and may go any other way.
     Numbered(ElementId, Stamp, Letter),

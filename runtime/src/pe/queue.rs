@@ -1,15 +1,27 @@
-//! The order in which a PE takes its messages: by priority, and first come first served among equals.
+//! The order in which a PE takes its messages: by priority, and among equals as the program says.
 
 use super::ring::{Moved, Ring};
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Payload, Target, ToPe, Value};
 use crate::ids::PeId;
+use crate::priority::Priority;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A PE's own queue. Ordinary messages (priority 0) never touch the heap.
+/// Which of the messages of the same priority that wait on a PE is the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// The one that came first.
+    #[default]
+    Fifo,
+    /// The one that came last.
+    Lifo,
+}
+
+/// A PE's own queue. Ordinary messages never touch the heap.
 #[derive(Debug, Default)]
 pub struct Queue {
+    order: QueueOrder,
     /// Ordinary values for elements, and a mark for each other ordinary thing.
     ordinary: Ring,
     /// The envelopes that the marks stand for, in the same order.
@@ -29,20 +41,31 @@ struct Ranked {
 }
 
 impl Queue {
-    /// Puts an envelope behind all of the same priority.
+    /// With that order among equals.
+    #[must_use]
+    pub fn new(order: QueueOrder) -> Self {
+        Self { order, ..Self::default() }
+    }
+
+    /// Puts an envelope behind all of the same priority, or before them if the last comes first.
     pub fn push(&mut self, envelope: Envelope) {
+        // What the runtime itself says is said in order, whatever the program's messages do.
+        let is_in_order = matches!(envelope.target, Target::Message(ToPe::Moving(_)) | Target::Order(_));
+        if self.order == QueueOrder::Lifo && !is_in_order {
+            return self.push_before(envelope);
+        }
         match envelope {
             Envelope {
                 target: Target::Message(ToPe::Element { collection, index, entry, .. }),
-                priority: 0,
                 payload: Payload::Value(message),
+                priority,
                 backlog_bytes: 0,
-            } => self.ordinary.push_back(collection, index, entry, message),
-            Envelope { priority: 0, .. } => {
+            } if priority.is_ordinary() => self.ordinary.push_back(collection, index, entry, message),
+            envelope if envelope.priority.is_ordinary() => {
                 self.ordinary.mark_back();
                 self.marked.push_back(envelope);
             }
-            _ => {
+            envelope => {
                 self.last += 1;
                 self.others.push(Ranked { arrival: self.last, envelope });
             }
@@ -64,14 +87,16 @@ impl Queue {
     /// Puts envelopes, in their order, before all of the same priority: they were here once, had to wait for
     /// something, and must not be overtaken by what came later.
     pub fn push_front(&mut self, envelopes: Vec<Envelope>) {
-        for envelope in envelopes.into_iter().rev() {
-            if envelope.priority == 0 {
-                self.ordinary.mark_front();
-                self.marked.push_front(envelope);
-            } else {
-                self.first -= 1;
-                self.others.push(Ranked { arrival: self.first, envelope });
-            }
+        envelopes.into_iter().rev().for_each(|envelope| self.push_before(envelope));
+    }
+
+    fn push_before(&mut self, envelope: Envelope) {
+        if envelope.priority.is_ordinary() {
+            self.ordinary.mark_front();
+            self.marked.push_front(envelope);
+        } else {
+            self.first -= 1;
+            self.others.push(Ranked { arrival: self.first, envelope });
         }
     }
 
@@ -109,7 +134,10 @@ impl Queue {
                 None => kept.push(envelope),
             }
         }
-        kept.into_iter().for_each(|envelope| self.push(envelope));
+        match self.order {
+            QueueOrder::Fifo => kept.into_iter().for_each(|envelope| self.push(envelope)),
+            QueueOrder::Lifo => self.push_front(kept),
+        }
         #[cfg(test)]
         {
             self.extractions += 1;
@@ -132,7 +160,7 @@ impl Queue {
 
     #[inline]
     fn has_urgent(&self) -> bool {
-        self.others.peek().is_some_and(|top| top.envelope.priority < 0)
+        self.others.peek().is_some_and(|top| top.envelope.priority.is_urgent())
     }
 
     /// Count of waiting envelopes.
@@ -149,8 +177,8 @@ impl Queue {
 }
 
 impl Ranked {
-    fn key(&self) -> (i32, i64) {
-        (self.envelope.priority, self.arrival)
+    fn key(&self) -> (&Priority, i64) {
+        (&self.envelope.priority, self.arrival)
     }
 }
 
@@ -179,6 +207,7 @@ impl Eq for Ranked {}
 mod tests {
     use super::*;
     use crate::envelope::Packed;
+    use crate::priority::Bits;
     use proptest::prelude::*;
 
     /// A target that differs from others by a number.
@@ -186,7 +215,7 @@ mod tests {
         Target::Create(CollectionId(slot))
     }
 
-    fn envelope(slot: u64, priority: i32) -> Envelope {
+    fn envelope(slot: u64, priority: impl Into<Priority>) -> Envelope {
         Envelope::new(numbered(slot), priority, Payload::packed(Packed::default()))
     }
 
@@ -282,17 +311,20 @@ mod tests {
         }
 
         #[test]
-        fn order_is_priority_then_arrival(priorities in prop::collection::vec(-2i32..3, 0..100)) {
-            let mut queue = Queue::default();
-            for (slot, &priority) in priorities.iter().enumerate() {
-                queue.push(envelope(slot as u64, priority));
+        fn order_is_priority_then_arrival(
+            all in prop::collection::vec((-2i32..3, prop::collection::vec(any::<bool>(), 0..4)), 0..100),
+            is_lifo: bool,
+        ) {
+            let mut queue = Queue::new(if is_lifo { QueueOrder::Lifo } else { QueueOrder::Fifo });
+            for (slot, (number, bits)) in (0..).zip(&all) {
+                let bits = bits.iter().fold(Bits::new(), |bits, &bit| bits.followed_by(bit.into(), 1));
+                queue.push(envelope(slot, (*number, bits)));
             }
-            let mut expected: Vec<(i32, u64)> =
-                priorities.iter().enumerate().map(|(slot, &p)| (p, slot as u64)).collect();
+            let arrival = |slot: u64| if is_lifo { u64::MAX - slot } else { slot };
+            let mut expected: Vec<_> = (0..).zip(&all).map(|(slot, of)| (of, arrival(slot), slot)).collect();
             expected.sort();
-            for (priority, slot) in expected {
-                let next = queue.pop().unwrap();
-                prop_assert_eq!((next.priority, next.target), (priority, numbered(slot)));
+            for (_, _, slot) in expected {
+                prop_assert_eq!(queue.pop().unwrap().target, numbered(slot));
             }
             prop_assert!(queue.is_empty());
         }

@@ -22,6 +22,7 @@ use crate::moving::{Heading, What};
 use crate::node::Node;
 use crate::node::naming::Brief;
 use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor};
+use crate::priority::Priority;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
@@ -279,7 +280,7 @@ impl Scheduler {
     }
 
     /// Does what an envelope asks, or keeps it until what it needs is there.
-    fn act(&mut self, target: Target, priority: i32, payload: Payload) -> Result<(), PupError> {
+    fn act(&mut self, target: Target, priority: Priority, payload: Payload) -> Result<(), PupError> {
         match target {
             Target::Message(message) => return self.act_on(message, priority, payload),
             Target::All { collection, entry } => self.deliver_all(collection, entry, priority, payload)?,
@@ -288,7 +289,7 @@ impl Scheduler {
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 for index in members {
                     self.pe.runs_next(ElementId { collection, index });
-                    self.deliver_copy(collection, index, entry, priority, &packed)?;
+                    self.deliver_copy(collection, index, entry, priority.clone(), &packed)?;
                 }
                 self.many_end();
             }
@@ -306,7 +307,7 @@ impl Scheduler {
         Ok(())
     }
 
-    fn act_on(&mut self, message: ToPe, priority: i32, payload: Payload) -> Result<(), PupError> {
+    fn act_on(&mut self, message: ToPe, priority: Priority, payload: Payload) -> Result<(), PupError> {
         match message {
             ToPe::Element { collection, index, entry, .. } => {
                 self.deliver(collection, index, entry, priority, payload)
@@ -345,7 +346,7 @@ impl Scheduler {
             self.pe.account().ran(1);
             return shelf.store.run(slot, entry, message, &mut self.pe);
         }
-        self.deliver(collection, index, entry, 0, Payload::Value(message))
+        self.deliver(collection, index, entry, Priority::ORDINARY, Payload::Value(message))
     }
 
     fn deliver(
@@ -353,7 +354,7 @@ impl Scheduler {
         collection: CollectionId,
         index: ElementIndex,
         entry: u16,
-        priority: i32,
+        priority: Priority,
         payload: Payload,
     ) -> Result<(), PupError> {
         let target = ToPe::Element { collection, index, entry, from: PeId::DRIVER };
@@ -386,11 +387,11 @@ impl Scheduler {
         collection: CollectionId,
         index: ElementIndex,
         entry: u16,
-        priority: i32,
+        priority: Priority,
         packed: &Arc<Packed>,
     ) -> Result<(), PupError> {
         let element = ElementId { collection, index };
-        let heading = Heading { what: What::Run(entry), priority };
+        let heading = Heading { what: What::Run(entry), priority: priority.clone() };
         let payload = Payload::Packed(Arc::clone(packed));
         match self.pe.take_plain(element, PeId::DRIVER, heading, payload) {
             Ok(()) => Ok(()),
@@ -402,7 +403,7 @@ impl Scheduler {
         &mut self,
         collection: CollectionId,
         entry: u16,
-        priority: i32,
+        priority: Priority,
         payload: Payload,
     ) -> Result<(), PupError> {
         if !self.has_shelf(collection) || self.lacks_elements(collection) {
@@ -418,7 +419,7 @@ impl Scheduler {
             self.pe.account().ran(count);
         }
         for index in self.pe.movers(collection) {
-            self.deliver_copy(collection, index, entry, priority, &packed)?;
+            self.deliver_copy(collection, index, entry, priority.clone(), &packed)?;
         }
         Ok(())
     }
@@ -456,7 +457,7 @@ impl Scheduler {
         &mut self,
         id: CollectionId,
         index: ElementIndex,
-        priority: i32,
+        priority: Priority,
         payload: Payload,
     ) -> Result<(), PupError> {
         let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, id) else {

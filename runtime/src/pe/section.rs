@@ -8,6 +8,7 @@ use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Packed};
 use crate::ids::{NodeId, PeId};
 use crate::moving::{Audience, Heading, What};
+use crate::priority::Priority;
 use crate::proto::tree::{ARITY, TreeOver};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,9 +38,10 @@ impl Pe {
         collection: CollectionId,
         members: &[ElementIndex],
         entry: u16,
-        priority: i32,
+        priority: impl Into<Priority>,
         packed: &Packed,
     ) -> Result<(), Option<ElementIndex>> {
+        let priority = priority.into();
         // What waits for the description must not be overtaken by what comes later.
         if self.is_waited_for(collection) {
             return Err(None);
@@ -50,19 +52,20 @@ impl Pe {
         let mut members: Vec<(ElementIndex, PeId)> = members.iter().map(home_of).collect::<Result<_, _>>()?;
         if !self.moved.locations.is_empty() || self.moved.mover.is_some() {
             if self.goes_straight(&members) {
-                let heading = Heading { what: What::Run(entry), priority };
+                let heading = Heading { what: What::Run(entry), priority: priority.clone() };
                 let element = |index| ElementId { collection, index };
                 let of_numbered = |(index, home): &(ElementIndex, PeId)| (element(*index), *home);
                 let is_numbered = |(index, _): &(ElementIndex, PeId)| self.numbers(element(*index));
                 let (numbered, plain): (Vec<_>, Vec<_>) = members.into_iter().partition(is_numbered);
                 if !numbered.is_empty() {
                     let numbered: Vec<_> = numbered.iter().map(of_numbered).collect();
-                    self.send_numbered_to_all(&numbered, heading, packed.clone());
+                    self.send_numbered_to_all(&numbered, &heading, packed.clone());
                 }
                 members = plain;
             } else if self.moved.mover.is_some() {
                 let all = members.iter().map(|(index, _)| *index).collect();
-                let audience = || Audience { collection, members: Some(all), entry, priority };
+                let audience =
+                    || Audience { collection, members: Some(all), entry, priority: priority.clone() };
                 drop(self.speak(audience, packed.clone()));
                 return Ok(());
             }

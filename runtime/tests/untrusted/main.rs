@@ -19,6 +19,7 @@ use runtime::frame::{Class, Frame, Receiver as _};
 use runtime::ids::{ElementId, NodeId, PeId};
 use runtime::loads::{ChareLoad, NodeLoads, PeLoads};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, RunInfo};
+use runtime::priority::{Bits, Priority};
 use runtime::proto::sim::Random;
 use std::sync::{Mutex, Once};
 
@@ -85,7 +86,8 @@ fn sound_frames() -> Vec<Sent> {
     rare(&mut frames, &ControlToNode::Order(Order::ToPe(PeId(2), PeOrder::NameHeld)));
     rare(&mut frames, &ControlToNode::InitOver(false));
     let message = ToPe::Relay(Box::new(element));
-    rare(&mut frames, &WorkToNode::ToPe { pe: PeId(2), priority: 0, message });
+    let priority = Priority::from((-3, Bits::new().followed_by(0x1234, 13)));
+    rare(&mut frames, &WorkToNode::ToPe { pe: PeId(2), priority, message });
     rare(&mut frames, &WorkToLauncher::Result(77));
     let moved = ElementId { collection: made.cells, index: ElementIndex([1, 1, 0]) };
     let order = ControlToNode::Order(Order::ToPe(PeId(1), PeOrder::Migrate));

@@ -9,6 +9,7 @@ use runtime::monitor::wire::Phase;
 use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, StoreFor};
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
+use runtime::pe::queue::QueueOrder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::any::TypeId;
@@ -69,6 +70,7 @@ pub(crate) fn table() -> ProgramTable {
         version: "1".into(),
         chare_types: vec![cell("Cell"), cell("Office")],
         kernels: Vec::new(),
+        queue_order: QueueOrder::default(),
     }
 }
 

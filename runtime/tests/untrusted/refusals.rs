@@ -16,6 +16,7 @@ use runtime::loads::{NodeLoads, PeLoads};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
+use runtime::priority::Priority;
 use runtime::proto::location::{Load, Parcel, Sender};
 use runtime::proto::membership::{ClusterTable, JoinAnswer, Welcome};
 use runtime::proto::quiescence::QuiescenceMessage;
@@ -69,7 +70,7 @@ fn cells(id: CollectionId) -> Collection {
 }
 
 fn at(pe: u32, message: ToPe) -> WorkToNode {
-    WorkToNode::ToPe { pe: PeId(pe), priority: 0, message }
+    WorkToNode::ToPe { pe: PeId(pe), priority: Priority::ORDINARY, message }
 }
 
 fn element(collection: CollectionId, index: u32, entry: u16) -> ToPe {
@@ -138,8 +139,8 @@ fn what_is_said_of_chares_that_move_is_refused_where_it_cannot_be() {
     let moving = |pe, moving| at(pe, ToPe::Moving(Box::new(moving)));
     let cell = |index| ElementId { collection: CELLS, index: ElementIndex([index, 0, 0]) };
     let (sound, outside, pe) = (cell(2), cell(9), Sender::Pe(PeId(3)));
-    let run = |entry| Load::Message(Heading { what: What::Run(entry), priority: 0 });
-    let go = |to| Load::Message(Heading { what: What::Migrate(PeId(to)), priority: 0 });
+    let run = |entry| Load::Message(Heading { what: What::Run(entry), priority: Priority::ORDINARY });
+    let go = |to| Load::Message(Heading { what: What::Migrate(PeId(to)), priority: Priority::ORDINARY });
     let parcel = |key, origin, epoch, stamp, load| {
         moving(1, Moving::Parcel(Parcel { key, origin: PeId(origin), epoch, stamp, load }))
     };
@@ -169,7 +170,7 @@ fn what_is_said_of_chares_that_move_is_refused_where_it_cannot_be() {
         collection: CELLS,
         members: Some(vec![ElementIndex([member, 0, 0])]),
         entry,
-        priority: 0,
+        priority: Priority::ORDINARY,
     };
     let spoken = |chare, audience| moving(1, Moving::Spoken { chare, number: 0, audience });
     taken(2, &spoken(cell(1), audience(ADD, 3)));
@@ -285,7 +286,7 @@ fn impossible_parts_of_reductions_are_refused() {
 #[test]
 fn broadcasts_come_down_their_tree_and_in_nobody_elses_name() {
     let spread = |root, what| WorkToNode::Spread { root: NodeId(root), what };
-    let all = |collection, entry| Spread::Broadcast { collection, entry, priority: 0 };
+    let all = |collection, entry| Spread::Broadcast { collection, entry, priority: Priority::ORDINARY };
     taken(0, &spread(1, all(CELLS, ADD)));
     taken(2, &spread(2, all(CELLS, ADD)));
     refused(3, &spread(2, all(CELLS, ADD)), "begins at node 2 and comes from node 3");
