@@ -1,7 +1,8 @@
-//! The blocked elimination: columns in blocks, dealt out by speed; a block is factored by the PE that holds it, and
-//! goes to all others as a panel; every PE lets its own blocks take it up, by products of blocks.
+//! The blocked elimination: columns in blocks, dealt out by speed; a block is factored where it is held, and goes to all
+//! others as a panel; every PE lets its own blocks take it up, by products of blocks. What a PE holds is dealt out to a few
+//! parts, each of which can move; among them, too, the most urgent task goes first.
 //!
-//! Whole columns belong to one PE, so that pivots are looked for without a message and rows are exchanged where they
+//! Whole columns belong to one part, so that pivots are looked for without a message and rows are exchanged where they
 //! lie: the only thing that travels is each panel, once to each node, n^2 / 2 numbers in all. The next panel is
 //! factored and sent while the rest of the matrix still takes up the last (`share` says in which order). A panel goes
 //! from node to node, first to the one that makes the next ([`Plan::onward`]): if its owner sent it to all, the
@@ -23,23 +24,34 @@ use serde::{Deserialize, Serialize};
 pub(super) use share::{COLUMNS_AT_ONCE, take_up};
 pub use share::{Factored, Singular, Unsolved};
 use share::{Share, Task};
+use std::sync::Arc;
 
 /// What others wait for goes before what waits.
 const URGENT: i32 = -1;
 
-/// The blocks of columns of one PE.
+/// What every part is made with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BlocksInit {
+    /// The system in blocks, and the part that holds each.
+    pub plan: Plan,
+    /// The PE where each part is at home; those of a PE follow one another.
+    pub homes: Arc<Vec<u32>>,
+}
+
+/// Blocks of columns: a part of those that a PE holds.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Blocks<T> {
     plan: Plan,
-    /// The node of each PE.
+    /// The node where each part is at home.
     nodes: Vec<u32>,
     share: Share<T>,
     go: Option<GoBlocks>,
     /// The rows have been scaled.
     is_scaled: bool,
-    /// A [`Work`] is on its way.
-    is_working: bool,
+    /// The number of the last [`Work`], and its priority while it is on its way.
+    last_work: u32,
+    on_its_way: Option<i32>,
     /// Blocks that right-hand sides have still to come through.
     unsolved: usize,
 }
@@ -96,9 +108,9 @@ impl Reduce for RowMagnitudes {
     }
 }
 
-/// Do the next task.
+/// Do the next task, if this is the last one of them that was sent: what has become more urgent is asked for again.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Work;
+pub struct Work(u32);
 
 /// Send the solution.
 #[derive(Clone, Serialize, Deserialize)]
@@ -111,10 +123,14 @@ chares::entries!(impl<T: Real> Blocks<T> as "GaussBlocks":
 
 impl<T: Real> Chare for Blocks<T> {
     type Index = u32;
-    type Init = Plan;
-    fn new(plan: Plan, ctx: &mut Ctx<'_, Self>) -> Self {
-        let nodes = (0..ctx.pe_count()).map(|pe| ctx.node_of_pe(pe)).collect();
-        Self::made(plan, ctx.index(), nodes)
+    type Init = BlocksInit;
+    fn new(BlocksInit { plan, homes }: BlocksInit, ctx: &mut Ctx<'_, Self>) -> Self {
+        let nodes_of_pes: Vec<u32> = (0..ctx.pe_count()).map(|pe| ctx.node_of_pe(pe)).collect();
+        let (part, home) = (ctx.index(), |part: u32| homes[part as usize]);
+        if part == 0 || home(part - 1) != home(part) {
+            plan.of_pes(&homes).reserve_panels::<T>(home(part), &nodes_of_pes);
+        }
+        Self::made(plan, part, homes.iter().map(|pe| nodes_of_pes[*pe as usize]).collect())
     }
 }
 
@@ -156,8 +172,11 @@ impl<T: Real> Entry<Factored<T>> for Blocks<T> {
 }
 
 impl<T: Real> Entry<Work> for Blocks<T> {
-    fn receive(&mut self, _: Work, ctx: &mut Ctx<'_, Self>) {
-        self.is_working = false;
+    fn receive(&mut self, Work(number): Work, ctx: &mut Ctx<'_, Self>) {
+        if number != self.last_work {
+            return;
+        }
+        self.on_its_way = None;
         match self.share.next() {
             Some(Task::Factor(at)) => match self.share.factor(at) {
                 Ok(panel) => {
@@ -196,15 +215,18 @@ impl<T: Real> Entry<CollectBlocks<T>> for Blocks<T> {
 impl<T: Real> Blocks<T> {
     /// Sees to it that the next task is done, after what is more urgent.
     fn work_on(&mut self, ctx: &mut Ctx<'_, Self>) {
-        if self.is_scaled && !self.is_working && self.share.next().is_some() {
-            self.is_working = true;
-            ctx.this().send(ctx, Work);
+        let Some(task) = self.share.next().filter(|_| self.is_scaled) else { return };
+        let priority = self.share.priority(&task);
+        if self.on_its_way.is_none_or(|sent| priority < sent) {
+            self.on_its_way = Some(priority);
+            self.last_work = self.last_work.wrapping_add(1);
+            ctx.this().send_with(ctx, priority, Work(self.last_work));
         }
     }
 
     fn hand_on(&mut self, panel: &Factored<T>, ctx: &mut Ctx<'_, Self>) {
-        for pe in self.plan.onward(panel.index, ctx.index(), &self.nodes) {
-            ctx.array().at(pe).send_with(ctx, URGENT, panel.clone());
+        for part in self.plan.onward(panel.index, ctx.index(), &self.nodes) {
+            ctx.array().at(part).send_with(ctx, URGENT, panel.clone());
         }
     }
 
@@ -231,10 +253,10 @@ impl<T: Real> Blocks<T> {
 }
 
 impl<T: Real> Blocks<T> {
-    fn made(plan: Plan, pe: u32, nodes: Vec<u32>) -> Self {
-        plan.reserve_panels::<T>(pe, &nodes);
-        let share = Share::new(plan.clone(), pe);
+    fn made(plan: Plan, part: u32, nodes: Vec<u32>) -> Self {
+        let share = Share::new(plan.clone(), part);
         let unsolved = share.panel_count() * plan.right_blocks() as usize;
-        Self { plan, nodes, share, go: None, is_scaled: false, is_working: false, unsolved }
+        let (go, is_scaled, last_work, on_its_way) = (None, false, 0, None);
+        Self { plan, nodes, share, go, is_scaled, last_work, on_its_way, unsolved }
     }
 }

@@ -1,4 +1,4 @@
-//! The elimination of the 1995 report: rows dealt out by speed, one chare for each PE; for each column the PEs agree on a
+//! The elimination of the 1995 report: rows dealt out by speed, in parts that can move; for each column the parts agree on a
 //! pivot row, which is broadcast, and each takes it from its own rows. Rows are never exchanged; each keeps in mind for which
 //! column it was the pivot.
 //!
@@ -27,20 +27,20 @@ pub struct RowPlan {
     pub n: usize,
     /// Right-hand sides.
     pub rhs: usize,
-    /// The PE that holds each row.
+    /// The part that holds each row.
     pub owners: Arc<Vec<u32>>,
     /// The numbers, if they are made by seed; else the driver sends them.
     pub generated: Option<Generated>,
 }
 
 impl RowPlan {
-    /// The rows of a PE, in order.
-    pub fn rows_of(&self, pe: u32) -> impl Iterator<Item = usize> {
-        self.owners.iter().enumerate().filter(move |(_, owner)| **owner == pe).map(|(row, _)| row)
+    /// The rows of a part, in order.
+    pub fn rows_of(&self, part: u32) -> impl Iterator<Item = usize> {
+        self.owners.iter().enumerate().filter(move |(_, owner)| **owner == part).map(|(row, _)| row)
     }
 }
 
-/// The rows of one PE.
+/// The rows of one part.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Rows<T> {
@@ -51,7 +51,7 @@ pub struct Rows<T> {
     /// The row here that was the pivot of each column, and whether each row has been one.
     pivots: BTreeMap<usize, usize>,
     is_used: Vec<bool>,
-    /// The row that was the pivot of each column so far, of whichever PE.
+    /// The row that was the pivot of each column so far, of whichever part.
     order: Vec<usize>,
     factors: Factors,
     /// What the pivot of each column must be larger than.
@@ -61,12 +61,12 @@ pub struct Rows<T> {
     is_eliminated: bool,
     /// Unknowns that have come before those behind them.
     early: BTreeMap<usize, Vec<T>>,
-    /// The unknowns from the last on, on PE 0.
+    /// The unknowns from the last on, in part 0.
     solved: Vec<T>,
     done: Option<Callback<EliminationResult>>,
 }
 
-/// The rows of a PE, each of A and then of B, where they are not generated.
+/// The rows of a part, each of A and then of B, where they are not generated.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct LoadRows<T>(pub Bulk<T>);
@@ -92,7 +92,7 @@ impl Reduce for ColumnMagnitudes {
     }
 }
 
-/// The row that a PE has to offer for a column, from that column on.
+/// The row that a part has to offer for a column, from that column on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Candidate<T> {
@@ -255,8 +255,8 @@ impl<T: Real> Rows<T> {
 }
 
 impl<T: Real> Rows<T> {
-    fn made(plan: RowPlan, pe: u32) -> Self {
-        let rows: Vec<usize> = plan.rows_of(pe).collect();
+    fn made(plan: RowPlan, part: u32) -> Self {
+        let rows: Vec<usize> = plan.rows_of(part).collect();
         let length = plan.n + plan.rhs;
         let mut values = Bulk::<T>::default();
         if let Some(generated) = &plan.generated {

@@ -2,13 +2,14 @@
 
 use super::Factors;
 use super::arguments::{Algorithm, Gauss};
-use super::blocked::{Blocks, CollectBlocks, EliminationResult, GoBlocks, LoadBlock};
+use super::blocked::{Blocks, BlocksInit, CollectBlocks, EliminationResult, GoBlocks, LoadBlock};
 use super::columns::{CollectRows, GoRows, LoadRows, RowPlan, Rows};
 use super::division::divide;
+use super::parts::Parts;
 use super::plan::Plan;
 use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError};
-use crate::system::{Coefficients, LinearSystem, Residual, residual};
-use chares::{Bulk, Callback, Cx, Driver, Group, Pending, RunError};
+use crate::system::{Coefficients, Generated, LinearSystem, Residual, residual};
+use chares::{Array, Bulk, Callback, Cx, Driver, Pending, Placement, RunError};
 use std::sync::Arc;
 
 /// Solves a system as the command line asks.
@@ -37,12 +38,15 @@ pub(super) fn solved<T: Real>(
     owners: Arc<Vec<u32>>,
 ) -> Result<(Matrix<T>, Factors), RunError> {
     state(main, gauss, system);
+    let parts = Parts::dealt(&owners, gauss.parts_per_pe());
+    main.outcome().fact("parts", parts.count());
+    let generated = system.generated();
     match gauss.algorithm {
-        Algorithm::Columns => {
-            let generated = system.generated();
-            columns(main, system, RowPlan { n: system.n, rhs: system.rhs, owners, generated })
+        Algorithm::Columns => columns(main, system, generated, &parts),
+        Algorithm::Blocked => {
+            let plan = gauss.plan(Arc::clone(&parts.owners), generated);
+            blocked(main, system, plan, &parts)
         }
-        Algorithm::Blocked => blocked(main, system, gauss.plan(owners, system.generated())),
     }
 }
 
@@ -50,13 +54,17 @@ pub(super) fn solved<T: Real>(
 fn columns<T: Real>(
     main: &mut Driver,
     system: &LinearSystem<T>,
-    plan: RowPlan,
+    generated: Option<Generated>,
+    parts: &Parts,
 ) -> Result<(Matrix<T>, Factors), RunError> {
     main.phase("distributing", 0, 0);
-    let rows: Group<Rows<T>> = main.group(plan.clone());
+    let owners = Arc::clone(&parts.owners);
+    let plan = RowPlan { n: system.n, rhs: system.rhs, owners, generated };
+    let homes = Placement::on_pes(parts.homes.iter().copied());
+    let rows: Array<Rows<T>> = main.array_placed(parts.count(), plan.clone(), homes);
     if let Coefficients::Dense(a) = &system.a {
-        for pe in 0..main.pe_count() {
-            rows.on(pe).send(main, LoadRows(given_rows(a, &system.b, plan.rows_of(pe))));
+        for part in 0..parts.count() {
+            rows.at(part).send(main, LoadRows(given_rows(a, &system.b, plan.rows_of(part))));
         }
     }
     main.init_over()?;
@@ -75,14 +83,17 @@ fn blocked<T: Real>(
     main: &mut Driver,
     system: &LinearSystem<T>,
     plan: Plan,
+    parts: &Parts,
 ) -> Result<(Matrix<T>, Factors), RunError> {
     main.outcome().fact("block", plan.width);
     main.outcome().fact("panels", plan.panels());
     main.phase("distributing", 0, 0);
-    let blocks: Group<Blocks<T>> = main.group(plan.clone());
+    let init = BlocksInit { plan: plan.clone(), homes: Arc::clone(&parts.homes) };
+    let homes = Placement::on_pes(parts.homes.iter().copied());
+    let blocks: Array<Blocks<T>> = main.array_placed(parts.count(), init, homes);
     for (block, columns) in given_columns(system, &plan) {
         let owner = plan.owners[block as usize];
-        blocks.on(owner).send(main, LoadBlock { block, columns });
+        blocks.at(owner).send(main, LoadBlock { block, columns });
     }
     main.init_over()?;
     main.expect_progress("panel", u64::from(plan.panels()))?;

@@ -12,6 +12,7 @@ mod cost;
 mod division;
 mod drive;
 mod factors;
+mod parts;
 pub mod plan;
 
 pub use arguments::{Algorithm, Gauss};

@@ -22,7 +22,7 @@ pub struct Plan {
     pub rhs: usize,
     /// Columns of a block; the last of A and the last of B may have fewer.
     pub width: usize,
-    /// The PE that holds each block: first those of A, then those of B.
+    /// The part that holds each block: first those of A, then those of B.
     pub owners: Arc<Vec<u32>>,
     /// The numbers, if they are made by seed; else the driver sends them.
     pub generated: Option<Generated>,
@@ -60,18 +60,18 @@ impl Plan {
         first..(first + self.width).min(end)
     }
 
-    /// The blocks of a PE, in order.
-    pub fn blocks_of(&self, pe: u32) -> impl Iterator<Item = u32> {
-        (0..).zip(self.owners.iter()).filter(move |(_, owner)| **owner == pe).map(|(block, _)| block)
+    /// The blocks of a part, in order.
+    pub fn blocks_of(&self, part: u32) -> impl Iterator<Item = u32> {
+        (0..).zip(self.owners.iter()).filter(move |(_, owner)| **owner == part).map(|(block, _)| block)
     }
 
-    /// The PEs that PE `pe` hands a panel on to, where `nodes` has the node of each PE. On each node the PE whose next block
-    /// comes first gets the panel, from such a PE of another node, and hands it to the others of its node. Nodes and PEs
-    /// follow one another as their next blocks do; those that have no block behind the panel are left out.
+    /// The parts that part `part` hands a panel on to, where `nodes` has the home node of each. On each node the part whose
+    /// next block comes first gets the panel, from such a part of another node, and hands it to the others at home there.
+    /// Nodes and parts follow one another as their next blocks do; those that have no block behind the panel are left out.
     ///
     /// Source: the ring broadcasts of HPL (A. Petitet et al., "HPL", 2018, section "Panel Broadcast").
     #[must_use]
-    pub fn onward(&self, panel: u32, pe: u32, nodes: &[u32]) -> Vec<u32> {
+    pub fn onward(&self, panel: u32, part: u32, nodes: &[u32]) -> Vec<u32> {
         let mut is_met = vec![false; nodes.len()];
         let mut order = Vec::new();
         for &owner in &self.owners[panel as usize..] {
@@ -82,18 +82,19 @@ impl Plan {
                 break;
             }
         }
-        let node_of = |pe: u32| nodes[pe as usize];
-        let is_first = |pe: &u32| order.iter().find(|other| node_of(**other) == node_of(*pe)) == Some(pe);
-        if !is_first(&pe) {
+        let node_of = |part: u32| nodes[part as usize];
+        let is_first =
+            |part: &u32| order.iter().find(|other| node_of(**other) == node_of(*part)) == Some(part);
+        if !is_first(&part) {
             return Vec::new();
         }
-        let elsewhere = order.iter().copied().filter(is_first).skip_while(|first| *first != pe).nth(1);
-        let here = order.iter().copied().filter(|other| *other != pe && node_of(*other) == node_of(pe));
+        let elsewhere = order.iter().copied().filter(is_first).skip_while(|first| *first != part).nth(1);
+        let here = order.iter().copied().filter(|other| *other != part && node_of(*other) == node_of(part));
         elsewhere.into_iter().chain(here).collect()
     }
 
     /// Takes memory for the panels that come to the node of PE `pe` and are made there, once for each node, where `nodes` has
-    /// the node of each PE.
+    /// the node of each PE; the plan is one [of PEs](Self::of_pes).
     pub(super) fn reserve_panels<T: Real>(&self, pe: u32, nodes: &[u32]) {
         if let Some(panels) = self.panels_to_reserve(pe, nodes) {
             Bulk::<T>::reserve(self.n * self.width, panels);
@@ -107,6 +108,12 @@ impl Plan {
         let (first, end) = here.fold((pe, pe + 1), |(first, end), pe| (first.min(pe), end.max(pe + 1)));
         let is_asked = first == pe && nodes.iter().any(|other| *other != node);
         is_asked.then(|| panels_waiting(&self.owners[..self.panels() as usize], first..end))
+    }
+
+    /// The same with the PE of each block in the place of its part, where `homes` has that of each part.
+    pub(super) fn of_pes(&self, homes: &[u32]) -> Self {
+        let owners = self.owners.iter().map(|part| homes[*part as usize]).collect();
+        Self { owners: Arc::new(owners), ..self.clone() }
     }
 
     /// Writes the generated columns of a block, one after the other.

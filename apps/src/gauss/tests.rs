@@ -14,7 +14,7 @@ const ALGORITHMS: [Algorithm; 2] = [Algorithm::Columns, Algorithm::Blocked];
 
 fn gauss(algorithm: Algorithm, block: usize) -> Gauss {
     let system = SystemArguments { a: None, b: None, out: None, n: 1, rhs: 1, seed: 1, dtype: None };
-    Gauss { system, algorithm, block: Some(block), verify: false }
+    Gauss { system, algorithm, block: Some(block), parts_per_pe: Some(3), verify: false }
 }
 
 fn system<T: Real>(a: Matrix<T>, rhs: usize) -> LinearSystem<T> {
@@ -60,6 +60,22 @@ fn systems_are_solved_on_any_mix_in_both_ways() {
             let mut gauss = gauss(algorithm, block);
             assert_solved(&mix, &mut gauss, &random::<f64>(n, rhs, 5));
             assert_solved(&mix, &mut gauss, &random::<f32>(n, rhs, 6));
+        }
+    }
+}
+
+/// Parts that move, and how the system is dealt out, make no difference to the last bit.
+#[test]
+fn every_mix_gives_the_same_bits() {
+    let system = random::<f64>(90, 3, 8);
+    for algorithm in ALGORITHMS {
+        let first = assert_solved(&InProcess::new(&[1]), &mut gauss(algorithm, 8), &system);
+        let others = mixes().into_iter().chain([3, 4].map(|seed| InProcess::new(&[2, 1]).wander(seed)));
+        for mix in others {
+            assert!(
+                assert_solved(&mix, &mut gauss(algorithm, 8), &system) == first,
+                "{algorithm:?}, {mix:?}"
+            );
         }
     }
 }

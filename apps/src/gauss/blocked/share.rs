@@ -1,4 +1,4 @@
-//! What one PE does of a blocked factorisation: which task is next, and the tasks. Knows no messages.
+//! What one part does of a blocked factorisation: which task is next, and the tasks. Knows no messages.
 //!
 //! Each block of columns takes up the panels before it in their order, however far other blocks are; then it is
 //! factored, and is the next panel. The block whose turn is next goes before all others, so that its panel is on its way
@@ -76,7 +76,7 @@ pub enum Singular {
     Column(usize),
 }
 
-/// What a PE can do next.
+/// What a part can do next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
     /// Factor the block at this place.
@@ -85,17 +85,17 @@ pub(super) enum Task {
     Update(u32, Range<usize>),
 }
 
-/// A block of columns of this PE.
+/// A block of columns of this part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Held {
     index: u32,
-    /// Its columns of those that this PE has.
+    /// Its columns of those that this part has.
     columns: Range<usize>,
     /// Panels that it has taken up; one more than there are before it once it is factored.
     applied: u32,
 }
 
-/// The columns of one PE.
+/// The columns of one part.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub(super) struct Share<T> {
@@ -118,14 +118,14 @@ pub(super) struct Share<T> {
 }
 
 impl<T: Real> Share<T> {
-    pub(super) fn new(plan: Plan, pe: u32) -> Self {
+    pub(super) fn new(plan: Plan, part: u32) -> Self {
         let mut end = 0;
         let held = |index: u32| {
             let first = end;
             end += plan.columns_of(index).len();
             Held { index, columns: first..end, applied: 0 }
         };
-        let held: Vec<Held> = plan.blocks_of(pe).map(held).collect();
+        let held: Vec<Held> = plan.blocks_of(part).map(held).collect();
         let mut values = zeros::<T>(end * plan.n);
         if let Some(generated) = &plan.generated {
             for block in &held {
@@ -163,7 +163,7 @@ impl<T: Real> Share<T> {
         largest.into_iter().map(T::to_f64).collect()
     }
 
-    /// Divides each row by the power of two that brings its largest magnitude, of all PEs, below 1. So no row is chosen
+    /// Divides each row by the power of two that brings its largest magnitude, of all parts, below 1. So no row is chosen
     /// as a pivot only because it is written in a small unit.
     pub(super) fn scale(&mut self, row_magnitudes: &[f64]) -> Result<(), Singular> {
         if let Some(row) = row_magnitudes.iter().position(|most| *most == 0.0) {
@@ -216,13 +216,14 @@ impl<T: Real> Share<T> {
     pub(super) fn next(&self) -> Option<Task> {
         let can_take = |block: &Held| block.applied < self.before(block) && block.applied < self.known;
         let panels = self.plan.panels();
+        let is_of_b = |block: &Held| block.index >= panels;
         let due = self.held.iter().position(|block| block.index < panels && block.applied <= block.index);
         if let Some(at) = due {
             let block = &self.held[at];
             if block.applied == block.index {
                 return Some(Task::Factor(at));
             }
-            if block.index < self.known + AHEAD && can_take(block) {
+            if self.is_due(block) && can_take(block) {
                 return Some(Task::Update(block.applied, at..at + 1));
             }
         }
@@ -231,11 +232,27 @@ impl<T: Real> Share<T> {
         let mut end = first + 1;
         while self.held.get(end).is_some_and(|next| {
             let columns = next.columns.end - block.columns.start;
-            next.applied == block.applied && columns <= COLUMNS_AT_ONCE
+            // Blocks of B go by themselves: beside others, the same sums come out with other roundings.
+            next.applied == block.applied && is_of_b(next) == is_of_b(block) && columns <= COLUMNS_AT_ONCE
         }) {
             end += 1;
         }
         Some(Task::Update(block.applied, first..end))
+    }
+
+    /// How urgent a task is among those of all parts of a PE, the smallest number first: what others wait for, then panels in
+    /// their order, so that they are not needed for long.
+    pub(super) fn priority(&self, task: &Task) -> i32 {
+        match task {
+            Task::Factor(_) => 0,
+            Task::Update(_, blocks) if self.is_due(&self.held[blocks.start]) => 0,
+            Task::Update(panel, _) => i32::try_from(*panel).map_or(i32::MAX, |panel| panel.saturating_add(1)),
+        }
+    }
+
+    /// Whether the turn of a block comes soon.
+    fn is_due(&self, block: &Held) -> bool {
+        block.index < self.plan.panels() && block.index < self.known + AHEAD
     }
 
     /// Lets blocks take up a panel.
@@ -313,7 +330,7 @@ impl<T: Real> Share<T> {
         Some(Unsolved { right, block, values: left.into() })
     }
 
-    /// What the factors that are here tell; with what the rows were divided by, which one of all PEs says.
+    /// What the factors that are here tell; with what the rows were divided by, which one of all parts says.
     pub(super) fn factors(&self, with_scaling: bool) -> Factors {
         let mut factors = self.factors;
         if with_scaling {
@@ -396,13 +413,14 @@ mod tests {
         assert_eq!(after(1, [1, 1, 0, 0, 0, 0, 0, 0, 0]), Some(Task::Update(0, 2..7)), "512 columns at most");
         assert_eq!(after(2, [1, 1, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Update(1, 1..2)));
         assert_eq!(after(2, [1, 2, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Factor(1)));
-        assert_eq!(after(2, [1, 3, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Update(0, 7..9)), "4 is not due yet");
+        assert_eq!(after(2, [1, 3, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Update(0, 7..8)), "4 is not due yet");
+        assert_eq!(after(2, [1, 3, 1, 1, 1, 1, 1, 1, 0]), Some(Task::Update(0, 8..9)), "B by itself");
         assert_eq!(after(3, [1, 3, 1, 1, 1, 1, 1, 1, 1]), Some(Task::Update(1, 2..3)), "now it is");
         assert_eq!(after(1, [1, 1, 1, 1, 1, 1, 1, 1, 1]), None, "panels have to come first");
         assert_eq!(after(16, [1, 3, 5, 7, 9, 11, 13, 15, 16]), None, "all is done");
     }
 
-    /// PEs in one place, which take turns as `picks` says, as do the panels that are on their way to them.
+    /// Parts in one place, which take turns as `picks` says, as do the panels that are on their way to them.
     fn solved(plan: &Plan, pes: u32, picks: &[usize]) -> Matrix<f64> {
         let mut shares: Vec<_> = (0..pes).map(|pe| Share::<f64>::new(plan.clone(), pe)).collect();
         let mut magnitudes = vec![0.0; plan.n];
