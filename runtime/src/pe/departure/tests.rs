@@ -35,6 +35,9 @@ impl Store for Crowd {
         self.0.remove(slot);
         Some((PeId(0), Packed::default()))
     }
+    fn packed_bytes(&self, _: usize) -> u64 {
+        0
+    }
     fn put(&mut self, _: ElementIndex, _: &Packed) -> Result<(), PupError> {
         Ok(())
     }
