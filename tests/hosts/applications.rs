@@ -52,13 +52,19 @@ impl Applications {
         }
     }
 
-    fn wait_for_work(&self) {
+    /// What a run has written.
+    pub(super) fn read_json(&self, name: &str) -> serde_json::Value {
+        let text = std::fs::read_to_string(self.folder.path().join(name)).expect("the run has written it");
+        serde_json::from_str(&text).expect("it is JSON")
+    }
+
+    pub(super) fn wait_for_work(&self) {
         let part = self.folder.path().to_string_lossy();
         wait_for("all nodes", || (nodes_at(&part).len() == self.hosts.len()).then_some(()));
         harness::wait_for_work(self.folder.path());
     }
 
-    fn assert_nothing_left(&self) {
+    pub(super) fn assert_nothing_left(&self) {
         let part = self.folder.path().to_string_lossy();
         wait_for("the nodes to end", || nodes_at(&part).is_empty().then_some(()));
     }

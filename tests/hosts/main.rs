@@ -1,6 +1,7 @@
 //! Runs over several hosts, by ssh, with the network and the hosts disturbed.
 
 mod applications;
+mod balance;
 mod narrow;
 
 use harness::testbed::Testbed;

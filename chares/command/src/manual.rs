@@ -42,9 +42,10 @@ impl Page {
 }
 
 /// The pages about what every program on chares has.
-const PAGES: [Page; 10] = [
+const PAGES: [Page; 11] = [
     Page::new("nodes", include_str!("manual/nodes.md")),
     Page::new("speed", include_str!("manual/speed.md")),
+    Page::new("balance", include_str!("manual/balance.md")),
     Page::new("network", include_str!("manual/network.md")),
     Page::new("compare", include_str!("manual/compare.md")),
     Page::new(PLAN, include_str!("manual/plan.md")),

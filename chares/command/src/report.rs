@@ -6,7 +6,7 @@ mod table;
 pub(crate) use table::fitting;
 
 use chares::{EarlierSpeeds, Timeline};
-use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
+use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -49,6 +49,8 @@ pub(crate) struct Report {
     ideal_s: Option<f64>,
     efficiency: Option<f64>,
     facts: Map<String, Value>,
+    balance: Option<String>,
+    balanced: Vec<Balanced>,
     remarks: Vec<String>,
     launcher: LauncherReport,
     nodes: Vec<NodeReport>,
@@ -183,6 +185,8 @@ impl Report {
             ideal_s: timeline.ideal_seconds(),
             efficiency: timeline.efficiency(),
             facts: timeline.facts.clone(),
+            balance: (!info.balance.is_empty()).then(|| info.balance.clone()),
+            balanced: info.balanced.clone(),
             remarks: timeline.remarks.clone(),
             launcher: LauncherReport { host: host_name(), traffic: moments.whole_traffic(0) },
             nodes: info

@@ -36,6 +36,8 @@ const EVERY_S: f64 = 1.0;
 const BYTES_PER_S: f64 = 1e8;
 /// Seconds that a chare is away besides those of its bytes: a few messages.
 const AWAY_S: f64 = 1e-3;
+/// So many decisions are told; of more, the latest.
+const TOLD_MAX: usize = 256;
 /// Moves that take less than this, seconds, say nothing of the network: views come no more often.
 const MOVES_MIN_S: f64 = 1.0;
 
@@ -62,7 +64,8 @@ pub fn start(
             if balancing.node.has_ended() {
                 return;
             }
-            let now = balancing.decisions();
+            let mut now = balancing.decisions();
+            now.drain(..now.len().saturating_sub(TOLD_MAX));
             if now != told {
                 tell(now.clone());
                 told = now;

@@ -1,7 +1,7 @@
 //! What a PE did with its time and its messages: counters that others read without stopping it.
 
 use super::inbox::Inbox;
-use super::loads::{smoothed, untimed};
+use super::loads::{Untimed, smoothed};
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,10 +54,10 @@ impl Account {
         self.current.store(now_ns << 2 | state as u64, Ordering::Release);
     }
 
-    /// How long the PE has been busy until the last switch. Only for the PE itself.
-    pub fn busy_ns(&self) -> u64 {
-        let busy = [PeState::Compute, PeState::Init, PeState::Overhead];
-        busy.into_iter().map(|state| self.totals_ns[state as usize].load(Ordering::Relaxed)).sum()
+    /// How long the PE has run entry methods until the last switch, and how long the runtime. Only for the PE itself.
+    pub fn busy_ns(&self) -> (u64, u64) {
+        let of = |state| self.totals_ns[state as usize].load(Ordering::Relaxed);
+        (of(PeState::Compute) + of(PeState::Init), of(PeState::Overhead))
     }
 
     /// The current state.
@@ -232,7 +232,7 @@ pub struct Timekeeper {
 /// Times entry methods: one for several, if they are short.
 #[derive(Debug)]
 struct Timing {
-    look_ns: u64,
+    strides: Untimed,
     mean_ns: u64,
     /// When the one began that is timed.
     began_ns: Option<u64>,
@@ -246,7 +246,7 @@ impl Timekeeper {
 
     /// A keeper that also times entry methods, where a look at the clock takes so long.
     pub fn timing(look_ns: u64) -> Self {
-        let timing = Timing { look_ns, mean_ns: 0, began_ns: None, stands_for: 1 };
+        let timing = Timing { strides: Untimed::new(look_ns), mean_ns: 0, began_ns: None, stands_for: 1 };
         Self { timing: Some(timing), ..Self::default() }
     }
 
@@ -325,7 +325,7 @@ impl Timing {
     fn ends(&mut self, now_ns: u64) -> Option<(u64, u32)> {
         let took_ns = now_ns.saturating_sub(self.began_ns.take()?);
         self.mean_ns = smoothed(self.mean_ns, took_ns);
-        let untimed = untimed(self.look_ns, self.mean_ns);
+        let untimed = self.strides.next(self.mean_ns);
         let stood_for = std::mem::replace(&mut self.stands_for, untimed + 1);
         Some((took_ns * u64::from(stood_for), untimed))
     }

@@ -1,7 +1,10 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
+mod failing;
 mod measuring;
 mod telling;
+
+pub use failing::panic_text;
 
 use super::Pe;
 use super::departure::Wander;
@@ -96,6 +99,8 @@ pub struct Scheduler {
 struct Doing {
     brief: Brief,
     backlog_bytes: u64,
+    /// It was for several chares, and each was timed by itself.
+    is_many: bool,
 }
 
 pub(super) struct Shelf {
@@ -117,7 +122,7 @@ impl Scheduler {
         let share = Share::new(node.settings().cpu_share);
         let wander = Wander::new(node.settings().wander, id);
         pe.has_more_to_do = wander.is_some() || !share.is_whole();
-        let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0 };
+        let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0, is_many: false };
         Self {
             pe,
             rank,
@@ -219,7 +224,7 @@ impl Scheduler {
     fn message_begins(&mut self, brief: Brief, running: Option<ElementIndex>, backlog_bytes: u64) {
         self.pe.account().queued(self.pe.queue.len());
         self.pe.running = running;
-        self.doing = Doing { brief, backlog_bytes };
+        self.doing = Doing { brief, backlog_bytes, is_many: false };
         // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
         if !self.share.is_whole() {
             self.share.begins(self.pe.node.now_ns());
@@ -267,16 +272,6 @@ impl Scheduler {
         self.leave((collection, index.or(self.pe.running)));
         let stays = self.wander.is_some() || !self.share.is_whole();
         self.pe.has_more_to_do = stays || !self.pe.moved.leaving.is_empty();
-    }
-
-    /// Ends the run with a sentence about what is being done.
-    #[cold]
-    fn failed(&self, why: &str) {
-        let brief = &self.doing.brief;
-        let what =
-            self.pe.node.catalogue().describe(&Brief { index: brief.index.or(self.pe.running), ..*brief });
-        let name = &self.pe.node.program().name;
-        self.pe.fail(format!("{what} on {:?} of {name} failed: {why}", self.pe.id));
     }
 
     /// Does what an envelope asks, or keeps it until what it needs is there.
@@ -520,17 +515,6 @@ impl Scheduler {
         self.pe.queue.push_front(waiting);
     }
 
-    /// Ends the run if a message is held here: nobody is left who could make its receiver.
-    fn name_held(&mut self) {
-        let in_shelves = self.shelves.values().flat_map(|shelf| shelf.early.values());
-        let briefs = in_shelves.chain(self.early.values()).flatten().map(|held| Brief::of(&held.target));
-        if let Some(brief) = briefs.min_by_key(|brief| (brief.collection, brief.index)) {
-            let (what, pe) = (self.pe.node.catalogue().describe(&brief), self.pe.id);
-            let waits_for = if brief.index.is_some() { "an element" } else { "elements" };
-            self.pe.fail(format!("{what} waits on {pe:?} for {waits_for} that nobody has made"));
-        }
-    }
-
     /// Sleeps for what is owed to the owner of the core, if that is at least `piece`.
     fn pay_back(&mut self, piece: Duration) {
         let Some(due) = self.share.due(piece) else { return };
@@ -594,13 +578,6 @@ fn check_home(pe: &mut Pe, id: CollectionId, index: ElementIndex) -> Result<(), 
 
 pub(super) fn moved_broadcast() -> PupError {
     PupError::new("packed bytes", "a value was moved to several receivers")
-}
-
-/// What a panic said.
-#[must_use]
-pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
 }
 
 #[cfg(test)]

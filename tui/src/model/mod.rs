@@ -178,6 +178,7 @@ impl Model {
                 .take(64)
                 .map(|argument| text::clean_line(argument, 200))
                 .collect(),
+            balance: text::clean_line(&run.balance, 64),
             nodes: Vec::new(),
             ..run
         };

@@ -22,6 +22,12 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
     let mut left = vec![Span::styled(format!(" {} ", or(&model.run.program, "metachare")), look.selected())];
     left.push(Span::styled(format!(" {} ", or(&model.run.app, "waiting for the run")), look.strong()));
     left.push(Span::styled(format!(" {} ", model.run.run_id), look.faint()));
+    if !model.run.balance.is_empty() {
+        let moved = model.run.balanced.iter().fold(0.0, |sum, one| sum + one.moves as f64);
+        let chares = if moved == 1.0 { "chare" } else { "chares" };
+        let text = format!(" {} moved {} {chares} ", model.run.balance, figures::count(moved));
+        left.push(Span::styled(text, look.faint()));
+    }
     let mut right = Vec::new();
     if model.dropped > 0 {
         right

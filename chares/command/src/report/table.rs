@@ -1,6 +1,7 @@
 //! The table that ends every run, for people.
 
 use super::{PeReport, Report};
+use runtime::monitor::wire::Balanced;
 use std::fmt::Write as _;
 
 impl Report {
@@ -73,11 +74,30 @@ impl Report {
             Some(false) => writeln!(out, "RESULT IS WRONG{measured}"),
             None => writeln!(out, "result not checked"),
         };
+        if let Some(balance) = &self.balance {
+            let _ = writeln!(out, "{}", moved(balance, &self.balanced));
+        }
         for remark in &self.remarks {
             let _ = writeln!(out, "{remark}");
         }
         out
     }
+}
+
+/// What a balancer did, in a line.
+fn moved(balance: &str, decisions: &[Balanced]) -> String {
+    let (Some(first), Some(last)) = (decisions.first(), decisions.last()) else {
+        return format!("balancing by {balance}: nothing moved");
+    };
+    let chares: u64 = decisions.iter().map(|one| one.moves).sum();
+    let bytes: u64 = decisions.iter().map(|one| one.bytes).sum();
+    let times =
+        if decisions.len() == 1 { "once".into() } else { format!("in {} decisions", decisions.len()) };
+    let (before, after) = (first.before, last.after.unwrap_or(last.expected));
+    let mib = bytes as f64 / f64::from(1 << 20);
+    format!(
+        "balancing by {balance}: {chares} chares moved {times}, {mib:.1} MiB; imbalance {before:.2} before, {after:.2} after"
+    )
 }
 
 /// A number in at most `width` characters, with as many of its decimals as there is room for.

@@ -22,8 +22,10 @@ impl Scheduler {
     /// The entry method that ran last, and those for which it stands, took so long.
     #[cold]
     pub(super) fn timed(&mut self, took_ns: u64) {
-        // Of a message for many, each was timed by itself.
-        if let Brief { collection: Some(collection), index: Some(index), .. } = self.doing.brief {
+        let Brief { collection, index, .. } = self.doing.brief;
+        if !self.doing.is_many
+            && let (Some(collection), Some(index)) = (collection, index.or(self.pe.running))
+        {
             self.pe.loads.worked(ElementId { collection, index }, took_ns);
         }
         self.say_loads();
@@ -31,6 +33,7 @@ impl Scheduler {
 
     /// A message for many has reached all of them.
     pub(super) fn many_end(&mut self) {
+        self.doing.is_many = true;
         let super::Pe { loads, node, .. } = &mut self.pe;
         loads.many_end(|| node.now_ns());
     }
