@@ -204,8 +204,16 @@ impl By {
 #[derive(Debug)]
 struct Network {
     bytes_per_s: f64,
-    /// When the last moves were ordered, their bytes, and which chares are where after them.
-    under_way: Option<(f64, u64, Vec<(u32, u32)>)>,
+    under_way: Option<UnderWay>,
+}
+
+/// Moves that were ordered and are not seen to have been made.
+#[derive(Debug)]
+struct UnderWay {
+    since_s: f64,
+    bytes: u64,
+    /// Which chares are where after them.
+    places: Vec<(u32, u32)>,
 }
 
 impl Default for Network {
@@ -217,18 +225,18 @@ impl Default for Network {
 impl Network {
     fn begins(&mut self, decision: &Decision, now_s: f64) {
         let places = decision.moves.iter().map(|step| (step.chare, step.to)).collect();
-        self.under_way = Some((now_s, decision.bytes, places));
+        self.under_way = Some(UnderWay { since_s: now_s, bytes: decision.bytes, places });
     }
 
     fn look(&mut self, view: &View, now_s: f64) {
-        let Some((begun_s, bytes, places)) = &self.under_way else { return };
+        let Some(UnderWay { since_s, bytes, places }) = &self.under_way else { return };
         let is_there =
             |(chare, pe): &(u32, u32)| view.chares.get(*chare as usize).is_some_and(|one| one.pe == *pe);
         if !places.iter().all(is_there) {
             return;
         }
-        let rate = *bytes as f64 / (now_s - begun_s).max(f64::MIN_POSITIVE);
-        if rate > self.bytes_per_s || now_s - begun_s > MOVES_MIN_S {
+        let rate = *bytes as f64 / (now_s - since_s).max(f64::MIN_POSITIVE);
+        if rate > self.bytes_per_s || now_s - since_s > MOVES_MIN_S {
             self.bytes_per_s = rate.max(1.0);
         }
         self.under_way = None;

@@ -275,6 +275,7 @@ impl Recording {
     }
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Next {
     Record(Duration, MonitorEvent, u64),
     End,

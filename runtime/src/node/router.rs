@@ -153,7 +153,8 @@ impl Node {
             WorkToLauncher::Result(slot) => self.take_result(slot, Payload::packed(payload)),
             WorkToLauncher::Announcement(announcement) => self.take_announcement(announcement, payload),
             WorkToLauncher::Loads => {
-                let loads = postcard::from_bytes(&payload.body).map_err(Refusal::Header)?;
+                let unreadable = |error| Refusal::Impossible(format!("loads that do not decode: {error}"));
+                let loads = postcard::from_bytes(&payload.body).map_err(unreadable)?;
                 self.checks().check_loads(from, &loads)?;
                 self.listeners.tell_balancing(from, loads);
             }

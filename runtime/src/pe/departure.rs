@@ -1,7 +1,9 @@
 //! Elements that go to other PEs, and come from there.
 
 use super::scheduler::{Scheduler, moved_broadcast};
-use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, Target, ToPe};
+use crate::envelope::{
+    CollectionId, ElementId, ElementIndex, Envelope, MembersHere, Packed, Payload, Target, ToPe,
+};
 use crate::ids::PeId;
 use crate::moving::{Extent, Heading, Letter, Moving, Record, Trunk, Unpacking, What};
 use crate::object::PupError;
@@ -30,7 +32,13 @@ impl Wander {
 
 impl Scheduler {
     /// Puts an envelope on the queue, unless it is for an element of which more is known than its home.
-    pub(super) fn find_receiver(&mut self, envelope: Envelope) {
+    pub(super) fn find_receiver(&mut self, mut envelope: Envelope) {
+        if let Envelope {
+            target: Target::Section(section), priority, payload: Payload::Packed(packed), ..
+        } = &mut envelope
+        {
+            self.find_members(section, priority, packed);
+        }
         let Target::Message(ToPe::Element { collection, index, entry, from }) = envelope.target else {
             return self.pe.queue.push(envelope);
         };
@@ -49,6 +57,18 @@ impl Scheduler {
         }
     }
 
+    /// Passes a message to a section on to those members of which more is known than their home, before anything else can
+    /// be said to them; the others stay.
+    fn find_members(&mut self, section: &mut MembersHere, priority: &Priority, packed: &Arc<Packed>) {
+        let MembersHere { collection, members, entry } = section;
+        members.retain(|&index| {
+            let element = ElementId { collection: *collection, index };
+            let heading = Heading { what: What::Run(*entry), priority: priority.clone() };
+            let payload = Payload::Packed(Arc::clone(packed));
+            self.pe.take_plain(element, PeId::DRIVER, heading, payload).is_err()
+        });
+    }
+
     /// Lets elements go that are to leave.
     pub(super) fn leave(&mut self, (collection, index): (Option<CollectionId>, Option<ElementIndex>)) {
         if let (Some(wander), Some(collection), Some(index)) = (&mut self.wander, collection, index)
@@ -65,8 +85,9 @@ impl Scheduler {
         let count = leaving.len();
         leaving.retain(|&(element, to)| to != self.pe.id && self.is_here(element));
         let elements = leaving.iter().map(|&(element, _)| element).collect();
-        let mut mailboxes =
-            if leaving.is_empty() { FxHashMap::default() } else { self.pe.queue.extract(&elements) };
+        let (mut mailboxes, made) =
+            if leaving.is_empty() { (FxHashMap::default(), 0) } else { self.pe.queue.extract(&elements) };
+        self.pe.account().goes_on(made);
         for (element, to) in leaving {
             self.depart(element, to, mailboxes.remove(&element).unwrap_or_default());
         }

@@ -1,12 +1,15 @@
 //! The order in which a PE takes its messages: by priority, and among equals as the program says.
 
 use super::ring::{Moved, Ring};
-use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Payload, Target, ToPe, Value};
+use crate::envelope::{
+    CollectionId, ElementId, ElementIndex, Envelope, MembersHere, Payload, Target, ToPe, Value,
+};
 use crate::ids::PeId;
 use crate::priority::Priority;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 /// Which of the messages of the same priority that wait on a PE is the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,16 +122,21 @@ impl Queue {
     }
 
     /// Takes out all messages for some elements, each one's in the order in which they would have had their turn. It takes
-    /// as long as to take all that waits, for however many elements.
-    pub fn extract(&mut self, elements: &FxHashSet<ElementId>) -> FxHashMap<ElementId, Vec<Envelope>> {
+    /// as long as to take all that waits, for however many elements. Of a message to a section each element gets its own;
+    /// how many such were made is said too.
+    pub fn extract(&mut self, elements: &FxHashSet<ElementId>) -> (FxHashMap<ElementId, Vec<Envelope>>, u64) {
         let receiver = |envelope: &Envelope| match envelope.target {
             Target::Message(ToPe::Element { collection, index, .. })
             | Target::Depart { collection, index, .. } => Some(ElementId { collection, index }),
             _ => None,
         };
-        let mut taken: FxHashMap<_, Vec<_>> = FxHashMap::default();
+        let (mut taken, mut made): (FxHashMap<_, Vec<_>>, _) = (FxHashMap::default(), 0);
         let mut kept = Vec::with_capacity(self.len());
-        while let Some(envelope) = self.pop() {
+        while let Some(mut envelope) = self.pop() {
+            for (element, own) in own_of_members(&mut envelope, elements) {
+                taken.entry(element).or_default().push(own);
+                made += 1;
+            }
             match receiver(&envelope).filter(|element| elements.contains(element)) {
                 Some(element) => taken.entry(element).or_default().push(envelope),
                 None => kept.push(envelope),
@@ -142,7 +150,7 @@ impl Queue {
         {
             self.extractions += 1;
         }
-        taken
+        (taken, made)
     }
 
     /// Whether the next thing to do is to let an element go.
@@ -174,6 +182,31 @@ impl Queue {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Takes these elements out of the members that a message to a section has here, with a message for each.
+fn own_of_members(envelope: &mut Envelope, elements: &FxHashSet<ElementId>) -> Vec<(ElementId, Envelope)> {
+    let Envelope { target: Target::Section(section), priority, payload: Payload::Packed(packed), .. } =
+        envelope
+    else {
+        return Vec::new();
+    };
+    let MembersHere { collection, members, entry } = section.as_mut();
+    let (collection, entry) = (*collection, *entry);
+    let mut own = Vec::new();
+    members.retain(|&index| {
+        let element = ElementId { collection, index };
+        let leaves = elements.contains(&element);
+        if leaves {
+            let message = ToPe::Element { collection, index, entry, from: PeId::DRIVER };
+            own.push((
+                element,
+                Envelope::new(message, priority.clone(), Payload::Packed(Arc::clone(packed))),
+            ));
+        }
+        !leaves
+    });
+    own
 }
 
 impl Ranked {
@@ -237,7 +270,7 @@ mod tests {
             numbers.sort_by_key(|n| ([0, 0, 5, -5][(n / 3 % 4) as usize], *n));
             numbers
         };
-        let taken = queue.extract(&[element].into_iter().collect()).remove(&element).unwrap_or_default();
+        let taken = queue.extract(&[element].into_iter().collect()).0.remove(&element).unwrap_or_default();
         let taken: Vec<u64> = taken
             .iter()
             .map(|e| match &e.payload {
@@ -248,6 +281,40 @@ mod tests {
         assert_eq!(taken, ranked(true));
         let rest: Vec<Target> = std::iter::from_fn(|| queue.pop()).map(|e| e.target).collect();
         assert_eq!(rest, ranked(false).into_iter().map(numbered).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn of_a_message_to_a_section_who_leaves_gets_its_own_in_its_turn() {
+        let member = |at| ElementIndex([at, 0, 0]);
+        let (collection, entry) = (CollectionId(1), 3);
+        let packed = |word: u8| Payload::packed(Packed { body: vec![word].into(), attachments: Vec::new() });
+        let leaves = ElementId { collection, index: member(7) };
+        let mut queue = Queue::default();
+        let alone = |word| {
+            let target = ToPe::Element { collection, index: member(7), entry, from: PeId::DRIVER };
+            Envelope::new(target, 0, packed(word))
+        };
+        queue.push(alone(0));
+        for word in [1, 2] {
+            let members = vec![member(5), member(7), member(9)];
+            let target = Target::Section(Box::new(MembersHere { collection, members, entry }));
+            queue.push(Envelope::new(target, 0, packed(word)));
+        }
+        queue.push(alone(3));
+        let (mut taken, made) = queue.extract(&[leaves].into_iter().collect());
+        let word = |envelope: &Envelope| match &envelope.payload {
+            Payload::Packed(packed) => packed.body[0],
+            Payload::Value(_) => panic!("it was packed"),
+        };
+        let taken = taken.remove(&leaves).unwrap_or_default();
+        assert_eq!((taken.iter().map(word).collect::<Vec<_>>(), made), (vec![0, 1, 2, 3], 2));
+        for expected in [1, 2] {
+            let rest = queue.pop().unwrap();
+            assert_eq!(word(&rest), expected);
+            let Target::Section(section) = rest.target else { panic!("a section's message is left") };
+            assert_eq!(section.members, [member(5), member(9)]);
+        }
+        assert!(queue.is_empty());
     }
 
     #[test]

@@ -282,9 +282,11 @@ impl Scheduler {
             Target::Section(section) => {
                 let MembersHere { collection, members, entry } = *section;
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
+                // Those that had moved when it came were taken out, and so was who left later.
                 for index in members {
                     self.pe.runs_next(ElementId { collection, index });
-                    self.deliver_copy(collection, index, entry, priority.clone(), &packed)?;
+                    let payload = Payload::Packed(Arc::clone(&packed));
+                    self.deliver(collection, index, entry, priority.clone(), payload)?;
                 }
                 self.many_end();
             }

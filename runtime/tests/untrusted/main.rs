@@ -221,7 +221,11 @@ fn payloads_of_any_content_end_as_errors() {
         // What is refused unread is left out: what is for another receiver, and a collection a second time.
         let (header, payload) = if sent.to == NodeId::LAUNCHER {
             match decode::<WorkToLauncher>(sent.frame.clone()) {
-                Ok((WorkToLauncher::Announcement(Announcement::Collection(_)), _)) | Err(_) => continue,
+                Ok((
+                    WorkToLauncher::Announcement(Announcement::Collection(_)) | WorkToLauncher::Loads,
+                    _,
+                ))
+                | Err(_) => continue,
                 Ok((header, payload)) => (encode(&header, Packed::default()), payload),
             }
         } else {

@@ -74,12 +74,8 @@ impl Report {
             Some(false) => writeln!(out, "RESULT IS WRONG{measured}"),
             None => writeln!(out, "result not checked"),
         };
-        if let Some(balance) = &self.balance {
-            let _ = writeln!(out, "{}", moved(balance, &self.balanced));
-        }
-        for remark in &self.remarks {
-            let _ = writeln!(out, "{remark}");
-        }
+        let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
+        moved.chain(self.remarks.iter().cloned()).for_each(|line| out += &(line + "\n"));
         out
     }
 }
