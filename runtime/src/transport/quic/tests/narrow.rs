@@ -128,8 +128,9 @@ const MS: Duration = Duration::from_millis(1);
 /// As much as routers hold that were made for short queues.
 const SHORT: Path = Path { delay: MS, lost_per_mille: 0, queue_min_bytes: 33_000.0 };
 
-/// About a quarter of the silence that is taken for death.
-const SILENCE_MAX: Duration = Duration::from_secs(1);
+/// About half of the silence that is taken for death. QUIC draws random numbers that no seed fixes: nearly all runs are
+/// below half a second, and one of some seventy at the narrowest lines was silent for a little more than one.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// Everything comes, signs of life too, and few packets are sent in vain.
 fn assert_sound(rate: f64, count: u16, path: Path, bytes: usize, later: Option<f64>) {
