@@ -128,22 +128,29 @@ const MS: Duration = Duration::from_millis(1);
 /// As much as routers hold that were made for short queues.
 const SHORT: Path = Path { delay: MS, lost_per_mille: 0, queue_min_bytes: 33_000.0 };
 
-/// About half of the silence that is taken for death. QUIC draws random numbers that no seed fixes: nearly all runs are
-/// below half a second, and one of some seventy at the narrowest lines was silent for a little more than one.
-const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// About a quarter of the silence that is taken for death. QUIC draws random numbers that no seed fixes, and about one run
+/// of seventy at the narrowest lines is silent for a little longer; the next one must not be.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Everything comes, signs of life too, and few packets are sent in vain.
 fn assert_sound(rate: f64, count: u16, path: Path, bytes: usize, later: Option<f64>) {
-    in_virtual_time(async {
-        let what = format!("{count} nodes at {rate} bit/s, then {later:?}, {path:?}");
-        let mut nodes = Nodes::new(rate, count, path, &LinkSettings::default());
-        let done = exchange(&mut nodes, bytes, later).await;
-        let (silence, lost) = (nodes.longest_silence(), nodes.lines.lost());
-        assert!(done.is_some(), "{what}: {:?}", nodes.lost());
-        assert!(silence < SILENCE_MAX, "{what}: {silence:?}");
-        let needed = bytes as u64 / 1200 * u64::from(count) * u64::from(count - 1);
-        assert!(lost < needed / 3, "{what}: {lost} datagrams were lost where {needed} are enough");
-    });
+    let what = format!("{count} nodes at {rate} bit/s, then {later:?}, {path:?}");
+    let longest_silence = || {
+        in_virtual_time(async {
+            let mut nodes = Nodes::new(rate, count, path, &LinkSettings::default());
+            let done = exchange(&mut nodes, bytes, later).await;
+            assert!(done.is_some(), "{what}: {:?}", nodes.lost());
+            let (lost, needed) =
+                (nodes.lines.lost(), bytes as u64 / 1200 * u64::from(count) * u64::from(count - 1));
+            assert!(lost < needed / 3, "{what}: {lost} datagrams were lost where {needed} are enough");
+            nodes.longest_silence()
+        })
+    };
+    let first = longest_silence();
+    if first >= SILENCE_MAX {
+        let second = longest_silence();
+        assert!(second < SILENCE_MAX, "{what}: {first:?}, and again {second:?}");
+    }
 }
 
 #[test]
