@@ -112,7 +112,7 @@ fn on_nodes(bytes: &[u64], names: &[&str]) -> String {
 /// Divides work by these weights, or by others by which everything fits.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to advice it.
+/// Which node or host has too little memory, how much is needed there, and how to mend it.
 pub(crate) fn divide<W: Work>(
     work: &W,
     machines: &Machines,

@@ -76,7 +76,7 @@ impl Work for Plan {
 /// Divides the work by speed, as far as it fits. States it in the window and in the report.
 ///
 /// # Errors
-/// Which node, host or disk has too little room, how much is needed there, and how to advice it.
+/// Which node, host or disk has too little room, how much is needed there, and how to mend it.
 pub(super) fn divide(main: &mut Driver, plan: &Plan) -> Result<Division<Vec<u32>>, RunError> {
     let machines = main.machines();
     let division = division::divide(plan, machines, machines.speeds())?;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// row, or of each block of columns, those of A before those of B.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to advice it.
+/// Which node or host has too little memory, how much is needed there, and how to mend it.
 pub(super) fn divide(gauss: &Gauss, machines: &Machines) -> Result<Division<Arc<Vec<u32>>>, DivisionError> {
     let weights = match gauss.algorithm {
         Algorithm::Columns => machines.speeds(),

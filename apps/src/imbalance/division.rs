@@ -16,7 +16,7 @@ const WORD_BYTES: u64 = 8;
 /// Divides the chares: PE `p` begins with those from `owners[p]` to `owners[p + 1]`. Bytes are those of a step.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to advice it.
+/// Which node or host has too little memory, how much is needed there, and how to mend it.
 pub(super) fn divide(
     imbalance: &Imbalance,
     machines: &Machines,

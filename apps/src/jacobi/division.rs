@@ -20,7 +20,7 @@ const ROW_COST: u64 = 3;
 /// Divides the rows by speed, as far as they fit, and cuts them into blocks.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to advice it.
+/// Which node or host has too little memory, how much is needed there, and how to mend it.
 pub(super) fn divide(jacobi: &Jacobi, machines: &Machines) -> Result<Division<Blocks>, DivisionError> {
     division::divide(jacobi, machines, machines.speeds())
 }

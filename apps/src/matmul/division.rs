@@ -44,7 +44,7 @@ pub(crate) struct Panels {
 /// Divides a product, such that all nodes end together and it fits, as far as that can be told beforehand.
 ///
 /// # Errors
-/// Which node or host has too little memory, how much is needed there, and how to advice it.
+/// Which node or host has too little memory, how much is needed there, and how to mend it.
 pub(super) fn divide(matmul: &Matmul, machines: &Machines) -> Result<Division<Owners>, DivisionError> {
     let matmul = side::settled(matmul, machines)?;
     let weights = machines.balanced(|weights| matmul.seconds(machines, weights))?;

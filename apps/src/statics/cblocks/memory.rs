@@ -65,7 +65,7 @@ impl<'a> Needed<'a> {
     /// Where each block lives: by speed, as far as blocks fit.
     ///
     /// # Errors
-    /// Which node or host has too little memory, how much is needed there, and how to advice it.
+    /// Which node or host has too little memory, how much is needed there, and how to mend it.
     pub(in crate::statics) fn divide(
         &self,
         machines: &Machines,
