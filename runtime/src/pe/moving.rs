@@ -177,20 +177,28 @@ impl Pe {
         self.account().created(1);
         let payload = message.payload(place.is_some_and(|place| self.moves_to(place)));
         let letter = Letter { heading: Heading { what: What::Run(entry), priority }, payload };
-        match (self.moved.stamp(element), home) {
-            (Some(stamp), Some(home)) => self.send_stamped((element, home), stamp, letter),
-            (Some(stamp), None) => self.park(collection, Parked::Numbered(element, stamp, letter)),
-            (None, Some(home)) => {
-                let mut outputs = Vec::new();
-                if self.moved.locations.send((element, home), letter, &mut outputs).is_err() {
-                    tracing::error!("what is known of an element was forgotten");
-                }
-                self.carry_out(outputs);
-                self.account().processed();
+        let Some(home) = home else {
+            if let Some(stamp) = self.moved.stamp(element) {
+                self.park(collection, Parked::Numbered(element, stamp, letter));
             }
-            (None, None) => {}
-        }
+            return Ok(());
+        };
+        let mut outputs = Vec::new();
+        self.number((element, home), letter, &mut outputs);
+        self.carry_out(outputs);
+        self.account().processed();
         Ok(())
+    }
+
+    /// Gives a message its number, and says which way it goes.
+    fn number(&mut self, to: (ElementId, PeId), letter: Letter, outputs: &mut Outputs) {
+        match self.moved.stamp(to.0) {
+            Some(stamp) => self.find_way((to, stamp), letter, outputs),
+            None if self.moved.locations.send(to, letter, outputs).is_err() => {
+                tracing::error!("what is known of an element was forgotten");
+            }
+            None => {}
+        }
     }
 
     /// Sends what a chare that has moved has numbered.
@@ -201,6 +209,7 @@ impl Pe {
         self.account().processed();
     }
 
+    /// Says which way a message goes that a chare which has moved has numbered.
     fn find_way(
         &mut self,
         ((element, home), stamp): ((ElementId, PeId), Stamp),
@@ -224,18 +233,14 @@ impl Pe {
         heading: &Heading,
         packed: Packed,
     ) {
+        if elements.is_empty() {
+            return;
+        }
         let (packed, mut outputs) = (Arc::new(packed), Vec::new());
         self.account().created(1);
-        for &(element, home) in elements {
+        for &to in elements {
             let payload = Payload::Packed(Arc::clone(&packed));
-            let letter = Letter { heading: heading.clone(), payload };
-            match self.moved.stamp(element) {
-                Some(stamp) => self.find_way(((element, home), stamp), letter, &mut outputs),
-                None if self.moved.locations.send((element, home), letter, &mut outputs).is_err() => {
-                    tracing::error!("what is known of an element was forgotten");
-                }
-                None => {}
-            }
+            self.number(to, Letter { heading: heading.clone(), payload }, &mut outputs);
         }
         let mut together: BTreeMap<PeId, Vec<Parcel<ElementId, Heading>>> = BTreeMap::new();
         let mut others = Vec::new();

@@ -47,32 +47,26 @@ impl Pe {
             return Err(None);
         }
         let known = self.collection(collection).ok_or(None)?;
-        let home_of =
-            |member: &ElementIndex| known.pe_of(*member).map(|home| (*member, home)).ok_or(Some(*member));
-        let mut members: Vec<(ElementIndex, PeId)> = members.iter().map(home_of).collect::<Result<_, _>>()?;
-        if !self.moved.locations.is_empty() || self.moved.mover.is_some() {
-            if self.goes_straight(&members) {
-                let heading = Heading { what: What::Run(entry), priority: priority.clone() };
-                let element = |index| ElementId { collection, index };
-                let of_numbered = |(index, home): &(ElementIndex, PeId)| (element(*index), *home);
-                let is_numbered = |(index, _): &(ElementIndex, PeId)| self.numbers(element(*index));
-                let (numbered, plain): (Vec<_>, Vec<_>) = members.into_iter().partition(is_numbered);
-                if !numbered.is_empty() {
-                    let numbered: Vec<_> = numbered.iter().map(of_numbered).collect();
-                    self.send_numbered_to_all(&numbered, &heading, packed.clone());
-                }
-                members = plain;
-            } else if self.moved.mover.is_some() {
-                let all = members.iter().map(|(index, _)| *index).collect();
-                let audience =
-                    || Audience { collection, members: Some(all), entry, priority: priority.clone() };
-                drop(self.speak(audience, packed.clone()));
-                return Ok(());
-            }
+        let with_home = |&index: &ElementIndex| {
+            known.pe_of(index).map(|home| (ElementId { collection, index }, home)).ok_or(Some(index))
+        };
+        let mut members: Vec<(ElementId, PeId)> = members.iter().map(with_home).collect::<Result<_, _>>()?;
+        let is_mover = self.moved.mover.is_some();
+        if (is_mover || !self.moved.locations.is_empty()) && self.goes_straight(&members) {
+            let is_numbered = |(element, _): &(ElementId, PeId)| self.numbers(*element);
+            let (numbered, plain): (Vec<_>, Vec<_>) = members.into_iter().partition(is_numbered);
+            members = plain;
+            let heading = Heading { what: What::Run(entry), priority: priority.clone() };
+            self.send_numbered_to_all(&numbered, &heading, packed.clone());
+        } else if is_mover {
+            let all = members.iter().map(|(element, _)| element.index).collect();
+            let audience = || Audience { collection, members: Some(all), entry, priority };
+            drop(self.speak(audience, packed.clone()));
+            return Ok(());
         }
         let mut by_pe: BTreeMap<PeId, Vec<ElementIndex>> = BTreeMap::new();
-        for (member, home) in members {
-            by_pe.entry(home).or_default().push(member);
+        for (element, home) in members {
+            by_pe.entry(home).or_default().push(element.index);
         }
         self.account().created(by_pe.len() as u64);
         let bytes = self.node.multicast(collection, entry, priority, by_pe.into_iter().collect(), packed);
@@ -83,7 +77,7 @@ impl Pe {
     /// Whether a message to a section leaves for each of its nodes from where it is sent, and none passes it on. Then what
     /// was sent to one member before, by whichever of these ways, is before it, and it may go past the homes of those who
     /// have moved. Which of both it is depends on the section alone: a message to it never overtakes another.
-    fn goes_straight(&self, members: &[(ElementIndex, PeId)]) -> bool {
+    fn goes_straight(&self, members: &[(ElementId, PeId)]) -> bool {
         let topology = self.node.topology();
         let nodes: BTreeSet<NodeId> = members.iter().map(|(_, home)| topology.node_of(*home)).collect();
         nodes.len() <= ARITY as usize
