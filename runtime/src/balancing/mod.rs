@@ -2,7 +2,7 @@
 //! these are send them off.
 //!
 //! ```text
-//!   PEs time entry methods ─► nodes, four times a second ─► Census ─► View ─► balancer ─► moves ─► PEs
+//!   PEs time entry methods ─► nodes, some times a second ─► Census ─► View ─► balancer ─► moves ─► PEs
 //! ```
 //!
 //! It happens on a thread of the launcher, so that nothing waits for a decision. What was ordered is not waited for either:
@@ -19,7 +19,7 @@ use crate::loads::NodeLoads;
 use crate::monitor::wire::Balanced;
 use crate::node::Node;
 use loadbalance::balance::auto::{Answer, Auto, Record, Sample};
-use loadbalance::balance::{Choice, Decision, View, ViewError};
+use loadbalance::balance::{Balancer, Choice, Decision, View, ViewError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -54,21 +54,19 @@ pub fn start(
 ) -> std::io::Result<()> {
     let mut balancing = Balancing::new(node, choice);
     let run = move || {
-        let mut told = Vec::new();
-        loop {
+        // How many decisions were told, and what was known of the last one's outcome.
+        let mut told = (0, None);
+        while !balancing.node.has_ended() {
             match heard.recv_timeout(LOOK) {
                 Ok((from, loads)) => balancing.take(from, loads),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if balancing.node.has_ended() {
-                return;
-            }
-            let mut now = balancing.decisions();
-            now.drain(..now.len().saturating_sub(TOLD_MAX));
-            if now != told {
-                tell(now.clone());
-                told = now;
+            let records = balancing.by.records();
+            let news = (records.len(), records.last().and_then(|last| last.after));
+            if news != told {
+                tell(records[records.len().saturating_sub(TOLD_MAX)..].iter().map(balanced).collect());
+                told = news;
             }
         }
     };
@@ -84,14 +82,14 @@ struct Balancing {
 
 /// Who decides.
 enum By {
-    Always { choice: Box<dyn loadbalance::balance::Balancer>, last_s: f64, decided: Vec<Balanced> },
+    Always { choice: Box<dyn Balancer>, last_s: f64, records: Vec<Record> },
     Auto(Box<Auto>),
 }
 
 impl Balancing {
     fn new(node: Arc<Node>, choice: Choice) -> Self {
         let by = match choice {
-            Choice::Always(choice) => By::Always { choice, last_s: 0.0, decided: Vec::new() },
+            Choice::Always(choice) => By::Always { choice, last_s: 0.0, records: Vec::new() },
             Choice::Auto(settings) => By::Auto(Box::new(Auto::new(settings))),
         };
         Self { census: Census::new(node.topology()), node, by, network: Network::default() }
@@ -107,6 +105,8 @@ impl Balancing {
         self.network.look(&view, now_s);
         match self.by.decide(&view, now_s, self.network.bytes_per_s.max(self.census.bytes_per_s())) {
             Ok(Some(decision)) => {
+                let by = self.by.records().last().map_or("", |record| record.by);
+                tracing::info!("{by} moves {} chares", decision.moves.len());
                 self.network.begins(&decision, now_s);
                 self.order(&decision);
             }
@@ -135,13 +135,6 @@ impl Balancing {
             }
         }
     }
-
-    fn decisions(&self) -> Vec<Balanced> {
-        match &self.by {
-            By::Always { decided, .. } => decided.clone(),
-            By::Auto(auto) => auto.records().iter().map(balanced).collect(),
-        }
-    }
 }
 
 fn balanced(record: &Record) -> Balanced {
@@ -157,25 +150,30 @@ fn balanced(record: &Record) -> Balanced {
 }
 
 impl By {
+    /// All decisions so far, with what came of them.
+    fn records(&self) -> &[Record] {
+        match self {
+            Self::Always { records, .. } => records,
+            Self::Auto(auto) => auto.records(),
+        }
+    }
+
     fn decide(&mut self, view: &View, now_s: f64, bytes_per_s: f64) -> Result<Option<Decision>, ViewError> {
         match self {
             Self::Auto(auto) => {
                 let sample = Sample { now_s, view, left_s: None, bytes_per_s, away_s: AWAY_S, decide_s: 0.0 };
                 match auto.observe(&sample)? {
-                    Answer::Move(decision, by) => {
-                        tracing::info!("{by} moves {} chares", decision.moves.len());
-                        Ok(Some(decision))
-                    }
+                    Answer::Move(decision, _) => Ok(Some(decision)),
                     Answer::Wait(why) => {
                         tracing::debug!("nothing moves: {why}");
                         Ok(None)
                     }
                 }
             }
-            Self::Always { choice, last_s, decided } => {
+            Self::Always { choice, last_s, records } => {
                 let imbalance = view.check()?.times.imbalance();
-                if let Some(last) = decided.last_mut().filter(|last| last.after.is_none()) {
-                    last.after = Some(imbalance);
+                if let Some(last) = records.last_mut().filter(|last| last.after.is_none()) {
+                    last.settle(imbalance);
                 }
                 if now_s - *last_s < EVERY_S || view.chares.iter().all(|chare| chare.load <= 0.0) {
                     return Ok(None);
@@ -185,15 +183,8 @@ impl By {
                 if decision.moves.is_empty() {
                     return Ok(None);
                 }
-                decided.push(Balanced {
-                    at_s: now_s,
-                    by: choice.name().into(),
-                    moves: decision.moves.len() as u64,
-                    bytes: decision.bytes,
-                    before: decision.before,
-                    expected: decision.after,
-                    after: None,
-                });
+                let gain = 1.0 - decision.after / decision.before;
+                records.push(Record::new(now_s, choice.name(), &decision, gain, 0.0));
                 Ok(Some(decision))
             }
         }

@@ -226,16 +226,16 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     fabric.set_addresses(table.nodes.iter().map(address).collect());
     node.connect(Arc::clone(&fabric) as Arc<dyn Fabric>);
     let hub = Arc::new(Hub::new(info_of(&plan, &run_id, &launched, &node)));
+    let mut start =
+        Start { node: &node, fabric: &fabric, table, heard, processes: Processes::attend(launched) };
+    start.join(plan.program.lines()).instrument(tracing::info_span!(parent: &span, "join")).await?;
+    let Start { table, heard, processes, .. } = start;
     if let Some((choice, _)) = plan.balance {
         let hub = Arc::clone(&hub);
         let tell = move |balanced| hub.describe(|info| info.balanced = balanced);
         balancing::start(Arc::clone(&node), choice, loads, tell)
             .map_err(|e| local("there is no thread to balance on", &e))?;
     }
-    let mut start =
-        Start { node: &node, fabric: &fabric, table, heard, processes: Processes::attend(launched) };
-    start.join(plan.program.lines()).instrument(tracing::info_span!(parent: &span, "join")).await?;
-    let Start { table, heard, processes, .. } = start;
     let names = table.nodes.into_iter().map(|entry| entry.name).collect();
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
     let supervisor = Supervisor::new(node, fabric, hub, processes, names, heard, lines, limit);

@@ -28,7 +28,10 @@ pub struct Record {
 }
 
 impl Record {
-    pub(super) fn new(at_s: f64, by: &'static str, decision: &Decision, gain: f64, cost_s: f64) -> Self {
+    /// Of a decision at that time, by that balancer, with the part of each second that it is expected to gain and the seconds
+    /// that it is expected to cost.
+    #[must_use]
+    pub fn new(at_s: f64, by: &'static str, decision: &Decision, gain: f64, cost_s: f64) -> Self {
         Self {
             at_s,
             by,
@@ -43,7 +46,8 @@ impl Record {
         }
     }
 
-    pub(super) fn settle(&mut self, after: f64) {
+    /// The longest time of a PE over the ideal one is found to be this afterwards.
+    pub fn settle(&mut self, after: f64) {
         self.after = Some(after);
         self.gain_realised = Some(1.0 - after / self.before);
     }
