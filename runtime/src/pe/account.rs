@@ -1,7 +1,7 @@
 //! What a PE did with its time and its messages: counters that others read without stopping it.
 
 use super::inbox::Inbox;
-use super::loads::{Untimed, smoothed};
+use super::loads::Sampling;
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,6 +58,11 @@ impl Account {
     pub fn busy_ns(&self) -> (u64, u64) {
         let of = |state| self.totals_ns[state as usize].load(Ordering::Relaxed);
         (of(PeState::Compute) + of(PeState::Init), of(PeState::Overhead))
+    }
+
+    /// When the current state began.
+    pub fn switched_ns(&self) -> u64 {
+        unpack(self.current.load(Ordering::Relaxed)).1
     }
 
     /// The current state.
@@ -229,15 +234,12 @@ pub struct Timekeeper {
     timing: Option<Timing>,
 }
 
-/// Times entry methods: one for several, if they are short.
+/// Times entry methods.
 #[derive(Debug)]
 struct Timing {
-    strides: Untimed,
-    mean_ns: u64,
+    sampling: Sampling,
     /// When the one began that is timed.
     began_ns: Option<u64>,
-    /// How many it stands for, itself included.
-    stands_for: u32,
 }
 
 impl Timekeeper {
@@ -246,7 +248,7 @@ impl Timekeeper {
 
     /// A keeper that also times entry methods, where a look at the clock takes so long.
     pub fn timing(look_ns: u64) -> Self {
-        let timing = Timing { strides: Untimed::new(look_ns), mean_ns: 0, began_ns: None, stands_for: 1 };
+        let timing = Timing { sampling: Sampling::new(look_ns), began_ns: None };
         Self { timing: Some(timing), ..Self::default() }
     }
 
@@ -324,10 +326,7 @@ impl Timing {
     /// How long the timed entry method and those took for which it stands, and how many may go untimed now.
     fn ends(&mut self, now_ns: u64) -> Option<(u64, u32)> {
         let took_ns = now_ns.saturating_sub(self.began_ns.take()?);
-        self.mean_ns = smoothed(self.mean_ns, took_ns);
-        let untimed = self.strides.next(self.mean_ns);
-        let stood_for = std::mem::replace(&mut self.stands_for, untimed + 1);
-        Some((took_ns * u64::from(stood_for), untimed))
+        Some(self.sampling.timed(took_ns))
     }
 }
 

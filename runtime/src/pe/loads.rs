@@ -130,7 +130,7 @@ impl Loads {
         (now_ns, busy_ns): (u64, (u64, u64)),
         said: &Said,
         is_fixed: impl Fn(ElementId) -> bool,
-        bytes: impl Fn(ElementId) -> u64,
+        mut bytes: impl FnMut(ElementId) -> u64,
     ) {
         self.processor.reads(now_ns, processor_ns);
         let cpu_part = self.processor.take_part();
@@ -140,18 +140,25 @@ impl Loads {
         let counted: u64 = self.of.values().map(|load| load.ns).sum();
         // Estimates add up to what the PE really did.
         let scale = if counted > 0 { entries / counted as f64 } else { 0.0 };
-        let mut told = said.0.lock().unwrap_or_else(PoisonError::into_inner);
         // What the runtime does for messages stays when their chares go: others will send them from here, or to here.
-        told.fixed_ns += (if counted > 0 { runtime } else { runtime + entries }) as u64;
+        let mut fixed_ns = (if counted > 0 { runtime } else { runtime + entries }) as u64;
+        let mut movable = Vec::with_capacity(self.of.len());
         for (element, load) in self.of.drain() {
             let cpu_ns = (load.ns as f64 * scale) as u64;
             if is_fixed(element) {
-                told.fixed_ns += cpu_ns;
-                continue;
+                fixed_ns += cpu_ns;
+            } else {
+                let found = if load.bytes == 0 { bytes(element) } else { 0 };
+                movable.push((element, Load { ns: cpu_ns, ..load }, found));
             }
+        }
+        // Finding out how large a chare is may take long, and nobody should wait for that.
+        let mut told = said.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.fixed_ns += fixed_ns;
+        for (element, load, found) in movable {
             let one = told.of.entry(element).or_default();
-            one.ns += cpu_ns;
-            one.bytes = if load.bytes > 0 { load.bytes } else { bytes(element).max(one.bytes) };
+            one.ns += load.ns;
+            one.bytes = if load.bytes > 0 { load.bytes } else { found.max(one.bytes) };
             one.has_left = load.has_left;
         }
         told.cpu_part = cpu_part.or(told.cpu_part);
@@ -208,15 +215,12 @@ struct Many {
     untimed: u32,
     /// The one that is timed, and since when.
     timed: Option<(ElementId, u64)>,
-    /// How many the timed one stands for, and the mean of what one took.
-    stands_for: u32,
-    mean_ns: u64,
-    strides: Untimed,
+    sampling: Sampling,
 }
 
 impl Many {
     fn new(look_ns: u64) -> Self {
-        Self { untimed: 0, timed: None, stands_for: 1, mean_ns: 0, strides: Untimed::new(look_ns) }
+        Self { untimed: 0, timed: None, sampling: Sampling::new(look_ns) }
     }
 
     /// The next one begins at this time; the one that was timed before, and how long those took for which it stands.
@@ -232,42 +236,45 @@ impl Many {
 
     fn end(&mut self, now_ns: u64) -> Option<(ElementId, u64)> {
         let (element, since_ns) = self.timed.take()?;
-        let took_ns = now_ns.saturating_sub(since_ns);
-        let stood_for = self.stands_for;
-        self.mean_ns = smoothed(self.mean_ns, took_ns);
-        self.untimed = self.strides.next(self.mean_ns);
-        self.stands_for = self.untimed + 1;
-        Some((element, took_ns * u64::from(stood_for)))
+        let (took_ns, untimed) = self.sampling.timed(now_ns.saturating_sub(since_ns));
+        self.untimed = untimed;
+        Some((element, took_ns))
     }
 }
 
-/// Says how many go untimed until the next one is timed. Their number changes all the time: with the same number again and
-/// again, the same few chares would be timed of many that run in turn.
+/// Says how many entry methods go untimed until the next one is timed, and what a timed one stands for. Their number changes
+/// all the time: with the same number again and again, the same few chares would be timed of many that run in turn.
 #[derive(Debug)]
-pub(super) struct Untimed {
+pub(super) struct Sampling {
     look_ns: u64,
+    mean_ns: u64,
     random: u32,
+    /// How many the next timed one stands for, itself included.
+    stands_for: u32,
 }
 
-impl Untimed {
-    /// Where a look takes so long.
+impl Sampling {
+    /// Where a look at the clock takes so long.
     pub(super) fn new(look_ns: u64) -> Self {
-        Self { look_ns, random: 1 }
+        Self { look_ns, mean_ns: 0, random: 1, stands_for: 1 }
     }
 
-    /// How many of such a length have to go untimed.
-    pub(super) fn next(&mut self, mean_ns: u64) -> u32 {
-        let mean =
-            u32::try_from(2 * LOOKS * self.look_ns / mean_ns.max(1)).unwrap_or(u32::MAX).min(UNTIMED_MAX);
+    /// One took so long: how long all took for which it stands, and how many go untimed now.
+    pub(super) fn timed(&mut self, took_ns: u64) -> (u64, u32) {
+        let mean_ns = self.mean_ns;
+        self.mean_ns = if mean_ns == 0 { took_ns } else { mean_ns - mean_ns / 8 + took_ns / 8 };
+        let untimed = self.next();
+        let stood_for = std::mem::replace(&mut self.stands_for, untimed + 1);
+        (took_ns * u64::from(stood_for), untimed)
+    }
+
+    /// How many of the mean length have to go untimed.
+    fn next(&mut self) -> u32 {
+        let mean = u32::try_from(2 * LOOKS * self.look_ns / self.mean_ns.max(1)).unwrap_or(u32::MAX);
         // The generator of W. Press et al., "Numerical Recipes": its upper half is random enough.
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (self.random >> 16) % (2 * mean + 1)
+        (self.random >> 16) % (2 * mean.min(UNTIMED_MAX) + 1)
     }
-}
-
-/// A mean that follows.
-pub(super) fn smoothed(mean_ns: u64, now_ns: u64) -> u64 {
-    if mean_ns == 0 { now_ns } else { mean_ns - mean_ns / 8 + now_ns / 8 }
 }
 
 /// How much of the time in which the PE had something to do the system let it run.

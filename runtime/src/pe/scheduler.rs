@@ -105,6 +105,8 @@ struct Doing {
 
 pub(super) struct Shelf {
     chare_type: u16,
+    /// Its elements never move.
+    is_fixed: bool,
     pub(super) store: Box<dyn Store>,
     /// How many elements have been made here.
     made: u64,
@@ -545,8 +547,9 @@ fn shelf<'a>(
         let chare_type = id.as_singles().or_else(|| collection.as_ref().map(|c| c.chare_type))?;
         let known = pe.node.program().chare_types.get(usize::from(chare_type))?;
         let pe_count = pe.node.topology().pe_count();
+        let is_fixed = collection.as_ref().is_some_and(|collection| collection.is_fixed);
         let store = (known.new_store)(StoreFor { id, collection, pe: pe.id, pe_count });
-        let mut shelf = Shelf { chare_type, store, made: 0, early: FxHashMap::default() };
+        let mut shelf = Shelf { chare_type, is_fixed, store, made: 0, early: FxHashMap::default() };
         // What came before the description waits where what comes after it will wait, and before that.
         for envelope in early.remove(&id).unwrap_or_default() {
             match envelope.target {

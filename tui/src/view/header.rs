@@ -23,9 +23,8 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
     left.push(Span::styled(format!(" {} ", or(&model.run.app, "waiting for the run")), look.strong()));
     left.push(Span::styled(format!(" {} ", model.run.run_id), look.faint()));
     if !model.run.balance.is_empty() {
-        let moved = model.run.balanced.iter().fold(0.0, |sum, one| sum + one.moves as f64);
-        let chares = if moved == 1.0 { "chare" } else { "chares" };
-        let text = format!(" {} moved {} {chares} ", model.run.balance, figures::count(moved));
+        let moved = model.run.balanced.iter().fold(0usize, |sum, one| sum.saturating_add(one.moves as usize));
+        let text = format!(" {} moved {} ", model.run.balance, figures::things(moved, "chare"));
         left.push(Span::styled(text, look.faint()));
     }
     let mut right = Vec::new();

@@ -2,6 +2,7 @@
 
 use super::{PeReport, Report};
 use runtime::monitor::wire::Balanced;
+use runtime::size::Size;
 use std::fmt::Write as _;
 
 impl Report {
@@ -90,9 +91,9 @@ fn moved(balance: &str, decisions: &[Balanced]) -> String {
     let times =
         if decisions.len() == 1 { "once".into() } else { format!("in {} decisions", decisions.len()) };
     let (before, after) = (first.before, last.after.unwrap_or(last.expected));
-    let mib = bytes as f64 / f64::from(1 << 20);
+    let size = Size(bytes);
     format!(
-        "balancing by {balance}: {chares} chares moved {times}, {mib:.1} MiB; imbalance {before:.2} before, {after:.2} after"
+        "balancing by {balance}: {chares} chares moved {times}, {size}; imbalance {before:.2} before, {after:.2} after"
     )
 }
 

@@ -1,12 +1,12 @@
 //! What a PE says of the loads of its chares, and what it is told to do about them.
 
-use super::{Scheduler, moved_broadcast};
-use crate::envelope::{ElementId, Payload};
-use crate::ids::PeId;
+use super::{Pe, Scheduler, moved_broadcast};
+use crate::envelope::Payload;
+use crate::ids::{CollectionId, ElementId, PeId};
 use crate::node::naming::Brief;
 use crate::object::PupError;
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Finding out how large chares are takes at most this part of the PE's time.
 const SIZES: u64 = 1000;
@@ -14,7 +14,7 @@ const SIZES: u64 = 1000;
 /// How large the chares of a collection are, by one of them, and when one is to be looked at again.
 #[derive(Default)]
 pub(super) struct Sizes {
-    of: FxHashMap<crate::ids::CollectionId, u64>,
+    of: FxHashMap<CollectionId, u64>,
     again_ns: u64,
 }
 
@@ -34,37 +34,33 @@ impl Scheduler {
     /// A message for many has reached all of them.
     pub(super) fn many_end(&mut self) {
         self.doing.is_many = true;
-        let super::Pe { loads, node, .. } = &mut self.pe;
+        let Pe { loads, node, .. } = &mut self.pe;
         loads.many_end(|| node.now_ns());
     }
 
+    /// The PE, which has just switched from being idle, has something to do again.
     pub(super) fn stretch_begins(&mut self) {
-        if self.pe.loads.is_on {
-            let now_ns = self.pe.node.now_ns();
-            self.pe.loads.stretch_begins(now_ns);
-        }
+        let now_ns = self.pe.account().switched_ns();
+        self.pe.loads.stretch_begins(now_ns);
     }
 
+    /// The PE, which has just switched to being idle, has nothing to do.
     pub(super) fn stretch_ends(&mut self) {
-        if self.pe.loads.is_on {
-            let now_ns = self.pe.node.now_ns();
-            self.pe.loads.stretch_ends(now_ns);
-            self.say_loads();
-        }
+        let now_ns = self.pe.account().switched_ns();
+        self.pe.loads.stretch_ends(now_ns);
+        self.say_loads();
     }
 
-    /// Says what chares did, if it is time.
+    /// Says what chares did, if it is time. The PE has just looked at the clock, to switch.
     fn say_loads(&mut self) {
-        let now_ns = self.pe.node.now_ns();
+        let now_ns = self.pe.account().switched_ns();
         if !self.pe.loads.is_due(now_ns) {
             return;
         }
-        let node = std::sync::Arc::clone(&self.pe.node);
-        let busy_ns = self.pe.account().busy_ns();
-        let sizes = RefCell::new(&mut self.sizes);
-        let shelves = &self.shelves;
+        let (node, busy_ns) = (Arc::clone(&self.pe.node), self.pe.account().busy_ns());
+        let (shelves, sizes) = (&self.shelves, &mut self.sizes);
         let bytes = |element: ElementId| {
-            sizes.borrow_mut().of(element, now_ns, || {
+            sizes.of(element, now_ns, || {
                 let shelf = shelves.get(element.collection)?;
                 let slot = shelf.store.find(element.index)?;
                 let begin_ns = node.now_ns();
@@ -73,26 +69,17 @@ impl Scheduler {
             })
         };
         let is_fixed =
-            |element: ElementId| node.collection(element.collection).is_some_and(|known| known.is_fixed);
+            |element: ElementId| shelves.get(element.collection).is_some_and(|shelf| shelf.is_fixed);
         self.pe.loads.say((now_ns, busy_ns), node.pes().said(self.rank), is_fixed, bytes);
     }
 
     /// Sends elements to other PEs, as the launcher says.
     pub(super) fn migrate(&mut self, payload: Payload) -> Result<(), PupError> {
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
-        let wrong = |why: String| PupError::new("elements that are to move", why);
-        let moves: Vec<(ElementId, PeId)> =
-            postcard::from_bytes(&packed.body).map_err(|e| wrong(e.to_string()))?;
-        let pe_count = self.pe.node.topology().pe_count();
-        for (element, to) in moves {
-            if to.0 >= pe_count {
-                return Err(wrong(format!("{to:?} does not exist")));
-            }
-            if self.pe.collection(element.collection).is_none_or(|known| !known.is_fixed) {
-                self.pe.will_leave(element, to);
-            }
-        }
-        // It does not count for quiescence that the launcher sent it, so that what it does must not either.
+        let moves: Vec<(ElementId, PeId)> = postcard::from_bytes(&packed.body)
+            .map_err(|error| PupError::new("elements that are to move", error.to_string()))?;
+        moves.into_iter().for_each(|(element, to)| self.pe.leave_for(element, to));
+        // The launcher sends this without counting it, and what is processed has to have been created.
         self.pe.account().goes_on(1);
         Ok(())
     }
