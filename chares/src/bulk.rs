@@ -7,7 +7,7 @@
 use crate::pup;
 use bytemuck::Pod;
 use runtime::buffer::Buffer;
-use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
@@ -112,18 +112,12 @@ enum Wire<B> {
     Inside(B),
 }
 
-/// Bytes that serde writes in one piece and not one by one.
-struct Written<'a>(&'a [u8]);
-
-/// Bytes that serde reads in one piece into their final place.
-struct Taken(Buffer);
-
 impl<T: Number> Serialize for Bulk<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let little = little_endian::<T>(&self.buffer);
         let wire = match pup::attach(&little) {
             Some(number) => Wire::Beside(number, self.len() as u64),
-            None => Wire::Inside(Written(little.bytes())),
+            None => Wire::Inside(little.as_ref()),
         };
         wire.serialize(serializer)
     }
@@ -131,8 +125,8 @@ impl<T: Number> Serialize for Bulk<T> {
 
 impl<'de, T: Number> Deserialize<'de> for Bulk<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let buffer = match Wire::deserialize(deserializer)? {
-            Wire::Inside(Taken(buffer)) if buffer.len() % size_of::<T>() == 0 => buffer,
+        let buffer = match Wire::<Buffer>::deserialize(deserializer)? {
+            Wire::Inside(buffer) if buffer.len() % size_of::<T>() == 0 => buffer,
             Wire::Inside(_) => return Err(D::Error::custom("bulk data is not a whole number of elements")),
             Wire::Beside(number, len) => {
                 let buffer = pup::attached(number).ok_or_else(|| D::Error::custom("bulk data is missing"))?;
@@ -144,41 +138,6 @@ impl<'de, T: Number> Deserialize<'de> for Bulk<T> {
             }
         };
         Ok(Self::over(little_endian::<T>(&buffer).into_owned()))
-    }
-}
-
-impl Serialize for Written<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Taken {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(Bytes)
-    }
-}
-
-struct Bytes;
-
-impl<'de> Visitor<'de> for Bytes {
-    type Value = Taken;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the bytes of an array")
-    }
-
-    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Taken, E> {
-        Ok(Taken(Buffer::from_slice(bytes)))
-    }
-
-    /// From formats that have no bytes, as JSON.
-    fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Taken, A::Error> {
-        let mut bytes = Vec::new();
-        while let Some(byte) = numbers.next_element::<u8>()? {
-            bytes.push(byte);
-        }
-        Ok(Taken(Buffer::from_slice(&bytes)))
     }
 }
 

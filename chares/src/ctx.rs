@@ -113,7 +113,7 @@ pub trait Cx: private::HasPe {
 
     /// Makes one element on every node, on the first PE there.
     fn node_group<C: Chare<Index = u32>>(&mut self, init: C::Init) -> NodeGroup<C> {
-        let topology = self.pe().node().topology();
+        let topology = self.pe().node().topology().begun();
         let first: Vec<PeId> =
             topology.compute_nodes().iter().map(|n| PeId(topology.pes(*n).start)).collect();
         let count = u32::try_from(first.len()).expect("a run has fewer than 65,536 nodes");
@@ -140,7 +140,7 @@ pub trait Cx: private::HasPe {
 
     /// Count of nodes that have PEs.
     fn node_count(&mut self) -> u32 {
-        u32::try_from(self.pe().node().topology().compute_nodes().len()).unwrap_or(u32::MAX)
+        u32::try_from(self.pe().node().topology().begun().compute_nodes().len()).unwrap_or(u32::MAX)
     }
 
     /// Relative speeds of all PEs, the fastest 1.0; all 1.0 before they are measured.
@@ -151,7 +151,7 @@ pub trait Cx: private::HasPe {
     /// Which node a PE belongs to, counted from 0 over the nodes that have PEs. A PE that does not exist counts
     /// to the node after the last.
     fn node_of_pe(&mut self, pe: u32) -> u32 {
-        u32::from(self.pe().node().topology().node_of(PeId(pe)).0.saturating_sub(1))
+        u32::from(self.pe().node().topology().begun().node_of(PeId(pe)).0.saturating_sub(1))
     }
 
     /// Names what the application is doing, for the window and the progress bar: `done` of `total` units. Of work
@@ -264,10 +264,11 @@ impl<'a, C: Chare> Ctx<'a, C> {
         self.pe.id().0
     }
 
-    /// The node where this entry method runs, counted from 0 over the nodes that have PEs.
+    /// The node where this entry method runs, counted from 0 over the nodes that have PEs. Of a run that goes on from a
+    /// checkpoint, the node that its PE was on when the run began: PEs that were together stay together for a program.
     #[must_use]
     pub fn node_id(&self) -> u32 {
-        u32::from(self.pe.node().id().0.saturating_sub(1))
+        u32::from(self.pe.node().topology().begun().node_of(self.pe.id()).0.saturating_sub(1))
     }
 
     /// The part of its core that this PE may use, above 0 to 1: where it is less, as the nodes file says, the PE sleeps

@@ -2,9 +2,10 @@
 
 use crate::callback::Callback;
 use crate::chare::Message;
+use crate::checkpoint::History;
 use crate::ctx::Cx;
 use crate::ctx::private::HasPe;
-use crate::entries::open;
+use crate::entries::{open, type_name};
 use crate::program::RunError;
 use crate::pup;
 use crate::reduce::{Better, Reduce};
@@ -35,10 +36,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What the program's first function has in its hands. It runs on the launcher, where it may block, read
 /// and write files; it has no PE and holds no chares.
 pub struct Driver {
-    pe: Pe,
+    pub(crate) pe: Pe,
     events: Receiver<DriverEvent>,
-    slots: HashMap<u64, VecDeque<Payload>>,
-    next_slot: u64,
+    pub(crate) slots: HashMap<u64, VecDeque<Payload>>,
+    pub(crate) next_slot: u64,
     acknowledged: HashMap<u64, BTreeSet<NodeId>>,
     collected: HashMap<u64, BTreeMap<NodeId, Option<Packed>>>,
     /// Counters that nodes have sent, by the mark of the question and the node.
@@ -55,6 +56,7 @@ pub struct Driver {
     on_shares: Option<OnShares>,
     /// The part of the run that goes on, in the log.
     part: tracing::Span,
+    pub(crate) history: History,
 }
 
 impl fmt::Debug for Driver {
@@ -103,6 +105,7 @@ impl Driver {
             timeline,
             on_shares: None,
             part: tracing::info_span!("initialisation"),
+            history: History::default(),
         }
     }
 
@@ -117,10 +120,12 @@ impl Driver {
     /// # Errors
     /// If the run fails meanwhile, or if messages are left for elements that nobody has made: it names one.
     pub fn quiescence(&mut self) -> Result<(), RunError> {
-        self.pe.unpark_known();
-        let search = self.pe.node().start_quiescence(true);
-        let held = self.wait_until(|main| (main.quiescent.0 == search).then_some(main.quiescent.1))?;
-        if held > 0 { self.name_held() } else { Ok(()) }
+        self.once("quiescence", |main| {
+            main.pe.unpark_known();
+            let search = main.pe.node().start_quiescence(true);
+            let held = main.wait_long(|main| (main.quiescent.0 == search).then_some(main.quiescent.1))?;
+            if held > 0 { main.name_held() } else { Ok(()) }
+        })
     }
 
     /// Ends the run, in which nothing goes on any more, with the name of a message that is held somewhere.
@@ -151,7 +156,10 @@ impl Driver {
     /// # Errors
     /// If the run fails meanwhile.
     pub fn collect<T: Reduce>(&mut self, accumulator: &Accumulator<T>) -> Result<Option<T>, RunError> {
-        let id = accumulator.id();
+        self.once("an accumulator", |main| main.collect_now(accumulator.id()))
+    }
+
+    fn collect_now<T: Reduce>(&mut self, id: u64) -> Result<Option<T>, RunError> {
         self.pe.node().collect_all(id);
         let nodes = self.pe.node().topology().compute_nodes().len();
         let parts = self.wait_until(|main| {
@@ -160,7 +168,8 @@ impl Driver {
         })?;
         let mut sum: Option<T> =
             self.pe.node().variables().collect(id).map(|p| pup::unpack(&p)).transpose()?;
-        for part in parts.into_values().flatten() {
+        let earlier = self.history.sums.remove(&id).unwrap_or_default();
+        for part in parts.into_values().flatten().chain(earlier) {
             let part: T = pup::unpack(&part)?;
             match &mut sum {
                 Some(sum) => sum.combine(part),
@@ -219,12 +228,18 @@ impl Driver {
         let before =
             now.iter().flat_map(|node| &node.pes).fold(0, |sum: u64, pe| sum.wrapping_add(pe.progress));
         self.pe.node().count_progress(name.into(), total, before);
+        self.history.counted = Some((name.into(), total, before));
         Ok(())
     }
 
     /// `tell` is called with the share of the data of each PE, and what each node holds, when initialisation is over.
     pub fn on_shares(&mut self, tell: impl Fn(&[f64], &[String]) + Send + 'static) {
         self.on_shares = Some(Box::new(tell));
+    }
+
+    /// What has been stated so far.
+    pub(crate) fn outcome_ref(&self) -> &Timeline {
+        &self.timeline
     }
 
     /// States what the run computed and how well, for the report.
@@ -283,10 +298,12 @@ impl Driver {
 
     /// What each PE answers to an order with a speed.
     fn speeds(&mut self, order: PeOrder, payload: &[u8]) -> Result<Vec<f64>, RunError> {
-        self.rates.clear();
-        self.order_all(order, payload);
-        let pe_count = self.pe_count();
-        self.wait_until(|main| (0..pe_count).map(|pe| main.rates.get(&PeId(pe)).copied()).collect())
+        self.once("speeds", |main| {
+            main.rates.clear();
+            main.order_all(order, payload);
+            let pe_count = main.pe_count();
+            main.wait_until(|main| (0..pe_count).map(|pe| main.rates.get(&PeId(pe)).copied()).collect())
+        })
     }
 
     /// Counters of all nodes, now; those of the launcher first.
@@ -294,24 +311,28 @@ impl Driver {
     /// # Errors
     /// If the run fails meanwhile.
     pub fn snapshots(&mut self) -> Result<Vec<NodeSnapshot>, RunError> {
-        self.next_mark += 1;
-        let mark = self.next_mark;
-        self.pe.node().ask_all(mark);
-        let nodes = self.pe.node().topology().compute_nodes().len();
-        self.wait_until(|main| {
-            let is_complete = main.answers.get(&mark).map_or(0, BTreeMap::len) == nodes;
-            is_complete.then(|| {
-                let others = main.answers.remove(&mark).unwrap_or_default();
-                std::iter::once(main.pe.node().snapshot()).chain(others.into_values()).collect()
+        self.once("counters", |main| {
+            main.next_mark += 1;
+            let mark = main.next_mark;
+            main.pe.node().ask_all(mark);
+            let nodes = main.pe.node().topology().compute_nodes().len();
+            main.wait_until(|main| {
+                let is_complete = main.answers.get(&mark).map_or(0, BTreeMap::len) == nodes;
+                is_complete.then(|| {
+                    let others = main.answers.remove(&mark).unwrap_or_default();
+                    std::iter::once(main.pe.node().snapshot()).chain(others.into_values()).collect()
+                })
             })
         })
     }
 
     pub(crate) fn wait_for_variable(&mut self, id: u64) -> Result<(), RunError> {
-        let nodes = usize::from(self.pe.node().topology().node_count());
-        self.wait_until(|main| main.acknowledged.get(&id).filter(|by| by.len() == nodes).map(|_| ()))?;
-        self.acknowledged.remove(&id);
-        Ok(())
+        self.once("a variable", |main| {
+            let nodes = usize::from(main.pe.node().topology().node_count());
+            main.wait_until(|main| main.acknowledged.get(&id).filter(|by| by.len() == nodes).map(|_| ()))?;
+            main.acknowledged.remove(&id);
+            Ok(())
+        })
     }
 
     /// The next result for a waiting place. While it does not come, looks now and then whether anything
@@ -319,7 +340,7 @@ impl Driver {
     fn result(&mut self, slot: u64) -> Result<Payload, RunError> {
         let started = Instant::now();
         let mut search = None;
-        let result = self.wait_until(|main| {
+        let result = self.wait_long(|main| {
             if let Some(result) = main.slots.get_mut(&slot).and_then(VecDeque::pop_front) {
                 return Some(Some(result));
             }
@@ -337,14 +358,40 @@ impl Driver {
         }
     }
 
-    fn wait_until<T>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<T>) -> Result<T, RunError> {
-        let node = Arc::clone(self.pe.node());
+    /// Waits for what chares do: a checkpoint may be taken meanwhile.
+    fn wait_long<T>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<T>) -> Result<T, RunError> {
         loop {
+            if let Some(value) = self.wait_for_next(&mut ready)? {
+                return Ok(value);
+            }
+            self.checkpoint_if_due()?;
+        }
+    }
+
+    /// Waits for what nodes answer at once.
+    pub(crate) fn wait_until<T>(
+        &mut self,
+        mut ready: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Result<T, RunError> {
+        loop {
+            if let Some(value) = self.wait_for_next(&mut ready)? {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// Waits for the next event at most, or for a short time.
+    fn wait_for_next<T>(
+        &mut self,
+        ready: &mut impl FnMut(&mut Self) -> Option<T>,
+    ) -> Result<Option<T>, RunError> {
+        let node = Arc::clone(self.pe.node());
+        {
             if let Some(failure) = &self.failed {
                 return Err(failure.clone().into());
             }
             if let Some(value) = ready(self) {
-                return Ok(value);
+                return Ok(Some(value));
             }
             if let Some(failure) = &self.failed {
                 return Err(failure.clone().into());
@@ -362,6 +409,7 @@ impl Driver {
                 self.take(event);
             }
         }
+        Ok(None)
     }
 
     fn take(&mut self, event: DriverEvent) {
@@ -386,6 +434,8 @@ impl Driver {
             DriverEvent::Answer(mark, snapshot) => {
                 self.answers.entry(mark).or_default().insert(snapshot.node, *snapshot);
             }
+            DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
+            DriverEvent::Record(header, packed) => self.keep(header, packed),
             DriverEvent::Failed(failure) => {
                 self.failed.get_or_insert(failure);
             }
@@ -406,7 +456,8 @@ impl<M: Message> Pending<M> {
     /// # Errors
     /// If the run fails meanwhile, or if nothing is left anywhere that could give the result.
     pub fn wait(&self, main: &mut Driver) -> Result<M, RunError> {
-        Ok(main.result(self.slot)?.open(open)?)
+        let what = format!("result {} ({})", self.slot, type_name::<M>());
+        main.once(&what, |main| Ok(main.result(self.slot)?.open(open)?))
     }
 }
 

@@ -191,7 +191,7 @@ fn receive_packed<C: Entry<M>, M: Message>(
     Ok(())
 }
 
-fn pack_moved<M: Message>(message: &Value) -> Result<Packed, PupError> {
+pub(crate) fn pack_moved<M: Message>(message: &Value) -> Result<Packed, PupError> {
     message.downcast_ref::<M>().map(pup::pack).ok_or_else(moved_another::<M>)
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn open<M: Message>(message: Arrived<'_>) -> Result<M, PupError> {
 #[doc(hidden)]
 #[must_use]
 pub fn reducer<R: Reduce>() -> Reducer {
-    Reducer { combine: combine::<R>, pack: pack::<R>, unpack: unpack::<R> }
+    Reducer { combine: combine::<R>, pack: pack::<R>, unpack: unpack::<R>, is_own: |value| value.is::<R>() }
 }
 
 pub(crate) fn combine<R: Reduce>(into: &mut Value, other: Value) {

@@ -29,6 +29,9 @@ pub struct InProcess {
     pub always_pup: bool,
     /// Move chares to other PEs at random moments that follow from this seed.
     pub wander: Option<u64>,
+    /// Counts of PEs of the nodes, launcher first, with which a run began that [goes on](Driver::go_on_from) here; empty for
+    /// a new one.
+    pub begun: Vec<u32>,
     /// A balancer moves chares while the program runs: `auto` or another, as `--balance` takes it.
     pub balance: Option<String>,
 }
@@ -37,7 +40,14 @@ impl InProcess {
     /// Nodes with that many PEs each.
     #[must_use]
     pub fn new(pes: &[u32]) -> Self {
-        Self { pes: pes.to_vec(), speeds: Vec::new(), always_pup: false, wander: None, balance: None }
+        Self {
+            pes: pes.to_vec(),
+            speeds: Vec::new(),
+            always_pup: false,
+            wander: None,
+            begun: Vec::new(),
+            balance: None,
+        }
     }
 
     /// With every message packed and unpacked.
@@ -51,6 +61,13 @@ impl InProcess {
     #[must_use]
     pub fn wander(mut self, seed: u64) -> Self {
         self.wander = Some(seed);
+        self
+    }
+
+    /// With PEs that were together as these counts say when the run began that goes on.
+    #[must_use]
+    pub fn begun(mut self, pe_counts: &[u32]) -> Self {
+        self.begun = pe_counts.to_vec();
         self
     }
 
@@ -81,6 +98,7 @@ impl Program {
     ) -> Result<R, RunError> {
         let counts: Vec<u32> = std::iter::once(0).chain(mix.pes.iter().copied()).collect();
         let topology = Topology::new(&counts);
+        let topology = if mix.begun.is_empty() { topology } else { topology.gone_on_from(&mix.begun) };
         let program = Arc::new(self.into_table());
         let net = LoopbackNet::new();
         let choice = mix.balance.as_ref().map(|choice| choice.parse::<Choice>()).transpose();

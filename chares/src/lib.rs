@@ -125,6 +125,7 @@
 mod bulk;
 mod callback;
 mod chare;
+pub mod checkpoint;
 mod ctx;
 mod driver;
 mod entries;

@@ -2,12 +2,12 @@
 
 use crate::chare::{Chare, EntryMethod, Index};
 use crate::ctx::{Ctx, Site};
-use crate::entries::open;
+use crate::entries::{open, pack_moved};
 use crate::pup::{pack, unpack};
 use runtime::collection::{Collection, Placement};
 use runtime::envelope::{Arrived, CollectionId, ElementId, ElementIndex, Packed, Value};
 use runtime::ids::PeId;
-use runtime::object::{ChareType, PupError, Store, StoreFor};
+use runtime::object::{CONSTRUCTOR, ChareType, PupError, Store, StoreFor};
 use runtime::pe::Pe;
 use runtime::pe::moving::Mover;
 use runtime::proto::number_set::NumberSet;
@@ -22,7 +22,10 @@ pub(crate) fn chare_type<C: Chare>() -> ChareType {
         type_id: TypeId::of::<C>(),
         name: C::name(),
         entries: C::entry_names(),
-        pack_message: |entry, message| (method::<C>(entry)?.pack)(message),
+        pack_message: |entry, message| match entry {
+            CONSTRUCTOR => pack_moved::<C::Init>(message),
+            entry => (method::<C>(entry)?.pack)(message),
+        },
         dimensions: C::Index::DIMENSIONS,
         reducers: C::reducers(),
         new_store: new_store::<C>,
@@ -265,6 +268,20 @@ impl<C: Chare> Store for TypedStore<C> {
         }
         self.fill(index, self.places.find(index), Slot { chare, site });
         Ok(())
+    }
+
+    fn save(&self, each: &mut dyn FnMut(ElementIndex, Packed)) {
+        for slot in self.slots.iter().flatten() {
+            each(slot.site.index, pack(&(&slot.site, &slot.chare)));
+        }
+    }
+
+    fn made(&self) -> Vec<(PeId, NumberSet)> {
+        self.made.iter().map(|(creator, made)| (*creator, made.clone())).collect()
+    }
+
+    fn set_made(&mut self, made: Vec<(PeId, NumberSet)>) {
+        self.made = made.into_iter().collect();
     }
 
     fn len(&self) -> usize {

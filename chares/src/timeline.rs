@@ -192,6 +192,17 @@ impl Timeline {
         self.init_over = Some(Instant::now());
     }
 
+    /// The run goes on from a checkpoint now, with these counters: what is measured is measured from here.
+    pub fn gone_on(&mut self, now: Vec<NodeSnapshot>) {
+        if self.init_over.is_some() {
+            self.init_over = Some(Instant::now());
+            self.before.clone_from(&now);
+        }
+        // Rates were those of other machines.
+        self.rates = Vec::new();
+        self.start = now;
+    }
+
     /// The timed part is over.
     pub fn end_timed(&mut self) {
         self.timed_over = Some(Instant::now());

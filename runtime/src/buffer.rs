@@ -2,6 +2,8 @@
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use memmap2::MmapMut;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::alloc::{Layout, handle_alloc_error};
 use std::collections::VecDeque;
 use std::fmt;
@@ -266,6 +268,42 @@ impl Buffer {
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
         self.bytes()
+    }
+}
+
+/// As bytes, in the order in which they lie.
+impl Serialize for Buffer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for Buffer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(BytesOfBuffer)
+    }
+}
+
+struct BytesOfBuffer;
+
+impl<'de> Visitor<'de> for BytesOfBuffer {
+    type Value = Buffer;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bytes of an array")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Buffer, E> {
+        Ok(Buffer::from_slice(bytes))
+    }
+
+    /// From formats that have no bytes, as JSON.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Buffer, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = numbers.next_element::<u8>()? {
+            bytes.push(byte);
+        }
+        Ok(Buffer::from_slice(&bytes))
     }
 }
 

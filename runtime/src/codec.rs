@@ -11,13 +11,14 @@ use crate::priority::Priority;
 use crate::proto::ProtocolError;
 use crate::proto::membership::{JoinAnswer, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
+use crate::saved::{Paused, RecordHeader};
 use bytes::Buf as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 10;
+pub const WIRE_VERSION: u16 = 11;
 
 /// What every frame's body begins with, behind one byte that says which of these it is; the rest of the body and the
 /// attachments are the payload.
@@ -103,6 +104,8 @@ pub enum WorkToNode {
         /// Who gets which part, in the order of the parts.
         parts: Vec<ScatterPart>,
     },
+    /// The payload is what was saved of the receiving node or one of its PEs.
+    Record(RecordHeader),
 }
 
 /// Members of a section by the PE where they live, in order.
@@ -117,6 +120,8 @@ pub enum WorkToLauncher {
     Announcement(Announcement),
     /// The payload is what the PEs of the sender say of their chares' loads.
     Loads,
+    /// The payload is to be saved.
+    Record(RecordHeader),
 }
 
 /// What reaches all nodes that have PEs along a tree.
@@ -226,6 +231,8 @@ pub enum ControlToLauncher {
     Collected(u64),
     /// What the application is doing.
     Phase(Phase),
+    /// A PE that stands still has done what it was told.
+    Paused(PeId, Paused),
 }
 
 /// Why a frame is refused. That ends the run with a sentence that names the sender.

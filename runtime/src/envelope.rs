@@ -7,6 +7,7 @@ pub use crate::results::{CallbackTarget, PartialHeader};
 use crate::ids::PeId;
 use crate::moving::Moving;
 use crate::priority::Priority;
+use crate::saved::RecordHeader;
 use serde::{Deserialize, Serialize};
 
 /// What chares and PEs have a PE do, on whatever node it is.
@@ -60,11 +61,22 @@ pub enum PeOrder {
     /// Send elements to other PEs; the payload says which and where to. One that is not there has moved or ended, and is
     /// left alone.
     Migrate,
+    /// Stand still: run nothing, and keep what arrives. Until [`Resume`](Self::Resume).
+    Pause,
+    /// Send all that is here to the launcher, while the PE stands still.
+    Save,
+    /// So many records have been sent that the PE is to take in while it stands still; say when it has all.
+    Restore {
+        /// Count of records.
+        records: u64,
+    },
+    /// Go on.
+    Resume,
 }
 
 /// What a PE is to do with an envelope: what others have it do, and what its own node tells it. Only the former leaves
-/// the process.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// the process, unless it is saved.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Target {
     /// What somebody on any node has it do.
     Message(ToPe),
@@ -90,12 +102,14 @@ pub enum Target {
     },
     /// What the launcher has the PE do.
     Order(PeOrder),
+    /// Take in what was saved: only while the PE stands still.
+    Record(Box<RecordHeader>),
     /// End the PE's scheduler.
     Stop,
 }
 
 /// Members of a section that are at home on one PE.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MembersHere {
     /// The collection of the elements.
     pub collection: CollectionId,

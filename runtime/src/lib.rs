@@ -24,6 +24,7 @@ pub mod priority;
 pub mod progress;
 pub mod proto;
 pub mod results;
+pub mod saved;
 pub mod scatter;
 pub mod size;
 pub mod spin;

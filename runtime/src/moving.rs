@@ -84,7 +84,7 @@ pub enum What {
 }
 
 /// A message for an element that is known to have moved.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Letter {
     /// What it is about.
     pub heading: Heading,

@@ -5,6 +5,7 @@ use crate::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
 use crate::ids::PeId;
 use crate::pe::Pe;
 use crate::pe::queue::QueueOrder;
+use crate::proto::number_set::NumberSet;
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct Reducer {
     pub pack: fn(&Value) -> Packed,
     /// Bytes to value.
     pub unpack: fn(&Packed) -> Result<Value, PupError>,
+    /// Whether a value is one of this reduction's.
+    pub is_own: fn(&Value) -> bool,
 }
 
 /// A chare type of the program.
@@ -50,7 +53,7 @@ pub struct ChareType {
     pub name: String,
     /// Names of its entry methods; their position is the entry's number on the wire.
     pub entries: Vec<String>,
-    /// A message for the entry method of that number as bytes.
+    /// A message for the entry method of that number, or the argument of the [constructor](CONSTRUCTOR), as bytes.
     pub pack_message: fn(u16, &Value) -> Result<Packed, PupError>,
     /// Dimensions of its index, 0 to 3.
     pub dimensions: usize,
@@ -194,6 +197,19 @@ pub trait Store: Send + Any {
     /// # Errors
     /// When that is not its state.
     fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError>;
+
+    /// Gives each element's index and state, in an order that is kept when they are put in again so.
+    fn save(&self, each: &mut dyn FnMut(ElementIndex, Packed));
+
+    /// Which single chares have been made here, by who made them.
+    fn made(&self) -> Vec<(PeId, NumberSet)> {
+        Vec::new()
+    }
+
+    /// Takes over which single chares have been made.
+    fn set_made(&mut self, made: Vec<(PeId, NumberSet)>) {
+        let _ = made;
+    }
 
     /// Count of elements.
     fn len(&self) -> usize;

@@ -2,6 +2,8 @@
 
 use crate::buffer::Buffer;
 use bytes::Bytes;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -47,6 +49,36 @@ impl Payload {
             Self::Value(value) => take(Arrived::Value(value)),
             Self::Packed(packed) => take(Arrived::Packed(&packed)),
         }
+    }
+}
+
+/// With copies of what lies beside the body, for what is saved.
+impl Serialize for Packed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (Buffer::from_slice(&self.body), &self.attachments).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Packed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (body, attachments) = <(Buffer, Vec<Buffer>)>::deserialize(deserializer)?;
+        Ok(Self { body: Bytes::copy_from_slice(body.bytes()), attachments })
+    }
+}
+
+/// Of bytes only.
+impl Serialize for Payload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Packed(packed) => packed.serialize(serializer),
+            Self::Value(_) => Err(S::Error::custom("it was not packed")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Packed::deserialize(deserializer).map(Self::packed)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::ids::{NodeId, PeId};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The PEs of all nodes. Node 0, the launcher, has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +11,8 @@ pub struct Topology {
     first_pe: Vec<u32>,
     /// The nodes that have PEs, in order.
     compute_nodes: Vec<NodeId>,
+    /// Which PEs were together when the run began, if it goes on from a checkpoint.
+    begun: Option<Arc<Topology>>,
 }
 
 impl Topology {
@@ -22,7 +25,26 @@ impl Topology {
         }
         let with_pes = (0..).zip(pe_counts).filter(|(_, count)| **count > 0);
         let compute_nodes = with_pes.map(|(node, _)| NodeId(node)).collect();
-        Self { first_pe, compute_nodes }
+        Self { first_pe, compute_nodes, begun: None }
+    }
+
+    /// The same PEs on the nodes of a run that goes on from a checkpoint, and began with those on each node.
+    #[must_use]
+    pub fn gone_on_from(self, pe_counts: &[u32]) -> Self {
+        Self { begun: Some(Arc::new(Self::new(pe_counts))), ..self }
+    }
+
+    /// Which PEs belonged to which node when the run began. Reductions are combined as they were then for as long as the
+    /// run goes on, whatever nodes its PEs are on: so those that were under way can be completed.
+    #[must_use]
+    pub fn begun(&self) -> &Self {
+        self.begun.as_deref().unwrap_or(self)
+    }
+
+    /// Counts of PEs of each node, launcher first.
+    #[must_use]
+    pub fn pe_counts(&self) -> Vec<u32> {
+        self.first_pe.windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 
     /// Count of nodes, launcher included.

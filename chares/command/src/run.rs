@@ -62,6 +62,7 @@ pub(crate) fn run(
         config: config.clone(),
         always_pup: options.always_pup,
         wander: options.wander,
+        begun: Vec::new(),
         balance: options.balance()?,
         timeout: options.timeout,
     };

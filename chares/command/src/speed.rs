@@ -75,6 +75,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
         config: config.clone(),
         always_pup: false,
         wander: None,
+        begun: Vec::new(),
         balance: None,
         timeout: None,
     };

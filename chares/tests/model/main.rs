@@ -4,6 +4,7 @@
 
 mod balancing;
 mod basics;
+mod checkpoints;
 mod collectives;
 mod failures;
 mod moving;
@@ -40,6 +41,9 @@ fn on_mixes(
         for &(always_pup, wander) in kinds {
             let mix = InProcess { always_pup, wander, ..InProcess::new(pes) };
             program().run_in_process(&mix, &drive).unwrap_or_else(|e| panic!("{mix:?}: {e}"));
+            for every in [1, 4] {
+                checkpoints::run_and_go_on(&program, &mix, every, &drive);
+            }
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct JobPlan {
     pub balance: Option<(Choice, String)>,
     /// The seed from which chares move at random moments (for tests).
     pub wander: Option<u64>,
+    /// Counts of PEs of the nodes, launcher first, with which the run began that goes on; empty for a new one.
+    pub begun: Vec<u32>,
     /// The run is ended after so long, counted from the start of its nodes.
     pub timeout: Option<Duration>,
 }
@@ -325,7 +327,8 @@ fn table_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode]) -> ClusterT
         address: started.ready.addr.to_string(),
         pe_count: config.pes.unwrap_or(started.ready.cores).max(1),
     });
-    ClusterTable { run_id: run_id.into(), nodes: std::iter::once(here).chain(there).collect() }
+    let nodes = std::iter::once(here).chain(there).collect();
+    ClusterTable { run_id: run_id.into(), nodes, begun: plan.begun.clone() }
 }
 
 fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node) -> RunInfo {

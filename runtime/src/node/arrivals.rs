@@ -21,6 +21,7 @@ use crate::loads::NodeLoads;
 use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
 use crate::proto::tree::TreeOver;
+use crate::saved::{RecordHeader, RecordOf};
 use crate::scatter::PARTS_MAX;
 use crate::topology::Topology;
 use std::sync::Arc;
@@ -67,6 +68,10 @@ impl<'a> Checks<'a> {
             WorkToNode::Multicast { collection, entry, members, .. } => {
                 self.check_multicast(*collection, *entry, members)
             }
+            WorkToNode::Record(_) if from != NodeId::LAUNCHER => {
+                impossible("a record, which only the launcher sends")
+            }
+            WorkToNode::Record(header) => self.check_saved(header),
             WorkToNode::Scatter { collection, entry, from: origin, parts } => {
                 self.check_origin(from, *origin)?;
                 self.check_scatter(*collection, *entry, parts)
@@ -79,6 +84,26 @@ impl<'a> Checks<'a> {
         match header {
             WorkToLauncher::Result(_) | WorkToLauncher::Loads => Ok(()),
             WorkToLauncher::Announcement(announcement) => self.check_announcement(from, announcement),
+            WorkToLauncher::Record(header) if !self.is_node_of(from, header.pe) => {
+                impossible(format!("a record of {:?}", header.pe))
+            }
+            WorkToLauncher::Record(header) => self.check_saved_of(&header.of),
+        }
+    }
+
+    /// Checks what the launcher has a node take in.
+    fn check_saved(&self, header: &RecordHeader) -> Checked {
+        if header.pe != PeId::DRIVER {
+            self.check_own(header.pe)?;
+        }
+        self.check_saved_of(&header.of)
+    }
+
+    fn check_saved_of(&self, of: &RecordOf) -> Checked {
+        match of {
+            RecordOf::Chare(element) => self.kind_of(element.collection).map(|_| ()),
+            RecordOf::Variable { id, .. } | RecordOf::Sum(id) => self.check_id(CollectionId(*id)).map(|_| ()),
+            RecordOf::Pe | RecordOf::Collection => Ok(()),
         }
     }
 
@@ -115,7 +140,7 @@ impl<'a> Checks<'a> {
             ToPe::Insert { collection, index } => {
                 self.check_members(pe, *collection, std::slice::from_ref(index), None)
             }
-            ToPe::Partial(header) => self.check_partial(from, header),
+            ToPe::Partial(header) => self.check_partial(from, pe, header),
             ToPe::Relay(callback) => self.check_callback(callback),
             ToPe::Moving(moving) => self.check_moving(pe, moving),
         }
@@ -167,10 +192,15 @@ impl<'a> Checks<'a> {
     }
 
     /// Checks the parts of a reduction: they come up the tree, or from a node with members of the section.
-    fn check_partial(&self, from: NodeId, header: &PartialHeader) -> Checked {
+    fn check_partial(&self, from: NodeId, pe: PeId, header: &PartialHeader) -> Checked {
         if header.section == 0 {
-            let above = TreeOver::at_first(self.topology.compute_nodes()).and_then(|tree| tree.parent(from));
-            if above != Some(self.me) {
+            let begun = self.topology.begun();
+            let (tree, here) = (TreeOver::at_first(begun.compute_nodes()), begun.node_of(pe));
+            let is_below = |sender: u32| {
+                let there = begun.node_of(PeId(sender));
+                there == here || tree.as_ref().and_then(|tree| tree.parent(there)) == Some(here)
+            };
+            if !self.topology.pes(from).any(is_below) {
                 return impossible("a part of a reduction that is not for this node");
             }
         }
@@ -286,7 +316,7 @@ impl<'a> Checks<'a> {
         self.topology.compute_nodes().first() == Some(&node)
     }
 
-    fn check_collection(&self, collection: &Collection) -> Checked {
+    pub(super) fn check_collection(&self, collection: &Collection) -> Checked {
         if usize::from(collection.chare_type) >= self.catalogue.program().chare_types.len() {
             return unknown(format!("chare type {}", collection.chare_type));
         }
@@ -339,6 +369,10 @@ impl<'a> Checks<'a> {
                     | PeOrder::Measure { .. }
                     | PeOrder::DropKernel
                     | PeOrder::Migrate
+                    | PeOrder::Pause
+                    | PeOrder::Save
+                    | PeOrder::Restore { .. }
+                    | PeOrder::Resume
                     | PeOrder::NameHeld => Ok(()),
                 }
             }
@@ -366,6 +400,11 @@ impl<'a> Checks<'a> {
             }
             ControlToLauncher::Phase(phase) if phase.name.len().max(phase.detail.len()) > NAME_MAX_BYTES => {
                 impossible(format!("a name of {} bytes", phase.name.len().max(phase.detail.len())))
+            }
+            ControlToLauncher::Paused(pe, paused) => {
+                let is_short = paused.as_ref().err().is_none_or(|why| why.len() <= NAME_MAX_BYTES);
+                let is_sane = is_short && self.is_node_of(from, *pe);
+                if is_sane { Ok(()) } else { impossible(format!("said in the name of {pe:?}")) }
             }
             ControlToLauncher::Joining(_)
             | ControlToLauncher::Quiescence(_)

@@ -24,6 +24,10 @@ impl Catalogue {
         &self.program
     }
 
+    pub(super) fn shared_program(&self) -> Arc<ProgramTable> {
+        Arc::clone(&self.program)
+    }
+
     /// A collection, once its description has arrived.
     pub(crate) fn collection(&self, id: CollectionId) -> Option<Arc<Collection>> {
         self.collections.get(&id).map(|known| Arc::clone(&known))
@@ -32,6 +36,11 @@ impl Catalogue {
     /// The chare type of a collection, if that is known.
     pub(super) fn chare_type_of(&self, id: CollectionId) -> Option<u16> {
         id.as_singles().or_else(|| self.collection(id).map(|known| known.chare_type))
+    }
+
+    /// All descriptions that have arrived.
+    pub(super) fn all(&self) -> Vec<Arc<Collection>> {
+        self.collections.iter().map(|known| Arc::clone(&known)).collect()
     }
 
     /// A description has arrived.

@@ -6,6 +6,7 @@ use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
+use crate::saved::{Paused, RecordHeader};
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 use tokio::sync::mpsc::UnboundedSender;
@@ -33,6 +34,10 @@ pub enum DriverEvent {
     Speed(PeId, f64),
     /// A snapshot that was asked for.
     Answer(u32, Box<NodeSnapshot>),
+    /// A PE that stands still has done what it was told.
+    Paused(PeId, Paused),
+    /// Something to be saved.
+    Record(RecordHeader, Packed),
     /// The run cannot go on.
     Failed(Failure),
 }

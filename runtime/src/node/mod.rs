@@ -11,6 +11,7 @@ mod multicast;
 pub(crate) mod naming;
 mod router;
 mod run_state;
+mod saving;
 pub mod variables;
 
 pub use listeners::{DriverEvent, LauncherEvent, Listeners};
@@ -132,7 +133,7 @@ impl Node {
             links: Links::default(),
             listeners: Hearing::default(),
             state: RunState::new(topology.pe_count()),
-            variables: Variables::default(),
+            variables: if id == NodeId::LAUNCHER { Variables::with_bytes() } else { Variables::default() },
             quiescence: Mutex::new(Quiescence::new(id, topology.node_count())),
             host_memory: memory::HostMemory::default(),
             snapshots: AtomicU64::new(0),
@@ -172,6 +173,12 @@ impl Node {
     #[must_use]
     pub fn program(&self) -> &ProgramTable {
         self.catalogue.program()
+    }
+
+    /// The same, shared: for another node of the same program.
+    #[must_use]
+    pub fn shared_program(&self) -> Arc<ProgramTable> {
+        self.catalogue.shared_program()
     }
 
     /// How the node behaves.

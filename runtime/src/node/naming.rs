@@ -22,7 +22,7 @@ impl Brief {
             Target::All { collection, entry } => (Some(*collection), None, *entry),
             Target::Section(section) => (Some(section.collection), None, section.entry),
             Target::Create(collection) => (Some(*collection), None, CONSTRUCTOR),
-            Target::Depart { .. } | Target::Order(_) | Target::Stop => (None, None, 0),
+            Target::Depart { .. } | Target::Order(_) | Target::Record(_) | Target::Stop => (None, None, 0),
         };
         Self { collection, index, entry }
     }
@@ -75,6 +75,7 @@ impl Named for WorkToNode {
                 known.message_for(&Brief { collection: Some(*collection), index: None, entry: *entry })
             }
             Self::Spread { what: Spread::Announcement(announcement), .. } => announcement.name_by(known),
+            Self::Record(_) => "what was saved".into(),
         }
     }
 }
@@ -84,6 +85,7 @@ impl Named for WorkToLauncher {
         match self {
             Self::Result(_) => "a result for the driver".into(),
             Self::Loads => "the loads of chares".into(),
+            Self::Record(_) => "what is to be saved".into(),
             Self::Announcement(announcement) => announcement.name_by(known),
         }
     }

@@ -142,6 +142,7 @@ impl Node {
             WorkToNode::Scatter { collection, entry, from, parts } => {
                 self.take_scatter((collection, entry, from), scatter::open(parts, &payload)?, batch);
             }
+            WorkToNode::Record(header) => self.take_record(header, payload)?,
         }
         Ok(())
     }
@@ -157,6 +158,9 @@ impl Node {
                 let loads = postcard::from_bytes(&payload.body).map_err(unreadable)?;
                 self.checks().check_loads(from, &loads)?;
                 self.listeners.tell_balancing(from, loads);
+            }
+            WorkToLauncher::Record(header) => {
+                self.listeners.tell_driver(DriverEvent::Record(header, payload));
             }
         }
         Ok(())
@@ -293,8 +297,9 @@ impl Node {
             }
             Order::ToPe(pe, order) => {
                 let len_bytes = payload.len_bytes() as u64;
-                // Chares that wait behind others here are those that are to go.
-                let priority = if order == PeOrder::Migrate { i32::MIN } else { 0 };
+                // Chares that wait behind others here are those that are to go, and who is to stand still has much to do.
+                let is_urgent = matches!(order, PeOrder::Migrate | PeOrder::Pause);
+                let priority = if is_urgent { i32::MIN } else { 0 };
                 let envelope = Envelope::new(Target::Order(order), priority, Payload::packed(payload));
                 self.pes.push_arrived(pe, envelope, len_bytes);
             }
@@ -348,6 +353,10 @@ impl Node {
                     detail: plain(&phase.detail),
                     ..phase
                 }));
+            }
+            ControlToLauncher::Paused(pe, paused) => {
+                let paused = paused.map_err(|why| plain(&why));
+                self.listeners.tell_driver(DriverEvent::Paused(pe, paused));
             }
             ControlToLauncher::Quiescence(message) => self.take_quiescence(from, message)?,
         }

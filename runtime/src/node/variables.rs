@@ -25,6 +25,8 @@ pub struct Variables {
     sums: DashMap<u64, Sum>,
     /// Write-once variables set here that some nodes have not acknowledged.
     unacknowledged: DashMap<u64, Unacknowledged>,
+    /// The bytes of all values, on a node that keeps them.
+    bytes: Option<DashMap<u64, (VariableKind, FxHashMap<PeId, Packed>)>>,
 }
 
 /// A write-once variable that not all nodes have in place.
@@ -54,8 +56,45 @@ impl fmt::Debug for Variables {
 }
 
 impl Variables {
+    /// Of a node that keeps the bytes of all values, so that they can be saved.
+    #[must_use]
+    pub fn with_bytes() -> Self {
+        Self { bytes: Some(DashMap::new()), ..Self::default() }
+    }
+
+    /// The bytes of all values that have arrived, where they are kept: one for each variable that is set once, the last
+    /// from each origin of the others.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<(u64, VariableKind, PeId, Packed)> {
+        let of = |id: u64, kind: VariableKind, values: &FxHashMap<PeId, Packed>| {
+            let values = values.iter().map(move |(origin, packed)| (id, kind, *origin, packed.clone()));
+            values.collect::<Vec<_>>()
+        };
+        let all = self.bytes.iter().flat_map(|bytes| bytes.iter());
+        all.flat_map(|one| of(*one.key(), one.0, &one.1)).collect()
+    }
+
+    /// What has been added to each accumulator on this node, which stays.
+    #[must_use]
+    pub fn sums(&self) -> Vec<(u64, Packed)> {
+        let bytes = |sum: &Sum| (sum.pack)(&sum.value.lock().unwrap_or_else(PoisonError::into_inner));
+        self.sums.iter().map(|sum| (*sum.key(), bytes(&sum))).collect()
+    }
+
+    /// Whether write-once variables that were set here are not yet in place everywhere.
+    #[must_use]
+    pub fn are_acknowledged(&self) -> bool {
+        self.unacknowledged.is_empty()
+    }
+
     /// A value arrived from `origin`. A second value of a variable that is set once is ignored.
     pub fn arrive(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed) {
+        if let Some(bytes) = &self.bytes {
+            let mut known = bytes.entry(id).or_insert_with(|| (kind, FxHashMap::default()));
+            if kind == VariableKind::Monotonic || known.1.is_empty() {
+                known.1.insert(origin, packed.clone());
+            }
+        }
         let mut slot = self.values.entry(id).or_default();
         let is_set = slot.value.is_some() || !slot.arrived.is_empty();
         if kind == VariableKind::Monotonic || !is_set {

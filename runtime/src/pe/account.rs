@@ -4,6 +4,7 @@ use super::inbox::Inbox;
 use super::loads::Sampling;
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bit of `running` that says that an entry method has run at all.
@@ -33,6 +34,14 @@ pub struct Account {
     progress: AtomicU64,
     /// Chare type and entry method that runs or ran last, and a bit that says that there is one.
     running: AtomicU64,
+}
+
+/// What is saved of the counters of a PE: not its times.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct SavedCounts {
+    counts: Counts,
+    /// Entry methods run, chares, migrations, messages sent, progress.
+    others: [u64; 5],
 }
 
 impl Account {
@@ -162,6 +171,24 @@ impl Account {
         let processed = self.processed.load(Ordering::Acquire);
         let created = self.created.load(Ordering::Acquire);
         Counts { created, processed, held: self.held.load(Ordering::Acquire) }
+    }
+
+    /// What is counted of chares and messages, to be saved.
+    pub(super) fn saved(&self) -> SavedCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        SavedCounts {
+            counts: self.counts(),
+            others: [&self.entries, &self.chares, &self.migrations, &self.sent, &self.progress].map(read),
+        }
+    }
+
+    /// Counts on from what was saved.
+    pub(super) fn restore(&self, saved: &SavedCounts) {
+        let Counts { created, processed, held } = saved.counts;
+        let main = [(&self.created, created), (&self.processed, processed), (&self.held, held)];
+        let others = [&self.entries, &self.chares, &self.migrations, &self.sent, &self.progress];
+        let all = main.into_iter().chain(others.into_iter().zip(saved.others));
+        all.for_each(|(counter, value)| counter.store(value, Ordering::Release));
     }
 
     /// All counters, with the time of the running state included up to `now_ns`, and with what waits in the inbox.

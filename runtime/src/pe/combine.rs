@@ -14,11 +14,12 @@ use crate::envelope::{
 };
 use crate::ids::{NodeId, PeId};
 use crate::moving::Moving;
-use crate::object::{PupError, Reducer};
+use crate::object::{ProgramTable, PupError, Reducer};
 use crate::proto::ProtocolError;
-use crate::proto::reduction::{Partial, PartialValue};
+use crate::proto::reduction::{Partial, PartialValue, Reductions};
 use crate::proto::tree::TreeOver;
 use rustc_hash::{FxHashMap, FxHasher};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
 use std::mem::take;
@@ -60,6 +61,58 @@ pub(crate) struct Places {
     below: FxHashMap<CollectionId, u64>,
     /// Reductions that are complete here before an earlier one: an element has moved between the two.
     early: BTreeMap<(u64, u32), (PartialHeader, Partial<Value>)>,
+}
+
+/// What is saved of them: each value with its chare type and reduction, which say how to unpack it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedPlaces {
+    own: Reductions<SavedValue>,
+    node: Reductions<SavedValue>,
+    early: Vec<((u64, u32), (PartialHeader, Partial<SavedValue>))>,
+}
+
+type SavedValue = (u16, u16, Payload);
+
+impl Places {
+    pub(super) fn save(&self, program: &ProgramTable) -> Result<SavedPlaces, PupError> {
+        let mut save = |value: &Value| save_value(program, value);
+        let early = self.early.iter().map(|(key, (header, partial))| {
+            Ok((*key, (header.clone(), partial.try_map(&mut |value| save_value(program, value))?)))
+        });
+        let early = early.collect::<Result<_, PupError>>()?;
+        Ok(SavedPlaces { own: self.own.try_map(&mut save)?, node: self.node.try_map(&mut save)?, early })
+    }
+
+    pub(super) fn open(saved: &SavedPlaces, program: &ProgramTable) -> Result<Self, PupError> {
+        let mut open = |value: &SavedValue| open_value(program, value);
+        let early = saved.early.iter().map(|(key, (header, partial))| {
+            Ok((*key, (header.clone(), partial.try_map(&mut |value| open_value(program, value))?)))
+        });
+        let early = early.collect::<Result<_, PupError>>()?;
+        let (own, node) = (saved.own.try_map(&mut open)?, saved.node.try_map(&mut open)?);
+        Ok(Self { own, node, below: FxHashMap::default(), early })
+    }
+}
+
+/// A value of whichever reduction of the program it is of.
+fn save_value(program: &ProgramTable, value: &Value) -> Result<SavedValue, PupError> {
+    for (chare_type, known) in (0..).zip(&program.chare_types) {
+        let own = (0..).zip(&known.reducers).find(|(_, (_, reducer))| (reducer.is_own)(value));
+        if let Some((number, (_, reducer))) = own {
+            return Ok((chare_type, number, Payload::packed((reducer.pack)(value))));
+        }
+    }
+    Err(wrong("it is of no reduction of the program".into()))
+}
+
+fn open_value(program: &ProgramTable, saved: &SavedValue) -> Result<Value, PupError> {
+    let (chare_type, number, payload) = saved;
+    let known = program.chare_types.get(usize::from(*chare_type));
+    let reducer = known.and_then(|known| known.reducers.get(usize::from(*number)));
+    let (Some((_, reducer)), Payload::Packed(packed)) = (reducer, payload) else {
+        return Err(wrong(format!("there is no reduction {number} of chare type {chare_type}")));
+    };
+    (reducer.unpack)(packed)
 }
 
 impl Pe {
@@ -192,8 +245,8 @@ impl Pe {
         if header.section != 0 {
             return self.pass_along(header, partial, table);
         }
-        let here = self.node.id();
-        let to = self.node.topology().combiner(here, key(&header)).unwrap_or(self.id);
+        let begun = self.node.topology().begun();
+        let to = begun.combiner(begun.node_of(self.id), key(&header)).unwrap_or(self.id);
         self.pass_partial(to, header, partial, table);
     }
 
@@ -270,7 +323,7 @@ impl Pe {
             return self.pass_along(header, partial, table);
         }
         match self.parent() {
-            Some(parent) => match self.node.topology().combiner(parent, key(&header)) {
+            Some(parent) => match self.node.topology().begun().combiner(parent, key(&header)) {
                 Some(to) => self.pass_partial(to, header, partial, table),
                 None => self.fail(format!("{parent:?} has no PE to combine on")),
             },
@@ -297,6 +350,21 @@ impl Pe {
         }
     }
 
+    /// What came from a PE of this process, as messages that can leave it.
+    pub(super) fn packed_partial(
+        &self,
+        header: &PartialHeader,
+        payload: Payload,
+    ) -> Result<Vec<(PartialHeader, Payload)>, PupError> {
+        let Payload::Value(values) = payload else { return Ok(vec![(header.clone(), payload)]) };
+        let values = values.downcast::<Vec<(u64, Value)>>();
+        let values = values.map_err(|_| wrong("it was moved as something else".into()))?;
+        let known = self.node.collection(header.collection);
+        let known = known.ok_or_else(|| wrong(format!("{:?} is not known", header.collection)))?;
+        let Some(table) = self.reducer(&known, header.reducer) else { return Ok(Vec::new()) };
+        Ok(messages(header, header.count, &values, table))
+    }
+
     /// A partial as messages for another PE.
     fn seal(
         &self,
@@ -314,12 +382,7 @@ impl Pe {
             header.parts.clear();
             return vec![(header, Payload::Value(Box::new(values)))];
         }
-        // The receiver counts elements, so that it does not matter in how many messages they come.
-        let message = |(parts, packed): (Parts, Packed)| {
-            let count = if header.ordered { parts.len() as u64 } else { partial.count };
-            (PartialHeader { count, parts, ..header.clone() }, Payload::packed(packed))
-        };
-        pack_parts(&values, table).into_iter().map(message).collect()
+        messages(&header, partial.count, &values, table)
     }
 
     fn finish(&mut self, header: &PartialHeader, partial: Partial<Value>, table: Reducer) {
@@ -368,23 +431,23 @@ impl Pe {
             return count;
         }
         let Some(known) = self.collection(id) else { return 0 };
-        let topology = self.node.topology();
+        let topology = self.node.topology().begun();
         let counts = known.counts(topology.pe_count());
         let Some(tree) = self.tree() else { return 0 };
-        let below = tree.subtree(self.node.id()).flat_map(|node| topology.pes(node));
+        let below = tree.subtree(topology.node_of(self.id)).flat_map(|node| topology.pes(node));
         let total = below.map(|pe| counts[pe as usize]).sum();
         self.reductions.below.insert(id, total);
         total
     }
 
-    /// The node above this one in the tree that reductions climb.
+    /// The node above this PE's in the tree that reductions climb.
     fn parent(&self) -> Option<NodeId> {
-        self.tree()?.parent(self.node.id())
+        self.tree()?.parent(self.node.topology().begun().node_of(self.id))
     }
 
     /// The tree that reductions over all elements climb: it begins at the first node.
     fn tree(&self) -> Option<TreeOver<'_>> {
-        TreeOver::at_first(self.node.topology().compute_nodes())
+        TreeOver::at_first(self.node.topology().begun().compute_nodes())
     }
 }
 
@@ -431,6 +494,20 @@ fn pack_parts(values: &[(u64, Value)], table: Reducer) -> Vec<(Parts, Packed)> {
     }
     messages.push((parts, Packed { body: body.into(), attachments }));
     messages
+}
+
+/// The receiver counts elements, so that it does not matter in how many messages they come.
+fn messages(
+    header: &PartialHeader,
+    count: u64,
+    values: &[(u64, Value)],
+    table: Reducer,
+) -> Vec<(PartialHeader, Payload)> {
+    let message = |(parts, packed): (Parts, Packed)| {
+        let count = if header.ordered { parts.len() as u64 } else { count };
+        (PartialHeader { count, parts, ..header.clone() }, Payload::packed(packed))
+    };
+    pack_parts(values, table).into_iter().map(message).collect()
 }
 
 fn unpack_parts(

@@ -11,6 +11,7 @@ mod parked;
 pub mod queue;
 mod recent;
 mod ring;
+pub(crate) mod saving;
 pub mod scheduler;
 pub mod section;
 mod share;

@@ -42,6 +42,7 @@ impl Mover {
 }
 
 /// What a PE knows of chares that have moved.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Moved {
     pub(super) locations: Locations<ElementId, Letter>,
     /// Elements that are at home here and have moved, wherever they are now.
@@ -55,7 +56,7 @@ pub(super) struct Moved {
 }
 
 /// What came of a chare's words to many: the number of the next, and those that came before it.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Speech {
     next: u64,
     early: BTreeMap<u64, (Audience, Packed)>,

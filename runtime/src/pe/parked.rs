@@ -5,8 +5,10 @@ use crate::envelope::{CollectionId, ElementId, ElementIndex, Payload, ToPe};
 use crate::ids::PeId;
 use crate::moving::Letter;
 use crate::priority::Priority;
+use serde::{Deserialize, Serialize};
 
 /// What waits for the description of a collection.
+#[derive(Serialize, Deserialize)]
 pub(super) enum Parked {
     /// For an element at home, wherever that is.
     Plain(ElementIndex, ToPe, Priority, Payload),
@@ -18,7 +20,7 @@ pub(super) enum Parked {
 }
 
 /// Who has sent a message, the PE that the chare left first, and the message's number.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Stamp {
     pub(super) chare: ElementId,
     pub(super) chare_home: PeId,

@@ -121,6 +121,19 @@ impl Queue {
         self.others.pop().map(|ranked| ranked.envelope)
     }
 
+    /// Takes out all that waits, in the order in which it would have had its turn.
+    pub fn take_all(&mut self) -> Vec<Envelope> {
+        std::iter::from_fn(|| self.pop()).collect()
+    }
+
+    /// Puts back what was [taken out](Self::take_all), before anything else is put in.
+    pub fn put_back(&mut self, all: Vec<Envelope>) {
+        match self.order {
+            QueueOrder::Fifo => all.into_iter().for_each(|envelope| self.push(envelope)),
+            QueueOrder::Lifo => self.push_front(all),
+        }
+    }
+
     /// Takes out all messages for some elements, each one's in the order in which they would have had their turn. It takes
     /// as long as to take all that waits, for however many elements. Of a message to a section each element gets its own;
     /// how many such were made is said too.
@@ -142,10 +155,7 @@ impl Queue {
                 None => kept.push(envelope),
             }
         }
-        match self.order {
-            QueueOrder::Fifo => kept.into_iter().for_each(|envelope| self.push(envelope)),
-            QueueOrder::Lifo => self.push_front(kept),
-        }
+        self.put_back(kept);
         #[cfg(test)]
         {
             self.extractions += 1;

@@ -41,6 +41,14 @@ impl<V> Recent<V> {
         &mut self.entries[place].1
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (CollectionId, &V)> {
+        self.entries.iter().map(|(id, value)| (*id, value))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (CollectionId, &mut V)> {
+        self.entries.iter_mut().map(|(id, value)| (*id, value))
+    }
+
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.entries.iter().map(|(_, value)| value)
     }

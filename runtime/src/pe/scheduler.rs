@@ -2,6 +2,7 @@
 
 mod failing;
 mod measuring;
+mod pausing;
 mod telling;
 
 pub use failing::panic_text;
@@ -301,6 +302,9 @@ impl Scheduler {
             Target::Order(PeOrder::DropKernel) => self.kernel = None,
             Target::Order(PeOrder::NameHeld) => self.name_held(),
             Target::Order(PeOrder::Migrate) => self.migrate(payload)?,
+            Target::Order(PeOrder::Pause) => self.pause(),
+            // These are for a PE that stands still; this one has been told to go on.
+            Target::Order(PeOrder::Save | PeOrder::Restore { .. } | PeOrder::Resume) | Target::Record(_) => {}
             Target::Stop => {}
         }
         Ok(())

@@ -10,12 +10,13 @@ use crate::ids::{NodeId, PeId};
 use crate::moving::{Audience, Heading, What};
 use crate::priority::Priority;
 use crate::proto::tree::{ARITY, TreeOver};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Where a reduction over a section comes together, as seen from the PE where some of its members
 /// are at home.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SectionPlan {
     /// The section's identity.
     pub id: u64,
@@ -108,7 +109,7 @@ impl Pe {
         members: &Arc<Vec<ElementIndex>>,
         home: PeId,
     ) -> Option<SectionPlan> {
-        let topology = self.node.topology();
+        let topology = self.node.topology().begun();
         let mut counts = BTreeMap::<NodeId, BTreeMap<PeId, u64>>::new();
         for at in members.iter().filter_map(|member| known.pe_of(*member)) {
             *counts.entry(topology.node_of(at)).or_default().entry(at).or_default() += 1;

@@ -145,7 +145,8 @@ struct Stream<K, M> {
 }
 
 /// What one PE knows of an element that has moved, or is sent numbered messages.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "K: Deserialize<'de> + Eq + Hash, M: Deserialize<'de>"))]
 struct Known<K, M> {
     at: PeId,
     epoch: u32,
@@ -164,7 +165,8 @@ type Streams<K, M> = FxHashMap<Sender<K>, Stream<K, M>>;
 type Outputs<K, M> = Vec<Output<K, M>>;
 
 /// What one PE knows of elements that have moved.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "K: Deserialize<'de> + Eq + Hash, M: Deserialize<'de>"))]
 pub struct Locations<K, M> {
     me: PeId,
     known: FxHashMap<K, Known<K, M>>,
@@ -175,6 +177,19 @@ impl<K: Copy + Eq + Hash + Ord, M> Locations<K, M> {
     #[must_use]
     pub fn new(me: PeId) -> Self {
         Self { me, known: FxHashMap::default() }
+    }
+
+    /// The messages that wait here for something, each with its element.
+    pub fn messages_mut(&mut self) -> impl Iterator<Item = (K, &mut M)> {
+        self.known.iter_mut().flat_map(|(key, known)| {
+            let streams = known.here.iter_mut().flat_map(|here| here.values_mut());
+            let early = streams.flat_map(|stream| stream.early.values_mut());
+            let waiting = known.waiting.iter_mut().map(|parcel| &mut parcel.load);
+            early.chain(waiting).filter_map(|load| match load {
+                Load::Message(message) => Some((*key, message)),
+                Load::Begin(..) => None,
+            })
+        })
     }
 
     /// Whether no element is known to have moved.

@@ -43,6 +43,8 @@ pub struct ClusterTable {
     pub run_id: String,
     /// The nodes.
     pub nodes: Vec<NodeEntry>,
+    /// Counts of PEs of the nodes with which the run began, if it goes on from a checkpoint; else empty.
+    pub begun: Vec<u32>,
 }
 
 impl ClusterTable {
@@ -70,7 +72,14 @@ impl ClusterTable {
         let mut names = BTreeSet::new();
         match self.nodes.iter().find(|n| n.name.is_empty() || !names.insert(&n.name)) {
             Some(node) => wrong(format!("has a name that is empty or not the only one: {:?}", node.name)),
-            None => Ok(Topology::new(&counts)),
+            None if self.begun.is_empty() => Ok(Topology::new(&counts)),
+            None => {
+                let begun = self.begun.iter().try_fold(0u32, |sum, &n| sum.checked_add(n));
+                if begun != Some(total) || self.begun.first() != Some(&0) || self.begun.len() > NODES_MAX {
+                    return wrong(format!("has {total} PEs, but the run that goes on began with others"));
+                }
+                Ok(Topology::new(&counts).gone_on_from(&self.begun))
+            }
         }
     }
 }
@@ -349,7 +358,11 @@ mod tests {
             address: String::new(),
             pe_count,
         };
-        ClusterTable { run_id: "r".into(), nodes: pes.iter().enumerate().map(entry).collect() }
+        ClusterTable {
+            run_id: "r".into(),
+            nodes: pes.iter().enumerate().map(entry).collect(),
+            begun: Vec::new(),
+        }
     }
 
     fn lines(texts: &[&str]) -> Vec<String> {

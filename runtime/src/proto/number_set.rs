@@ -1,9 +1,10 @@
 //! Sets of numbers 0, 1, 2 …, which take a few bytes as long as the numbers are added nearly in order.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A set of numbers that fills up from below.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NumberSet {
     /// All numbers below this one are in the set.
     below: u64,

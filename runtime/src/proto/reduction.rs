@@ -11,10 +11,11 @@
 use super::ProtocolError;
 use super::number_set::NumberSet;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::hash_map::Entry;
 
 /// Some elements' contributions to one reduction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Partial<V> {
     /// Elements contained; at least one.
     pub count: u64,
@@ -26,7 +27,7 @@ pub struct Partial<V> {
 }
 
 /// Values of a partial.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PartialValue<V> {
     /// Combined as they came.
     Combined(V),
@@ -35,14 +36,14 @@ pub enum PartialValue<V> {
 }
 
 /// The unfinished reductions of one place, by collection or section and sequence number.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Reductions<V> {
     open: FxHashMap<(u64, u32), Open<V>>,
     finished: FxHashMap<u64, NumberSet>,
 }
 
 /// What has come of a reduction, and how many elements will contribute.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Open<V> {
     partial: Partial<V>,
     expected: u64,
@@ -54,7 +55,35 @@ impl<V> Default for Reductions<V> {
     }
 }
 
+impl<V> Partial<V> {
+    /// The same with each value made into something else.
+    ///
+    /// # Errors
+    /// The first of `make`.
+    pub fn try_map<W, E>(&self, make: &mut impl FnMut(&V) -> Result<W, E>) -> Result<Partial<W>, E> {
+        let value = match &self.value {
+            PartialValue::Combined(value) => PartialValue::Combined(make(value)?),
+            PartialValue::Ordered(values) => {
+                let made = values.iter().map(|(position, value)| Ok((*position, make(value)?)));
+                PartialValue::Ordered(made.collect::<Result<_, E>>()?)
+            }
+        };
+        Ok(Partial { count: self.count, terms: self.terms, value })
+    }
+}
+
 impl<V> Reductions<V> {
+    /// The same with each value made into something else.
+    ///
+    /// # Errors
+    /// The first of `make`.
+    pub fn try_map<W, E>(&self, make: &mut impl FnMut(&V) -> Result<W, E>) -> Result<Reductions<W>, E> {
+        let open = self.open.iter().map(|(key, Open { partial, expected })| {
+            Ok((*key, Open { partial: partial.try_map(make)?, expected: *expected }))
+        });
+        Ok(Reductions { open: open.collect::<Result<_, E>>()?, finished: self.finished.clone() })
+    }
+
     /// Takes a partial of reduction `sequence` of `key`; gives back all of it once `expected` elements are
     /// contained, and forgets its values. `combine` merges the second value into the first; ordered values
     /// are never combined here.

@@ -53,7 +53,9 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
         launch: LaunchOptions::default(),
         always_pup: false,
         wander: None,
+        begun: Vec::new(),
         balance: None,
+        begun: Vec::new(),
         timeout: Some(LIMIT),
     })?;
     let events = job.take_events().ok_or("no events")?;

@@ -74,7 +74,8 @@ pub(crate) fn table() -> ProgramTable {
     }
 }
 
-const SUM: Reducer = Reducer { combine: add, pack: pack_sum, unpack: unpack_sum };
+const SUM: Reducer =
+    Reducer { combine: add, pack: pack_sum, unpack: unpack_sum, is_own: |value| value.is::<u64>() };
 
 fn add(into: &mut Value, other: Value) {
     if let (Some(into), Ok(other)) = (into.downcast_mut::<u64>(), other.downcast::<u64>()) {
@@ -173,6 +174,10 @@ impl Store for Cells {
     fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError> {
         self.cells.insert(index, open(&Arrived::Packed(state))?);
         Ok(())
+    }
+
+    fn save(&self, each: &mut dyn FnMut(ElementIndex, Packed)) {
+        self.cells.iter().for_each(|(index, cell)| each(*index, pack(cell)));
     }
 
     fn len(&self) -> usize {

@@ -1,0 +1,75 @@
+//! What nodes share of a run that is saved, and how it comes back.
+
+use super::Node;
+use super::arrivals::impossible;
+use crate::codec::{Refusal, WorkToLauncher, WorkToNode};
+use crate::collection::Collection;
+use crate::envelope::{Envelope, Packed, Payload, Target};
+use crate::ids::{NodeId, PeId};
+use crate::priority::Priority;
+use crate::saved::{RecordHeader, RecordOf};
+use std::sync::Arc;
+
+impl Node {
+    /// All that the nodes share, on the launcher, which hears of everything: collections, then variables. What has been
+    /// added to accumulators lies on the nodes.
+    #[must_use]
+    pub fn shared_records(&self) -> Vec<(RecordHeader, Packed)> {
+        let record = |of| RecordHeader { pe: PeId::DRIVER, of };
+        let collections = self.catalogue.all().into_iter().map(|known| {
+            let body = postcard::to_stdvec(&*known).unwrap_or_default();
+            (record(RecordOf::Collection), Packed { body: body.into(), attachments: Vec::new() })
+        });
+        let variables = self
+            .variables
+            .bytes()
+            .into_iter()
+            .map(|(id, kind, origin, packed)| (record(RecordOf::Variable { id, kind, origin }), packed));
+        collections.chain(variables).collect()
+    }
+
+    /// Sends something to the launcher, to be saved.
+    pub(crate) fn save(&self, header: RecordHeader, packed: Packed) {
+        self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Record(header), packed);
+    }
+
+    /// Gives what nodes share to all of them, the launcher included; only there.
+    ///
+    /// # Errors
+    /// If it is nothing of this run.
+    pub fn share_again(&self, header: &RecordHeader, packed: &Packed) -> Result<(), Refusal> {
+        for node in self.topology.compute_nodes() {
+            self.send_frame(*node, &WorkToNode::Record(header.clone()), packed.clone());
+        }
+        self.take_record(header.clone(), packed.clone())
+    }
+
+    /// Gives a record to the PE that it is of; only on the launcher.
+    pub fn give_back(&self, header: RecordHeader, packed: Packed) {
+        self.send_frame(self.topology.node_of(header.pe), &WorkToNode::Record(header), packed);
+    }
+
+    /// Takes in what was saved.
+    pub(super) fn take_record(&self, header: RecordHeader, payload: Packed) -> Result<(), Refusal> {
+        match header.of {
+            RecordOf::Collection => {
+                let unreadable =
+                    |error| Refusal::Impossible(format!("a collection that does not decode: {error}"));
+                let collection: Collection = postcard::from_bytes(&payload.body).map_err(unreadable)?;
+                self.checks().check_collection(&collection)?;
+                self.catalogue.add(collection);
+            }
+            RecordOf::Variable { id, kind, origin } => self.variables.arrive(id, kind, origin, payload),
+            RecordOf::Chare(_) | RecordOf::Pe if header.pe != PeId::DRIVER => {
+                let (pe, len_bytes) = (header.pe, payload.len_bytes() as u64);
+                let target = Target::Record(Box::new(header));
+                let envelope = Envelope::new(target, Priority::ORDINARY, Payload::Packed(Arc::new(payload)));
+                self.pes.push_arrived(pe, envelope, len_bytes);
+            }
+            RecordOf::Sum(_) | RecordOf::Chare(_) | RecordOf::Pe => {
+                return impossible("a record of nobody here");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! A PE that stands still, so that all there is of it can be saved, or comes back.
+
+use super::{Scheduler, Shelf};
+use crate::codec::ControlToLauncher;
+use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target};
+use crate::ids::PeId;
+use crate::monitor::wire::PeState;
+use crate::object::PupError;
+use crate::pe::inbox::Arrival;
+use crate::pe::saving::{read, written};
+use crate::priority::Priority;
+use crate::proto::number_set::NumberSet;
+use crate::saved::{Paused, RecordHeader, RecordOf};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How a PE is saved; another version is refused.
+const VERSION: u16 = 1;
+
+/// What waits on a PE that stands still.
+#[derive(Default)]
+struct Waiting {
+    /// In its own queue, in the order of its turns.
+    queue: Vec<Envelope>,
+    /// What has arrived since.
+    arrived: Vec<Envelope>,
+    /// Records taken in.
+    records: u64,
+    /// How many there will be, once that was said.
+    expected: Option<u64>,
+}
+
+type Saved = (Target, Priority, Payload);
+
+/// All of a PE but its chares.
+#[derive(Serialize, Deserialize)]
+struct SavedScheduler {
+    version: u16,
+    pe: Vec<u8>,
+    queue: Vec<Saved>,
+    arrived: Vec<Saved>,
+    early: Vec<(CollectionId, Vec<Saved>)>,
+    shelves: Vec<SavedShelf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedShelf {
+    collection: CollectionId,
+    elements_made: u64,
+    singles_made: Vec<(PeId, NumberSet)>,
+    early: Vec<(ElementIndex, Vec<Saved>)>,
+}
+
+impl Scheduler {
+    /// Stands still until it is told to go on, or to end: runs nothing and sends nothing but records, and keeps what
+    /// arrives.
+    pub(super) fn pause(&mut self) {
+        let node = Arc::clone(&self.pe.node);
+        let inbox = node.pes().inbox(self.rank);
+        self.switch(PeState::Overhead);
+        let mut waiting = Waiting { queue: self.pe.queue.take_all(), ..Waiting::default() };
+        // Links must not wait for a PE that stands still: what it keeps is dealt with for them.
+        self.disown(&mut waiting.queue);
+        self.tell_paused(Ok(0));
+        let mut came = VecDeque::new();
+        loop {
+            self.settle();
+            while !inbox.take(&mut came) {
+                self.idle.wait(inbox);
+            }
+            let mut envelopes = Vec::new();
+            came.drain(..).for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
+            self.disown(&mut envelopes);
+            let mut is_over = false;
+            for envelope in envelopes {
+                if is_over {
+                    waiting.arrived.push(envelope);
+                } else {
+                    is_over = self.take_paused(envelope, &mut waiting);
+                }
+            }
+            if is_over {
+                break;
+            }
+        }
+        // What is ordered of a PE that stands still is not counted among the messages of the run, and this order ends now.
+        self.pe.account().goes_on(1);
+        self.pe.queue.put_back(waiting.queue);
+        came.extend(waiting.arrived.into_iter().map(Arrival::One));
+        self.take_in(&mut came);
+    }
+
+    /// Counts envelopes as dealt with, for whoever watches what comes by links.
+    fn disown(&mut self, envelopes: &mut [Envelope]) {
+        let bytes: u64 = envelopes.iter_mut().map(|one| std::mem::take(&mut one.backlog_bytes)).sum();
+        self.dealt_with_bytes += bytes;
+    }
+
+    fn tell_paused(&self, paused: Paused) {
+        self.pe.node.tell_launcher(ControlToLauncher::Paused(self.pe.id, paused));
+    }
+
+    /// Takes what arrives while the PE stands still; whether it is to go on.
+    fn take_paused(&mut self, envelope: Envelope, waiting: &mut Waiting) -> bool {
+        match envelope.target {
+            Target::Order(PeOrder::Resume) => return true,
+            Target::Stop => {
+                waiting.queue.insert(0, envelope);
+                return true;
+            }
+            Target::Order(PeOrder::Save) => {
+                let saved = self.save(waiting).map_err(|error| error.to_string());
+                self.tell_paused(saved);
+            }
+            Target::Order(PeOrder::Restore { records }) => {
+                waiting.expected = Some(records);
+                self.tell_when_complete(waiting);
+            }
+            Target::Record(header) => {
+                let restored = match &envelope.payload {
+                    Payload::Packed(packed) => self.take_record(*header, packed, waiting),
+                    Payload::Value(_) => Ok(()),
+                };
+                match restored {
+                    Ok(()) => waiting.records += 1,
+                    Err(error) => self.tell_paused(Err(error.to_string())),
+                }
+                self.tell_when_complete(waiting);
+            }
+            _ => waiting.arrived.push(envelope),
+        }
+        false
+    }
+
+    fn tell_when_complete(&self, waiting: &Waiting) {
+        if waiting.expected == Some(waiting.records) {
+            self.tell_paused(Ok(waiting.records));
+        }
+    }
+
+    /// Sends all there is of the PE to the launcher; how many records it was.
+    fn save(&mut self, waiting: &mut Waiting) -> Result<u64, PupError> {
+        let (id, node, mut records) = (self.pe.id, Arc::clone(&self.pe.node), 0);
+        let mut send = |of, packed| {
+            node.save(RecordHeader { pe: id, of }, packed);
+            records += 1;
+        };
+        if self.rank == 0 {
+            node.variables().sums().into_iter().for_each(|(sum, packed)| send(RecordOf::Sum(sum), packed));
+        }
+        for (collection, shelf) in self.shelves.iter() {
+            shelf.store.save(&mut |index, packed| {
+                send(RecordOf::Chare(crate::envelope::ElementId { collection, index }), packed);
+            });
+        }
+        let saved = self.saved(waiting)?;
+        send(RecordOf::Pe, Packed { body: written(&saved)?.into(), attachments: Vec::new() });
+        Ok(records)
+    }
+
+    fn saved(&mut self, waiting: &mut Waiting) -> Result<SavedScheduler, PupError> {
+        let queue = self.pack_all(&mut waiting.queue)?;
+        let arrived = self.pack_all(&mut waiting.arrived)?;
+        let mut early = Vec::new();
+        let mut kept = std::mem::take(&mut self.early);
+        for (collection, envelopes) in &mut kept {
+            early.push((*collection, self.pack_all(envelopes)?));
+        }
+        self.early = kept;
+        let mut shelves = std::mem::take(&mut self.shelves);
+        let saved = shelves.iter_mut().map(|(id, shelf)| self.saved_shelf(id, shelf)).collect();
+        self.shelves = shelves;
+        Ok(SavedScheduler {
+            version: VERSION,
+            pe: self.pe.save()?,
+            queue,
+            arrived,
+            early,
+            shelves: saved_or(saved)?,
+        })
+    }
+
+    fn saved_shelf(&mut self, collection: CollectionId, shelf: &mut Shelf) -> Result<SavedShelf, PupError> {
+        let mut early = Vec::new();
+        for (index, envelopes) in &mut shelf.early {
+            early.push((*index, self.pack_all(envelopes)?));
+        }
+        let singles_made = shelf.store.made();
+        Ok(SavedShelf { collection, elements_made: shelf.made, singles_made, early })
+    }
+
+    /// Makes bytes of all envelopes, which stay as they are otherwise.
+    fn pack_all(&mut self, envelopes: &mut Vec<Envelope>) -> Result<Vec<Saved>, PupError> {
+        let mut packed = Vec::with_capacity(envelopes.len());
+        for envelope in envelopes.drain(..) {
+            let made = self.pe.pack_envelope(envelope)?;
+            self.pe.account().goes_on(made.len().saturating_sub(1) as u64);
+            packed.extend(made);
+        }
+        *envelopes = packed;
+        let copy = |envelope: &Envelope| {
+            let Payload::Packed(payload) = &envelope.payload else {
+                return Err(PupError::new("packed bytes", "a message was moved that nobody can pack"));
+            };
+            let payload = Payload::Packed(Arc::clone(payload));
+            Ok((envelope.target.clone(), envelope.priority.clone(), payload))
+        };
+        envelopes.iter().map(copy).collect()
+    }
+
+    /// Takes in what was saved of the PE or one of its chares.
+    fn take_record(
+        &mut self,
+        header: RecordHeader,
+        packed: &Packed,
+        waiting: &mut Waiting,
+    ) -> Result<(), PupError> {
+        match header.of {
+            RecordOf::Chare(element) => {
+                self.has_shelf(element.collection);
+                let Some(shelf) = self.shelves.get_mut(element.collection) else {
+                    return Err(PupError::new("a chare", "its collection is not known"));
+                };
+                shelf.store.put(element.index, packed)
+            }
+            RecordOf::Pe => self.take_own(read(&packed.body)?, waiting),
+            RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } => Ok(()),
+        }
+    }
+
+    fn take_own(&mut self, saved: SavedScheduler, waiting: &mut Waiting) -> Result<(), PupError> {
+        if saved.version != VERSION {
+            let why = format!("it is of version {}, and this program knows {VERSION}", saved.version);
+            return Err(PupError::new("what was saved of a PE", why));
+        }
+        let open = |all: Vec<Saved>| -> Vec<Envelope> {
+            let envelope =
+                |(target, priority, payload)| Envelope { target, priority, payload, backlog_bytes: 0 };
+            all.into_iter().map(envelope).collect()
+        };
+        self.pe.restore(&saved.pe)?;
+        for SavedShelf { collection, elements_made, singles_made, early } in saved.shelves {
+            self.has_shelf(collection);
+            let Some(shelf) = self.shelves.get_mut(collection) else {
+                return Err(PupError::new("chares", "their collection is not known"));
+            };
+            shelf.made = elements_made;
+            shelf.store.set_made(singles_made);
+            shelf.early = early.into_iter().map(|(index, waiting)| (index, open(waiting))).collect();
+        }
+        self.early = saved.early.into_iter().map(|(id, waiting)| (id, open(waiting))).collect();
+        waiting.queue = open(saved.queue);
+        waiting.arrived = open(saved.arrived);
+        Ok(())
+    }
+}
+
+/// All of them, or the first error.
+fn saved_or<T>(all: Vec<Result<T, PupError>>) -> Result<Vec<T>, PupError> {
+    all.into_iter().collect()
+}
