@@ -2,6 +2,7 @@
 
 pub mod balancing;
 pub mod buffer;
+pub mod checkpoint;
 pub mod class;
 pub mod codec;
 pub mod collection;

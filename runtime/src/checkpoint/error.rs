@@ -1,0 +1,144 @@
+//! What can go wrong with a folder of checkpoints, each in one sentence.
+
+use crate::failure::{Failure, Kind};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a checkpoint cannot be written. Generations that were committed before are as they were.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// Another run writes into the folder.
+    #[error("{} is in use by another run: give each run a folder of its own", dir.display())]
+    Busy {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The file system refused.
+    #[error("{} cannot be written: {source}{}", path.display(), remaining(*last))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The last generation that is whole, if there is one.
+        last: Option<u32>,
+        /// Why.
+        source: io::Error,
+    },
+    /// A write failed before, and this generation was given up.
+    #[error("this checkpoint was given up when a write failed")]
+    GivenUp,
+}
+
+fn remaining(last: Option<u32>) -> String {
+    last.map_or_else(String::new, |last| format!("; the checkpoint before it, generation {last}, is whole"))
+}
+
+impl WriteError {
+    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.into(), last: None, source }
+    }
+
+    /// The same, with what is left to restart from.
+    pub(super) fn with_last(self, whole: Option<u32>) -> Self {
+        match self {
+            Self::Io { path, source, .. } => Self::Io { path, last: whole, source },
+            other => other,
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        let kind = if matches!(error, WriteError::Busy { .. }) { Kind::Unavailable } else { Kind::Output };
+        Self::new(kind, error)
+    }
+}
+
+/// A part of a checkpoint is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {what}", path.display())]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl Damage {
+    pub(super) fn new(path: &Path, what: impl Into<String>) -> Self {
+        Self { path: path.into(), what: what.into() }
+    }
+}
+
+/// Why a checkpoint cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// There is no folder, or it holds no checkpoint.
+    #[error("{} holds no checkpoint: {why}", dir.display())]
+    None {
+        /// The folder.
+        dir: PathBuf,
+        /// What is there instead.
+        why: String,
+    },
+    /// The generation that was asked for is not there.
+    #[error("{} has no generation {number}; it has {there}", dir.display())]
+    NoSuch {
+        /// The folder.
+        dir: PathBuf,
+        /// What was asked for.
+        number: u32,
+        /// Which there are.
+        there: String,
+    },
+    /// Something is not what was written.
+    #[error("generation {generation} is damaged: {damage}{}", offered(*before))]
+    Damaged {
+        /// The generation.
+        generation: u32,
+        /// Where, and what.
+        damage: Damage,
+        /// The newest generation before it of which no damage is known.
+        before: Option<u32>,
+    },
+    /// It was written in a format that this program does not know.
+    #[error(
+        "{} is of format {version}, and this program reads format {}: use the version of the program that wrote it",
+        path.display(), super::format::VERSION
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// The file system refused.
+    #[error("{} cannot be read: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn offered(before: Option<u32>) -> String {
+    before.map_or_else(String::new, |before| format!("; generation {before} is there, use that one"))
+}
+
+impl ReadError {
+    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.into(), source }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        let kind = match error {
+            ReadError::None { .. } | ReadError::NoSuch { .. } | ReadError::Io { .. } => Kind::NoInput,
+            ReadError::Damaged { .. } | ReadError::Version { .. } => Kind::Input,
+        };
+        Self::new(kind, error)
+    }
+}

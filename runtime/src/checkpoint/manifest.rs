@@ -1,0 +1,112 @@
+//! `MANIFEST.json`: what a generation is, for people and programs.
+
+use super::hash::Digest;
+use serde::{Deserialize, Serialize};
+
+/// Whose checkpoint it is, and when it was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Name of the program.
+    pub program: String,
+    /// Version of the program.
+    pub version: String,
+    /// The arguments that the run was started with.
+    pub arguments: Vec<String>,
+    /// How many PEs the run had.
+    pub pes: u32,
+    /// The nodes that the run had.
+    pub nodes: Vec<Machine>,
+    /// How far the run was, in words.
+    pub progress: String,
+    /// When it was taken, in milliseconds since 1970 (UTC).
+    pub taken_ms: u64,
+}
+
+/// A machine that had part in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name of the node.
+    pub name: String,
+    /// Architecture, such as `x86_64`.
+    pub arch: String,
+    /// Operating system, such as `linux`.
+    pub os: String,
+    /// `little` or `big`.
+    pub endian: String,
+    /// Width of a pointer.
+    pub pointer_bits: u32,
+    /// How many PEs it had.
+    pub pes: u32,
+}
+
+impl Machine {
+    /// The one that this process runs on.
+    #[must_use]
+    pub fn this(name: &str, pes: u32) -> Self {
+        Self {
+            name: name.into(),
+            arch: std::env::consts::ARCH.into(),
+            os: std::env::consts::OS.into(),
+            endian: if cfg!(target_endian = "little") { "little" } else { "big" }.into(),
+            pointer_bits: usize::BITS,
+            pes,
+        }
+    }
+}
+
+/// What one type has in a generation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeSize {
+    /// What its records are of.
+    pub kind: String,
+    /// Name of the type.
+    pub name: String,
+    /// How many records.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    /// [`super::format::NAME`].
+    pub(super) format: String,
+    /// [`super::format::VERSION`].
+    pub(super) version: u32,
+    pub(super) generation: u32,
+    pub(super) about: About,
+    pub(super) records: u64,
+    /// Bytes of the records.
+    pub(super) bytes: u64,
+    /// Bytes that this generation added to the folder, apart from this file and `COMMIT`.
+    pub(super) new_bytes: u64,
+    pub(super) types: Vec<TypeSize>,
+    pub(super) index: FileSum,
+    /// The files that hold its chunks.
+    pub(super) chunk_files: Vec<ChunkFile>,
+}
+
+/// A file with its length and checksum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileSum {
+    pub(super) bytes: u64,
+    pub(super) sha256: String,
+}
+
+impl FileSum {
+    pub(super) fn of(contents: &[u8]) -> Self {
+        Self { bytes: contents.len() as u64, sha256: Digest::of(contents).to_string() }
+    }
+}
+
+/// The chunks that one generation has written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ChunkFile {
+    /// In the folder of which generation it is.
+    pub(super) generation: u32,
+    /// How long it is.
+    pub(super) bytes: u64,
+    /// The bytes of it that this generation refers to.
+    pub(super) used_bytes: u64,
+}

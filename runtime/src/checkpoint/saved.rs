@@ -1,0 +1,356 @@
+//! One generation, as it is read.
+
+use super::format::{Index, Malformed, NAME, Place, Row, TableEntry, VERSION, Value, read_table};
+use super::hash::Digest;
+use super::manifest::{ChunkFile, FileSum, Manifest};
+use super::store::committed;
+use super::{About, Damage, Kind, ReadError, Record, TypeSize};
+use crate::buffer::Buffer;
+use crate::envelope::Packed;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+/// The files of one generation.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    pub(super) folder: PathBuf,
+    pub(super) chunks: PathBuf,
+    pub(super) index: PathBuf,
+    pub(super) manifest: PathBuf,
+    pub(super) commit: PathBuf,
+    /// The commit before it gets its name.
+    pub(super) uncommitted: PathBuf,
+}
+
+impl Files {
+    pub(super) fn of(dir: &Path, generation: u32) -> Self {
+        let folder = dir.join(format!("generation-{generation:06}"));
+        let [chunks, index, manifest, commit, uncommitted] =
+            ["chunks", "index", "MANIFEST.json", "COMMIT", "COMMIT.new"].map(|name| folder.join(name));
+        Self { folder, chunks, index, manifest, commit, uncommitted }
+    }
+}
+
+/// What `COMMIT` says of a manifest: what the program `sha256sum` would.
+pub(super) fn commit_line(manifest: &[u8]) -> String {
+    format!("{}  MANIFEST.json\n", Digest::of(manifest))
+}
+
+/// A generation that was committed. Its files stay readable as long as this is there, also if it is removed meanwhile.
+#[derive(Debug)]
+pub struct Saved {
+    dir: PathBuf,
+    manifest: Manifest,
+    index: Index,
+    chunks: BTreeMap<u32, File>,
+}
+
+/// Why a generation is not to be had, before it is known which one is there instead.
+pub(super) enum Trouble {
+    Damage(Damage),
+    Other(ReadError),
+}
+
+impl From<Damage> for Trouble {
+    fn from(damage: Damage) -> Self {
+        Self::Damage(damage)
+    }
+}
+
+impl Saved {
+    pub(super) fn open(dir: &Path, generation: u32) -> Result<Self, ReadError> {
+        Self::try_open(dir, generation).map_err(|trouble| match trouble {
+            Trouble::Other(error) => error,
+            Trouble::Damage(damage) => {
+                ReadError::Damaged { generation, damage, before: whole_before(dir, generation, None) }
+            }
+        })
+    }
+
+    fn try_open(dir: &Path, generation: u32) -> Result<Self, Trouble> {
+        let files = Files::of(dir, generation);
+        let manifest = read_manifest(&files)?;
+        if manifest.generation != generation {
+            let what = format!("it belongs to generation {}", manifest.generation);
+            return Err(Damage::new(&files.manifest, what).into());
+        }
+        let bytes = read_whole(&files.index, Some(manifest.index.bytes))?;
+        if FileSum::of(&bytes) != manifest.index {
+            return Err(Damage::new(&files.index, "its checksum is wrong").into());
+        }
+        let malformed = |error: Malformed| Damage::new(&files.index, error.to_string());
+        let index = Index::read(&bytes).map_err(malformed)?;
+        let mut chunks = BTreeMap::new();
+        for ChunkFile { generation, bytes, .. } in &manifest.chunk_files {
+            let path = Files::of(dir, *generation).chunks;
+            let file = File::open(&path).map_err(|error| unread(&path, error))?;
+            let length = file.metadata().map_err(|error| unread(&path, error))?.len();
+            if length != *bytes {
+                return Err(
+                    Damage::new(&path, format!("it has {length} bytes, and {bytes} were written")).into()
+                );
+            }
+            chunks.insert(*generation, file);
+        }
+        Ok(Self { dir: dir.into(), manifest, index, chunks })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.manifest.generation
+    }
+
+    /// Whose it is, and when it was taken.
+    #[must_use]
+    pub fn about(&self) -> &About {
+        &self.manifest.about
+    }
+
+    /// How many records it has.
+    #[must_use]
+    pub fn record_count(&self) -> u64 {
+        self.manifest.records
+    }
+
+    /// Bytes of all records.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.manifest.bytes
+    }
+
+    /// Bytes that this generation added to the folder.
+    #[must_use]
+    pub fn new_bytes(&self) -> u64 {
+        self.manifest.new_bytes
+    }
+
+    /// What each type has in it.
+    #[must_use]
+    pub fn types(&self) -> &[TypeSize] {
+        &self.manifest.types
+    }
+
+    /// All records, those of one kind and PE after each other, as they were put.
+    #[must_use]
+    pub fn records(&self) -> Records<'_> {
+        self.records_where(|_, _| true)
+    }
+
+    /// The records that belong to that PE, of whatever kind.
+    #[must_use]
+    pub fn records_of(&self, pe: u32) -> Records<'_> {
+        self.records_where(|_, of| of == pe)
+    }
+
+    /// The records of that kind, of whatever PE.
+    #[must_use]
+    pub fn records_of_kind(&self, kind: Kind) -> Records<'_> {
+        self.records_where(|of, _| of == kind)
+    }
+
+    /// The records whose kind and PE are wanted. The others are not read.
+    #[must_use]
+    pub fn records_where(&self, is_wanted: impl Fn(Kind, u32) -> bool) -> Records<'_> {
+        let tables = self.index.tables.iter().filter(|table| is_wanted(table.kind, table.pe));
+        Records { saved: self, tables: tables.copied().collect::<Vec<_>>().into_iter(), table: None }
+    }
+
+    pub(super) fn chunk_files(&self) -> impl Iterator<Item = &ChunkFile> {
+        self.manifest.chunk_files.iter()
+    }
+
+    pub(super) fn tables(&self) -> &[TableEntry] {
+        &self.index.tables
+    }
+
+    pub(super) fn rows(&self, table: &TableEntry) -> Result<Vec<Row>, ReadError> {
+        let mut bytes = Vec::new();
+        self.read_chunk(&table.place, &mut bytes)?;
+        let rows = read_table(&bytes, table.records, self.index.chunk_bytes);
+        rows.map_err(|error| self.malformed(table, &format!("a table of records is malformed: {error}")))
+    }
+
+    /// Appends the bytes of a chunk.
+    pub(super) fn read_chunk(&self, place: &Place, out: &mut Vec<u8>) -> Result<(), ReadError> {
+        self.try_read_chunk(place, out).map_err(|trouble| self.told(place, trouble))
+    }
+
+    fn try_read_chunk(&self, place: &Place, out: &mut Vec<u8>) -> Result<(), Trouble> {
+        let before = out.len();
+        let file = self.chunk_file(place)?;
+        out.resize(before + place.stored_bytes as usize, 0);
+        self.fill(file, place, &mut out[before..])
+    }
+
+    /// The file that a chunk is in, if it is long enough for it.
+    fn chunk_file(&self, place: &Place) -> Result<&File, Trouble> {
+        let end = place.offset.checked_add(u64::from(place.stored_bytes));
+        let listed = self.chunk_files().find(|file| file.generation == place.generation);
+        let is_inside = listed.zip(end).is_some_and(|(file, end)| end <= file.bytes);
+        let file = self.chunks.get(&place.generation).filter(|_| is_inside);
+        Ok(file.ok_or_else(|| self.damage(place, "a chunk would be beyond its end"))?)
+    }
+
+    fn fill(&self, file: &File, place: &Place, out: &mut [u8]) -> Result<(), Trouble> {
+        let path = Files::of(&self.dir, place.generation).chunks;
+        file.read_exact_at(out, place.offset).map_err(|error| unread(&path, error))?;
+        if Digest::of(out) == place.digest {
+            return Ok(());
+        }
+        Err(self.damage(place, "the checksum of a chunk is wrong").into())
+    }
+
+    fn record(&self, table: &TableEntry, row: Row) -> Result<Record, ReadError> {
+        let Row { type_name, collection, index, values } = row;
+        let mut values = values.into_iter();
+        let body = match values.next() {
+            Some(Value::Inside(bytes)) => bytes,
+            Some(Value::Chunks { places, .. }) => {
+                let mut bytes = Vec::new();
+                places.iter().try_for_each(|place| self.read_chunk(place, &mut bytes))?;
+                bytes
+            }
+            None => return Err(self.malformed(table, "a record has no body")),
+        };
+        let attachments = values.map(|value| self.attachment(table, value)).collect::<Result<_, _>>()?;
+        let packed = Packed { body: body.into(), attachments };
+        Ok(Record { kind: table.kind, pe: table.pe, type_name, collection, index, packed })
+    }
+
+    fn attachment(&self, table: &TableEntry, value: Value) -> Result<Buffer, ReadError> {
+        let (len_bytes, places) = match value {
+            Value::Inside(bytes) => return Ok(Buffer::from_slice(&bytes)),
+            Value::Chunks { len_bytes, places } => (len_bytes, places),
+        };
+        // Memory is taken for no more than all records are together.
+        let room = usize::try_from(len_bytes).ok().filter(|_| len_bytes <= self.manifest.bytes);
+        let len_bytes = room.ok_or_else(|| self.malformed(table, "an array is longer than all records"))?;
+        let mut buffer = Buffer::zeroed(len_bytes);
+        let mut rest = buffer.bytes_mut();
+        for place in &places {
+            let (part, after) = rest.split_at_mut(place.stored_bytes as usize);
+            let filled = self.chunk_file(place).and_then(|file| self.fill(file, place, part));
+            filled.map_err(|trouble| self.told(place, trouble))?;
+            rest = after;
+        }
+        Ok(buffer)
+    }
+
+    fn damage(&self, place: &Place, what: &str) -> Damage {
+        let path = Files::of(&self.dir, place.generation).chunks;
+        Damage::new(&path, format!("{what} (byte {}, {} bytes)", place.offset, place.stored_bytes))
+    }
+
+    /// What is said about a chunk that is not to be had.
+    fn told(&self, place: &Place, trouble: Trouble) -> ReadError {
+        match trouble {
+            Trouble::Other(error) => error,
+            Trouble::Damage(damage) => {
+                let generation = self.generation();
+                let before = whole_before(&self.dir, generation, Some(*place));
+                ReadError::Damaged { generation, damage, before }
+            }
+        }
+    }
+
+    fn malformed(&self, table: &TableEntry, what: &str) -> ReadError {
+        self.told(&table.place, self.damage(&table.place, what).into())
+    }
+
+    /// Whether something in it is in that place; true where a table cannot be read.
+    fn refers_to(&self, place: &Place) -> bool {
+        let in_row = |row: &Row| row.places().any(|of| of == place);
+        self.tables().iter().any(|table| {
+            let mut bytes = Vec::new();
+            let is_read = table.place != *place && self.try_read_chunk(&table.place, &mut bytes).is_ok();
+            let rows = read_table(&bytes, table.records, self.index.chunk_bytes);
+            !is_read || rows.map_or(true, |rows| rows.iter().any(in_row))
+        })
+    }
+}
+
+/// The newest generation before that one which can be opened and has nothing in that place, which is damaged.
+fn whole_before(dir: &Path, generation: u32, damaged: Option<Place>) -> Option<u32> {
+    let before = committed(dir).ok()?;
+    before.range(..generation).rev().copied().find(|number| {
+        let Ok(saved) = Saved::try_open(dir, *number) else { return false };
+        damaged.is_none_or(|place| !saved.refers_to(&place))
+    })
+}
+
+fn unread(path: &Path, error: io::Error) -> Trouble {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Damage::new(path, "it is missing").into();
+    }
+    Trouble::Other(ReadError::io(path, error))
+}
+
+/// A file, of which the length was written down.
+fn read_whole(path: &Path, expected_bytes: Option<u64>) -> Result<Vec<u8>, Trouble> {
+    let length = fs::metadata(path).map_err(|error| unread(path, error))?.len();
+    if let Some(expected) = expected_bytes.filter(|expected| *expected != length) {
+        let what = format!("it has {length} bytes, and {expected} were written");
+        return Err(Damage::new(path, what).into());
+    }
+    fs::read(path).map_err(|error| unread(path, error))
+}
+
+/// Which format a manifest is of, whatever else it says.
+#[derive(Deserialize)]
+struct Format {
+    format: String,
+    version: u32,
+}
+
+fn read_manifest(files: &Files) -> Result<Manifest, Trouble> {
+    let commit = read_whole(&files.commit, None)?;
+    let manifest = read_whole(&files.manifest, None)?;
+    if commit != commit_line(&manifest).as_bytes() {
+        let what = "it is not what COMMIT beside it says, or that is damaged";
+        return Err(Damage::new(&files.manifest, what).into());
+    }
+    let damage = |error: serde_json::Error| Damage::new(&files.manifest, error.to_string());
+    let Format { format, version } = serde_json::from_slice(&manifest).map_err(damage)?;
+    if format != NAME {
+        return Err(Damage::new(&files.manifest, "it is of something else").into());
+    }
+    if version != VERSION {
+        return Err(Trouble::Other(ReadError::Version { path: files.manifest.clone(), version }));
+    }
+    Ok(serde_json::from_slice(&manifest).map_err(damage)?)
+}
+
+/// Records of a generation. One that is damaged is an error in its place, and the next may be whole.
+#[derive(Debug)]
+pub struct Records<'a> {
+    saved: &'a Saved,
+    tables: std::vec::IntoIter<TableEntry>,
+    table: Option<(TableEntry, std::vec::IntoIter<Row>)>,
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((table, rows)) = &mut self.table
+                && let Some(row) = rows.next()
+            {
+                return Some(self.saved.record(table, row));
+            }
+            let table = self.tables.next()?;
+            match self.saved.rows(&table) {
+                Ok(rows) => self.table = Some((table, rows.into_iter())),
+                Err(error) => {
+                    self.table = None;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}

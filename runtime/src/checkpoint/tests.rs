@@ -1,0 +1,152 @@
+//! What is put comes back, whatever happens between.
+
+use super::*;
+use crate::buffer::Buffer;
+
+fn about() -> About {
+    About {
+        program: "stencil".into(),
+        version: "1.2".into(),
+        arguments: vec!["run".into(), "--n".into(), "8".into()],
+        pes: 3,
+        nodes: vec![Machine::this("a", 3)],
+        progress: "step 7 of 9".into(),
+        taken_ms: 1_700_000_000_000,
+    }
+}
+
+/// Deterministic numbers that no two chunks have in common.
+fn bytes(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+fn chare(n: u32, body: usize, array: usize) -> Record {
+    let attachments =
+        if array == 0 { vec![] } else { vec![Buffer::from_slice(&bytes(u64::from(n) + 1, array))] };
+    Record {
+        kind: Kind::Chare,
+        pe: n % 3,
+        type_name: if n % 2 == 0 { "Block" } else { "Cell" }.into(),
+        collection: 5,
+        index: [n, n / 2, 0],
+        packed: Packed { body: bytes(u64::from(n) + 1000, body).into(), attachments },
+    }
+}
+
+fn of_kind(kind: Kind) -> Record {
+    let packed = Packed { body: bytes(9, 40).into(), attachments: vec![Buffer::default()] };
+    Record { kind, pe: 0, type_name: "state".into(), collection: 0, index: [0; 3], packed }
+}
+
+fn write(store: &Store, records: &[Record]) -> Written {
+    let mut writer = store.begin(about()).unwrap();
+    records.iter().for_each(|record| writer.put(record).unwrap());
+    writer.commit().unwrap()
+}
+
+fn read(saved: &Saved) -> Vec<Record> {
+    sorted(saved.records().map(Result::unwrap).collect())
+}
+
+fn sorted(mut records: Vec<Record>) -> Vec<Record> {
+    records.sort_by_key(|record| (record.kind, record.pe, record.index));
+    records
+}
+
+#[test]
+fn what_was_put_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let sizes = [(0, 0), (1, 1), (1024, 1025), (1025, 65_536), (70_000, 200_000), (3, 65_537)];
+    let mut records: Vec<Record> = (0..60)
+        .map(|n| sizes[n as usize % sizes.len()])
+        .enumerate()
+        .map(|(n, (body, array))| chare(n as u32, body, array))
+        .collect();
+    records.extend([Kind::Pe, Kind::Node, Kind::Driver].map(of_kind));
+    let dir = folder.path().join("deep/er");
+    let written = write(&Store::create(&dir).unwrap(), &records);
+    let store = Store::open(&dir).unwrap();
+    let saved = store.latest().unwrap();
+    assert_eq!((written.generation, saved.generation(), saved.about()), (1, 1, &about()));
+    assert_eq!(read(&saved), sorted(records.clone()));
+    let of_one = saved.records_of(1).map(Result::unwrap).collect();
+    assert_eq!(sorted(of_one), sorted(records.iter().filter(|r| r.pe == 1).cloned().collect()));
+    let driver: Vec<Record> = saved.records_of_kind(Kind::Driver).map(Result::unwrap).collect();
+    assert_eq!(driver, [of_kind(Kind::Driver)]);
+    let total: usize = records.iter().map(|record| record.packed.len_bytes()).sum();
+    assert_eq!((written.bytes, saved.bytes(), saved.record_count()), (total as u64, total as u64, 63));
+    assert_eq!(
+        saved.types().iter().map(|of| (of.records, of.bytes)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)),
+        (63, total as u64)
+    );
+}
+
+#[test]
+fn a_second_checkpoint_with_one_percent_changed_writes_three_at_most() {
+    for (count, body, array) in
+        [(2000, 4000, 0), (600, 200, 16_000), (300, 100, 300_000), (3, 50, 20_000_000)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let mut records: Vec<Record> = (0..count).map(|n| chare(n, body, array)).collect();
+        let first = write(&store, &records);
+        let changed = count.div_ceil(100).max(1);
+        for n in 0..changed {
+            let at = (n * 97 % count) as usize;
+            if count > 100 {
+                records[at] =
+                    Record { packed: chare(at as u32 + 100_000, body, array).packed, ..records[at].clone() };
+            } else {
+                records[at].packed.attachments[0].bytes_mut()[5_000_000..5_600_000].fill(7);
+            }
+        }
+        let second = write(&store, &records);
+        assert!(second.new_bytes * 100 <= first.new_bytes * 3, "{count}: {first:?} {second:?}");
+        // Another process begins with what it finds in the folder.
+        drop(store);
+        let store = Store::create(folder.path()).unwrap();
+        let third = write(&store, &records);
+        assert!(third.new_bytes * 100 <= first.new_bytes, "{count}: {first:?} {third:?}");
+        for saved in store.generations().unwrap() {
+            assert_eq!((saved.number > 1, saved.saved.as_ref().unwrap().bytes()), (true, first.bytes));
+        }
+        assert_eq!(read(&store.latest().unwrap()), sorted(records));
+    }
+}
+
+#[test]
+fn two_runs_do_not_write_into_one_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let said = Store::create(folder.path()).unwrap_err().to_string();
+    assert!(said.contains("in use by another run"), "{said}");
+    let reader = Store::open(folder.path()).unwrap();
+    assert!(matches!(reader.begin(about()), Err(WriteError::Busy { .. })));
+    let writer = store.begin(about()).unwrap();
+    assert!(matches!(store.begin(about()), Err(WriteError::Busy { .. })));
+    drop(writer);
+    write(&store, &[chare(1, 1, 1)]);
+    drop(store);
+    write(&reader, &[chare(1, 1, 1)]);
+}
+
+#[test]
+fn what_was_not_committed_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let said = store.latest().unwrap_err().to_string();
+    assert!(said.contains("no generation was completed"), "{said}");
+    write(&store, &[chare(1, 100, 5000)]);
+    let mut writer = store.begin(about()).unwrap();
+    writer.put(&chare(2, 5000, 70_000)).unwrap();
+    drop(writer);
+    assert_eq!(store::numbers(folder.path()).unwrap().into_iter().collect::<Vec<_>>(), [1]);
+    assert_eq!(read(&store.latest().unwrap()), [chare(1, 100, 5000)]);
+}

@@ -1,0 +1,386 @@
+//! One generation, as it is written.
+
+use super::disk::Output;
+use super::format::{
+    CHUNK_BYTES, INSIDE_MAX_BYTES, Index, NAME, Place, TableEntry, VERSION, Value, write_row,
+};
+use super::hash::Digest;
+use super::manifest::{ChunkFile, FileSum, Manifest};
+use super::saved::{Files, Saved, commit_line};
+use super::store::{Shared, committed, numbers};
+use super::{About, Kind, Record, TypeSize, WriteError};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A table of records is ended after one whose identity says so once it has [`TABLE_MIN_BYTES`], and in any case when it
+/// has [`TABLE_MAX_BYTES`]. So that a record which comes, goes or grows does not shift all tables after it.
+const TABLE_MIN_BYTES: usize = 2 << 10;
+const TABLE_MAX_BYTES: usize = 16 << 10;
+/// One in so many records ends its table.
+const TABLE_ENDS: u8 = 16;
+
+/// A file of chunks of which less than one in so many bytes is needed is not referred to any more: what of it is needed is
+/// written again, so that the file can be removed.
+const USED_PARTS_MAX: u64 = 2;
+
+/// Chunks that are on disk.
+#[derive(Debug)]
+pub(super) struct Known {
+    chunks: FxHashMap<Digest, KnownChunk>,
+    /// Lengths of the files of chunks.
+    files: BTreeMap<u32, u64>,
+    /// What they are read from.
+    saved: Option<Saved>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct KnownChunk {
+    place: Place,
+    /// Whether this process has written or read it, so that it is what it should be.
+    is_certain: bool,
+}
+
+/// Writes one generation. If this is dropped before it is [committed](Self::commit), nothing has happened.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+    about: About,
+    generation: u32,
+    /// The newest generation there was before.
+    last: Option<u32>,
+    files: Files,
+    known: Known,
+    chunks: Chunks,
+    open: BTreeMap<(Kind, u32), Table>,
+    tables: BTreeMap<(Kind, u32), Vec<TableEntry>>,
+    types: BTreeMap<(Kind, String), TypeSize>,
+    records: u64,
+    bytes: u64,
+    state: State,
+    began: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Writing,
+    GivenUp,
+    Committed,
+}
+
+/// The chunks of this generation.
+#[derive(Debug)]
+struct Chunks {
+    out: BufWriter<Box<dyn Output>>,
+    length: u64,
+    used: FxHashMap<Digest, KnownChunk>,
+    used_bytes: BTreeMap<u32, u64>,
+}
+
+/// A table that more records may come into.
+#[derive(Debug, Default)]
+struct Table {
+    bytes: Vec<u8>,
+    records: u32,
+}
+
+/// What a checkpoint was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Written {
+    /// Its number.
+    pub generation: u32,
+    /// Bytes of all records.
+    pub bytes: u64,
+    /// Bytes that were added to the folder.
+    pub new_bytes: u64,
+    /// From [`Store::begin`](super::Store::begin) to the end of [`Writer::commit`].
+    pub seconds: f64,
+}
+
+impl Known {
+    /// The chunks of the newest generation that can be read, if there is one.
+    fn of_newest(dir: &Path) -> io::Result<Self> {
+        let newest = committed(dir)?.into_iter().rev().find_map(|number| Saved::open(dir, number).ok());
+        let mut known = Self { chunks: FxHashMap::default(), files: BTreeMap::new(), saved: None };
+        let Some(saved) = newest else { return Ok(known) };
+        known.files = saved.chunk_files().map(|file| (file.generation, file.bytes)).collect();
+        for table in saved.tables() {
+            // The chunks of a table that is damaged are written again.
+            let Ok(rows) = saved.rows(table) else { continue };
+            known.chunks.insert(table.place.digest, KnownChunk { place: table.place, is_certain: true });
+            for place in rows.iter().flat_map(|row| row.places()) {
+                known.chunks.insert(place.digest, KnownChunk { place: *place, is_certain: false });
+            }
+        }
+        known.forget_sparse(|generation| {
+            saved.chunk_files().find(|f| f.generation == generation).map_or(0, |f| f.used_bytes)
+        });
+        known.saved = Some(saved);
+        Ok(known)
+    }
+
+    /// Forgets the chunks in files that are hardly needed.
+    fn forget_sparse(&mut self, used_bytes: impl Fn(u32) -> u64) {
+        let is_sparse = |generation: &u32, bytes: &u64| used_bytes(*generation) < bytes / USED_PARTS_MAX;
+        self.files.retain(|generation, bytes| !is_sparse(generation, bytes));
+        self.chunks.retain(|_, chunk| self.files.contains_key(&chunk.place.generation));
+    }
+
+    /// The chunk with these bytes, if it is on disk. One that this process has not written is read once and compared:
+    /// what has been damaged there must not be relied on for longer.
+    fn find(&self, digest: &Digest, bytes: &[u8]) -> Option<KnownChunk> {
+        let chunk = *self.chunks.get(digest)?;
+        let is_there = || {
+            let mut there = Vec::new();
+            let read = self.saved.as_ref().map(|saved| saved.read_chunk(&chunk.place, &mut there));
+            matches!(read, Some(Ok(()))) && there == bytes
+        };
+        (chunk.is_certain || is_there()).then_some(KnownChunk { is_certain: true, ..chunk })
+    }
+}
+
+impl Chunks {
+    /// Where a chunk with these bytes is; it is written if it is nowhere.
+    fn place(&mut self, bytes: &[u8], generation: u32, known: &Known) -> io::Result<Place> {
+        let digest = Digest::of(bytes);
+        if let Some(chunk) = self.used.get(&digest) {
+            return Ok(chunk.place);
+        }
+        let chunk = match known.find(&digest, bytes) {
+            Some(chunk) => chunk,
+            None => {
+                self.out.write_all(bytes)?;
+                let place =
+                    Place { generation, offset: self.length, stored_bytes: bytes.len() as u32, digest };
+                self.length += bytes.len() as u64;
+                KnownChunk { place, is_certain: true }
+            }
+        };
+        self.used.insert(digest, chunk);
+        *self.used_bytes.entry(chunk.place.generation).or_default() += bytes.len() as u64;
+        Ok(chunk.place)
+    }
+}
+
+impl Writer {
+    pub(super) fn begin(shared: Arc<Shared>, about: About, known: Option<Known>) -> Result<Self, WriteError> {
+        let dir = shared.dir.clone();
+        let on_dir = |error| WriteError::io(&dir, error);
+        let known = match known {
+            Some(known) => known,
+            None => {
+                shared.remove_old().map_err(on_dir)?;
+                Known::of_newest(&dir).map_err(on_dir)?
+            }
+        };
+        let last = committed(&dir).map_err(on_dir)?.last().copied();
+        // A number that was given once is not given again, so that nothing of an older one can come back under it.
+        let generation = numbers(&dir).map_err(on_dir)?.last().map_or(1, |newest| newest + 1);
+        let files = Files::of(&dir, generation);
+        let made = shared.disk.create_folder(&files.folder);
+        let out = made.and_then(|()| shared.disk.create(&files.chunks));
+        let out = out.map_err(|error| WriteError::io(&files.chunks, error).with_last(last))?;
+        let chunks = Chunks {
+            out: BufWriter::with_capacity(CHUNK_BYTES, out),
+            length: 0,
+            used: FxHashMap::default(),
+            used_bytes: BTreeMap::new(),
+        };
+        Ok(Self {
+            shared,
+            about,
+            generation,
+            last,
+            files,
+            known,
+            chunks,
+            open: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            types: BTreeMap::new(),
+            records: 0,
+            bytes: 0,
+            state: State::Writing,
+            began: Instant::now(),
+        })
+    }
+
+    /// Adds a record. Records of one PE should come in the same order as for the generation before: what has not changed
+    /// is then not written again.
+    ///
+    /// # Errors
+    /// If the file system refuses. The generation is given up then.
+    pub fn put(&mut self, record: &Record) -> Result<(), WriteError> {
+        if self.state != State::Writing {
+            return Err(WriteError::GivenUp);
+        }
+        self.try_put(record).map_err(|error| self.given_up(&self.files.chunks.clone(), error))
+    }
+
+    fn try_put(&mut self, record: &Record) -> io::Result<()> {
+        let body: &[u8] = &record.packed.body;
+        let attachments = record.packed.attachments.iter().map(|buffer| buffer.bytes());
+        let values = std::iter::once(body).chain(attachments).map(|bytes| self.value(bytes));
+        let values = values.collect::<io::Result<Vec<_>>>()?;
+        let key = (record.kind, record.pe);
+        let table = self.open.entry(key).or_default();
+        write_row(record, &values, &mut table.bytes);
+        table.records += 1;
+        let is_end = table.bytes.len() >= TABLE_MIN_BYTES && ends_table(record);
+        if is_end || table.bytes.len() >= TABLE_MAX_BYTES {
+            let table = std::mem::take(table);
+            self.end_table(key, &table)?;
+        }
+        self.count(record);
+        Ok(())
+    }
+
+    fn count(&mut self, record: &Record) {
+        let bytes = record.packed.len_bytes() as u64;
+        let of_type = self.types.entry((record.kind, record.type_name.clone())).or_insert_with(|| TypeSize {
+            kind: record.kind.to_string(),
+            name: record.type_name.clone(),
+            ..TypeSize::default()
+        });
+        of_type.records += 1;
+        of_type.bytes += bytes;
+        self.records += 1;
+        self.bytes += bytes;
+    }
+
+    fn value(&mut self, bytes: &[u8]) -> io::Result<Value> {
+        if bytes.len() <= INSIDE_MAX_BYTES {
+            return Ok(Value::Inside(bytes.into()));
+        }
+        let chunks = bytes.chunks(CHUNK_BYTES);
+        let places = chunks.map(|chunk| self.chunks.place(chunk, self.generation, &self.known));
+        Ok(Value::Chunks { len_bytes: bytes.len() as u64, places: places.collect::<io::Result<_>>()? })
+    }
+
+    fn end_table(&mut self, key: (Kind, u32), table: &Table) -> io::Result<()> {
+        let place = self.chunks.place(&table.bytes, self.generation, &self.known)?;
+        let (kind, pe) = key;
+        self.tables.entry(key).or_default().push(TableEntry { kind, pe, records: table.records, place });
+        Ok(())
+    }
+
+    /// Makes the generation count. When this returns it outlasts a crash, and generations that are older than those to be
+    /// kept have been removed.
+    ///
+    /// # Errors
+    /// If the file system refuses; then nothing has happened.
+    pub fn commit(mut self) -> Result<Written, WriteError> {
+        if self.state != State::Writing {
+            return Err(WriteError::GivenUp);
+        }
+        let new_bytes = match self.try_commit() {
+            Ok(new_bytes) => new_bytes,
+            Err((path, error)) => return Err(self.given_up(&path, error)),
+        };
+        self.state = State::Committed;
+        // What could not be removed now is removed after the next one.
+        let _ = self.shared.remove_old();
+        let Self { generation, bytes, .. } = self;
+        Ok(Written { generation, bytes, new_bytes, seconds: self.began.elapsed().as_secs_f64() })
+    }
+
+    fn try_commit(&mut self) -> Result<u64, (std::path::PathBuf, io::Error)> {
+        let files = self.files.clone();
+        let at = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| (path, error)
+        };
+        for (key, table) in std::mem::take(&mut self.open) {
+            if table.records > 0 {
+                self.end_table(key, &table).map_err(at(&files.chunks))?;
+            }
+        }
+        self.chunks.out.flush().map_err(at(&files.chunks))?;
+        self.chunks.out.get_mut().sync().map_err(at(&files.chunks))?;
+        let tables = std::mem::take(&mut self.tables).into_values().flatten().collect();
+        let index = Index { chunk_bytes: CHUNK_BYTES as u32, tables }.write();
+        self.write_file(&files.index, &index).map_err(at(&files.index))?;
+        let new_bytes = self.chunks.length + index.len() as u64;
+        let manifest = self.manifest(FileSum::of(&index), new_bytes).map_err(at(&files.manifest))?;
+        self.write_file(&files.manifest, &manifest).map_err(at(&files.manifest))?;
+        let disk = &self.shared.disk;
+        disk.sync_folder(&files.folder).map_err(at(&files.folder))?;
+        disk.sync_folder(&self.shared.dir).map_err(at(&self.shared.dir))?;
+        let commit = commit_line(&manifest);
+        self.write_file(&files.uncommitted, commit.as_bytes()).map_err(at(&files.uncommitted))?;
+        disk.rename(&files.uncommitted, &files.commit).map_err(at(&files.commit))?;
+        disk.sync_folder(&files.folder).map_err(at(&files.folder))?;
+        Ok(new_bytes + (manifest.len() + commit.len()) as u64)
+    }
+
+    fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        let mut out = self.shared.disk.create(path)?;
+        out.write_all(contents)?;
+        out.sync()
+    }
+
+    fn manifest(&mut self, index: FileSum, new_bytes: u64) -> io::Result<Vec<u8>> {
+        let used = &self.chunks.used_bytes;
+        let length = |generation: u32| match self.known.files.get(&generation) {
+            Some(bytes) if generation != self.generation => *bytes,
+            _ => self.chunks.length,
+        };
+        let chunk_files = used.iter().map(|(&generation, &used_bytes)| ChunkFile {
+            generation,
+            bytes: length(generation),
+            used_bytes,
+        });
+        let manifest = Manifest {
+            format: NAME.into(),
+            version: VERSION,
+            generation: self.generation,
+            about: std::mem::take(&mut self.about),
+            records: self.records,
+            bytes: self.bytes,
+            new_bytes,
+            types: std::mem::take(&mut self.types).into_values().collect(),
+            index,
+            chunk_files: chunk_files.collect(),
+        };
+        let mut bytes = serde_json::to_vec_pretty(&manifest)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    fn given_up(&mut self, path: &Path, error: io::Error) -> WriteError {
+        self.state = State::GivenUp;
+        WriteError::io(path, error).with_last(self.last)
+    }
+
+    /// The chunks that the next generation may refer to.
+    fn chunks_for_next(&mut self) -> Known {
+        let mut files = std::mem::take(&mut self.known.files);
+        files.insert(self.generation, self.chunks.length);
+        let chunks = std::mem::take(&mut self.chunks.used);
+        let mut known = Known { chunks, files, saved: None };
+        let used = std::mem::take(&mut self.chunks.used_bytes);
+        known.forget_sparse(|generation| used.get(&generation).copied().unwrap_or(0));
+        known
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.state == State::Committed {
+            let known = self.chunks_for_next();
+            return self.shared.writer_ended(Some(known));
+        }
+        // Whatever cannot be removed now is removed when the next run begins to write.
+        let _ = self.shared.remove_generation(self.generation, false);
+        self.shared.writer_ended(None);
+    }
+}
+
+/// Whether a record may be the last of its table, by who it is of: the same in all generations.
+fn ends_table(record: &Record) -> bool {
+    let mut identity = record.collection.to_le_bytes().to_vec();
+    record.index.iter().for_each(|part| identity.extend(part.to_le_bytes()));
+    Digest::of(&identity).0[0] % TABLE_ENDS == 0
+}
