@@ -47,11 +47,11 @@ pub trait Keeper: Send {
     /// Why it cannot be kept: it is not taken then, and the run goes on.
     fn begin(&mut self) -> Result<(), String>;
 
-    /// A part of it.
+    /// A part of it; of a chare with the name of its type.
     ///
     /// # Errors
     /// As those of [`begin`](Self::begin).
-    fn put(&mut self, header: RecordHeader, packed: Packed) -> Result<(), String>;
+    fn put(&mut self, header: RecordHeader, type_name: &str, packed: Packed) -> Result<(), String>;
 
     /// It is complete, with the driver's own part. The run goes on meanwhile.
     ///
@@ -139,6 +139,7 @@ pub(crate) struct History {
     /// What remains to be done again, while that is so.
     replay: Option<Box<Replay>>,
     checkpoint: Underway,
+    has_gone_on: bool,
     /// What had been added to accumulators before the run went on from a checkpoint.
     pub(crate) sums: BTreeMap<u64, Vec<Packed>>,
     /// The work that is counted, and how much had been done before.
@@ -266,6 +267,12 @@ impl Driver {
             "the driver does not do what it did before the checkpoint: as number {number} it waited for {then} then, and for \
              {now} now; take what may differ from run to run from `Driver::once`"
         ))
+    }
+
+    /// Whether this run has gone on from a checkpoint.
+    #[must_use]
+    pub fn has_gone_on(&self) -> bool {
+        self.history.has_gone_on
     }
 
     /// Takes a checkpoint if one is due. Only where the driver waits for what may take long.
@@ -411,7 +418,17 @@ impl Driver {
     pub(crate) fn keep(&mut self, header: RecordHeader, packed: Packed) {
         let underway = &mut self.history.checkpoint;
         underway.records += u64::from(header.pe != PeId::DRIVER);
-        let kept = self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.put(header, packed));
+        let node = self.pe.node();
+        let chare_type = match &header.of {
+            RecordOf::Chare(element) => {
+                let known = || node.collection(element.collection).map(|known| known.chare_type);
+                element.collection.as_singles().or_else(known)
+            }
+            _ => None,
+        };
+        let chare_type = chare_type.and_then(|number| node.program().chare_types.get(usize::from(number)));
+        let name = chare_type.map_or("", |known| known.name.as_str());
+        let kept = self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.put(header, name, packed));
         if let Err(why) = kept {
             underway.failed.get_or_insert(why);
         }
@@ -437,6 +454,7 @@ impl Driver {
             )));
         }
         self.pe = pe;
+        self.history.has_gone_on = true;
         self.history.checkpoint = Underway::default();
         self.pause_all()?;
         self.restore_all(records)?;

@@ -2,12 +2,13 @@
 //! the application says of its result. Reports are made of this.
 
 use runtime::monitor::wire::NodeSnapshot;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 /// Speeds that an earlier run has measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EarlierSpeeds {
     /// How long ago.
     pub age: Duration,

@@ -10,6 +10,7 @@ mod console;
 mod copies;
 mod demo;
 mod driving;
+mod keeping;
 mod log;
 mod manual;
 mod named_file;
@@ -23,6 +24,7 @@ mod record;
 mod replacement;
 mod replay;
 mod report;
+mod restart;
 mod run;
 mod speed;
 mod speeds;
@@ -134,22 +136,18 @@ fn dispatch(
     command_started: Instant,
 ) -> Result<u8, Failure> {
     // A run begins its log as its options say.
-    if !matches!(matches.subcommand_name(), Some("run" | "demo")) {
+    if !matches!(matches.subcommand_name(), Some("run" | "demo" | "restart")) {
         log::begin();
     }
     match matches.subcommand() {
-        Some(("run", matches)) => {
-            let (name, matches) = match matches.subcommand() {
-                Some((name, matches)) => (name, matches),
-                None => (program.apps[0].name, matches),
-            };
-            let name = name.to_string();
-            run::run(program, &name, matches, line, command_started)
-        }
-        Some(("demo", matches)) => {
-            let name = program.demo.map_or(program.name, |demo| demo.app);
-            run::run(program, name, matches, line, command_started)
-        }
+        Some(("run" | "demo", _)) => match run_of(&program, matches) {
+            Some((name, matches)) => {
+                let asked = run::Asked::new(&name, matches, line)?;
+                run::run(program, asked, command_started)
+            }
+            None => Err(Failure::new(Kind::Usage, "an application is missing; `run --help` lists them")),
+        },
+        Some(("restart", matches)) => restart::restart(program, matches, command_started),
         Some(("nodes", matches)) => nodes::nodes(program, matches, command_started),
         Some(("compare", matches)) => compare::compare(&program, matches),
         Some(("plan", matches)) => plan::plan(&program, matches),
@@ -161,6 +159,18 @@ fn dispatch(
             Err(error) => Err(Failure::from(error)),
         },
         _ => Err(Failure::new(Kind::Usage, "a command is missing; `--help` lists them")),
+    }
+}
+
+/// The application of a command line that runs one, and its arguments.
+pub(crate) fn run_of<'a>(program: &CommandLine, matches: &'a ArgMatches) -> Option<(String, &'a ArgMatches)> {
+    match matches.subcommand()? {
+        ("run", matches) => Some(match matches.subcommand() {
+            Some((name, matches)) => (name.to_string(), matches),
+            None => (program.apps.first()?.name.to_string(), matches),
+        }),
+        ("demo", matches) => Some((program.demo.map_or(program.name, |demo| demo.app).to_string(), matches)),
+        _ => None,
     }
 }
 
@@ -192,6 +202,7 @@ fn command(program: &CommandLine) -> Command {
         .subcommands(program.apps.iter().any(|app| app.cost.is_some()).then(|| plan::command(program)))
         .subcommand(nodes::command(program))
         .subcommand(watch::command())
+        .subcommand(restart::command_of())
         .subcommand(replay::command());
     let all = all.subcommands(demo::command(program));
     all.subcommands(program.commands.iter().map(|(command, _)| command)).subcommand(manual::command())

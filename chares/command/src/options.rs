@@ -39,6 +39,12 @@ pub(crate) struct RunOptions {
     /// Who moves chares between PEs while the run goes on
     #[arg(long, value_name = "NAME[:OPTION,…]", default_value = "none", value_parser = balance, long_help = balance_help())]
     pub(crate) balance: String,
+    /// Save the run into this folder on its way, for `restart`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// How often it is saved: seconds, or as 90s, 10m, 2h; `kill -USR1` has it saved at once
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m", requires = "checkpoint")]
+    pub(crate) checkpoint_every: Duration,
     /// End the run after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
@@ -96,7 +102,7 @@ enum TransportChoice {
 }
 
 /// Where speeds come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 pub(crate) enum SpeedSource {
     /// A short run takes those of the last day that still hold; others run the application's kernel, for a twentieth of
     /// their time
@@ -264,6 +270,21 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     limit.ok_or_else(|| format!("give seconds, more than 0 and at most {}", TIME_MAX.as_secs()))
 }
 
+/// A time from the command line, with or without a unit.
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.trim().char_indices().next_back() {
+        Some((at, 's')) => (&text.trim()[..at], 1.0),
+        Some((at, 'm')) => (&text.trim()[..at], 60.0),
+        Some((at, 'h')) => (&text.trim()[..at], 3600.0),
+        _ => (text.trim(), 1.0),
+    };
+    let seconds = number.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n * unit).ok());
+    let seconds = seconds.filter(|time| !time.is_zero() && *time <= TIME_MAX);
+    seconds.ok_or_else(|| {
+        format!("give a time as 90s, 10m or 2h, more than 0 and at most {} s", TIME_MAX.as_secs())
+    })
+}
+
 /// What `--balance` says, checked.
 fn balance(text: &str) -> Result<String, String> {
     text.parse::<Choice>().map(|_| text.into()).map_err(|error| error.to_string())
@@ -298,6 +319,16 @@ mod tests {
         assert_eq!(file(None, Some("")), None);
         assert_eq!(file(None, Some("b")).as_deref(), Some("b"));
         assert_eq!(file(Some("a"), Some("b")).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn times_may_have_units() {
+        for (text, seconds) in [("90", 90.0), ("0.5s", 0.5), ("10m", 600.0), (" 2h ", 7200.0)] {
+            assert_eq!(time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["", "m", "10 parsecs", "-1m", "0s", "1e9h", "nan"] {
+            assert!(time(text).unwrap_err().starts_with("give a time"), "{text}");
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! `run`: start the nodes, drive the application, show it, report.
 
 use super::driving;
+use super::keeping::{self, Schedule, StoreKeeper};
 use super::log::NodeLogs;
 use super::options::{RunOptions, SpeedSource};
 use super::record::Recording;
 use super::report::{Report, Sources};
+use super::restart::{self, Origin};
 use super::speeds::{self, PeSpeeds, SpeedQuery};
 use super::unstarted::{self, Unstarted};
 use super::{console, copies, log, output, say, warn};
@@ -16,6 +18,7 @@ use chares::{Driver, RunError, Timeline};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use loadbalance::machines::{Machine, Machines, Memory};
+use runtime::checkpoint::Store;
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
 use runtime::job::{Interrupter, Job, JobPlan};
@@ -40,29 +43,50 @@ const NO_SPEEDS: &str = "chares were placed by speed, but the application has no
 /// How long the window may take to leave when its run is over.
 const LAST_PICTURE: Duration = Duration::from_secs(2);
 
+/// A run that a command line asks for.
+pub(crate) struct Asked<'a> {
+    /// Name of the application.
+    pub(crate) name: String,
+    /// What its arguments are.
+    pub(crate) matches: &'a ArgMatches,
+    pub(crate) options: RunOptions,
+    /// The words that began the run.
+    pub(crate) line: Vec<String>,
+    /// What it goes on from, if it does not begin.
+    pub(crate) from: Option<Origin>,
+}
+
+impl<'a> Asked<'a> {
+    /// A run that begins.
+    ///
+    /// # Errors
+    /// If its options are not those of a run.
+    pub(crate) fn new(name: &str, matches: &'a ArgMatches, line: Vec<String>) -> Result<Self, Failure> {
+        let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
+        Ok(Self { name: name.into(), matches, options, line, from: None })
+    }
+}
+
 /// Runs an application from the command line; the exit code.
-pub(crate) fn run(
-    program: CommandLine,
-    name: &str,
-    matches: &ArgMatches,
-    line: Vec<String>,
-    command_started: Instant,
-) -> Result<u8, Failure> {
-    let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
+pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Instant) -> Result<u8, Failure> {
+    let Asked { name, matches, options, line, from } = asked;
     options.log.choose_format();
-    let unstarted = Unstarted::new(&program, name, line.clone(), command_started);
-    let Ready { started, config, launch, logs } = prepared(&program, name, matches, &options, &unstarted)?;
+    let unstarted = Unstarted::new(&program, &name, line.clone(), command_started);
+    let mut ready = prepared(&program, &name, (matches, from.as_ref()), &options, &unstarted)?;
     let version = program.version;
+    let store = options.checkpoint.as_deref().map(keeping::store).transpose()?;
+    ready.saving = Saving { from, store, version, line: line.clone() };
+    let Ready { started, config, launch, logs, saving } = ready;
     let mut plan = JobPlan {
         program: Arc::new(program.program.into_table()),
-        app: name.into(),
+        app: name,
         arguments: line,
         kernel_arguments: started.kernel.arguments.clone(),
         launch,
         config: config.clone(),
         always_pup: options.always_pup,
         wander: options.wander,
-        begun: Vec::new(),
+        begun: saving.from.as_ref().map_or_else(Vec::new, |from| from.began.clone()),
         balance: options.balance()?,
         timeout: options.timeout,
     };
@@ -72,7 +96,7 @@ pub(crate) fn run(
     });
     let arguments = started.arguments.clone();
     let mut done = match job {
-        Ok(job) => drive_and_show(job, started, config, &options, command_started),
+        Ok(job) => drive_and_show(job, (started, saving), config, &options, command_started),
         Err(error) => Finished {
             info: unstarted.info,
             timeline: Timeline::new(command_started),
@@ -112,13 +136,13 @@ pub(crate) fn run(
 fn prepared(
     program: &CommandLine,
     name: &str,
-    matches: &ArgMatches,
+    from: (&ArgMatches, Option<&Origin>),
     options: &RunOptions,
     unstarted: &Unstarted,
 ) -> Result<Ready, Failure> {
-    let Some(report) = &options.report else { return ready(program, name, matches, options) };
+    let Some(report) = &options.report else { return ready(program, name, from, options) };
     unstarted.begin(report);
-    let ready = ready(program, name, matches, options);
+    let ready = ready(program, name, from, options);
     if let Err(why) = &ready
         && let Err(unwritten) = unstarted.report(report, why)
     {
@@ -144,12 +168,22 @@ struct Ready {
     config: ClusterConfig,
     launch: LaunchOptions,
     logs: Option<NodeLogs>,
+    saving: Saving,
+}
+
+/// What a run goes on from, and where it is saved.
+#[derive(Default)]
+struct Saving {
+    from: Option<Origin>,
+    store: Option<Store>,
+    version: &'static str,
+    line: Vec<String>,
 }
 
 fn ready(
     program: &CommandLine,
     name: &str,
-    matches: &ArgMatches,
+    (matches, from): (&ArgMatches, Option<&Origin>),
     options: &RunOptions,
 ) -> Result<Ready, Failure> {
     let config = options.nodes.load()?;
@@ -159,6 +193,9 @@ fn ready(
     output::check_files(&files(&started, options, &config))?;
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
     let mut config = taken(config, &started, options, is_asked_for)?;
+    if let Some(from) = from {
+        restart::deal_pes(&mut config, from.pe_count())?;
+    }
     if !config.nodes.is_empty() && !options.quiet {
         options.nodes.say_if_built_in(&config);
     }
@@ -168,7 +205,7 @@ fn ready(
     }
     let logs = options.log.begin(&mut config)?;
     launch.log = logs.as_ref().map(NodeLogs::lines);
-    Ok(Ready { started, config, launch, logs })
+    Ok(Ready { started, config, launch, logs, saving: Saving::default() })
 }
 
 /// All files of a run but its report.
@@ -201,7 +238,7 @@ struct Finished {
 
 fn drive_and_show(
     mut job: Job,
-    started: Started,
+    (started, saving): (Started, Saving),
     config: ClusterConfig,
     options: &RunOptions,
     command_started: Instant,
@@ -217,7 +254,9 @@ fn drive_and_show(
     let screen = screen.map_err(|e| warn(&format!("the system has no thread to show the run: {e}"))).ok();
     let (source, is_quiet, described) = (options.speed, options.quiet, Arc::clone(&hub));
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
+    let schedule = Schedule { every: options.checkpoint_every, limit: options.timeout, is_quiet };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
+        save(main, saving, &schedule, &described)?;
         drive(main, started, &config, (source, is_quiet), &described, readings)
     });
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
@@ -246,6 +285,16 @@ fn first_of(error: Option<Failure>, written: Result<(), Failure>) -> Option<Fail
     }
 }
 
+/// Has checkpoints taken, and goes on from one, as far as that is wanted.
+fn save(main: &mut Driver, saving: Saving, schedule: &Schedule, hub: &Arc<Hub>) -> Result<(), RunError> {
+    let Saving { from, store, version, line } = saving;
+    if let Some(store) = store {
+        let keeper = StoreKeeper::new(store, schedule, (hub, version, line));
+        main.keep_checkpoints(Box::new(keeper.map_err(RunError::Ended)?));
+    }
+    from.map_or(Ok(()), |from| main.go_on_from(from.go_on))
+}
+
 /// Measures speeds, then runs the application's driver.
 fn drive(
     main: &mut Driver,
@@ -258,7 +307,7 @@ fn drive(
     let info = hub.info();
     let query = SpeedQuery::new(&info, config, &started.kernel);
     let asked = Instant::now();
-    let found = speeds::find(main, speed, &query)?;
+    let found = main.once("the speeds of PEs", |main| speeds::find(main, speed, &query))?;
     main.outcome().speeds = asked.elapsed();
     if let Some(origin) = found.origin(asked.elapsed()).filter(|_| !is_quiet) {
         hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text: origin }));
@@ -288,14 +337,17 @@ fn drive(
         start = snapshots(main, hub)?;
     }
     let is_measured = !rates.is_empty();
-    main.set_machines(machines(&info, &start, if is_measured { &rates } else { &relative }, is_measured));
+    // A run that goes on is divided as it was when it began.
+    let nodes = main.once("the nodes", |_| Ok(info.nodes.clone()))?;
+    main.set_machines(machines(&nodes, &start, if is_measured { &rates } else { &relative }, is_measured));
     main.outcome().start = start;
     main.outcome().driven = Some(Instant::now());
     let (has_kernel, result) = (started.kernel.number.is_some(), (started.drive)(main));
     if main.outcome().is_by_speed && !has_kernel && speed.is_measured() {
         main.outcome().remark(NO_SPEEDS);
     }
-    if let (Ok(()), Some(again)) = (&result, again) {
+    // Rates of the machines on which the run began say nothing of others.
+    if let (Ok(()), Some(again), false) = (&result, again, main.has_gone_on()) {
         speeds::confirm(main, &query, again)?;
     }
     main.outcome().finished = Some(Instant::now());
@@ -320,7 +372,7 @@ fn snapshots(main: &mut Driver, hub: &Hub) -> Result<Vec<NodeSnapshot>, RunError
 }
 
 /// What work is divided by: the nodes and the launcher as they are now, and the rates of all PEs.
-fn machines(info: &RunInfo, now: &[NodeSnapshot], rates: &[f64], is_measured: bool) -> Machines {
+fn machines(nodes: &[NodeInfo], now: &[NodeSnapshot], rates: &[f64], is_measured: bool) -> Machines {
     let machine = |node: &NodeInfo| {
         let now = now.iter().find(|snapshot| snapshot.node == node.node);
         let pes = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
@@ -336,7 +388,7 @@ fn machines(info: &RunInfo, now: &[NodeSnapshot], rates: &[f64], is_measured: bo
         }
     };
     let launcher = NodeInfo { name: "launcher".into(), host: "localhost".into(), ..NodeInfo::default() };
-    let nodes = info.nodes.iter().map(machine).collect();
+    let nodes = nodes.iter().map(machine).collect();
     Machines { nodes, launcher: machine(&launcher), is_measured, ..Machines::default() }
 }
 

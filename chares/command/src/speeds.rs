@@ -9,6 +9,7 @@ use chares::{Cx, Driver, EarlierSpeeds, RunError};
 use choice::{Budget, LOOK, USUAL};
 use runtime::config::ClusterConfig;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl<'a> SpeedQuery<'a> {
 }
 
 /// Speeds of all PEs.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PeSpeeds {
     /// Where they really came from.
     pub(crate) source: SpeedSource,

@@ -47,7 +47,7 @@ impl Keeper for InMemory {
         self.under_way = Snapshot::default();
         Ok(())
     }
-    fn put(&mut self, header: RecordHeader, packed: Packed) -> Result<(), String> {
+    fn put(&mut self, header: RecordHeader, _: &str, packed: Packed) -> Result<(), String> {
         // What is sent between threads of one process shares its memory: what is kept must not change with it.
         self.under_way.records.push((header, packed));
         Ok(())

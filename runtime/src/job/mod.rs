@@ -19,5 +19,5 @@ pub use check::check_nodes;
 pub use launcher::{Interrupter, Job, JobPlan};
 pub use limits::prepare_for_limits;
 pub use node_process::node_process;
-pub use signals::{before_exit_at_once, hear_signals};
+pub use signals::{before_exit_at_once, hear_checkpoint_orders, hear_signals};
 pub use start_error::StartError;

@@ -6,7 +6,8 @@ use super::order::Order;
 use crate::failure::{Failure, Interruption};
 use crate::monitor::socket;
 use std::io::{self, Write as _};
-use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -36,6 +37,16 @@ pub fn hear_signals() -> io::Result<()> {
     let mut outcome = Ok(());
     LISTENING.call_once(|| outcome = listen());
     outcome
+}
+
+/// What is true from the moment on when somebody has this process save its run, by SIGUSR1, until it is set to false.
+///
+/// # Errors
+/// If the system does not let signals be heard.
+pub fn hear_checkpoint_orders() -> io::Result<Arc<AtomicBool>> {
+    let wanted = Arc::default();
+    signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&wanted))?;
+    Ok(wanted)
 }
 
 /// From now on signals are orders to this run.

@@ -1,0 +1,171 @@
+//! `restart`: goes on with a run from its last checkpoint, on whatever nodes there are now.
+
+use super::options::RunOptions;
+use super::run::{self, Asked};
+use super::{command, keeping, note, run_of};
+use crate::command_line::CommandLine;
+use chares::checkpoint::GoOn;
+use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _, value_parser};
+use runtime::checkpoint::{Saved, Store};
+use runtime::config::{ClusterConfig, LaunchMethod};
+use runtime::failure::{Failure, Kind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The command.
+pub(crate) fn command_of() -> Command {
+    let dir = Arg::new("dir").value_name("DIR").required(true).value_parser(value_parser!(PathBuf));
+    let number = Arg::new("generation").long("generation").value_name("N").value_parser(value_parser!(u32));
+    RunOptions::augment_args(
+        Command::new("restart")
+            .about("Go on with a run from a checkpoint, on the same nodes or others")
+            .arg(dir.help("The folder that `--checkpoint` named"))
+            .arg(number.help("Which checkpoint of the folder; the last if not given")),
+    )
+}
+
+/// What a run goes on from.
+pub(crate) struct Origin {
+    pub(crate) go_on: GoOn,
+    /// Counts of PEs of the nodes, launcher first, when the run began.
+    pub(crate) began: Vec<u32>,
+}
+
+impl Origin {
+    pub(crate) fn pe_count(&self) -> u32 {
+        self.began.iter().sum()
+    }
+}
+
+/// Goes on; the exit code.
+pub(crate) fn restart(
+    program: CommandLine,
+    matches: &ArgMatches,
+    command_started: Instant,
+) -> Result<u8, Failure> {
+    let mut options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
+    let dir: &PathBuf =
+        matches.get_one("dir").ok_or_else(|| Failure::new(Kind::Usage, "say which folder: restart DIR"))?;
+    let wrong = |what: String| Failure::new(Kind::Input, format!("{} holds {what}", dir.display()));
+    let saved = open(dir, matches.get_one("generation").copied())?;
+    let about = saved.about();
+    if about.program != program.name {
+        return Err(wrong(format!("a run of {}, and this is {}", about.program, program.name)));
+    }
+    let line = about.arguments.clone();
+    let then = command(&program).try_get_matches_from(&line);
+    let then = then.map_err(|error| {
+        wrong(format!("a run that this version does not know: {}", super::sentence_of(&error)))
+    })?;
+    let (name, then) = run_of(&program, &then).ok_or_else(|| wrong("no run".into()))?;
+    if options.checkpoint.is_none() {
+        options.checkpoint = Some(dir.clone());
+        if let Ok(before) = RunOptions::from_arg_matches(then) {
+            options.checkpoint_every = before.checkpoint_every;
+        }
+    }
+    if !options.quiet {
+        let (number, words) = (saved.generation(), line.get(1..).unwrap_or_default().join(" "));
+        note(&format!("going on from checkpoint {number} of {}: {words}", dir.display()));
+    }
+    let go_on = keeping::go_on(saved)?;
+    let began = go_on.pe_counts().map_err(Failure::from)?;
+    let from = Some(Origin { go_on, began });
+    run::run(program, Asked { name, matches: then, options, line, from }, command_started)
+}
+
+fn open(dir: &Path, generation: Option<u32>) -> Result<Arc<Saved>, Failure> {
+    let store = Store::open(dir)?;
+    let saved = match generation {
+        Some(number) => store.generation(number)?,
+        None => store.latest()?,
+    };
+    Ok(Arc::new(saved))
+}
+
+/// Deals the PEs of a run that goes on to the nodes that there are now: to each in proportion to what its own PEs would be
+/// worth, the rest to those that come off worst. Of more nodes than PEs those that are worth most are taken.
+///
+/// # Errors
+/// If there is no node, or it is not known how many cores one has.
+pub(crate) fn deal_pes(config: &mut ClusterConfig, pe_count: u32) -> Result<(), Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+    let mut worth = Vec::new();
+    for node in &config.nodes {
+        let pes = match (node.pes, node.launch) {
+            (Some(pes), _) => pes,
+            (None, LaunchMethod::Local) => cores,
+            (None, LaunchMethod::Ssh) => {
+                let sentence = format!(
+                    "it is not known how many of the {pe_count} PEs of the run suit node {}: say `pes = N` of it in {}",
+                    node.name, config.source
+                );
+                return Err(Failure::new(Kind::Config, sentence));
+            }
+        };
+        worth.push(f64::from(pes) * node.cpu_share.unwrap_or(1.0) * node.speed.unwrap_or(1.0));
+    }
+    let dealt = deal(&worth, pe_count);
+    let mut left = dealt.iter();
+    for node in &mut config.nodes {
+        let count = left.next().copied().unwrap_or_default();
+        if let (Some(share), Some(own)) = (node.cpu_share, node.pes.or(Some(cores))) {
+            // The node gives as much of its cores as it would to its own PEs.
+            node.cpu_share = Some((share * f64::from(own) / f64::from(count.max(1))).min(1.0));
+        }
+        node.pes = Some(count);
+    }
+    config.nodes.retain(|node| node.pes > Some(0));
+    if config.nodes.is_empty() && pe_count > 0 {
+        return Err(Failure::new(Kind::Config, format!("{} has no nodes to go on with", config.source)));
+    }
+    Ok(())
+}
+
+/// `count` things for parts that are worth so much: at least one for each if there are enough, and each next one to whom it
+/// leaves with the least for what it is worth.
+fn deal(worth: &[f64], count: u32) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..worth.len()).collect();
+    order.sort_by(|a, b| worth[*b].total_cmp(&worth[*a]));
+    let mut dealt = vec![0u32; worth.len()];
+    let first = order.iter().take(count as usize).map(|&at| dealt[at] = 1).count();
+    for _ in first..count as usize {
+        let load = |at: &usize| f64::from(dealt[*at] + 1) / worth[*at].max(f64::MIN_POSITIVE);
+        let next = order.iter().copied().min_by(|a, b| load(a).total_cmp(&load(b)));
+        if let Some(next) = next {
+            dealt[next] += 1;
+        }
+    }
+    dealt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pes_are_dealt_by_worth_and_each_node_gets_one_while_there_are_enough() {
+        assert_eq!(deal(&[1.0, 1.0, 2.0, 0.5], 144), [32, 32, 64, 16]);
+        assert_eq!(deal(&[4.0, 2.0, 2.0], 8), [4, 2, 2]);
+        assert_eq!(deal(&[100.0, 1.0], 2), [1, 1]);
+        assert_eq!(deal(&[1.0, 3.0, 2.0], 2), [0, 1, 1]);
+        assert_eq!(deal(&[1.0], 8), [8]);
+        assert_eq!(deal(&[], 3), []);
+    }
+
+    #[test]
+    fn nodes_get_the_pes_of_the_run_and_give_no_more_of_their_cores_than_before() {
+        let text = "[[node]]\nname = \"a\"\npes = 2\ncpu_share = 0.5\n[[node]]\nname = \"b\"\npes = 1\n";
+        let mut config = ClusterConfig::parse(text, "nodes").unwrap();
+        deal_pes(&mut config, 8).unwrap();
+        let dealt: Vec<_> = config.nodes.iter().map(|node| (node.pes, node.cpu_share)).collect();
+        assert_eq!(dealt, [(Some(4), Some(0.25)), (Some(4), None)]);
+        deal_pes(&mut config, 1).unwrap();
+        assert_eq!(config.nodes.len(), 1);
+        let ssh = "[[node]]\nname = \"far\"\nhost = \"far\"\n";
+        let mut config = ClusterConfig::parse(ssh, "my.toml").unwrap();
+        let refused = deal_pes(&mut config, 2).unwrap_err().sentence;
+        assert!(refused.contains("node far: say `pes = N` of it in my.toml"), "{refused}");
+    }
+}
