@@ -36,6 +36,21 @@ const FLUSH_MAX: Duration = Duration::from_secs(60);
 /// How long to wait before it is looked again whether something is on its way.
 const FLUSH_LOOK: Duration = Duration::from_millis(1);
 
+/// A checkpoint that has been taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// Its number among those in its place.
+    pub number: u32,
+    /// Bytes of all its records.
+    pub bytes: u64,
+    /// Bytes that had to be written for it.
+    pub new_bytes: u64,
+    /// How long PEs stood still for it.
+    pub paused: Duration,
+    /// How long it took until it was complete.
+    pub took: Duration,
+}
+
 /// Who keeps checkpoints, and says when.
 pub trait Keeper: Send {
     /// Whether one is to be taken now.
@@ -57,7 +72,7 @@ pub trait Keeper: Send {
     ///
     /// # Errors
     /// As those of [`begin`](Self::begin).
-    fn commit(&mut self, driver: Packed) -> Result<(), String>;
+    fn commit(&mut self, driver: Packed) -> Result<Kept, String>;
 
     /// It is not taken: why.
     fn discard(&mut self, why: &str);
@@ -204,22 +219,9 @@ impl Driver {
         let settings = NodeSettings { always_pup: true, ..NodeSettings::default() };
         let again = Node::new(NodeId::LAUNCHER, topology, node.shared_program(), settings);
         again.connect(Arc::new(Nowhere));
-        // What nodes share comes first; the driver may have read it.
-        let mut records = from.records.peekable();
-        let mut shared = Vec::new();
-        while let Some(record) =
-            records.next_if(|one| one.as_ref().map_or(true, |(header, _)| header.pe == PeId::DRIVER))
-        {
-            let (header, packed) = record?;
-            if !matches!(header.of, RecordOf::Sum(_)) {
-                again.share_again(&header, &packed).map_err(foreign)?;
-            }
-            shared.push((header, packed));
-        }
-        let records = Box::new(shared.into_iter().map(Ok).chain(records));
         let pe = std::mem::replace(&mut self.pe, Pe::new(PeId::DRIVER, again));
         let left = saved.outcomes.clone().into();
-        self.history.replay = Some(Box::new(Replay { left, saved, records, pe }));
+        self.history.replay = Some(Box::new(Replay { left, saved, records: from.records, pe }));
         Ok(())
     }
 
@@ -282,20 +284,22 @@ impl Driver {
         }
         let _span = tracing::info_span!("checkpoint").entered();
         // A wait for what belongs to it is none in which another could be taken.
+        let began = Instant::now();
         self.history.depth += 1;
         let taken = self.checkpoint();
         self.history.depth -= 1;
-        let outcome = match taken {
-            Ok(Ok(driver)) => match &mut self.history.keeper {
-                Some(keeper) => keeper.commit(driver),
-                None => Ok(()),
-            },
-            Ok(Err(why)) => Err(why),
-            Err(failed) => return Err(failed),
-        };
-        if let (Err(why), Some(keeper)) = (outcome, &mut self.history.keeper) {
-            tracing::warn!("no checkpoint was taken: {why}");
-            keeper.discard(&why);
+        let (taken, paused) = (taken?, began.elapsed());
+        let Some(keeper) = &mut self.history.keeper else { return Ok(()) };
+        match taken.and_then(|driver| keeper.commit(driver)) {
+            Ok(kept) => {
+                let kept = Kept { paused, took: began.elapsed(), ..kept };
+                tracing::info!("{kept:?}");
+                self.outcome().checkpoints.push(kept);
+            }
+            Err(why) => {
+                tracing::warn!("no checkpoint was taken: {why}");
+                keeper.discard(&why);
+            }
         }
         Ok(())
     }
@@ -436,7 +440,11 @@ impl Driver {
 
     /// A PE that stands still has done what it was told.
     pub(crate) fn hear_paused(&mut self, pe: PeId, paused: Paused) {
-        self.history.checkpoint.paused.insert(pe, paused);
+        // What went wrong first is what counts.
+        let last = self.history.checkpoint.paused.entry(pe).or_insert_with(|| paused.clone());
+        if last.is_ok() {
+            *last = paused;
+        }
     }
 
     /// What has been done again, all that was done before, is over: gives all nodes what was saved, and goes on.
@@ -514,7 +522,9 @@ impl Driver {
     }
 
     fn wait_for_restored(&mut self, pe: PeId, records: u64) -> Result<(), RunError> {
-        self.history.checkpoint.paused.remove(&pe);
+        if self.history.checkpoint.paused.get(&pe).is_some_and(Result::is_ok) {
+            self.history.checkpoint.paused.remove(&pe);
+        }
         self.order_paused(pe, PeOrder::Restore { records });
         match self.wait_until(|main| main.history.checkpoint.paused.get(&pe).cloned())? {
             Ok(_) => Ok(()),

@@ -178,6 +178,7 @@ pub trait Cx: private::HasPe {
 impl<T: private::HasPe> Cx for T {}
 
 pub(crate) mod private {
+    use crate::chare::Message;
     use runtime::pe::Pe;
 
     /// Keeps others from implementing `Cx`: only `Ctx` and `Driver` have a PE.
@@ -187,6 +188,12 @@ pub(crate) mod private {
 
         /// Takes note that chares are placed by speed.
         fn note_by_speed(&mut self) {}
+
+        /// Looks at what others may change at any time. `what` is its name.
+        fn witness<T: Message>(&mut self, what: &str, look: impl FnOnce(&mut Pe) -> Option<T>) -> Option<T> {
+            let _ = what;
+            look(self.pe())
+        }
     }
 }
 

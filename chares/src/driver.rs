@@ -73,6 +73,13 @@ impl HasPe for Driver {
     fn note_by_speed(&mut self) {
         self.timeline.is_by_speed = true;
     }
+
+    fn witness<T: Message>(&mut self, what: &str, look: impl FnOnce(&mut Pe) -> Option<T>) -> Option<T> {
+        self.once(what, |main| Ok(look(&mut main.pe))).unwrap_or_else(|error| {
+            self.pe.fail(error.to_string());
+            None
+        })
+    }
 }
 
 impl Driver {

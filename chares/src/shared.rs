@@ -90,7 +90,8 @@ impl<T: Message + Sync> Readonly<T> {
 impl<T: Message + Sync> WriteOnce<T> {
     /// The value, or `None` while it is still on its way to this node.
     pub fn read(&self, cx: &mut impl Cx) -> Option<Arc<T>> {
-        read_once(cx.pe(), self.id)
+        let id = self.id;
+        cx.witness("a write-once variable", move |pe| read_once(pe, id))
     }
 
     pub(crate) fn spread(pe: &mut Pe, value: T, ready: Callback<Self>) -> Self {
@@ -133,9 +134,11 @@ impl<T: Message + Sync + Better + Clone> Monotonic<T> {
 
     /// The best value that this node knows; `None` if it has heard of none.
     pub fn best(&self, cx: &mut impl Cx) -> Option<Arc<T>> {
-        let pe = cx.pe();
-        let read = pe.node().variables().read(self.id, pup::unpack, |a: &T, b: &T| a.better_than(b));
-        report(pe, read)
+        let id = self.id;
+        cx.witness("a monotonic variable", move |pe| {
+            let read = pe.node().variables().read(id, pup::unpack, |a: &T, b: &T| a.better_than(b));
+            report(pe, read)
+        })
     }
 
     pub(crate) fn new(main: &mut Driver) -> Self {

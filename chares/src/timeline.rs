@@ -1,6 +1,7 @@
 //! What a run measured of itself: when its parts began and ended, what each node did meanwhile, and what
 //! the application says of its result. Reports are made of this.
 
+use crate::checkpoint::Kept;
 use runtime::monitor::wire::NodeSnapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -79,6 +80,8 @@ pub struct Timeline {
     pub measured: Option<String>,
     /// What the application says of the run.
     pub facts: Map<String, Value>,
+    /// The checkpoints that were taken.
+    pub checkpoints: Vec<Kept>,
     /// Sentences for whoever reads the table or the report.
     pub remarks: Vec<String>,
     /// Text that is printed to standard output at the end.
@@ -112,6 +115,7 @@ impl Timeline {
             max_error: None,
             measured: None,
             facts: Map::new(),
+            checkpoints: Vec::new(),
             remarks: Vec::new(),
             printed: String::new(),
         }

@@ -7,6 +7,7 @@ mod limits;
 mod log;
 mod packed;
 mod remote;
+mod restarted;
 mod shared;
 mod speeds;
 mod window;

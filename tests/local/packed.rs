@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Applications, each with what it writes, and whether it has chares that move: those of a group stay.
-const ALL: [(&str, &str, &str, bool); 13] = [
+pub(super) const ALL: [(&str, &str, &str, bool); 13] = [
     ("matmul --n 70 --algorithm cannon --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm fox --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm fox-hey-otto --deterministic", "--out", "c.npy", true),

@@ -1,7 +1,7 @@
 //! Checkpoints of a run in a folder: written when they are due, and read by who goes on.
 
 use chares::RunError;
-use chares::checkpoint::{GoOn, Keeper};
+use chares::checkpoint::{GoOn, Keeper, Kept};
 use runtime::checkpoint::{About, Kind as RecordKind, Machine, ReadError, Record, Saved, Store, Writer};
 use runtime::codec::VariableKind;
 use runtime::envelope::Packed;
@@ -120,8 +120,8 @@ impl Keeper for StoreKeeper {
         writer.put(&record(header, type_name, packed)).map_err(|e| e.to_string())
     }
 
-    fn commit(&mut self, driver: Packed) -> Result<(), String> {
-        let Some((mut writer, began)) = self.under_way.take() else { return Ok(()) };
+    fn commit(&mut self, driver: Packed) -> Result<Kept, String> {
+        let Some((mut writer, began)) = self.under_way.take() else { return Ok(Kept::default()) };
         let log = Record {
             kind: RecordKind::Driver,
             pe: 0,
@@ -138,7 +138,7 @@ impl Keeper for StoreKeeper {
             format!("checkpoint {number}: {bytes}, of which {fresh} are new, in {seconds:.2} s"),
             false,
         );
-        Ok(())
+        Ok(Kept { number, bytes: written.bytes, new_bytes: written.new_bytes, ..Kept::default() })
     }
 
     fn discard(&mut self, why: &str) {

@@ -1,10 +1,12 @@
 //! Runs that are saved on their way, and go on from there on other nodes: every test of this folder does so too.
 
-use chares::checkpoint::{GoOn, Keeper};
+use chares::checkpoint::{GoOn, Keeper, Kept};
 use chares::prelude::*;
 use chares::{InProcess, Program};
 use runtime::envelope::Packed;
+use runtime::proto::sim::Random;
 use runtime::saved::RecordHeader;
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 
 /// A checkpoint that is kept in memory.
@@ -52,10 +54,10 @@ impl Keeper for InMemory {
         self.under_way.records.push((header, packed));
         Ok(())
     }
-    fn commit(&mut self, driver: Packed) -> Result<(), String> {
+    fn commit(&mut self, driver: Packed) -> Result<Kept, String> {
         self.under_way.driver = driver;
         self.taken.lock().unwrap().push(std::mem::take(&mut self.under_way));
-        Ok(())
+        Ok(Kept::default())
     }
     fn discard(&mut self, why: &str) {
         panic!("{why}");
@@ -93,4 +95,125 @@ pub(crate) fn run_and_go_on(
         again.unwrap_or_else(|e| panic!("from checkpoint {number} of {mix:?} on {pes:?}: {e}"));
     }
     taken.len()
+}
+
+#[derive(Serialize, Deserialize)]
+struct Counter(u64);
+#[derive(Serialize, Deserialize)]
+struct Count(u64, Callback<Sum<u64>>);
+chares::entries!(Counter: Count; reduces Sum<u64>);
+impl Chare for Counter {
+    type Index = u32;
+    type Init = ();
+    fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
+        Self(0)
+    }
+}
+impl Entry<Count> for Counter {
+    fn receive(&mut self, Count(by, to): Count, ctx: &mut Ctx<'_, Self>) {
+        self.0 += by;
+        ctx.contribute(Sum(self.0), to);
+    }
+}
+
+fn program() -> Program {
+    Program::new("counting", "1").chare::<Counter>()
+}
+
+/// Counts `steps` times; the sum of the last time.
+fn count(main: &mut Driver, steps: u64) -> Result<u64, RunError> {
+    let counters = main.array::<Counter>(9, ());
+    let mut last = 0;
+    for _ in 0..steps {
+        let (to, sum) = main.pending();
+        counters.broadcast(main, Count(1, to));
+        last = sum.wait(main)?.0;
+    }
+    Ok(last)
+}
+
+/// A checkpoint of a run that counts, the last of it.
+fn snapshot() -> Snapshot {
+    let (keeper, taken) = InMemory::new(1);
+    let keeper = Mutex::new(Some(keeper));
+    let counted = program().run_in_process(&InProcess::new(&[2, 1]), |main| {
+        if let Some(keeper) = keeper.lock().unwrap().take() {
+            main.keep_checkpoints(Box::new(keeper));
+        }
+        count(main, 5)
+    });
+    assert_eq!(counted.unwrap(), 45);
+    let mut taken = taken.lock().unwrap();
+    taken.pop().expect("a run that waits has checkpoints")
+}
+
+/// What a run says that goes on from a checkpoint with this driver.
+fn go_on<R>(
+    snapshot: &Snapshot,
+    pes: &[u32],
+    drive: impl Fn(&mut Driver) -> Result<R, RunError>,
+) -> Result<R, RunError> {
+    program().run_in_process(&InProcess::new(pes).begun(&[0, 2, 1]), |main| {
+        main.go_on_from(snapshot.go_on())?;
+        drive(main)
+    })
+}
+
+#[test]
+fn a_driver_that_does_something_else_is_told_so() {
+    let snapshot = snapshot();
+    assert_eq!(go_on(&snapshot, &[3], |main| count(main, 5)).unwrap(), 45);
+    // Who counts longer than then goes on where the checkpoint was.
+    assert_eq!(go_on(&snapshot, &[1, 1, 1], |main| count(main, 7)).unwrap(), 63);
+    let other = go_on(&snapshot, &[3], |main| main.quiescence()).unwrap_err().to_string();
+    assert!(other.contains("it waited for result 1 (Sum<u64>) then, and for quiescence now"), "{other}");
+    assert!(other.contains("`Driver::once`"), "{other}");
+    let more = go_on(&snapshot, &[3], |main| {
+        main.array::<Counter>(1, ());
+        count(main, 5)
+    });
+    let more = more.unwrap_err().to_string();
+    assert!(more.contains("it has made 2 collections, sections and variables"), "{more}");
+}
+
+#[test]
+fn a_checkpoint_is_for_as_many_pes_as_the_run_had() {
+    let snapshot = snapshot();
+    let refused = program().run_in_process(&InProcess::new(&[2]), |main| {
+        main.go_on_from(snapshot.go_on())?;
+        count(main, 5)
+    });
+    let refused = refused.unwrap_err().to_string();
+    assert_eq!(refused, "the checkpoint is of a run with 3 PEs, and this one has 2");
+}
+
+/// Whatever a checkpoint holds, a run that goes on from it ends, with a sentence or rightly.
+#[test]
+fn damaged_checkpoints_are_refused_in_a_sentence() {
+    let (mut random, good) = (Random::new(19), snapshot());
+    for number in 0..24 {
+        let mut snapshot = good.clone();
+        let count = snapshot.records.len() as u64;
+        match number % 4 {
+            0 => drop(snapshot.records.remove(random.below(count) as usize)),
+            1 => {
+                let at = random.below(count) as usize;
+                let again = snapshot.records[at].clone();
+                snapshot.records.push(again);
+            }
+            2 => {
+                let record = &mut snapshot.records[random.below(count) as usize].1;
+                record.body = random.mutated(&record.body).into();
+            }
+            _ => snapshot.driver.body = random.mutated(&snapshot.driver.body).into(),
+        }
+        if let Err(why) = go_on(&snapshot, &[2, 1], |main| count_within(main)) {
+            let why = why.to_string();
+            assert!(!why.is_empty() && why.len() < 600, "{why}");
+        }
+    }
+}
+
+fn count_within(main: &mut Driver) -> Result<u64, RunError> {
+    count(main, 5)
 }

@@ -206,7 +206,7 @@ impl Scheduler {
             let payload = Payload::Packed(Arc::clone(payload));
             Ok((envelope.target.clone(), envelope.priority.clone(), payload))
         };
-        envelopes.iter().map(copy).collect()
+        envelopes.iter().filter(|envelope| can_be_saved(&envelope.target)).map(copy).collect()
     }
 
     /// Takes in what was saved of the PE or one of its chares.
@@ -234,6 +234,14 @@ impl Scheduler {
             let why = format!("it is of version {}, and this program knows {VERSION}", saved.version);
             return Err(PupError::new("what was saved of a PE", why));
         }
+        let queues = [&saved.queue, &saved.arrived];
+        let early = saved.early.iter().map(|(_, waiting)| waiting);
+        let in_shelves =
+            saved.shelves.iter().flat_map(|shelf| shelf.early.iter().map(|(_, waiting)| waiting));
+        let all = queues.into_iter().chain(early).chain(in_shelves).flatten();
+        if let Some((target, ..)) = all.into_iter().find(|(target, ..)| !can_be_saved(target)) {
+            return Err(PupError::new("what was saved of a PE", format!("{target:?} is never saved")));
+        }
         let open = |all: Vec<Saved>| -> Vec<Envelope> {
             let envelope =
                 |(target, priority, payload)| Envelope { target, priority, payload, backlog_bytes: 0 };
@@ -253,6 +261,15 @@ impl Scheduler {
         waiting.queue = open(saved.queue);
         waiting.arrived = open(saved.arrived);
         Ok(())
+    }
+}
+
+/// Whether a PE can have had this waiting when it was saved.
+fn can_be_saved(target: &Target) -> bool {
+    match target {
+        Target::Order(order) => matches!(order, PeOrder::Migrate | PeOrder::NameHeld),
+        Target::Record(_) | Target::Stop => false,
+        _ => true,
     }
 }
 

@@ -1,0 +1,101 @@
+//! Runs that are saved on their way, ended or killed, and gone on with on other nodes.
+
+use super::packed::ALL;
+use super::{METACHARE, STENCIL, command, run};
+use harness::{local_nodes, signal, start, wait_for};
+use std::fs;
+use std::path::Path;
+
+/// Checkpoints while there is a run of any length.
+const OFTEN: [&str; 4] = ["--checkpoint", "saved", "--checkpoint-every", "0.01"];
+
+#[test]
+fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
+    for (words, option, name, _) in ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        local_nodes(folder, &[2, 1]);
+        let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
+        let done =
+            run(METACHARE, folder, &[&words, &["--speed", "equal", option, name][..], &OFTEN].concat());
+        assert_eq!(done.code, 0, "{words:?}: {done:?}");
+        assert!(
+            done.stderr.contains("checkpoint 1:") || done.stdout.contains("checkpoint 1:"),
+            "{words:?}: {done:?}"
+        );
+        let whole = fs::read(folder.join(name)).unwrap();
+        for pes in [&[1][..], &[1, 1, 1]] {
+            local_nodes(folder, pes);
+            fs::remove_file(folder.join(name)).unwrap();
+            let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--checkpoint", "others"]);
+            assert_eq!(done.code, 0, "{words:?} on {pes:?}: {done:?}");
+            assert!(fs::read(folder.join(name)).unwrap() == whole, "{words:?} on {pes:?} gives other bits");
+        }
+    }
+}
+
+/// Its launcher killed outright, a run goes on where it was saved last: each time on other nodes.
+#[test]
+fn a_run_that_is_killed_over_and_over_comes_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let words =
+        "run imbalance --chares 24 --steps 900 --work 20000 --reduce-every 3 --speed equal --out ends.npy";
+    let words: Vec<&str> = words.split(' ').collect();
+    local_nodes(folder, &[1, 2]);
+    assert_eq!(run(METACHARE, folder, &words).code, 0);
+    let whole = fs::read(folder.join("ends.npy")).unwrap();
+    fs::remove_file(folder.join("ends.npy")).unwrap();
+    for pes in [&[1, 2][..], &[3], &[1, 1, 1]] {
+        local_nodes(folder, pes);
+        let begins = pes == [1, 2];
+        let words = if begins { [&words[..], &OFTEN].concat() } else { vec!["restart", "saved"] };
+        let (running, before) = (start(&mut command(METACHARE, folder, &words)), last(folder));
+        wait_for("two checkpoints", || (last(folder) >= before + 2).then_some(()));
+        signal(running.pid(), "KILL");
+        assert_eq!(running.done().code, 128 + 9);
+    }
+    local_nodes(folder, &[2]);
+    let done = run(METACHARE, folder, &["restart", "saved"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stderr.contains("going on from checkpoint"), "{done:?}");
+    assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits after three deaths");
+}
+
+/// The number of the last checkpoint in the folder `saved` of a folder; 0 if there is none.
+fn last(folder: &Path) -> u32 {
+    let entries = fs::read_dir(folder.join("saved")).into_iter().flatten().flatten();
+    let whole = entries.filter(|entry| entry.path().join("COMMIT").exists());
+    let number = |name: String| name.rsplit('-').next().and_then(|number| number.parse().ok());
+    whole.filter_map(|entry| number(entry.file_name().to_string_lossy().into_owned())).max().unwrap_or(0)
+}
+
+/// What is wrong with a folder, or with what is asked of it, is said in one sentence, and nothing is begun.
+#[test]
+fn what_cannot_be_gone_on_with_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1]);
+    let refused = |words: &[&str]| {
+        let done = run(METACHARE, folder, words);
+        assert!(done.code != 0 && !done.last_error().contains("panicked"), "{done:?}");
+        done.last_error().to_string()
+    };
+    let none = refused(&["restart", "nowhere"]);
+    assert!(none.contains("nowhere"), "{none}");
+    let time = refused(&["run", "imbalance", "--checkpoint", "x", "--checkpoint-every", "often"]);
+    assert!(time.contains("help") || time.contains("90s, 10m or 2h"), "{time}");
+    let words = ["run", "imbalance", "--chares", "4", "--steps", "20", "--speed", "equal"];
+    let done = run(METACHARE, folder, &[&words[..], &OFTEN].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    let other = run(STENCIL, folder, &["restart", "saved"]);
+    assert!(
+        other.last_error().contains("saved holds a run of metachare, and this is stencil2d"),
+        "{other:?}"
+    );
+    let generation = refused(&["restart", "saved", "--generation", "9999"]);
+    assert!(generation.contains("9999"), "{generation}");
+    fs::write(folder.join("far.toml"), "[[node]]\nname = \"far\"\nhost = \"far\"\n").unwrap();
+    let far = refused(&["restart", "saved", "--nodes", "far.toml"]);
+    assert!(far.contains("node far: say `pes = N` of it in"), "{far}");
+}
