@@ -507,7 +507,7 @@ impl Driver {
                     let (count, bytes) = given.entry(pe).or_default();
                     (*count, *bytes) = (*count + 1, *bytes + packed.len_bytes());
                     let portion = (*bytes > PORTION_BYTES).then_some(*count);
-                    node.give_back(header, packed);
+                    node.give_back(header, packed).map_err(foreign)?;
                     if let Some(count) = portion {
                         self.wait_for_restored(pe, count)?;
                         given.insert(pe, (count, 0));

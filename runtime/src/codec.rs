@@ -11,7 +11,7 @@ use crate::priority::Priority;
 use crate::proto::ProtocolError;
 use crate::proto::membership::{JoinAnswer, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
-use crate::saved::{Paused, RecordHeader};
+use crate::saved::{Paused, Sent};
 use bytes::Buf as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ pub enum WorkToNode {
         parts: Vec<ScatterPart>,
     },
     /// The payload is what was saved of the receiving node or one of its PEs.
-    Record(RecordHeader),
+    Record(Sent),
 }
 
 /// Members of a section by the PE where they live, in order.
@@ -121,7 +121,7 @@ pub enum WorkToLauncher {
     /// The payload is what the PEs of the sender say of their chares' loads.
     Loads,
     /// The payload is to be saved.
-    Record(RecordHeader),
+    Record(Sent),
 }
 
 /// What reaches all nodes that have PEs along a tree.

@@ -3,8 +3,12 @@
 //! A run is saved while all of its PEs stand still and nothing is on its way: then all there is of it lies on PEs, in what
 //! nodes share, and with the driver. Each PE gives a record for each of its chares, and one for itself.
 
+use crate::buffer::Buffer;
 use crate::codec::VariableKind;
+use crate::envelope::Packed;
+use crate::frame::{Frame, FrameLimits, FramingError};
 use crate::ids::{ElementId, PeId};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// What the payload beside it is.
@@ -14,6 +18,45 @@ pub struct RecordHeader {
     pub pe: PeId,
     /// What of it.
     pub of: RecordOf,
+}
+
+/// On its way the body of a long record is the first of its attachments, because what is beside those may be no longer than
+/// 64 MiB.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Sent {
+    /// What it is.
+    pub header: RecordHeader,
+    /// Whether its body is the first of its attachments.
+    pub is_long: bool,
+}
+
+/// From this length on a body travels as an attachment.
+const LONG_BYTES: usize = 1 << 20;
+
+impl Sent {
+    /// A record as it travels.
+    ///
+    /// # Errors
+    /// If no message may be so long.
+    pub(crate) fn new(header: RecordHeader, mut packed: Packed) -> Result<(Self, Packed), FramingError> {
+        let is_long = packed.body.len() > LONG_BYTES;
+        if is_long {
+            let body = std::mem::take(&mut packed.body);
+            packed.attachments.insert(0, Buffer::from_slice(&body));
+        }
+        let frame = Frame { body: packed.body, attachments: packed.attachments };
+        FrameLimits::default().check_frame(&frame)?;
+        Ok((Self { header, is_long }, Packed { body: frame.body, attachments: frame.attachments }))
+    }
+
+    /// The record that has travelled.
+    #[must_use]
+    pub fn open(self, mut packed: Packed) -> (RecordHeader, Packed) {
+        if self.is_long && !packed.attachments.is_empty() {
+            packed.body = Bytes::from_owner(packed.attachments.remove(0));
+        }
+        (self.header, packed)
+    }
 }
 
 /// What a record is of.
@@ -40,3 +83,26 @@ pub enum RecordOf {
 
 /// A PE that stands still has done what it was told: so many records have left, or come; or why not.
 pub type Paused = Result<u64, String>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_any_length_arrive_as_they_were() {
+        let header = RecordHeader { pe: PeId(3), of: RecordOf::Pe };
+        for (body, attachments) in
+            [(0, 0), (10, 2), (LONG_BYTES, 1), (LONG_BYTES + 1, 0), (3 * LONG_BYTES, 3)]
+        {
+            let packed = Packed {
+                body: (0..body).map(|n| n as u8).collect::<Vec<u8>>().into(),
+                attachments: (0..attachments).map(|n| Buffer::from_slice(&[n as u64; 5])).collect(),
+            };
+            let (sent, on_its_way) = Sent::new(header.clone(), packed.clone()).unwrap();
+            assert!(on_its_way.body.len() <= LONG_BYTES, "{body} bytes");
+            assert_eq!(sent.open(on_its_way), (header.clone(), packed));
+        }
+        let many = Packed { attachments: vec![Buffer::zeroed(0); 70_000], ..Packed::default() };
+        assert!(Sent::new(header, many).is_err());
+    }
+}

@@ -71,7 +71,7 @@ impl<'a> Checks<'a> {
             WorkToNode::Record(_) if from != NodeId::LAUNCHER => {
                 impossible("a record, which only the launcher sends")
             }
-            WorkToNode::Record(header) => self.check_saved(header),
+            WorkToNode::Record(sent) => self.check_saved(&sent.header),
             WorkToNode::Scatter { collection, entry, from: origin, parts } => {
                 self.check_origin(from, *origin)?;
                 self.check_scatter(*collection, *entry, parts)
@@ -84,10 +84,10 @@ impl<'a> Checks<'a> {
         match header {
             WorkToLauncher::Result(_) | WorkToLauncher::Loads => Ok(()),
             WorkToLauncher::Announcement(announcement) => self.check_announcement(from, announcement),
-            WorkToLauncher::Record(header) if !self.is_node_of(from, header.pe) => {
-                impossible(format!("a record of {:?}", header.pe))
+            WorkToLauncher::Record(sent) if !self.is_node_of(from, sent.header.pe) => {
+                impossible(format!("a record of {:?}", sent.header.pe))
             }
-            WorkToLauncher::Record(header) => self.check_saved_of(&header.of),
+            WorkToLauncher::Record(sent) => self.check_saved_of(&sent.header.of),
         }
     }
 

@@ -142,7 +142,10 @@ impl Node {
             WorkToNode::Scatter { collection, entry, from, parts } => {
                 self.take_scatter((collection, entry, from), scatter::open(parts, &payload)?, batch);
             }
-            WorkToNode::Record(header) => self.take_record(header, payload)?,
+            WorkToNode::Record(sent) => {
+                let (header, packed) = sent.open(payload);
+                self.take_record(header, packed)?;
+            }
         }
         Ok(())
     }
@@ -159,8 +162,9 @@ impl Node {
                 self.checks().check_loads(from, &loads)?;
                 self.listeners.tell_balancing(from, loads);
             }
-            WorkToLauncher::Record(header) => {
-                self.listeners.tell_driver(DriverEvent::Record(header, payload));
+            WorkToLauncher::Record(sent) => {
+                let (header, packed) = sent.open(payload);
+                self.listeners.tell_driver(DriverEvent::Record(header, packed));
             }
         }
         Ok(())

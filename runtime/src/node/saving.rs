@@ -5,9 +5,10 @@ use super::arrivals::impossible;
 use crate::codec::{Refusal, WorkToLauncher, WorkToNode};
 use crate::collection::Collection;
 use crate::envelope::{Envelope, Packed, Payload, Target};
+use crate::frame::FramingError;
 use crate::ids::{NodeId, PeId};
 use crate::priority::Priority;
-use crate::saved::{RecordHeader, RecordOf};
+use crate::saved::{RecordHeader, RecordOf, Sent};
 use std::sync::Arc;
 
 impl Node {
@@ -29,8 +30,13 @@ impl Node {
     }
 
     /// Sends something to the launcher, to be saved.
-    pub(crate) fn save(&self, header: RecordHeader, packed: Packed) {
-        self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Record(header), packed);
+    ///
+    /// # Errors
+    /// If no message may be so long.
+    pub(crate) fn save(&self, header: RecordHeader, packed: Packed) -> Result<(), FramingError> {
+        let (sent, packed) = Sent::new(header, packed)?;
+        self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Record(sent), packed);
+        Ok(())
     }
 
     /// Gives what nodes share to all of them, the launcher included; only there.
@@ -38,15 +44,22 @@ impl Node {
     /// # Errors
     /// If it is nothing of this run.
     pub fn share_again(&self, header: &RecordHeader, packed: &Packed) -> Result<(), Refusal> {
+        let (sent, on_its_way) = Sent::new(header.clone(), packed.clone()).map_err(too_long)?;
         for node in self.topology.compute_nodes() {
-            self.send_frame(*node, &WorkToNode::Record(header.clone()), packed.clone());
+            self.send_frame(*node, &WorkToNode::Record(sent.clone()), on_its_way.clone());
         }
         self.take_record(header.clone(), packed.clone())
     }
 
     /// Gives a record to the PE that it is of; only on the launcher.
-    pub fn give_back(&self, header: RecordHeader, packed: Packed) {
-        self.send_frame(self.topology.node_of(header.pe), &WorkToNode::Record(header), packed);
+    ///
+    /// # Errors
+    /// If no message may be so long.
+    pub fn give_back(&self, header: RecordHeader, packed: Packed) -> Result<(), Refusal> {
+        let to = self.topology.node_of(header.pe);
+        let (sent, packed) = Sent::new(header, packed).map_err(too_long)?;
+        self.send_frame(to, &WorkToNode::Record(sent), packed);
+        Ok(())
     }
 
     /// Takes in what was saved.
@@ -72,4 +85,8 @@ impl Node {
         }
         Ok(())
     }
+}
+
+fn too_long(error: FramingError) -> Refusal {
+    Refusal::Impossible(format!("too long: {error}"))
 }

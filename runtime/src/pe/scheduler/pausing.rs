@@ -142,9 +142,10 @@ impl Scheduler {
     /// Sends all there is of the PE to the launcher; how many records it was.
     fn save(&mut self, waiting: &mut Waiting) -> Result<u64, PupError> {
         let (id, node, mut records) = (self.pe.id, Arc::clone(&self.pe.node), 0);
-        let mut send = |of, packed| {
-            node.save(RecordHeader { pe: id, of }, packed);
-            records += 1;
+        let mut failed = None;
+        let mut send = |of, packed| match node.save(RecordHeader { pe: id, of }, packed) {
+            Ok(()) => records += 1,
+            Err(error) => drop(failed.get_or_insert(error)),
         };
         if self.rank == 0 {
             node.variables().sums().into_iter().for_each(|(sum, packed)| send(RecordOf::Sum(sum), packed));
@@ -156,7 +157,10 @@ impl Scheduler {
         }
         let saved = self.saved(waiting)?;
         send(RecordOf::Pe, Packed { body: written(&saved)?.into(), attachments: Vec::new() });
-        Ok(records)
+        match failed {
+            None => Ok(records),
+            Some(error) => Err(PupError::new("what is to be saved", error.to_string())),
+        }
     }
 
     fn saved(&mut self, waiting: &mut Waiting) -> Result<SavedScheduler, PupError> {
