@@ -1,5 +1,6 @@
 //! Checkpoints of a run in a folder: written when they are due, and read by who goes on.
 
+use super::note;
 use chares::RunError;
 use chares::checkpoint::{GoOn, Keeper, Kept};
 use runtime::checkpoint::{About, Kind as RecordKind, Machine, ReadError, Record, Saved, Store, Writer};
@@ -218,6 +219,14 @@ pub(crate) fn go_on(saved: Arc<Saved>) -> Result<GoOn, Failure> {
 
 fn input(error: ReadError) -> RunError {
     RunError::Input(error.to_string())
+}
+
+/// Says how to go on with a run that has failed, if it was saved.
+pub(crate) fn say_what_is_left(dir: &Path, program: &str) {
+    if let Ok(saved) = Store::open(dir).and_then(|store| store.latest()) {
+        let (number, dir) = (saved.generation(), dir.display());
+        note(&format!("the run was saved: `{program} restart {dir}` goes on from checkpoint {number}"));
+    }
 }
 
 /// The store in a folder, to write to; it is made if it is not there.

@@ -124,6 +124,9 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         let written = unstarted::write(path, &Report::new(sources(&error), &done.timeline));
         error = first_of(error, written);
     }
+    if let (Some(_), Some(dir)) = (&error, &options.checkpoint) {
+        keeping::say_what_is_left(dir, &done.info.program);
+    }
     match error {
         None => Ok(0),
         // Whoever has closed the output wants to hear nothing.
