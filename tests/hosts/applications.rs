@@ -27,6 +27,15 @@ impl Applications {
 
     /// Starts an application on the first `count` hosts.
     pub(super) fn start(&self, count: usize, words: &str) -> Running {
+        self.command(count, &format!("run {words} --speed equal"))
+    }
+
+    /// Goes on on the first `count` hosts with the run that was saved in a folder.
+    pub(super) fn restart(&self, count: usize, saved: &str) -> Done {
+        self.command(count, &format!("restart {saved}")).done()
+    }
+
+    fn command(&self, count: usize, words: &str) -> Running {
         let node = |host: &String| {
             format!(
                 "[[node]]\nname = {host:?}\nhost = {host:?}\npes = 1\nbinary = {:?}\n",
@@ -36,7 +45,7 @@ impl Applications {
         let nodes: String = self.hosts[..count].iter().map(node).collect();
         write(self.folder.path(), "nodes.toml", &nodes);
         let mut command = self.bed.on_launcher(&self.program.to_string_lossy());
-        command.args(["run"]).args(words.split(' ')).args(["--speed", "equal", "--nodes", "nodes.toml"]);
+        command.args(words.split(' ')).args(["--nodes", "nodes.toml"]);
         command.current_dir(self.folder.path()).env("XDG_RUNTIME_DIR", self.folder.path());
         start(command.env("XDG_CACHE_HOME", self.folder.path()))
     }
@@ -50,6 +59,11 @@ impl Applications {
         for host in &self.hosts {
             self.bed.act(&[&["netem", host.as_str()][..], how].concat());
         }
+    }
+
+    /// A file of the runs' folder.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// What a run has written.
