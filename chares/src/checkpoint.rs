@@ -11,7 +11,6 @@
 //! methods, and when nothing is on its way any more each sends what it has. PEs keep their numbers: whoever goes on may have
 //! other nodes, each with as many of the PEs as suit it.
 
-use crate::ctx::Cx;
 use crate::driver::Driver;
 use crate::program::RunError;
 use crate::pup;
@@ -93,12 +92,14 @@ impl std::fmt::Debug for GoOn {
 }
 
 impl GoOn {
-    /// Counts of PEs of the nodes, launcher first, with which the run began.
+    /// Counts of PEs of the nodes, launcher first, with which the run began, and how many PEs it had in the end: it needs at
+    /// least as many to go on.
     ///
     /// # Errors
     /// If the driver's part is not one, or of another version.
-    pub fn pe_counts(&self) -> Result<Vec<u32>, RunError> {
-        Ok(SavedDriver::open(&self.driver)?.pe_counts)
+    pub fn pe_counts(&self) -> Result<(Vec<u32>, u32), RunError> {
+        let saved = SavedDriver::open(&self.driver)?;
+        Ok((saved.pe_counts, saved.pes))
     }
 }
 
@@ -114,6 +115,8 @@ struct SavedDriver {
     version: u16,
     /// Counts of PEs of the nodes when the run began.
     pe_counts: Vec<u32>,
+    /// Count of PEs when it was saved.
+    pes: u32,
     outcomes: Vec<Outcome>,
     /// Results that it has not waited for yet.
     slots: Vec<(u64, Vec<Payload>)>,
@@ -209,10 +212,10 @@ impl Driver {
         let saved = SavedDriver::open(&from.driver)?;
         let node = self.pe.node();
         let topology = node.topology().clone();
-        let began: u32 = saved.pe_counts.iter().sum();
-        if began != topology.pe_count() {
+        if topology.pe_count() < saved.pes || topology.begun().pe_counts() != saved.pe_counts {
             return Err(RunError::Input(format!(
-                "the checkpoint is of a run with {began} PEs, and this one has {}",
+                "the checkpoint is of a run with {} PEs, and this one has {}",
+                saved.pes,
                 topology.pe_count()
             )));
         }
@@ -328,7 +331,7 @@ impl Driver {
             self.keep(RecordHeader { pe: PeId::DRIVER, of: RecordOf::Sum(id) }, packed);
         }
         let mut sent = 0;
-        for pe in (0..self.pe_count()).map(PeId) {
+        for pe in (0..self.all_pes()).map(PeId) {
             self.history.checkpoint.paused.clear();
             self.history.checkpoint.records = 0;
             self.order_paused(pe, PeOrder::Save);
@@ -365,6 +368,7 @@ impl Driver {
         let saved = SavedDriver {
             version: VERSION,
             pe_counts: node.topology().begun().pe_counts(),
+            pes: node.topology().pe_count(),
             outcomes: self.history.outcomes.clone(),
             slots,
             next_slot: self.next_slot,
@@ -385,13 +389,13 @@ impl Driver {
     }
 
     fn order_all_paused(&mut self, order: PeOrder) {
-        (0..self.pe_count()).for_each(|pe| self.order_paused(PeId(pe), order));
+        (0..self.all_pes()).for_each(|pe| self.order_paused(PeId(pe), order));
     }
 
     /// Waits until all PEs stand still.
     fn pause_all(&mut self) -> Result<(), RunError> {
         self.order_all_paused(PeOrder::Pause);
-        let pes = self.pe_count() as usize;
+        let pes = self.all_pes() as usize;
         self.wait_until(|main| (main.history.checkpoint.paused.len() == pes).then_some(()))
     }
 
@@ -468,7 +472,9 @@ impl Driver {
         self.restore_all(records)?;
         self.pe.restore(&saved.pe)?;
         let node = Arc::clone(self.pe.node());
-        node.set_speeds(saved.speeds);
+        let mut speeds = saved.speeds;
+        speeds.resize(self.all_pes() as usize, 1.0);
+        node.set_speeds(speeds);
         self.slots = saved.slots.into_iter().map(|(slot, waiting)| (slot, waiting.into())).collect();
         if !saved.is_init {
             node.set_init_over(true);
@@ -515,7 +521,7 @@ impl Driver {
                 }
             }
         }
-        for pe in (0..self.pe_count()).map(PeId) {
+        for pe in (0..self.all_pes()).map(PeId) {
             self.wait_for_restored(pe, given.get(&pe).map_or(0, |(count, _)| *count))?;
         }
         Ok(())

@@ -34,7 +34,7 @@ pub trait Cx: private::HasPe {
         let pe = self.pe();
         let home = match on {
             On::Here if pe.id() != PeId::DRIVER => pe.id(),
-            On::Pe(home) if home < pe.node().topology().pe_count() => PeId(home),
+            On::Pe(home) if home < pe.node().topology().begun().pe_count() => PeId(home),
             On::Pe(home) => {
                 pe.fail(format!(
                     "a chare of type {} was to be made on PE {home}, which does not exist",
@@ -133,9 +133,10 @@ pub trait Cx: private::HasPe {
         self.pe().migrate(element.parts(), PeId(pe));
     }
 
-    /// Count of PEs of the run.
+    /// Count of PEs of the run; of one that goes on from a checkpoint, those with which it began: others only hold chares
+    /// that have moved there.
     fn pe_count(&mut self) -> u32 {
-        self.pe().node().topology().pe_count()
+        self.pe().node().topology().begun().pe_count()
     }
 
     /// Count of nodes that have PEs.
@@ -145,7 +146,8 @@ pub trait Cx: private::HasPe {
 
     /// Relative speeds of all PEs, the fastest 1.0; all 1.0 before they are measured.
     fn speeds(&mut self) -> Vec<f64> {
-        self.pe().node().speeds().to_vec()
+        let pes = self.pe_count() as usize;
+        self.pe().node().speeds().iter().take(pes).copied().collect()
     }
 
     /// Which node a PE belongs to, counted from 0 over the nodes that have PEs. A PE that does not exist counts
@@ -275,7 +277,9 @@ impl<'a, C: Chare> Ctx<'a, C> {
     /// checkpoint, the node that its PE was on when the run began: PEs that were together stay together for a program.
     #[must_use]
     pub fn node_id(&self) -> u32 {
-        u32::from(self.pe.node().topology().begun().node_of(self.pe.id()).0.saturating_sub(1))
+        let begun = self.pe.node().topology().begun();
+        let last = begun.pe_count().saturating_sub(1);
+        u32::from(begun.node_of(PeId(self.pe.id().0.min(last))).0.saturating_sub(1))
     }
 
     /// The part of its core that this PE may use, above 0 to 1: where it is less, as the nodes file says, the PE sleeps
@@ -490,8 +494,9 @@ fn create<C: Chare>(
 ) -> CollectionId {
     let Some(chare_type) = registered::<C>(pe) else { return CollectionId(u64::MAX) };
     let count = shape.iter().map(|&d| u64::from(d)).product();
-    let topology = pe.node().topology();
-    let placement: RawPlacement = placement.resolve(count, topology.pe_count(), &pe.node().speeds());
+    let (pes, speeds) = (pe.node().topology().begun().pe_count(), pe.node().speeds());
+    let speeds = &speeds[..speeds.len().min(pes as usize)];
+    let placement: RawPlacement = placement.resolve(count, pes, speeds);
     match pe.create(chare_type, shape, (placement, is_fixed), init.map(pup::pack)) {
         Ok(id) => id,
         Err(error) => {

@@ -3,7 +3,6 @@
 use crate::callback::Callback;
 use crate::chare::Message;
 use crate::checkpoint::History;
-use crate::ctx::Cx;
 use crate::ctx::private::HasPe;
 use crate::entries::{open, type_name};
 use crate::program::RunError;
@@ -137,7 +136,7 @@ impl Driver {
 
     /// Ends the run, in which nothing goes on any more, with the name of a message that is held somewhere.
     fn name_held<T>(&mut self) -> Result<T, RunError> {
-        for pe in 0..self.pe_count() {
+        for pe in 0..self.all_pes() {
             self.pe.order(PeId(pe), PeOrder::NameHeld, Packed::default());
         }
         self.wait_until(|_| None)
@@ -297,8 +296,13 @@ impl Driver {
         self.order_all(PeOrder::DropKernel, &[]);
     }
 
+    /// Count of PEs that there are now.
+    pub(crate) fn all_pes(&self) -> u32 {
+        self.pe.node().topology().pe_count()
+    }
+
     fn order_all(&mut self, order: PeOrder, payload: &[u8]) {
-        for pe in 0..self.pe_count() {
+        for pe in 0..self.all_pes() {
             self.pe.order(PeId(pe), order, Packed { body: payload.to_vec().into(), attachments: Vec::new() });
         }
     }
@@ -308,7 +312,7 @@ impl Driver {
         self.once("speeds", |main| {
             main.rates.clear();
             main.order_all(order, payload);
-            let pe_count = main.pe_count();
+            let pe_count = main.all_pes();
             main.wait_until(|main| (0..pe_count).map(|pe| main.rates.get(&PeId(pe)).copied()).collect())
         })
     }

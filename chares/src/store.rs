@@ -113,14 +113,14 @@ impl ByIndex {
 }
 
 impl Places {
-    fn new(StoreFor { collection, pe, pe_count, .. }: StoreFor) -> Self {
+    fn new(StoreFor { collection, pe, .. }: StoreFor) -> Self {
         let has_positions = |known: &Arc<Collection>| {
             let is_listed = matches!(known.placement, Placement::Explicit(_));
             !is_listed && (!known.is_deferred || known.len() <= POSITIONS_MAX)
         };
         match collection.filter(has_positions) {
             Some(collection) => {
-                let own = usize::try_from(collection.counts(pe_count)[pe.as_usize()]).unwrap_or(usize::MAX);
+                let own = usize::try_from(collection.count_on(pe)).unwrap_or(usize::MAX);
                 Self::ByPosition { collection, pe, own, others: Box::new(ByIndex::new()) }
             }
             None => Self::ByIndex(Box::new(ByIndex::new())),

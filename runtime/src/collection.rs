@@ -104,7 +104,7 @@ impl Collection {
         if !fits {
             return Err(CollectionError::Placement { pe_count });
         }
-        let most = self.counts(pe_count).iter().copied().max().unwrap_or_default();
+        let most = (0..pe_count).map(|pe| self.count_on(PeId(pe))).max().unwrap_or_default();
         if most > MADE_TOGETHER_MAX && !self.is_deferred {
             return Err(CollectionError::Crowded(most));
         }
@@ -200,35 +200,50 @@ impl Collection {
     pub fn on_pe(&self, pe: PeId) -> Box<dyn Iterator<Item = u64> + '_> {
         match &self.placement {
             Placement::Bounds(bounds) => Box::new(range_of(bounds, pe)),
-            Placement::Cyclic { pe_count } => {
+            Placement::Cyclic { pe_count } if pe.0 < *pe_count => {
                 Box::new((u64::from(pe.0)..self.len()).step_by(*pe_count as usize))
             }
+            Placement::Cyclic { .. } => Box::new(std::iter::empty()),
             Placement::Explicit(pes) => {
                 Box::new(pes.iter().enumerate().filter(move |(_, p)| **p == pe).map(|(i, _)| i as u64))
             }
         }
     }
 
-    /// How many elements are created on each PE.
-    pub fn counts(&self, pe_count: u32) -> &[u64] {
-        self.counts.get_or_init(|| match &self.placement {
-            Placement::Bounds(bounds) => bounds.windows(2).map(|w| w[1] - w[0]).collect(),
-            Placement::Cyclic { pe_count: p } => {
-                let p = u64::from(*p);
-                (0..p).map(|pe| self.len() / p + u64::from(pe < self.len() % p)).collect()
+    /// How many elements are created on `pe`: none where the run did not have it when it began.
+    #[must_use]
+    pub fn count_on(&self, pe: PeId) -> u64 {
+        match &self.placement {
+            Placement::Bounds(bounds) => {
+                let here = range_of(bounds, pe);
+                here.end - here.start
+            }
+            Placement::Cyclic { pe_count } if pe.0 >= *pe_count => 0,
+            Placement::Cyclic { pe_count } => {
+                let p = u64::from(*pe_count);
+                self.len() / p + u64::from(u64::from(pe.0) < self.len() % p)
             }
             Placement::Explicit(pes) => {
-                let mut counts = vec![0; pe_count as usize];
-                pes.iter().for_each(|pe| counts[pe.as_usize()] += 1);
-                counts
+                let counts = self.counts.get_or_init(|| counts_of(pes));
+                counts.get(pe.as_usize()).copied().unwrap_or(0)
             }
-        })
+        }
     }
+}
+
+/// How many elements are listed for each PE, up to the last that has any.
+fn counts_of(pes: &[PeId]) -> Vec<u64> {
+    let mut counts = vec![0; pes.iter().max().map_or(0, |last| last.as_usize() + 1)];
+    pes.iter().for_each(|pe| counts[pe.as_usize()] += 1);
+    counts
 }
 
 #[inline]
 fn range_of(bounds: &[u64], pe: PeId) -> Range<u64> {
-    bounds[pe.as_usize()]..bounds[pe.as_usize() + 1]
+    match bounds.get(pe.as_usize()..pe.as_usize() + 2) {
+        Some(&[first, after]) => first..after,
+        _ => 0..0,
+    }
 }
 
 #[cfg(test)]
@@ -262,7 +277,7 @@ mod tests {
             let mut seen = vec![0; usize::try_from(count).unwrap()];
             for pe in 0..pes {
                 let here: Vec<u64> = c.on_pe(PeId(pe)).collect();
-                prop_assert_eq!(here.len() as u64, c.counts(pes)[pe as usize]);
+                prop_assert_eq!(here.len() as u64, c.count_on(PeId(pe)));
                 for (position, linear) in (0..).zip(here) {
                     let found = c.position_on(PeId(pe), c.index_at(linear));
                     prop_assert_eq!(found, (kind < 2).then_some(position));
@@ -275,6 +290,12 @@ mod tests {
                 }
             }
             prop_assert!(seen.iter().all(|&n| n == 1));
+            // PEs that have come later.
+            for pe in (pes..pes + 3).map(PeId) {
+                prop_assert_eq!((c.count_on(pe), c.on_pe(pe).count()), (0, 0));
+                prop_assert!((0..count).all(|linear| !c.is_on(pe, c.index_at(linear))));
+                prop_assert!((0..count).all(|linear| c.position_on(pe, c.index_at(linear)).is_none()));
+            }
         }
     }
 

@@ -28,7 +28,8 @@ impl Topology {
         Self { first_pe, compute_nodes, begun: None }
     }
 
-    /// The same PEs on the nodes of a run that goes on from a checkpoint, and began with those on each node.
+    /// The same PEs on the nodes of a run that goes on from a checkpoint, and began with those on each node. If there are
+    /// more now, those are behind them.
     #[must_use]
     pub fn gone_on_from(self, pe_counts: &[u32]) -> Self {
         Self { begun: Some(Arc::new(Self::new(pe_counts))), ..self }

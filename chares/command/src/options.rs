@@ -117,15 +117,13 @@ pub(crate) enum SpeedSource {
     File,
 }
 
-impl RunOptions {
-    /// Who balances, if anybody does, and how that was written.
-    pub(crate) fn balance(&self) -> Result<Option<(Choice, String)>, Failure> {
-        if self.balance == "none" {
-            return Ok(None);
-        }
-        let choice = self.balance.parse().map_err(|e| Failure::new(Kind::Usage, e))?;
-        Ok(Some((choice, self.balance.clone())))
+/// Who balances, if anybody does, and how that was written.
+pub(crate) fn balancer(written: &str) -> Result<Option<(Choice, String)>, Failure> {
+    if written == "none" {
+        return Ok(None);
     }
+    let choice = written.parse().map_err(|e| Failure::new(Kind::Usage, e))?;
+    Ok(Some((choice, written.into())))
 }
 
 impl SpeedSource {

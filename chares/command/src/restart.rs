@@ -5,6 +5,7 @@ use super::run::{self, Asked};
 use super::{command, keeping, note, run_of};
 use crate::command_line::CommandLine;
 use chares::checkpoint::GoOn;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _, value_parser};
 use runtime::checkpoint::{Saved, Store};
 use runtime::config::{ClusterConfig, LaunchMethod};
@@ -30,11 +31,24 @@ pub(crate) struct Origin {
     pub(crate) go_on: GoOn,
     /// Counts of PEs of the nodes, launcher first, when the run began.
     pub(crate) began: Vec<u32>,
+    /// Count of PEs when it was saved.
+    pub(crate) pes: u32,
+    /// Whether it was said who balances.
+    has_balancer: bool,
 }
 
 impl Origin {
-    pub(crate) fn pe_count(&self) -> u32 {
-        self.began.iter().sum()
+    /// Who balances: where there are more PEs than before somebody has to, or they have nothing to do.
+    pub(crate) fn balance(&self, config: &ClusterConfig, chosen: &str) -> String {
+        let pes: u32 = config.nodes.iter().filter_map(|node| node.pes).sum();
+        if pes <= self.pes || self.has_balancer {
+            return chosen.into();
+        }
+        note(&format!(
+            "{} PEs are new, and have nothing to do yet: --balance auto moves chares there",
+            pes - self.pes
+        ));
+        "auto".into()
     }
 }
 
@@ -70,8 +84,9 @@ pub(crate) fn restart(
         note(&format!("going on from checkpoint {number} of {}: {words}", dir.display()));
     }
     let go_on = keeping::go_on(saved)?;
-    let began = go_on.pe_counts().map_err(Failure::from)?;
-    let from = Some(Origin { go_on, began });
+    let (began, pes) = go_on.pe_counts().map_err(Failure::from)?;
+    let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
+    let from = Some(Origin { go_on, began, pes, has_balancer });
     run::run(program, Asked { name, matches: then, options, line, from }, command_started)
 }
 
@@ -84,14 +99,14 @@ fn open(dir: &Path, generation: Option<u32>) -> Result<Arc<Saved>, Failure> {
     Ok(Arc::new(saved))
 }
 
-/// Deals the PEs of a run that goes on to the nodes that there are now: to each in proportion to what its own PEs would be
-/// worth, the rest to those that come off worst. Of more nodes than PEs those that are worth most are taken.
+/// Deals the PEs of a run that goes on to the nodes that there are now. Nodes that have at least as many themselves keep their
+/// own. Else each gets some in proportion to what its own would be worth, the rest to those that come off worst.
 ///
 /// # Errors
 /// If there is no node, or it is not known how many cores one has.
 pub(crate) fn deal_pes(config: &mut ClusterConfig, pe_count: u32) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
-    let mut worth = Vec::new();
+    let (mut worth, mut own) = (Vec::new(), Vec::new());
     for node in &config.nodes {
         let pes = match (node.pes, node.launch) {
             (Some(pes), _) => pes,
@@ -104,9 +119,10 @@ pub(crate) fn deal_pes(config: &mut ClusterConfig, pe_count: u32) -> Result<(), 
                 return Err(Failure::new(Kind::Config, sentence));
             }
         };
+        own.push(pes);
         worth.push(f64::from(pes) * node.cpu_share.unwrap_or(1.0) * node.speed.unwrap_or(1.0));
     }
-    let dealt = deal(&worth, pe_count);
+    let dealt = if own.iter().sum::<u32>() >= pe_count { own } else { deal(&worth, pe_count) };
     let mut left = dealt.iter();
     for node in &mut config.nodes {
         let count = left.next().copied().unwrap_or_default();
@@ -123,7 +139,7 @@ pub(crate) fn deal_pes(config: &mut ClusterConfig, pe_count: u32) -> Result<(), 
     Ok(())
 }
 
-/// `count` things for parts that are worth so much: at least one for each if there are enough, and each next one to whom it
+/// `count` things for parts that are worth so much, of which there are no more: one for each, and each next one to whom it
 /// leaves with the least for what it is worth.
 fn deal(worth: &[f64], count: u32) -> Vec<u32> {
     let mut order: Vec<usize> = (0..worth.len()).collect();
@@ -149,7 +165,6 @@ mod tests {
         assert_eq!(deal(&[1.0, 1.0, 2.0, 0.5], 144), [32, 32, 64, 16]);
         assert_eq!(deal(&[4.0, 2.0, 2.0], 8), [4, 2, 2]);
         assert_eq!(deal(&[100.0, 1.0], 2), [1, 1]);
-        assert_eq!(deal(&[1.0, 3.0, 2.0], 2), [0, 1, 1]);
         assert_eq!(deal(&[1.0], 8), [8]);
         assert_eq!(deal(&[], 3), []);
     }
@@ -162,7 +177,8 @@ mod tests {
         let dealt: Vec<_> = config.nodes.iter().map(|node| (node.pes, node.cpu_share)).collect();
         assert_eq!(dealt, [(Some(4), Some(0.25)), (Some(4), None)]);
         deal_pes(&mut config, 1).unwrap();
-        assert_eq!(config.nodes.len(), 1);
+        let kept: Vec<_> = config.nodes.iter().map(|node| node.pes).collect();
+        assert_eq!(kept, [Some(4), Some(4)], "who has enough keeps them");
         let ssh = "[[node]]\nname = \"far\"\nhost = \"far\"\n";
         let mut config = ClusterConfig::parse(ssh, "my.toml").unwrap();
         let refused = deal_pes(&mut config, 2).unwrap_err().sentence;

@@ -3,7 +3,7 @@
 use super::driving;
 use super::keeping::{self, Schedule, StoreKeeper};
 use super::log::NodeLogs;
-use super::options::{RunOptions, SpeedSource};
+use super::options::{self, RunOptions, SpeedSource};
 use super::record::Recording;
 use super::report::{Report, Sources};
 use super::restart::{self, Origin};
@@ -77,6 +77,10 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let store = options.checkpoint.as_deref().map(keeping::store).transpose()?;
     ready.saving = Saving { from, store, version, line: line.clone() };
     let Ready { started, config, launch, logs, saving } = ready;
+    let balance = saving
+        .from
+        .as_ref()
+        .map_or_else(|| options.balance.clone(), |from| from.balance(&config, &options.balance));
     let mut plan = JobPlan {
         program: Arc::new(program.program.into_table()),
         app: name,
@@ -87,7 +91,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         always_pup: options.always_pup,
         wander: options.wander,
         begun: saving.from.as_ref().map_or_else(Vec::new, |from| from.began.clone()),
-        balance: options.balance()?,
+        balance: options::balancer(&balance)?,
         timeout: options.timeout,
     };
     let job = copies::shown(!options.quiet && !log::is_json(), |copies| {
@@ -197,7 +201,7 @@ fn ready(
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
     let mut config = taken(config, &started, options, is_asked_for)?;
     if let Some(from) = from {
-        restart::deal_pes(&mut config, from.pe_count())?;
+        restart::deal_pes(&mut config, from.pes)?;
     }
     if !config.nodes.is_empty() && !options.quiet {
         options.nodes.say_if_built_in(&config);

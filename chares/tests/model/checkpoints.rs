@@ -31,7 +31,7 @@ struct InMemory {
 }
 
 /// More are not taken of one run.
-const MOST: usize = 3;
+const MOST: usize = 4;
 
 impl InMemory {
     fn new(every: u32) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
@@ -83,8 +83,12 @@ pub(crate) fn run_and_go_on(
     first.unwrap_or_else(|e| panic!("{mix:?}, every {every}: {e}"));
     let taken = std::mem::take(&mut *taken.lock().unwrap());
     let total: u32 = mix.pes.iter().sum();
-    let others =
-        [vec![total], vec![1; total as usize], [&[1], &vec![total - 1; usize::from(total > 1)][..]].concat()];
+    let others = [
+        vec![total],
+        vec![1; total as usize],
+        vec![total + 2, 1],
+        [&[1], &vec![total - 1; usize::from(total > 1)][..]].concat(),
+    ];
     for (number, (snapshot, pes)) in taken.iter().zip(others.iter().cycle()).enumerate() {
         let begun: Vec<u32> = [&[0], &mix.pes[..]].concat();
         let other = InProcess { pes: pes.clone(), ..mix.clone() }.begun(&begun);

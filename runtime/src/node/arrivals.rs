@@ -323,7 +323,9 @@ impl<'a> Checks<'a> {
         if self.catalogue.collection(collection.id).is_some() {
             return impossible(format!("{:?} a second time", collection.id));
         }
-        collection.check(self.topology.pe_count()).map_err(|error| Refusal::Impossible(error.to_string()))
+        collection
+            .check(self.topology.begun().pe_count())
+            .map_err(|error| Refusal::Impossible(error.to_string()))
     }
 
     /// Checks what the runtime says to a node with PEs.

@@ -217,7 +217,7 @@ impl Pe {
     ) {
         let (key, sequence) = (key(&header), header.sequence);
         let expected = match header.section {
-            0 => known.counts(self.node.topology().pe_count())[self.id.as_usize()],
+            0 => known.count_on(self.id),
             _ => header.expected,
         };
         let own = &mut self.reductions.own;
@@ -432,10 +432,9 @@ impl Pe {
         }
         let Some(known) = self.collection(id) else { return 0 };
         let topology = self.node.topology().begun();
-        let counts = known.counts(topology.pe_count());
         let Some(tree) = self.tree() else { return 0 };
         let below = tree.subtree(topology.node_of(self.id)).flat_map(|node| topology.pes(node));
-        let total = below.map(|pe| counts[pe as usize]).sum();
+        let total = below.map(|pe| known.count_on(PeId(pe))).sum();
         self.reductions.below.insert(id, total);
         total
     }

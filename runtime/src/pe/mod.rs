@@ -397,8 +397,9 @@ impl Pe {
         init: Option<Packed>,
     ) -> Result<CollectionId, CollectionError> {
         let id = self.fresh_id();
-        let pe_count = self.node.topology().pe_count();
-        let mut made = Collection::new(id, chare_type, shape, placement, init.is_none(), pe_count)?;
+        let topology = self.node.topology();
+        let (pe_count, begun) = (topology.pe_count(), topology.begun().pe_count());
+        let mut made = Collection::new(id, chare_type, shape, placement, init.is_none(), begun)?;
         made.is_fixed = is_fixed;
         self.account().created(u64::from(pe_count));
         let bytes = self.node.create(made, init.unwrap_or_default());

@@ -494,8 +494,7 @@ impl Scheduler {
         }
         let Some(collection) = self.pe.collection(id) else { return true };
         let Some(shelf) = self.shelves.get(id) else { return true };
-        let pe_count = self.pe.node.topology().pe_count();
-        shelf.made < collection.counts(pe_count)[self.pe.id.as_usize()]
+        shelf.made < collection.count_on(self.pe.id)
     }
 
     /// Whether there is a shelf for the collection. One is put up if there is none and the collection is known here.
