@@ -1,9 +1,11 @@
-//! The command line that every program on chares may have: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`, `help`.
+//! The command line that every program on chares may have: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`,
+//! `checkpoint`, `help`.
 //!
 //! A program lists its chare types, its applications, and calls [`CommandLine::main`]. What a chare is, and all that
 //! applications do with it, is in the crate `chares`, which knows nothing of this one.
 
 mod app;
+mod checkpoint;
 mod command_line;
 mod compare;
 mod console;
@@ -153,6 +155,7 @@ fn dispatch(
         Some(("plan", matches)) => plan::plan(&program, matches),
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
+        Some(("checkpoint", matches)) => checkpoint::checkpoint(matches),
         Some(("help", matches)) => manual::help(&program, matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
             Ok(()) => Ok(0),
@@ -203,7 +206,8 @@ fn command(program: &CommandLine) -> Command {
         .subcommand(nodes::command(program))
         .subcommand(watch::command())
         .subcommand(restart::command_of())
-        .subcommand(replay::command());
+        .subcommand(replay::command())
+        .subcommand(checkpoint::command());
     let all = all.subcommands(demo::command(program));
     all.subcommands(program.commands.iter().map(|(command, _)| command)).subcommand(manual::command())
 }

@@ -42,7 +42,7 @@ impl Page {
 }
 
 /// The pages about what every program on chares has.
-const PAGES: [Page; 11] = [
+const PAGES: [Page; 12] = [
     Page::new("nodes", include_str!("manual/nodes.md")),
     Page::new("speed", include_str!("manual/speed.md")),
     Page::new("balance", include_str!("manual/balance.md")),
@@ -51,6 +51,7 @@ const PAGES: [Page; 11] = [
     Page::new(PLAN, include_str!("manual/plan.md")),
     Page::new("watch", include_str!("manual/watch.md")).or("window"),
     Page::new("record", include_str!("manual/record.md")).or("replay"),
+    Page::new("checkpoint", include_str!("manual/checkpoint.md")),
     Page::new("log", include_str!("manual/log.md")),
     Page::new("report", include_str!("report/schema.md")),
     Page::new("exit-codes", include_str!("manual/exit-codes.md")),

@@ -339,7 +339,7 @@ fn host_name() -> String {
 }
 
 /// Seconds since 1970 as `2026-01-31T23:59:59Z`, or the last moment before the year 10,000.
-fn utc(unix_s: u64) -> String {
+pub(crate) fn utc(unix_s: u64) -> String {
     let latest = PrimitiveDateTime::MAX.assume_utc();
     let at = i64::try_from(unix_s).ok().and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok());
     let at = at.unwrap_or(latest);

@@ -4,6 +4,11 @@ use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// The system would keep that much and more in memory until the end, and the disk would stand idle while chunks are hashed.
+const AHEAD_BYTES: usize = 32 << 20;
 
 /// Changes to files and folders. Nothing is sure to outlast a crash before it has been synchronised: the bytes of a file
 /// by the file, and names by their folder.
@@ -34,7 +39,7 @@ pub(super) struct System;
 
 impl Disk for System {
     fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
-        Ok(Box::new(File::create_new(path)?))
+        Ok(Box::new(SystemFile { file: Arc::new(File::create_new(path)?), waiting_bytes: 0, ahead: None }))
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
@@ -58,8 +63,44 @@ impl Disk for System {
     }
 }
 
-impl Output for File {
+/// A file whose bytes go to the disk while more are written.
+#[derive(Debug)]
+struct SystemFile {
+    file: Arc<File>,
+    /// Written since somebody last began to wait for the disk.
+    waiting_bytes: usize,
+    ahead: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl SystemFile {
+    /// Waits for who waits for the disk. The system tells of a failure once, so nobody may miss it.
+    fn join(&mut self) -> io::Result<()> {
+        let ahead = self.ahead.take().map(JoinHandle::join);
+        ahead.map_or(Ok(()), |done| done.unwrap_or_else(|_| Err(io::Error::other("a thread has failed"))))
+    }
+}
+
+impl Write for SystemFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = (&*self.file).write(bytes)?;
+        self.waiting_bytes += written;
+        if self.waiting_bytes >= AHEAD_BYTES && self.ahead.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.join()?;
+            let file = Arc::clone(&self.file);
+            self.ahead = Some(thread::Builder::new().spawn(move || file.sync_data())?);
+            self.waiting_bytes = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for SystemFile {
     fn sync(&mut self) -> io::Result<()> {
-        self.sync_all()
+        self.join()?;
+        self.file.sync_all()
     }
 }

@@ -19,7 +19,7 @@ pub enum WriteError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The last generation that is whole, if there is one.
+        /// The last generation that was committed, if there is one.
         last: Option<u32>,
         /// Why.
         source: io::Error,
@@ -30,7 +30,9 @@ pub enum WriteError {
 }
 
 fn remaining(last: Option<u32>) -> String {
-    last.map_or_else(String::new, |last| format!("; the checkpoint before it, generation {last}, is whole"))
+    last.map_or_else(String::new, |last| {
+        format!("; the checkpoint before it, generation {last}, is as it was")
+    })
 }
 
 impl WriteError {
@@ -39,9 +41,9 @@ impl WriteError {
     }
 
     /// The same, with what is left to restart from.
-    pub(super) fn with_last(self, whole: Option<u32>) -> Self {
+    pub(super) fn with_last(self, committed: Option<u32>) -> Self {
         match self {
-            Self::Io { path, source, .. } => Self::Io { path, last: whole, source },
+            Self::Io { path, source, .. } => Self::Io { path, last: committed, source },
             other => other,
         }
     }

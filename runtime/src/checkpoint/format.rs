@@ -1,7 +1,7 @@
 //! The bytes of tables and of the index, as `FORMAT.md` specifies them. All numbers are little-endian.
 
 use super::hash::Digest;
-use super::{Kind, Record};
+use super::record::{Kind, Record};
 
 /// What the manifest says the folder is.
 pub(super) const NAME: &str = "metachare checkpoint";
@@ -23,7 +23,7 @@ const PLACE_BYTES: usize = 49;
 const TABLE_BYTES: usize = 1 + 4 + 4 + PLACE_BYTES;
 
 /// Where a chunk is, and what it must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     /// The generation in whose folder it is.
     pub(super) generation: u32,

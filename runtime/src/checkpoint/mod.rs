@@ -4,76 +4,27 @@
 //! one, and [`Saved`] reads one. What has not changed since the last generation is not written again. A generation counts
 //! once it is committed; whatever happens before that, the ones before it stay whole.
 
+mod check;
 mod disk;
 mod error;
+mod files;
+mod folder;
 mod format;
 mod hash;
+mod known;
 mod manifest;
+mod record;
 mod saved;
 mod store;
 mod writer;
 
+pub use check::{Change, Difference, Identity, Verified};
 pub use error::{Damage, ReadError, WriteError};
 pub use manifest::{About, Machine, TypeSize};
+pub use record::{Kind, Record};
 pub use saved::{Records, Saved};
 pub use store::{Generation, Store};
 pub use writer::{Writer, Written};
-
-use crate::envelope::Packed;
-use std::fmt;
-
-/// What one thing of a run was at the checkpoint: a chare, or what a scheduler, a node or the driver knew.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record {
-    /// What it is of.
-    pub kind: Kind,
-    /// The PE to which it belongs; 0 where it belongs to none.
-    pub pe: u32,
-    /// The type of the value, by its name in the program.
-    pub type_name: String,
-    /// The collection of the chare; 0 where there is none.
-    pub collection: u64,
-    /// The index of the chare in its collection; zeros where there is none.
-    pub index: [u32; 3],
-    /// The value.
-    pub packed: Packed,
-}
-
-/// What a record is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// The state of one chare.
-    Chare,
-    /// A scheduler's own state: its queue, open reductions, places.
-    Pe,
-    /// What nodes share: collections, variables.
-    Node,
-    /// The driver's log.
-    Driver,
-}
-
-impl Kind {
-    const ALL: [Self; 4] = [Self::Chare, Self::Pe, Self::Node, Self::Driver];
-
-    fn number(self) -> u8 {
-        self as u8
-    }
-
-    fn of_number(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number)).copied()
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Chare => "chare",
-            Self::Pe => "PE",
-            Self::Node => "node",
-            Self::Driver => "driver",
-        })
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! One generation, as it is read.
 
+use super::error::{Damage, ReadError};
+use super::files::{Files, committed};
 use super::format::{Index, Malformed, NAME, Place, Row, TableEntry, VERSION, Value, read_table};
 use super::hash::Digest;
-use super::manifest::{ChunkFile, FileSum, Manifest};
-use super::store::committed;
-use super::{About, Damage, Kind, ReadError, Record, TypeSize};
+use super::manifest::{About, ChunkFile, FileSum, Manifest, TypeSize};
+use super::record::{Kind, Record};
 use crate::buffer::Buffer;
 use crate::envelope::Packed;
 use serde::Deserialize;
@@ -13,27 +14,6 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-
-/// The files of one generation.
-#[derive(Clone, Debug)]
-pub(super) struct Files {
-    pub(super) folder: PathBuf,
-    pub(super) chunks: PathBuf,
-    pub(super) index: PathBuf,
-    pub(super) manifest: PathBuf,
-    pub(super) commit: PathBuf,
-    /// The commit before it gets its name.
-    pub(super) uncommitted: PathBuf,
-}
-
-impl Files {
-    pub(super) fn of(dir: &Path, generation: u32) -> Self {
-        let folder = dir.join(format!("generation-{generation:06}"));
-        let [chunks, index, manifest, commit, uncommitted] =
-            ["chunks", "index", "MANIFEST.json", "COMMIT", "COMMIT.new"].map(|name| folder.join(name));
-        Self { folder, chunks, index, manifest, commit, uncommitted }
-    }
-}
 
 /// What `COMMIT` says of a manifest: what the program `sha256sum` would.
 pub(super) fn commit_line(manifest: &[u8]) -> String {
@@ -99,6 +79,12 @@ impl Saved {
         Ok(Self { dir: dir.into(), manifest, index, chunks })
     }
 
+    /// Where its manifest is.
+    #[must_use]
+    pub fn manifest_path(&self) -> PathBuf {
+        Files::of(&self.dir, self.generation()).manifest
+    }
+
     /// Its number.
     #[must_use]
     pub fn generation(&self) -> u32 {
@@ -121,6 +107,12 @@ impl Saved {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.manifest.bytes
+    }
+
+    /// Bytes of its chunks on disk, each counted once; earlier generations may share them.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        self.chunk_files().map(|file| file.used_bytes).sum()
     }
 
     /// Bytes that this generation added to the folder.
@@ -311,7 +303,7 @@ fn read_manifest(files: &Files) -> Result<Manifest, Trouble> {
     let commit = read_whole(&files.commit, None)?;
     let manifest = read_whole(&files.manifest, None)?;
     if commit != commit_line(&manifest).as_bytes() {
-        let what = "it is not what COMMIT beside it says, or that is damaged";
+        let what = "COMMIT beside it says something else: one of the two is damaged";
         return Err(Damage::new(&files.manifest, what).into());
     }
     let damage = |error: serde_json::Error| Damage::new(&files.manifest, error.to_string());

@@ -1,43 +1,24 @@
 //! The folder of checkpoints: which generations it has, whose it is, and which are removed.
 
 use super::disk::{Disk, System};
+use super::error::{ReadError, WriteError};
+use super::files::committed;
+use super::folder::Folder;
 use super::manifest::About;
-use super::saved::{Files, Saved};
-use super::writer::{Known, Writer};
-use super::{ReadError, WriteError};
-use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use super::saved::Saved;
+use super::writer::Writer;
+use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 
-/// The file that a run which writes into the folder holds locked.
-const LOCK: &str = "LOCK";
 /// How many generations are kept at least: one that turns out to be damaged is not the only one.
 const KEPT_MIN: usize = 2;
 
 /// A folder of checkpoints.
 #[derive(Clone, Debug)]
 pub struct Store {
-    shared: Arc<Shared>,
-}
-
-/// What a store and its writer share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) dir: PathBuf,
-    pub(super) disk: Arc<dyn Disk>,
-    kept: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct State {
-    /// Held for as long as the store is there.
-    lock: Option<File>,
-    is_writing: bool,
-    /// The chunks of the last generation that this process has written.
-    pub(super) known: Option<Known>,
+    folder: Arc<Folder>,
 }
 
 /// A generation that was committed.
@@ -78,14 +59,14 @@ impl Store {
     /// # Errors
     /// As for [`create`](Self::create).
     pub fn create_keeping(dir: &Path, kept: usize) -> Result<Self, WriteError> {
-        fs::create_dir_all(dir).map_err(|error| WriteError::io(dir, error))?;
         let store = Self::on(dir, Arc::new(System), kept.max(KEPT_MIN));
-        store.shared.lock_folder(&mut store.shared.state())?;
+        store.folder.make().map_err(|error| WriteError::io(dir, error))?;
+        store.folder.lock()?;
         Ok(store)
     }
 
     pub(super) fn on(dir: &Path, disk: Arc<dyn Disk>, kept: usize) -> Self {
-        Self { shared: Arc::new(Shared { dir: dir.into(), disk, kept, state: Mutex::default() }) }
+        Self { folder: Arc::new(Folder::new(dir, disk, kept)) }
     }
 
     /// Begins a new generation. One at a time.
@@ -93,15 +74,8 @@ impl Store {
     /// # Errors
     /// If another run or another writer writes into the folder, or the file system refuses.
     pub fn begin(&self, about: About) -> Result<Writer, WriteError> {
-        let known = {
-            let mut state = self.shared.state();
-            self.shared.lock_folder(&mut state)?;
-            if std::mem::replace(&mut state.is_writing, true) {
-                return Err(WriteError::Busy { dir: self.shared.dir.clone() });
-            }
-            state.known.take()
-        };
-        Writer::begin(Arc::clone(&self.shared), about, known).inspect_err(|_| self.shared.writer_ended(None))
+        let known = self.folder.writer_begins()?;
+        Writer::begin(Arc::clone(&self.folder), about, known).inspect_err(|_| self.folder.writer_ended(None))
     }
 
     /// The generations that were committed, oldest first.
@@ -109,7 +83,7 @@ impl Store {
     /// # Errors
     /// If the folder cannot be read.
     pub fn generations(&self) -> Result<Vec<Generation>, ReadError> {
-        let dir = &self.shared.dir;
+        let dir = &self.folder.dir;
         let numbers = committed(dir).map_err(|error| ReadError::io(dir, error))?;
         Ok(numbers.into_iter().map(|number| Generation { number, saved: Saved::open(dir, number) }).collect())
     }
@@ -119,7 +93,7 @@ impl Store {
     /// # Errors
     /// If there is none, or it is damaged; then the error says which one is there instead.
     pub fn latest(&self) -> Result<Saved, ReadError> {
-        let dir = &self.shared.dir;
+        let dir = &self.folder.dir;
         let numbers = committed(dir).map_err(|error| ReadError::io(dir, error))?;
         match numbers.last() {
             Some(newest) => Saved::open(dir, *newest),
@@ -132,7 +106,7 @@ impl Store {
     /// # Errors
     /// If it is not there, or damaged; then the error says which one is there instead.
     pub fn generation(&self, number: u32) -> Result<Saved, ReadError> {
-        let dir = &self.shared.dir;
+        let dir = &self.folder.dir;
         let numbers = committed(dir).map_err(|error| ReadError::io(dir, error))?;
         if numbers.contains(&number) {
             return Saved::open(dir, number);
@@ -143,96 +117,4 @@ impl Store {
         };
         Err(ReadError::NoSuch { dir: dir.clone(), number, there })
     }
-}
-
-impl Shared {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The writer is done; `known` are the chunks of what it has committed.
-    pub(super) fn writer_ended(&self, known: Option<Known>) {
-        let mut state = self.state();
-        (state.is_writing, state.known) = (false, known);
-    }
-
-    fn lock_folder(&self, state: &mut State) -> Result<(), WriteError> {
-        if state.lock.is_some() {
-            return Ok(());
-        }
-        let path = self.dir.join(LOCK);
-        let unlocked = |error| WriteError::io(&path, error);
-        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(unlocked)?;
-        match file.try_lock() {
-            Ok(()) => state.lock = Some(file),
-            Err(TryLockError::WouldBlock) => return Err(WriteError::Busy { dir: self.dir.clone() }),
-            Err(TryLockError::Error(error)) => return Err(unlocked(error)),
-        }
-        Ok(())
-    }
-
-    /// Removes what no generation that is kept needs: generations that are older than those, and what runs that were
-    /// killed have left. A generation in a format of the future is left alone.
-    pub(super) fn remove_old(&self) -> io::Result<()> {
-        let committed = committed(&self.dir)?;
-        let mut kept = BTreeSet::new();
-        let mut needed = BTreeSet::new();
-        let mut unknown = BTreeSet::new();
-        for &number in committed.iter().rev() {
-            match Saved::open(&self.dir, number) {
-                Ok(saved) if kept.len() < self.kept => {
-                    kept.insert(number);
-                    needed.extend(saved.chunk_files().map(|file| file.generation));
-                }
-                Err(ReadError::Version { .. }) => drop(unknown.insert(number)),
-                _ => {}
-            }
-        }
-        if !unknown.is_empty() {
-            return Ok(());
-        }
-        let oldest = kept.first().copied().unwrap_or(0);
-        for number in numbers(&self.dir)? {
-            let is_old = number < oldest || !committed.contains(&number);
-            if is_old && !kept.contains(&number) {
-                self.remove_generation(number, needed.contains(&number))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes a generation; its chunks stay if others need them. That it was committed goes first and for good, so that
-    /// no crash leaves half of one that counts.
-    pub(super) fn remove_generation(&self, number: u32, chunks_stay: bool) -> io::Result<()> {
-        let files = Files::of(&self.dir, number);
-        if files.commit.exists() {
-            self.disk.remove(&files.commit)?;
-            self.disk.sync_folder(&files.folder)?;
-        }
-        let rest = [&files.uncommitted, &files.manifest, &files.index];
-        for file in rest.into_iter().chain((!chunks_stay).then_some(&files.chunks)) {
-            if file.exists() {
-                self.disk.remove(file)?;
-            }
-        }
-        if chunks_stay { Ok(()) } else { self.disk.remove_folder(&files.folder) }
-    }
-}
-
-/// The numbers of all folders for generations, in order.
-pub(super) fn numbers(dir: &Path) -> io::Result<BTreeSet<u32>> {
-    let mut numbers = BTreeSet::new();
-    for entry in fs::read_dir(dir)? {
-        let name = entry?.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix("generation-")?.parse().ok());
-        numbers.extend(number.filter(|number| Files::of(dir, *number).folder.file_name() == Some(&name)));
-    }
-    Ok(numbers)
-}
-
-/// The numbers of the generations that were committed, in order.
-pub(super) fn committed(dir: &Path) -> io::Result<BTreeSet<u32>> {
-    let mut numbers = numbers(dir)?;
-    numbers.retain(|number| Files::of(dir, *number).commit.exists());
-    Ok(numbers)
 }

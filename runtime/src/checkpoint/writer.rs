@@ -1,14 +1,17 @@
 //! One generation, as it is written.
 
 use super::disk::Output;
+use super::error::WriteError;
+use super::files::{Files, committed, numbers};
+use super::folder::Folder;
 use super::format::{
     CHUNK_BYTES, INSIDE_MAX_BYTES, Index, NAME, Place, TableEntry, VERSION, Value, write_row,
 };
 use super::hash::Digest;
-use super::manifest::{ChunkFile, FileSum, Manifest};
-use super::saved::{Files, Saved, commit_line};
-use super::store::{Shared, committed, numbers};
-use super::{About, Kind, Record, TypeSize, WriteError};
+use super::known::{Known, KnownChunk};
+use super::manifest::{About, ChunkFile, FileSum, Manifest, TypeSize};
+use super::record::{Kind, Record};
+use super::saved::commit_line;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write as _};
@@ -23,31 +26,10 @@ const TABLE_MAX_BYTES: usize = 16 << 10;
 /// One in so many records ends its table.
 const TABLE_ENDS: u8 = 16;
 
-/// A file of chunks of which less than one in so many bytes is needed is not referred to any more: what of it is needed is
-/// written again, so that the file can be removed.
-const USED_PARTS_MAX: u64 = 2;
-
-/// Chunks that are on disk.
-#[derive(Debug)]
-pub(super) struct Known {
-    chunks: FxHashMap<Digest, KnownChunk>,
-    /// Lengths of the files of chunks.
-    files: BTreeMap<u32, u64>,
-    /// What they are read from.
-    saved: Option<Saved>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct KnownChunk {
-    place: Place,
-    /// Whether this process has written or read it, so that it is what it should be.
-    is_certain: bool,
-}
-
 /// Writes one generation. If this is dropped before it is [committed](Self::commit), nothing has happened.
 #[derive(Debug)]
 pub struct Writer {
-    shared: Arc<Shared>,
+    folder: Arc<Folder>,
     about: About,
     generation: u32,
     /// The newest generation there was before.
@@ -100,48 +82,6 @@ pub struct Written {
     pub seconds: f64,
 }
 
-impl Known {
-    /// The chunks of the newest generation that can be read, if there is one.
-    fn of_newest(dir: &Path) -> io::Result<Self> {
-        let newest = committed(dir)?.into_iter().rev().find_map(|number| Saved::open(dir, number).ok());
-        let mut known = Self { chunks: FxHashMap::default(), files: BTreeMap::new(), saved: None };
-        let Some(saved) = newest else { return Ok(known) };
-        known.files = saved.chunk_files().map(|file| (file.generation, file.bytes)).collect();
-        for table in saved.tables() {
-            // The chunks of a table that is damaged are written again.
-            let Ok(rows) = saved.rows(table) else { continue };
-            known.chunks.insert(table.place.digest, KnownChunk { place: table.place, is_certain: true });
-            for place in rows.iter().flat_map(|row| row.places()) {
-                known.chunks.insert(place.digest, KnownChunk { place: *place, is_certain: false });
-            }
-        }
-        known.forget_sparse(|generation| {
-            saved.chunk_files().find(|f| f.generation == generation).map_or(0, |f| f.used_bytes)
-        });
-        known.saved = Some(saved);
-        Ok(known)
-    }
-
-    /// Forgets the chunks in files that are hardly needed.
-    fn forget_sparse(&mut self, used_bytes: impl Fn(u32) -> u64) {
-        let is_sparse = |generation: &u32, bytes: &u64| used_bytes(*generation) < bytes / USED_PARTS_MAX;
-        self.files.retain(|generation, bytes| !is_sparse(generation, bytes));
-        self.chunks.retain(|_, chunk| self.files.contains_key(&chunk.place.generation));
-    }
-
-    /// The chunk with these bytes, if it is on disk. One that this process has not written is read once and compared:
-    /// what has been damaged there must not be relied on for longer.
-    fn find(&self, digest: &Digest, bytes: &[u8]) -> Option<KnownChunk> {
-        let chunk = *self.chunks.get(digest)?;
-        let is_there = || {
-            let mut there = Vec::new();
-            let read = self.saved.as_ref().map(|saved| saved.read_chunk(&chunk.place, &mut there));
-            matches!(read, Some(Ok(()))) && there == bytes
-        };
-        (chunk.is_certain || is_there()).then_some(KnownChunk { is_certain: true, ..chunk })
-    }
-}
-
 impl Chunks {
     /// Where a chunk with these bytes is; it is written if it is nowhere.
     fn place(&mut self, bytes: &[u8], generation: u32, known: &Known) -> io::Result<Place> {
@@ -166,22 +106,23 @@ impl Chunks {
 }
 
 impl Writer {
-    pub(super) fn begin(shared: Arc<Shared>, about: About, known: Option<Known>) -> Result<Self, WriteError> {
-        let dir = shared.dir.clone();
+    pub(super) fn begin(folder: Arc<Folder>, about: About, known: Option<Known>) -> Result<Self, WriteError> {
+        let dir = folder.dir.clone();
         let on_dir = |error| WriteError::io(&dir, error);
-        let known = match known {
+        let known = match known.filter(|known| known.is_there(&dir)) {
             Some(known) => known,
             None => {
-                shared.remove_old().map_err(on_dir)?;
+                folder.remove_old().map_err(on_dir)?;
                 Known::of_newest(&dir).map_err(on_dir)?
             }
         };
         let last = committed(&dir).map_err(on_dir)?.last().copied();
-        // A number that was given once is not given again, so that nothing of an older one can come back under it.
-        let generation = numbers(&dir).map_err(on_dir)?.last().map_or(1, |newest| newest + 1);
+        let newest = numbers(&dir).map_err(on_dir)?.last().copied().unwrap_or(0);
+        let generation =
+            newest.checked_add(1).ok_or_else(|| on_dir(io::Error::other("no number is left")))?;
         let files = Files::of(&dir, generation);
-        let made = shared.disk.create_folder(&files.folder);
-        let out = made.and_then(|()| shared.disk.create(&files.chunks));
+        let made = folder.disk.create_folder(&files.folder);
+        let out = made.and_then(|()| folder.disk.create(&files.chunks));
         let out = out.map_err(|error| WriteError::io(&files.chunks, error).with_last(last))?;
         let chunks = Chunks {
             out: BufWriter::with_capacity(CHUNK_BYTES, out),
@@ -190,7 +131,7 @@ impl Writer {
             used_bytes: BTreeMap::new(),
         };
         Ok(Self {
-            shared,
+            folder,
             about,
             generation,
             last,
@@ -281,7 +222,7 @@ impl Writer {
         };
         self.state = State::Committed;
         // What could not be removed now is removed after the next one.
-        let _ = self.shared.remove_old();
+        let _ = self.folder.remove_old();
         let Self { generation, bytes, .. } = self;
         Ok(Written { generation, bytes, new_bytes, seconds: self.began.elapsed().as_secs_f64() })
     }
@@ -305,9 +246,9 @@ impl Writer {
         let new_bytes = self.chunks.length + index.len() as u64;
         let manifest = self.manifest(FileSum::of(&index), new_bytes).map_err(at(&files.manifest))?;
         self.write_file(&files.manifest, &manifest).map_err(at(&files.manifest))?;
-        let disk = &self.shared.disk;
+        let disk = &self.folder.disk;
         disk.sync_folder(&files.folder).map_err(at(&files.folder))?;
-        disk.sync_folder(&self.shared.dir).map_err(at(&self.shared.dir))?;
+        disk.sync_folder(&self.folder.dir).map_err(at(&self.folder.dir))?;
         let commit = commit_line(&manifest);
         self.write_file(&files.uncommitted, commit.as_bytes()).map_err(at(&files.uncommitted))?;
         disk.rename(&files.uncommitted, &files.commit).map_err(at(&files.commit))?;
@@ -316,7 +257,7 @@ impl Writer {
     }
 
     fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
-        let mut out = self.shared.disk.create(path)?;
+        let mut out = self.folder.disk.create(path)?;
         out.write_all(contents)?;
         out.sync()
     }
@@ -370,11 +311,11 @@ impl Drop for Writer {
     fn drop(&mut self) {
         if self.state == State::Committed {
             let known = self.chunks_for_next();
-            return self.shared.writer_ended(Some(known));
+            return self.folder.writer_ended(Some(known));
         }
         // Whatever cannot be removed now is removed when the next run begins to write.
-        let _ = self.shared.remove_generation(self.generation, false);
-        self.shared.writer_ended(None);
+        let _ = self.folder.remove_generation(self.generation, false);
+        self.folder.writer_ended(None);
     }
 }
 

@@ -1,0 +1,202 @@
+//! `checkpoint`: what a folder of checkpoints holds, whether it is whole, and how two of its generations differ.
+
+mod text;
+
+use super::say;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use runtime::checkpoint::{ReadError, Saved, Store, Verified};
+use runtime::failure::{Failure, Kind};
+use serde_json::{Value, json};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) fn command() -> Command {
+    let dir = Arg::new("dir")
+        .value_name("DIR")
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+        .help("The folder of checkpoints");
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON");
+    let one = |name: &'static str, about: &'static str| {
+        Command::new(name).about(about).arg(dir.clone()).arg(json.clone())
+    };
+    let generation = Arg::new("generation").long("generation").value_name("N");
+    let generation = generation.value_parser(value_parser!(u32));
+    let number = |name: &'static str, help: &'static str| {
+        Arg::new(name).value_name(name).required(true).value_parser(value_parser!(u32)).help(help)
+    };
+    Command::new("checkpoint")
+        .about("Look into a folder of checkpoints")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(one("ls", "List the checkpoints of a folder"))
+        .subcommand(
+            one("show", "Show what a checkpoint holds, and who wrote it")
+                .arg(generation.clone().help("Which one [default: the newest]")),
+        )
+        .subcommand(
+            one("verify", "Read whole checkpoints and compare all checksums")
+                .arg(generation.help("Which one [default: all]")),
+        )
+        .subcommand(
+            one("diff", "Say which records differ between two checkpoints")
+                .arg(number("A", "The earlier one"))
+                .arg(number("B", "The later one")),
+        )
+}
+
+pub(crate) fn checkpoint(matches: &ArgMatches) -> Result<u8, Failure> {
+    let Some((name, matches)) = matches.subcommand() else {
+        return Err(Failure::new(Kind::Usage, "say `ls`, `show`, `verify` or `diff`"));
+    };
+    let dir = matches.get_one::<PathBuf>("dir").map_or(Path::new(""), PathBuf::as_path);
+    let number = |name: &str| matches.get_one::<u32>(name).copied();
+    let store = Store::open(dir)?;
+    let answer = match name {
+        "ls" => listed(dir, &store, now_ms())?,
+        "show" => shown(&store, number("generation"), now_ms())?,
+        "verify" => verified(dir, &store, number("generation"))?,
+        _ => compared(&store, [number("A"), number("B")].map(Option::unwrap_or_default))?,
+    };
+    if matches.get_flag("json") {
+        let text = serde_json::to_string_pretty(&answer.json).map_err(|e| Failure::new(Kind::Failed, e))?;
+        say(&(text + "\n"))?;
+    } else {
+        say(&answer.text)?;
+    }
+    answer.failure.map_or(Ok(0), Err)
+}
+
+/// What a command has found.
+struct Answer {
+    text: String,
+    json: Value,
+    /// Why the command ends with an error although it has found something.
+    failure: Option<Failure>,
+}
+
+fn listed(dir: &Path, store: &Store, now_ms: u64) -> Result<Answer, Failure> {
+    let generations = store.generations()?;
+    if generations.is_empty() {
+        store.latest()?;
+    }
+    let json = generations.iter().map(|generation| match &generation.saved {
+        Ok(saved) => summary(saved),
+        Err(error) => json!({ "generation": generation.number, "damage": error.to_string() }),
+    });
+    let json = json!({ "folder": dir, "generations": json.collect::<Vec<_>>() });
+    Ok(Answer { text: text::list(&generations, now_ms), json, failure: None })
+}
+
+fn shown(store: &Store, number: Option<u32>, now_ms: u64) -> Result<Answer, Failure> {
+    let saved = number.map_or_else(|| store.latest(), |number| store.generation(number))?;
+    let mut json = summary(&saved);
+    json["types"] = json!(saved.types());
+    Ok(Answer { text: text::show(&saved, now_ms), json, failure: None })
+}
+
+/// What scripts learn of a checkpoint.
+fn summary(saved: &Saved) -> Value {
+    json!({
+        "generation": saved.generation(),
+        "about": saved.about(),
+        "records": saved.record_count(),
+        "bytes": saved.bytes(),
+        "stored_bytes": saved.stored_bytes(),
+        "new_bytes": saved.new_bytes(),
+    })
+}
+
+fn verified(dir: &Path, store: &Store, number: Option<u32>) -> Result<Answer, Failure> {
+    let found: Vec<(u32, Result<Verified, ReadError>)> = match number {
+        Some(number) => vec![(number, store.generation(number).and_then(|saved| read_whole(&saved)))],
+        None => {
+            let generations = store.generations()?.into_iter();
+            generations.map(|one| (one.number, one.saved.and_then(|saved| read_whole(&saved)))).collect()
+        }
+    };
+    if found.is_empty() {
+        store.latest()?;
+    }
+    if let Some(at) = found.iter().position(|(_, found)| found.as_ref().is_err_and(is_no_damage)) {
+        return Err(found.into_iter().nth(at).and_then(|(_, found)| found.err()).map_or_else(
+            || Failure::new(Kind::Failed, "what could not be read is not known"),
+            Failure::from,
+        ));
+    }
+    let damages = |found: &Result<Verified, ReadError>| match found {
+        Ok(verified) => verified.damages.iter().map(ToString::to_string).collect(),
+        Err(ReadError::Damaged { damage, .. }) => vec![damage.to_string()],
+        Err(error) => vec![error.to_string()],
+    };
+    let json = found.iter().map(|(number, found)| {
+        let verified = found.as_ref().ok();
+        json!({
+            "generation": number,
+            "whole_records": verified.map_or(0, |verified| verified.whole),
+            "read_bytes": verified.map_or(0, |verified| verified.read_bytes),
+            "damages": damages(found),
+        })
+    });
+    let json = json!({ "folder": dir, "generations": json.collect::<Vec<_>>() });
+    let mut text = String::new();
+    for (number, found) in &found {
+        text += &text::verification(*number, found.as_ref().ok(), &damages(found));
+    }
+    let [whole, damaged] = [true, false].map(|is_whole| {
+        let alike = found.iter().filter(|(_, found)| damages(found).is_empty() == is_whole);
+        alike.map(|(number, _)| *number).collect::<Vec<_>>()
+    });
+    let failure = (!damaged.is_empty())
+        .then(|| Failure::new(Kind::Input, text::damaged(dir, &damaged, whole.last().copied())));
+    Ok(Answer { text, json, failure })
+}
+
+/// Whether something else than damage is in the way.
+fn is_no_damage(error: &ReadError) -> bool {
+    !matches!(error, ReadError::Damaged { .. })
+}
+
+/// Reads all of a checkpoint, and shows how far that is if anybody looks.
+fn read_whole(saved: &Saved) -> Result<Verified, ReadError> {
+    let is_seen = std::io::stderr().is_terminal();
+    let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(saved.stored_bytes()), target);
+    let template =
+        format!("generation {} [{{bar:20}}] {{bytes}} of {{total_bytes}} {{eta}} left", saved.generation());
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    let verified = saved.verify(|read_bytes| bar.set_position(read_bytes));
+    bar.finish_and_clear();
+    verified
+}
+
+fn compared(store: &Store, numbers: [u32; 2]) -> Result<Answer, Failure> {
+    let [earlier, later] = numbers.map(|number| store.generation(number));
+    let (earlier, later) = (earlier?, later?);
+    let differences = earlier.differences(&later)?;
+    let json = differences.iter().map(|difference| {
+        let identity = &difference.identity;
+        json!({
+            "change": text::change(difference.change),
+            "kind": identity.kind.to_string(),
+            "type": identity.type_name,
+            "collection": identity.collection,
+            "index": identity.index,
+            "pe": identity.pe,
+        })
+    });
+    let json = json!({ "a": numbers[0], "b": numbers[1], "differences": json.collect::<Vec<_>>() });
+    Ok(Answer { text: text::comparison(&differences, [&earlier, &later]), json, failure: None })
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

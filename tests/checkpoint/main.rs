@@ -1,0 +1,133 @@
+//! Folders of checkpoints, as others read them: a reader in Python that was written from the specification alone, and
+//! the program's own commands.
+
+use harness::{Done, start};
+use runtime::buffer::Buffer;
+use runtime::checkpoint::{About, Kind, Machine, Record, Store};
+use runtime::envelope::Packed;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
+const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/reader.py");
+
+/// What the reader is to find: values short enough for tables, of one chunk exactly, and of several.
+fn records() -> Vec<Record> {
+    let sizes = [(0, 0), (900, 1024), (1025, 65_536), (150_000, 65_537), (3, 400_000)];
+    let kinds = [Kind::Chare, Kind::Chare, Kind::Pe, Kind::Node, Kind::Driver];
+    let bytes =
+        |seed: usize, len: usize| (0..len).map(|n| (n * 31 + n / 251 * seed) as u8).collect::<Vec<_>>();
+    (0..40)
+        .map(|n| {
+            let (body, array) = sizes[n / 2 % 5];
+            let attachments = vec![Buffer::from_slice(&bytes(n + 1, array)); n % 3];
+            Record {
+                kind: kinds[n % 5],
+                pe: n as u32 % 3,
+                type_name: format!("Blöck<{}>", n % 2),
+                collection: 1 << 40,
+                index: [n as u32, u32::MAX, 0],
+                packed: Packed { body: bytes(n, body).into(), attachments },
+            }
+        })
+        .collect()
+}
+
+fn written(folder: &Path) {
+    let store = Store::create(folder).unwrap();
+    let mut records = records();
+    for progress in ["the first", "the second"] {
+        let about =
+            About { progress: progress.into(), nodes: vec![Machine::this("a", 3)], ..About::default() };
+        let mut writer = store.begin(about).unwrap();
+        records.iter().for_each(|record| writer.put(record).unwrap());
+        writer.commit().unwrap();
+        records[8].packed.body = vec![7; 99].into();
+    }
+}
+
+fn run(program: &str, words: &[&str], folder: &Path) -> Done {
+    start(Command::new(program).args(words).current_dir(folder)).done()
+}
+
+/// Whose a record is, and the lengths of its body and attachments.
+fn line(record: &Record) -> (String, u64, String, u64, Vec<u64>, Vec<u64>) {
+    let attachments = record.packed.attachments.iter().map(Buffer::len);
+    let lengths = std::iter::once(record.packed.body.len()).chain(attachments).map(|len| len as u64);
+    let index = record.index.iter().map(|part| u64::from(*part)).collect();
+    let Record { kind, pe, type_name, collection, .. } = record;
+    (kind.to_string(), u64::from(*pe), type_name.clone(), *collection, index, lengths.collect())
+}
+
+fn line_of(text: &str) -> (String, u64, String, u64, Vec<u64>, Vec<u64>) {
+    let value: Value = serde_json::from_str(text).unwrap();
+    let text = |key: &str| value[key].as_str().unwrap().to_string();
+    let number = |key: &str| value[key].as_u64().unwrap();
+    let index = value["index"].as_array().unwrap().iter().map(|part| part.as_u64().unwrap());
+    let lengths = value["values"].as_array().unwrap().iter().map(|pair| pair[0].as_u64().unwrap());
+    (text("kind"), number("pe"), text("type"), number("collection"), index.collect(), lengths.collect())
+}
+
+#[test]
+fn a_reader_that_knows_only_the_specification_finds_every_record() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path());
+    let done = run("python3", &[READER, ".", "1"], folder.path());
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    let mut found: Vec<_> = done.stdout.lines().map(line_of).collect();
+    let mut expected: Vec<_> = records().iter().map(line).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    // It verifies by its own account: what is not what was written is refused.
+    for name in ["generation-000002/index", "generation-000001/chunks", "generation-000002/MANIFEST.json"] {
+        let path = folder.path().join(name);
+        let whole = fs::read(&path).unwrap();
+        let mut flipped = whole.clone();
+        flipped[whole.len() / 2] ^= 16;
+        fs::write(&path, flipped).unwrap();
+        let done = run("python3", &[READER, "."], folder.path());
+        assert!(done.code == 1 && done.stderr.starts_with("Damaged: ./generation-"), "{done:?}");
+        fs::write(&path, whole).unwrap();
+    }
+    assert_eq!(run("python3", &[READER, "."], folder.path()).stdout.lines().count(), 40);
+}
+
+#[test]
+fn a_folder_of_checkpoints_is_looked_into_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    written(&folder.path().join("saved"));
+    let checkpoint = |words: &[&str]| run(METACHARE, &[&["checkpoint"], words].concat(), folder.path());
+    let list = checkpoint(&["ls", "saved"]);
+    assert!(list.code == 0 && list.stdout.contains("  the second\n"), "{list:?}");
+    let show: Value =
+        serde_json::from_str(&checkpoint(&["show", "saved", "--generation", "1", "--json"]).stdout).unwrap();
+    assert_eq!((&show["records"], &show["about"]["progress"]), (&40.into(), &"the first".into()));
+    let verified = checkpoint(&["verify", "saved"]);
+    assert_eq!((verified.code, verified.stdout.lines().count()), (0, 2), "{verified:?}");
+    let diff = checkpoint(&["diff", "saved", "1", "2"]);
+    assert!(diff.stdout.ends_with("1 differ; 40 records before, 40 after\n"), "{diff:?}");
+    let index = folder.path().join("saved/generation-000002/index");
+    fs::write(&index, [fs::read(&index).unwrap(), vec![0]].concat()).unwrap();
+    let sentence = "error: generation 2 is damaged: saved/generation-000002/index: it has ";
+    for words in [&["show", "saved"][..], &["diff", "saved", "1", "2"]] {
+        let refused = checkpoint(words);
+        assert!(refused.code == 65 && refused.stderr.starts_with(sentence), "{refused:?}");
+        assert!(refused.stderr.ends_with("; generation 1 is there, use that one\n"), "{refused:?}");
+    }
+    for (words, code, sentence) in [
+        (&["ls", "nowhere"][..], 66, "error: nowhere holds no checkpoint: it is not there\n"),
+        (&["show", "."], 66, "error: . holds no checkpoint: no generation was completed\n"),
+        (&["show", "saved", "--generation", "7"], 66, "error: saved has no generation 7; it has 1, 2\n"),
+        (
+            &["verify", "saved"],
+            65,
+            "error: generation 2 in saved is damaged: generation 1 is whole, use that one\n",
+        ),
+    ] {
+        let refused = checkpoint(words);
+        assert_eq!((refused.code, refused.stderr.as_str()), (code, sentence), "{refused:?}");
+    }
+}
