@@ -42,6 +42,8 @@ pub(crate) struct Report {
     speed_source: Option<&'static str>,
     speeds_age_s: Option<u64>,
     speeds_drift: Option<f64>,
+    speeds_taken: Option<f64>,
+    faster_than_measured: Option<f64>,
     #[serde(skip)]
     earlier_speeds: Option<EarlierSpeeds>,
     equivalents: f64,
@@ -178,6 +180,8 @@ impl Report {
             speed_source: timeline.speed_source,
             speeds_age_s: timeline.earlier_speeds.map(|earlier| earlier.age.as_secs()),
             speeds_drift: timeline.earlier_speeds.and_then(|earlier| earlier.drift),
+            speeds_taken: timeline.speeds_taken,
+            faster_than_measured: timeline.faster_than_measured,
             earlier_speeds: timeline.earlier_speeds,
             // Without nodes, which a sum would call -0.
             equivalents: info.nodes.iter().fold(0.0, |all, n| all + relative(node_speed(n))),
