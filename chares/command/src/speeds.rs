@@ -25,7 +25,7 @@ pub(crate) struct SpeedQuery<'a> {
 impl<'a> SpeedQuery<'a> {
     /// The speeds of these nodes with this kernel of this program.
     pub(crate) fn new(info: &'a RunInfo, config: &'a ClusterConfig, kernel: &'a AppKernel) -> Self {
-        Self { info, config, kernel, program: runtime::launch::hello_line() }
+        Self { info, config, kernel, program: runtime::launch::own_stamp() }
     }
 
     /// How long the work takes at these rates, where it is known how much that is.
