@@ -88,12 +88,16 @@ impl Report {
 }
 
 impl Report {
-    /// What the ideal time and the efficiency are by, where PEs did more than their measured speeds explain.
+    /// What the ideal time and the efficiency are by, where that is not what the machine can do.
     fn correction(&self) -> Option<String> {
-        let factor = self.faster_than_measured.filter(|factor| *factor >= FASTER_MIN)?;
-        let taken = self.speeds_taken.filter(|taken| *taken >= TAKEN_MIN);
-        let beside = taken.map_or_else(String::new, |taken| format!(" {}", beside(taken)));
-        Some(format!("by speeds {factor:.2}x those measured{beside}\n"))
+        let factor = self.faster_than_measured.filter(|factor| *factor >= FASTER_MIN);
+        let beside = self.speeds_taken.filter(|taken| *taken >= TAKEN_MIN).map(beside);
+        match (factor, beside) {
+            (Some(factor), Some(beside)) => Some(format!("by speeds {factor:.2}x those measured {beside}\n")),
+            (Some(factor), None) => Some(format!("by speeds {factor:.2}x those measured\n")),
+            (None, Some(beside)) => Some(format!("by speeds measured {beside}\n")),
+            (None, None) => None,
+        }
     }
 }
 

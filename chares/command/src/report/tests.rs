@@ -102,7 +102,8 @@ fn what_pes_did_beyond_their_measured_speeds_corrects_these_and_is_no_efficiency
     };
     let explained = timeline(96.0, [10, 10, 3]);
     assert_eq!((explained.faster_than_measured, explained.efficiency()), (None, Some(0.96)));
-    assert!(report(&explained).table().contains("efficiency 96.0%\n"));
+    let said = "efficiency 96.0%\nby speeds measured while others had 30% of the cores\n";
+    assert!(report(&explained).table().contains(said), "{}", report(&explained).table());
     // The second PE was idle half of the time, the third may have left its core to others.
     let corrected = timeline(96.0, [10, 5, 3]);
     assert_eq!((corrected.faster_than_measured, corrected.rates), (Some(1.2), vec![4.8, 4.8, 2.4]));
