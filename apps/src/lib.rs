@@ -2,6 +2,7 @@
 
 pub mod apsp;
 pub mod bench;
+mod caches;
 mod division;
 pub mod gauss;
 pub mod imbalance;

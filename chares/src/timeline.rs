@@ -2,9 +2,11 @@
 //! the application says of its result. Reports are made of this.
 
 use crate::checkpoint::Kept;
+use loadbalance::efficiency;
 use runtime::monitor::wire::NodeSnapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -62,6 +64,11 @@ pub struct Timeline {
     pub speed_source: Option<&'static str>,
     /// The earlier run that they are of, if they are.
     pub earlier_speeds: Option<EarlierSpeeds>,
+    /// The part of the cores' time that others took while speeds were measured, where they were.
+    pub speeds_taken: Option<f64>,
+    /// How many times as fast as measured the PEs were in the timed part, where they did more than `rates` explained; those
+    /// have been corrected by it.
+    pub faster_than_measured: Option<f64>,
     /// Units of work per second of each PE with the application's kernel; empty if not measured.
     pub rates: Vec<f64>,
     /// Whether the driver placed chares by speed.
@@ -106,6 +113,8 @@ impl Timeline {
             speeds: Duration::ZERO,
             speed_source: None,
             earlier_speeds: None,
+            speeds_taken: None,
+            faster_than_measured: None,
             rates: Vec::new(),
             is_by_speed: false,
             work: None,
@@ -175,6 +184,25 @@ impl Timeline {
     #[must_use]
     pub fn timed(&self) -> Option<Duration> {
         Some(self.timed_over?.duration_since(self.init_over?))
+    }
+
+    /// Corrects the rates where the PEs did more in the timed part than these explain. PEs with `own_cores` were busy for as
+    /// long as they ran entry methods; others may have left their core to those beside them, so all of the time counts.
+    pub fn correct_rates(&mut self, own_cores: &[bool]) {
+        let (Some(work), Some(timed)) = (self.work, self.timed()) else { return };
+        let compute_ns = |moment: &[NodeSnapshot]| -> BTreeMap<u32, u64> {
+            moment.iter().flat_map(|node| &node.pes).map(|pe| (pe.pe, pe.compute_ns)).collect()
+        };
+        let (before, after) = (compute_ns(&self.before), compute_ns(&self.after));
+        let computed = |pe: u32| Some(after.get(&pe)?.saturating_sub(*before.get(&pe)?) as f64 / 1e9);
+        let timed_s = timed.as_secs_f64();
+        let busy_s: Vec<f64> = (0..)
+            .zip(own_cores)
+            .map(|(pe, has_own_core)| computed(pe).filter(|_| *has_own_core).unwrap_or(timed_s).min(timed_s))
+            .collect();
+        self.faster_than_measured = efficiency::faster_than_measured(work, &self.rates, &busy_s);
+        let factor = self.faster_than_measured.unwrap_or(1.0);
+        self.rates.iter_mut().for_each(|rate| *rate *= factor);
     }
 
     /// Seconds that the timed part would have taken had every PE worked at its measured rate all the time.

@@ -29,6 +29,13 @@ fn rates(report: &Value) -> Option<[f64; 2]> {
     Some([rate(0)?, rate(1)?])
 }
 
+/// Whether the rates are the made-up ones, as far as the run, which was faster by far, has not corrected them.
+fn are_made_up(report: &Value) -> bool {
+    let factor = report["faster_than_measured"].as_f64().unwrap_or(1.0);
+    let is_near = |(rate, made_up): (f64, f64)| (rate / factor / made_up - 1.0).abs() < 1e-9;
+    factor > 1.0 && rates(report).is_some_and(|rates| rates.into_iter().zip(MADE_UP).all(is_near))
+}
+
 fn cache(folder: &Path) -> PathBuf {
     folder.join("metachare/speeds.json")
 }
@@ -92,7 +99,11 @@ fn measured_speeds_are_kept_and_used_again_for_the_same_kernel_only() {
 
     doctor(path, now_s(), made_up());
     let again = product(path, "cached", &["--out", "c.npy", "--verify", "--rows", "440", "--inner", "1000"]);
-    assert_eq!((rates(&again), &again["speed_source"]), (Some(MADE_UP), &"cached".into()));
+    assert!(are_made_up(&again) && again["speed_source"] == "cached", "{again}");
+    // What the run has shown is kept for the next one.
+    let kept_rates: Vec<_> = kept(path).values().map(|kept| kept["rates"][0].as_f64().unwrap()).collect();
+    assert_eq!(kept_rates, rates(&again).unwrap());
+    assert!(again["efficiency"].as_f64().unwrap() <= 1.0 + 1e-9);
     // A quarter, and somewhat less as what was measured may be wrong.
     let [large, small] = shares(&again);
     assert!(large + small == 1.0 && (0.23..0.25).contains(&small), "{again}");
@@ -106,9 +117,9 @@ fn measured_speeds_are_kept_and_used_again_for_the_same_kernel_only() {
     assert_eq!(product(path, "cached", &[])["speed_source"], "measured");
     // Measuring anew replaces what was kept.
     nodes_of_speed(path, &[(1, 1.0), (1, 0.25)]);
-    assert_ne!(rates(&product(path, "measured", &[])), Some(MADE_UP));
+    assert_ne!(rates(&product(path, "measured", &[])), rates(&again));
     let replaced = product(path, "cached", &[]);
-    assert!(replaced["speed_source"] == "cached" && rates(&replaced) != Some(MADE_UP), "{replaced}");
+    assert!(replaced["speed_source"] == "cached" && rates(&replaced) != rates(&again), "{replaced}");
 }
 
 #[test]
@@ -151,7 +162,7 @@ fn what_is_old_or_of_the_future_or_no_speed_is_measured_anew() {
         assert!(fresh.len() == 2 && fresh.values().all(|k| now_s() - k["unix_s"].as_u64().unwrap() < 120));
     }
     doctor(path, now_s() - DAY_S + 600, made_up());
-    assert_eq!(rates(&product(path, "cached", &[])), Some(MADE_UP));
+    assert!(are_made_up(&product(path, "cached", &[])));
 }
 
 #[test]

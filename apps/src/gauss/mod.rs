@@ -18,6 +18,7 @@ pub mod plan;
 pub use arguments::{Algorithm, Gauss};
 pub use factors::Factors;
 
+use crate::caches;
 use crate::kernels::{lu, measured};
 use crate::matrix::{Dtype, Real, generated};
 use chares::KernelCall;
@@ -29,9 +30,7 @@ const KERNEL_COLUMNS: usize = 512;
 const KERNEL_ROWS_SHORT: usize = 1024;
 const KERNEL_ROWS_LONG: usize = 4096;
 const KERNEL_ROWS_MAX: usize = 16 << 10;
-/// So many bytes of them do not stay in the caches.
-const KERNEL_BYTES: usize = 64 << 20;
-/// Tiny ones are not made more often than that.
+/// Tiny ones are not made more often than that, however many the caches hold.
 const KERNEL_SETS: usize = 8;
 /// Bytes of the rows by which it is measured where the elimination goes column by column.
 const ROWS_BYTES: usize = 4 << 20;
@@ -100,7 +99,7 @@ fn block_kernel<T: Real>(gauss: &Gauss) -> KernelCall {
     let rows = kernel_rows(gauss.system.n).max(width);
     let columns = gauss.system.n.clamp(1, KERNEL_COLUMNS);
     let panel = blocked::Factored::<T>::example(rows, width);
-    let sets = (KERNEL_BYTES / (rows * columns * size_of::<T>())).clamp(1, KERNEL_SETS);
+    let sets = (caches::bytes_beyond() / (rows * columns * size_of::<T>())).clamp(1, KERNEL_SETS);
     let sets: Vec<_> = (0..sets as u64).map(|set| generated::<T>(3 + set, 0..columns, 0..rows)).collect();
     let work = 2.0 * (rows as f64 - width as f64 / 2.0) * width as f64 * columns as f64;
     let mut beside = Vec::new();

@@ -23,6 +23,7 @@ mod work;
 
 pub use arguments::Jacobi;
 
+use crate::caches;
 use crate::kernels::measured;
 use crate::matrix::{Dtype, Real, generated as numbers};
 use chares::KernelCall;
@@ -31,8 +32,6 @@ use generated::{Generated, Kind};
 use rows::{Dense, Rows, Sparse};
 use share::Share;
 
-/// Bytes of the rows by which a speed is measured: more than the caches hold.
-const OPERAND_BYTES: usize = 48 << 20;
 /// Bytes that a sparse row takes beside its entries.
 const ROW_BYTES: usize = 48;
 /// Floating-point operations of one call by which a speed is measured, at least.
@@ -65,7 +64,7 @@ fn kernel(jacobi: &Jacobi) -> KernelCall {
 fn kernel_of<T: Real>(jacobi: &Jacobi) -> KernelCall {
     let (n, rhs) = (jacobi.system.n.max(1), jacobi.system.rhs.clamp(1, 16));
     let (rows, bounds, entries) = if jacobi.is_dense() {
-        let count = (OPERAND_BYTES / size_of::<T>() / n).clamp(1, n);
+        let count = (caches::bytes_beyond() / size_of::<T>() / n).clamp(1, n);
         let mut rows = Dense::zeros(n, 0..count);
         let mut row = vec![T::from_f64(-0.9 / n as f64); n];
         for i in 0..count {
@@ -77,7 +76,7 @@ fn kernel_of<T: Real>(jacobi: &Jacobi) -> KernelCall {
     } else {
         let each = usize::try_from(jacobi.entries()).unwrap_or(n).div_ceil(n).max(1);
         let row_bytes = ROW_BYTES + each * (size_of::<T>() + size_of::<u32>());
-        let count = (OPERAND_BYTES / row_bytes).clamp(1, n);
+        let count = (caches::bytes_beyond() / row_bytes).clamp(1, n);
         let of =
             jacobi.generated().unwrap_or(Generated { kind: Kind::Laplace3d, n, dominance: 1.1, seed: 1 });
         let all = Generated { n: count, ..of }.sparse_rows::<T>(0..count);

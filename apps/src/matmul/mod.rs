@@ -17,6 +17,7 @@ pub mod tile;
 
 pub use arguments::{Algorithm, Matmul};
 
+use crate::caches;
 use crate::kernels::gemm::{Kernel, gemm};
 use crate::kernels::measured;
 use crate::matrix::{Dtype, Real, generated, zeros};
@@ -26,8 +27,6 @@ use command::{App, CommandLine};
 /// Sides of the blocks by which a PE's speed is measured: as large as the work's blocks, but not so large
 /// that one product takes longer than some tens of milliseconds on a slow PE.
 const KERNEL_SIDE_MAX: usize = 1280;
-/// Bytes of the blocks by which a speed is measured: more than the caches hold.
-const OPERAND_BYTES: usize = 48 << 20;
 /// So many sets of blocks make even small ones unlike those that stay in the nearest cache.
 const SETS_MAX: usize = 64;
 /// The same for the plain loops, which are twenty times as slow.
@@ -81,7 +80,7 @@ fn kernel_of<T: Real>(matmul: &Matmul) -> KernelCall {
     let most = if kernel == Kernel::Plain { PLAIN_SIDE_MAX } else { KERNEL_SIDE_MAX };
     let [m, k, n] = matmul.typical_block().map(|side| side.clamp(1, most));
     let block_bytes = (m * k + k * n + m * n) * size_of::<T>();
-    let sets = (OPERAND_BYTES / block_bytes).clamp(1, SETS_MAX);
+    let sets = (caches::bytes_beyond() / block_bytes).clamp(1, SETS_MAX);
     let operands: Vec<_> = (0..sets as u64)
         .map(|set| (generated(2 * set, 0..m, 0..k), generated(2 * set + 1, 0..k, 0..n), zeros::<T>(m * n)))
         .collect();

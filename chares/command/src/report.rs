@@ -7,7 +7,7 @@ pub(crate) use table::fitting;
 
 use chares::{EarlierSpeeds, Timeline};
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::time::Instant;
 use time::{OffsetDateTime, PrimitiveDateTime};
@@ -19,7 +19,7 @@ pub(crate) struct Report {
     program: String,
     version: String,
     commit: &'static str,
-    executable: &'static str,
+    executable: Executable,
     run_id: String,
     app: String,
     command_line: Vec<String>,
@@ -42,6 +42,8 @@ pub(crate) struct Report {
     speed_source: Option<&'static str>,
     speeds_age_s: Option<u64>,
     speeds_drift: Option<f64>,
+    speeds_taken: Option<f64>,
+    faster_than_measured: Option<f64>,
     #[serde(skip)]
     earlier_speeds: Option<EarlierSpeeds>,
     equivalents: f64,
@@ -54,6 +56,16 @@ pub(crate) struct Report {
     remarks: Vec<String>,
     launcher: LauncherReport,
     nodes: Vec<NodeReport>,
+}
+
+/// Written as the hash of the executable, which takes a moment to compute and only the file needs.
+#[derive(Debug)]
+struct Executable;
+
+impl Serialize for Executable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(runtime::launch::own_hash())
+    }
 }
 
 /// The node where the command was typed; it has no PEs.
@@ -155,7 +167,7 @@ impl Report {
             program: info.program.clone(),
             version: version.into(),
             commit: crate::COMMIT,
-            executable: runtime::launch::own_hash(),
+            executable: Executable,
             run_id: info.run_id.clone(),
             app: info.app.clone(),
             command_line: info.arguments.clone(),
@@ -178,6 +190,8 @@ impl Report {
             speed_source: timeline.speed_source,
             speeds_age_s: timeline.earlier_speeds.map(|earlier| earlier.age.as_secs()),
             speeds_drift: timeline.earlier_speeds.and_then(|earlier| earlier.drift),
+            speeds_taken: timeline.speeds_taken,
+            faster_than_measured: timeline.faster_than_measured,
             earlier_speeds: timeline.earlier_speeds,
             // Without nodes, which a sum would call -0.
             equivalents: info.nodes.iter().fold(0.0, |all, n| all + relative(node_speed(n))),

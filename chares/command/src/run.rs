@@ -319,9 +319,10 @@ fn drive(
     if let Some(origin) = found.origin(asked.elapsed()).filter(|_| !is_quiet) {
         hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text: origin }));
     }
-    let PeSpeeds { source, rates, relative, earlier, again } = found;
+    let PeSpeeds { source, rates, relative, earlier, taken, again } = found;
     main.outcome().speed_source = Some(source.name());
     main.outcome().earlier_speeds = earlier;
+    main.outcome().speeds_taken = taken;
     hub.describe(|info| {
         for node in &mut info.nodes {
             let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
@@ -357,6 +358,7 @@ fn drive(
     if let (Ok(()), Some(again), false) = (&result, again, main.has_gone_on()) {
         speeds::confirm(main, &query, again)?;
     }
+    speeds::correct(main, &query);
     main.outcome().finished = Some(Instant::now());
     // A run that has failed has no last counters; why it failed is in the result, or the launcher knows.
     for _ in 0..clock_readings {

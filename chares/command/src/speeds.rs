@@ -1,12 +1,12 @@
 //! The speeds of a run's PEs: measured, of an earlier run, or as they are given.
 
-mod choice;
+pub(crate) mod choice;
 mod kept;
 
 use super::options::SpeedSource;
 use crate::app::AppKernel;
 use chares::{Cx, Driver, EarlierSpeeds, RunError};
-use choice::{Budget, LOOK, USUAL};
+use choice::{Budget, Host, LOOK, TAKEN_MIN, USUAL};
 use runtime::config::ClusterConfig;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub(crate) struct SpeedQuery<'a> {
 impl<'a> SpeedQuery<'a> {
     /// The speeds of these nodes with this kernel of this program.
     pub(crate) fn new(info: &'a RunInfo, config: &'a ClusterConfig, kernel: &'a AppKernel) -> Self {
-        Self { info, config, kernel, program: runtime::launch::hello_line() }
+        Self { info, config, kernel, program: runtime::launch::own_stamp() }
     }
 
     /// How long the work takes at these rates, where it is known how much that is.
@@ -35,22 +35,38 @@ impl<'a> SpeedQuery<'a> {
         (seconds > 0.0).then_some(seconds)
     }
 
+    /// The PEs of each host, and how many cores these may use.
+    fn hosts(&self) -> Vec<Host> {
+        let mut hosts: BTreeMap<&str, Host> = BTreeMap::new();
+        for node in &self.info.nodes {
+            let host = hosts.entry(&node.host).or_default();
+            host.cores = host.cores.max(f64::from(node.cores));
+            let config = self.config.nodes.iter().find(|config| config.name == node.name);
+            let share = config.and_then(|config| config.cpu_share).unwrap_or(1.0);
+            let pes = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+            host.pes.extend(pes.map(|pe| (pe, share)));
+        }
+        hosts.into_values().collect()
+    }
+
     /// The PEs that share cores, as far as is known: those of a host that has fewer cores than PEs. Each other one is a part
     /// by itself.
     fn parts(&self) -> Vec<Vec<usize>> {
-        let mut hosts: BTreeMap<&str, (u32, Vec<&NodeInfo>)> = BTreeMap::new();
-        for node in &self.info.nodes {
-            let (cores, nodes) = hosts.entry(&node.host).or_default();
-            *cores = node.cores.max(*cores);
-            nodes.push(node);
-        }
-        let parts = hosts.into_values().flat_map(|(cores, nodes)| {
-            let pes = |node: &&NodeInfo| node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
-            let pes: Vec<usize> = nodes.iter().flat_map(pes).collect();
-            let at_once = if pes.len() > cores as usize { pes.len() } else { 1 };
+        let parts = self.hosts().into_iter().flat_map(|host| {
+            let pes: Vec<usize> = host.pes.iter().map(|(pe, _)| *pe).collect();
+            let at_once = if host.is_crowded() { pes.len() } else { 1 };
             pes.chunks(at_once).map(<[usize]>::to_vec).collect::<Vec<_>>()
         });
         parts.collect()
+    }
+
+    /// Which PEs have the whole of a core to themselves, as far as this run is concerned.
+    pub(crate) fn own_cores(&self) -> Vec<bool> {
+        let mut own = BTreeMap::new();
+        for host in self.hosts() {
+            own.extend(host.pes.iter().map(|(pe, share)| (*pe, *share >= 1.0 && !host.is_crowded())));
+        }
+        own.into_values().collect()
     }
 }
 
@@ -65,13 +81,15 @@ pub(crate) struct PeSpeeds {
     pub(crate) relative: Vec<f64>,
     /// The earlier run that they are of.
     pub(crate) earlier: Option<EarlierSpeeds>,
+    /// The part of the cores' time that others took while they were measured.
+    pub(crate) taken: Option<f64>,
     /// For how long they are to be measured again when the work is done.
     pub(crate) again: Option<Duration>,
 }
 
 impl PeSpeeds {
     fn of(source: SpeedSource, rates: Vec<f64>) -> Self {
-        Self { source, relative: relative(&rates), rates, earlier: None, again: None }
+        Self { source, relative: relative(&rates), rates, earlier: None, taken: None, again: None }
     }
 
     /// Where they come from, for people; `None` if they were not measured.
@@ -79,7 +97,9 @@ impl PeSpeeds {
         match (self.source, &self.earlier) {
             (SpeedSource::Cached, Some(earlier)) => Some(format!("speeds are {earlier}")),
             (SpeedSource::Measured, _) => {
-                Some(format!("speeds were measured in {:.2} s", took.as_secs_f64()))
+                let beside = self.taken.filter(|taken| *taken >= TAKEN_MIN);
+                let beside = beside.map_or_else(String::new, |taken| format!(", {}", choice::beside(taken)));
+                Some(format!("speeds were measured in {:.2} s{beside}", took.as_secs_f64()))
             }
             _ => None,
         }
@@ -141,12 +161,14 @@ fn by_itself(main: &mut Driver, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunE
     }
     let rates = main.measure(budget.before)?;
     kept::store(query, &rates, budget.before);
-    Ok(PeSpeeds { again: budget.after, ..PeSpeeds::of(SpeedSource::Measured, rates) })
+    let taken = choice::taken(&rates, &main.cpu_rates(), &query.hosts());
+    Ok(PeSpeeds { taken, again: budget.after, ..PeSpeeds::of(SpeedSource::Measured, rates) })
 }
 
 /// Measures for as long as it takes to be exact, whatever the run is worth.
 fn measured(main: &mut Driver, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunError> {
     let mut rates = main.measure(USUAL)?;
+    let taken = choice::taken(&rates, &main.cpu_rates(), &query.hosts());
     let again = choice::once_more(query.expected_s(&rates));
     if let Some(budget) = again {
         let more = main.measure(budget)?;
@@ -154,7 +176,7 @@ fn measured(main: &mut Driver, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunEr
         rates.iter_mut().zip(more).for_each(|(rate, more)| *rate += weight * (more - *rate));
     }
     kept::store(query, &rates, USUAL + again.unwrap_or_default());
-    Ok(PeSpeeds { again, ..PeSpeeds::of(SpeedSource::Measured, rates) })
+    Ok(PeSpeeds { taken, again, ..PeSpeeds::of(SpeedSource::Measured, rates) })
 }
 
 /// Measures a long run's nodes once more when its work is done, for the report: what a node reached alone before the
@@ -169,6 +191,15 @@ pub(crate) fn confirm(main: &mut Driver, query: &SpeedQuery<'_>, again: Duration
     main.drop_kernel();
     main.outcome().rates.iter_mut().zip(after).for_each(|(rate, after)| *rate = (*rate + after) / 2.0);
     Ok(())
+}
+
+/// Corrects speeds that were measured too low by what the PEs did in the timed part, and keeps them for later runs.
+pub(crate) fn correct(main: &mut Driver, query: &SpeedQuery<'_>) {
+    main.outcome().correct_rates(&query.own_cores());
+    let (rates, timed) = (main.outcome().rates.clone(), main.outcome().timed());
+    if let (Some(_), Some(timed)) = (main.outcome().faster_than_measured, timed) {
+        kept::store(query, &rates, timed);
+    }
 }
 
 fn relative(rates: &[f64]) -> Vec<f64> {

@@ -1,7 +1,8 @@
 //! Which build of the program this is, and what its machine's clock says.
 
-use crate::codec::WIRE_VERSION;
+use std::fs::Metadata;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
@@ -15,10 +16,15 @@ pub fn own_hash() -> &'static str {
     })
 }
 
-/// This program and which build of it.
+/// Tells this executable from any other file of this machine, and from what the file is after another build. Other than its
+/// [hash](own_hash) it takes no time.
 #[must_use]
-pub fn hello_line() -> String {
-    format!("metachare-hello {} {}", WIRE_VERSION, own_hash())
+pub fn own_stamp() -> String {
+    let data = std::env::current_exe().and_then(std::fs::metadata);
+    let of = |data: Metadata| {
+        format!("{}:{} {} {}.{:09}", data.dev(), data.ino(), data.len(), data.mtime(), data.mtime_nsec())
+    };
+    data.map(of).unwrap_or_default()
 }
 
 /// SHA-256 of that as hexadecimal text.

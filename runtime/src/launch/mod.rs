@@ -18,7 +18,7 @@ pub(crate) use check::check_nodes;
 pub use check::{CheckResult, Problem};
 pub use child::LOG_MARK;
 pub use echo::answer_check;
-pub use identity::{hello_line, own_hash};
+pub use identity::{own_hash, own_stamp};
 pub use options::{Copying, LaunchOptions, LogLine};
 pub use process::{ExitReason, LaunchError, LaunchedNode, launch_all};
 pub(crate) use reach::dialling_ip;

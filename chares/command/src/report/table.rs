@@ -1,9 +1,13 @@
 //! The table that ends every run, for people.
 
 use super::{PeReport, Report};
+use crate::speeds::choice::{TAKEN_MIN, beside};
 use runtime::monitor::wire::Balanced;
 use runtime::size::Size;
 use std::fmt::Write as _;
+
+/// Speeds are known no better than this: they drift by as much from second to second.
+const FASTER_MIN: f64 = 1.02;
 
 impl Report {
     /// The table that ends every run.
@@ -61,12 +65,14 @@ impl Report {
         if has_nodes {
             let _ = writeln!(
                 out,
-                "equivalents {:.2}, ideal {} s, mixed-node efficiency {}",
+                "equivalents {:.2}, ideal {} s, mixed-node efficiency {}{}",
                 self.equivalents,
                 seconds(self.ideal_s),
+                if self.faster_than_measured.is_some() { "at most " } else { "" },
                 percent(self.efficiency)
             );
         }
+        out += &self.correction().unwrap_or_default();
         let origin = self.earlier_speeds.map(|earlier| format!("speeds are {earlier}\n"));
         out += &origin.unwrap_or_default();
         let measured = self.measured.as_ref().map_or_else(String::new, |measured| format!(" ({measured})"));
@@ -78,6 +84,20 @@ impl Report {
         let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
         moved.chain(self.remarks.iter().cloned()).for_each(|line| out += &(line + "\n"));
         out
+    }
+}
+
+impl Report {
+    /// What the ideal time and the efficiency are by, where that is not what the machine can do.
+    fn correction(&self) -> Option<String> {
+        let factor = self.faster_than_measured.filter(|factor| *factor >= FASTER_MIN);
+        let beside = self.speeds_taken.filter(|taken| *taken >= TAKEN_MIN).map(beside);
+        match (factor, beside) {
+            (Some(factor), Some(beside)) => Some(format!("by speeds {factor:.2}x those measured {beside}\n")),
+            (Some(factor), None) => Some(format!("by speeds {factor:.2}x those measured\n")),
+            (None, Some(beside)) => Some(format!("by speeds measured {beside}\n")),
+            (None, None) => None,
+        }
     }
 }
 

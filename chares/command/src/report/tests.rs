@@ -42,6 +42,7 @@ fn the_table_fits_a_terminal_whatever_the_numbers_are() {
     let long = Some(1_234_567.890_1);
     (report.distribution_s, report.timed_s, report.collection_s, report.check_s) = (long, long, long, long);
     (report.startup_s, report.total_s, report.ideal_s, report.efficiency) = (9e5, 9e6, long, Some(0.987_65));
+    (report.faster_than_measured, report.speeds_taken) = (Some(123.456), Some(0.99));
     (report.verified, report.equivalents) = (Some(true), 1234.5);
     report.measured = Some("scaled residual 9.48e-3, by row 1.20e-2; below 16 is right".into());
     for node in &mut report.nodes {
@@ -80,6 +81,38 @@ fn the_timed_part_is_what_happened_between_its_two_snapshots() {
     assert_eq!((node.compute_s, node.entries, node.traffic.sent_bytes), (3.0, 3, 30));
     assert_eq!((node.pes[0].whole.compute_s, node.whole.sent_bytes), (9.0, 90));
     assert_eq!(report.nodes[0].compute_s, 0.0);
+}
+
+/// A node whose PEs have cores of their own, and one whose PE takes turns with others.
+#[test]
+fn what_pes_did_beyond_their_measured_speeds_corrects_these_and_is_no_efficiency() {
+    let second = 1_000_000_000;
+    let pe = |pe, compute_ns| PeSnapshot { pe, compute_ns, ..PeSnapshot::default() };
+    let timeline = |work, compute_s: [u64; 3]| {
+        let mut timeline = Timeline::new(Instant::now());
+        let after: Vec<_> = (0..).zip(compute_s).map(|(at, s)| pe(at, (s + 1) * second)).collect();
+        let before = (0..3).map(|at| pe(at, second)).collect();
+        timeline.before = vec![NodeSnapshot { node: 1, pes: before, ..NodeSnapshot::default() }];
+        timeline.after = vec![NodeSnapshot { node: 1, pes: after, ..NodeSnapshot::default() }];
+        timeline.init_over = Some(timeline.command);
+        timeline.timed_over = timeline.command.checked_add(std::time::Duration::from_secs(10));
+        (timeline.work, timeline.rates, timeline.speeds_taken) = (Some(work), vec![4.0, 4.0, 2.0], Some(0.3));
+        timeline.correct_rates(&[true, true, false]);
+        timeline
+    };
+    let explained = timeline(96.0, [10, 10, 3]);
+    assert_eq!((explained.faster_than_measured, explained.efficiency()), (None, Some(0.96)));
+    let said = "efficiency 96.0%\nby speeds measured while others had 30% of the cores\n";
+    assert!(report(&explained).table().contains(said), "{}", report(&explained).table());
+    // The second PE was idle half of the time, the third may have left its core to others.
+    let corrected = timeline(96.0, [10, 5, 3]);
+    assert_eq!((corrected.faster_than_measured, corrected.rates), (Some(1.2), vec![4.8, 4.8, 2.4]));
+    let perfect = timeline(140.0, [10, 10, 3]);
+    let table = report(&perfect).table();
+    assert_eq!(perfect.efficiency(), Some(1.0));
+    let said =
+        "efficiency at most 100.0%\nby speeds 1.40x those measured while others had 30% of the cores\n";
+    assert!(table.contains(said), "{table}");
 }
 
 #[test]

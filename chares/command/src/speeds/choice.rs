@@ -16,6 +16,9 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// Speeds of an earlier run hold if no part of the machines is faster or slower by more.
 const DRIFT_MAX: f64 = 0.2;
 
+/// Less of the cores is always taken, by the system and by the network's threads.
+pub(crate) const TAKEN_MIN: f64 = 0.05;
+
 /// How long a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
@@ -60,6 +63,39 @@ pub(super) fn drift(then: &[f64], now: &[f64], parts: &[Vec<usize>]) -> f64 {
     let sum = |rates: &[f64], part: &[usize]| part.iter().filter_map(|&pe| rates.get(pe)).sum::<f64>();
     let changes = parts.iter().map(|part| (sum(now, part) / sum(then, part) - 1.0).abs());
     changes.fold(0.0, |most, change| if change > most || change.is_nan() { change } else { most })
+}
+
+/// The PEs of a host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Host {
+    /// How many cores they may use.
+    pub(super) cores: f64,
+    /// Their numbers, and the share of a core that each may use.
+    pub(super) pes: Vec<(usize, f64)>,
+}
+
+impl Host {
+    /// Whether PEs take turns on a core.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.pes.len() as f64 > self.cores
+    }
+}
+
+/// The part of the cores' time that others had on the host where they had most of it, while PEs reached `rates` by the wall
+/// and `cpu_rates` by processor time; `None` if that is not known.
+pub(super) fn taken(rates: &[f64], cpu_rates: &[f64], hosts: &[Host]) -> Option<f64> {
+    let had = |pe: usize| Some(rates.get(pe)? / cpu_rates.get(pe)?);
+    let of_host = |host: &Host| {
+        let had: f64 = host.pes.iter().map(|(pe, _)| had(*pe)).sum::<Option<f64>>()?;
+        let could = host.pes.iter().map(|(_, share)| share).sum::<f64>().min(host.cores);
+        Some(1.0 - had / could).filter(|taken| taken.is_finite())
+    };
+    hosts.iter().map(of_host).try_fold(0.0, |most: f64, taken| Some(most.max(taken?)))
+}
+
+/// Says that others worked on the cores too.
+pub(crate) fn beside(taken: f64) -> String {
+    format!("while others had {:.0}% of the cores", 100.0 * taken)
 }
 
 #[cfg(test)]
@@ -111,6 +147,26 @@ mod tests {
         assert_eq!(drift(&then, &now, &[vec![0], vec![1, 2]]), 0.0);
         assert_eq!(drift(&then, &[2.0, 4.0, 2.0], &apart), 0.5);
         assert!(drift(&[0.0], &[0.0], &[vec![0]]).is_nan());
+    }
+
+    #[test]
+    fn others_have_what_pes_do_not_get_of_the_cores_that_they_may_use() {
+        let host = |cores, pes: &[(usize, f64)]| Host { cores, pes: pes.to_vec() };
+        let near = |taken: Option<f64>, expected: f64| (taken.unwrap() - expected).abs() < 1e-12;
+        let two = [host(2.0, &[(0, 1.0), (1, 1.0)])];
+        assert_eq!(taken(&[4.0, 4.0], &[4.0, 4.0], &two), Some(0.0));
+        assert!(near(taken(&[4.0, 2.0], &[4.0, 4.0], &two), 0.25));
+        // Four PEs get both cores between them, and one that may use half of a core gets that.
+        let crowded = [host(2.0, &[(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0)])];
+        assert!(near(taken(&[2.0; 4], &[4.0; 4], &crowded), 0.0));
+        assert!(near(taken(&[1.0; 4], &[4.0; 4], &crowded), 0.5));
+        let half = [host(8.0, &[(0, 0.5)])];
+        assert!(near(taken(&[2.0], &[4.0], &half), 0.0));
+        // The host that gave least counts.
+        let hosts = [two[0].clone(), host(1.0, &[(2, 1.0)])];
+        assert!(near(taken(&[4.0, 4.0, 1.0], &[4.0; 3], &hosts), 0.75));
+        assert_eq!(taken(&[4.0, 4.0], &[4.0], &two), None, "not measured");
+        assert_eq!(taken(&[0.0, 0.0], &[0.0, 0.0], &two), None, "no speed at all");
     }
 
     #[test]

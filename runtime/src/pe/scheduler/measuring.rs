@@ -43,10 +43,14 @@ impl Scheduler {
         self.share.rested(node.now_ns());
         self.switch(PeState::Init);
         let count = (budget_ms / STRETCH_MIN_MS).clamp(1, STRETCHES_MAX);
-        let stretch = Duration::from_millis(u64::from(budget_ms)) / count;
+        let budget = Duration::from_millis(u64::from(budget_ms));
+        let (stretch, end) = (budget / count, node.now() + budget);
         let mut rates = Vec::new();
         if let Some(mut call) = self.kernel.take() {
-            rates.extend((0..count).map(|_| self.rates_over(stretch, &mut call)));
+            // Where a call takes longer than a stretch there are fewer of these, and not more than the budget.
+            while rates.is_empty() || node.now() + stretch / 2 < end {
+                rates.push(self.rates_over(stretch, &mut call));
+            }
             self.kernel = Some(call);
         }
         let of = |kind: fn(&Rates) -> f64| middle(&mut rates.iter().map(kind).collect::<Vec<f64>>());

@@ -4,8 +4,9 @@ use super::*;
 use crate::envelope::Packed;
 use crate::ids::NodeId;
 use crate::node::NodeSettings;
-use crate::object::{Kernel, ProgramTable};
+use crate::object::{Kernel, KernelCall, ProgramTable};
 use crate::topology::Topology;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A node with one PE, which holds these envelopes and an order to stop.
 fn node_with(program: ProgramTable, settings: NodeSettings, targets: &[Target]) -> Arc<Node> {
@@ -15,6 +16,30 @@ fn node_with(program: ProgramTable, settings: NodeSettings, targets: &[Target]) 
         node.pes().push(PeId(0), Envelope::new(target.clone(), 0, nothing));
     }
     node
+}
+
+#[test]
+fn measuring_with_a_kernel_of_long_calls_ends_with_its_budget() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let prepare = move |_: &[u8]| {
+        let counted = Arc::clone(&counted);
+        let spin: KernelCall = Box::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let start = std::time::Instant::now();
+            while start.elapsed() < Duration::from_millis(30) {}
+            1.0
+        });
+        Ok(spin)
+    };
+    let kernel = Kernel { name: "long".into(), prepare: Arc::new(prepare) };
+    let program = ProgramTable { kernels: vec![kernel], ..ProgramTable::default() };
+    let orders =
+        [PeOrder::PrepareKernel { kernel: 0 }, PeOrder::Measure { budget_ms: 180 }, PeOrder::DropKernel];
+    let node = node_with(program, NodeSettings::default(), &orders.map(Target::Order));
+    Scheduler::new(&node, 0).run();
+    // After the warm-up at most six of 30 ms, though 180 ms are divided into nine stretches.
+    assert!((2..=7).contains(&calls.load(Ordering::Relaxed)), "{calls:?}");
 }
 
 #[test]

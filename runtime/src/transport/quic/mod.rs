@@ -74,6 +74,12 @@ const BROKEN: VarInt = VarInt::from_u32(2);
 const PARTING: u8 = 3;
 /// The same for one that offers to share memory.
 const NEAR: u8 = 4;
+/// How long the last packet to each node, which says that the connection is closed, is repeated for whoever goes on sending
+/// because it was lost. QUIC's own measure is three of its timeouts, 15 to 50 ms on one host, which each node would add to
+/// the end of each run.
+const FAREWELL_ROUND_TRIPS: u32 = 3;
+const FAREWELL_MIN: Duration = Duration::from_millis(5);
+const FAREWELL_MAX: Duration = Duration::from_millis(200);
 
 /// Why a link or an endpoint does not come up.
 #[derive(Debug, thiserror::Error)]
@@ -301,8 +307,11 @@ impl QuicFabric {
         if tokio::time::timeout(limit, flush).await.is_err() {
             tracing::debug!("{:?} closes with {} unsent", self.me, Size(self.total_stats().queued_bytes));
         }
+        let round_trips = peers.iter().filter_map(|peer| peer.stats().round_trip);
+        let farthest = round_trips.max().unwrap_or_default();
         self.endpoint.close(ENDED, b"end");
-        let _ = tokio::time::timeout(Duration::from_millis(200), self.endpoint.wait_idle()).await;
+        let farewell = (FAREWELL_ROUND_TRIPS * farthest).clamp(FAREWELL_MIN, FAREWELL_MAX);
+        let _ = tokio::time::timeout(farewell, self.endpoint.wait_idle()).await;
     }
 
     /// Counts a frame of that length and has it put into its lane.

@@ -11,7 +11,7 @@ use quinn::{
     TransportConfig, VarInt,
 };
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,6 +71,8 @@ impl Default for LinkSettings {
 /// Ten such datagrams fit into one call of the system, which takes 64 KiB; quinn hands it ten at a time. Any
 /// larger ones the system refuses all together, without a word to anybody, and the link starves.
 const DATAGRAM_MAX_BYTES: u16 = 6_500;
+/// Every path of QUIC carries datagrams of this length.
+const DATAGRAM_MIN_BYTES: u16 = 1_200;
 /// How long a link stays with small datagrams after it took a burst of losses for a path that has become
 /// narrower.
 const MTU_AGAIN: Duration = Duration::from_secs(5);
@@ -117,8 +119,13 @@ impl LinkSettings {
         let (client, server) = identity.configs()?;
         let socket = self.socket(address)?;
         let mut client = ClientConfig::new(Arc::new(client));
-        client.transport_config(self.transport());
-        Ok(QuinnParts { socket, endpoint: self.endpoint(), server: self.server(server), client })
+        client.transport_config(self.transport(address.ip()));
+        Ok(QuinnParts {
+            socket,
+            endpoint: self.endpoint(),
+            server: self.server(server, address.ip()),
+            client,
+        })
     }
 
     fn socket(&self, address: SocketAddr) -> io::Result<UdpSocket> {
@@ -143,15 +150,20 @@ impl LinkSettings {
         self.datagram_max_bytes.min(DATAGRAM_MAX_BYTES)
     }
 
-    fn server(&self, crypto: QuicServerConfig) -> ServerConfig {
+    fn server(&self, crypto: QuicServerConfig, here: IpAddr) -> ServerConfig {
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
-        server.transport_config(self.transport());
+        server.transport_config(self.transport(here));
         server.migration(false);
         server
     }
 
-    pub(super) fn transport(&self) -> Arc<TransportConfig> {
+    pub(super) fn transport(&self, here: IpAddr) -> Arc<TransportConfig> {
         let mut transport = TransportConfig::default();
+        // Whoever is reached from a loopback address is on this host, where datagrams of any length pass. To find that out
+        // takes several long probes, and both ends as much time as half of the handshake.
+        if here.is_loopback() {
+            transport.initial_mtu(self.datagram_bytes().max(DATAGRAM_MIN_BYTES));
+        }
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(self.datagram_bytes()).black_hole_cooldown(MTU_AGAIN);
         // An acknowledgement per 2 packets, QUIC's default, costs both ends as much as the data at MTU 1500.

@@ -343,7 +343,7 @@ fn under_a_thousand_handshakes_of_strangers_nodes_join_and_talk() {
             let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
             let mut config = ClientConfig::new(Arc::new(foreign.configs().unwrap().0));
             let hasty = LinkSettings { idle_timeout: Duration::from_millis(250), ..LinkSettings::default() };
-            config.transport_config(hasty.transport());
+            config.transport_config(hasty.transport(target.ip()));
             let name = foreign.name_of(NodeId(1));
             let dial = || endpoint.connect_with(config.clone(), target, &name).unwrap();
             let dialled: Vec<_> = (0..1_000).map(|_| tokio::spawn(dial())).collect();
