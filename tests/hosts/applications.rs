@@ -36,7 +36,10 @@ impl Applications {
         let nodes: String = self.hosts[..count].iter().map(node).collect();
         write(self.folder.path(), "nodes.toml", &nodes);
         let mut command = self.bed.on_launcher(&self.program.to_string_lossy());
-        command.args(["run"]).args(words.split(' ')).args(["--speed", "equal", "--nodes", "nodes.toml"]);
+        command.args(["run"]).args(words.split(' ')).args(["--nodes", "nodes.toml"]);
+        if !words.contains("--speed") {
+            command.args(["--speed", "equal"]);
+        }
         command.current_dir(self.folder.path()).env("XDG_RUNTIME_DIR", self.folder.path());
         start(command.env("XDG_CACHE_HOME", self.folder.path()))
     }
@@ -44,6 +47,13 @@ impl Applications {
     /// The same of all hosts, from start to end.
     fn run(&self, words: &str) -> Done {
         self.start(self.hosts.len(), words).done()
+    }
+
+    /// What the program says in the launching host, such as `watch --once`.
+    pub(super) fn says(&self, words: &str) -> String {
+        let mut command = self.bed.on_launcher(&self.program.to_string_lossy());
+        command.args(words.split(' ')).current_dir(self.folder.path());
+        start(command.env("XDG_RUNTIME_DIR", self.folder.path())).done().stdout
     }
 
     pub(super) fn netem(&self, how: &[&str]) {

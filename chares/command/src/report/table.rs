@@ -1,9 +1,12 @@
 //! The table that ends every run, for people.
 
-use super::{PeReport, Report};
+use super::{NodeReport, PeReport, Report};
 use runtime::monitor::wire::Balanced;
 use runtime::size::Size;
 use std::fmt::Write as _;
+
+/// A smaller part of the time that PEs could not work is not worth a line.
+const NOT_ON_CORE: f64 = 0.05;
 
 impl Report {
     /// The table that ends every run.
@@ -67,6 +70,8 @@ impl Report {
                 percent(self.efficiency)
             );
         }
+        self.nodes.iter().filter_map(not_on_core).for_each(|line| out += &(line + "\n"));
+        self.slowdowns.iter().for_each(|one| out += &format!("{}\n", one.sentence));
         let origin = self.earlier_speeds.map(|earlier| format!("speeds are {earlier}\n"));
         out += &origin.unwrap_or_default();
         let measured = self.measured.as_ref().map_or_else(String::new, |measured| format!(" ({measured})"));
@@ -79,6 +84,26 @@ impl Report {
         moved.chain(self.remarks.iter().cloned()).for_each(|line| out += &(line + "\n"));
         out
     }
+}
+
+/// How long the PEs of a node could not work although they had something to do, if that is worth a line.
+fn not_on_core(node: &NodeReport) -> Option<String> {
+    let all =
+        [node.compute_s, node.idle_s, node.overhead_s, node.core_wait_s, node.quota_s, node.throttled_s];
+    let total: f64 = all.iter().sum();
+    let part = |seconds: f64, what: &str| {
+        let share = seconds / total;
+        (share >= NOT_ON_CORE).then(|| format!("{:.0}% of the timed part {what}", 100.0 * share))
+    };
+    let parts: Vec<String> = [
+        part(node.core_wait_s, "waiting for a core"),
+        part(node.quota_s, "stopped by a quota"),
+        part(node.throttled_s, "asleep for their cpu_share"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| format!("PEs of {}: {}", node.name, parts.join(", ")))
 }
 
 /// What a balancer did, in a line.
