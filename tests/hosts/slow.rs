@@ -11,17 +11,11 @@ fn a_host_that_falls_to_a_tenth_is_named_by_window_report_and_replay() {
     wait_for("the speeds", || bed.says("watch --once").contains("x fastest").then_some(()));
     bed.bed.act(&["slow", "a", "0.1"]);
     let begin = " a delivers 0.";
+    // It may have been slow before, on a machine that has other work, but not so.
+    let is_named =
+        |line: &&str| ["0", "1", "2", "3"].iter().any(|tenth| line.starts_with(&format!("{begin}{tenth}")));
     let said = wait_for("the window to name it", || {
-        let shown = bed.says("watch --once");
-        // It may have been slow for a moment already, on a machine that has other work.
-        shown
-            .lines()
-            .find(|line| {
-                line.starts_with(" a delivers 0.0")
-                    || line.starts_with(" a delivers 0.1")
-                    || line.starts_with(" a delivers 0.2")
-            })
-            .map(str::to_string)
+        bed.says("watch --once").lines().find(is_named).map(str::to_string)
     });
     assert!(
         said.contains(" of its measured speed since ") && said.contains("it waits for its cores"),
@@ -32,7 +26,7 @@ fn a_host_that_falls_to_a_tenth_is_named_by_window_report_and_replay() {
     running.done();
     let report = bed.read_json("run.json");
     let slowdowns = report["slowdowns"].as_array().expect("a list");
-    let named = slowdowns.iter().find(|one| one["node"] == "a" && one["delivered"].as_f64() < Some(0.3));
+    let named = slowdowns.iter().find(|one| one["node"] == "a" && one["delivered"].as_f64() < Some(0.4));
     assert!(named.is_some_and(|one| one["of"] == "speed"), "{report}");
     let replayed = bed.says("replay run.mcr --once");
     assert!(replayed.contains(begin), "{replayed}");

@@ -282,7 +282,8 @@ mod tests {
 
     #[test]
     fn viewers_hear_of_a_node_that_delivers_less_and_late_ones_too() {
-        let node = NodeInfo { node: 1, name: "fast".into(), pe_parts: vec![1.0], ..NodeInfo::default() };
+        let (pe_speeds, pe_parts) = (vec![1.0], vec![1.0]);
+        let node = NodeInfo { node: 1, name: "fast".into(), pe_speeds, pe_parts, ..NodeInfo::default() };
         let hub = Hub::new(RunInfo { nodes: vec![node], ..RunInfo::default() });
         let events = hub.subscribe();
         let tenth = 100_000_000;

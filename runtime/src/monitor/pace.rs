@@ -11,6 +11,8 @@ const PIECES: usize = 5;
 /// Who delivers less is slow; who is slow is so until it delivers more than the second.
 const SLOW: f64 = 0.7;
 const FAST: f64 = 0.9;
+/// A slowdown ends with so many pieces in a row in which nobody wants a core.
+const QUIET: u32 = 10;
 /// A slowdown is said anew when it has changed by this part of itself.
 const CHANGE: f64 = 0.2;
 
@@ -19,6 +21,10 @@ const CHANGE: f64 = 0.2;
 pub(super) struct Pace {
     /// When the present piece began, and the counters then.
     began: Option<(u64, Counters)>,
+    /// The part of their cores that the PEs got while they were measured.
+    part: Option<f64>,
+    /// Pieces in a row in which they hardly wanted their cores.
+    quiet: u32,
     /// The latest pieces in a row that contradict the present state.
     contrary: Vec<Piece>,
     /// The latest pieces of a slowdown.
@@ -48,6 +54,10 @@ impl Pace {
     /// Takes in the counters of a node. Gives the slowdown that goes on, or has just ended, if there is something new to say
     /// of it.
     pub(super) fn hears(&mut self, info: &NodeInfo, snapshot: &NodeSnapshot) -> Option<Slowdown> {
+        if !info.pe_speeds.iter().any(|speed| *speed > 0.0) {
+            // It is starting, or its speed is being found.
+            return None;
+        }
         let now_ns = snapshot.uptime_ns;
         let counters = Counters::of(snapshot);
         let Some((began_ns, before)) = self.began else {
@@ -62,12 +72,20 @@ impl Pace {
             return None;
         }
         self.began = Some((now_ns, counters));
+        let part = usual_part(&info.pe_parts);
+        if part != self.part {
+            // What was before is not comparable.
+            let ended = self.ends(now_ns);
+            self.part = part;
+            return ended;
+        }
         let spent = counters.since(before);
         let wanted_ns = spent.on_core + spent.waited + spent.by_quota;
         if (wanted_ns as f64) < WANTED_MIN * (now_ns - began_ns) as f64 {
-            return None;
+            self.quiet += 1;
+            return if self.quiet == QUIET { self.ends(now_ns) } else { None };
         }
-        let part = usual_part(&info.pe_parts);
+        self.quiet = 0;
         let piece = Piece {
             began_ns,
             delivered: spent.on_core as f64 / wanted_ns as f64 / part.unwrap_or(1.0),
@@ -95,10 +113,8 @@ impl Pace {
             return self.present;
         };
         if has_turned {
-            let ended = Slowdown { until_s: Some(seconds(self.contrary[0].began_ns)), ..*present };
-            let started = self.began;
-            *self = Self { began: started, ..Self::default() };
-            return Some(ended);
+            let until_ns = self.contrary[0].began_ns;
+            return self.ends(until_ns);
         }
         if is_contrary {
             return None;
@@ -111,6 +127,13 @@ impl Pace {
             *present = next;
             next
         })
+    }
+
+    /// Begins anew. Gives the slowdown that has ended, if there was one.
+    fn ends(&mut self, at_ns: u64) -> Option<Slowdown> {
+        let ended = self.present.map(|present| Slowdown { until_s: Some(seconds(at_ns)), ..present });
+        *self = Self { began: self.began, part: self.part, quiet: self.quiet, ..Self::default() };
+        ended
     }
 }
 
@@ -174,7 +197,8 @@ mod tests {
 
     impl Simulated {
         fn measured_at(part: Option<f64>) -> Self {
-            let info = NodeInfo { node: 3, pe_parts: part.into_iter().collect(), ..NodeInfo::default() };
+            let pe_parts = part.into_iter().collect();
+            let info = NodeInfo { node: 3, pe_speeds: vec![1.0], pe_parts, ..NodeInfo::default() };
             Self { info, pace: Pace::default(), tenth: 0, pe: PeSnapshot::default() }
         }
 
@@ -257,6 +281,19 @@ mod tests {
     }
 
     #[test]
+    fn a_slowdown_is_over_when_there_is_nothing_to_do_any_more_or_speeds_are_measured_anew() {
+        let mut node = Simulated::measured_at(Some(1.0));
+        node.goes_on(50, 1.0, || 0.5);
+        let said = node.goes_on(100, 0.0, || 1.0);
+        assert!(said.len() == 1 && said[0].1.until_s.is_some(), "{said:?}");
+        let mut node = Simulated::measured_at(None);
+        assert!(!node.goes_on(50, 1.0, || 0.5).is_empty());
+        node.info.pe_parts = vec![0.5];
+        let said = node.goes_on(100, 1.0, || 0.5);
+        assert!(said.len() == 1 && said[0].1.until_s.is_some() && !said[0].1.is_of_speed, "{said:?}");
+    }
+
+    #[test]
     fn without_a_measured_speed_it_is_of_its_cores_and_a_quota_is_named() {
         let mut node = Simulated::measured_at(None);
         let said = node.goes_on(100, 1.0, || 0.25);
@@ -267,7 +304,8 @@ mod tests {
 
     #[test]
     fn counters_of_any_size_do_no_harm() {
-        let (mut random, mut pace, info) = (Random::new(3), Pace::default(), NodeInfo::default());
+        let (mut random, mut pace, info) =
+            (Random::new(3), Pace::default(), NodeInfo { pe_speeds: vec![1.0], ..NodeInfo::default() });
         for _ in 0..10_000 {
             let pe =
                 PeSnapshot { compute_ns: random.bits(), core_wait_ns: random.bits(), ..Default::default() };

@@ -139,14 +139,16 @@ impl Model {
         })
     }
 
-    /// The slowdowns that go on, the latest first.
-    pub(crate) fn slowdowns(&self) -> impl Iterator<Item = &Slowdown> {
-        self.run.slowdowns.iter().rev().filter(|one| one.until_s.is_none())
+    /// The slowdowns that go on, the worst first.
+    pub(crate) fn slowdowns(&self) -> Vec<&Slowdown> {
+        let mut slowdowns: Vec<_> = self.run.slowdowns.iter().filter(|one| one.until_s.is_none()).collect();
+        slowdowns.sort_by(|one, other| one.delivered.total_cmp(&other.delivered));
+        slowdowns
     }
 
     /// That of a node.
     pub(crate) fn slowdown_of(&self, node: u16) -> Option<&Slowdown> {
-        self.slowdowns().find(|one| one.node == node)
+        self.slowdowns().into_iter().find(|one| one.node == node)
     }
 
     pub(crate) fn pe_count(&self) -> usize {

@@ -77,6 +77,10 @@ fn a_node_that_delivers_a_tenth_is_the_first_thing_to_be_seen() {
     press(&mut app, KeyCode::Tab);
     assert!(screen(&app, 80, 24).contains("a core: others use 0.9"), "{}", screen(&app, 80, 24));
     press(&mut app, KeyCode::Esc);
+    let worse = Slowdown { node: 2, delivered: 0.05, ..slow };
+    tell(&mut app, MonitorEvent::Run(RunInfo { slowdowns: vec![worse, slow], ..RunInfo::default() }), 121);
+    let shown = screen(&app, 80, 24);
+    assert!(shown.contains(" middle delivers 0.05 ") && !shown.contains("fast delivers"), "{shown}");
     let over = Slowdown { until_s: Some(15.0), ..slow };
     tell(&mut app, MonitorEvent::Run(RunInfo { slowdowns: vec![over], ..RunInfo::default() }), 121);
     assert!(!screen(&app, 80, 24).contains("deliver"), "it is over");

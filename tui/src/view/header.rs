@@ -59,11 +59,12 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
     spread(left, right, width)
 }
 
-/// What delivers less than its speed, the latest first, as far as there is room.
+/// The node that delivers least of its speed, and how many others deliver less than theirs.
 pub(crate) fn draw_slowdown(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
-    let Some(first) = model.slowdowns().next() else { return };
+    let slowdowns = model.slowdowns();
+    let Some(first) = slowdowns.first() else { return };
     let name = model.nodes.get(&first.node).map_or_else(|| format!("node{}", first.node), Node::name);
-    let others = model.slowdowns().count() - 1;
+    let others = slowdowns.len() - 1;
     let others = if others > 0 { format!(" (and {others} more)") } else { String::new() };
     put(frame, area, 0, Line::styled(format!(" {}{others} ", first.sentence(&name)), look.alarm()));
 }

@@ -24,7 +24,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
     let look = Look::new(&app.options);
     let area = frame.area();
     let (header, rest) = split(area, if area.height >= 12 { 3 } else { area.height.min(1) });
-    let (remark, rest) = split(rest, u16::from(rest.height >= 9 && app.model().slowdowns().next().is_some()));
+    let (remark, rest) = split(rest, u16::from(rest.height >= 9 && !app.model().slowdowns().is_empty()));
     header::draw_slowdown(frame, remark, app.model(), look);
     let foot = if area.height >= 12 { 2 } else { rest.height.min(1) };
     let (rest, foot) = split(rest, rest.height - foot);

@@ -5,6 +5,8 @@ use runtime::monitor::wire::Balanced;
 use runtime::size::Size;
 use std::fmt::Write as _;
 
+/// Slowdowns that are named, the worst.
+const SLOWDOWNS: usize = 3;
 /// A smaller part of the time that PEs could not work is not worth a line.
 const NOT_ON_CORE: f64 = 0.05;
 
@@ -70,8 +72,6 @@ impl Report {
                 percent(self.efficiency)
             );
         }
-        self.nodes.iter().filter_map(not_on_core).for_each(|line| out += &(line + "\n"));
-        self.slowdowns.iter().for_each(|one| out += &format!("{}\n", one.sentence));
         let origin = self.earlier_speeds.map(|earlier| format!("speeds are {earlier}\n"));
         out += &origin.unwrap_or_default();
         let measured = self.measured.as_ref().map_or_else(String::new, |measured| format!(" ({measured})"));
@@ -80,9 +80,20 @@ impl Report {
             Some(false) => writeln!(out, "RESULT IS WRONG{measured}"),
             None => writeln!(out, "result not checked"),
         };
-        let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
-        moved.chain(self.remarks.iter().cloned()).for_each(|line| out += &(line + "\n"));
+        self.remarked().for_each(|line| out += &(line + "\n"));
         out
+    }
+
+    /// What kept PEs from working, what was moved, and whatever else there is to say.
+    fn remarked(&self) -> impl Iterator<Item = String> {
+        let kept = self.nodes.iter().filter_map(not_on_core);
+        let mut slow: Vec<_> = self.slowdowns.iter().collect();
+        slow.sort_by(|one, other| one.delivered.total_cmp(&other.delivered));
+        let more = slow.len().saturating_sub(SLOWDOWNS);
+        let more = (more > 0).then(|| format!("and {more} times more a node was slower than its speed"));
+        let slow = slow.into_iter().take(SLOWDOWNS).map(|one| one.sentence.clone()).chain(more);
+        let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
+        kept.chain(slow).chain(moved).chain(self.remarks.iter().cloned())
     }
 }
 
