@@ -267,6 +267,12 @@ impl Driver {
         self.machines = machines;
     }
 
+    /// Units of work per second of processor time of each PE; `None` unless it was measured in this run.
+    #[must_use]
+    pub fn cpu_rates(&self) -> Option<Vec<f64>> {
+        self.pe.node().measured_cpu_rates()
+    }
+
     /// What the run measured of itself, when the driver is done.
     #[must_use]
     pub fn into_timeline(self) -> Timeline {

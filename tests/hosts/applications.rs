@@ -27,7 +27,8 @@ impl Applications {
 
     /// Starts an application on the first `count` hosts.
     pub(super) fn start(&self, count: usize, words: &str) -> Running {
-        self.command(count, &format!("run {words} --speed equal"))
+        let speed = if words.contains("--speed") { "" } else { " --speed equal" };
+        self.command(count, &format!("run {words}{speed}"))
     }
 
     /// Goes on on the first `count` hosts with the run that was saved in a folder.
@@ -53,6 +54,13 @@ impl Applications {
     /// The same of all hosts, from start to end.
     fn run(&self, words: &str) -> Done {
         self.start(self.hosts.len(), words).done()
+    }
+
+    /// What the program says in the launching host, such as `watch --once`.
+    pub(super) fn says(&self, words: &str) -> String {
+        let mut command = self.bed.on_launcher(&self.program.to_string_lossy());
+        command.args(words.split(' ')).current_dir(self.folder.path());
+        start(command.env("XDG_RUNTIME_DIR", self.folder.path())).done().stdout
     }
 
     pub(super) fn netem(&self, how: &[&str]) {

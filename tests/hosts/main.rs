@@ -4,6 +4,7 @@ mod applications;
 mod balance;
 mod narrow;
 mod restarted;
+mod slow;
 
 use harness::testbed::Testbed;
 use harness::{Done, Running, after, is_alive, let_pass, nodes_at, start, wait_for, write};

@@ -9,7 +9,8 @@ const SCHEMA: &str = include_str!("../../chares/command/src/report/schema.md");
 
 fn is_as_documented(report: &Value) {
     // Applications choose what is below some, and where nothing moved nothing is in the list of moves.
-    let found = json::keys(report, &["arguments", "facts", "command_line", "remarks", "balanced"]);
+    let found =
+        json::keys(report, &["arguments", "facts", "command_line", "remarks", "balanced", "slowdowns"]);
     let documented = json::documented(SCHEMA);
     assert!(documented.len() > 60, "{documented:?}");
     let missing: Vec<_> = documented.difference(&found).collect();
@@ -73,10 +74,14 @@ fn parts_add_up(report: &Value) {
     assert_near(fastest, 1.0, 1e-9, "the fastest node");
     for pe in nodes.iter().flat_map(|node| list(&node["pes"])) {
         // Counters are read just before the timed part begins and just after it ends.
-        let states: f64 = ["compute_s", "idle_s", "overhead_s"].iter().map(|state| number(&pe[state])).sum();
+        let states = ["compute_s", "idle_s", "overhead_s", "core_wait_s", "quota_s", "throttled_s"];
+        let states: f64 = states.iter().map(|state| number(&pe[state])).sum();
         let around = timed + number(&report["distribution_s"]) + number(&report["collection_s"]);
         assert!((0.99 * timed - 0.01..=around).contains(&states), "{states} of {timed}: {pe}");
-        let (whole, states) = (&pe["whole"], ["compute_s", "idle_s", "init_s", "overhead_s"]);
+        let (whole, states) = (
+            &pe["whole"],
+            ["compute_s", "idle_s", "init_s", "overhead_s", "core_wait_s", "quota_s", "throttled_s"],
+        );
         let age = number(&whole["total_s"]);
         let states: f64 = states.iter().map(|state| number(&whole[state])).sum();
         assert_near(states, age, 0.01 + 0.01 * age, "the whole life of a PE");

@@ -36,6 +36,8 @@ fn run_info(pes: u32) -> RunInfo {
         first_pe: u32::from(place) * pes,
         pe_count: pes,
         pe_speeds: vec![speed; pes as usize],
+        pe_parts: Vec::new(),
+        cpu_share: 1.0,
         share: Some(speed / SPEEDS.iter().sum::<f64>()),
         holds: format!("{} blocks", 40.0 * speed),
         memory_limit_bytes: (place == 2).then_some(2 << 30),

@@ -81,6 +81,7 @@ pub(crate) struct Choice {
     pub(crate) detail: Option<u32>,
     pub(crate) help: bool,
     pub(crate) log: bool,
+    pub(crate) why: bool,
     scale: usize,
 }
 
@@ -250,6 +251,9 @@ impl App {
             Command::Back => return self.back(),
             Command::Help => choice.help = !choice.help,
             Command::Log => choice.log = !choice.log,
+            Command::Why => {
+                (choice.why, choice.detail, choice.help) = (!choice.why, None, false);
+            }
             Command::Pause => {
                 self.frozen = if self.frozen.is_some() { None } else { Some(Box::new(self.live.clone())) };
             }
@@ -291,6 +295,8 @@ impl App {
             choice.help = false;
         } else if choice.detail.is_some() {
             choice.detail = None;
+        } else if choice.why {
+            choice.why = false;
         } else if choice.typing || !choice.filter.is_empty() {
             choice.typing = false;
             choice.filter.clear();
@@ -308,7 +314,11 @@ impl App {
     fn pop(&mut self) {
         if self.choice.typing {
             self.choice.filter.pop();
-        } else if self.choice.help || self.choice.detail.is_some() || self.choice.only_node.is_some() {
+        } else if self.choice.help
+            || self.choice.detail.is_some()
+            || self.choice.why
+            || self.choice.only_node.is_some()
+        {
             self.back();
         }
     }

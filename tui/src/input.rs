@@ -15,6 +15,8 @@ pub(crate) enum Command {
     Interrupt,
     Help,
     Log,
+    /// What PEs wait for.
+    Why,
     Pause,
     /// More time per column.
     Coarser,
@@ -62,6 +64,7 @@ pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
         KeyCode::Esc | KeyCode::Left | KeyCode::Char('h') | KeyCode::Backspace => back(key.code),
         KeyCode::Char('?') | KeyCode::F(1) => Command::Help,
         KeyCode::Char('l') => Command::Log,
+        KeyCode::Char('w') => Command::Why,
         KeyCode::Char(' ') => Command::Pause,
         KeyCode::Char('+' | '=' | ']') => Command::Coarser,
         KeyCode::Char('-' | '_' | '[') => Command::Finer,

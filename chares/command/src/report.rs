@@ -6,7 +6,8 @@ mod table;
 pub(crate) use table::fitting;
 
 use chares::{EarlierSpeeds, Timeline};
-use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo};
+use runtime::monitor::hosts::{equivalents, node_speed};
+use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo, Slowdown};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -53,6 +54,7 @@ pub(crate) struct Report {
     facts: Map<String, Value>,
     balance: Option<String>,
     balanced: Vec<Balanced>,
+    slowdowns: Vec<SlowdownReport>,
     remarks: Vec<String>,
     launcher: LauncherReport,
     nodes: Vec<NodeReport>,
@@ -66,6 +68,18 @@ impl Serialize for Executable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(runtime::launch::own_hash())
     }
+}
+
+/// A time in which a node delivered less than its speed.
+#[derive(Debug, Serialize)]
+struct SlowdownReport {
+    node: String,
+    since_s: f64,
+    until_s: Option<f64>,
+    delivered: f64,
+    of: &'static str,
+    by: &'static str,
+    sentence: String,
 }
 
 /// The node where the command was typed; it has no PEs.
@@ -91,6 +105,9 @@ struct NodeReport {
     compute_s: f64,
     idle_s: f64,
     overhead_s: f64,
+    core_wait_s: f64,
+    quota_s: f64,
+    throttled_s: f64,
     init_s: f64,
     chares: u64,
     entries: u64,
@@ -119,6 +136,9 @@ struct PeReport {
     compute_s: f64,
     idle_s: f64,
     overhead_s: f64,
+    core_wait_s: f64,
+    quota_s: f64,
+    throttled_s: f64,
     init_s: f64,
     chares: u64,
     entries: u64,
@@ -134,6 +154,9 @@ struct PeWhole {
     idle_s: f64,
     init_s: f64,
     overhead_s: f64,
+    core_wait_s: f64,
+    quota_s: f64,
+    throttled_s: f64,
     total_s: f64,
     entries: u64,
     migrations: u64,
@@ -158,7 +181,6 @@ impl Report {
         let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
         let between = |from: Option<Instant>, to: Option<Instant>| Some(seconds(from?, to?));
         let finished = timeline.finished.unwrap_or(now);
-        let node_speed = |n: &NodeInfo| n.pe_speeds.iter().sum::<f64>();
         let fastest = info.nodes.iter().map(node_speed).fold(0.0, f64::max);
         let relative = |speed: f64| if fastest > 0.0 { speed / fastest } else { 0.0 };
         let moments = Moments::of(timeline);
@@ -193,15 +215,15 @@ impl Report {
             speeds_taken: timeline.speeds_taken,
             faster_than_measured: timeline.faster_than_measured,
             earlier_speeds: timeline.earlier_speeds,
-            // Without nodes, which a sum would call -0.
-            equivalents: info.nodes.iter().fold(0.0, |all, n| all + relative(node_speed(n))),
+            equivalents: equivalents(&info.nodes).unwrap_or(0.0),
             work: timeline.work,
             ideal_s: timeline.ideal_seconds(),
             efficiency: timeline.efficiency(),
             facts: timeline.facts.clone(),
             balance: (!info.balance.is_empty()).then(|| info.balance.clone()),
             balanced: info.balanced.clone(),
-            remarks: timeline.remarks.clone(),
+            slowdowns: info.slowdowns.iter().map(|one| SlowdownReport::of(one, &info.nodes)).collect(),
+            remarks: timeline.remarks.iter().cloned().chain(unused(info, moments.after)).collect(),
             launcher: LauncherReport { host: host_name(), traffic: moments.whole_traffic(0) },
             nodes: info
                 .nodes
@@ -251,6 +273,39 @@ impl Traffic {
     }
 }
 
+impl SlowdownReport {
+    fn of(slowdown: &Slowdown, nodes: &[NodeInfo]) -> Self {
+        let node = nodes.iter().find(|node| node.node == slowdown.node).map_or("", |node| &node.name);
+        Self {
+            node: node.into(),
+            since_s: slowdown.since_s,
+            until_s: slowdown.until_s,
+            delivered: slowdown.delivered,
+            of: if slowdown.is_of_speed { "speed" } else { "cores" },
+            by: if slowdown.is_by_quota { "quota" } else { "cores" },
+            sentence: slowdown.sentence(node),
+        }
+    }
+}
+
+/// A sentence on PEs that have had nothing to compute, if there are any.
+fn unused(info: &RunInfo, after: &[NodeSnapshot]) -> Option<String> {
+    let pes = || after.iter().filter(|node| node.node != 0).flat_map(|node| &node.pes);
+    let chares = pes().fold(0_u64, |sum, pe| sum.saturating_add(pe.chares));
+    let is_unused = |pe: &&PeSnapshot| pe.chares == 0 && pe.entries == 0;
+    let (unused, all) = (pes().filter(is_unused).count(), pes().count());
+    let of_node = |node: &&NodeSnapshot| node.pes.iter().any(|pe| is_unused(&pe));
+    let numbers = after.iter().filter(of_node).map(|node| node.node);
+    let names = numbers.filter_map(|number| info.nodes.iter().find(|node| node.node == number));
+    let names: Vec<&str> = names.map(|node| node.name.as_str()).collect();
+    (unused > 0 && unused < all).then(|| {
+        format!(
+            "{unused} of {all} PEs had nothing to compute ({}): there were {chares} chares",
+            names.join(", ")
+        )
+    })
+}
+
 /// Names of the nodes that one shares memory with.
 fn sharers(node: &NodeSnapshot, nodes: &[NodeInfo]) -> Vec<String> {
     let name = |id: &u16| match nodes.iter().find(|node| node.node == *id) {
@@ -288,6 +343,9 @@ impl NodeReport {
             compute_s: pes.iter().map(|p| p.compute_s).sum(),
             idle_s: pes.iter().map(|p| p.idle_s).sum(),
             overhead_s: pes.iter().map(|p| p.overhead_s).sum(),
+            core_wait_s: pes.iter().map(|p| p.core_wait_s).sum(),
+            quota_s: pes.iter().map(|p| p.quota_s).sum(),
+            throttled_s: pes.iter().map(|p| p.throttled_s).sum(),
             init_s: pes.iter().map(|p| p.init_s).sum(),
             chares: total(pes.iter().map(|p| p.chares)),
             entries: total(pes.iter().map(|p| p.entries)),
@@ -314,6 +372,9 @@ impl PeReport {
             compute_s: seconds(timed(|p| p.compute_ns)),
             idle_s: seconds(timed(|p| p.idle_ns)),
             overhead_s: seconds(timed(|p| p.overhead_ns)),
+            core_wait_s: seconds(timed(|p| p.core_wait_ns)),
+            quota_s: seconds(timed(|p| p.quota_ns)),
+            throttled_s: seconds(timed(|p| p.throttled_ns)),
             init_s: seconds(after.init_ns.saturating_sub(start.init_ns)),
             chares: after.chares,
             entries: timed(|p| p.entries),
@@ -324,6 +385,9 @@ impl PeReport {
                 idle_s: seconds(end.idle_ns),
                 init_s: seconds(end.init_ns),
                 overhead_s: seconds(end.overhead_ns),
+                core_wait_s: seconds(end.core_wait_ns),
+                quota_s: seconds(end.quota_ns),
+                throttled_s: seconds(end.throttled_ns),
                 total_s: seconds(of_node(moments.end, node).uptime_ns),
                 entries: end.entries,
                 migrations: end.migrations,

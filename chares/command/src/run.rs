@@ -323,9 +323,12 @@ fn drive(
     main.outcome().speed_source = Some(source.name());
     main.outcome().earlier_speeds = earlier;
     main.outcome().speeds_taken = taken;
+    let cpu_rates = main.cpu_rates().unwrap_or_default();
     hub.describe(|info| {
         for node in &mut info.nodes {
             let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+            let of_cores = rates.get(range.clone()).zip(cpu_rates.get(range.clone()));
+            node.pe_parts = of_cores.map_or_else(Vec::new, |(wall, cpu)| parts(wall, cpu, node.cpu_share));
             node.pe_speeds = relative.get(range).map(<[f64]>::to_vec).unwrap_or_default();
         }
     });
@@ -365,6 +368,12 @@ fn drive(
         main.outcome().end = snapshots(main, hub).unwrap_or_default();
     }
     result
+}
+
+/// The part of the time that PEs with a `cpu_share` were on their cores when they were not asleep for it, by their rates per
+/// second of the wall's clock and of processor time.
+fn parts(wall: &[f64], cpu: &[f64], cpu_share: f64) -> Vec<f64> {
+    wall.iter().zip(cpu).map(|(wall, cpu)| (wall / cpu / cpu_share).min(1.0)).collect()
 }
 
 /// Counters of all nodes, now; the viewers are told them, and how the clocks of the nodes stand.

@@ -345,6 +345,8 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
             first_pe: pes.start,
             pe_count: pes.end - pes.start,
             pe_speeds: vec![0.0; pes.len()],
+            pe_parts: Vec::new(),
+            cpu_share: config.cpu_share.unwrap_or(1.0),
             share: None,
             holds: String::new(),
             memory_limit_bytes: config.memory_bytes,
@@ -360,6 +362,7 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
         nodes: nodes.collect(),
         balance: plan.balance.as_ref().map_or_else(String::new, |(_, text)| text.clone()),
         balanced: Vec::new(),
+        slowdowns: Vec::new(),
     }
 }
 

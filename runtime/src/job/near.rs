@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn an_order_has_all_cores_and_is_kept() {
         let directory = tempfile::tempdir().unwrap();
-        let allowed: Vec<usize> = super::super::node_process::allowed_cores();
+        let allowed: Vec<usize> = crate::node::processors::allowed_cores();
         let path = directory.path().join(FILE);
         fs::write(&path, "no order at all").unwrap();
         let mut order = order(directory.path(), &allowed);

@@ -10,6 +10,7 @@ use crate::failure::Kind;
 use crate::frame::{Class, Fabric, Frame, Receiver};
 use crate::ids::NodeId;
 use crate::launch::{self, Ready};
+use crate::node::processors::allowed_cores;
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::{pin, start_pes};
@@ -251,9 +252,9 @@ impl Gate {
         let topology = table.topology()?;
         let pes = topology.pes(self.me).len();
         let settings = self.settings(pes);
-        self.pin_network(&settings);
         let Some(fabric) = self.fabric.get() else { return Err("the network is not up".into()) };
         let node = Node::new(self.me, topology, Arc::clone(&self.program), settings);
+        self.pin_network(node.settings());
         // Where there is a core for the network's thread, it works at the same time as the PEs.
         match &self.progress {
             Some(progress) if !node.settings().has_spare_core => fabric.share_turns(Arc::clone(progress)),
@@ -336,13 +337,6 @@ impl Gate {
 /// what they use of a quota or share, others lack at work. On cores they give way to whoever has work.
 fn may_stay_awake(usable: usize, cores: usize, threads: usize, cpu_share: f64) -> bool {
     cpu_share >= 1.0 && (usable >= cores || usable >= threads)
-}
-
-/// Cores that this process may use, in order.
-pub(super) fn allowed_cores() -> Vec<usize> {
-    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
-    let is_in = |core: &usize| set.as_ref().is_ok_and(|set| set.is_set(*core).unwrap_or(false));
-    (0..nix::sched::CpuSet::count()).filter(is_in).collect()
 }
 
 #[cfg(test)]

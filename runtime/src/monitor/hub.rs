@@ -1,6 +1,7 @@
 //! Where a launcher's events meet its viewers. A viewer that is too slow loses events and is told how many.
 
-use super::wire::{MonitorEvent, NodeSnapshot, Phase, RunInfo};
+use super::pace::Pace;
+use super::wire::{MonitorEvent, NodeSnapshot, Phase, RunInfo, Slowdown};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Events that a viewer may be behind before it loses some.
 const BEHIND_MAX: usize = 4096;
+/// The latest slowdowns that are kept.
+const SLOWDOWNS_MAX: usize = 256;
 
 /// Distributes the events of one run.
 #[derive(Debug)]
@@ -20,6 +23,7 @@ pub struct Hub {
 struct State {
     info: RunInfo,
     latest: BTreeMap<u16, NodeSnapshot>,
+    paces: BTreeMap<u16, Pace>,
     phase: Option<Phase>,
     /// In the log, from the first word of the phase to the first of the next.
     span: Option<tracing::Span>,
@@ -77,6 +81,7 @@ impl Hub {
                 let before = before.as_ref().map_or(0, progress);
                 // Counters of a node that is wrong may do anything, but not end the launcher.
                 state.progress = state.progress.wrapping_sub(before).wrapping_add(progress(snapshot));
+                state.follow(snapshot);
             }
             MonitorEvent::Phase(phase) => {
                 if state.phase.as_ref().is_none_or(|before| before.name != phase.name) {
@@ -138,6 +143,22 @@ fn progress(snapshot: &NodeSnapshot) -> u64 {
 }
 
 impl State {
+    /// Tells the viewers if a node delivers less than its speed, or does so no longer.
+    fn follow(&mut self, snapshot: &NodeSnapshot) {
+        let Some(info) = self.info.nodes.iter().find(|info| info.node == snapshot.node) else { return };
+        let Some(said) = self.paces.entry(info.node).or_default().hears(info, snapshot) else { return };
+        tracing::info!("{}", said.sentence(&info.name));
+        let slowdowns = &mut self.info.slowdowns;
+        let is_it = |one: &&mut Slowdown| one.node == said.node && one.until_s.is_none();
+        match slowdowns.iter_mut().find(is_it) {
+            Some(one) => *one = said,
+            None => slowdowns.push(said),
+        }
+        slowdowns.drain(..slowdowns.len().saturating_sub(SLOWDOWNS_MAX));
+        let event = MonitorEvent::Run(self.info.clone());
+        self.distribute(&event);
+    }
+
     /// Tells the viewers how far a phase is, if that is counted and has changed.
     fn advance(&mut self) {
         let (Some(phase), Some(before)) = (&mut self.phase, self.counted_from) else { return };
@@ -178,7 +199,7 @@ impl Viewer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::wire::PeSnapshot;
+    use crate::monitor::wire::{NodeInfo, PeSnapshot};
 
     fn phase(done: u64) -> MonitorEvent {
         MonitorEvent::Phase(Phase { done, ..Phase::default() })
@@ -257,6 +278,38 @@ mod tests {
         hub.publish(ended.clone());
         assert_eq!(slow.iter().count(), BEHIND_MAX);
         assert_eq!(hub.subscribe().iter().last(), Some(ended));
+    }
+
+    #[test]
+    fn viewers_hear_of_a_node_that_delivers_less_and_late_ones_too() {
+        let (pe_speeds, pe_parts) = (vec![1.0], vec![1.0]);
+        let node = NodeInfo { node: 1, name: "fast".into(), pe_speeds, pe_parts, ..NodeInfo::default() };
+        let hub = Hub::new(RunInfo { nodes: vec![node], ..RunInfo::default() });
+        let events = hub.subscribe();
+        let tenth = 100_000_000;
+        let slow = |tenths: u64| tenths.clamp(50, 150) - 50;
+        for tenths in 1..=200 {
+            let (uptime_ns, waited) = (tenths * tenth, slow(tenths) * tenth * 3 / 4);
+            let pe =
+                PeSnapshot { compute_ns: uptime_ns - waited, core_wait_ns: waited, ..PeSnapshot::default() };
+            let snapshot = NodeSnapshot {
+                node: 1,
+                sequence: tenths,
+                uptime_ns,
+                pes: vec![pe],
+                ..NodeSnapshot::default()
+            };
+            hub.publish(MonitorEvent::Snapshot(snapshot));
+        }
+        let said = events.try_iter().filter_map(|event| match event {
+            MonitorEvent::Run(info) => info.slowdowns.last().map(|slow| slow.sentence("fast")),
+            _ => None,
+        });
+        let said: Vec<String> = said.collect();
+        assert_eq!(said[0], "fast delivers 0.25 of its measured speed since 00:05: it waits for its cores");
+        let last = "fast delivered 0.25 of its measured speed from 00:05 to 00:15";
+        assert_eq!(said.last().map(String::as_str), Some(last), "{said:?}");
+        assert_eq!(hub.info().slowdowns.len(), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 9;
+pub const MONITOR_VERSION: u16 = 10;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +92,46 @@ pub struct Balanced {
     pub after: Option<f64>,
 }
 
+/// A time in which the PEs of a node, when they had something to do, got less of their cores than while their speed was
+/// measured, or less than all where it was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slowdown {
+    /// The node.
+    pub node: u16,
+    /// When it began, seconds since the start of the node.
+    pub since_s: f64,
+    /// When it ended; `None` if it goes on.
+    pub until_s: Option<f64>,
+    /// What it delivers in the last seconds, or delivered in the last ones, as a part of the measured speed.
+    pub delivered: f64,
+    /// Whether there is a measured speed; if not, it is a part of its cores.
+    pub is_of_speed: bool,
+    /// Whether a quota of CPU time of its control group is what stops it most.
+    pub is_by_quota: bool,
+}
+
+impl Slowdown {
+    /// One sentence without an end, of the node with this name.
+    #[must_use]
+    pub fn sentence(&self, name: &str) -> String {
+        let Self { delivered, is_of_speed, is_by_quota, .. } = *self;
+        let clock = |s: f64| format!("{:02}:{:02}", s as u64 / 60, s as u64 % 60);
+        let since = clock(self.since_s);
+        let of = if is_of_speed { "of its measured speed" } else { "of its cores" };
+        let why = if is_by_quota { "a quota stops it" } else { "it waits for its cores" };
+        match (self.until_s, is_of_speed) {
+            (None, true) => format!("{name} delivers {delivered:.2} {of} since {since}: {why}"),
+            (None, false) => format!("{name} gets {delivered:.2} {of} since {since}: {why}"),
+            (Some(until), true) => {
+                format!("{name} delivered {delivered:.2} {of} from {since} to {}", clock(until))
+            }
+            (Some(until), false) => {
+                format!("{name} got {delivered:.2} {of} from {since} to {}", clock(until))
+            }
+        }
+    }
+}
+
 /// What a run is and where it runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
@@ -113,6 +153,8 @@ pub struct RunInfo {
     pub balance: String,
     /// The decisions to move chares, the latest ones if there were many.
     pub balanced: Vec<Balanced>,
+    /// When nodes delivered less than the speed that was measured, the latest times if there were many.
+    pub slowdowns: Vec<Slowdown>,
 }
 
 /// What does not change often about a node.
@@ -136,6 +178,11 @@ pub struct NodeInfo {
     pub pe_count: u32,
     /// Measured speed of each PE, relative to the fastest PE of the run (1.0); 0.0 until measured.
     pub pe_speeds: Vec<f64>,
+    /// Part of the time that each PE was on its core while its speed was measured in this run, sleep for its own
+    /// `cpu_share` not counted; empty if it was not measured.
+    pub pe_parts: Vec<f64>,
+    /// Part of their cores that its PEs may use, by the nodes file.
+    pub cpu_share: f64,
     /// Share of the data that this node holds, 0 to 1; `None` until the application says.
     pub share: Option<f64>,
     /// What that is, for people, such as `24 blocks, 98k atoms`; empty unless the application says.
@@ -170,14 +217,28 @@ pub struct NodeSnapshot {
     pub spins: bool,
     /// Nodes that it shares memory with, the launcher (0) among them; it talks to all others by QUIC.
     pub shares_memory_with: Vec<u16>,
+    /// Processor time, of this process and of all.
+    pub processors: Processors,
     /// Its PEs, in order.
     pub pes: Vec<PeSnapshot>,
+}
+
+/// Processor time at one moment, which is not later than the snapshot that it is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Processors {
+    /// Age of the node process at that moment.
+    pub uptime_ns: u64,
+    /// Time that the cores which it may use were busy since the host started, for whomever; 0 where the system does not
+    /// tell.
+    pub busy_ns: u64,
+    /// Processor time of the node process.
+    pub own_ns: u64,
 }
 
 /// What a PE is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PeState {
-    /// No message is waiting.
+    /// No message is waiting; it looks for the next one, or takes its turn at the network.
     #[default]
     Idle,
     /// Runs an entry method.
@@ -186,23 +247,42 @@ pub enum PeState {
     Init,
     /// The runtime itself: queues, packing, routing.
     Overhead,
+    /// Sleeps because its own `cpu_share` is used up.
+    Throttled,
+    /// No message is waiting, and it sleeps until one comes.
+    Asleep,
 }
 
-/// Counters of a PE at one moment. The four times add up to the node's uptime.
+impl PeState {
+    /// Whether no message is waiting.
+    #[must_use]
+    pub fn is_idle(self) -> bool {
+        matches!(self, Self::Idle | Self::Asleep)
+    }
+}
+
+/// Counters of a PE at one moment. The seven times add up to the node's uptime.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeSnapshot {
     /// PE number.
     pub pe: u32,
     /// State at the moment of the snapshot.
     pub state: PeState,
-    /// Time in entry methods after `init_over`.
+    /// Time on its core in entry methods after `init_over`.
     pub compute_ns: u64,
     /// Time without work.
     pub idle_ns: u64,
-    /// Time in entry methods and constructors before `init_over`.
+    /// Time on its core in entry methods and constructors before `init_over`.
     pub init_ns: u64,
-    /// Time in the runtime itself.
+    /// Time on its core in the runtime itself.
     pub overhead_ns: u64,
+    /// Time in which it had something to do and waited for a core, because others ran there. This and the next are 0 where
+    /// the system does not tell.
+    pub core_wait_ns: u64,
+    /// The same, because a quota of CPU time of its control group was used up.
+    pub quota_ns: u64,
+    /// Time asleep because its own `cpu_share` was used up.
+    pub throttled_ns: u64,
     /// Entry methods run since the start ("chares processed" in 1995); constructors and reductions do not count.
     pub entries: u64,
     /// Chares that live here now.

@@ -65,7 +65,11 @@ impl LocalPes {
     /// What the PEs have said of their chares' loads since it was taken last, once each that has something to do has said
     /// something.
     pub(super) fn take_loads(&self, now_ns: u64) -> Option<Vec<PeLoads>> {
-        let is_idle = |account: &Arc<Account>| account.state() == PeState::Idle;
+        // A PE that sleeps for its share says nothing meanwhile, and the others shall not wait for it.
+        let is_idle = |account: &Arc<Account>| {
+            let state = account.state();
+            state.is_idle() || state == PeState::Throttled
+        };
         let mut all = self.accounts.iter().zip(&self.said);
         if !all.all(|(account, said)| said.is_new() || is_idle(account)) {
             return None;

@@ -1,5 +1,6 @@
 //! How much memory this process has taken, and how much the host would still give it.
 
+use super::control_groups::Hierarchy;
 use nix::unistd::{SysconfVar, sysconf};
 use std::fs;
 use std::path::Path;
@@ -7,10 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How control groups of one version tell about memory.
 struct Groups {
-    /// Whether a line of `/proc/self/cgroup` with these controllers has the path of the group.
-    is_named: fn(&str) -> bool,
-    /// Folder in which the groups are mounted.
-    root: &'static str,
+    hierarchy: Hierarchy,
     /// The files with the most that a group may take, and with what it has taken, both with all groups in it.
     most: &'static str,
     taken: &'static str,
@@ -20,15 +18,13 @@ struct Groups {
 
 const VERSIONS: [Groups; 2] = [
     Groups {
-        is_named: str::is_empty,
-        root: "/sys/fs/cgroup",
+        hierarchy: Hierarchy::UNIFIED,
         most: "memory.max",
         taken: "memory.current",
         files: "inactive_file",
     },
     Groups {
-        is_named: |controllers| controllers.split(',').any(|word| word == "memory"),
-        root: "/sys/fs/cgroup/memory",
+        hierarchy: Hierarchy::of("memory", "/sys/fs/cgroup/memory"),
         most: "memory.limit_in_bytes",
         taken: "memory.usage_in_bytes",
         files: "total_inactive_file",
@@ -86,17 +82,7 @@ impl Groups {
     /// What the groups of this version that a process is in, by the text of its `/proc/self/cgroup`, may still take;
     /// `None` without a limit.
     fn left(&self, own: &str) -> Option<u64> {
-        let inmost = Path::new(self.root).join(self.path(own)?.trim_start_matches('/'));
-        let groups = inmost.ancestors().take_while(|group| group.starts_with(self.root));
-        groups.filter_map(|group| self.left_in(group)).min()
-    }
-
-    /// The path of the inmost group, below the root.
-    fn path<'a>(&self, own: &'a str) -> Option<&'a str> {
-        own.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            (self.is_named)(controllers).then_some(path)
-        })
+        self.hierarchy.groups(own).iter().filter_map(|group| self.left_in(group)).min()
     }
 
     /// What a group may still take; `None` without a limit. Files that it has read and could forget do not count.
@@ -109,7 +95,7 @@ impl Groups {
 }
 
 /// The number after a word at the beginning of a line.
-fn figure(text: &str, word: &str) -> Option<u64> {
+pub(super) fn figure(text: &str, word: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_whitespace);
     lines.find_map(|mut words| if words.next() == Some(word) { words.next()?.parse().ok() } else { None })
 }
@@ -131,15 +117,6 @@ mod tests {
         assert_eq!(own_pages("9000 700 300 12 0 400 0\n"), Some(400));
         assert_eq!(own_pages("9000 700\n"), None);
         assert_eq!(own_pages(""), None);
-    }
-
-    #[test]
-    fn groups_of_both_versions_are_found() {
-        let [new, old] = &VERSIONS;
-        let mixed = "9:name=systemd:/init\n4:cpu,memory:/a:b c\n3:cpuset:/\n0::/d\n";
-        assert_eq!((new.path(mixed), old.path(mixed)), (Some("/d"), Some("/a:b c")));
-        assert_eq!((new.path("0::/\n"), old.path("0::/\n")), (Some("/"), None));
-        assert_eq!((new.path("4:memory:/x\n"), old.path("")), (None, None));
     }
 
     #[test]

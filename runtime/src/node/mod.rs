@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod catalogue;
+mod control_groups;
 mod links;
 mod listeners;
 mod local_pes;
@@ -9,6 +10,7 @@ mod memory;
 mod moving;
 mod multicast;
 pub(crate) mod naming;
+pub(crate) mod processors;
 mod router;
 mod run_state;
 mod saving;
@@ -39,6 +41,7 @@ use links::Links;
 use listeners::Hearing;
 use local_pes::LocalPes;
 use naming::Named;
+use processors::{HostProcessors, Quota};
 use run_state::RunState;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,6 +105,8 @@ pub struct Node {
     variables: Variables,
     quiescence: Mutex<Quiescence>,
     host_memory: memory::HostMemory,
+    host_processors: HostProcessors,
+    quota: Mutex<Quota>,
     /// How many snapshots have been taken.
     snapshots: AtomicU64,
     /// When the launcher was told loads last, nanoseconds since the node's start.
@@ -136,6 +141,8 @@ impl Node {
             variables: if id == NodeId::LAUNCHER { Variables::with_bytes() } else { Variables::default() },
             quiescence: Mutex::new(Quiescence::new(id, topology.node_count())),
             host_memory: memory::HostMemory::default(),
+            host_processors: HostProcessors::allowed(),
+            quota: Mutex::new(Quota::of_this_process()),
             snapshots: AtomicU64::new(0),
             told_loads_ns: AtomicU64::new(0),
             topology,
@@ -218,7 +225,13 @@ impl Node {
     /// Work per second of processor time of each PE; the speeds where that was not measured. Only on the launcher.
     #[must_use]
     pub fn cpu_rates(&self) -> Vec<f64> {
-        self.state.cpu_rates().unwrap_or_else(|| self.speeds().to_vec())
+        self.measured_cpu_rates().unwrap_or_else(|| self.speeds().to_vec())
+    }
+
+    /// Work per second of processor time of each PE, if that was measured in this run. Only on the launcher.
+    #[must_use]
+    pub fn measured_cpu_rates(&self) -> Option<Vec<f64>> {
+        self.state.cpu_rates()
     }
 
     /// Sets the speeds on every node.
@@ -257,6 +270,9 @@ impl Node {
         let now_ns = self.now_ns();
         let [(sent_messages, sent_bytes), (received_messages, received_bytes)] = self.links.traffic();
         let (small_messages, small_bytes) = self.pes.small_traffic();
+        let mut pes =
+            self.pes.snapshots(now_ns, |chare_type, entry| self.program().entry_name(chare_type, entry));
+        self.quota.lock().unwrap_or_else(PoisonError::into_inner).divide(&mut pes);
         NodeSnapshot {
             node: self.id.0,
             sequence: self.snapshots.fetch_add(1, Ordering::Relaxed),
@@ -271,7 +287,8 @@ impl Node {
             shares_memory_with: self
                 .fabric()
                 .map_or_else(Vec::new, |fabric| fabric.sharers().iter().map(|n| n.0).collect()),
-            pes: self.pes.snapshots(now_ns, |chare_type, entry| self.program().entry_name(chare_type, entry)),
+            processors: self.host_processors.now(now_ns),
+            pes,
         }
     }
 

@@ -2,10 +2,12 @@
 
 use super::inbox::Inbox;
 use super::loads::Sampling;
+use super::on_core::{Counted, OnCore, STATES};
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Bit of `running` that says that an entry method has run at all.
 const ANY: u64 = 1 << 32;
@@ -16,9 +18,9 @@ const ANY: u64 = 1 << 32;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Account {
-    /// State in the low two bits, start of the state in the others; one word, so both are read together.
+    /// State in the low three bits, start of the state in the others; one word, so both are read together.
     current: AtomicU64,
-    totals_ns: [AtomicU64; 4],
+    totals_ns: [AtomicU64; STATES],
     entries: AtomicU64,
     chares: AtomicU64,
     migrations: AtomicU64,
@@ -34,6 +36,10 @@ pub struct Account {
     progress: AtomicU64,
     /// Chare type and entry method that runs or ran last, and a bit that says that there is one.
     running: AtomicU64,
+    /// The thread of the PE; 0 as long as it has none.
+    thread: AtomicI32,
+    /// Only for those who take snapshots.
+    on_core: Mutex<OnCore>,
 }
 
 /// What is saved of the counters of a PE: not its times.
@@ -60,7 +66,12 @@ impl Account {
         if overhead_ns > 0 {
             bump(&self.totals_ns[PeState::Overhead as usize], overhead_ns);
         }
-        self.current.store(now_ns << 2 | state as u64, Ordering::Release);
+        self.current.store(now_ns << 3 | state as u64, Ordering::Release);
+    }
+
+    /// The calling thread is the PE's from now on.
+    pub fn runs_here(&self) {
+        self.thread.store(nix::unistd::gettid().as_raw(), Ordering::Relaxed);
     }
 
     /// How long the PE has run entry methods until the last switch, and how long the runtime. Only for the PE itself.
@@ -203,15 +214,21 @@ impl Account {
         let (mut times, current) = self.consistent_times();
         let (state, since_ns) = unpack(current);
         times[state as usize] += now_ns.saturating_sub(since_ns);
+        let counted = Counted::of(self.thread.load(Ordering::Relaxed));
+        let mut on_core = self.on_core.lock().unwrap_or_else(PoisonError::into_inner);
+        let (times, core_wait_ns) = on_core.divide(times, counted);
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let running = self.running.load(Ordering::Relaxed);
         PeSnapshot {
             pe,
             state,
-            idle_ns: times[PeState::Idle as usize],
+            idle_ns: times[PeState::Idle as usize] + times[PeState::Asleep as usize],
             compute_ns: times[PeState::Compute as usize],
             init_ns: times[PeState::Init as usize],
             overhead_ns: times[PeState::Overhead as usize],
+            core_wait_ns,
+            quota_ns: 0,
+            throttled_ns: times[PeState::Throttled as usize],
             entries: read(&self.entries),
             chares: read(&self.chares),
             migrations: read(&self.migrations),
@@ -230,7 +247,7 @@ impl Account {
 
     /// Totals and current state from between two switches; a PE that switches faster than this reads gets
     /// the last try, which is off by less than one entry.
-    fn consistent_times(&self) -> ([u64; 4], u64) {
+    fn consistent_times(&self) -> ([u64; STATES], u64) {
         let read = || std::array::from_fn(|i| self.totals_ns[i].load(Ordering::Acquire));
         for _ in 0..8 {
             let before = self.current.load(Ordering::Acquire);
@@ -358,13 +375,15 @@ impl Timing {
 }
 
 fn unpack(current: u64) -> (PeState, u64) {
-    let state = match current & 3 {
+    let state = match current & 7 {
         0 => PeState::Idle,
         1 => PeState::Compute,
         2 => PeState::Init,
-        _ => PeState::Overhead,
+        3 => PeState::Overhead,
+        4 => PeState::Throttled,
+        _ => PeState::Asleep,
     };
-    (state, current >> 2)
+    (state, current >> 3)
 }
 
 #[inline]

@@ -42,8 +42,9 @@ impl Idle {
         Self { watch, progress, fabric, untold, has_neighbours: false, is_local: false, sent: None }
     }
 
-    /// Returns when there is something in `inbox`, which holds nothing that the PE has not told the node of.
-    pub(super) fn wait(&mut self, inbox: &Inbox) {
+    /// Returns when there is something in `inbox`, which holds nothing that the PE has not told the node of. Calls
+    /// `falls_asleep` before the thread sleeps.
+    pub(super) fn wait(&mut self, inbox: &Inbox, falls_asleep: impl FnOnce()) {
         self.sent = None;
         if let Some(fabric) = &self.fabric {
             fabric.tell();
@@ -52,6 +53,7 @@ impl Idle {
         let sleeps = !self.stays_until_message(inbox);
         self.fabric.iter().for_each(|fabric| fabric.end_looking(sleeps));
         if sleeps {
+            falls_asleep();
             self.sleep(inbox);
         }
         self.is_local = inbox.backlog_bytes() == 0;

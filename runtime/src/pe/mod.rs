@@ -7,6 +7,7 @@ mod idle;
 pub mod inbox;
 pub(crate) mod loads;
 pub mod moving;
+mod on_core;
 mod parked;
 pub mod queue;
 mod recent;

@@ -144,6 +144,7 @@ impl Scheduler {
     /// Runs until the node ends. To be called on the PE's own thread.
     pub fn run(mut self) {
         let mut arrived = VecDeque::new();
+        self.pe.account().runs_here();
         // Around all messages and not around each: to be ready for a panic takes as long as to deliver a message.
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(&mut arrived))) {
             self.failed(&format!("panicked: {}", panic_text(panic.as_ref())));
@@ -199,7 +200,10 @@ impl Scheduler {
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
         self.stretch_ends();
-        self.idle.wait(node.pes().inbox(self.rank));
+        let Pe { timekeeper, account, .. } = &mut self.pe;
+        self.idle.wait(node.pes().inbox(self.rank), || {
+            timekeeper.switch(account, PeState::Asleep, node.now_ns());
+        });
         self.switch(PeState::Overhead);
         self.stretch_begins();
     }
@@ -526,7 +530,7 @@ impl Scheduler {
     fn pay_back(&mut self, piece: Duration) {
         let Some(due) = self.share.due(piece) else { return };
         let state = self.pe.account().state();
-        self.switch(PeState::Idle);
+        self.switch(PeState::Throttled);
         std::thread::sleep(due);
         self.share.rested(self.pe.node.now_ns());
         self.switch(state);

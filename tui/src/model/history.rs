@@ -1,5 +1,5 @@
 //! What a PE did over time: a ring of time buckets filled from counter differences. Two resolutions keep both the
-//! last minutes in detail and the last hours in outline within a fixed amount of memory (under 70 kB a PE).
+//! last minutes in detail and the last hours in outline within a fixed amount of memory (under 100 kB a PE).
 
 use std::collections::VecDeque;
 
@@ -12,18 +12,25 @@ const FINE: i64 = SECOND / 4;
 /// Width of a bucket of the coarse ring.
 const COARSE: i64 = 4 * SECOND;
 
-/// Time spent in each of the four states, microseconds.
+/// Time spent in each state, microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Times {
     pub(crate) compute: u64,
     pub(crate) idle: u64,
     pub(crate) init: u64,
     pub(crate) overhead: u64,
+    /// Having something to do and no core.
+    pub(crate) core_wait: u64,
+    /// Stopped by its own share of a core, or by a quota.
+    pub(crate) throttled: u64,
 }
+
+/// How many states there are.
+const STATES: usize = 6;
 
 impl Times {
     pub(crate) fn total(self) -> u64 {
-        self.compute.saturating_add(self.idle).saturating_add(self.init).saturating_add(self.overhead)
+        self.to_array().into_iter().fold(0, u64::saturating_add)
     }
 
     /// Part of all time that `part` is, 0 to 1.
@@ -35,34 +42,28 @@ impl Times {
     }
 
     pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            compute: self.compute.saturating_add(other.compute),
-            idle: self.idle.saturating_add(other.idle),
-            init: self.init.saturating_add(other.init),
-            overhead: self.overhead.saturating_add(other.overhead),
-        }
+        let (one, other) = (self.to_array(), other.to_array());
+        Self::from_array(std::array::from_fn(|i| one[i].saturating_add(other[i])))
     }
 
     /// What was added since `earlier`; a counter that went backwards counts as standing still.
     pub(crate) fn since(self, earlier: Self) -> Self {
-        Self {
-            compute: self.compute.saturating_sub(earlier.compute),
-            idle: self.idle.saturating_sub(earlier.idle),
-            init: self.init.saturating_sub(earlier.init),
-            overhead: self.overhead.saturating_sub(earlier.overhead),
-        }
+        let (now, then) = (self.to_array(), earlier.to_array());
+        Self::from_array(std::array::from_fn(|i| now[i].saturating_sub(then[i])))
     }
 
     fn scaled(self, part: i64, whole: i64) -> Self {
         let factor = part as f64 / whole.max(1) as f64;
         // A share of a u64 is a u64: the factor lies between 0 and 1, and float to integer saturates.
-        let scale = |time: u64| (time as f64 * factor).round() as u64;
-        Self {
-            compute: scale(self.compute),
-            idle: scale(self.idle),
-            init: scale(self.init),
-            overhead: scale(self.overhead),
-        }
+        Self::from_array(self.to_array().map(|time| (time as f64 * factor).round() as u64))
+    }
+
+    fn to_array(self) -> [u64; STATES] {
+        [self.compute, self.idle, self.init, self.overhead, self.core_wait, self.throttled]
+    }
+
+    fn from_array([compute, idle, init, overhead, core_wait, throttled]: [u64; STATES]) -> Self {
+        Self { compute, idle, init, overhead, core_wait, throttled }
     }
 }
 
@@ -102,7 +103,7 @@ struct Ring {
     width: i64,
     /// Number of the bucket at the front; the bucket `n` holds the time from `n * width`.
     first: i64,
-    buckets: VecDeque<[u32; 4]>,
+    buckets: VecDeque<[u32; STATES]>,
 }
 
 impl Ring {
@@ -122,8 +123,7 @@ impl Ring {
             let end = ((number + 1) * self.width).min(to);
             if let Some(bucket) = self.bucket(number) {
                 let part = spent.scaled(end - start, to - from);
-                for (sum, time) in bucket.iter_mut().zip([part.compute, part.idle, part.init, part.overhead])
-                {
+                for (sum, time) in bucket.iter_mut().zip(part.to_array()) {
                     *sum = sum.saturating_add(u32::try_from(time).unwrap_or(u32::MAX));
                 }
             }
@@ -131,7 +131,7 @@ impl Ring {
     }
 
     /// The bucket with that number, made if it is new; `None` if it is forgotten already.
-    fn bucket(&mut self, number: i64) -> Option<&mut [u32; 4]> {
+    fn bucket(&mut self, number: i64) -> Option<&mut [u32; STATES]> {
         let kept = i64::try_from(KEPT).expect("the ring is small");
         if self.buckets.is_empty() || number - self.first >= 2 * kept {
             self.buckets.clear();
@@ -139,7 +139,7 @@ impl Ring {
         }
         let place = usize::try_from(number - self.first).ok()?;
         while self.buckets.len() <= place {
-            self.buckets.push_back([0; 4]);
+            self.buckets.push_back([0; STATES]);
         }
         let mut place = place;
         while self.buckets.len() > KEPT {
@@ -157,13 +157,8 @@ impl Ring {
         let end = (to + self.width - 1).div_euclid(self.width).min(newest);
         for number in begin..end {
             let place = usize::try_from(number - self.first).ok();
-            if let Some([compute, idle, init, overhead]) = place.and_then(|place| self.buckets.get(place)) {
-                sum = sum.plus(Times {
-                    compute: u64::from(*compute),
-                    idle: u64::from(*idle),
-                    init: u64::from(*init),
-                    overhead: u64::from(*overhead),
-                });
+            if let Some(bucket) = place.and_then(|place| self.buckets.get(place)) {
+                sum = sum.plus(Times::from_array(bucket.map(u64::from)));
             }
         }
         sum

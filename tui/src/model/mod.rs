@@ -5,12 +5,13 @@
 pub(crate) mod history;
 pub(crate) mod node;
 pub(crate) mod progress;
+pub(crate) mod why;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use runtime::monitor::text;
-use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo};
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo, Slowdown};
+use runtime::monitor::{hosts, text};
 
 use self::history::SECOND;
 use self::node::{Loss, Node, Pe};
@@ -125,11 +126,9 @@ impl Model {
         node.heard.map_or(Duration::ZERO, |heard| self.now.saturating_sub(heard))
     }
 
-    /// Sum of node speeds over that of the fastest node; `None` until speeds are measured.
+    /// Sum of node speeds over that of the fastest node, no more than their cores are worth; `None` until speeds are measured.
     pub(crate) fn equivalents(&self) -> Option<f64> {
-        let fastest = self.nodes.values().map(Node::speed).fold(0.0, f64::max);
-        let sum: f64 = self.nodes.values().map(Node::speed).sum();
-        (fastest > 0.0).then(|| sum / fastest)
+        hosts::equivalents(self.nodes.values().map(|node| &node.info))
     }
 
     /// Messages and bytes per second between nodes, counted where they leave.
@@ -138,6 +137,18 @@ impl Model {
             let rates = node.rates();
             (sum.0 + rates.sent_messages, sum.1 + rates.sent_bytes)
         })
+    }
+
+    /// The slowdowns that go on, the worst first.
+    pub(crate) fn slowdowns(&self) -> Vec<&Slowdown> {
+        let mut slowdowns: Vec<_> = self.run.slowdowns.iter().filter(|one| one.until_s.is_none()).collect();
+        slowdowns.sort_by(|one, other| one.delivered.total_cmp(&other.delivered));
+        slowdowns
+    }
+
+    /// That of a node.
+    pub(crate) fn slowdown_of(&self, node: u16) -> Option<&Slowdown> {
+        self.slowdowns().into_iter().find(|one| one.node == node)
     }
 
     pub(crate) fn pe_count(&self) -> usize {
@@ -159,6 +170,7 @@ impl Model {
                 cpu: text::clean_line(&info.cpu, 64),
                 allowed_cores: text::clean_line(&info.allowed_cores, 64),
                 pe_speeds: info.pe_speeds.iter().copied().take(PES_MAX).collect(),
+                pe_parts: info.pe_parts.iter().copied().take(PES_MAX).collect(),
                 share: info.share.filter(|share| share.is_finite()),
                 holds: text::clean_line(&info.holds, 40),
                 ..info.clone()

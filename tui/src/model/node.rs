@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use runtime::monitor::text;
-use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot};
+use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, Processors};
+use runtime::monitor::{hosts, text};
 
 use super::history::{History, SECOND, Times};
 
@@ -76,6 +76,8 @@ pub(crate) struct Node {
     /// Viewer's time minus the node's.
     offset: i64,
     marks: VecDeque<(i64, [u64; 4])>,
+    /// The last two that differ.
+    processors: [Processors; 2],
 }
 
 impl Node {
@@ -85,7 +87,7 @@ impl Node {
 
     /// Sum of the speeds of its PEs; 0 until measured.
     pub(crate) fn speed(&self) -> f64 {
-        self.info.pe_speeds.iter().filter(|speed| speed.is_finite() && **speed > 0.0).sum()
+        hosts::node_speed(&self.info)
     }
 
     pub(crate) fn rates(&self) -> Rates {
@@ -97,6 +99,15 @@ impl Node {
             received_messages: rate(2),
             received_bytes: rate(3),
         }
+    }
+
+    /// How many cores everybody used on its host between the last two looks, and how many its process did; `None` before the
+    /// second look.
+    pub(crate) fn processors_used(&self) -> Option<(f64, f64)> {
+        let [then, now] = self.processors;
+        let span_ns = now.uptime_ns.checked_sub(then.uptime_ns).filter(|ns| *ns > 0 && then.uptime_ns > 0)?;
+        let used = |now: u64, then: u64| now.saturating_sub(then) as f64 / span_ns as f64;
+        Some((used(now.busy_ns, then.busy_ns), used(now.own_ns, then.own_ns)))
     }
 
     pub(crate) fn lifetime(&self) -> Times {
@@ -144,6 +155,7 @@ impl Node {
         if first || restarted {
             self.offset = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4) - uptime;
             self.marks.clear();
+            self.processors = Default::default();
             self.pes.clear();
         }
         let known = !first || uptime <= YOUNG;
@@ -163,6 +175,9 @@ impl Node {
             snapshot.received_bytes,
         ];
         push_mark(&mut self.marks, (uptime, counters), |mark| mark.0);
+        if snapshot.processors.uptime_ns > self.processors[1].uptime_ns {
+            self.processors = [self.processors[1], snapshot.processors];
+        }
         self.last = NodeSnapshot { pes: Vec::new(), ..snapshot };
         self.heard = Some(now);
     }
@@ -191,6 +206,8 @@ fn times(pe: &PeSnapshot) -> Times {
         idle: pe.idle_ns / 1000,
         init: pe.init_ns / 1000,
         overhead: pe.overhead_ns / 1000,
+        core_wait: pe.core_wait_ns / 1000,
+        throttled: pe.throttled_ns.saturating_add(pe.quota_ns) / 1000,
     }
 }
 

@@ -95,8 +95,12 @@ fn a_tall_column_stacks_the_states_in_proportion() {
     for unicode in [true, false] {
         let look = Look::new(&WindowOptions { unicode, ..WindowOptions::default() });
         let column = |times| (0..4).map(|row| look.stacked(times, row, 4).0).collect::<String>();
-        let quarters = Times { compute: 1, overhead: 1, init: 1, idle: 1 };
+        let quarters = Times { compute: 1, overhead: 1, init: 1, idle: 1, ..Times::default() };
         assert_eq!(column(quarters), if unicode { "█╳▒·" } else { "#xi." });
+        let kept = Times { compute: 1, core_wait: 1, throttled: 1, idle: 1, ..Times::default() };
+        assert_eq!(column(kept), if unicode { "█┊≈·" } else { "#!~." });
+        let cell = |core_wait| look.cell(Times { compute: 2, core_wait, ..Times::default() }).0;
+        assert_eq!((cell(1), cell(3)), if unicode { ("▅", "┊") } else { ("7", "!") });
         let thin = Times { compute: 49, overhead: 2, idle: 149, ..Times::default() };
         assert!(!column(thin).contains(if unicode { '╳' } else { 'x' }));
         let tiny = Times { compute: 1, init: 1_000_000, ..Times::default() };

@@ -4,11 +4,14 @@ mod arithmetic;
 mod random;
 mod replay;
 mod screens;
+mod why;
 
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, PeState, Phase, RunInfo};
+use runtime::monitor::wire::{
+    MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, PeState, Phase, Processors, RunInfo,
+};
 
 use crate::app::{App, Event};
 use crate::{Left, WindowOptions, screen};
@@ -27,6 +30,8 @@ fn run_info(nodes: u16, pes: u32) -> MonitorEvent {
         first_pe: u32::from(place) * pes,
         pe_count: pes,
         pe_speeds: vec![SPEEDS[usize::from(place) % 3]; pes as usize],
+        pe_parts: Vec::new(),
+        cpu_share: 1.0,
         share: Some(1.0 / f64::from(nodes)),
         holds: String::new(),
         memory_limit_bytes: (place == 2).then_some(2 << 30),
@@ -53,6 +58,9 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
             init_ns: init * 100_000_000,
             idle_ns: idle * 100_000_000,
             overhead_ns: overhead * 100_000_000,
+            core_wait_ns: 0,
+            quota_ns: 0,
+            throttled_ns: 0,
             compute_ns: (rest - idle - overhead) * 100_000_000,
             entries: rest * 10 / (u64::from(place) + 1) + u64::from(number),
             migrations: 0,
@@ -77,6 +85,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
         received_bytes: tenths * 800_000,
         spins: true,
         shares_memory_with: vec![0],
+        processors: Processors::default(),
         pes: (0..pes).map(pe).collect(),
     }
 }

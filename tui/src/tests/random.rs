@@ -5,7 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 use runtime::monitor::wire::{
-    ClockReading, MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, RunInfo,
+    ClockReading, MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, Processors, RunInfo, Slowdown,
 };
 
 use crate::app::{App, Event};
@@ -29,6 +29,8 @@ fn pe() -> impl Strategy<Value = PeSnapshot> {
             queue_messages: n[7],
             queue_bytes: n[8],
             sent_bytes: n[9],
+            core_wait_ns: n[4],
+            throttled_ns: n[5],
             entry,
             ..PeSnapshot::default()
         },
@@ -51,6 +53,7 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
             received_bytes: n[7],
             spins: n[7] % 2 == 0,
             shares_memory_with: vec![node],
+            processors: Processors { uptime_ns: n[0], busy_ns: n[1], own_ns: n[2] },
             pes,
         })),
         1 => (any::<String>(), number(), number())
@@ -78,7 +81,10 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
                     share: Some(speed),
                     ..Default::default()
                 });
-                MonitorEvent::Run(RunInfo { app: app.clone(), nodes: nodes.collect(), ..RunInfo::default() })
+                let nodes: Vec<_> = nodes.collect();
+                let slowdown = |node: &runtime::monitor::wire::NodeInfo| Slowdown { node: node.node, delivered: 0.1, ..Slowdown::default() };
+                let slowdowns = nodes.iter().map(slowdown).collect();
+                MonitorEvent::Run(RunInfo { app: app.clone(), nodes, slowdowns, ..RunInfo::default() })
             }
         ),
     ]
@@ -98,7 +104,7 @@ fn key() -> impl Strategy<Value = Input> {
     ];
     prop_oneof![
         proptest::sample::select(codes).prop_map(Input::Key),
-        proptest::sample::select("sl+-[]/? abgGhjk".chars().collect::<Vec<_>>())
+        proptest::sample::select("slw+-[]/? abgGhjk".chars().collect::<Vec<_>>())
             .prop_map(|c| Input::Key(KeyCode::Char(c))),
     ]
 }
@@ -139,7 +145,14 @@ proptest! {
 #[test]
 fn every_screen_fits_every_size() {
     let mut app = super::running(3, 2, &WindowOptions::default());
-    for key in [KeyCode::Tab, KeyCode::Char('l'), KeyCode::Enter, KeyCode::Enter, KeyCode::Char('?')] {
+    for key in [
+        KeyCode::Char('w'),
+        KeyCode::Tab,
+        KeyCode::Char('l'),
+        KeyCode::Enter,
+        KeyCode::Enter,
+        KeyCode::Char('?'),
+    ] {
         super::press(&mut app, key);
         for width in 1..100 {
             for height in 1..30 {

@@ -11,7 +11,7 @@ use crate::model::history::Times;
 use crate::model::node::{Node, Pe};
 
 /// Lines of text below the chart.
-const TEXT: u16 = 10;
+const TEXT: u16 = 12;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, number: u32, look: Look) {
     let Some((node, pe)) = app.model().pe(number) else {
@@ -78,6 +78,8 @@ fn counters(node: &Node, pe: &Pe, look: Look) -> Vec<Line<'static>> {
         ("idle", life.idle, look.idle()),
         ("initialising", life.init, look.init()),
         ("runtime", life.overhead, look.overhead()),
+        ("no core", life.core_wait, look.core_wait()),
+        ("throttled", life.throttled, look.throttled()),
     ];
     let mut lines = vec![Line::styled(" since the start", look.faint())];
     for (name, time, style) in parts {

@@ -9,6 +9,7 @@ use super::{figures, put, spread};
 use crate::app::{App, RECENT};
 use crate::model::Model;
 use crate::model::history::Times;
+use crate::model::node::Node;
 use crate::model::progress::Remaining;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
@@ -56,6 +57,16 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
         return Line::from(right);
     }
     spread(left, right, width)
+}
+
+/// The node that delivers least of its speed, and how many others deliver less than theirs.
+pub(crate) fn draw_slowdown(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
+    let slowdowns = model.slowdowns();
+    let Some(first) = slowdowns.first() else { return };
+    let name = model.nodes.get(&first.node).map_or_else(|| format!("node{}", first.node), Node::name);
+    let others = slowdowns.len() - 1;
+    let others = if others > 0 { format!(" (and {others} more)") } else { String::new() };
+    put(frame, area, 0, Line::styled(format!(" {}{others} ", first.sentence(&name)), look.alarm()));
 }
 
 /// Cells that a bar needs to say anything.

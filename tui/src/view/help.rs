@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::look::Look;
 use super::put;
 
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 14] = [
     ("q", "leave; the run goes on"),
     ("ctrl-C", "end the run"),
     ("Esc, left", "back: close help, detail, filter; Esc then leaves"),
@@ -15,6 +15,7 @@ const KEYS: [(&str, &str); 13] = [
     ("up down k j PgUp PgDn g G", "move"),
     ("Enter, right", "open: the PEs of a node, the detail of a PE"),
     ("+ -  or  ] [", "more / less time per column"),
+    ("w", "why PEs do not compute: what each waits for"),
     ("s", "sort by pe, idle, busy, queue, entries"),
     ("/", "filter by node or host name"),
     ("Space", "freeze the picture; recording goes on"),
@@ -34,15 +35,16 @@ const PLAYER_KEYS: [(&str, &str); 11] = [
     ("up down k j ctrl-B ctrl-F", "move"),
     ("Enter", "open: the PEs of a node, the detail of a PE"),
     ("Esc", "back: close help, detail, filter; then leave"),
-    ("+ -  s  /  l  ?", "scale, sort, filter, output, this help"),
+    ("w  + -  s  /  l  ?", "why, scale, sort, filter, output, this help"),
     ("", ""),
 ];
 
-const STATES: [&str; 4] = [
-    "S: C computing  I idle  N initialising  R runtime  X node lost",
+const STATES: [&str; 5] = [
+    "S: C computing  I idle  N initialising  R runtime  T throttled  X node lost",
+    "no core: it has work and waits for a core; throttled: by cpu_share or quota",
     "computation over time: a column's height is the share of computing",
     "idle: share of the PE's life without work; entries: entry methods run",
-    "speed: sum over PEs, fastest PE = 1; data: share that the node holds",
+    "speed: sum over PEs, fastest PE = 1; x0.50: delivers half; data: its share",
 ];
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, plays: bool, look: Look) {

@@ -47,6 +47,14 @@ impl Look {
         self.colored(Color::Magenta)
     }
 
+    pub(crate) fn core_wait(self) -> Style {
+        self.colored(Color::Red)
+    }
+
+    pub(crate) fn throttled(self) -> Style {
+        self.colored(Color::LightRed)
+    }
+
     pub(crate) fn accent(self) -> Style {
         self.colored(Color::Cyan)
     }
@@ -79,7 +87,14 @@ impl Look {
         if times.total() == 0 {
             return (" ", Style::new());
         }
-        let most = times.compute.max(times.idle).max(times.init).max(times.overhead);
+        let Times { compute, idle, init, overhead, core_wait, throttled } = times;
+        let most = [compute, idle, init, overhead, core_wait, throttled].into_iter().fold(0, u64::max);
+        if most == core_wait && core_wait > compute {
+            return (self.pick("┊", "!"), self.core_wait());
+        }
+        if most == throttled && throttled > compute {
+            return (self.pick("≈", "~"), self.throttled());
+        }
         if most == times.init && times.init > times.compute {
             return (self.pick("▒", "i"), self.init());
         }
@@ -93,8 +108,8 @@ impl Look {
         }
     }
 
-    /// Row `row` (0 at the bottom) of a column `rows` high that stacks computing, runtime, initialising and idling; a
-    /// little computing shows in the lowest row.
+    /// Row `row` (0 at the bottom) of a column `rows` high that stacks computing, runtime, initialising, waiting for a core,
+    /// being throttled and idling; a little computing shows in the lowest row.
     pub(crate) fn stacked(self, times: Times, row: u16, rows: u16) -> (&'static str, Style) {
         if times.total() == 0 {
             return (" ", Style::new());
@@ -103,30 +118,37 @@ impl Look {
         // How much of this row a state fills that begins at `from` and ends at `to`, both in rows from the bottom.
         let part = |from: f64, to: f64| (to.min(bottom + 1.0) - from.max(bottom)).max(0.0);
         let compute = times.share(times.compute) * rows;
-        let overhead = compute + times.share(times.overhead) * rows;
-        let init = overhead + times.share(times.init) * rows;
         let computing = part(0.0, compute);
-        let (running, initialising) = (part(compute, overhead), part(overhead, init));
-        let rest = 1.0 - computing - running - initialising;
+        let mut below = compute;
+        let others = [
+            (times.overhead, self.pick("╳", "x"), self.overhead()),
+            (times.init, self.pick("▒", "i"), self.init()),
+            (times.core_wait, self.pick("┊", "!"), self.core_wait()),
+            (times.throttled, self.pick("≈", "~"), self.throttled()),
+        ];
+        let others = others.map(|(time, glyph, style)| {
+            let from = below;
+            below += times.share(time) * rows;
+            (part(from, below), glyph, style)
+        });
+        let rest = 1.0 - computing - others.iter().map(|(part, ..)| part).sum::<f64>();
+        let most = others.iter().map(|(part, ..)| *part).fold(0.0, f64::max);
         // What fills most of the row is shown; a thin slice between others would come and go by chance.
-        if computing > 0.0 && (row == 0 || running.max(initialising) <= computing.max(rest)) {
+        if computing > 0.0 && (row == 0 || most <= computing.max(rest)) {
             let steps: &[&'static str] = if self.unicode { &EIGHTHS_UP } else { &TENTHS };
-            (step(steps, computing), self.compute())
-        } else if running > 0.0 && running >= initialising.max(rest) {
-            (self.pick("╳", "x"), self.overhead())
-        } else if initialising > 0.0 && initialising >= rest {
-            (self.pick("▒", "i"), self.init())
-        } else {
-            (self.pick("·", "."), self.idle())
+            return (step(steps, computing), self.compute());
         }
+        let most = others.into_iter().find(|(part, ..)| *part > 0.0 && *part >= most && *part >= rest);
+        most.map_or((self.pick("·", "."), self.idle()), |(_, glyph, style)| (glyph, style))
     }
 
     pub(crate) fn state(self, state: PeState) -> (&'static str, Style) {
         match state {
-            PeState::Idle => ("I", self.idle()),
+            PeState::Idle | PeState::Asleep => ("I", self.idle()),
             PeState::Compute => ("C", self.compute()),
             PeState::Init => ("N", self.init()),
             PeState::Overhead => ("R", self.overhead()),
+            PeState::Throttled => ("T", self.throttled()),
         }
     }
 

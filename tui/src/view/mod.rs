@@ -10,6 +10,7 @@ pub(crate) mod look;
 mod nodes;
 mod pes;
 mod player;
+mod why;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -23,6 +24,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
     let look = Look::new(&app.options);
     let area = frame.area();
     let (header, rest) = split(area, if area.height >= 12 { 3 } else { area.height.min(1) });
+    let (remark, rest) = split(rest, u16::from(rest.height >= 9 && !app.model().slowdowns().is_empty()));
+    header::draw_slowdown(frame, remark, app.model(), look);
     let foot = if area.height >= 12 { 2 } else { rest.height.min(1) };
     let (rest, foot) = split(rest, rest.height - foot);
     let playing = u16::from(app.player.is_some()).min(rest.height);
@@ -37,6 +40,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
         help::draw(frame, body, app.player.is_some(), look);
     } else if let Some(number) = app.choice.detail {
         detail::draw(frame, body, app, number, look);
+    } else if app.choice.why {
+        why::draw(frame, body, app, look);
     } else if app.choice.view == View::Nodes {
         nodes::draw(frame, body, app, look);
     } else {
@@ -123,9 +128,13 @@ fn legend(app: &App, look: Look, width: u16) -> Line<'static> {
         Span::styled(look.pick("·", "."), look.idle()),
         Span::raw(" idle  "),
         Span::styled(look.pick("▒", "i"), look.init()),
-        Span::raw(" initialising  "),
+        Span::raw(" init  "),
         Span::styled(look.pick("╳", "x"), look.overhead()),
-        Span::raw(" runtime "),
+        Span::raw(" runtime  "),
+        Span::styled(look.pick("┊", "!"), look.core_wait()),
+        Span::raw(" no core  "),
+        Span::styled(look.pick("≈", "~"), look.throttled()),
+        Span::raw(" throttled "),
     ];
     let mut right = Vec::new();
     if !app.choice.filter.is_empty() {
@@ -152,11 +161,12 @@ fn keys(app: &App, look: Look) -> Line<'static> {
             ("q", "quit"),
             ("?", "help"),
             ("Tab", other),
-            ("Enter", "open"),
+            ("w", "why"),
             ("s", &sort),
             ("+-", "scale"),
             ("/", "filter"),
             ("Spc", if app.paused() { "go on" } else { "pause" }),
+            ("Enter", "open"),
             ("l", "log"),
             ("Esc", "back"),
         ],

@@ -143,6 +143,10 @@ fn figures_after(
     if speed > 0.0 {
         spans.push(Span::raw(format!("speed {speed:.2} ")));
     }
+    if let Some(slowdown) = model.slowdown_of(node.last.node) {
+        spans.push(Span::styled(format!("x{:.2}", slowdown.delivered), look.alarm()));
+        spans.push(Span::raw(" "));
+    }
     let is_wide = width >= 100;
     let says = !node.info.holds.is_empty() && (is_wide || holds == Holds::InPlace);
     if let Some(share) = node.info.share.filter(|_| is_wide || !says) {

@@ -50,5 +50,5 @@ pub(crate) fn keys(app: &App, look: Look) -> Line<'static> {
         ("PgUp PgDn", "a tenth"),
         (speeds, "speed"),
     ];
-    hints(&[&seek[..], &[("Tab", other), ("+-", "scale"), ("l", "log")]].concat(), look)
+    hints(&[&seek[..], &[("Tab", other), ("w", "why"), ("+-", "scale"), ("l", "log")]].concat(), look)
 }

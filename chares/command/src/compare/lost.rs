@@ -36,10 +36,12 @@ impl Lost {
         });
         let (mut compute, mut idle, mut runtime, mut longest) = (0.0, 0.0, 0.0, 0.0_f64);
         for (weight, pe) in pes {
-            compute += weight * pe.compute_s / seconds;
-            idle += weight * pe.idle_s / seconds;
+            // Work takes longer where its PE cannot work all the time, and a share of a core is a slower core.
+            let work_s = pe.compute_s + pe.core_wait_s + pe.quota_s;
+            compute += weight * work_s / seconds;
+            idle += weight * (pe.idle_s + pe.throttled_s) / seconds;
             runtime += weight * pe.overhead_s / seconds;
-            longest = longest.max((pe.compute_s + pe.overhead_s) / seconds);
+            longest = longest.max((work_s + pe.overhead_s) / seconds);
         }
         // A mean is not above its largest value, nor the idle time below what imbalance explains of it.
         let imbalance = (longest - compute - runtime).clamp(0.0, idle);

@@ -93,6 +93,9 @@ impl Predictor<'_> {
                 compute_s: busy.work_s,
                 idle_s: (reckoned.seconds - busy.work_s - busy.bytes_s).max(0.0),
                 overhead_s: busy.bytes_s,
+                core_wait_s: 0.0,
+                quota_s: 0.0,
+                throttled_s: 0.0,
             });
             Node {
                 pes: pes.collect(),

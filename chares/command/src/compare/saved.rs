@@ -67,6 +67,13 @@ pub(crate) struct Pe {
     pub(crate) compute_s: f64,
     pub(crate) idle_s: f64,
     pub(crate) overhead_s: f64,
+    /// In addition; reports of earlier versions have it among the others.
+    #[serde(default)]
+    pub(crate) core_wait_s: f64,
+    #[serde(default)]
+    pub(crate) quota_s: f64,
+    #[serde(default)]
+    pub(crate) throttled_s: f64,
 }
 
 impl Run {
@@ -187,7 +194,10 @@ impl Run {
         }
         // JSON has no infinite numbers, so below 0 is all that a number may be wrong by.
         let of_pes = self.nodes.iter().flat_map(|node| &node.pes);
-        let times = of_pes.flat_map(|pe| [pe.speed, pe.compute_s, pe.idle_s, pe.overhead_s]);
+        let times = of_pes.flat_map(|pe| {
+            let others = [pe.core_wait_s, pe.quota_s, pe.throttled_s];
+            [pe.speed, pe.compute_s, pe.idle_s, pe.overhead_s].into_iter().chain(others)
+        });
         let of_nodes = self.nodes.iter().flat_map(|node| [node.speed, node.rate.unwrap_or(0.0)]);
         let is_negative = |number: f64| number < 0.0;
         if times.chain(of_nodes).chain(self.work).any(is_negative) {

@@ -21,6 +21,8 @@ const COLUMNS: usize = 340;
 const COMPUTE: Color = Color([0x2e, 0x8b, 0x57]);
 const RUNTIME: Color = Color([0xa0, 0x3c, 0x8c]);
 const INIT: Color = Color([0x4a, 0x7f, 0xd0]);
+const NO_CORE: Color = Color([0xc0, 0x39, 0x2b]);
+const THROTTLED: Color = Color([0xe6, 0x7e, 0x22]);
 const IDLING: Color = Color([0xf2, 0xdf, 0xa8]);
 const COUNT: Color = Color([0x2a, 0x93, 0xa8]);
 const EMPTY: Color = Color([0xee, 0xee, 0xee]);
@@ -58,7 +60,14 @@ fn draw_head(series: &Series<'_>, drawing: &mut Drawing) {
     let what = format!("{}: {pes} PEs on {} nodes, {end}", drawing.title, series.nodes.len());
     words(drawing, (16.0, 26.0), &what, Anchor::Start, 16.0);
     let mut left = STRIP.0;
-    let legend = [(COMPUTE, "computing"), (RUNTIME, "runtime"), (INIT, "initialising"), (IDLING, "idle")];
+    let legend = [
+        (COMPUTE, "computing"),
+        (RUNTIME, "runtime"),
+        (INIT, "initialising"),
+        (NO_CORE, "no core"),
+        (THROTTLED, "throttled"),
+        (IDLING, "idle"),
+    ];
     for (color, name) in legend {
         bar(drawing, (left, left + 14.0), 44.0, 14.0, color);
         words(drawing, (left + 20.0, 56.0), name, Anchor::Start, 12.0);
@@ -98,14 +107,14 @@ fn draw_pe(series: &Series<'_>, pe: &PeSeries<'_>, most: u64, top: f64, drawing:
     words(drawing, (40.0, middle), &pe.pe.to_string(), Anchor::End, 12.0);
     let columns = columns(series, pe);
     // The highest first: each covers the lower part of the one before.
-    let known = |shares: &[f64; 4]| if shares.iter().sum::<f64>() > 0.0 { 1.0 } else { 0.0 };
+    let known = |shares: &[f64; 6]| if shares.iter().sum::<f64>() > 0.0 { 1.0 } else { 0.0 };
     draw_area(&columns, known, top, IDLING, drawing);
-    draw_area(&columns, |shares| shares[0] + shares[1] + shares[2], top, INIT, drawing);
-    draw_area(&columns, |shares| shares[0] + shares[1], top, RUNTIME, drawing);
-    draw_area(&columns, |shares| shares[0], top, COMPUTE, drawing);
+    for (count, color) in [(5, THROTTLED), (4, NO_CORE), (3, INIT), (2, RUNTIME), (1, COMPUTE)] {
+        draw_area(&columns, |shares| shares[..count].iter().sum(), top, color, drawing);
+    }
     let Some(last) = pe.spans.last() else { return };
     let life = super::series::Times::of(last.last);
-    let idle = life.shares()[3];
+    let idle = life.shares()[5];
     part(drawing, IDLE, idle, top, IDLING);
     let text = format!("{:.0} %, {:.1} s", 100.0 * idle, life.idle as f64 / 1e9);
     words(drawing, (IDLE.1 + 6.0, middle), &text, Anchor::Start, 12.0);
@@ -116,8 +125,8 @@ fn draw_pe(series: &Series<'_>, pe: &PeSeries<'_>, most: u64, top: f64, drawing:
 
 /// A step line over the columns, filled down to its foot.
 fn draw_area(
-    columns: &[[f64; 4]],
-    level: impl Fn(&[f64; 4]) -> f64,
+    columns: &[[f64; 6]],
+    level: impl Fn(&[f64; 6]) -> f64,
     top: f64,
     color: Color,
     drawing: &mut Drawing,
@@ -150,9 +159,9 @@ fn draw_axis(series: &Series<'_>, top: f64, drawing: &mut Drawing) {
 }
 
 /// The states of a PE in each column of the computation bar, as parts of what it did then.
-fn columns(series: &Series<'_>, pe: &PeSeries<'_>) -> Vec<[f64; 4]> {
+fn columns(series: &Series<'_>, pe: &PeSeries<'_>) -> Vec<[f64; 6]> {
     let column = series.end_ns as f64 / COLUMNS as f64;
-    let mut sums = vec![[0.0; 4]; COLUMNS];
+    let mut sums = vec![[0.0; 6]; COLUMNS];
     for span in &pe.spans {
         let length = (span.to - span.from) as f64;
         if length <= 0.0 {

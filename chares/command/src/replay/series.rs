@@ -51,6 +51,9 @@ pub(crate) struct Times {
     pub(crate) compute: u64,
     pub(crate) overhead: u64,
     pub(crate) init: u64,
+    pub(crate) core_wait: u64,
+    /// By its own share or a quota.
+    pub(crate) throttled: u64,
     pub(crate) idle: u64,
 }
 
@@ -65,7 +68,14 @@ pub(crate) struct PhaseSeries<'a> {
 
 impl Times {
     pub(crate) fn of(pe: &PeSnapshot) -> Self {
-        Self { compute: pe.compute_ns, overhead: pe.overhead_ns, init: pe.init_ns, idle: pe.idle_ns }
+        Self {
+            compute: pe.compute_ns,
+            overhead: pe.overhead_ns,
+            init: pe.init_ns,
+            core_wait: pe.core_wait_ns,
+            throttled: pe.throttled_ns.saturating_add(pe.quota_ns),
+            idle: pe.idle_ns,
+        }
     }
 
     /// What was added since `earlier`; a counter that went backwards counts as standing still.
@@ -74,13 +84,17 @@ impl Times {
             compute: self.compute.saturating_sub(earlier.compute),
             overhead: self.overhead.saturating_sub(earlier.overhead),
             init: self.init.saturating_sub(earlier.init),
+            core_wait: self.core_wait.saturating_sub(earlier.core_wait),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
             idle: self.idle.saturating_sub(earlier.idle),
         }
     }
 
-    /// Computing, runtime, initialising and idling as parts of all time; nothing if there was none.
-    pub(crate) fn shares(self) -> [f64; 4] {
-        let all = [self.compute, self.overhead, self.init, self.idle].map(|time| time as f64);
+    /// Computing, runtime, initialising, waiting for a core, being throttled and idling as parts of all time; nothing if there
+    /// was none.
+    pub(crate) fn shares(self) -> [f64; 6] {
+        let all = [self.compute, self.overhead, self.init, self.core_wait, self.throttled, self.idle];
+        let all = all.map(|time| time as f64);
         let total: f64 = all.iter().sum();
         all.map(|time| if total > 0.0 { time / total } else { 0.0 })
     }

@@ -129,13 +129,16 @@ impl Trace {
         let load = format!("PE {} load, %", pe.pe);
         let queue = format!("PE {} queue", pe.pe);
         for span in &pe.spans {
-            let [compute, overhead, init, _] = span.spent.shares().map(percent);
-            let loads = json!({"computing": compute, "runtime": overhead, "initialising": init});
+            let [compute, overhead, init, no_core, throttled, _] = span.spent.shares().map(percent);
+            let loads = json!({"computing": compute, "runtime": overhead, "initialising": init,
+                "waiting for a core": no_core, "throttled": throttled});
             self.counter(process, &load, span.from, &loads);
             self.counter(process, &queue, span.to, &json!({"messages": span.last.queue_messages}));
         }
         if let Some(last) = pe.spans.last() {
-            self.counter(process, &load, last.to, &json!({"computing": 0, "runtime": 0, "initialising": 0}));
+            let nothing = json!({"computing": 0, "runtime": 0, "initialising": 0,
+                "waiting for a core": 0, "throttled": 0});
+            self.counter(process, &load, last.to, &nothing);
         }
         let mut rest = pe.spans.as_slice();
         let mut entries = 0;
@@ -151,6 +154,8 @@ impl Trace {
                 "computing_ms": spent(|span| span.spent.compute),
                 "runtime_ms": spent(|span| span.spent.overhead),
                 "initialising_ms": spent(|span| span.spent.init),
+                "core_wait_ms": spent(|span| span.spent.core_wait),
+                "throttled_ms": spent(|span| span.spent.throttled),
                 "idle_ms": spent(|span| span.spent.idle),
                 "entries": last.last.entries.saturating_sub(entries),
                 "last_entry": last.last.entry,
@@ -168,6 +173,8 @@ fn mostly(span: &Span<'_>) -> &'static str {
         (spent.idle, "idle"),
         (spent.overhead, "runtime"),
         (spent.init, "initialising"),
+        (spent.throttled, "throttled"),
+        (spent.core_wait, "waiting for a core"),
         (spent.compute, "computing"),
     ];
     states.into_iter().max_by_key(|(time, _)| *time).map_or("idle", |(_, name)| name)

@@ -1,6 +1,6 @@
 //! The table that ends every run, for people.
 
-use super::{PeReport, Report};
+use super::{NodeReport, PeReport, Report};
 use crate::speeds::choice::{TAKEN_MIN, beside};
 use runtime::monitor::wire::Balanced;
 use runtime::size::Size;
@@ -8,6 +8,10 @@ use std::fmt::Write as _;
 
 /// Speeds are known no better than this: they drift by as much from second to second.
 const FASTER_MIN: f64 = 1.02;
+/// Slowdowns that are named, the worst.
+const SLOWDOWNS: usize = 3;
+/// A smaller part of the time that PEs could not work is not worth a line.
+const NOT_ON_CORE: f64 = 0.05;
 
 impl Report {
     /// The table that ends every run.
@@ -81,10 +85,41 @@ impl Report {
             Some(false) => writeln!(out, "RESULT IS WRONG{measured}"),
             None => writeln!(out, "result not checked"),
         };
-        let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
-        moved.chain(self.remarks.iter().cloned()).for_each(|line| out += &(line + "\n"));
+        self.remarked().for_each(|line| out += &(line + "\n"));
         out
     }
+
+    /// What kept PEs from working, what was moved, and whatever else there is to say.
+    fn remarked(&self) -> impl Iterator<Item = String> {
+        let kept = self.nodes.iter().filter_map(not_on_core);
+        let mut slow: Vec<_> = self.slowdowns.iter().collect();
+        slow.sort_by(|one, other| one.delivered.total_cmp(&other.delivered));
+        let more = slow.len().saturating_sub(SLOWDOWNS);
+        let more = (more > 0).then(|| format!("and {more} times more a node was slower than its speed"));
+        let slow = slow.into_iter().take(SLOWDOWNS).map(|one| one.sentence.clone()).chain(more);
+        let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
+        kept.chain(slow).chain(moved).chain(self.remarks.iter().cloned())
+    }
+}
+
+/// How long the PEs of a node could not work although they had something to do, if that is worth a line.
+fn not_on_core(node: &NodeReport) -> Option<String> {
+    let all =
+        [node.compute_s, node.idle_s, node.overhead_s, node.core_wait_s, node.quota_s, node.throttled_s];
+    let total: f64 = all.iter().sum();
+    let part = |seconds: f64, what: &str| {
+        let share = seconds / total;
+        (share >= NOT_ON_CORE).then(|| format!("{:.0}% of the timed part {what}", 100.0 * share))
+    };
+    let parts: Vec<String> = [
+        part(node.core_wait_s, "waiting for a core"),
+        part(node.quota_s, "stopped by a quota"),
+        part(node.throttled_s, "asleep for their cpu_share"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| format!("PEs of {}: {}", node.name, parts.join(", ")))
 }
 
 impl Report {

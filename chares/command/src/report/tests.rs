@@ -115,6 +115,37 @@ fn what_pes_did_beyond_their_measured_speeds_corrects_these_and_is_no_efficiency
     assert!(table.contains(said), "{table}");
 }
 
+/// A slowdown is told in the report and in the table, and so is what kept PEs from working.
+#[test]
+fn what_kept_pes_from_working_is_said() {
+    let pe = |pe, chares| PeSnapshot { pe, chares, ..PeSnapshot::default() };
+    let snapshot = |node, pes| NodeSnapshot { node, pes, ..NodeSnapshot::default() };
+    let s = 1_000_000_000;
+    let waits = PeSnapshot { compute_ns: 2 * s, core_wait_ns: 6 * s, throttled_ns: 2 * s, ..pe(2, 3) };
+    let mut timeline = Timeline::new(Instant::now());
+    timeline.begin_timed(vec![snapshot(1, vec![pe(0, 0), pe(1, 0)]), snapshot(2, vec![pe(2, 0)])]);
+    timeline.end_timed();
+    timeline.set_after(vec![snapshot(1, vec![pe(0, 5), pe(1, 0)]), snapshot(2, vec![waits])]);
+    let node = |node, name: &str| NodeInfo { node, name: name.into(), first_pe: 0, ..NodeInfo::default() };
+    let nodes =
+        vec![NodeInfo { pe_count: 2, ..node(1, "a") }, NodeInfo { first_pe: 2, pe_count: 1, ..node(2, "b") }];
+    let slow = Slowdown { node: 2, since_s: 72.5, delivered: 0.2, is_of_speed: true, ..Slowdown::default() };
+    let info = RunInfo { nodes, slowdowns: vec![slow], ..RunInfo::default() };
+    let sources = Sources { info: &info, version: "1", arguments: Value::Null, exit_code: 0, error: None };
+    let report = Report::new(sources, &timeline);
+    let table = report.table();
+    for line in [
+        "PEs of b: 60% of the timed part waiting for a core, 20% of the timed part asleep for their cpu_share",
+        "b delivers 0.20 of its measured speed since 01:12: it waits for its cores",
+        "1 of 3 PEs had nothing to compute (a): there were 8 chares",
+    ] {
+        assert!(table.contains(&format!("\n{line}\n")), "{line:?} in\n{table}");
+    }
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!((&json["slowdowns"][0]["node"], &json["slowdowns"][0]["by"]), (&"b".into(), &"cores".into()));
+    assert_eq!(json["nodes"][1]["pes"][0]["core_wait_s"], 6.0);
+}
+
 #[test]
 fn days_are_those_of_the_calendar() {
     let days = [

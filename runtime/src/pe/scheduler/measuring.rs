@@ -38,7 +38,7 @@ impl Scheduler {
     /// Runs the kernel that is ready together with all PEs of the node and tells the launcher the rate: 0 if none is.
     pub(super) fn measure(&mut self, budget_ms: u32) {
         let node = Arc::clone(&self.pe.node);
-        self.switch(PeState::Idle);
+        self.switch(PeState::Asleep);
         node.pes().measuring().wait();
         self.share.rested(node.now_ns());
         self.switch(PeState::Init);

@@ -67,7 +67,7 @@ impl Scheduler {
         loop {
             self.settle();
             while !inbox.take(&mut came) {
-                self.idle.wait(inbox);
+                self.idle.wait(inbox, || {});
             }
             let mut envelopes = Vec::new();
             came.drain(..).for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));

@@ -59,6 +59,7 @@ fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialisin
     let pe = &node.snapshot().pes[0];
     assert!(pe.init_ns >= 8_000_000, "the warm-up and one call in each of seven windows: {pe:?}");
     // Asleep for four times as long as it worked, and a little longer each time than asked for.
-    assert!(pe.idle_ns >= 4 * pe.init_ns - pe.init_ns / 4, "{pe:?}");
-    assert!(pe.idle_ns < 12 * pe.init_ns, "{pe:?}");
+    let work_ns = pe.init_ns + pe.core_wait_ns;
+    assert!(pe.throttled_ns >= 4 * work_ns - work_ns / 4, "{pe:?}");
+    assert!(pe.throttled_ns < 12 * work_ns, "{pe:?}");
 }

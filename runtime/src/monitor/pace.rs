@@ -1,0 +1,318 @@
+//! Whether a node delivers the speed that was measured: counters in, slowdowns out. No clock: the time is that of the counters.
+
+use super::wire::{NodeInfo, NodeSnapshot, Slowdown};
+
+/// A piece of time is at least so long.
+const PIECE_NS: u64 = 500_000_000;
+/// A piece in which the PEs wanted their cores for less than this part of the time says nothing.
+const WANTED_MIN: f64 = 0.1;
+/// So many pieces in a row that are slow make a slowdown, and so many that are not end it: what passes sooner is noise.
+const PIECES: usize = 5;
+/// Who delivers less is slow; who is slow is so until it delivers more than the second.
+const SLOW: f64 = 0.7;
+const FAST: f64 = 0.9;
+/// A slowdown ends with so many pieces in a row in which nobody wants a core.
+const QUIET: u32 = 10;
+/// A slowdown is said anew when it has changed by this part of itself.
+const CHANGE: f64 = 0.2;
+
+/// What the PEs of one node got of their cores.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// When the present piece began, and the counters then.
+    began: Option<(u64, Counters)>,
+    /// The part of their cores that the PEs got while they were measured.
+    part: Option<f64>,
+    /// Pieces in a row in which they hardly wanted their cores.
+    quiet: u32,
+    /// The latest pieces in a row that contradict the present state.
+    contrary: Vec<Piece>,
+    /// The latest pieces of a slowdown.
+    slow: Vec<Piece>,
+    /// What goes on.
+    present: Option<Slowdown>,
+}
+
+/// Nanoseconds, of all PEs of a node together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    on_core: u64,
+    waited: u64,
+    by_quota: u64,
+}
+
+/// What was delivered in a piece of time.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    began_ns: u64,
+    /// On a core, of what was wanted, of what was got when the speed was measured.
+    delivered: f64,
+    is_by_quota: bool,
+}
+
+impl Pace {
+    /// Takes in the counters of a node. Gives the slowdown that goes on, or has just ended, if there is something new to say
+    /// of it.
+    pub(super) fn hears(&mut self, info: &NodeInfo, snapshot: &NodeSnapshot) -> Option<Slowdown> {
+        if !info.pe_speeds.iter().any(|speed| *speed > 0.0) {
+            // It is starting, or its speed is being found.
+            return None;
+        }
+        let now_ns = snapshot.uptime_ns;
+        let counters = Counters::of(snapshot);
+        let Some((began_ns, before)) = self.began else {
+            self.began = Some((now_ns, counters));
+            return None;
+        };
+        if now_ns < began_ns {
+            *self = Self::default();
+            return None;
+        }
+        if now_ns - began_ns < PIECE_NS {
+            return None;
+        }
+        self.began = Some((now_ns, counters));
+        let part = usual_part(&info.pe_parts);
+        if part != self.part {
+            // What was before is not comparable.
+            let ended = self.ends(now_ns);
+            self.part = part;
+            return ended;
+        }
+        let spent = counters.since(before);
+        let wanted_ns = spent.on_core + spent.waited + spent.by_quota;
+        if (wanted_ns as f64) < WANTED_MIN * (now_ns - began_ns) as f64 {
+            self.quiet += 1;
+            return if self.quiet == QUIET { self.ends(now_ns) } else { None };
+        }
+        self.quiet = 0;
+        let piece = Piece {
+            began_ns,
+            delivered: spent.on_core as f64 / wanted_ns as f64 / part.unwrap_or(1.0),
+            is_by_quota: spent.by_quota > spent.waited,
+        };
+        self.takes(piece, Slowdown { node: info.node, is_of_speed: part.is_some(), ..Slowdown::default() })
+    }
+
+    fn takes(&mut self, piece: Piece, kind: Slowdown) -> Option<Slowdown> {
+        let is_contrary =
+            if self.present.is_some() { piece.delivered > FAST } else { piece.delivered < SLOW };
+        if is_contrary {
+            self.contrary.push(piece);
+        } else {
+            self.contrary.clear();
+        }
+        let has_turned = self.contrary.len() >= PIECES;
+        let Some(present) = &mut self.present else {
+            if !has_turned {
+                return None;
+            }
+            self.slow = std::mem::take(&mut self.contrary);
+            let since_s = seconds(self.slow[0].began_ns);
+            self.present = Some(Slowdown { since_s, ..described(&self.slow, kind) });
+            return self.present;
+        };
+        if has_turned {
+            let until_ns = self.contrary[0].began_ns;
+            return self.ends(until_ns);
+        }
+        if is_contrary {
+            return None;
+        }
+        self.slow.push(piece);
+        self.slow.drain(..self.slow.len().saturating_sub(PIECES));
+        let next = Slowdown { since_s: present.since_s, ..described(&self.slow, kind) };
+        let is_news = (next.delivered - present.delivered).abs() > CHANGE * present.delivered;
+        is_news.then(|| {
+            *present = next;
+            next
+        })
+    }
+
+    /// Begins anew. Gives the slowdown that has ended, if there was one.
+    fn ends(&mut self, at_ns: u64) -> Option<Slowdown> {
+        let ended = self.present.map(|present| Slowdown { until_s: Some(seconds(at_ns)), ..present });
+        *self = Self { began: self.began, part: self.part, quiet: self.quiet, ..Self::default() };
+        ended
+    }
+}
+
+/// What the last pieces of a slowdown say of it.
+fn described(pieces: &[Piece], kind: Slowdown) -> Slowdown {
+    // The median: a piece in which a slowdown begins or ends is neither slow nor fast.
+    let mut delivered: Vec<f64> = pieces.iter().map(|piece| piece.delivered).collect();
+    delivered.sort_unstable_by(f64::total_cmp);
+    let delivered = delivered.get(pieces.len() / 2).copied().unwrap_or_default();
+    let is_by_quota = 2 * pieces.iter().filter(|piece| piece.is_by_quota).count() > pieces.len();
+    Slowdown { delivered, is_by_quota, ..kind }
+}
+
+/// The part of their cores that PEs got on average while they were measured.
+fn usual_part(parts: &[f64]) -> Option<f64> {
+    let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+    (mean > 0.0 && mean <= 1.0).then_some(mean)
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+impl Counters {
+    fn of(snapshot: &NodeSnapshot) -> Self {
+        // What a node says may be anything.
+        snapshot.pes.iter().fold(Self::default(), |sum, pe| {
+            let on_core = pe.compute_ns.saturating_add(pe.init_ns).saturating_add(pe.overhead_ns);
+            Self {
+                on_core: sum.on_core.saturating_add(on_core),
+                waited: sum.waited.saturating_add(pe.core_wait_ns),
+                by_quota: sum.by_quota.saturating_add(pe.quota_ns),
+            }
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        // Three of these have to have a sum.
+        let of = |now: u64, then: u64| now.saturating_sub(then).min(u64::MAX / 4);
+        Self {
+            on_core: of(self.on_core, before.on_core),
+            waited: of(self.waited, before.waited),
+            by_quota: of(self.by_quota, before.by_quota),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::wire::PeSnapshot;
+    use crate::proto::sim::Random;
+
+    /// A node that wants its one core for a part of each tenth of a second and gets a part of that.
+    struct Simulated {
+        info: NodeInfo,
+        pace: Pace,
+        tenth: u64,
+        pe: PeSnapshot,
+    }
+
+    impl Simulated {
+        fn measured_at(part: Option<f64>) -> Self {
+            let pe_parts = part.into_iter().collect();
+            let info = NodeInfo { node: 3, pe_speeds: vec![1.0], pe_parts, ..NodeInfo::default() };
+            Self { info, pace: Pace::default(), tenth: 0, pe: PeSnapshot::default() }
+        }
+
+        /// Goes on for so many tenths of a second; what is said, and after how many tenths.
+        fn goes_on(
+            &mut self,
+            tenths: u64,
+            wants: f64,
+            mut gets: impl FnMut() -> f64,
+        ) -> Vec<(u64, Slowdown)> {
+            let mut said = Vec::new();
+            for _ in 0..tenths {
+                let (wanted, got) = (wants * 1e8, gets());
+                self.pe.compute_ns += (wanted * got) as u64;
+                self.pe.core_wait_ns += (wanted * (1.0 - got)) as u64;
+                self.tenth += 1;
+                let uptime_ns = self.tenth * 100_000_000;
+                let snapshot =
+                    NodeSnapshot { uptime_ns, pes: vec![self.pe.clone()], ..NodeSnapshot::default() };
+                said.extend(self.pace.hears(&self.info, &snapshot).map(|slow| (self.tenth, slow)));
+            }
+            said
+        }
+    }
+
+    #[test]
+    fn a_node_that_falls_to_a_tenth_is_named_within_three_seconds_and_so_is_its_end() {
+        let mut node = Simulated::measured_at(Some(0.9));
+        assert_eq!(node.goes_on(120, 1.0, || 0.9), []);
+        let said = node.goes_on(200, 0.7, || 0.1);
+        let (at, slow) = said[0];
+        assert!(said.len() == 1 && at <= 150, "{said:?}");
+        let sentence = slow.sentence("fast");
+        assert_eq!(sentence, "fast delivers 0.11 of its measured speed since 00:12: it waits for its cores");
+        let said = node.goes_on(200, 0.7, || 0.88);
+        let (at, slow) = said[0];
+        assert!(said.len() == 1 && at <= 350, "{said:?}");
+        assert_eq!(slow.sentence("fast"), "fast delivered 0.11 of its measured speed from 00:12 to 00:32");
+        assert_eq!(node.goes_on(500, 1.0, || 0.9), []);
+    }
+
+    #[test]
+    fn a_slowdown_that_becomes_worse_is_said_again_and_keeps_its_begin() {
+        let mut node = Simulated::measured_at(Some(1.0));
+        node.goes_on(100, 1.0, || 1.0);
+        let first = node.goes_on(100, 1.0, || 0.5);
+        let then = node.goes_on(100, 1.0, || 0.2);
+        assert_eq!((first.len(), first[0].1.since_s), (1, then[0].1.since_s));
+        let last = then.last().unwrap().1.delivered;
+        assert!((0.2..0.25).contains(&last) && then.len() <= 4, "{then:?}");
+    }
+
+    #[test]
+    fn noise_is_no_slowdown() {
+        for seed in 0..200 {
+            let (mut node, mut random) = (Simulated::measured_at(Some(0.95)), Random::new(seed));
+            // Some of the time others take half of the core for a tenth of a second, or it is idle.
+            let mut gets = || if random.bits() % 6 == 0 { 0.45 } else { 0.95 };
+            assert_eq!(node.goes_on(1200, 1.0, &mut gets), [], "seed {seed}");
+            assert_eq!(node.goes_on(1200, 0.3, &mut gets), [], "seed {seed}");
+            // Once a minute somebody takes nearly all of it for a second.
+            assert_eq!(node.goes_on(10, 1.0, || 0.1), [], "seed {seed}");
+            assert_eq!(node.goes_on(600, 1.0, &mut gets), [], "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_slowdown_that_wavers_around_the_limit_is_one() {
+        let mut node = Simulated::measured_at(Some(1.0));
+        node.goes_on(100, 1.0, || 1.0);
+        let mut random = Random::new(7);
+        let said = node.goes_on(3000, 1.0, || 0.6 + (random.bits() % 16) as f64 / 100.0);
+        assert!(said.len() <= 2 && said.iter().all(|(_, slow)| slow.until_s.is_none()), "{said:?}");
+    }
+
+    #[test]
+    fn a_node_that_has_nothing_to_do_delivers_nothing_and_is_not_slow() {
+        let mut node = Simulated::measured_at(Some(1.0));
+        assert_eq!(node.goes_on(600, 0.02, || 0.1), []);
+    }
+
+    #[test]
+    fn a_slowdown_is_over_when_there_is_nothing_to_do_any_more_or_speeds_are_measured_anew() {
+        let mut node = Simulated::measured_at(Some(1.0));
+        node.goes_on(50, 1.0, || 0.5);
+        let said = node.goes_on(100, 0.0, || 1.0);
+        assert!(said.len() == 1 && said[0].1.until_s.is_some(), "{said:?}");
+        let mut node = Simulated::measured_at(None);
+        assert!(!node.goes_on(50, 1.0, || 0.5).is_empty());
+        node.info.pe_parts = vec![0.5];
+        let said = node.goes_on(100, 1.0, || 0.5);
+        assert!(said.len() == 1 && said[0].1.until_s.is_some() && !said[0].1.is_of_speed, "{said:?}");
+    }
+
+    #[test]
+    fn without_a_measured_speed_it_is_of_its_cores_and_a_quota_is_named() {
+        let mut node = Simulated::measured_at(None);
+        let said = node.goes_on(100, 1.0, || 0.25);
+        assert_eq!(said[0].1.sentence("b"), "b gets 0.25 of its cores since 00:00: it waits for its cores");
+        let quota = Slowdown { is_by_quota: true, ..said[0].1 };
+        assert_eq!(quota.sentence("b"), "b gets 0.25 of its cores since 00:00: a quota stops it");
+    }
+
+    #[test]
+    fn counters_of_any_size_do_no_harm() {
+        let (mut random, mut pace, info) =
+            (Random::new(3), Pace::default(), NodeInfo { pe_speeds: vec![1.0], ..NodeInfo::default() });
+        for _ in 0..10_000 {
+            let pe =
+                PeSnapshot { compute_ns: random.bits(), core_wait_ns: random.bits(), ..Default::default() };
+            let uptime_ns = random.bits() >> (random.bits() % 64);
+            let snapshot = NodeSnapshot { uptime_ns, pes: vec![pe.clone(), pe], ..NodeSnapshot::default() };
+            let said = pace.hears(&info, &snapshot);
+            assert!(said.is_none_or(|slow| slow.delivered.is_finite()));
+        }
+    }
+}

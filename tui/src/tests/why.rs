@@ -1,0 +1,133 @@
+//! What PEs wait for: on the screen that says so, and beside the nodes.
+
+use crossterm::event::KeyCode;
+use runtime::monitor::wire::{
+    MonitorEvent, NodeSnapshot, PeSnapshot, PeState, Processors, RunInfo, Slowdown,
+};
+
+use super::{press, run_info, same, snapshot, tell};
+use crate::app::App;
+use crate::{WindowOptions, screen};
+
+const TENTH: u64 = 100_000_000;
+
+/// What a PE did in each tenth of a second, in per cent: computing, waiting for a core, stopped by a quota, asleep for its
+/// share; idle else.
+fn pe(number: u32, tenths: u64, [compute, core_wait, quota, throttled]: [u64; 4], chares: u64) -> PeSnapshot {
+    let time = |percent: u64| tenths * TENTH / 100 * percent;
+    PeSnapshot {
+        pe: number,
+        state: PeState::Idle,
+        compute_ns: time(compute),
+        core_wait_ns: time(core_wait),
+        quota_ns: time(quota),
+        throttled_ns: time(throttled),
+        idle_ns: time(100 - compute - core_wait - quota - throttled),
+        chares,
+        entries: tenths,
+        queue_messages: if throttled > 0 { 12 } else { 0 },
+        ..PeSnapshot::default()
+    }
+}
+
+/// A run of three nodes with one PE each after twelve seconds.
+fn run(change: impl FnOnce(&mut RunInfo), did: [[u64; 4]; 3], chares: [u64; 3]) -> App {
+    let mut app = App::new(&WindowOptions::default());
+    let MonitorEvent::Run(mut info) = run_info(3, 1) else { return app };
+    change(&mut info);
+    tell(&mut app, MonitorEvent::Run(info), 0);
+    for tenths in 1..=120 {
+        for place in 0..3 {
+            let at = usize::from(place);
+            let second_ns = tenths / 10 * 10 * TENTH;
+            let snapshot = NodeSnapshot {
+                pes: vec![pe(u32::from(place), tenths, did[at], chares[at])],
+                processors: Processors {
+                    uptime_ns: second_ns,
+                    busy_ns: second_ns,
+                    own_ns: second_ns / 100 * did[at][0],
+                },
+                ..snapshot(place, 1, tenths)
+            };
+            tell(&mut app, MonitorEvent::Snapshot(snapshot), tenths);
+        }
+    }
+    app
+}
+
+/// The reasons on the screen, from the first PE on.
+fn reasons(app: &mut App) -> Vec<String> {
+    press(app, KeyCode::Char('w'));
+    let shown = screen(app, 120, 30);
+    press(app, KeyCode::Char('w'));
+    let lines = shown.lines().skip_while(|line| !line.contains("waits for")).skip(1).take(3);
+    lines.map(|line| line.chars().skip(52).collect::<String>().trim().to_string()).collect()
+}
+
+#[test]
+fn a_node_that_delivers_a_tenth_is_the_first_thing_to_be_seen() {
+    let slow = Slowdown { node: 1, since_s: 12.3, delivered: 0.11, is_of_speed: true, ..Slowdown::default() };
+    let mut app =
+        run(|info| info.slowdowns = vec![slow], [[10, 80, 0, 0], [10, 0, 0, 0], [30, 0, 0, 0]], [4, 4, 4]);
+    same("slow-node", &app);
+    let sentence = " fast delivers 0.11 of its measured speed since 00:12: it waits for its cores";
+    assert!(screen(&app, 80, 24).contains(sentence));
+    press(&mut app, KeyCode::Char('w'));
+    same("why", &app);
+    press(&mut app, KeyCode::Tab);
+    assert!(screen(&app, 80, 24).contains("a core: others use 0.9"), "{}", screen(&app, 80, 24));
+    press(&mut app, KeyCode::Esc);
+    let worse = Slowdown { node: 2, delivered: 0.05, ..slow };
+    tell(&mut app, MonitorEvent::Run(RunInfo { slowdowns: vec![worse, slow], ..RunInfo::default() }), 121);
+    let shown = screen(&app, 80, 24);
+    assert!(shown.contains(" middle delivers 0.05 ") && !shown.contains("fast delivers"), "{shown}");
+    let over = Slowdown { until_s: Some(15.0), ..slow };
+    tell(&mut app, MonitorEvent::Run(RunInfo { slowdowns: vec![over], ..RunInfo::default() }), 121);
+    assert!(!screen(&app, 80, 24).contains("deliver"), "it is over");
+}
+
+#[test]
+fn who_is_throttled_does_not_wait_for_messages() {
+    let mut app = run(
+        |info| info.nodes[1].cpu_share = 0.25,
+        [[100, 0, 0, 0], [25, 0, 0, 75], [25, 0, 75, 0]],
+        [1, 1, 1],
+    );
+    assert_eq!(reasons(&mut app), ["- (it computes)", "its cpu_share of 0.25", "a quota of CPU time"]);
+    let shown = screen(&app, 80, 24);
+    let middle = shown.lines().find(|line| line.contains("1 middle")).unwrap_or_default();
+    assert!(
+        middle.contains('≈') && middle.contains(" 0% ") && middle.ends_with("12"),
+        "idle for none of it: {shown}"
+    );
+}
+
+#[test]
+fn who_is_idle_is_told_what_is_known_and_no_more() {
+    let idle = [0; 4];
+    let busy = [95, 0, 0, 0];
+    let mut app = run(|_| {}, [busy, idle, idle], [1, 1, 0]);
+    assert_eq!(
+        reasons(&mut app),
+        ["- (it computes)", "messages: only PE 0 (fast) is busy", "work: it has no chares"]
+    );
+    let mut app = run(|_| {}, [busy, busy, idle], [1, 1, 1]);
+    assert_eq!(reasons(&mut app)[2], "messages: only PEs 0 and 1 are busy");
+    let mut app = run(|_| {}, [idle; 3], [1, 1, 1]);
+    assert_eq!(reasons(&mut app), ["messages: no PE is busy"; 3]);
+}
+
+#[test]
+fn more_pes_than_cores_are_worth_no_more_than_these_and_say_so() {
+    let mut app = run(
+        |info| {
+            for node in &mut info.nodes {
+                (node.host, node.allowed_cores, node.pe_speeds) = ("here".into(), "0-1".into(), vec![1.0]);
+            }
+        },
+        [[60, 40, 0, 0], [40, 60, 0, 0], [40, 60, 0, 0]],
+        [1, 1, 1],
+    );
+    assert!(screen(&app, 80, 24).contains("2.00x fastest"), "{}", screen(&app, 80, 24));
+    assert_eq!(reasons(&mut app)[1..], ["a core: 3 PEs share 2"; 2]);
+}
