@@ -79,9 +79,10 @@ impl<'a> Exchanging<'a> {
     fn step(&self, least: f64) -> Option<Step> {
         let (seconds, from) = *self.order.last()?;
         let mut best = (f64::from_bits(seconds) - least, None);
-        let others = || self.order.iter().map(|(_, pe)| *pe).filter(|pe| *pe != from).take(ASKED);
+        let others = self.order.iter().map(|(_, pe)| *pe).filter(|pe| *pe != from);
+        let others: Vec<u32> = others.take(ASKED).collect();
         for &(_, goes) in &self.of_pe[from as usize] {
-            for to in others().filter(|to| self.view.may_live(goes, *to)) {
+            for &to in others.iter().filter(|to| self.view.may_live(goes, **to)) {
                 let partners = self.partners(goes, from, to).map(Some);
                 for comes in std::iter::once(None).chain(partners) {
                     let later = self.later_after(from, to, goes, comes);

@@ -427,5 +427,5 @@ const MOST: f64 = 0.9;
 const SEEN_MIN: u32 = 2;
 /// No imbalance below this part is worth a thought.
 const FINEST: f64 = 0.01;
-/// So many chares are looked at one by one.
-const FEW: usize = 4096;
+/// So many chares are looked at one by one: of more, a decision would take too long and gain little.
+const FEW: usize = 256;
