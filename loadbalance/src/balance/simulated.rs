@@ -9,7 +9,7 @@ use super::random::Random;
 use super::span::Span;
 use super::view::{Chare, Pe, View, ViewError};
 use crate::plan::Part;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A PE that delivers a part of its speed from one time on until the next such entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -165,7 +165,7 @@ struct Running<'a> {
     noise: Vec<f64>,
     /// Moves that have not been made.
     ordered: Vec<Move>,
-    left: HashMap<(u32, u32), f64>,
+    left: BTreeMap<(u32, u32), f64>,
     total: f64,
     run: Run,
 }
@@ -196,7 +196,7 @@ impl<'a> Running<'a> {
             speeds: settings.parts.iter().map(|part| part.speed).collect(),
             noise: vec![0.0; pes],
             ordered: Vec::new(),
-            left: HashMap::new(),
+            left: BTreeMap::new(),
             total: 0.0,
             run: Run::default(),
             settings,

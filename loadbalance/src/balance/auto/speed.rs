@@ -96,10 +96,12 @@ impl Sway {
         self.means = self.means.saturating_add(1);
         // A step up or down each time, by a part of it, stays where half of all are above.
         let step = if self.means > 3 { 1.25 } else { 2.0 };
-        self.amount = match amount {
-            _ if self.means == 1 => amount,
-            _ if amount > self.amount => (self.amount * step).max(FINEST).min(amount),
-            _ => (self.amount / step).max(amount),
+        self.amount = if self.means == 1 {
+            amount
+        } else if amount > self.amount {
+            (self.amount * step).max(FINEST).min(amount)
+        } else {
+            (self.amount / step).max(amount)
         };
     }
 }
