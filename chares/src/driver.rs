@@ -297,12 +297,6 @@ impl Driver {
         self.speeds(PeOrder::Measure { budget_ms }, &[])
     }
 
-    /// Of the last measurement, units of work per second of processor time of each PE.
-    #[must_use]
-    pub fn cpu_rates(&self) -> Vec<f64> {
-        self.pe.node().cpu_rates()
-    }
-
     /// Gives back the memory of the kernel.
     pub fn drop_kernel(&mut self) {
         self.order_all(PeOrder::DropKernel, &[]);

@@ -161,14 +161,14 @@ fn by_itself(main: &mut Driver, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunE
     }
     let rates = main.measure(budget.before)?;
     kept::store(query, &rates, budget.before);
-    let taken = choice::taken(&rates, &main.cpu_rates(), &query.hosts());
+    let taken = choice::taken(&rates, &main.cpu_rates().unwrap_or_default(), &query.hosts());
     Ok(PeSpeeds { taken, again: budget.after, ..PeSpeeds::of(SpeedSource::Measured, rates) })
 }
 
 /// Measures for as long as it takes to be exact, whatever the run is worth.
 fn measured(main: &mut Driver, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunError> {
     let mut rates = main.measure(USUAL)?;
-    let taken = choice::taken(&rates, &main.cpu_rates(), &query.hosts());
+    let taken = choice::taken(&rates, &main.cpu_rates().unwrap_or_default(), &query.hosts());
     let again = choice::once_more(query.expected_s(&rates));
     if let Some(budget) = again {
         let more = main.measure(budget)?;

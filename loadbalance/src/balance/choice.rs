@@ -4,6 +4,7 @@ use super::auto::Settings;
 use super::bisection::Bisection;
 use super::communication::Communication;
 use super::diffusion::Diffusion;
+use super::exchange::Exchange;
 use super::gossip::Gossip;
 use super::greedy::{Greedy, GreedyRefine};
 use super::hierarchical::Hierarchical;
@@ -24,7 +25,7 @@ pub struct Named {
 }
 
 /// All balancers that are chosen by name; `auto`, which chooses among them, is not one.
-pub const BALANCERS: [Named; 10] = [
+pub const BALANCERS: [Named; 11] = [
     Named { name: "none", about: "chares stay where they are", build: |_| Ok(Box::new(Stay)) },
     Named {
         name: "weighted",
@@ -45,6 +46,11 @@ pub const BALANCERS: [Named; 10] = [
         name: "refine",
         about: "only PEs that end late give chares away, and few",
         build: |options| Ok(Box::new(Refine { tolerance: options.tolerance()? })),
+    },
+    Named {
+        name: "exchange",
+        about: "one chare at a time goes, or two change places, while the latest PE ends sooner; for few chares",
+        build: |options| Ok(Box::new(Exchange { tolerance: options.tolerance()? })),
     },
     Named {
         name: "rotate",

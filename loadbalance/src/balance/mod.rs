@@ -39,6 +39,7 @@ pub mod decision;
 pub mod delivered;
 pub mod diffusion;
 mod earliest;
+pub mod exchange;
 pub mod gossip;
 pub mod greedy;
 pub mod hierarchical;
@@ -49,6 +50,7 @@ pub mod random;
 pub mod refine;
 pub mod seeds;
 pub mod simulated;
+pub mod span;
 pub mod view;
 pub mod weighted;
 

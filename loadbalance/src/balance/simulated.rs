@@ -1,11 +1,15 @@
 //! A machine in virtual time that computes step after step, to try [`Auto`] with: its PEs change their speeds, its chares
-//! their loads, and all measurements are noisy. A step ends with its last PE.
+//! their loads, and all measurements are noisy. A step ends with its last PE. What a chare did is known when it is done, and
+//! measurements come when they come, in the middle of a step as well.
 
+use super::Move;
 use super::auto::{Answer, Auto, Sample};
 use super::patterns::{Course, Pattern};
 use super::random::Random;
+use super::span::Span;
 use super::view::{Chare, Pe, View, ViewError};
 use crate::plan::Part;
+use std::collections::BTreeMap;
 
 /// A PE that delivers a part of its speed from one time on until the next such entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +41,8 @@ pub struct Simulated {
     pub bytes: u64,
     /// The standard deviation of each speed in each step, and of each measured load, as a part of it.
     pub noise: f64,
+    /// Seconds after which a speed has forgotten what it was: 0 if that of each step has nothing to do with the last one.
+    pub noise_lasts_s: f64,
     /// Seconds between measurements.
     pub sample_s: f64,
     /// Of all random choices.
@@ -57,6 +63,7 @@ impl Simulated {
             pattern: None,
             bytes: 1 << 20,
             noise: 0.02,
+            noise_lasts_s: 0.0,
             sample_s: 0.25,
             seed,
         }
@@ -74,7 +81,14 @@ pub struct Run {
     pub moves: u64,
     /// How often some did.
     pub decisions: u32,
+    /// Moves of chares back to a PE that they had left in the last [`RECENT_S`] seconds.
+    pub returns: u64,
+    /// When chares moved last, in seconds.
+    pub last_s: f64,
 }
+
+/// Who comes back after so many seconds does not come back at once.
+pub const RECENT_S: f64 = 10.0;
 
 impl Run {
     /// The time over the ideal one; 1 is perfect.
@@ -94,33 +108,43 @@ const AWAY_S: f64 = 1e-3;
 /// If the settings make no sense.
 pub fn run(settings: &Simulated, mut auto: Option<&mut Auto>) -> Result<Run, ViewError> {
     let mut running = Running::new(settings);
-    let mut run = Run::default();
     for step in 0..settings.steps {
         running.step();
         let Some(auto) = auto.as_deref_mut() else { continue };
-        if running.now_s - running.sampled_s < settings.sample_s {
-            continue;
+        while running.sampled_s + settings.sample_s <= running.now_s {
+            let view = running.sample();
+            let now_s = running.sampled_s;
+            let left = f64::from(settings.steps - step - 1) / f64::from(step + 1);
+            let sample = Sample {
+                now_s,
+                view: &view,
+                span_s: running.span.seconds(),
+                left_s: Some(now_s * left),
+                bytes_per_s: BYTES_PER_S,
+                away_s: AWAY_S,
+                decide_s: 0.0,
+            };
+            if let Answer::Move(decision, _) = auto.observe(&sample)? {
+                running.ordered.extend(decision.moves);
+                running.run.decisions += 1;
+            }
         }
-        let left = f64::from(settings.steps - step - 1) / f64::from(step + 1);
-        let left_s = Some(running.now_s * left);
-        let view = running.sample();
-        let sample = Sample {
-            now_s: running.now_s,
-            view: &view,
-            left_s,
-            bytes_per_s: BYTES_PER_S,
-            away_s: AWAY_S,
-            decide_s: 0.0,
-        };
-        if let Answer::Move(decision, _) = auto.observe(&sample)? {
-            running.carry_out(&decision.moves);
-            run.moves += decision.moves.len() as u64;
-            run.decisions += 1;
-        }
+        running.carry_out();
     }
-    run.seconds = running.now_s;
-    run.ideal_s = running.ideal_s();
-    Ok(run)
+    running.run.seconds = running.now_s;
+    running.run.ideal_s = running.ideal_s();
+    Ok(running.run)
+}
+
+/// A chare that has done its work of a step.
+#[derive(Clone, Copy)]
+struct Done {
+    end_s: f64,
+    busy_s: f64,
+    pe: u32,
+    chare: u32,
+    work: f64,
+    measured: f64,
 }
 
 struct Running<'a> {
@@ -130,13 +154,20 @@ struct Running<'a> {
     owners: Vec<u32>,
     now_s: f64,
     sampled_s: f64,
-    /// Since the last sample: work and busy seconds of PEs, work of chares.
-    done: Vec<f64>,
-    busy_s: Vec<f64>,
+    /// What was done and has not been measured, by time.
+    done: Vec<Done>,
+    span: Span,
+    /// The work of chares in the span.
     loads: Vec<f64>,
     /// The speeds that were measured last.
     speeds: Vec<f64>,
+    /// By how much speeds differ from what they should be, in standard deviations.
+    noise: Vec<f64>,
+    /// Moves that have not been made.
+    ordered: Vec<Move>,
+    left: BTreeMap<(u32, u32), f64>,
     total: f64,
+    run: Run,
 }
 
 impl<'a> Running<'a> {
@@ -159,11 +190,15 @@ impl<'a> Running<'a> {
             owners,
             now_s: 0.0,
             sampled_s: 0.0,
-            done: vec![0.0; pes],
-            busy_s: vec![0.0; pes],
+            done: Vec::new(),
+            span: Span::default(),
             loads: vec![0.0; settings.chares as usize],
             speeds: settings.parts.iter().map(|part| part.speed).collect(),
+            noise: vec![0.0; pes],
+            ordered: Vec::new(),
+            left: BTreeMap::new(),
             total: 0.0,
+            run: Run::default(),
             settings,
         }
     }
@@ -180,66 +215,98 @@ impl<'a> Running<'a> {
     fn step(&mut self) {
         let speed: f64 = self.settings.parts.iter().map(|part| part.speed).sum();
         let unit = self.settings.step_s * speed / f64::from(self.settings.chares);
-        let mut work = vec![0.0; self.done.len()];
-        for (chare, course) in self.courses.iter_mut().enumerate() {
-            let load = match self.settings.pattern {
-                Some(_) => course.next().unwrap_or(1.0) * unit,
-                None => unit,
-            };
-            work[self.owners[chare] as usize] += load;
-            self.loads[chare] += load * (1.0 + self.settings.noise * self.random.normal());
-        }
-        let mut end_s = self.now_s;
-        for (pe, work) in (0..).zip(work) {
-            let noise = (1.0 + self.settings.noise * self.random.normal()).max(0.1);
-            let (mut now_s, mut left) = (self.now_s, work);
-            while left > 0.0 {
-                let (speed, until_s) = self.speed(pe, now_s);
-                let here_s = (left / (speed * noise)).min(until_s - now_s);
-                left = if now_s + here_s < until_s { 0.0 } else { left - here_s * speed * noise };
-                now_s += here_s;
-            }
-            self.done[pe as usize] += work;
-            self.busy_s[pe as usize] += now_s - self.now_s;
+        self.sway();
+        let mut ends_s = vec![self.now_s; self.speeds.len()];
+        for chare in 0..self.settings.chares {
+            let of_step = self.courses[chare as usize].next().unwrap_or(1.0);
+            let work = if self.settings.pattern.is_some() { of_step * unit } else { unit };
+            let measured = work * (1.0 + self.settings.noise * self.random.normal());
+            let pe = self.owners[chare as usize];
+            let begin_s = ends_s[pe as usize];
+            let end_s = self.end_of(pe, begin_s, work);
+            ends_s[pe as usize] = end_s;
+            self.done.push(Done { end_s, busy_s: end_s - begin_s, pe, chare, work, measured });
             self.total += work;
-            end_s = end_s.max(now_s);
         }
-        self.now_s = end_s;
+        self.now_s = ends_s.into_iter().fold(self.now_s, f64::max);
     }
 
-    /// What is measured since the last sample.
-    fn sample(&mut self) -> View {
-        for (pe, speed) in self.speeds.iter_mut().enumerate() {
-            if self.busy_s[pe] > 0.0 {
-                *speed = self.done[pe] / self.busy_s[pe];
-            }
+    /// Speeds go a bit up and down.
+    fn sway(&mut self) {
+        let lasts_s = self.settings.noise_lasts_s;
+        let kept = if lasts_s > 0.0 { f64::exp(-self.settings.step_s / lasts_s) } else { 0.0 };
+        for noise in &mut self.noise {
+            *noise = kept * *noise + (1.0 - kept * kept).sqrt() * self.random.normal();
         }
+    }
+
+    /// When a PE that begins a piece of work at that time has done it.
+    fn end_of(&self, pe: u32, begin_s: f64, work: f64) -> f64 {
+        let noise = (1.0 + self.settings.noise * self.noise[pe as usize]).max(0.1);
+        let (mut now_s, mut left) = (begin_s, work);
+        loop {
+            let (speed, until_s) = self.speed(pe, now_s);
+            let end_s = now_s + left / (speed * noise);
+            if end_s <= until_s {
+                return end_s;
+            }
+            left -= (until_s - now_s) * speed * noise;
+            now_s = until_s;
+        }
+    }
+
+    /// What is measured at the next time to do so.
+    fn sample(&mut self) -> View {
+        let since_s = self.settings.sample_s;
+        self.sampled_s += since_s;
+        let (done, later) = self.done.drain(..).partition(|done| done.end_s <= self.sampled_s);
+        self.done = later;
+        let done: Vec<Done> = done;
+        let mut of_pe = vec![(0.0, 0.0); self.speeds.len()];
+        let mut of_chare = vec![0.0; self.loads.len()];
+        for one in done {
+            let (work, busy_s) = &mut of_pe[one.pe as usize];
+            *work += one.work;
+            *busy_s += one.busy_s;
+            of_chare[one.chare as usize] += one.measured.max(0.0);
+        }
+        for (speed, (work, busy_s)) in self.speeds.iter_mut().zip(of_pe).filter(|(_, of)| of.1 > 0.0) {
+            *speed = work / busy_s;
+        }
+        let heard = of_chare.iter().filter(|work| **work > 0.0).count();
+        let kept = self.span.passes(since_s, heard, self.loads.len());
+        self.loads.iter_mut().zip(of_chare).for_each(|(load, now)| *load = *load * kept + now);
+        self.view()
+    }
+
+    /// Loads are work in a second.
+    fn view(&self) -> View {
         let pe = |(part, speed): (&Part, &f64)| Pe::from(Part { node: part.node, speed: *speed });
         let chare = |(pe, load): (&u32, &f64)| Chare {
             pe: *pe,
-            load: load.max(0.0),
+            load: load / self.span.seconds(),
             bytes: self.settings.bytes,
             ..Chare::default()
         };
-        let view = View {
+        View {
             pes: self.settings.parts.iter().zip(&self.speeds).map(pe).collect(),
             chares: self.owners.iter().zip(&self.loads).map(chare).collect(),
             ..View::default()
-        };
-        self.sampled_s = self.now_s;
-        self.done.fill(0.0);
-        self.busy_s.fill(0.0);
-        self.loads.fill(0.0);
-        view
+        }
     }
 
     /// Moves chares while all wait: PEs send and receive at the same time, each one chare after the other.
-    fn carry_out(&mut self, moves: &[super::Move]) {
-        let mut of_pe = vec![[0u32; 2]; self.done.len()];
-        for step in moves {
-            self.owners[step.chare as usize] = step.to;
-            of_pe[step.from as usize][0] += 1;
-            of_pe[step.to as usize][1] += 1;
+    fn carry_out(&mut self) {
+        let mut of_pe = vec![[0u32; 2]; self.speeds.len()];
+        for Move { chare, from, to } in self.ordered.drain(..) {
+            self.owners[chare as usize] = to;
+            of_pe[from as usize][0] += 1;
+            of_pe[to as usize][1] += 1;
+            let was_there = self.left.get(&(chare, to)).is_some_and(|s| self.now_s - s < RECENT_S);
+            self.run.returns += u64::from(was_there);
+            self.run.moves += 1;
+            self.run.last_s = self.now_s;
+            self.left.insert((chare, from), self.now_s);
         }
         let of_chare_s = self.settings.bytes as f64 / BYTES_PER_S;
         let of_pe_s =
@@ -252,7 +319,7 @@ impl<'a> Running<'a> {
         times.push(f64::INFINITY);
         let (mut now_s, mut left) = (0.0, self.total);
         for next_s in times {
-            let speed: f64 = (0..self.done.len() as u32).map(|pe| self.speed(pe, now_s).0).sum();
+            let speed: f64 = (0..self.speeds.len() as u32).map(|pe| self.speed(pe, now_s).0).sum();
             if left <= speed * (next_s - now_s) {
                 return now_s + left / speed;
             }

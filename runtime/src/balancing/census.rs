@@ -4,6 +4,7 @@ use crate::ids::{ElementId, NodeId, PeId};
 use crate::loads::{NodeLoads, PeLoads};
 use crate::topology::Topology;
 use loadbalance::Part;
+use loadbalance::balance::span::Span;
 use loadbalance::balance::{Chare, Pe, View};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -16,10 +17,8 @@ pub struct Census {
     pes: Vec<PeNow>,
     chares: Vec<Known>,
     numbers: FxHashMap<ElementId, usize>,
-    /// Seconds over which work was done; what is long ago counts less and less, as with the work.
-    span_s: f64,
-    /// The part of those chares that do anything at all that does something between two views.
-    heard_part: f64,
+    /// Over how long work was done.
+    span: Span,
     bytes_per_s: f64,
 }
 
@@ -50,11 +49,6 @@ struct Known {
 
 /// A chare that left a PE and has not come anywhere for so many seconds has ended.
 const NOWHERE_MAX_S: f64 = 60.0;
-/// Chares are followed for so many times as long as it takes until most of them have done something: where one entry method
-/// takes longer than the time between two views, what happened between these says little.
-const ROUNDS: f64 = 3.0;
-/// But not longer than this, seconds: what was before is no longer so.
-const SPAN_MAX_S: f64 = 10.0;
 /// A chare that does less than this part of what one does on average does nothing.
 const NOTHING: f64 = 1e-3;
 
@@ -69,8 +63,7 @@ impl Census {
             pes: vec![pe; topology.pe_count() as usize],
             chares: Vec::new(),
             numbers: FxHashMap::default(),
-            span_s: 0.0,
-            heard_part: 1.0,
+            span: Span::default(),
             bytes_per_s: 0.0,
         }
     }
@@ -118,6 +111,12 @@ impl Census {
         self.told.len() == self.topology.compute_nodes().len()
     }
 
+    /// Seconds over which the work of a view was done.
+    #[must_use]
+    pub const fn span_s(&self) -> f64 {
+        self.span.seconds()
+    }
+
     /// The most bytes per second that any node has got from others.
     #[must_use]
     pub fn bytes_per_s(&self) -> f64 {
@@ -137,11 +136,11 @@ impl Census {
         };
         let of_pe = |(pe, now): (u32, &PeNow)| {
             let speed = rate(cpu_rates, PeId(pe)) * now.cpu_part;
-            let background = per_second(now.fixed, self.span_s);
+            let background = per_second(now.fixed, self.span_s());
             Pe { background, ..Pe::from(Part { node: node_of(pe), speed }) }
         };
         let of_chare = |known: &Known| {
-            let load = per_second(known.work, self.span_s);
+            let load = per_second(known.work, self.span_s());
             Chare { pe: known.pe.0, load, bytes: known.bytes, ..Chare::default() }
         };
         let (pes, chares) = ((0..).zip(&self.pes).map(of_pe), self.chares.iter().map(of_chare));
@@ -155,12 +154,7 @@ impl Census {
         let does_something = |known: &&Known| !known.worked.is_empty() || known.work > mean * NOTHING;
         let doing = self.chares.iter().filter(does_something).count();
         let heard = self.chares.iter().filter(|known| known.worked.iter().any(|(_, s)| *s > 0.0)).count();
-        if doing > 0 {
-            self.heard_part += 0.25 * (heard as f64 / doing as f64 - self.heard_part);
-        }
-        let length_s = (ROUNDS * since_s / self.heard_part.max(f64::MIN_POSITIVE)).min(SPAN_MAX_S);
-        let kept = if length_s > 0.0 { (-since_s / length_s).exp() } else { 1.0 };
-        self.span_s = self.span_s * kept + since_s;
+        let kept = self.span.passes(since_s, heard, doing);
         for known in &mut self.chares {
             let worked = known.worked.drain(..);
             let done = worked

@@ -41,8 +41,8 @@ const TOLD_MAX: usize = 256;
 /// Moves that take less than this, seconds, say nothing of the network: views come no more often.
 const MOVES_MIN_S: f64 = 1.0;
 
-/// Balances the run of `node`, which is the launcher, until it ends. `tell` hears of all decisions whenever there is a new
-/// one, or it is known what the last one brought.
+/// Balances the run of `node`, which is the launcher, until it ends. `left_s` says how many seconds are left, if that is known;
+/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -50,6 +50,7 @@ pub fn start(
     node: Arc<Node>,
     choice: Choice,
     heard: Receiver<Heard>,
+    left_s: impl Fn() -> Option<f64> + Send + 'static,
     tell: impl Fn(Vec<Balanced>) + Send + 'static,
 ) -> std::io::Result<()> {
     let mut balancing = Balancing::new(node, choice);
@@ -58,7 +59,7 @@ pub fn start(
         let mut told = (0, None);
         while !balancing.node.has_ended() {
             match heard.recv_timeout(LOOK) {
-                Ok((from, loads)) => balancing.take(from, loads),
+                Ok((from, loads)) => balancing.take(from, loads, &left_s),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -95,7 +96,7 @@ impl Balancing {
         Self { census: Census::new(node.topology()), node, by, network: Network::default() }
     }
 
-    fn take(&mut self, from: NodeId, loads: NodeLoads) {
+    fn take(&mut self, from: NodeId, loads: NodeLoads, left_s: impl Fn() -> Option<f64>) {
         self.census.take(from, loads);
         if !self.census.is_complete() {
             return;
@@ -103,7 +104,17 @@ impl Balancing {
         let view = self.census.view(&self.node.cpu_rates());
         let now_s = self.node.now().as_secs_f64();
         self.network.look(&view, now_s);
-        match self.by.decide(&view, now_s, self.network.bytes_per_s.max(self.census.bytes_per_s())) {
+        let bytes_per_s = self.network.bytes_per_s.max(self.census.bytes_per_s());
+        let sample = Sample {
+            now_s,
+            view: &view,
+            span_s: self.census.span_s(),
+            left_s: left_s(),
+            bytes_per_s,
+            away_s: AWAY_S,
+            decide_s: 0.0,
+        };
+        match self.by.decide(&sample) {
             Ok(Some(decision)) => {
                 let by = self.by.records().last().map_or("", |record| record.by);
                 tracing::info!("{by} moves {} chares", decision.moves.len());
@@ -158,22 +169,20 @@ impl By {
         }
     }
 
-    fn decide(&mut self, view: &View, now_s: f64, bytes_per_s: f64) -> Result<Option<Decision>, ViewError> {
+    fn decide(&mut self, sample: &Sample<'_>) -> Result<Option<Decision>, ViewError> {
+        let (view, now_s) = (sample.view, sample.now_s);
         match self {
-            Self::Auto(auto) => {
-                let sample = Sample { now_s, view, left_s: None, bytes_per_s, away_s: AWAY_S, decide_s: 0.0 };
-                match auto.observe(&sample)? {
-                    Answer::Move(decision, _) => Ok(Some(decision)),
-                    Answer::Wait(why) => {
-                        tracing::debug!("nothing moves: {why}");
-                        Ok(None)
-                    }
+            Self::Auto(auto) => match auto.observe(sample)? {
+                Answer::Move(decision, _) => Ok(Some(decision)),
+                Answer::Wait(why) => {
+                    tracing::debug!("nothing moves: {why}");
+                    Ok(None)
                 }
-            }
+            },
             Self::Always { choice, last_s, records } => {
                 let imbalance = view.check()?.times.imbalance();
                 if let Some(last) = records.last_mut().filter(|last| last.after.is_none()) {
-                    last.settle(imbalance);
+                    last.settle(imbalance, 1.0 - imbalance / last.before);
                 }
                 if now_s - *last_s < EVERY_S || view.chares.iter().all(|chare| chare.load <= 0.0) {
                     return Ok(None);

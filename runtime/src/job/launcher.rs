@@ -233,9 +233,9 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     start.join(plan.program.lines()).instrument(tracing::info_span!(parent: &span, "join")).await?;
     let Start { table, heard, processes, .. } = start;
     if let Some((choice, _)) = plan.balance {
-        let hub = Arc::clone(&hub);
-        let tell = move |balanced| hub.describe(|info| info.balanced = balanced);
-        balancing::start(Arc::clone(&node), choice, loads, tell)
+        let (hub, told) = (Arc::clone(&hub), Arc::clone(&hub));
+        let tell = move |balanced| told.describe(|info| info.balanced = balanced);
+        balancing::start(Arc::clone(&node), choice, loads, move || hub.left_s(), tell)
             .map_err(|e| local("there is no thread to balance on", &e))?;
     }
     let names = table.nodes.into_iter().map(|entry| entry.name).collect();

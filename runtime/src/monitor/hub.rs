@@ -29,6 +29,8 @@ struct State {
     span: Option<tracing::Span>,
     /// Sum of the progress of all PEs when the phase began, if snapshots tell how far the phase is.
     counted_from: Option<u64>,
+    /// When the phase began.
+    phase_began: Duration,
     /// Sum of the progress of all PEs now.
     progress: u64,
     ended: Option<MonitorEvent>,
@@ -68,6 +70,14 @@ impl Hub {
         state.distribute(&event);
     }
 
+    /// Seconds until the phase will be over, if what is done is counted and goes on at this rate. `None` if nobody counts or
+    /// nothing has been done yet.
+    #[must_use]
+    pub fn left_s(&self) -> Option<f64> {
+        let state = self.lock();
+        state.left_s(self.now())
+    }
+
     /// Tells all viewers.
     pub fn publish(&self, event: MonitorEvent) {
         let mut state = self.lock();
@@ -90,6 +100,7 @@ impl Hub {
                     state.span = Some(tracing::info_span!("phase", title = phase.name));
                 }
                 (state.phase, state.counted_from) = (Some(phase.clone()), None);
+                state.phase_began = self.now();
             }
             MonitorEvent::Ended { .. } => {
                 state.span = None;
@@ -157,6 +168,13 @@ impl State {
         slowdowns.drain(..slowdowns.len().saturating_sub(SLOWDOWNS_MAX));
         let event = MonitorEvent::Run(self.info.clone());
         self.distribute(&event);
+    }
+
+    fn left_s(&self, now: Duration) -> Option<f64> {
+        let phase = self.phase.as_ref().filter(|phase| phase.done > 0)?;
+        self.counted_from?;
+        let since_s = now.saturating_sub(self.phase_began).as_secs_f64();
+        Some(since_s * phase.total.saturating_sub(phase.done) as f64 / phase.done as f64)
     }
 
     /// Tells the viewers how far a phase is, if that is counted and has changed.
@@ -253,6 +271,29 @@ mod tests {
             _ => None,
         });
         assert_eq!(phases.collect::<Vec<_>>(), [0, 4, 6, 2, 0]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_phase_is_known_once_something_is_done() {
+        let hub = Hub::new(RunInfo::default());
+        let left_s = |at_s: u64| {
+            let state = hub.lock();
+            state.left_s(state.phase_began + Duration::from_secs(at_s))
+        };
+        let progress = |sequence, progress| {
+            let pes = vec![PeSnapshot { progress, ..PeSnapshot::default() }];
+            hub.publish(MonitorEvent::Snapshot(NodeSnapshot { sequence, pes, ..NodeSnapshot::default() }));
+        };
+        assert_eq!(left_s(5), None);
+        progress(1, 10);
+        hub.count("stepping".into(), 40, 10);
+        assert_eq!((left_s(5), hub.left_s()), (None, None), "nothing has been done");
+        progress(2, 20);
+        assert_eq!(left_s(5), Some(15.0));
+        progress(3, 60);
+        assert_eq!((left_s(8), hub.left_s()), (Some(0.0), Some(0.0)));
+        hub.publish(phase(3));
+        assert_eq!(left_s(9), None, "nobody counts");
     }
 
     #[test]

@@ -24,6 +24,12 @@ const NOISE_MAX: f64 = 3.0;
 const DEVIATION: f64 = 1.25;
 
 impl Level {
+    /// Nothing has been measured.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { value: 0.0, mean: 0.0, amount: 0.0, noise: 0.0, gain: 0.0, samples: 0 }
+    }
+
     /// Takes a measurement; one that is not finite is ignored.
     pub fn observe(&mut self, measured: f64) {
         if !measured.is_finite() {
@@ -46,6 +52,11 @@ impl Level {
         self.noise += weight * (noise - self.noise);
         self.gain = if self.amount > 0.0 { (self.mean.abs() / self.amount).min(1.0) } else { 0.0 };
         self.value += self.gain * error;
+    }
+
+    /// It is this now, whatever was measured before.
+    pub const fn restart(&mut self, value: f64) {
+        (self.value, self.mean, self.amount, self.gain) = (value, 0.0, 0.0, 0.0);
     }
 
     /// The level now; 0 before the first measurement.

@@ -10,11 +10,13 @@
 //! 3. *Will it last?* Nobody knows. As with skis that can be rented or bought, the moves are made when what was lost by not
 //!    making them has reached their cost: then never more than twice the best is paid, whatever comes.
 //!
-//! After each decision it compares what it got with what it expected ([`Record`]), and expects less of the next one if it got
-//! less.
+//! After each decision it compares what the run got with what was expected ([`Record`]): whether its chares do more work in a
+//! second, whatever loads and speeds promise. If they do not, it expects less of the next decision.
 
 mod level;
+mod outcome;
 mod record;
+mod speed;
 #[cfg(test)]
 mod tests;
 
@@ -24,11 +26,14 @@ pub use record::Record;
 use super::choice::{ChoiceError, Options};
 use super::communication::Communication;
 use super::decision::Decision;
+use super::exchange::Exchange;
 use super::greedy::GreedyRefine;
 use super::hierarchical::Hierarchical;
 use super::refine::Refine;
-use super::view::{Checked, Times, View, ViewError};
+use super::view::{Times, View, ViewError};
 use super::{Balancer, memory};
+use outcome::Outcome;
+use speed::Speed;
 use std::fmt;
 
 /// What a user may say about `auto`.
@@ -68,9 +73,11 @@ impl Settings {
 pub struct Sample<'a> {
     /// Seconds since the run began.
     pub now_s: f64,
-    /// Where chares are, the work that they did since the last sample, and the speeds that PEs delivered. Chares keep their
-    /// numbers from sample to sample, and new ones come behind them; if there are fewer than before, all begin anew.
+    /// Where chares are, the work that they do in a second, and the speeds that PEs delivered. Chares keep their numbers
+    /// from sample to sample, and new ones come behind them; if there are fewer than before, all begin anew.
     pub view: &'a View,
+    /// Seconds over which that work was measured: so much of it was told before.
+    pub span_s: f64,
     /// Seconds of the run that are left, if anybody knows.
     pub left_s: Option<f64>,
     /// Bytes per second from one node to another.
@@ -127,15 +134,14 @@ impl fmt::Display for Why {
 #[derive(Clone, Debug)]
 pub struct Auto {
     settings: Settings,
-    speeds: Vec<Level>,
+    speeds: Vec<Speed>,
     /// The part of the work of all that each chare does.
     shares: Vec<Level>,
     last_s: f64,
     /// Seconds lost since an imbalance was seen first, and in how many more samples it was seen than not.
     lost_s: f64,
     seen: u32,
-    /// The part of an expected gain that comes true.
-    trust: f64,
+    outcome: Outcome,
     /// Moves that were decided last, while they are not seen to have been made.
     pending: Vec<super::Move>,
     records: Vec<Record>,
@@ -152,7 +158,7 @@ impl Auto {
             last_s: 0.0,
             lost_s: 0.0,
             seen: 0,
-            trust: 1.0,
+            outcome: Outcome::new(),
             pending: Vec::new(),
             records: Vec::new(),
         }
@@ -183,11 +189,11 @@ impl Auto {
         if let Some(answer) = self.evacuate(sample)? {
             return Ok(answer);
         }
-        self.settle(&checked);
+        self.outcome.observe(sample, checked.times.imbalance(), &self.speeds, &mut self.records);
         if !self.has_seen_enough() {
             return Ok(Answer::Wait(Why::TooFew));
         }
-        let (times, error) = self.expected(sample.view, work);
+        let (times, error) = self.expected(sample, since_s, work);
         let unlikely = error * (expected_most(times.work.len()) + self.settings.errors);
         if times.imbalance() - 1.0 <= unlikely.max(FINEST) {
             (self.lost_s, self.seen) = (0.0, self.seen.saturating_sub(1));
@@ -201,38 +207,47 @@ impl Auto {
         let is_known = |level: &&Level| level.samples() >= SAMPLES_MIN;
         let known: f64 = self.shares.iter().filter(is_known).map(Level::value).sum();
         let all: f64 = self.shares.iter().map(Level::value).sum();
-        self.speeds.iter().all(|level| is_known(&level)) && known >= MOST * all
+        self.speeds.iter().all(|speed| speed.is_known(SAMPLES_MIN)) && known >= MOST * all
     }
 
     fn learn(&mut self, view: &View, work: f64) {
         if self.speeds.len() != view.pes.len() {
-            self.speeds = vec![Level::default(); view.pes.len()];
+            self.speeds = vec![Speed::new(); view.pes.len()];
         }
         if self.shares.len() > view.chares.len() {
             self.shares.clear();
             self.pending.clear();
         }
         self.shares.resize(view.chares.len(), Level::default());
-        self.speeds.iter_mut().zip(&view.pes).for_each(|(level, pe)| level.observe(pe.part.speed));
+        let mut has_work = vec![false; view.pes.len()];
+        let busy = view.chares.iter().filter(|chare| chare.load > 0.0);
+        busy.for_each(|chare| has_work[chare.pe as usize] = true);
+        for ((speed, pe), has_work) in self.speeds.iter_mut().zip(&view.pes).zip(has_work) {
+            speed.observe(pe.part.speed, has_work, self.last_s);
+        }
         self.shares.iter_mut().zip(&view.chares).for_each(|(level, chare)| level.observe(chare.load / work));
     }
 
     /// Times as they are to be expected, and the largest relative error of one.
-    fn expected(&self, view: &View, work: f64) -> (Times, f64) {
+    fn expected(&self, sample: &Sample<'_>, since_s: f64, work: f64) -> (Times, f64) {
+        let view = sample.view;
         let mut times = Times::without_chares(view);
         let mut variance = vec![0.0; times.work.len()];
         for (level, speed) in self.speeds.iter().zip(&mut times.speed) {
-            *speed = level.value().max(f64::MIN_POSITIVE);
+            *speed = level.value();
         }
         for (level, chare) in self.shares.iter().zip(&view.chares) {
             times.work[chare.pe as usize] += level.forecast().max(0.0) * work;
             variance[chare.pe as usize] += (level.error() * work) * (level.error() * work);
         }
+        // Loads are told again and again until their span has passed, and their errors with them.
+        let told = f64::exp(-2.0 * since_s / sample.span_s.max(f64::MIN_POSITIVE));
+        let again = 1.0 / (1.0 - told).max(f64::EPSILON);
         // Errors of PEs that have little to do are not what decides who takes longest.
         let level = times.level();
         let error_of = |pe: usize| {
-            let speed = self.speeds[pe].error() / times.speed[pe];
-            let work = variance[pe].sqrt() / (level * times.speed[pe]);
+            let speed = self.speeds[pe].error();
+            let work = (variance[pe] * again).sqrt() / (level * times.speed[pe]);
             (speed * speed + work * work).sqrt()
         };
         let error = (0..times.work.len()).map(error_of).fold(0.0, f64::max);
@@ -263,6 +278,7 @@ impl Auto {
         self.lost_s = 0.0;
         self.records.push(Record::new(sample.now_s, best.by, &best.decision, best.gain, best.cost_s));
         self.pending.clone_from(&best.decision.moves);
+        self.outcome.begin(&self.speeds);
         Ok(Answer::Move(best.decision, best.by))
     }
 
@@ -277,10 +293,15 @@ impl Auto {
     ) -> Result<Option<Candidate>, ViewError> {
         let tolerance = error.max(FINEST);
         let net_s = |candidate: &Candidate| candidate.gain * left_s - candidate.cost_s;
+        let moves = |candidate: &Candidate| candidate.decision.moves.len();
         let mut best: Option<(Candidate, Box<dyn Balancer>)> = None;
         for balancer in self.candidates(view, tolerance) {
             let candidate = self.candidate(balancer.as_ref(), view, sample)?;
-            let is_better = best.as_ref().is_none_or(|(best, _)| net_s(&candidate) > net_s(best));
+            // Who moves more must bring more than what may be an error.
+            let is_better = best.as_ref().is_none_or(|(best, _)| {
+                let least = if moves(&candidate) > moves(best) { best.gain + tolerance } else { 0.0 };
+                net_s(&candidate) > net_s(best) && candidate.gain > least
+            });
             if candidate.gain > error && is_better {
                 best = Some((candidate, balancer));
             }
@@ -302,13 +323,17 @@ impl Auto {
         sample: &Sample<'_>,
     ) -> Result<Candidate, ViewError> {
         let decision = balancer.decide(view)?;
-        let gain = self.trust * (1.0 - decision.after / decision.before);
+        let gain = self.outcome.trust() * (1.0 - decision.after / decision.before);
         Ok(Candidate { by: balancer.name(), gain, cost_s: cost_s(view, &decision, sample), decision })
     }
 
     /// From those that move least to those that move most.
     fn candidates(&self, view: &View, tolerance: f64) -> Vec<Box<dyn Balancer>> {
-        let mut all: Vec<Box<dyn Balancer>> = vec![Box::new(Refine { tolerance })];
+        let mut all: Vec<Box<dyn Balancer>> = Vec::new();
+        if view.chares.len() <= FEW {
+            all.push(Box::new(Exchange { tolerance }));
+        }
+        all.push(Box::new(Refine { tolerance }));
         let nodes = view.nodes().into_iter().max().map_or(0, |last| last + 1);
         if 1 < nodes && nodes < view.pes.len() {
             all.push(Box::new(Hierarchical { tolerance }));
@@ -322,7 +347,7 @@ impl Auto {
     fn smoothed(&self, view: &View, work: f64) -> View {
         let mut view = view.clone();
         for (pe, level) in view.pes.iter_mut().zip(&self.speeds) {
-            pe.part.speed = level.value().max(f64::MIN_POSITIVE);
+            pe.part.speed = level.value();
         }
         for (chare, level) in view.chares.iter_mut().zip(&self.shares) {
             chare.load = level.forecast().max(0.0) * work;
@@ -341,6 +366,7 @@ impl Auto {
             return Ok(None);
         }
         self.pending.clone_from(&decision.moves);
+        self.outcome.begin(&self.speeds);
         self.records.push(Record::new(
             sample.now_s,
             "leaving",
@@ -355,18 +381,6 @@ impl Auto {
     fn has_moved(&mut self, view: &View) -> bool {
         self.pending.retain(|step| view.chares[step.chare as usize].pe == step.from);
         self.pending.is_empty()
-    }
-
-    /// Writes down what the last decision brought, and learns from it.
-    fn settle(&mut self, view: &Checked<'_>) {
-        let Some(record) = self.records.last_mut().filter(|record| record.after.is_none()) else { return };
-        record.settle(view.times.imbalance());
-        if let Some(realised) = record.gain_realised
-            && record.gain_expected > 0.0
-        {
-            let came_true = (realised / record.gain_expected).clamp(0.0, 1.0);
-            self.trust += LEARNED * (came_true - self.trust);
-        }
     }
 }
 
@@ -413,5 +427,5 @@ const MOST: f64 = 0.9;
 const SEEN_MIN: u32 = 2;
 /// No imbalance below this part is worth a thought.
 const FINEST: f64 = 0.01;
-/// The weight of the last decision in what is expected of the next.
-const LEARNED: f64 = 0.25;
+/// So many chares are looked at one by one: of more, a decision would take too long and gain little.
+const FEW: usize = 256;

@@ -46,9 +46,8 @@ impl Record {
         }
     }
 
-    /// The longest time of a PE over the ideal one is found to be this afterwards.
-    pub fn settle(&mut self, after: f64) {
-        self.after = Some(after);
-        self.gain_realised = Some(1.0 - after / self.before);
+    /// The longest time of a PE over the ideal one is found to be this afterwards, and so much was gained of each second.
+    pub fn settle(&mut self, after: f64, gain: f64) {
+        (self.after, self.gain_realised) = (Some(after), Some(gain));
     }
 }

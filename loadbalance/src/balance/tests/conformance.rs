@@ -175,8 +175,8 @@ fn choices_are_read_and_mistakes_get_one_sentence() {
     let why = |text: &str| text.parse::<Choice>().unwrap_err().to_string();
     assert_eq!(
         why("gredy"),
-        "there is no balancer \"gredy\": choose one of auto, none, weighted, greedy, greedy-refine, refine, rotate, \
-         hierarchical, diffusion, gossip, bisection"
+        "there is no balancer \"gredy\": choose one of auto, none, weighted, greedy, greedy-refine, refine, exchange, \
+         rotate, hierarchical, diffusion, gossip, bisection"
     );
     assert_eq!(why("none:x"), "the balancer none has no options: leave out \":x\"");
     assert_eq!(why("refine:tol=1"), "the balancer refine has no option \"tol\": it has tolerance, comm");

@@ -38,6 +38,17 @@ proptest! {
     }
 
     #[test]
+    fn exchanging_few_chares_comes_near_the_best_of_all_placements(
+        loads in prop::collection::vec(1u32..100, 1..8),
+        pes in 1usize..4,
+    ) {
+        let loads: Vec<f64> = loads.into_iter().map(f64::from).collect();
+        let view = View::new(&Part::each(&vec![1.0; pes]), loads.iter().map(|load| (0, *load)));
+        let decision = balancer("exchange:tolerance=0.001").decide(&view).unwrap();
+        prop_assert!(longest(&view, &decision) <= 4.0 / 3.0 * best(&loads, pes) + 1e-9, "{decision:?}");
+    }
+
+    #[test]
     fn no_pe_is_more_than_one_chare_above_the_level(
         loads in prop::collection::vec(0.0f64..10.0, 1..200),
         speeds in prop::collection::vec(0.1f64..1.0, 1..12),
@@ -66,7 +77,7 @@ proptest! {
         let chares = (0..count).map(|_| (random.below(speeds.len() as u64) as u32, 0.5 + random.part()));
         let view = View::new(&Part::each(&speeds), chares.collect::<Vec<_>>());
         let most = [
-            ("greedy", 1.02), ("greedy-refine", 1.05), ("refine", 1.05), ("hierarchical", 1.05),
+            ("greedy", 1.02), ("greedy-refine", 1.05), ("refine", 1.05), ("exchange", 1.05), ("hierarchical", 1.05),
             ("weighted", 1.15), ("bisection", 1.15), ("diffusion", 1.25), ("gossip", 1.6),
         ];
         for (name, most) in most {
