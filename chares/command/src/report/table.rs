@@ -13,8 +13,6 @@ impl Report {
     /// The table that ends every run.
     pub(crate) fn table(&self) -> String {
         let mut out = String::new();
-        let seconds = |s: Option<f64>| s.map_or_else(|| "-".into(), |s| format!("{s:.3}"));
-        let percent = |p: Option<f64>| p.map_or_else(|| "-".into(), |p| format!("{:.1}%", 100.0 * p));
         // A launcher that is alone has nothing to compare.
         let has_nodes = !self.nodes.is_empty();
         if has_nodes {
@@ -63,16 +61,8 @@ impl Report {
             self.total_s
         );
         if has_nodes {
-            let _ = writeln!(
-                out,
-                "equivalents {:.2}, ideal {} s, mixed-node efficiency {}{}",
-                self.equivalents,
-                seconds(self.ideal_s),
-                if self.faster_than_measured.is_some() { "at most " } else { "" },
-                percent(self.efficiency)
-            );
+            out += &self.worth();
         }
-        out += &self.correction().unwrap_or_default();
         let origin = self.earlier_speeds.map(|earlier| format!("speeds are {earlier}\n"));
         out += &origin.unwrap_or_default();
         let measured = self.measured.as_ref().map_or_else(String::new, |measured| format!(" ({measured})"));
@@ -85,9 +75,19 @@ impl Report {
         moved.chain(self.remarks.iter().cloned()).for_each(|line| out += &(line + "\n"));
         out
     }
-}
 
-impl Report {
+    /// What the nodes are worth, and how much of that the run realised.
+    fn worth(&self) -> String {
+        format!(
+            "equivalents {:.2}, ideal {} s, mixed-node efficiency {}{}\n{}",
+            self.equivalents,
+            seconds(self.ideal_s),
+            if self.faster_than_measured.is_some() { "at most " } else { "" },
+            percent(self.efficiency),
+            self.correction().unwrap_or_default()
+        )
+    }
+
     /// What the ideal time and the efficiency are by, where that is not what the machine can do.
     fn correction(&self) -> Option<String> {
         let factor = self.faster_than_measured.filter(|factor| *factor >= FASTER_MIN);
@@ -99,6 +99,14 @@ impl Report {
             (None, None) => None,
         }
     }
+}
+
+fn seconds(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".into(), |seconds| format!("{seconds:.3}"))
+}
+
+fn percent(part: Option<f64>) -> String {
+    part.map_or_else(|| "-".into(), |part| format!("{:.1}%", 100.0 * part))
 }
 
 /// What a balancer did, in a line.
