@@ -17,8 +17,6 @@ impl Report {
     /// The table that ends every run.
     pub(crate) fn table(&self) -> String {
         let mut out = String::new();
-        let seconds = |s: Option<f64>| s.map_or_else(|| "-".into(), |s| format!("{s:.3}"));
-        let percent = |p: Option<f64>| p.map_or_else(|| "-".into(), |p| format!("{:.1}%", 100.0 * p));
         // A launcher that is alone has nothing to compare.
         let has_nodes = !self.nodes.is_empty();
         if has_nodes {
@@ -67,16 +65,8 @@ impl Report {
             self.total_s
         );
         if has_nodes {
-            let _ = writeln!(
-                out,
-                "equivalents {:.2}, ideal {} s, mixed-node efficiency {}{}",
-                self.equivalents,
-                seconds(self.ideal_s),
-                if self.faster_than_measured.is_some() { "at most " } else { "" },
-                percent(self.efficiency)
-            );
+            out += &self.worth();
         }
-        out += &self.correction().unwrap_or_default();
         let origin = self.earlier_speeds.map(|earlier| format!("speeds are {earlier}\n"));
         out += &origin.unwrap_or_default();
         let measured = self.measured.as_ref().map_or_else(String::new, |measured| format!(" ({measured})"));
@@ -100,6 +90,30 @@ impl Report {
         let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
         kept.chain(slow).chain(moved).chain(self.remarks.iter().cloned())
     }
+
+    /// What the nodes are worth, and how much of that the run realised.
+    fn worth(&self) -> String {
+        format!(
+            "equivalents {:.2}, ideal {} s, mixed-node efficiency {}{}\n{}",
+            self.equivalents,
+            seconds(self.ideal_s),
+            if self.faster_than_measured.is_some() { "at most " } else { "" },
+            percent(self.efficiency),
+            self.correction().unwrap_or_default()
+        )
+    }
+
+    /// What the ideal time and the efficiency are by, where that is not what the machine can do.
+    fn correction(&self) -> Option<String> {
+        let factor = self.faster_than_measured.filter(|factor| *factor >= FASTER_MIN);
+        let beside = self.speeds_taken.filter(|taken| *taken >= TAKEN_MIN).map(beside);
+        match (factor, beside) {
+            (Some(factor), Some(beside)) => Some(format!("by speeds {factor:.2}x those measured {beside}\n")),
+            (Some(factor), None) => Some(format!("by speeds {factor:.2}x those measured\n")),
+            (None, Some(beside)) => Some(format!("by speeds measured {beside}\n")),
+            (None, None) => None,
+        }
+    }
 }
 
 /// How long the PEs of a node could not work although they had something to do, if that is worth a line.
@@ -122,18 +136,12 @@ fn not_on_core(node: &NodeReport) -> Option<String> {
     (!parts.is_empty()).then(|| format!("PEs of {}: {}", node.name, parts.join(", ")))
 }
 
-impl Report {
-    /// What the ideal time and the efficiency are by, where that is not what the machine can do.
-    fn correction(&self) -> Option<String> {
-        let factor = self.faster_than_measured.filter(|factor| *factor >= FASTER_MIN);
-        let beside = self.speeds_taken.filter(|taken| *taken >= TAKEN_MIN).map(beside);
-        match (factor, beside) {
-            (Some(factor), Some(beside)) => Some(format!("by speeds {factor:.2}x those measured {beside}\n")),
-            (Some(factor), None) => Some(format!("by speeds {factor:.2}x those measured\n")),
-            (None, Some(beside)) => Some(format!("by speeds measured {beside}\n")),
-            (None, None) => None,
-        }
-    }
+fn seconds(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".into(), |seconds| format!("{seconds:.3}"))
+}
+
+fn percent(part: Option<f64>) -> String {
+    part.map_or_else(|| "-".into(), |part| format!("{:.1}%", 100.0 * part))
 }
 
 /// What a balancer did, in a line.
