@@ -6,7 +6,7 @@ mod table;
 pub(crate) use table::fitting;
 
 use chares::{EarlierSpeeds, Timeline};
-use runtime::monitor::hosts::{equivalents, node_speed};
+use runtime::monitor::hosts::node_speed;
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo, Slowdown};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -201,7 +201,8 @@ impl Report {
             speeds_age_s: timeline.earlier_speeds.map(|earlier| earlier.age.as_secs()),
             speeds_drift: timeline.earlier_speeds.and_then(|earlier| earlier.drift),
             earlier_speeds: timeline.earlier_speeds,
-            equivalents: equivalents(&info.nodes).unwrap_or(0.0),
+            // Without nodes, which a sum would call -0.
+            equivalents: info.nodes.iter().fold(0.0, |all, n| all + relative(node_speed(n))),
             work: timeline.work,
             ideal_s: timeline.ideal_seconds(),
             efficiency: timeline.efficiency(),
