@@ -87,6 +87,8 @@ pub struct Timeline {
     pub measured: Option<String>,
     /// What the application says of the run.
     pub facts: Map<String, Value>,
+    /// The checkpoint from which the run goes on, in words.
+    pub from_checkpoint: Option<String>,
     /// The checkpoints that were taken.
     pub checkpoints: Vec<Kept>,
     /// Sentences for whoever reads the table or the report.
@@ -124,6 +126,7 @@ impl Timeline {
             max_error: None,
             measured: None,
             facts: Map::new(),
+            from_checkpoint: None,
             checkpoints: Vec::new(),
             remarks: Vec::new(),
             printed: String::new(),

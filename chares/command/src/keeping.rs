@@ -9,7 +9,7 @@ use runtime::envelope::Packed;
 use runtime::failure::Failure;
 use runtime::ids::{CollectionId, ElementId, ElementIndex, PeId};
 use runtime::monitor::hub::Hub;
-use runtime::monitor::wire::{MonitorEvent, OutputLine, RunInfo};
+use runtime::monitor::wire::{MonitorEvent, OutputLine, RunInfo, SavedAt};
 use runtime::saved::{RecordHeader, RecordOf};
 use runtime::size::Size;
 use std::path::Path;
@@ -139,6 +139,8 @@ impl Keeper for StoreKeeper {
             format!("checkpoint {number}: {bytes}, of which {fresh} are new, in {seconds:.2} s"),
             false,
         );
+        let at_s = self.hub.now().as_secs_f64();
+        self.hub.describe(|info| info.saved = Some(SavedAt { number, at_s, bytes: written.bytes }));
         Ok(Kept { number, bytes: written.bytes, new_bytes: written.new_bytes, ..Kept::default() })
     }
 

@@ -5,6 +5,7 @@ mod table;
 
 pub(crate) use table::fitting;
 
+use chares::checkpoint::Kept;
 use chares::{EarlierSpeeds, Timeline};
 use runtime::monitor::hosts::node_speed;
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo, Slowdown};
@@ -54,6 +55,8 @@ pub(crate) struct Report {
     facts: Map<String, Value>,
     balance: Option<String>,
     balanced: Vec<Balanced>,
+    from_checkpoint: Option<String>,
+    checkpoints: Vec<CheckpointReport>,
     slowdowns: Vec<SlowdownReport>,
     remarks: Vec<String>,
     launcher: LauncherReport,
@@ -67,6 +70,28 @@ struct Executable;
 impl Serialize for Executable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(runtime::launch::own_hash())
+    }
+}
+
+/// A checkpoint that was taken.
+#[derive(Debug, Serialize)]
+struct CheckpointReport {
+    number: u32,
+    bytes: u64,
+    new_bytes: u64,
+    paused_s: f64,
+    took_s: f64,
+}
+
+impl CheckpointReport {
+    fn of(kept: &Kept) -> Self {
+        Self {
+            number: kept.number,
+            bytes: kept.bytes,
+            new_bytes: kept.new_bytes,
+            paused_s: kept.paused.as_secs_f64(),
+            took_s: kept.took.as_secs_f64(),
+        }
     }
 }
 
@@ -223,6 +248,8 @@ impl Report {
             facts: timeline.facts.clone(),
             balance: (!info.balance.is_empty()).then(|| info.balance.clone()),
             balanced: info.balanced.clone(),
+            from_checkpoint: timeline.from_checkpoint.clone(),
+            checkpoints: timeline.checkpoints.iter().map(CheckpointReport::of).collect(),
             slowdowns: info.slowdowns.iter().map(|one| SlowdownReport::of(one, &info.nodes)).collect(),
             remarks: timeline.remarks.iter().cloned().chain(unused(info, moments.after)).collect(),
             launcher: LauncherReport { host: host_name(), traffic: moments.whole_traffic(0) },

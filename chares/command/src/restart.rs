@@ -29,6 +29,8 @@ pub(crate) fn command_of() -> Command {
 /// What a run goes on from.
 pub(crate) struct Origin {
     pub(crate) go_on: GoOn,
+    /// What it is, in words.
+    pub(crate) name: String,
     /// Counts of PEs of the nodes, launcher first, when the run began.
     pub(crate) began: Vec<u32>,
     /// Count of PEs when it was saved.
@@ -79,14 +81,14 @@ pub(crate) fn restart(
             options.checkpoint_every = before.checkpoint_every;
         }
     }
+    let origin = format!("checkpoint {} of {}", saved.generation(), dir.display());
     if !options.quiet {
-        let (number, words) = (saved.generation(), line.get(1..).unwrap_or_default().join(" "));
-        note(&format!("going on from checkpoint {number} of {}: {words}", dir.display()));
+        note(&format!("going on from {origin}: {}", line.get(1..).unwrap_or_default().join(" ")));
     }
     let go_on = keeping::go_on(saved)?;
     let (began, pes) = go_on.pe_counts().map_err(Failure::from)?;
     let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
-    let from = Some(Origin { go_on, began, pes, has_balancer });
+    let from = Some(Origin { go_on, name: origin, began, pes, has_balancer });
     run::run(program, Asked { name, matches: then, options, line, from }, command_started)
 }
 
@@ -166,7 +168,7 @@ mod tests {
         assert_eq!(deal(&[4.0, 2.0, 2.0], 8), [4, 2, 2]);
         assert_eq!(deal(&[100.0, 1.0], 2), [1, 1]);
         assert_eq!(deal(&[1.0], 8), [8]);
-        assert_eq!(deal(&[], 3), []);
+        assert!(deal(&[], 3).is_empty());
     }
 
     #[test]

@@ -299,7 +299,9 @@ fn save(main: &mut Driver, saving: Saving, schedule: &Schedule, hub: &Arc<Hub>) 
         let keeper = StoreKeeper::new(store, schedule, (hub, version, line));
         main.keep_checkpoints(Box::new(keeper.map_err(RunError::Ended)?));
     }
-    from.map_or(Ok(()), |from| main.go_on_from(from.go_on))
+    let Some(from) = from else { return Ok(()) };
+    main.outcome().from_checkpoint = Some(from.name);
+    main.go_on_from(from.go_on)
 }
 
 /// Measures speeds, then runs the application's driver.

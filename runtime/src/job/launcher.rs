@@ -363,6 +363,7 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
         balance: plan.balance.as_ref().map_or_else(String::new, |(_, text)| text.clone()),
         balanced: Vec::new(),
         slowdowns: Vec::new(),
+        saved: None,
     }
 }
 

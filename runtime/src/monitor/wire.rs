@@ -155,6 +155,19 @@ pub struct RunInfo {
     pub balanced: Vec<Balanced>,
     /// When nodes delivered less than the speed that was measured, the latest times if there were many.
     pub slowdowns: Vec<Slowdown>,
+    /// The last checkpoint, if one was taken.
+    pub saved: Option<SavedAt>,
+}
+
+/// A checkpoint that was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SavedAt {
+    /// Its number in its folder.
+    pub number: u32,
+    /// When it was complete, seconds since the start of the run.
+    pub at_s: f64,
+    /// Bytes of all that it holds.
+    pub bytes: u64,
 }
 
 /// What does not change often about a node.

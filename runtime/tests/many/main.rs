@@ -55,7 +55,6 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
         wander: None,
         begun: Vec::new(),
         balance: None,
-        begun: Vec::new(),
         timeout: Some(LIMIT),
     })?;
     let events = job.take_events().ok_or("no events")?;

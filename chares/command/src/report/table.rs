@@ -1,6 +1,6 @@
 //! The table that ends every run, for people.
 
-use super::{NodeReport, PeReport, Report};
+use super::{CheckpointReport, NodeReport, PeReport, Report};
 use crate::speeds::choice::{TAKEN_MIN, beside};
 use runtime::monitor::wire::Balanced;
 use runtime::size::Size;
@@ -88,7 +88,10 @@ impl Report {
         let more = (more > 0).then(|| format!("and {more} times more a node was slower than its speed"));
         let slow = slow.into_iter().take(SLOWDOWNS).map(|one| one.sentence.clone()).chain(more);
         let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
-        kept.chain(slow).chain(moved).chain(self.remarks.iter().cloned())
+        let origin =
+            self.from_checkpoint.iter().map(|origin| format!("gone on from {origin}: times are from there"));
+        let saved = saved(&self.checkpoints, self.total_s);
+        kept.chain(slow).chain(moved).chain(origin).chain(saved).chain(self.remarks.iter().cloned())
     }
 
     /// What the nodes are worth, and how much of that the run realised.
@@ -114,6 +117,18 @@ impl Report {
             (None, None) => None,
         }
     }
+}
+
+/// What checkpoints were taken, in a line.
+fn saved(all: &[CheckpointReport], total_s: f64) -> Option<String> {
+    let last = all.last()?;
+    let paused_s: f64 = all.iter().map(|one| one.paused_s).sum();
+    let (bytes, times) =
+        (Size(last.bytes), if all.len() == 1 { "once".into() } else { format!("{} times", all.len()) });
+    let (number, part) = (last.number, 100.0 * paused_s / total_s.max(f64::MIN_POSITIVE));
+    Some(format!(
+        "saved {times}, last as checkpoint {number} ({bytes}); PEs stood still {paused_s:.2} s for it, {part:.1}%"
+    ))
 }
 
 /// How long the PEs of a node could not work although they had something to do, if that is worth a line.
