@@ -12,7 +12,7 @@ pub struct Topology {
     /// The nodes that have PEs, in order.
     compute_nodes: Vec<NodeId>,
     /// Which PEs were together when the run began, if it goes on from a checkpoint.
-    begun: Option<Arc<Topology>>,
+    begun: Option<Arc<Self>>,
 }
 
 impl Topology {

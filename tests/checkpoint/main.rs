@@ -1,6 +1,8 @@
 //! Folders of checkpoints, as others read them: a reader in Python that was written from the specification alone, and
 //! the program's own commands.
 
+#![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 use harness::{Done, start};
 use runtime::buffer::Buffer;
 use runtime::checkpoint::{About, Kind, Machine, Record, Store};

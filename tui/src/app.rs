@@ -21,7 +21,7 @@ const FILTER_MAX: usize = 40;
 
 /// What may happen to the window.
 pub(crate) enum Event {
-    Monitor(MonitorEvent),
+    Monitor(Box<MonitorEvent>),
     /// The feed is closed; nothing follows.
     Closed,
     Key(KeyEvent),
@@ -191,7 +191,7 @@ impl App {
     pub(crate) fn update(&mut self, event: Event, now: Duration) -> Option<Left> {
         match event {
             Event::Monitor(event) => {
-                self.live.apply(event, now);
+                self.live.apply(*event, now);
                 self.begin_by_node();
                 self.changed |= self.frozen.is_none() || self.ended();
             }

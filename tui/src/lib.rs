@@ -162,7 +162,7 @@ fn show(
         if let Some(feed) = events {
             for _ in 0..EVENTS_AT_ONCE {
                 let event = match feed.try_recv() {
-                    Ok(event) => Event::Monitor(event),
+                    Ok(event) => Event::Monitor(Box::new(event)),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
                         events = None;
@@ -234,7 +234,7 @@ pub fn render_text(events: &[MonitorEvent], width: u16, height: u16, options: &W
         if let MonitorEvent::Snapshot(snapshot) = event {
             now = now.max(Duration::from_nanos(snapshot.uptime_ns));
         }
-        app.update(Event::Monitor(event.clone()), now);
+        app.update(Event::Monitor(Box::new(event.clone())), now);
     }
     screen(&app, width.clamp(1, 500), height.clamp(1, 500))
 }

@@ -197,27 +197,23 @@ fn damaged_checkpoints_are_refused_in_a_sentence() {
     let (mut random, good) = (Random::new(19), snapshot());
     for number in 0..24 {
         let mut snapshot = good.clone();
-        let count = snapshot.records.len() as u64;
+        let records = snapshot.records.len() as u64;
         match number % 4 {
-            0 => drop(snapshot.records.remove(random.below(count) as usize)),
+            0 => drop(snapshot.records.remove(random.below(records) as usize)),
             1 => {
-                let at = random.below(count) as usize;
+                let at = random.below(records) as usize;
                 let again = snapshot.records[at].clone();
                 snapshot.records.push(again);
             }
             2 => {
-                let record = &mut snapshot.records[random.below(count) as usize].1;
+                let record = &mut snapshot.records[random.below(records) as usize].1;
                 record.body = random.mutated(&record.body).into();
             }
             _ => snapshot.driver.body = random.mutated(&snapshot.driver.body).into(),
         }
-        if let Err(why) = go_on(&snapshot, &[2, 1], |main| count_within(main)) {
+        if let Err(why) = go_on(&snapshot, &[2, 1], |main| count(main, 5)) {
             let why = why.to_string();
             assert!(!why.is_empty() && why.len() < 600, "{why}");
         }
     }
-}
-
-fn count_within(main: &mut Driver) -> Result<u64, RunError> {
-    count(main, 5)
 }

@@ -71,6 +71,9 @@ pub enum Change {
     },
 }
 
+/// What records say, by who they are of and which of several they are.
+type Contents = BTreeMap<(Identity, u32), (Identity, Vec<Sum>)>;
+
 impl Saved {
     /// Reads all of it, and tells after each table how many bytes have been read.
     ///
@@ -136,7 +139,7 @@ impl Saved {
 
     /// What each record says, by checksum. The key is the same wherever a chare is, and different for several records of
     /// one owner.
-    fn contents(&self) -> Result<BTreeMap<(Identity, u32), (Identity, Vec<Sum>)>, ReadError> {
+    fn contents(&self) -> Result<Contents, ReadError> {
         let mut contents = BTreeMap::new();
         for table in self.tables() {
             for row in self.rows(table)? {

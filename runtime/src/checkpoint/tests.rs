@@ -37,7 +37,7 @@ fn chare(n: u32, body: usize, array: usize) -> Record {
     Record {
         kind: Kind::Chare,
         pe: n % 3,
-        type_name: if n % 2 == 0 { "Block" } else { "Cell" }.into(),
+        type_name: if n.is_multiple_of(2) { "Block" } else { "Cell" }.into(),
         collection: 5,
         index: [n, n / 2, 0],
         packed: Packed { body: bytes(u64::from(n) + 1000, body).into(), attachments },

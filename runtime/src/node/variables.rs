@@ -26,8 +26,11 @@ pub struct Variables {
     /// Write-once variables set here that some nodes have not acknowledged.
     unacknowledged: DashMap<u64, Unacknowledged>,
     /// The bytes of all values, on a node that keeps them.
-    bytes: Option<DashMap<u64, (VariableKind, FxHashMap<PeId, Packed>)>>,
+    bytes: Option<DashMap<u64, Said>>,
 }
+
+/// How a variable changes, and its last value from each origin.
+type Said = (VariableKind, FxHashMap<PeId, Packed>);
 
 /// A write-once variable that not all nodes have in place.
 struct Unacknowledged {

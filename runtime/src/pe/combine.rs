@@ -68,10 +68,11 @@ pub(crate) struct Places {
 pub(super) struct SavedPlaces {
     own: Reductions<SavedValue>,
     node: Reductions<SavedValue>,
-    early: Vec<((u64, u32), (PartialHeader, Partial<SavedValue>))>,
+    early: Vec<((u64, u32), SavedPartial)>,
 }
 
 type SavedValue = (u16, u16, Payload);
+type SavedPartial = (PartialHeader, Partial<SavedValue>);
 
 impl Places {
     pub(super) fn save(&self, program: &ProgramTable) -> Result<SavedPlaces, PupError> {

@@ -91,7 +91,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
 }
 
 fn tell(app: &mut App, event: MonitorEvent, tenths: u64) -> Option<Left> {
-    app.update(Event::Monitor(event), Duration::from_millis(tenths * 100))
+    app.update(Event::Monitor(Box::new(event)), Duration::from_millis(tenths * 100))
 }
 
 fn press(app: &mut App, code: KeyCode) -> Option<Left> {

@@ -332,12 +332,12 @@ fn every_flipped_bit_is_found_and_named() {
     let mut offered = [0, 0];
     for path in &files {
         let whole = fs::read(path).unwrap();
-        for at in 0..whole.len() {
+        for (at, byte) in whole.iter().copied().enumerate() {
             let put = |byte: u8| {
                 let file = fs::File::options().write(true).open(path).unwrap();
                 file.write_all_at(&[byte], at as u64).unwrap();
             };
-            put(whole[at] ^ 1 << (at % 8));
+            put(byte ^ 1 << (at % 8));
             let found =
                 store.latest().and_then(|saved| saved.verify(|_| ())).map(|verified| verified.damages);
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -365,7 +365,7 @@ fn every_flipped_bit_is_found_and_named() {
                     offered[usize::from(before.is_some())] += 1;
                 }
             }
-            put(whole[at]);
+            put(byte);
         }
         for wrong in [&whole[..whole.len() - 1], &[&whole[..], b"x"].concat(), b""] {
             fs::write(path, wrong).unwrap();
