@@ -5,50 +5,21 @@
 //! for before the checkpoint is given to it at once, from a log, as durable-execution systems do (Temporal, Restate); what
 //! it sends meanwhile has been sent, and goes nowhere. At the first wait of which the log knows no end, the run goes on.
 //! So a driver has to ask the same things in the same order, and takes whatever else may differ between two runs (the time,
-//! speeds of machines, random numbers) from [`Driver::once`].
+//! speeds of machines, random numbers) from [`Driver::once`](crate::Driver::once).
 //!
 //! A checkpoint is taken while the driver waits for a result or for quiescence: all PEs stand still between two entry
 //! methods, and when nothing is on its way any more each sends what it has. PEs keep their numbers: whoever goes on may have
 //! other nodes, each with as many of the PEs as suit it.
 
-use crate::driver::Driver;
-use crate::program::RunError;
 use crate::pup;
-use runtime::codec::{Order, Refusal};
-use runtime::envelope::{Packed, Payload, PeOrder};
-use runtime::frame::{Class, Fabric, Frame, SendError};
-use runtime::ids::{NodeId, PeId};
-use runtime::node::{INIT_OVER, Node, NodeSettings};
-use runtime::pe::Pe;
-use runtime::saved::{Paused, RecordHeader, RecordOf};
+pub use crate::timeline::Kept;
+use runtime::envelope::{Packed, Payload};
+use runtime::failure::{Failure, Kind};
+use runtime::saved::RecordHeader;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// How the driver is saved; another version is refused.
-const VERSION: u16 = 1;
-/// After so many bytes of records a PE has to say that it has taken them, before it is sent more.
-const PORTION_BYTES: usize = 64 << 20;
-/// How long messages may be on their way when all PEs stand still.
-const FLUSH_MAX: Duration = Duration::from_secs(60);
-/// How long to wait before it is looked again whether something is on its way.
-const FLUSH_LOOK: Duration = Duration::from_millis(1);
-
-/// A checkpoint that has been taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Kept {
-    /// Its number among those in its place.
-    pub number: u32,
-    /// Bytes of all its records.
-    pub bytes: u64,
-    /// Bytes that had to be written for it.
-    pub new_bytes: u64,
-    /// How long PEs stood still for it.
-    pub paused: Duration,
-    /// How long it took until it was complete.
-    pub took: Duration,
-}
+pub(crate) const VERSION: u16 = 1;
 
 /// Who keeps checkpoints, and says when.
 pub trait Keeper: Send {
@@ -82,7 +53,7 @@ pub struct GoOn {
     /// The driver's own part.
     pub driver: Packed,
     /// All others: what nodes share first, then PE by PE.
-    pub records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), RunError>> + Send>,
+    pub records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + Send>,
 }
 
 impl std::fmt::Debug for GoOn {
@@ -97,448 +68,55 @@ impl GoOn {
     ///
     /// # Errors
     /// If the driver's part is not one, or of another version.
-    pub fn pe_counts(&self) -> Result<(Vec<u32>, u32), RunError> {
+    pub fn pe_counts(&self) -> Result<(Vec<u32>, u32), Failure> {
         let saved = SavedDriver::open(&self.driver)?;
         Ok((saved.pe_counts, saved.pes))
     }
 }
 
-/// One thing that the driver had to wait for, or did [once](Driver::once).
+/// One thing that the driver had to wait for, or did [once](crate::Driver::once).
 #[derive(Clone, Serialize, Deserialize)]
-struct Outcome {
-    what: String,
-    result: Packed,
+pub(crate) struct Outcome {
+    pub(crate) what: String,
+    pub(crate) result: Packed,
 }
 
+/// The driver's own part of a checkpoint.
 #[derive(Serialize, Deserialize)]
-struct SavedDriver {
-    version: u16,
+pub(crate) struct SavedDriver {
+    pub(crate) version: u16,
     /// Counts of PEs of the nodes when the run began.
-    pe_counts: Vec<u32>,
+    pub(crate) pe_counts: Vec<u32>,
     /// Count of PEs when it was saved.
-    pes: u32,
-    outcomes: Vec<Outcome>,
+    pub(crate) pes: u32,
+    pub(crate) outcomes: Vec<Outcome>,
     /// Results that it has not waited for yet.
-    slots: Vec<(u64, Vec<Payload>)>,
-    next_slot: u64,
+    pub(crate) slots: Vec<(u64, Vec<Payload>)>,
+    pub(crate) next_slot: u64,
     /// How many collections, sections and variables it had made.
-    serial: u32,
+    pub(crate) serial: u32,
     /// Its way of sending.
-    pe: Vec<u8>,
-    is_init: bool,
-    speeds: Vec<f64>,
-    counted: Option<(String, u64, u64)>,
-    init_over_s: Option<f64>,
+    pub(crate) pe: Vec<u8>,
+    pub(crate) is_init: bool,
+    pub(crate) speeds: Vec<f64>,
+    pub(crate) counted: Option<(String, u64, u64)>,
+    pub(crate) init_over_s: Option<f64>,
 }
 
 impl SavedDriver {
-    fn open(packed: &Packed) -> Result<Self, RunError> {
+    pub(crate) fn open(packed: &Packed) -> Result<Self, Failure> {
         // The version comes first, and is understood whatever follows.
         let version = postcard::take_from_bytes::<u16>(&packed.body).map(|(version, _)| version);
         match version {
-            Ok(VERSION) => Ok(pup::unpack(packed)?),
-            Ok(other) => Err(RunError::Input(format!(
-                "the checkpoint is of version {other} of the driver's log, and this program knows {VERSION}: go on with the \
+            Ok(VERSION) => pup::unpack(packed).map_err(|error| Failure::new(Kind::Input, error)),
+            Ok(other) => Err(Failure::new(
+                Kind::Input,
+                format!(
+                    "the checkpoint is of version {other} of the driver's log, and this program knows {VERSION}: go on with the \
                  program that wrote it"
-            ))),
-            Err(_) => Err(RunError::Input("the checkpoint holds no driver's log".into())),
+                ),
+            )),
+            Err(_) => Err(Failure::new(Kind::Input, "the checkpoint holds no driver's log")),
         }
-    }
-}
-
-/// What the driver has done so far.
-#[derive(Default)]
-pub(crate) struct History {
-    /// Who keeps checkpoints, if anybody does. Otherwise nothing need be remembered.
-    keeper: Option<Box<dyn Keeper>>,
-    outcomes: Vec<Outcome>,
-    /// How many [once](Driver::once) are inside each other now.
-    depth: u32,
-    /// What remains to be done again, while that is so.
-    replay: Option<Box<Replay>>,
-    checkpoint: Underway,
-    has_gone_on: bool,
-    /// What had been added to accumulators before the run went on from a checkpoint.
-    pub(crate) sums: BTreeMap<u64, Vec<Packed>>,
-    /// The work that is counted, and how much had been done before.
-    pub(crate) counted: Option<(String, u64, u64)>,
-}
-
-struct Replay {
-    left: VecDeque<Outcome>,
-    saved: SavedDriver,
-    records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), RunError>> + Send>,
-    /// The driver's own, which sends to the nodes that there are.
-    pe: Pe,
-}
-
-/// What is known of a checkpoint that is being taken, or of one that comes back.
-#[derive(Default)]
-struct Underway {
-    paused: BTreeMap<PeId, Paused>,
-    records: u64,
-    failed: Option<String>,
-}
-
-fn foreign(why: Refusal) -> RunError {
-    RunError::Input(format!("the checkpoint is not of this program: {why}"))
-}
-
-/// Carries nothing: what a driver sends that is run again has been sent.
-struct Nowhere;
-
-impl Fabric for Nowhere {
-    fn send(&self, _: NodeId, _: Class, _: Frame) -> Result<(), SendError> {
-        Ok(())
-    }
-
-    fn send_small(&self, _: NodeId, _: &[u8]) -> Result<(), SendError> {
-        Ok(())
-    }
-}
-
-impl Driver {
-    /// Has checkpoints taken of this run. To be said before anything else.
-    pub fn keep_checkpoints(&mut self, keeper: Box<dyn Keeper>) {
-        self.history.keeper = Some(keeper);
-    }
-
-    /// Makes this run go on from a checkpoint. To be said before anything else, except who [keeps](Self::keep_checkpoints)
-    /// more of them.
-    ///
-    /// # Errors
-    /// If it is not of this program or version, or of a run with another count of PEs.
-    pub fn go_on_from(&mut self, from: GoOn) -> Result<(), RunError> {
-        let saved = SavedDriver::open(&from.driver)?;
-        let node = self.pe.node();
-        let topology = node.topology().clone();
-        if topology.pe_count() < saved.pes || topology.begun().pe_counts() != saved.pe_counts {
-            return Err(RunError::Input(format!(
-                "the checkpoint is of a run with {} PEs, and this one has {}",
-                saved.pes,
-                topology.pe_count()
-            )));
-        }
-        let settings = NodeSettings { always_pup: true, ..NodeSettings::default() };
-        let again = Node::new(NodeId::LAUNCHER, topology, node.shared_program(), settings);
-        again.connect(Arc::new(Nowhere));
-        let pe = std::mem::replace(&mut self.pe, Pe::new(PeId::DRIVER, again));
-        let left = saved.outcomes.clone().into();
-        self.history.replay = Some(Box::new(Replay { left, saved, records: from.records, pe }));
-        Ok(())
-    }
-
-    /// Does something whose outcome may differ from run to run, such as to look at a clock or at the machines, to draw a
-    /// random number or to read what others may change. A run that goes on from a checkpoint does not do it again: it gets
-    /// the outcome of then. `what` names it where a driver turns out to do other things than it did then.
-    ///
-    /// # Errors
-    /// What `work` returns; if the driver does not do what it did before the checkpoint; or if the run fails meanwhile.
-    pub fn once<T: crate::Message>(
-        &mut self,
-        what: &str,
-        work: impl FnOnce(&mut Self) -> Result<T, RunError>,
-    ) -> Result<T, RunError> {
-        if self.history.depth > 0 {
-            return work(self);
-        }
-        if let Some(replay) = &mut self.history.replay {
-            if let Some(outcome) = replay.left.pop_front() {
-                if outcome.what != what {
-                    return Err(self.differs(&outcome.what, what));
-                }
-                let result = pup::unpack(&outcome.result)?;
-                self.history.outcomes.push(outcome);
-                return Ok(result);
-            }
-            self.history.depth += 1;
-            let live = self.go_live();
-            self.history.depth -= 1;
-            live?;
-        }
-        self.history.depth += 1;
-        let result = work(self);
-        self.history.depth -= 1;
-        let result = result?;
-        if self.history.keeper.is_some() {
-            self.history.outcomes.push(Outcome { what: what.into(), result: pup::pack(&result) });
-        }
-        Ok(result)
-    }
-
-    fn differs(&self, then: &str, now: &str) -> RunError {
-        let number = self.history.outcomes.len() + 1;
-        RunError::Input(format!(
-            "the driver does not do what it did before the checkpoint: as number {number} it waited for {then} then, and for \
-             {now} now; take what may differ from run to run from `Driver::once`"
-        ))
-    }
-
-    /// Whether this run has gone on from a checkpoint.
-    #[must_use]
-    pub fn has_gone_on(&self) -> bool {
-        self.history.has_gone_on
-    }
-
-    /// Takes a checkpoint if one is due. Only where the driver waits for what may take long.
-    pub(crate) fn checkpoint_if_due(&mut self) -> Result<(), RunError> {
-        if self.history.depth != 1 || !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due()) {
-            return Ok(());
-        }
-        let _span = tracing::info_span!("checkpoint").entered();
-        // A wait for what belongs to it is none in which another could be taken.
-        let began = Instant::now();
-        self.history.depth += 1;
-        let taken = self.checkpoint();
-        self.history.depth -= 1;
-        let (taken, paused) = (taken?, began.elapsed());
-        let Some(keeper) = &mut self.history.keeper else { return Ok(()) };
-        match taken.and_then(|driver| keeper.commit(driver)) {
-            Ok(kept) => {
-                let kept = Kept { paused, took: began.elapsed(), ..kept };
-                tracing::info!("{kept:?}");
-                self.outcome().checkpoints.push(kept);
-            }
-            Err(why) => {
-                tracing::warn!("no checkpoint was taken: {why}");
-                keeper.discard(&why);
-            }
-        }
-        Ok(())
-    }
-
-    /// Has all PEs stand still and send what they have; the driver's own part, or why it could not be taken.
-    fn checkpoint(&mut self) -> Result<Result<Packed, String>, RunError> {
-        let begun = self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.begin());
-        if let Err(why) = begun {
-            return Ok(Err(why));
-        }
-        self.history.checkpoint = Underway::default();
-        self.pause_all()?;
-        let taken = self.save_all();
-        self.order_all_paused(PeOrder::Resume);
-        taken
-    }
-
-    fn save_all(&mut self) -> Result<Result<Packed, String>, RunError> {
-        let Some(before) = self.flush()? else {
-            return Ok(Err(format!("messages were on their way for {} s", FLUSH_MAX.as_secs())));
-        };
-        for (header, packed) in self.pe.node().shared_records() {
-            self.keep(header, packed);
-        }
-        for (id, packed) in self.pe.node().variables().sums() {
-            self.keep(RecordHeader { pe: PeId::DRIVER, of: RecordOf::Sum(id) }, packed);
-        }
-        let mut sent = 0;
-        for pe in (0..self.all_pes()).map(PeId) {
-            self.history.checkpoint.paused.clear();
-            self.history.checkpoint.records = 0;
-            self.order_paused(pe, PeOrder::Save);
-            match self.wait_until(|main| main.history.checkpoint.paused.get(&pe).cloned())? {
-                Ok(records) => {
-                    self.wait_until(|main| (main.history.checkpoint.records >= records).then_some(()))?;
-                    sent += records;
-                }
-                Err(why) => return Ok(Err(why)),
-            }
-        }
-        if let Some(why) = self.history.checkpoint.failed.take() {
-            return Ok(Err(why));
-        }
-        // What came to a PE after it had sent all would be missing.
-        if self.carried()? != (before.0 + sent, before.1 + sent) {
-            return Ok(Err("something arrived while it was taken".into()));
-        }
-        Ok(self.saved_driver())
-    }
-
-    fn saved_driver(&mut self) -> Result<Packed, String> {
-        let wrong = |error: &dyn std::fmt::Display| error.to_string();
-        let mut slots = Vec::new();
-        for (slot, waiting) in &mut self.slots {
-            let copy = |payload: &Payload| match payload {
-                Payload::Packed(packed) => Ok(Payload::Packed(Arc::clone(packed))),
-                Payload::Value(_) => Err("the driver has not taken what it sent to itself".to_string()),
-            };
-            slots.push((*slot, waiting.iter().map(copy).collect::<Result<Vec<_>, _>>()?));
-        }
-        let pe = self.pe.save().map_err(|e| wrong(&e))?;
-        let node = self.pe.node();
-        let saved = SavedDriver {
-            version: VERSION,
-            pe_counts: node.topology().begun().pe_counts(),
-            pes: node.topology().pe_count(),
-            outcomes: self.history.outcomes.clone(),
-            slots,
-            next_slot: self.next_slot,
-            serial: self.pe.serial(),
-            pe,
-            is_init: node.is_init(),
-            speeds: node.speeds().to_vec(),
-            counted: self.history.counted.clone(),
-            init_over_s: self.outcome_ref().init_over.map(|at| at.elapsed().as_secs_f64()),
-        };
-        Ok(pup::pack(&saved))
-    }
-
-    /// Tells a PE what it is to do about standing still, which is not counted among the messages of the run.
-    fn order_paused(&self, pe: PeId, order: PeOrder) {
-        let node = self.pe.node();
-        node.order(node.topology().node_of(pe), Order::ToPe(pe, order), Packed::default());
-    }
-
-    fn order_all_paused(&mut self, order: PeOrder) {
-        (0..self.all_pes()).for_each(|pe| self.order_paused(PeId(pe), order));
-    }
-
-    /// Waits until all PEs stand still.
-    fn pause_all(&mut self) -> Result<(), RunError> {
-        self.order_all_paused(PeOrder::Pause);
-        let pes = self.all_pes() as usize;
-        self.wait_until(|main| (main.history.checkpoint.paused.len() == pes).then_some(()))
-    }
-
-    /// Waits until nothing is on its way any more, while no PE sends: frames sent and received so far by all nodes; `None`
-    /// if that takes too long. It is the double count of Mattern ("Algorithms for distributed termination detection", 1987).
-    fn flush(&mut self) -> Result<Option<(u64, u64)>, RunError> {
-        let (started, mut last) = (Instant::now(), None);
-        while started.elapsed() < FLUSH_MAX {
-            let now = self.carried()?;
-            if now.0 == now.1 && last == Some(now) {
-                return Ok(Some(now));
-            }
-            if last.is_some() && last != Some(now) {
-                std::thread::sleep(FLUSH_LOOK);
-            }
-            last = Some(now);
-        }
-        Ok(None)
-    }
-
-    fn carried(&mut self) -> Result<(u64, u64), RunError> {
-        let nodes = self.snapshots()?;
-        let sum = |of: fn(&runtime::monitor::wire::NodeSnapshot) -> u64| nodes.iter().map(of).sum();
-        Ok((sum(|node| node.sent_messages), sum(|node| node.received_messages)))
-    }
-
-    /// Hands a record to whoever keeps it.
-    pub(crate) fn keep(&mut self, header: RecordHeader, packed: Packed) {
-        let underway = &mut self.history.checkpoint;
-        underway.records += u64::from(header.pe != PeId::DRIVER);
-        let node = self.pe.node();
-        let chare_type = match &header.of {
-            RecordOf::Chare(element) => {
-                let known = || node.collection(element.collection).map(|known| known.chare_type);
-                element.collection.as_singles().or_else(known)
-            }
-            _ => None,
-        };
-        let chare_type = chare_type.and_then(|number| node.program().chare_types.get(usize::from(number)));
-        let name = chare_type.map_or("", |known| known.name.as_str());
-        let kept = self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.put(header, name, packed));
-        if let Err(why) = kept {
-            underway.failed.get_or_insert(why);
-        }
-    }
-
-    /// A PE that stands still has done what it was told.
-    pub(crate) fn hear_paused(&mut self, pe: PeId, paused: Paused) {
-        // What went wrong first is what counts.
-        let last = self.history.checkpoint.paused.entry(pe).or_insert_with(|| paused.clone());
-        if last.is_ok() {
-            *last = paused;
-        }
-    }
-
-    /// What has been done again, all that was done before, is over: gives all nodes what was saved, and goes on.
-    fn go_live(&mut self) -> Result<(), RunError> {
-        let Some(replay) = self.history.replay.take() else { return Ok(()) };
-        let Replay { saved, records, pe, .. } = *replay;
-        if (self.pe.serial(), self.next_slot) != (saved.serial, saved.next_slot) {
-            return Err(RunError::Input(format!(
-                "the driver does not do what it did before the checkpoint: it has made {} collections, sections and \
-                 variables and {} places for results, and then it had {} and {}",
-                self.pe.serial(),
-                self.next_slot,
-                saved.serial,
-                saved.next_slot
-            )));
-        }
-        self.pe = pe;
-        self.history.has_gone_on = true;
-        self.history.checkpoint = Underway::default();
-        self.pause_all()?;
-        self.restore_all(records)?;
-        self.pe.restore(&saved.pe)?;
-        let node = Arc::clone(self.pe.node());
-        let mut speeds = saved.speeds;
-        speeds.resize(self.all_pes() as usize, 1.0);
-        node.set_speeds(speeds);
-        self.slots = saved.slots.into_iter().map(|(slot, waiting)| (slot, waiting.into())).collect();
-        if !saved.is_init {
-            node.set_init_over(true);
-            self.wait_for_init_over()?;
-        }
-        if let Some((name, total, before)) = saved.counted {
-            node.count_progress(name.clone(), total, before);
-            self.history.counted = Some((name, total, before));
-        }
-        let now = self.snapshots()?;
-        self.outcome().gone_on(now);
-        self.order_all_paused(PeOrder::Resume);
-        Ok(())
-    }
-
-    fn restore_all(
-        &mut self,
-        records: impl Iterator<Item = Result<(RecordHeader, Packed), RunError>>,
-    ) -> Result<(), RunError> {
-        let node = Arc::clone(self.pe.node());
-        // For each PE what it has been sent, and the bytes of it that it has not said to have.
-        let mut given: BTreeMap<PeId, (u64, usize)> = BTreeMap::new();
-        for record in records {
-            let (header, packed) = record?;
-            let pe = header.pe;
-            match header.of {
-                RecordOf::Sum(id) => self.history.sums.entry(id).or_default().push(packed),
-                RecordOf::Collection | RecordOf::Variable { .. } => {
-                    node.share_again(&header, &packed).map_err(foreign)?;
-                }
-                RecordOf::Chare(_) | RecordOf::Pe => {
-                    if given.is_empty() {
-                        // Chares need their collections' descriptions.
-                        self.flush()?;
-                    }
-                    let (count, bytes) = given.entry(pe).or_default();
-                    (*count, *bytes) = (*count + 1, *bytes + packed.len_bytes());
-                    let portion = (*bytes > PORTION_BYTES).then_some(*count);
-                    node.give_back(header, packed).map_err(foreign)?;
-                    if let Some(count) = portion {
-                        self.wait_for_restored(pe, count)?;
-                        given.insert(pe, (count, 0));
-                    }
-                }
-            }
-        }
-        for pe in (0..self.all_pes()).map(PeId) {
-            self.wait_for_restored(pe, given.get(&pe).map_or(0, |(count, _)| *count))?;
-        }
-        Ok(())
-    }
-
-    fn wait_for_restored(&mut self, pe: PeId, records: u64) -> Result<(), RunError> {
-        if self.history.checkpoint.paused.get(&pe).is_some_and(Result::is_ok) {
-            self.history.checkpoint.paused.remove(&pe);
-        }
-        self.order_paused(pe, PeOrder::Restore { records });
-        match self.wait_until(|main| main.history.checkpoint.paused.get(&pe).cloned())? {
-            Ok(_) => Ok(()),
-            Err(why) => Err(RunError::Input(format!("{pe:?} cannot take in what was saved of it: {why}"))),
-        }
-    }
-
-    fn wait_for_init_over(&mut self) -> Result<(), RunError> {
-        self.wait_for_variable(INIT_OVER)
     }
 }

@@ -1,8 +1,9 @@
 //! The main chare: a plain function that starts everything and may wait.
 
+mod checkpoint;
+
 use crate::callback::Callback;
 use crate::chare::Message;
-use crate::checkpoint::History;
 use crate::ctx::private::HasPe;
 use crate::entries::{open, type_name};
 use crate::program::RunError;
@@ -10,6 +11,7 @@ use crate::pup;
 use crate::reduce::{Better, Reduce};
 use crate::shared::{Accumulator, Monotonic, Readonly};
 use crate::timeline::Timeline;
+use checkpoint::History;
 use loadbalance::machines::{Machine, Machines};
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
@@ -35,10 +37,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What the program's first function has in its hands. It runs on the launcher, where it may block, read
 /// and write files; it has no PE and holds no chares.
 pub struct Driver {
-    pub(crate) pe: Pe,
+    pe: Pe,
     events: Receiver<DriverEvent>,
-    pub(crate) slots: HashMap<u64, VecDeque<Payload>>,
-    pub(crate) next_slot: u64,
+    slots: HashMap<u64, VecDeque<Payload>>,
+    next_slot: u64,
     acknowledged: HashMap<u64, BTreeSet<NodeId>>,
     collected: HashMap<u64, BTreeMap<NodeId, Option<Packed>>>,
     /// Counters that nodes have sent, by the mark of the question and the node.
@@ -55,7 +57,7 @@ pub struct Driver {
     on_shares: Option<OnShares>,
     /// The part of the run that goes on, in the log.
     part: tracing::Span,
-    pub(crate) history: History,
+    history: History,
 }
 
 impl fmt::Debug for Driver {
@@ -244,7 +246,7 @@ impl Driver {
     }
 
     /// What has been stated so far.
-    pub(crate) fn outcome_ref(&self) -> &Timeline {
+    fn outcome_ref(&self) -> &Timeline {
         &self.timeline
     }
 
@@ -303,7 +305,7 @@ impl Driver {
     }
 
     /// Count of PEs that there are now.
-    pub(crate) fn all_pes(&self) -> u32 {
+    fn all_pes(&self) -> u32 {
         self.pe.node().topology().pe_count()
     }
 
@@ -386,10 +388,7 @@ impl Driver {
     }
 
     /// Waits for what nodes answer at once.
-    pub(crate) fn wait_until<T>(
-        &mut self,
-        mut ready: impl FnMut(&mut Self) -> Option<T>,
-    ) -> Result<T, RunError> {
+    fn wait_until<T>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<T>) -> Result<T, RunError> {
         loop {
             if let Some(value) = self.wait_for_next(&mut ready)? {
                 return Ok(value);

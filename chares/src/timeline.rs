@@ -1,7 +1,6 @@
 //! What a run measured of itself: when its parts began and ended, what each node did meanwhile, and what
 //! the application says of its result. Reports are made of this.
 
-use crate::checkpoint::Kept;
 use loadbalance::efficiency;
 use runtime::monitor::wire::NodeSnapshot;
 use serde::{Deserialize, Serialize};
@@ -33,6 +32,21 @@ impl fmt::Display for EarlierSpeeds {
             None => Ok(()),
         }
     }
+}
+
+/// A checkpoint that has been taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// Its number among those in its place.
+    pub number: u32,
+    /// Bytes of all its records.
+    pub bytes: u64,
+    /// Bytes that had to be written for it.
+    pub new_bytes: u64,
+    /// How long PEs stood still for it.
+    pub paused: Duration,
+    /// How long it took until it was complete.
+    pub took: Duration,
 }
 
 /// The parts of a run and its outcome.

@@ -12,6 +12,7 @@ use crate::proto::ProtocolError;
 use crate::proto::membership::{JoinAnswer, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
 use crate::saved::{Paused, Sent};
+pub use crate::variable::VariableKind;
 use bytes::Buf as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -167,15 +168,6 @@ pub struct ScatterPart {
     pub index: ElementIndex,
     /// Length of this message in bytes; messages lie in the body one behind the other, in the order of their headers.
     pub len_bytes: u32,
-}
-
-/// Kinds of variables that all nodes share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum VariableKind {
-    /// Set once: readonly and write-once variables.
-    Once,
-    /// Improves over time; each origin's later value replaces its earlier one.
-    Monotonic,
 }
 
 /// To a node with PEs, on the stream that is always read.

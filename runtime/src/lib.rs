@@ -31,3 +31,4 @@ pub mod size;
 pub mod spin;
 pub mod topology;
 pub mod transport;
+pub mod variable;

@@ -4,10 +4,10 @@
 //! nodes share, and with the driver. Each PE gives a record for each of its chares, and one for itself.
 
 use crate::buffer::Buffer;
-use crate::codec::VariableKind;
-use crate::envelope::Packed;
 use crate::frame::{Frame, FrameLimits, FramingError};
 use crate::ids::{ElementId, PeId};
+use crate::payload::Packed;
+use crate::variable::VariableKind;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 

@@ -25,7 +25,8 @@ impl Testbed {
         let script =
             std::env::var_os("METACHARE_TESTBED").map_or_else(|| PathBuf::from(default), PathBuf::from);
         let bed = Self { script, bed: format!("t{}{name}", std::process::id()) };
-        match bed.try_up(spec) {
+        // Several that come up at the same moment may be in each other's way.
+        match bed.try_up(spec).or_else(|_| bed.try_up(spec)) {
             Ok(()) => Some(bed),
             Err(reason) => {
                 let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");

@@ -7,7 +7,7 @@ use std::fs;
 /// Over lines that delay and lose, on two hosts in place of three: to the same bits.
 #[test]
 fn a_run_that_has_lost_a_host_goes_on_without_it() {
-    let Some(bed) = Applications::new("q", &["a", "b", "c"]) else { return };
+    let Some(bed) = Applications::new("g", &["a", "b", "c"]) else { return };
     bed.netem(&["delay=5ms", "jitter=1ms", "loss=1%"]);
     let words = "statics --size 10 --max-force 1e-4 --shake 0.05 --xyz end.xyz";
     let whole = bed.start(3, words).done();
@@ -20,7 +20,7 @@ fn a_run_that_has_lost_a_host_goes_on_without_it() {
     let lost = running.done();
     assert_eq!(lost.code, 69, "{lost:?}");
     assert!(lost.stderr.contains("restart saved` goes on from checkpoint"), "{lost:?}");
-    let done = bed.restart(2, "saved");
+    let done = bed.restart(2, "saved --checkpoint others");
     assert_eq!(done.code, 0, "{done:?}");
     assert!(fs::read(bed.path("end.xyz")).unwrap() == result, "other bits without the host");
     bed.assert_nothing_left();

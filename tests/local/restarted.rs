@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Checkpoints while there is a run of any length.
-const OFTEN: [&str; 4] = ["--checkpoint", "saved", "--checkpoint-every", "0.01"];
+const OFTEN: [&str; 4] = ["--checkpoint", "saved", "--checkpoint-every", "0.0005"];
 
 #[test]
 fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {

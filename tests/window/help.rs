@@ -35,10 +35,10 @@ fn check(program: &str, words: &[&str], about: Option<&str>) -> usize {
 
 #[test]
 fn every_help_page_says_what_its_command_is_for() {
-    // run, compare, plan, nodes and its three, watch, replay, demo, bench; run matmul, nodes speed matmul; and
+    // run, compare, plan, nodes and its three, watch, restart, replay, checkpoint and its four, demo, bench; run matmul, nodes speed matmul; and
     // two of each other application.
     assert!(check(METACHARE, &[], None) >= 12);
-    assert_eq!(check(STENCIL, &[], None), 15);
+    assert_eq!(check(STENCIL, &[], None), 16);
     let page = run(METACHARE, &["run", "matmul", "--help"]).stdout;
     assert!(page.starts_with("Multiply two matrices\n"), "{page}");
 }

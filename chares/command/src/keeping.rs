@@ -1,12 +1,11 @@
 //! Checkpoints of a run in a folder: written when they are due, and read by who goes on.
 
 use super::note;
-use chares::RunError;
 use chares::checkpoint::{GoOn, Keeper, Kept};
-use runtime::checkpoint::{About, Kind as RecordKind, Machine, ReadError, Record, Saved, Store, Writer};
+use runtime::checkpoint::{About, Kind as RecordKind, Machine, Record, Saved, Store, Writer};
 use runtime::codec::VariableKind;
 use runtime::envelope::Packed;
-use runtime::failure::Failure;
+use runtime::failure::{Failure, Kind};
 use runtime::ids::{CollectionId, ElementId, ElementIndex, PeId};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::wire::{MonitorEvent, OutputLine, RunInfo, SavedAt};
@@ -61,9 +60,8 @@ impl StoreKeeper {
         (hub, version, arguments): (&Arc<Hub>, &str, Vec<String>),
     ) -> Result<Self, Failure> {
         let info = hub.info();
-        let wanted = runtime::job::hear_checkpoint_orders().map_err(|e| {
-            Failure::new(runtime::failure::Kind::Unavailable, format!("signals cannot be heard: {e}"))
-        })?;
+        let wanted = runtime::job::hear_checkpoint_orders()
+            .map_err(|e| Failure::new(Kind::Unavailable, format!("signals cannot be heard: {e}")))?;
         Ok(Self {
             store,
             about: about(&info, version, arguments),
@@ -188,8 +186,7 @@ fn header(record: &Record) -> Option<RecordHeader> {
 /// What a checkpoint has for a run that goes on.
 pub(crate) fn go_on(saved: Arc<Saved>) -> Result<GoOn, Failure> {
     let log = saved.records_of_kind(RecordKind::Driver).next();
-    let log = log
-        .ok_or_else(|| Failure::new(runtime::failure::Kind::Input, "the checkpoint holds no driver's log"))?;
+    let log = log.ok_or_else(|| Failure::new(Kind::Input, "the checkpoint holds no driver's log"))?;
     let driver = log.map_err(Failure::from)?.packed;
     let (found, records) = sync_channel(AHEAD);
     let pes = saved.about().pes;
@@ -200,13 +197,13 @@ pub(crate) fn go_on(saved: Arc<Saved>) -> Result<GoOn, Failure> {
                 .records_where(move |kind, of| of == pe && matches!(kind, RecordKind::Chare | RecordKind::Pe))
         });
         for record in shared.chain(of_pes) {
-            let record = record.map_err(input).and_then(|record| {
+            let record = record.map_err(Failure::from).and_then(|record| {
                 let header = header(&record);
                 let header = header.ok_or_else(|| {
-                    RunError::Input(format!(
-                        "the checkpoint has a record of kind {} that is none",
-                        record.kind
-                    ))
+                    Failure::new(
+                        Kind::Input,
+                        format!("the checkpoint has a record of kind {} that is none", record.kind),
+                    )
                 })?;
                 Ok((header, record.packed))
             });
@@ -217,10 +214,6 @@ pub(crate) fn go_on(saved: Arc<Saved>) -> Result<GoOn, Failure> {
         }
     });
     Ok(GoOn { driver, records: Box::new(records.into_iter()) })
-}
-
-fn input(error: ReadError) -> RunError {
-    RunError::Input(error.to_string())
 }
 
 /// Says how to go on with a run that has failed, if it was saved.

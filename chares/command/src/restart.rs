@@ -86,7 +86,7 @@ pub(crate) fn restart(
         note(&format!("going on from {origin}: {}", line.get(1..).unwrap_or_default().join(" ")));
     }
     let go_on = keeping::go_on(saved)?;
-    let (began, pes) = go_on.pe_counts().map_err(Failure::from)?;
+    let (began, pes) = go_on.pe_counts()?;
     let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
     let from = Some(Origin { go_on, name: origin, began, pes, has_balancer });
     run::run(program, Asked { name, matches: then, options, line, from }, command_started)

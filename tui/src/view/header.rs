@@ -11,7 +11,6 @@ use crate::model::Model;
 use crate::model::history::Times;
 use crate::model::node::Node;
 use crate::model::progress::Remaining;
-use runtime::size::Size;
 use std::time::Duration;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
@@ -33,7 +32,10 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
     if let Some(saved) = model.run.saved.filter(|saved| saved.at_s.is_finite()) {
         let age_s = (model.elapsed().as_secs_f64() - saved.at_s).max(0.0);
         let age = figures::clock(Duration::try_from_secs_f64(age_s).unwrap_or_default());
-        left.push(Span::styled(format!(" saved {age} ago ({}) ", Size(saved.bytes)), look.faint()));
+        left.push(Span::styled(
+            format!(" saved {age} ago ({}) ", figures::bytes(saved.bytes as f64)),
+            look.faint(),
+        ));
     }
     let mut right = Vec::new();
     if model.dropped > 0 {
