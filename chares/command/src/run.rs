@@ -355,7 +355,8 @@ fn drive(
     main.set_machines(machines(&nodes, &start, if is_measured { &rates } else { &relative }, is_measured));
     main.outcome().start = start;
     main.outcome().driven = Some(Instant::now());
-    let (has_kernel, result) = (started.kernel.number.is_some(), (started.drive)(main));
+    let has_kernel = started.kernel.number.is_some();
+    let result = (started.drive)(main).and_then(|()| main.has_caught_up());
     if main.outcome().is_by_speed && !has_kernel && speed.is_measured() {
         main.outcome().remark(NO_SPEEDS);
     }

@@ -152,6 +152,18 @@ impl Driver {
         ))
     }
 
+    /// To be asked when the driver is done: whether it has come as far as it was when it was saved.
+    ///
+    /// # Errors
+    /// If it has not: what it gave is of a part of what it did then.
+    pub fn has_caught_up(&self) -> Result<(), RunError> {
+        let Some(replay) = &self.history.replay else { return Ok(()) };
+        let what = replay.left.front().map_or("the rest of the run", |outcome| outcome.what.as_str());
+        Err(RunError::Input(format!(
+            "the driver does not do what it did before the checkpoint: it ended where it waited for {what} then"
+        )))
+    }
+
     /// Whether this run has gone on from a checkpoint.
     #[must_use]
     pub fn has_gone_on(&self) -> bool {

@@ -172,6 +172,9 @@ fn a_driver_that_does_something_else_is_told_so() {
     let other = go_on(&snapshot, &[3], |main| main.quiescence()).unwrap_err().to_string();
     assert!(other.contains("it waited for result 1 (Sum<u64>) then, and for quiescence now"), "{other}");
     assert!(other.contains("`Driver::once`"), "{other}");
+    let less = go_on(&snapshot, &[3], |main| count(main, 2).and_then(|_| main.has_caught_up()));
+    let less = less.unwrap_err().to_string();
+    assert!(less.contains("it ended where it waited for result 3 (Sum<u64>) then"), "{less}");
     let more = go_on(&snapshot, &[3], |main| {
         main.array::<Counter>(1, ());
         count(main, 5)

@@ -28,8 +28,8 @@ impl Receiver for Node {
     }
 
     fn receive_all(&self, from: NodeId, class: Class, frames: &mut Vec<Frame>) {
-        let len_bytes = frames.iter().map(|frame| frame.len_bytes() as u64).sum();
-        self.links.received(class, frames.len(), len_bytes);
+        let (count, len_bytes) =
+            (frames.len(), frames.iter().map(|frame| frame.len_bytes() as u64).sum::<u64>());
         if let Err(refusal) = self.checks().check_sender(from) {
             frames.clear();
             return self.refuse(from, &refusal);
@@ -47,6 +47,8 @@ impl Receiver for Node {
             }
         }
         self.pass_batch(&mut batch);
+        // Only now, so that what is counted has arrived where it goes: a checkpoint waits for that.
+        self.links.received(class, count, len_bytes);
     }
 
     fn backlog_bytes(&self) -> u64 {

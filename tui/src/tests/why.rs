@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyCode;
 use runtime::monitor::wire::{
-    MonitorEvent, NodeSnapshot, PeSnapshot, PeState, Processors, RunInfo, Slowdown,
+    MonitorEvent, NodeSnapshot, PeSnapshot, PeState, Processors, RunInfo, SavedAt, Slowdown,
 };
 
 use super::{press, run_info, same, snapshot, tell};
@@ -84,6 +84,17 @@ fn a_node_that_delivers_a_tenth_is_the_first_thing_to_be_seen() {
     let over = Slowdown { until_s: Some(15.0), ..slow };
     tell(&mut app, MonitorEvent::Run(RunInfo { slowdowns: vec![over], ..RunInfo::default() }), 121);
     assert!(!screen(&app, 80, 24).contains("deliver"), "it is over");
+}
+
+#[test]
+fn the_age_of_the_last_checkpoint_is_in_the_title() {
+    let mut app = run(|_| {}, [[10, 0, 0, 0]; 3], [0, 0, 0]);
+    assert!(!screen(&app, 120, 30).contains("saved"));
+    let saved = Some(SavedAt { number: 3, at_s: 2.0, bytes: 5 << 20 });
+    tell(&mut app, MonitorEvent::Run(RunInfo { saved, ..RunInfo::default() }), 121);
+    let shown = screen(&app, 120, 30);
+    let title = shown.lines().next().unwrap_or_default();
+    assert!(title.contains(" saved 00:00:10 ago (5.0M) "), "{title}");
 }
 
 #[test]
