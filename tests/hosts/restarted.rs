@@ -4,11 +4,11 @@ use super::applications::Applications;
 use harness::wait_for;
 use std::fs;
 
-/// Over lines that delay and lose, on two hosts in place of three: to the same bits.
+/// Over lines that delay, on two hosts in place of three: to the same bits.
 #[test]
 fn a_run_that_has_lost_a_host_goes_on_without_it() {
     let Some(bed) = Applications::new("g", &["a", "b", "c"]) else { return };
-    bed.netem(&["delay=5ms", "jitter=1ms", "loss=1%"]);
+    bed.netem(&["delay=5ms", "jitter=1ms"]);
     let words = "statics --size 10 --max-force 1e-4 --shake 0.05 --xyz end.xyz";
     let whole = bed.start(3, words).done();
     assert_eq!(whole.code, 0, "{whole:?}");

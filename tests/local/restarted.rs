@@ -11,7 +11,7 @@ const OFTEN: [&str; 4] = ["--checkpoint", "saved", "--checkpoint-every", "0.0005
 
 #[test]
 fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
-    for (words, option, name, _) in ALL {
+    for (number, (words, option, name, _)) in ALL.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         local_nodes(folder, &[2, 1]);
@@ -24,7 +24,8 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
             "{words:?}: {done:?}"
         );
         let whole = fs::read(folder.join(name)).unwrap();
-        for pes in [&[1][..], &[1, 1, 1]] {
+        // Fewer nodes, as many, and more PEs, in turn.
+        for pes in [[&[1][..], &[1, 1, 1], &[2, 2]][number % 3]] {
             local_nodes(folder, pes);
             fs::remove_file(folder.join(name)).unwrap();
             let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--checkpoint", "others"]);
@@ -85,6 +86,8 @@ fn what_cannot_be_gone_on_with_is_refused() {
     assert!(none.contains("nowhere"), "{none}");
     let time = refused(&["run", "imbalance", "--checkpoint", "x", "--checkpoint-every", "often"]);
     assert!(time.contains("help") || time.contains("90s, 10m or 2h"), "{time}");
+    let alone = refused(&["run", "imbalance", "--checkpoint-every", "1m"]);
+    assert!(alone.contains("say where the run is to be saved, too"), "{alone}");
     let words = ["run", "imbalance", "--chares", "4", "--steps", "20", "--speed", "equal"];
     let done = run(METACHARE, folder, &[&words[..], &OFTEN].concat());
     assert_eq!(done.code, 0, "{done:?}");

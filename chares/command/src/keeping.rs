@@ -109,7 +109,7 @@ impl Keeper for StoreKeeper {
         self.last = began;
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let taken_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let about = About { taken_ms, ..self.about.clone() };
+        let about = About { taken_ms, progress: self.hub.progress(), ..self.about.clone() };
         self.under_way = Some((self.store.begin(about).map_err(|e| e.to_string())?, began));
         Ok(())
     }

@@ -43,7 +43,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// How often it is saved: seconds, or as 90s, 10m, 2h; `kill -USR1` has it saved at once
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m", requires = "checkpoint")]
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m")]
     pub(crate) checkpoint_every: Duration,
     /// End the run after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]

@@ -77,7 +77,8 @@ pub(crate) fn restart(
     let (name, then) = run_of(&program, &then).ok_or_else(|| wrong("no run".into()))?;
     if options.checkpoint.is_none() {
         options.checkpoint = Some(dir.clone());
-        if let Ok(before) = RunOptions::from_arg_matches(then) {
+        let is_timed = matches.value_source("checkpoint_every") == Some(ValueSource::CommandLine);
+        if let (Ok(before), false) = (RunOptions::from_arg_matches(then), is_timed) {
             options.checkpoint_every = before.checkpoint_every;
         }
     }

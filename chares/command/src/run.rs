@@ -63,6 +63,11 @@ impl<'a> Asked<'a> {
     /// If its options are not those of a run.
     pub(crate) fn new(name: &str, matches: &'a ArgMatches, line: Vec<String>) -> Result<Self, Failure> {
         let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
+        let is_timed = matches.value_source("checkpoint_every") == Some(ValueSource::CommandLine);
+        if is_timed && options.checkpoint.is_none() {
+            let sentence = "--checkpoint-every: say where the run is to be saved, too: --checkpoint DIR";
+            return Err(Failure::new(Kind::Usage, sentence));
+        }
         Ok(Self { name: name.into(), matches, options, line, from: None })
     }
 }

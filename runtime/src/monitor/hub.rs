@@ -143,6 +143,16 @@ impl Hub {
         receiver
     }
 
+    /// How far the run is, in words such as `multiplying 12 of 40`; empty while nothing is known.
+    #[must_use]
+    pub fn progress(&self) -> String {
+        match &self.lock().phase {
+            Some(phase) if phase.total > 0 => format!("{} {} of {}", phase.name, phase.done, phase.total),
+            Some(phase) => phase.name.clone(),
+            None => String::new(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
