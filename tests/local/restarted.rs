@@ -25,13 +25,12 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
         );
         let whole = fs::read(folder.join(name)).unwrap();
         // Fewer nodes, as many, and more PEs, in turn.
-        for pes in [[&[1][..], &[1, 1, 1], &[2, 2]][number % 3]] {
-            local_nodes(folder, pes);
-            fs::remove_file(folder.join(name)).unwrap();
-            let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--checkpoint", "others"]);
-            assert_eq!(done.code, 0, "{words:?} on {pes:?}: {done:?}");
-            assert!(fs::read(folder.join(name)).unwrap() == whole, "{words:?} on {pes:?} gives other bits");
-        }
+        let pes = [&[1][..], &[1, 1, 1], &[2, 2]][number % 3];
+        local_nodes(folder, pes);
+        fs::remove_file(folder.join(name)).unwrap();
+        let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--checkpoint", "others"]);
+        assert_eq!(done.code, 0, "{words:?} on {pes:?}: {done:?}");
+        assert!(fs::read(folder.join(name)).unwrap() == whole, "{words:?} on {pes:?} gives other bits");
     }
 }
 
