@@ -149,13 +149,16 @@ impl ByDistance {
         self.judge(now);
     }
 
-    /// Looks once a second whether so much is lost under BBR that it does more harm than good.
+    /// Looks once a second whether so much is lost under BBR that it does more harm than good. The fate of a few packets,
+    /// fewer than the first window holds, says nothing of that.
     fn judge(&mut self, now: Instant) {
-        if !self.is_far || now.saturating_duration_since(self.trial.since) < KNOWN {
+        let Trial { since, acknowledged_bytes, lost_bytes } = self.trial;
+        let is_known = now.saturating_duration_since(since) >= KNOWN
+            && lost_bytes + acknowledged_bytes >= INITIAL_WINDOW_BYTES;
+        if !self.is_far || !is_known {
             return;
         }
-        let Trial { acknowledged_bytes, lost_bytes, .. } =
-            std::mem::replace(&mut self.trial, Trial::new(now));
+        self.trial = Trial::new(now);
         if lost_bytes.saturating_mul(LOST_ONE_OF) > lost_bytes + acknowledged_bytes {
             self.is_near();
         }
@@ -309,6 +312,15 @@ mod tests {
             lose(&mut one, since + SECOND, 1);
             assert_eq!(is_bbr(&one), stays, "{lost} of 100");
         }
+    }
+
+    #[test]
+    fn a_few_lost_packets_are_no_reason_to_give_bbr_up() {
+        let (mut one, since) = far();
+        lose(&mut one, since + SECOND, INITIAL_WINDOW_BYTES - 1);
+        assert!(is_bbr(&one));
+        lose(&mut one, since + 2 * SECOND, 1);
+        assert!(!is_bbr(&one), "they count with the next ones");
     }
 
     #[test]
