@@ -1,6 +1,10 @@
 //! What part of a PE's time its thread was on a core, by the system's own count of it. The count is read only when
 //! somebody takes a snapshot, so that it costs the PE nothing: 5 to 10 µs of another thread, ten times a second.
 
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
 use crate::monitor::wire::PeState;
 
 /// How many states a PE can be in.
@@ -25,8 +29,18 @@ impl Counted {
         let (cpu_ns, waited_ns, turns): (u64, u64, u64) =
             (numbers.next()??, numbers.next()??, numbers.next()??);
         // A system that does not count says that the thread never had a core.
-        (turns > 0).then_some(Self { cpu_ns, waited_ns })
+        (turns > 0).then(|| Self { cpu_ns: cpu_ns.max(clock_ns(thread)), waited_ns })
     }
+}
+
+/// The clock of a thread of this process, which counts what the thread has used up to this moment, while the text above was
+/// counted at the last tick, up to 10 ms ago. 0 where the system gives no such clock.
+fn clock_ns(thread: i32) -> u64 {
+    // The number that Linux gives the clock of a thread: the number of the thread inverted, then "of a thread" and "its time
+    // on a core".
+    let clock = ClockId::from_raw((!thread) << 3 | 0b100 | 0b010);
+    let used = clock_gettime(clock).map_or(Duration::ZERO, Duration::from);
+    u64::try_from(used.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Divides the time of a PE by whether its thread was on a core.
@@ -40,7 +54,8 @@ pub(super) struct OnCore {
     seen_ns: [u64; STATES],
     /// What of them it waited for a core.
     waited_ns: [u64; STATES],
-    /// How long it was off its core while awake.
+    /// How long it was on its core at the last look, and ever off it while awake.
+    cpu_ns: u64,
     off_ns: u64,
     /// What has been found a state for, or was idle, of its waits while awake and of those after sleep.
     divided_awake_ns: u64,
@@ -61,17 +76,21 @@ impl OnCore {
             let awake_ns = AWAKE.iter().map(|state| times_ns[*state as usize]).sum::<u64>();
             self.off_ns = self.off_ns.max(awake_ns.saturating_sub(counted.cpu_ns));
             let while_awake_ns = self.off_ns.min(counted.waited_ns);
-            self.divide_awake(while_awake_ns, spent);
+            let on_core_ns = counted.cpu_ns.saturating_sub(self.cpu_ns);
+            self.cpu_ns = self.cpu_ns.max(counted.cpu_ns);
+            self.divide_awake(while_awake_ns, spent, on_core_ns);
             self.divide_asleep(counted.waited_ns - while_awake_ns, spent);
         }
         let waited_ns = self.waited_ns;
         (std::array::from_fn(|i| self.seen_ns[i] - waited_ns[i]), waited_ns.iter().sum())
     }
 
-    /// In proportion to the time in each state; what is more than that waits until the next look.
-    fn divide_awake(&mut self, total_ns: u64, spent: [u64; STATES]) {
+    /// In proportion to the time in each state, but for what it was on its core since the last look; what is more than that
+    /// is put off until the next one.
+    fn divide_awake(&mut self, total_ns: u64, spent: [u64; STATES], on_core_ns: u64) {
         let all_ns: u64 = AWAKE.iter().map(|state| spent[*state as usize]).sum();
-        let due_ns = total_ns.saturating_sub(self.divided_awake_ns).min(all_ns);
+        let off_ns = all_ns.saturating_sub(on_core_ns);
+        let due_ns = total_ns.saturating_sub(self.divided_awake_ns).min(off_ns);
         self.divided_awake_ns += due_ns;
         for state in AWAKE.into_iter().filter(|state| *state != PeState::Idle) {
             let part = due_ns as f64 * spent[state as usize] as f64 / all_ns.max(1) as f64;
@@ -134,6 +153,17 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_that_is_known_late_is_not_taken_from_what_was_computed_on_a_core_since() {
+        let (mut on_core, mut times) = (OnCore::default(), [0; STATES]);
+        times[PeState::Init as usize] = 100 * MS;
+        on_core.divide(times, Some(Counted { cpu_ns: 10 * MS, waited_ns: 0 }));
+        times[PeState::Compute as usize] = 5 * MS;
+        let now = Counted { cpu_ns: 13 * MS, waited_ns: 92 * MS };
+        let found = on_core.divide(times, Some(now));
+        assert_eq!((found.0[PeState::Compute as usize], found.1), (3 * MS, 2 * MS));
+    }
+
+    #[test]
     fn an_entry_method_that_waits_for_a_file_is_in_that_entry_method_all_the_same() {
         let found = shown(101, &[(PeState::Compute, 100)], 10, 0);
         assert_eq!((of(found, PeState::Compute), found.1), (10_100, 0));
@@ -157,9 +187,11 @@ mod tests {
         let here = nix::unistd::gettid().as_raw();
         let Some(before) = Counted::of(here) else { return };
         let mut sum = 0.0_f64;
-        while Counted::of(here).is_some_and(|now| now.cpu_ns < before.cpu_ns + 20 * MS) {
-            (0..10_000).for_each(|n| sum += f64::from(n).sqrt());
+        // Much shorter than a tick.
+        while Counted::of(here).is_some_and(|now| now.cpu_ns < before.cpu_ns + MS / 10) {
+            (0..1000).for_each(|n| sum += f64::from(n).sqrt());
         }
+        assert!(clock_ns(here) >= before.cpu_ns);
         assert!(std::hint::black_box(sum) > 0.0);
     }
 }
