@@ -3,7 +3,7 @@
 //! A chare between two entry methods has no stack, so that what there is of it can be saved. A driver has one: it is a
 //! function that waits. When a run goes on from a checkpoint its driver is run again from the beginning, and what it waited
 //! for before the checkpoint is given to it at once, from a log, as durable-execution systems do (Temporal, Restate); what
-//! it sends meanwhile has been sent, and goes nowhere. At the first wait of which the log knows no end, the run goes on.
+//! it sends meanwhile has been sent, and goes nowhere. At the first wait that the log does not have, the run goes on.
 //! So a driver has to ask the same things in the same order, and takes whatever else may differ between two runs (the time,
 //! speeds of machines, random numbers) from [`Driver::once`](crate::Driver::once).
 //!
@@ -100,7 +100,6 @@ pub(crate) struct SavedDriver {
     pub(crate) is_init: bool,
     pub(crate) speeds: Vec<f64>,
     pub(crate) counted: Option<(String, u64, u64)>,
-    pub(crate) init_over_s: Option<f64>,
 }
 
 impl SavedDriver {
@@ -109,13 +108,13 @@ impl SavedDriver {
         let version = postcard::take_from_bytes::<u16>(&packed.body).map(|(version, _)| version);
         match version {
             Ok(VERSION) => pup::unpack(packed).map_err(|error| Failure::new(Kind::Input, error)),
-            Ok(other) => Err(Failure::new(
-                Kind::Input,
-                format!(
-                    "the checkpoint is of version {other} of the driver's log, and this program knows {VERSION}: go on with the \
-                 program that wrote it"
-                ),
-            )),
+            Ok(other) => {
+                let sentence = format!(
+                    "the checkpoint is of version {other} of the driver's log, and this program knows {VERSION}: go on \
+                     with the program that wrote it"
+                );
+                Err(Failure::new(Kind::Input, sentence))
+            }
             Err(_) => Err(Failure::new(Kind::Input, "the checkpoint holds no driver's log")),
         }
     }

@@ -245,11 +245,6 @@ impl Driver {
         self.on_shares = Some(Box::new(tell));
     }
 
-    /// What has been stated so far.
-    fn outcome_ref(&self) -> &Timeline {
-        &self.timeline
-    }
-
     /// States what the run computed and how well, for the report.
     pub fn outcome(&mut self) -> &mut Timeline {
         &mut self.timeline
@@ -401,29 +396,26 @@ impl Driver {
         &mut self,
         ready: &mut impl FnMut(&mut Self) -> Option<T>,
     ) -> Result<Option<T>, RunError> {
-        let node = Arc::clone(self.pe.node());
-        {
-            if let Some(failure) = &self.failed {
-                return Err(failure.clone().into());
+        if let Some(failure) = &self.failed {
+            return Err(failure.clone().into());
+        }
+        if let Some(value) = ready(self) {
+            return Ok(Some(value));
+        }
+        if let Some(failure) = &self.failed {
+            return Err(failure.clone().into());
+        }
+        self.pe.unpark_known();
+        let timeout = self.pe.node().pump_quiescence().map_or(TICK, |due| due.min(TICK));
+        match self.events.recv_timeout(timeout) {
+            Ok(event) => self.take(event),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(RunError::Failed("the run has ended".into()));
             }
-            if let Some(value) = ready(self) {
-                return Ok(Some(value));
-            }
-            if let Some(failure) = &self.failed {
-                return Err(failure.clone().into());
-            }
-            self.pe.unpark_known();
-            let timeout = node.pump_quiescence().map_or(TICK, |due| due.min(TICK));
-            match self.events.recv_timeout(timeout) {
-                Ok(event) => self.take(event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RunError::Failed("the run has ended".into()));
-                }
-            }
-            while let Ok(event) = self.events.try_recv() {
-                self.take(event);
-            }
+        }
+        while let Ok(event) = self.events.try_recv() {
+            self.take(event);
         }
         Ok(None)
     }
@@ -472,8 +464,8 @@ impl<M: Message> Pending<M> {
     /// # Errors
     /// If the run fails meanwhile, or if nothing is left anywhere that could give the result.
     pub fn wait(&self, main: &mut Driver) -> Result<M, RunError> {
-        let what = format!("result {} ({})", self.slot, type_name::<M>());
-        main.once(&what, |main| Ok(main.result(self.slot)?.open(open)?))
+        let what = || format!("result {} ({})", self.slot, type_name::<M>());
+        main.remember(what, |main| Ok(main.result(self.slot)?.open(open)?))
     }
 }
 

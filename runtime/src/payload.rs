@@ -11,8 +11,9 @@ use std::sync::Arc;
 /// A message, constructor argument or contribution as a value of the type that its receiver expects.
 pub type Value = Box<dyn Any + Send>;
 
-/// The same as bytes: a small body, and bulk buffers that are shared instead of copied.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The same as bytes: a small body, and bulk buffers that are shared instead of copied; copied only where all of it is
+/// written as one, to be saved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Packed {
     /// postcard.
     pub body: Bytes,
@@ -49,20 +50,6 @@ impl Payload {
             Self::Value(value) => take(Arrived::Value(value)),
             Self::Packed(packed) => take(Arrived::Packed(&packed)),
         }
-    }
-}
-
-/// With copies of what lies beside the body, for what is saved.
-impl Serialize for Packed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (Buffer::from_slice(&self.body), &self.attachments).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Packed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (body, attachments) = <(Buffer, Vec<Buffer>)>::deserialize(deserializer)?;
-        Ok(Self { body: Bytes::copy_from_slice(body.bytes()), attachments })
     }
 }
 

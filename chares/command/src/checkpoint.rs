@@ -2,6 +2,7 @@
 
 mod text;
 
+use super::report::unix_ms;
 use super::say;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,7 +11,6 @@ use runtime::failure::{Failure, Kind};
 use serde_json::{Value, json};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn command() -> Command {
     let dir = Arg::new("dir")
@@ -55,8 +55,8 @@ pub(crate) fn checkpoint(matches: &ArgMatches) -> Result<u8, Failure> {
     let number = |name: &str| matches.get_one::<u32>(name).copied();
     let store = Store::open(dir)?;
     let answer = match name {
-        "ls" => listed(dir, &store, now_ms())?,
-        "show" => shown(&store, number("generation"), now_ms())?,
+        "ls" => listed(dir, &store, unix_ms())?,
+        "show" => shown(&store, number("generation"), unix_ms())?,
         "verify" => verified(dir, &store, number("generation"))?,
         _ => compared(&store, [number("A"), number("B")].map(Option::unwrap_or_default))?,
     };
@@ -191,11 +191,6 @@ fn compared(store: &Store, numbers: [u32; 2]) -> Result<Answer, Failure> {
     });
     let json = json!({ "a": numbers[0], "b": numbers[1], "differences": json.collect::<Vec<_>>() });
     Ok(Answer { text: text::comparison(&differences, [&earlier, &later]), json, failure: None })
-}
-
-fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Checkpoints of a run in a folder: written when they are due, and read by who goes on.
 
 use super::note;
+use super::report::unix_ms;
 use chares::checkpoint::{GoOn, Keeper, Kept};
 use runtime::checkpoint::{About, Kind as RecordKind, Machine, Record, Saved, Store, Writer};
 use runtime::codec::VariableKind;
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Names of what nodes share, as the types of their records.
 const COLLECTION: &str = "collection";
@@ -44,7 +45,7 @@ pub(crate) struct StoreKeeper {
     under_way: Option<(Writer, Instant)>,
 }
 
-/// When checkpoints are taken, and where they are kept.
+/// When checkpoints are taken, and whether the user is told of each.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) every: Duration,
@@ -107,9 +108,7 @@ impl Keeper for StoreKeeper {
     fn begin(&mut self) -> Result<(), String> {
         let began = Instant::now();
         self.last = began;
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let taken_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let about = About { taken_ms, progress: self.hub.progress(), ..self.about.clone() };
+        let about = About { taken_ms: unix_ms(), progress: self.hub.progress(), ..self.about.clone() };
         self.under_way = Some((self.store.begin(about).map_err(|e| e.to_string())?, began));
         Ok(())
     }
@@ -222,9 +221,4 @@ pub(crate) fn say_what_is_left(dir: &Path, program: &str) {
         let (number, dir) = (saved.generation(), dir.display());
         note(&format!("the run was saved: `{program} restart {dir}` goes on from checkpoint {number}"));
     }
-}
-
-/// The store in a folder, to write to; it is made if it is not there.
-pub(crate) fn store(dir: &Path) -> Result<Store, Failure> {
-    Ok(Store::create(dir)?)
 }

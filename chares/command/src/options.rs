@@ -263,9 +263,8 @@ impl RunOptions {
 
 /// A time in seconds from the command line.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let limit = text.trim().parse().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());
-    let limit = limit.filter(|limit| !limit.is_zero() && *limit <= TIME_MAX);
-    limit.ok_or_else(|| format!("give seconds, more than 0 and at most {}", TIME_MAX.as_secs()))
+    times(text.trim(), 1.0)
+        .ok_or_else(|| format!("give seconds, more than 0 and at most {}", TIME_MAX.as_secs()))
 }
 
 /// A time from the command line, with or without a unit.
@@ -276,11 +275,15 @@ fn time(text: &str) -> Result<Duration, String> {
         Some((at, 'h')) => (&text.trim()[..at], 3600.0),
         _ => (text.trim(), 1.0),
     };
-    let seconds = number.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n * unit).ok());
-    let seconds = seconds.filter(|time| !time.is_zero() && *time <= TIME_MAX);
-    seconds.ok_or_else(|| {
+    times(number, unit).ok_or_else(|| {
         format!("give a time as 90s, 10m or 2h, more than 0 and at most {} s", TIME_MAX.as_secs())
     })
+}
+
+/// So many times so many seconds, if a clock can add them and they are more than none.
+fn times(number: &str, seconds: f64) -> Option<Duration> {
+    let time = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+    (!time.is_zero() && time <= TIME_MAX).then_some(time)
 }
 
 /// What `--balance` says, checked.
@@ -296,7 +299,8 @@ fn balance_help() -> String {
     format!("Who moves chares between PEs while the run goes on, by the processor time that they take:{all}")
 }
 
-fn cores() -> u32 {
+/// How many cores this process may use.
+pub(crate) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
 }
 

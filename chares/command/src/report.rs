@@ -11,7 +11,7 @@ use runtime::monitor::hosts::node_speed;
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo, Slowdown};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use time::{OffsetDateTime, PrimitiveDateTime};
 
 /// Everything that a run reports; the fields are the JSON keys, explained above.
@@ -346,8 +346,7 @@ fn sharers(node: &NodeSnapshot, nodes: &[NodeInfo]) -> Vec<String> {
 impl NodeReport {
     fn new(info: &NodeInfo, timeline: &Timeline, moments: &Moments<'_>, speed: f64) -> Self {
         let (before, after) = (of_node(moments.before, info.node), of_node(moments.after, info.node));
-        let range = info.first_pe as usize..(info.first_pe + info.pe_count) as usize;
-        let pick = |all: &[f64]| all.get(range.clone()).map(|part| part.iter().sum::<f64>());
+        let pick = |all: &[f64]| all.get(info.pes()).map(|part| part.iter().sum::<f64>());
         let numbers = info.first_pe..info.first_pe + info.pe_count;
         let speeds = info.pe_speeds.iter().copied().chain(std::iter::repeat(0.0));
         let pes: Vec<PeReport> = numbers
@@ -442,6 +441,12 @@ fn seconds(ns: u64) -> f64 {
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().into()
+}
+
+/// Milliseconds since 1970, by the clock of this host.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Seconds since 1970 as `2026-01-31T23:59:59Z`, or the last moment before the year 10,000.

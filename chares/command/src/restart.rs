@@ -1,6 +1,6 @@
 //! `restart`: goes on with a run from its last checkpoint, on whatever nodes there are now.
 
-use super::options::RunOptions;
+use super::options::{RunOptions, cores};
 use super::run::{self, Asked};
 use super::{command, keeping, note, run_of};
 use crate::command_line::CommandLine;
@@ -108,7 +108,7 @@ fn open(dir: &Path, generation: Option<u32>) -> Result<Arc<Saved>, Failure> {
 /// # Errors
 /// If there is no node, or it is not known how many cores one has.
 pub(crate) fn deal_pes(config: &mut ClusterConfig, pe_count: u32) -> Result<(), Failure> {
-    let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+    let cores = cores();
     let (mut worth, mut own) = (Vec::new(), Vec::new());
     for node in &config.nodes {
         let pes = match (node.pes, node.launch) {

@@ -77,11 +77,11 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let Asked { name, matches, options, line, from } = asked;
     options.log.choose_format();
     let unstarted = Unstarted::new(&program, &name, line.clone(), command_started);
-    let mut ready = prepared(&program, &name, (matches, from.as_ref()), &options, &unstarted)?;
+    let ready = prepared(&program, &name, (matches, from.as_ref()), &options, &unstarted)?;
+    let Ready { started, config, launch, logs } = ready;
     let version = program.version;
-    let store = options.checkpoint.as_deref().map(keeping::store).transpose()?;
-    ready.saving = Saving { from, store, version, line: line.clone() };
-    let Ready { started, config, launch, logs, saving } = ready;
+    let store = options.checkpoint.as_deref().map(Store::create).transpose()?;
+    let saving = Saving { from, store, version, line: line.clone() };
     let balance = saving
         .from
         .as_ref()
@@ -180,11 +180,9 @@ struct Ready {
     config: ClusterConfig,
     launch: LaunchOptions,
     logs: Option<NodeLogs>,
-    saving: Saving,
 }
 
 /// What a run goes on from, and where it is saved.
-#[derive(Default)]
 struct Saving {
     from: Option<Origin>,
     store: Option<Store>,
@@ -217,7 +215,7 @@ fn ready(
     }
     let logs = options.log.begin(&mut config)?;
     launch.log = logs.as_ref().map(NodeLogs::lines);
-    Ok(Ready { started, config, launch, logs, saving: Saving::default() })
+    Ok(Ready { started, config, launch, logs })
 }
 
 /// All files of a run but its report.
@@ -333,7 +331,7 @@ fn drive(
     let cpu_rates = main.cpu_rates().unwrap_or_default();
     hub.describe(|info| {
         for node in &mut info.nodes {
-            let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
+            let range = node.pes();
             let of_cores = rates.get(range.clone()).zip(cpu_rates.get(range.clone()));
             node.pe_parts = of_cores.map_or_else(Vec::new, |(wall, cpu)| parts(wall, cpu, node.cpu_share));
             node.pe_speeds = relative.get(range).map(<[f64]>::to_vec).unwrap_or_default();
@@ -345,8 +343,7 @@ fn drive(
         viewers.describe(|info| {
             for (place, node) in info.nodes.iter_mut().enumerate() {
                 node.holds = holdings.get(place).cloned().unwrap_or_default();
-                let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
-                node.share = shares.get(range).map(|part| part.iter().sum());
+                node.share = shares.get(node.pes()).map(|part| part.iter().sum());
             }
         });
     });
@@ -401,11 +398,10 @@ fn snapshots(main: &mut Driver, hub: &Hub) -> Result<Vec<NodeSnapshot>, RunError
 fn machines(nodes: &[NodeInfo], now: &[NodeSnapshot], rates: &[f64], is_measured: bool) -> Machines {
     let machine = |node: &NodeInfo| {
         let now = now.iter().find(|snapshot| snapshot.node == node.node);
-        let pes = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
         Machine {
             name: node.name.clone(),
             host: node.host.clone(),
-            rates: rates.get(pes).map(<[f64]>::to_vec).unwrap_or_default(),
+            rates: rates.get(node.pes()).map(<[f64]>::to_vec).unwrap_or_default(),
             memory: Memory {
                 limit_bytes: node.memory_limit_bytes,
                 taken_bytes: now.map_or(0, |now| now.memory_bytes),

@@ -123,9 +123,8 @@ pub(crate) struct NodeSpeeds {
 impl Speeds {
     fn of(info: &RunInfo, apps: &[MeasuredApp], found: &[PeSpeeds]) -> Self {
         let of_node = |node: &NodeInfo| {
-            let pes = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
             let rates = apps.iter().zip(found).filter_map(|(app, found)| {
-                Some((app.started.kernel.key.clone(), found.rates.get(pes.clone())?.to_vec()))
+                Some((app.started.kernel.key.clone(), found.rates.get(node.pes())?.to_vec()))
             });
             NodeSpeeds {
                 name: node.name.clone(),
@@ -196,8 +195,7 @@ fn table(info: &RunInfo, apps: &[MeasuredApp], found: &[PeSpeeds]) -> String {
     }
     text.push('\n');
     for node in &info.nodes {
-        let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
-        let sum = |of: &[f64]| of.get(range.clone()).map_or(0.0, |part| part.iter().sum::<f64>());
+        let sum = |of: &[f64]| of.get(node.pes()).map_or(0.0, |part| part.iter().sum::<f64>());
         let _ = write!(text, "{:<12} {:>4}", node.name, node.pe_count);
         for found in found {
             let (rate, speed) = (sum(&found.rates), sum(&found.relative));

@@ -8,6 +8,7 @@ use crate::app::AppKernel;
 use chares::{Cx, Driver, EarlierSpeeds, RunError};
 use choice::{Budget, Host, LOOK, TAKEN_MIN, USUAL};
 use runtime::config::ClusterConfig;
+use runtime::monitor::hosts::hosts;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,16 +38,12 @@ impl<'a> SpeedQuery<'a> {
 
     /// The PEs of each host, and how many cores these may use.
     fn hosts(&self) -> Vec<Host> {
-        let mut hosts: BTreeMap<&str, Host> = BTreeMap::new();
-        for node in &self.info.nodes {
-            let host = hosts.entry(&node.host).or_default();
-            host.cores = host.cores.max(f64::from(node.cores));
-            let config = self.config.nodes.iter().find(|config| config.name == node.name);
-            let share = config.and_then(|config| config.cpu_share).unwrap_or(1.0);
-            let pes = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
-            host.pes.extend(pes.map(|pe| (pe, share)));
-        }
-        hosts.into_values().collect()
+        let pes = |node: &NodeInfo| node.pes().map(|pe| (pe, node.cpu_share)).collect::<Vec<_>>();
+        let hosts = hosts(&self.info.nodes).into_iter().map(|host| Host {
+            cores: f64::from(host.cores),
+            pes: host.nodes.into_iter().flat_map(pes).collect(),
+        });
+        hosts.collect()
     }
 
     /// The PEs that share cores, as far as is known: those of a host that has fewer cores than PEs. Each other one is a part

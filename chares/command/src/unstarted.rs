@@ -1,7 +1,7 @@
 //! Reports of runs that end before they begin, because the command line, the input or the nodes are wrong. Without them
 //! the report of an earlier run would stay at its place, and be taken for that of the last one.
 
-use super::report::{Report, Sources};
+use super::report::{Report, Sources, unix_ms};
 use super::{output, sentence_of};
 use crate::command_line::CommandLine;
 use chares::Timeline;
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// How every report begins, without spaces.
 const REPORT: &[u8] = b"{\"schema\":\"metachare-run/";
@@ -29,12 +29,11 @@ pub(crate) struct Unstarted {
 
 impl Unstarted {
     pub(crate) fn new(program: &CommandLine, app: &str, line: Vec<String>, command_started: Instant) -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let info = RunInfo {
             program: program.name.into(),
             app: app.into(),
             arguments: line,
-            started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            started_unix_ms: unix_ms(),
             ..RunInfo::default()
         };
         Self { info, version: program.version, command_started }

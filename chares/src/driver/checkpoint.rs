@@ -78,6 +78,7 @@ impl Fabric for Nowhere {
 impl Driver {
     /// Has checkpoints taken of this run. To be said before anything else.
     pub fn keep_checkpoints(&mut self, keeper: Box<dyn Keeper>) {
+        self.pe.node().variables().keep_bytes();
         self.history.keeper = Some(keeper);
     }
 
@@ -87,7 +88,7 @@ impl Driver {
     /// # Errors
     /// If it is not of this program or version, or of a run with another count of PEs.
     pub fn go_on_from(&mut self, from: GoOn) -> Result<(), RunError> {
-        let saved = SavedDriver::open(&from.driver)?;
+        let mut saved = SavedDriver::open(&from.driver)?;
         let node = self.pe.node();
         let topology = node.topology().clone();
         if topology.pe_count() < saved.pes || topology.begun().pe_counts() != saved.pe_counts {
@@ -98,10 +99,10 @@ impl Driver {
             )));
         }
         let settings = NodeSettings { always_pup: true, ..NodeSettings::default() };
-        let again = Node::new(NodeId::LAUNCHER, topology, node.shared_program(), settings);
+        let again = Node::new(NodeId::LAUNCHER, topology, Arc::clone(node.program()), settings);
         again.connect(Arc::new(Nowhere));
         let pe = std::mem::replace(&mut self.pe, Pe::new(PeId::DRIVER, again));
-        let left = saved.outcomes.clone().into();
+        let left = std::mem::take(&mut saved.outcomes).into();
         self.history.replay = Some(Box::new(Replay { left, saved, records: from.records, pe }));
         Ok(())
     }
@@ -117,31 +118,43 @@ impl Driver {
         what: &str,
         work: impl FnOnce(&mut Self) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
+        self.remember(|| what.to_string(), work)
+    }
+
+    /// The same, with a name that is made where it is needed.
+    pub(super) fn remember<T: crate::Message>(
+        &mut self,
+        what: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Self) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
         if self.history.depth > 0 {
             return work(self);
         }
         if let Some(replay) = &mut self.history.replay {
             if let Some(outcome) = replay.left.pop_front() {
+                let what = what();
                 if outcome.what != what {
-                    return Err(self.differs(&outcome.what, what));
+                    return Err(self.differs(&outcome.what, &what));
                 }
                 let result = pup::unpack(&outcome.result)?;
                 self.history.outcomes.push(outcome);
                 return Ok(result);
             }
-            self.history.depth += 1;
-            let live = self.go_live();
-            self.history.depth -= 1;
-            live?;
+            self.inside(Self::go_live)?;
         }
+        let result = self.inside(work)?;
+        if self.history.keeper.is_some() {
+            self.history.outcomes.push(Outcome { what: what(), result: pup::pack(&result) });
+        }
+        Ok(result)
+    }
+
+    /// Does something whose waits are not remembered one by one.
+    fn inside<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, RunError>) -> Result<T, RunError> {
         self.history.depth += 1;
         let result = work(self);
         self.history.depth -= 1;
-        let result = result?;
-        if self.history.keeper.is_some() {
-            self.history.outcomes.push(Outcome { what: what.into(), result: pup::pack(&result) });
-        }
-        Ok(result)
+        result
     }
 
     fn differs(&self, then: &str, now: &str) -> RunError {
@@ -176,12 +189,9 @@ impl Driver {
             return Ok(());
         }
         let _span = tracing::info_span!("checkpoint").entered();
-        // A wait for what belongs to it is none in which another could be taken.
+        // While it is taken, the driver's waits take no other.
         let began = Instant::now();
-        self.history.depth += 1;
-        let taken = self.checkpoint();
-        self.history.depth -= 1;
-        let (taken, paused) = (taken?, began.elapsed());
+        let (taken, paused) = (self.inside(Self::checkpoint)?, began.elapsed());
         let Some(keeper) = &mut self.history.keeper else { return Ok(()) };
         match taken.and_then(|driver| keeper.commit(driver)) {
             Ok(kept) => {
@@ -244,7 +254,6 @@ impl Driver {
     }
 
     fn saved_driver(&mut self) -> Result<Packed, String> {
-        let wrong = |error: &dyn std::fmt::Display| error.to_string();
         let mut slots = Vec::new();
         for (slot, waiting) in &mut self.slots {
             let copy = |payload: &Payload| match payload {
@@ -253,7 +262,7 @@ impl Driver {
             };
             slots.push((*slot, waiting.iter().map(copy).collect::<Result<Vec<_>, _>>()?));
         }
-        let pe = self.pe.save().map_err(|e| wrong(&e))?;
+        let pe = self.pe.save().map_err(|error| error.to_string())?;
         let node = self.pe.node();
         let saved = SavedDriver {
             version: VERSION,
@@ -267,7 +276,6 @@ impl Driver {
             is_init: node.is_init(),
             speeds: node.speeds().to_vec(),
             counted: self.history.counted.clone(),
-            init_over_s: self.outcome_ref().init_over.map(|at| at.elapsed().as_secs_f64()),
         };
         Ok(pup::pack(&saved))
     }
@@ -295,10 +303,12 @@ impl Driver {
         let (started, mut last) = (Instant::now(), None);
         while started.elapsed() < FLUSH_MAX {
             let now = self.carried()?;
-            if now.0 == now.1 && last == Some(now) {
+            // What a variable's maker waits for is said on the stream that is not counted.
+            let is_told = self.pe.node().variables().are_acknowledged();
+            if now.0 == now.1 && last == Some(now) && is_told {
                 return Ok(Some(now));
             }
-            if last.is_some() && last != Some(now) {
+            if last.is_some() {
                 std::thread::sleep(FLUSH_LOOK);
             }
             last = Some(now);
@@ -318,13 +328,9 @@ impl Driver {
         underway.records += u64::from(header.pe != PeId::DRIVER);
         let node = self.pe.node();
         let chare_type = match &header.of {
-            RecordOf::Chare(element) => {
-                let known = || node.collection(element.collection).map(|known| known.chare_type);
-                element.collection.as_singles().or_else(known)
-            }
+            RecordOf::Chare(element) => node.chare_type_of(element.collection),
             _ => None,
         };
-        let chare_type = chare_type.and_then(|number| node.program().chare_types.get(usize::from(number)));
         let name = chare_type.map_or("", |known| known.name.as_str());
         let kept = self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.put(header, name, packed));
         if let Err(why) = kept {
@@ -341,7 +347,7 @@ impl Driver {
         }
     }
 
-    /// What has been done again, all that was done before, is over: gives all nodes what was saved, and goes on.
+    /// All that was done before the checkpoint has been done again: gives all nodes what was saved, and goes on.
     fn go_live(&mut self) -> Result<(), RunError> {
         let Some(replay) = self.history.replay.take() else { return Ok(()) };
         let Replay { saved, records, pe, .. } = *replay;
@@ -368,7 +374,7 @@ impl Driver {
         self.slots = saved.slots.into_iter().map(|(slot, waiting)| (slot, waiting.into())).collect();
         if !saved.is_init {
             node.set_init_over(true);
-            self.wait_for_init_over()?;
+            self.wait_for_variable(INIT_OVER)?;
         }
         if let Some((name, total, before)) = saved.counted {
             node.count_progress(name.clone(), total, before);
@@ -426,9 +432,5 @@ impl Driver {
             Ok(_) => Ok(()),
             Err(why) => Err(RunError::Input(format!("{pe:?} cannot take in what was saved of it: {why}"))),
         }
-    }
-
-    fn wait_for_init_over(&mut self) -> Result<(), RunError> {
-        self.wait_for_variable(INIT_OVER)
     }
 }

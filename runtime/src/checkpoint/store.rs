@@ -7,6 +7,7 @@ use super::folder::Folder;
 use super::manifest::About;
 use super::saved::Saved;
 use super::writer::Writer;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -84,8 +85,11 @@ impl Store {
     /// If the folder cannot be read.
     pub fn generations(&self) -> Result<Vec<Generation>, ReadError> {
         let dir = &self.folder.dir;
-        let numbers = committed(dir).map_err(|error| ReadError::io(dir, error))?;
-        Ok(numbers.into_iter().map(|number| Generation { number, saved: Saved::open(dir, number) }).collect())
+        Ok(self
+            .numbers()?
+            .into_iter()
+            .map(|number| Generation { number, saved: Saved::open(dir, number) })
+            .collect())
     }
 
     /// The newest generation.
@@ -94,8 +98,7 @@ impl Store {
     /// If there is none, or it is damaged; then the error says which one is there instead.
     pub fn latest(&self) -> Result<Saved, ReadError> {
         let dir = &self.folder.dir;
-        let numbers = committed(dir).map_err(|error| ReadError::io(dir, error))?;
-        match numbers.last() {
+        match self.numbers()?.last() {
             Some(newest) => Saved::open(dir, *newest),
             None => Err(ReadError::None { dir: dir.clone(), why: "no generation was completed".into() }),
         }
@@ -107,7 +110,7 @@ impl Store {
     /// If it is not there, or damaged; then the error says which one is there instead.
     pub fn generation(&self, number: u32) -> Result<Saved, ReadError> {
         let dir = &self.folder.dir;
-        let numbers = committed(dir).map_err(|error| ReadError::io(dir, error))?;
+        let numbers = self.numbers()?;
         if numbers.contains(&number) {
             return Saved::open(dir, number);
         }
@@ -116,5 +119,11 @@ impl Store {
             there => there,
         };
         Err(ReadError::NoSuch { dir: dir.clone(), number, there })
+    }
+
+    /// The numbers of the generations that were committed, oldest first.
+    fn numbers(&self) -> Result<BTreeSet<u32>, ReadError> {
+        let dir = &self.folder.dir;
+        committed(dir).map_err(|error| ReadError::io(dir, error))
     }
 }

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
+use std::ops::Range;
 
 /// The longest event that a viewer accepts, bytes.
 const EVENT_MAX_BYTES: u32 = 16 << 20;
@@ -202,6 +203,15 @@ pub struct NodeInfo {
     pub holds: String,
     /// Memory limit from the nodes file, bytes.
     pub memory_limit_bytes: Option<u64>,
+}
+
+impl NodeInfo {
+    /// The numbers of its PEs, as places in what there is of all PEs.
+    #[must_use]
+    pub fn pes(&self) -> Range<usize> {
+        let first = self.first_pe as usize;
+        first..first + self.pe_count as usize
+    }
 }
 
 /// Counters of a node at one moment.

@@ -20,12 +20,8 @@ impl Catalogue {
     }
 
     /// Chare types and kernels of the program.
-    pub(crate) fn program(&self) -> &ProgramTable {
+    pub(crate) fn program(&self) -> &Arc<ProgramTable> {
         &self.program
-    }
-
-    pub(super) fn shared_program(&self) -> Arc<ProgramTable> {
-        Arc::clone(&self.program)
     }
 
     /// A collection, once its description has arrived.

@@ -29,7 +29,7 @@ use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
 use crate::monitor::wire::{NodeSnapshot, Phase};
-use crate::object::ProgramTable;
+use crate::object::{ChareType, ProgramTable};
 use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::proto::quiescence::Quiescence;
@@ -138,7 +138,7 @@ impl Node {
             links: Links::default(),
             listeners: Hearing::default(),
             state: RunState::new(topology.pe_count()),
-            variables: if id == NodeId::LAUNCHER { Variables::with_bytes() } else { Variables::default() },
+            variables: Variables::default(),
             quiescence: Mutex::new(Quiescence::new(id, topology.node_count())),
             host_memory: memory::HostMemory::default(),
             host_processors: HostProcessors::allowed(),
@@ -178,14 +178,8 @@ impl Node {
 
     /// Chare types and kernels of the program.
     #[must_use]
-    pub fn program(&self) -> &ProgramTable {
+    pub fn program(&self) -> &Arc<ProgramTable> {
         self.catalogue.program()
-    }
-
-    /// The same, shared: for another node of the same program.
-    #[must_use]
-    pub fn shared_program(&self) -> Arc<ProgramTable> {
-        self.catalogue.shared_program()
     }
 
     /// How the node behaves.
@@ -256,6 +250,13 @@ impl Node {
     #[must_use]
     pub fn is_init(&self) -> bool {
         self.state.is_init()
+    }
+
+    /// The type of a collection's chares, if that is known here.
+    #[must_use]
+    pub fn chare_type_of(&self, id: CollectionId) -> Option<&ChareType> {
+        let number = self.catalogue.chare_type_of(id)?;
+        self.program().chare_types.get(usize::from(number))
     }
 
     /// A collection, once its description has arrived here.
@@ -453,17 +454,18 @@ impl Node {
 
     /// A node has a variable in place; if it was the last, whoever waits for that is told.
     fn acknowledged(&self, by: NodeId, id: u64) {
-        let Some((callback, ready)) = self.variables.acknowledged(by, id) else { return };
-        let nodes = self.topology.compute_nodes();
-        let Some(node) = nodes.iter().find(|node| **node == self.id).or(nodes.first()).copied() else {
-            return;
-        };
-        let (pe, message) = (PeId(self.topology.pes(node).start), ToPe::Relay(Box::new(callback)));
-        if node == self.id {
-            self.pes.push(pe, Envelope::new(message, 0, Payload::packed(ready)));
-        } else {
-            self.send_frame(node, &WorkToNode::ToPe { pe, priority: Priority::ORDINARY, message }, ready);
-        }
+        self.variables.acknowledged(by, id, |callback, ready| {
+            let nodes = self.topology.compute_nodes();
+            let Some(node) = nodes.iter().find(|node| **node == self.id).or(nodes.first()).copied() else {
+                return;
+            };
+            let (pe, message) = (PeId(self.topology.pes(node).start), ToPe::Relay(Box::new(callback)));
+            if node == self.id {
+                self.pes.push(pe, Envelope::new(message, 0, Payload::packed(ready)));
+            } else {
+                self.send_frame(node, &WorkToNode::ToPe { pe, priority: Priority::ORDINARY, message }, ready);
+            }
+        });
     }
 
     fn order_all(&self, order: &Order) {

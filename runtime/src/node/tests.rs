@@ -1,9 +1,13 @@
 //! A launcher and a node whose PEs do nothing, joined by calls.
 
 use super::*;
+use crate::envelope::{PeOrder, Target};
 use crate::frame::Receiver;
+use crate::pe::scheduler::Scheduler;
+use crate::saved::RecordOf;
 use crate::transport::loopback::LoopbackNet;
 use std::sync::mpsc::{Receiver as Events, channel};
+use std::time::Duration;
 
 fn launcher_and_node() -> (Vec<Arc<Node>>, Events<DriverEvent>) {
     let topology = Topology::new(&[0, 1]);
@@ -38,4 +42,47 @@ fn the_driver_is_woken_when_the_next_wave_is_due() {
         }
     });
     assert_eq!(found, Some(search));
+}
+
+/// What a PE says that stands still, and the bytes of its record if it was saved.
+fn said(events: &Events<DriverEvent>) -> Result<u64, Packed> {
+    loop {
+        match events.recv_timeout(Duration::from_secs(60)).unwrap() {
+            DriverEvent::Paused(PeId(0), paused) => return Ok(paused.unwrap()),
+            DriverEvent::Record(header, packed) if header.of == RecordOf::Pe => return Err(packed),
+            other => assert!(matches!(other, DriverEvent::Record(..)), "{other:?}"),
+        }
+    }
+}
+
+/// Who waits for a write-once variable is told by a message to its node's first PE, which no other record holds.
+#[test]
+fn a_pe_is_not_saved_before_whom_a_write_once_variable_is_ready_for_is_told() {
+    let (nodes, events) = launcher_and_node();
+    let order = |order| {
+        let nothing = Payload::packed(Packed::default());
+        nodes[1].pes().push(PeId(0), Envelope::new(Target::Order(order), Priority::ORDINARY, nothing));
+    };
+    let ready = Packed { body: b"it is everywhere".to_vec().into(), attachments: Vec::new() };
+    nodes[1].expect_everywhere(7, CallbackTarget::Ignore, ready.clone());
+    order(PeOrder::Pause);
+    let node = Arc::clone(&nodes[1]);
+    let pe = std::thread::spawn(move || Scheduler::new(&node, 0).run());
+    assert_eq!(said(&events), Ok(0), "it stands still");
+    order(PeOrder::Save);
+    for _ in 0..2 {
+        // It answers this at once, and would have been saved before it answers the second time.
+        order(PeOrder::Restore { records: 0 });
+        assert_eq!(said(&events), Ok(0));
+    }
+    nodes[1].acknowledged(NodeId(0), 7);
+    order(PeOrder::Restore { records: 0 });
+    assert_eq!(said(&events), Ok(0), "it is not in place on all nodes");
+    nodes[1].acknowledged(NodeId(1), 7);
+    let saved = said(&events).expect_err("its record");
+    assert!(saved.body.windows(ready.body.len()).any(|part| part == &ready.body[..]), "the message is in it");
+    assert_eq!(said(&events), Ok(1), "it is saved");
+    let nothing = Payload::packed(Packed::default());
+    nodes[1].pes().push(PeId(0), Envelope::new(Target::Stop, Priority::ORDINARY, nothing));
+    pe.join().unwrap();
 }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Stands for the end of initialisation among the variables that nodes acknowledge; no variable has this number.
 pub const INIT_OVER: u64 = 0;
@@ -25,8 +25,8 @@ pub struct Variables {
     sums: DashMap<u64, Sum>,
     /// Write-once variables set here that some nodes have not acknowledged.
     unacknowledged: DashMap<u64, Unacknowledged>,
-    /// The bytes of all values, on a node that keeps them.
-    bytes: Option<DashMap<u64, Said>>,
+    /// The bytes of all values, once they are kept.
+    bytes: OnceLock<DashMap<u64, Said>>,
 }
 
 /// How a variable changes, and its last value from each origin.
@@ -59,10 +59,9 @@ impl fmt::Debug for Variables {
 }
 
 impl Variables {
-    /// Of a node that keeps the bytes of all values, so that they can be saved.
-    #[must_use]
-    pub fn with_bytes() -> Self {
-        Self { bytes: Some(DashMap::new()), ..Self::default() }
+    /// From now on keeps the bytes of all values that arrive, so that they can be saved.
+    pub fn keep_bytes(&self) {
+        self.bytes.get_or_init(DashMap::new);
     }
 
     /// The bytes of all values that have arrived, where they are kept: one for each variable that is set once, the last
@@ -73,7 +72,7 @@ impl Variables {
             let values = values.iter().map(move |(origin, packed)| (id, kind, *origin, packed.clone()));
             values.collect::<Vec<_>>()
         };
-        let all = self.bytes.iter().flat_map(|bytes| bytes.iter());
+        let all = self.bytes.get().into_iter().flat_map(|bytes| bytes.iter());
         all.flat_map(|one| of(*one.key(), one.0, &one.1)).collect()
     }
 
@@ -92,7 +91,7 @@ impl Variables {
 
     /// A value arrived from `origin`. A second value of a variable that is set once is ignored.
     pub fn arrive(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed) {
-        if let Some(bytes) = &self.bytes {
+        if let Some(bytes) = self.bytes.get() {
             let mut known = bytes.entry(id).or_insert_with(|| (kind, FxHashMap::default()));
             if kind == VariableKind::Monotonic || known.1.is_empty() {
                 known.1.insert(origin, packed.clone());
@@ -187,14 +186,15 @@ impl Variables {
         self.unacknowledged.insert(id, Unacknowledged { missing, callback, ready });
     }
 
-    /// A node has the variable in place; what is for whom if it was the last.
-    pub(super) fn acknowledged(&self, by: NodeId, id: u64) -> Option<(CallbackTarget, Packed)> {
-        let mut waiting = self.unacknowledged.get_mut(&id)?;
-        waiting.missing.remove(&by);
-        let is_last = waiting.missing.is_empty();
-        drop(waiting);
-        let (_, last) = is_last.then(|| self.unacknowledged.remove(&id)).flatten()?;
-        Some((last.callback, last.ready))
+    /// A node has the variable in place. If it was the last, `tell` is told what is for whom, and only then all
+    /// [are acknowledged](Self::are_acknowledged).
+    pub(super) fn acknowledged(&self, by: NodeId, id: u64, tell: impl FnOnce(CallbackTarget, Packed)) {
+        let dashmap::Entry::Occupied(mut waiting) = self.unacknowledged.entry(id) else { return };
+        waiting.get_mut().missing.remove(&by);
+        if waiting.get().missing.is_empty() {
+            tell(waiting.get().callback, waiting.get().ready.clone());
+            waiting.remove();
+        }
     }
 }
 
@@ -236,6 +236,38 @@ mod tests {
         assert!(!variables.improve(1, 5, unpack, less).unwrap());
         assert!(variables.improve(1, 3, unpack, less).unwrap());
         assert_eq!(*variables.read(1, unpack, less).unwrap().unwrap(), 3);
+    }
+
+    #[test]
+    fn who_waits_for_a_variable_is_told_once_when_the_last_node_has_it() {
+        let variables = Variables::default();
+        variables.expect(1, [NodeId(0), NodeId(2)].into(), CallbackTarget::Ignore, packed(5));
+        let told = |by: u16| {
+            let mut told = Vec::new();
+            variables.acknowledged(NodeId(by), 1, |_, ready| told.push(unpack(&ready).unwrap()));
+            (told, variables.are_acknowledged())
+        };
+        assert_eq!(told(0), (vec![], false));
+        assert_eq!(told(0), (vec![], false));
+        assert_eq!(told(2), (vec![5], true));
+        assert_eq!(told(2), (vec![], true));
+    }
+
+    #[test]
+    fn bytes_are_kept_from_when_that_was_asked() {
+        let variables = Variables::default();
+        variables.arrive(1, VariableKind::Once, PeId(0), packed(5));
+        assert!(variables.bytes().is_empty());
+        variables.keep_bytes();
+        for (id, kind) in [(2, VariableKind::Once), (3, VariableKind::Monotonic)] {
+            for value in [7, 8] {
+                variables.arrive(id, kind, PeId(0), packed(value));
+            }
+        }
+        let mut kept: Vec<_> =
+            variables.bytes().iter().map(|(id, .., packed)| (*id, unpack(packed).unwrap())).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, [(2, 7), (3, 8)]);
     }
 
     #[test]

@@ -377,10 +377,7 @@ impl Pe {
             return Ok(Payload::packed(Packed::default()));
         };
         let Payload::Value(value) = value else { return Ok(value) };
-        let known = self.collection(element.collection).map(|known| known.chare_type);
-        let chare_type = element.collection.as_singles().or(known);
-        let chare_type =
-            chare_type.and_then(|number| self.node.program().chare_types.get(usize::from(number)));
+        let chare_type = self.node.chare_type_of(element.collection);
         let Some(chare_type) = chare_type else {
             return Err(PupError::new("a message", "its receiver's collection is not known"));
         };

@@ -1,4 +1,4 @@
-//! What is saved of a PE beside its chares and the messages that wait: who sends as it does after that?
+//! What is saved of a PE beside its chares and the messages that wait for them: how it sends and combines from now on.
 
 use super::Pe;
 use super::account::SavedCounts;
@@ -6,11 +6,11 @@ use super::combine::{Places, SavedPlaces};
 use super::moving::Moved;
 use super::parked::Parked;
 use super::section::SectionPlan;
-use crate::envelope::{CollectionId, ElementId, Envelope, PartialHeader, Payload, Target, ToPe};
+use crate::envelope::{CollectionId, ElementId, Envelope, Packed, PartialHeader, Payload, Target, ToPe};
 use crate::ids::PeId;
 use crate::moving::{Heading, Letter, Moving, What};
 use crate::object::{CONSTRUCTOR, PupError};
-use crate::proto::location::Load;
+use crate::proto::location::{Load, Locations};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::sync::Arc;
@@ -61,8 +61,7 @@ impl Pe {
 
     /// Makes bytes of the messages that wait for chares which have moved, or are on their way here.
     fn pack_letters(&mut self) -> Result<(), PupError> {
-        let mut locations =
-            std::mem::replace(&mut self.moved.locations, crate::proto::location::Locations::new(self.id));
+        let mut locations = std::mem::replace(&mut self.moved.locations, Locations::new(self.id));
         let packed =
             locations.messages_mut().try_for_each(|(element, letter)| self.pack_letter(element, letter));
         self.moved.locations = locations;
@@ -77,7 +76,7 @@ impl Pe {
     }
 
     fn pack_letter(&mut self, element: ElementId, letter: &mut Letter) -> Result<(), PupError> {
-        let empty = Payload::packed(crate::envelope::Packed::default());
+        let empty = Payload::packed(Packed::default());
         let payload = std::mem::replace(&mut letter.payload, empty);
         letter.payload = self.packed(element, letter.heading.what, payload)?;
         Ok(())

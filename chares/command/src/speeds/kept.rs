@@ -79,8 +79,7 @@ pub(super) fn store(query: &SpeedQuery<'_>, rates: &[f64], measured: Duration) {
     let unix_s = now_s();
     cache.speeds.retain(|_, kept| kept.age(unix_s).is_some());
     for node in &query.info.nodes {
-        let range = node.first_pe as usize..(node.first_pe + node.pe_count) as usize;
-        let Some(rates) = rates.get(range) else { return };
+        let Some(rates) = rates.get(node.pes()) else { return };
         let measured_ms = u64::try_from(measured.as_millis()).unwrap_or(u64::MAX);
         cache.speeds.insert(key(query, node), Kept { rates: rates.to_vec(), measured_ms, unix_s });
     }

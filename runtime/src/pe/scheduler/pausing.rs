@@ -2,7 +2,7 @@
 
 use super::{Scheduler, Shelf};
 use crate::codec::ControlToLauncher;
-use crate::envelope::{CollectionId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target};
+use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target};
 use crate::ids::PeId;
 use crate::monitor::wire::PeState;
 use crate::object::PupError;
@@ -29,6 +29,8 @@ struct Waiting {
     records: u64,
     /// How many there will be, once that was said.
     expected: Option<u64>,
+    /// It was told to save the PE, and has not yet.
+    is_to_be_saved: bool,
 }
 
 type Saved = (Target, Priority, Payload);
@@ -64,7 +66,7 @@ impl Scheduler {
         self.disown(&mut waiting.queue);
         self.tell_paused(Ok(0));
         let mut came = VecDeque::new();
-        loop {
+        'still: loop {
             self.settle();
             while !inbox.take(&mut came) {
                 self.idle.wait(inbox, || {});
@@ -72,17 +74,14 @@ impl Scheduler {
             let mut envelopes = Vec::new();
             came.drain(..).for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
             self.disown(&mut envelopes);
-            let mut is_over = false;
-            for envelope in envelopes {
-                if is_over {
-                    waiting.arrived.push(envelope);
-                } else {
-                    is_over = self.take_paused(envelope, &mut waiting);
+            let mut envelopes = envelopes.into_iter();
+            while let Some(envelope) = envelopes.next() {
+                if self.take_paused(envelope, &mut waiting) {
+                    waiting.arrived.extend(envelopes);
+                    break 'still;
                 }
             }
-            if is_over {
-                break;
-            }
+            self.save_if_told(&mut waiting);
         }
         // What is ordered of a PE that stands still is not counted among the messages of the run, and this order ends now.
         self.pe.account().goes_on(1);
@@ -109,10 +108,7 @@ impl Scheduler {
                 waiting.queue.insert(0, envelope);
                 return true;
             }
-            Target::Order(PeOrder::Save) => {
-                let saved = self.save(waiting).map_err(|error| error.to_string());
-                self.tell_paused(saved);
-            }
+            Target::Order(PeOrder::Save) => waiting.is_to_be_saved = true,
             Target::Order(PeOrder::Restore { records }) => {
                 waiting.expected = Some(records);
                 self.tell_when_complete(waiting);
@@ -133,14 +129,29 @@ impl Scheduler {
         false
     }
 
+    /// Saves the PE if it is to. The first of a node waits until write-once variables that were set here are in place
+    /// everywhere: whom that is to be told is told by a message to this PE, which has to be saved with it.
+    fn save_if_told(&mut self, waiting: &mut Waiting) {
+        let is_complete = self.rank > 0 || self.pe.node.variables().are_acknowledged();
+        if waiting.is_to_be_saved && is_complete {
+            waiting.is_to_be_saved = false;
+            let saved = self.save(waiting).map_err(|error| error.to_string());
+            self.tell_paused(saved);
+        }
+    }
+
     fn tell_when_complete(&self, waiting: &Waiting) {
         if waiting.expected == Some(waiting.records) {
             self.tell_paused(Ok(waiting.records));
         }
     }
 
-    /// Sends all there is of the PE to the launcher; how many records it was.
+    /// Sends all there is of the PE to the launcher; how many records it was. What no message can carry is an error, and the
+    /// PE is as it was.
     fn save(&mut self, waiting: &mut Waiting) -> Result<u64, PupError> {
+        // Here it fails for what could not be sent to another node either, and then the run ends.
+        let saved = self.saved(waiting).and_then(|saved| written(&saved));
+        let saved = saved.inspect_err(|error| self.pe.fail(error.to_string()))?;
         let (id, node, mut records) = (self.pe.id, Arc::clone(&self.pe.node), 0);
         let mut failed = None;
         let mut send = |of, packed| match node.save(RecordHeader { pe: id, of }, packed) {
@@ -151,12 +162,11 @@ impl Scheduler {
             node.variables().sums().into_iter().for_each(|(sum, packed)| send(RecordOf::Sum(sum), packed));
         }
         for (collection, shelf) in self.shelves.iter() {
-            shelf.store.save(&mut |index, packed| {
-                send(RecordOf::Chare(crate::envelope::ElementId { collection, index }), packed);
-            });
+            let mut send_chare =
+                |index, packed| send(RecordOf::Chare(ElementId { collection, index }), packed);
+            shelf.store.save(&mut send_chare);
         }
-        let saved = self.saved(waiting)?;
-        send(RecordOf::Pe, Packed { body: written(&saved)?.into(), attachments: Vec::new() });
+        send(RecordOf::Pe, Packed { body: saved.into(), attachments: Vec::new() });
         match failed {
             None => Ok(records),
             Some(error) => Err(PupError::new("what is to be saved", error.to_string())),
@@ -166,30 +176,21 @@ impl Scheduler {
     fn saved(&mut self, waiting: &mut Waiting) -> Result<SavedScheduler, PupError> {
         let queue = self.pack_all(&mut waiting.queue)?;
         let arrived = self.pack_all(&mut waiting.arrived)?;
-        let mut early = Vec::new();
         let mut kept = std::mem::take(&mut self.early);
-        for (collection, envelopes) in &mut kept {
-            early.push((*collection, self.pack_all(envelopes)?));
-        }
+        let early: Result<_, PupError> =
+            kept.iter_mut().map(|(id, envelopes)| Ok((*id, self.pack_all(envelopes)?))).collect();
         self.early = kept;
-        let mut shelves = std::mem::take(&mut self.shelves);
-        let saved = shelves.iter_mut().map(|(id, shelf)| self.saved_shelf(id, shelf)).collect();
-        self.shelves = shelves;
-        Ok(SavedScheduler {
-            version: VERSION,
-            pe: self.pe.save()?,
-            queue,
-            arrived,
-            early,
-            shelves: saved_or(saved)?,
-        })
+        let mut kept = std::mem::take(&mut self.shelves);
+        let shelves: Result<_, PupError> =
+            kept.iter_mut().map(|(id, shelf)| self.saved_shelf(id, shelf)).collect();
+        self.shelves = kept;
+        let pe = self.pe.save()?;
+        Ok(SavedScheduler { version: VERSION, pe, queue, arrived, early: early?, shelves: shelves? })
     }
 
     fn saved_shelf(&mut self, collection: CollectionId, shelf: &mut Shelf) -> Result<SavedShelf, PupError> {
-        let mut early = Vec::new();
-        for (index, envelopes) in &mut shelf.early {
-            early.push((*index, self.pack_all(envelopes)?));
-        }
+        let early = shelf.early.iter_mut().map(|(index, envelopes)| Ok((*index, self.pack_all(envelopes)?)));
+        let early = early.collect::<Result<_, PupError>>()?;
         let singles_made = shelf.store.made();
         Ok(SavedShelf { collection, elements_made: shelf.made, singles_made, early })
     }
@@ -275,9 +276,4 @@ fn can_be_saved(target: &Target) -> bool {
         Target::Record(_) | Target::Stop => false,
         _ => true,
     }
-}
-
-/// All of them, or the first error.
-fn saved_or<T>(all: Vec<Result<T, PupError>>) -> Result<Vec<T>, PupError> {
-    all.into_iter().collect()
 }
