@@ -1,5 +1,6 @@
 //! The nodes file: which machines a run uses and how they are reached.
 
+mod hosts;
 mod network;
 mod parse;
 
@@ -17,6 +18,11 @@ use std::path::{Path, PathBuf};
 
 /// What nodes that no file names are said to be of.
 const BUILT_IN: &str = "built-in default";
+/// More PEs than any machine has.
+const PES_MAX: i64 = 4096;
+const NODES_MAX: usize = 4095;
+/// Characters of a node's name.
+const NAME_MAX: usize = 64;
 
 /// The nodes of a run, in order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -89,12 +95,30 @@ pub enum ConfigError {
     },
     /// Another user may have put it there for whoever comes by.
     #[error(
-        "./nodes.toml belongs to another user (uid {uid}), and others may write this folder: its `binary` would be run \
-         as you; if you trust it, say --nodes nodes.toml"
+        "{path} belongs to another user (uid {uid}), and others may write its folder: its `binary` would be run as you; if \
+         you trust it, say --nodes {path}"
     )]
     Foreign {
+        /// The path.
+        path: String,
         /// Its owner.
         uid: u32,
+    },
+    /// A host file cannot be read.
+    #[error("the host file {path:?} cannot be read: {source}; give its path with --hostfile")]
+    Hostfile {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A word names no host.
+    #[error("--hosts: {word:?}: {sentence}")]
+    Hosts {
+        /// The word.
+        word: String,
+        /// What is wrong and how to mend it.
+        sentence: String,
     },
     /// A line is wrong.
     #[error("{file}:{line}: {sentence}")]
@@ -142,28 +166,28 @@ impl NodeConfig {
 }
 
 impl ClusterConfig {
-    /// Reads `path`; without one `./nodes.toml`, and if there is none, the built-in local nodes.
+    /// Reads `path`; without one the first of `usual` that there is, and if there is none, gives the built-in local nodes.
     ///
     /// # Errors
     /// If the file cannot be read or a line of it is wrong, or if nobody named it and another user may have put it there.
-    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let here = Path::new("nodes.toml");
-        if path.is_none() && !here.exists() {
+    pub fn load(path: Option<&Path>, usual: &[PathBuf]) -> Result<Self, ConfigError> {
+        let is_named = path.is_some();
+        let Some(path) = path.or_else(|| usual.iter().map(PathBuf::as_path).find(|path| path.exists()))
+        else {
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             return Ok(Self::embedded(u32::try_from(cores).unwrap_or(u32::MAX)));
-        }
+        };
         let read = || {
-            let mut file = File::open(path.unwrap_or(here))?;
+            let mut file = File::open(path)?;
             // Of the file that is read, and not of one that has its name a moment later.
-            let uid = if path.is_none() { foreign_owner(here, &file)? } else { None };
+            let uid = if is_named { None } else { foreign_owner(path, &file)? };
             let mut text = String::new();
             file.read_to_string(&mut text)?;
             Ok((uid, text))
         };
-        let path = path.unwrap_or(here);
         let (uid, text) = read().map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
         match uid {
-            Some(uid) => Err(ConfigError::Foreign { uid }),
+            Some(uid) => Err(ConfigError::Foreign { path: path.display().to_string(), uid }),
             None => Self::parse(&text, &path.display().to_string()),
         }
     }

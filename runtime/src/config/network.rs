@@ -1,5 +1,6 @@
 //! What nodes may be told about their network.
 
+use crate::transport::Ports;
 use crate::transport::quic::{Congestion, LinkSettings};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -32,6 +33,8 @@ pub struct NetworkConfig {
     pub spin_us: u32,
     /// Connections between nodes are closed when idle for so long, seconds; `None` keeps them. Default 60.
     pub close_idle_s: Option<u32>,
+    /// On which ports nodes listen, for firewalls. Default: whichever their systems give.
+    pub ports: Option<Ports>,
 }
 
 /// What makes sense, for each of them.
@@ -50,6 +53,7 @@ impl Default for NetworkConfig {
             window_bytes: links.stream_window_bytes,
             spin_us: 10_000,
             close_idle_s: Some(60),
+            ports: None,
         }
     }
 }
@@ -62,6 +66,7 @@ impl NetworkConfig {
             && WINDOW_BYTES.contains(&self.window_bytes)
             && SPIN_US.contains(&self.spin_us)
             && self.close_idle_s.is_none_or(|s| CLOSE_IDLE_S.contains(&s))
+            && self.ports.is_none_or(Ports::is_sound)
     }
 
     /// How long threads stay awake after the last message while nobody else wants their cores.
@@ -79,6 +84,7 @@ impl NetworkConfig {
             stream_window_bytes: self.window_bytes,
             close_idle_after: self.close_idle_s.map(|s| Duration::from_secs(s.into())),
             shares_memory: self.transport == Transport::Auto,
+            ports: self.ports,
             ..LinkSettings::default()
         }
     }
@@ -106,6 +112,9 @@ impl fmt::Display for NetworkConfig {
         }
         if self.close_idle_s != usual.close_idle_s {
             said.push(self.close_idle_s.map_or("close_idle never".into(), |s| format!("close_idle {s} s")));
+        }
+        if let Some(ports) = self.ports {
+            said.push(format!("ports {ports}"));
         }
         f.write_str(&said.join(", "))
     }

@@ -2,7 +2,7 @@
 
 mod network;
 
-use super::{ClusterConfig, ConfigError, LaunchMethod, NodeConfig};
+use super::{ClusterConfig, ConfigError, LaunchMethod, NAME_MAX, NODES_MAX, NodeConfig, PES_MAX};
 use crate::size::Size;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -27,10 +27,6 @@ const KEYS: [&str; 14] = [
     "env",
     "memory",
 ];
-/// More than any machine has.
-const PES_MAX: i64 = 4096;
-const NODES_MAX: usize = 4095;
-const NAME_MAX: usize = 64;
 const SPEED_MAX: f64 = 1e6;
 
 type Key<'a> = (&'a Spanned<std::borrow::Cow<'a, str>>, &'a Spanned<DeValue<'a>>);

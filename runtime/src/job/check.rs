@@ -1,32 +1,49 @@
-//! Checking nodes as the user sees it: a signal ends the check and all that it has started.
+//! Asking nodes before there is a run, as the user sees it: a signal ends that and all that it has started.
 
 use super::signals;
 use super::start_error::{StartError, local};
-use crate::config::NodeConfig;
+use crate::config::ClusterConfig;
 use crate::failure::Failure;
-use crate::launch::{self, CheckResult, LaunchOptions};
+use crate::launch::{self, CheckResult, KeptCopies, LaunchOptions, Wanted};
 use crate::object::ProgramTable;
 use crate::proto::membership::fingerprint;
 use tokio::sync::mpsc::unbounded_channel;
 
-/// Checks all nodes side by side for a run of `program`, and gives their results in the same order. Blocks; no node
+/// Checks all nodes of `config` side by side for a run of `program`, and gives their results in the same order. Blocks; no node
 /// may be silent for longer than the start deadline.
 ///
 /// # Errors
 /// If this machine has no resources for the checks, or the user ended them.
 pub fn check_nodes(
     program: &ProgramTable,
-    nodes: &[NodeConfig],
+    config: &ClusterConfig,
     options: LaunchOptions,
 ) -> Result<Vec<CheckResult>, StartError> {
+    let fingerprint = fingerprint(&program.lines());
+    until_interrupted(launch::check_nodes(config, fingerprint, options))
+}
+
+/// The copies of executables that the hosts of nodes keep, or what was taken away of them. Blocks for as long as the start
+/// deadline at most.
+///
+/// # Errors
+/// If this machine has no resources to ask, or the user ended it.
+pub fn kept_copies(
+    config: &ClusterConfig,
+    wanted: Wanted,
+    options: &LaunchOptions,
+) -> Result<Vec<KeptCopies>, StartError> {
+    until_interrupted(launch::kept_copies(&config.nodes, wanted, options))
+}
+
+fn until_interrupted<T>(work: impl Future<Output = T>) -> Result<T, StartError> {
     let (orders, mut inbox) = unbounded_channel();
     signals::send_to(orders).map_err(|e| local("signals cannot be heard", &e))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|e| local("the checks cannot start", &e))?;
-    let fingerprint = fingerprint(&program.lines());
+    let runtime = runtime.map_err(|e| local("nodes cannot be asked", &e))?;
     runtime.block_on(async {
         tokio::select! {
-            results = launch::check_nodes(nodes, fingerprint, options) => Ok(results),
+            done = work => Ok(done),
             by = signals::interrupted(&mut inbox) => Err(StartError::Ended(Failure::interrupted(by))),
         }
     })

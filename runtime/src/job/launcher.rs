@@ -40,6 +40,9 @@ pub struct JobPlan {
     pub program: Arc<ProgramTable>,
     /// The application's name.
     pub app: String,
+    /// What the run is called, where runs are watched; if absent, the application and some digits. No other run of the
+    /// user on this machine may be called so.
+    pub name: Option<String>,
     /// The command line, for people.
     pub arguments: Vec<String>,
     /// The application's arguments, for its kernel.
@@ -200,7 +203,7 @@ struct Ready {
 }
 
 async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, Ready), StartError> {
-    let run_id = format!("{}-{}", plan.app, unique());
+    let run_id = plan.name.clone().unwrap_or_else(|| format!("{}-{}", plan.app, unique()));
     let authority =
         RunAuthority::new(&run_id).map_err(|e| local("the run's certificates cannot be made", &e))?;
     // Only parts are inside it: the network's own tasks would keep the span that they begin in until they end.
@@ -221,7 +224,7 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let receiver: Arc<dyn Receiver> = Arc::clone(&node) as _;
     // The launcher dials all nodes, so that it may sit behind a firewall, and no one dials it.
     let here = SocketAddr::new(launch::dialling_ip(launched.iter().map(|n| n.ready.addr.ip())), 0);
-    let settings = LinkSettings { is_dialled: false, ..plan.config.network.links() };
+    let settings = LinkSettings { is_dialled: false, ports: None, ..plan.config.network.links() };
     let fabric = QuicFabric::bind(here, &identity, NodeId::LAUNCHER, receiver, settings)
         .map_err(|e| local(&format!("the launcher cannot dial from {}", here.ip()), &e))?;
     let address = |entry: &NodeEntry| entry.address.parse::<SocketAddr>().ok();

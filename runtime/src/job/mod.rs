@@ -15,7 +15,7 @@ mod signals;
 mod start_error;
 mod supervise;
 
-pub use check::check_nodes;
+pub use check::{check_nodes, kept_copies};
 pub use launcher::{Interrupter, Job, JobPlan};
 pub use limits::prepare_for_limits;
 pub use node_process::node_process;

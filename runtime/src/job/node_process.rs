@@ -84,7 +84,7 @@ async fn serve(
     let gate = Arc::new(Gate::new(program, bootstrap, Some(progress)));
     let receiver: Arc<dyn Receiver> = Arc::clone(&gate) as _;
     let fabric = QuicFabric::bind(SocketAddr::new(ip, 0), &identity, me, receiver, settings)
-        .map_err(|e| format!("cannot listen on {ip}: {e}; set `address` of this node in the nodes file"))?;
+        .map_err(|e| launch::cannot_listen(ip, &e))?;
     // This is the only place that sets it, so it cannot be set already.
     let _ = gate.fabric.set(Arc::clone(&fabric));
     let address = fabric.local_addr();

@@ -9,11 +9,12 @@ use super::options::LaunchOptions;
 use super::process::{self, LaunchError, LaunchedNode, Starting};
 use super::{reach, stage};
 use crate::codec::WIRE_VERSION;
-use crate::config::{LaunchMethod, NodeConfig};
+use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
 use crate::monitor::wire::OutputLine;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -32,9 +33,50 @@ pub struct CheckResult {
     /// Its host.
     pub host: String,
     /// A few facts, or what is wrong.
-    pub outcome: Result<String, Problem>,
+    pub outcome: Result<Facts, Problem>,
     /// What a run would put up with, but is hardly meant.
     pub warnings: Vec<Problem>,
+}
+
+/// What a run would find at a node.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    /// How it is started.
+    pub launch: LaunchMethod,
+    /// Cores that it may use.
+    pub cores: u32,
+    /// Memory of its host; 0 if the system does not tell.
+    pub memory_bytes: u64,
+    /// CPU model as the system names it.
+    pub cpu_model: String,
+    /// Architecture, e.g. `x86_64`.
+    pub arch: String,
+    /// How far its clock is ahead of this machine's, seconds.
+    pub clock_offset_s: i64,
+    /// Where it listened for the check; a run takes another port unless `ports` of the nodes file names a single one.
+    pub address: SocketAddr,
+    /// The shortest round trip of a datagram from the launcher, seconds.
+    pub launcher_round_trip_s: f64,
+    /// The shortest round trips of datagrams to the other nodes, by their names, seconds.
+    pub round_trips_s: BTreeMap<String, f64>,
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (cores, memory_gib) = (count_of_cores(self.cores), self.memory_bytes >> 30);
+        if self.launch == LaunchMethod::Local {
+            write!(f, "local, {cores}, {memory_gib} GiB, ")?;
+        } else {
+            let (offset_s, ip) = (self.clock_offset_s, self.address.ip());
+            write!(f, "{cores}, {memory_gib} GiB, clock {offset_s:+} s, UDP {ip}, ")?;
+        }
+        let ms = |seconds: f64| format!("{:.2} ms", seconds * 1e3);
+        write!(f, "{} from here", ms(self.launcher_round_trip_s))?;
+        match self.round_trips_s.iter().max_by(|a, b| a.1.total_cmp(b.1)) {
+            Some((name, seconds)) => write!(f, ", at most {} to another ({name})", ms(*seconds)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What is wrong with a node.
@@ -66,14 +108,14 @@ struct Probe {
     /// Its clock against this machine's.
     clock_offset_s: i128,
     found: Option<Found>,
-    /// Whether the launcher reaches it, and which of all probes, in order, it reaches.
-    open: Vec<bool>,
+    /// Round trips from the launcher to it, and from it to all probes, in order; `None` where nothing comes back.
+    round_trips: Vec<Option<Duration>>,
 }
 
 impl Probe {
     fn new(at: usize, started: LaunchedNode) -> Self {
         let clock_offset_s = i128::from(started.ready.clock_s) - i128::from(clock_s());
-        Self { at, started, clock_offset_s, found: None, open: Vec::new() }
+        Self { at, started, clock_offset_s, found: None, round_trips: Vec::new() }
     }
 
     fn ready(&self) -> &Ready {
@@ -84,16 +126,17 @@ impl Probe {
 /// Checks all nodes side by side, for a program with this fingerprint. No node may be silent for longer than the
 /// start deadline. Dropped half-way it ends what it has started.
 pub(crate) async fn check_nodes(
-    nodes: &[NodeConfig],
+    config: &ClusterConfig,
     fingerprint: u64,
     options: LaunchOptions,
 ) -> Vec<CheckResult> {
+    let nodes = &config.nodes[..];
     let (output, mut lines) = unbounded_channel();
     let needs_ssh = nodes.iter().any(|node| node.launch == LaunchMethod::Ssh);
     let limit = options.start_deadline;
     let starting = Starting::new(options, output, needs_ssh);
     let token = format!("metachare-{:x}", token());
-    let (mut probes, mut failed) = start(nodes, &token, &starting).await;
+    let (mut probes, mut failed) = start(config, &token, &starting).await;
     hear_found(&mut probes, &mut lines, limit).await;
     ask_each_other(&mut probes, &mut lines, &token).await;
     let mut result = |(at, node): (usize, &NodeConfig)| {
@@ -103,7 +146,8 @@ pub(crate) async fn check_nodes(
         let usable = probe.and_then(|probe| usable(node, probe, fingerprint).map(|()| probe));
         // If the program or the host cannot be used at all, there is nothing more to warn of.
         let warnings = usable.as_ref().map_or(Vec::new(), |probe| warnings(nodes, &probes, probe, &starting));
-        let outcome = usable.and_then(|probe| connected(nodes, &probes, probe).map(|()| facts(node, probe)));
+        let outcome =
+            usable.and_then(|probe| connected(config, &probes, probe).map(|()| facts(nodes, &probes, probe)));
         CheckResult { name: node.name.clone(), host: node.host.clone(), outcome, warnings }
     };
     let results = nodes.iter().enumerate().map(&mut result).collect();
@@ -114,7 +158,7 @@ pub(crate) async fn check_nodes(
 
 /// Starts the probes in the order in which a run starts nodes; those that failed, by their places.
 async fn start(
-    nodes: &[NodeConfig],
+    config: &ClusterConfig,
     token: &str,
     starting: &Starting,
 ) -> (Vec<Probe>, BTreeMap<usize, Problem>) {
@@ -123,9 +167,10 @@ async fn start(
         let is_local = method == LaunchMethod::Local;
         let ip = is_local.then(|| reach::local_listen_ip(probes.iter().map(|p| p.ready().addr.ip())));
         let mut attempts = JoinSet::new();
-        for (at, node) in nodes.iter().cloned().enumerate().filter(|(_, node)| node.launch == method) {
+        for (at, node) in config.nodes.iter().cloned().enumerate().filter(|(_, node)| node.launch == method) {
             let (listen, writes) = (node.address.or(ip), node.workdir.is_some());
-            let words = Question { token: token.into(), listen, writes }.to_line().unwrap_or_default();
+            let words = Question { token: token.into(), listen, ports: config.network.ports, writes };
+            let words = words.to_line().unwrap_or_default();
             let starting = starting.clone();
             attempts.spawn(async move {
                 (at, process::launch(number(at), &node, "__check", words.as_bytes(), &starting).await)
@@ -169,10 +214,10 @@ async fn ask_each_other(probes: &mut [Probe], lines: &mut UnboundedReceiver<Outp
     let (mine, mut heard) = tokio::join!(mine, hear(lines, asked, SLACK, echo::reached_from_line));
     let mine = mine.unwrap_or_default();
     for (at, probe) in probes.iter_mut().enumerate() {
-        let from_here = mine.get(at).copied().unwrap_or(false);
+        let from_here = mine.get(at).copied().flatten();
         let mut to_others = heard.remove(&number(probe.at).0).unwrap_or_default();
-        to_others.resize(addresses.len(), false);
-        probe.open = std::iter::once(from_here).chain(to_others).collect();
+        to_others.resize(addresses.len(), None);
+        probe.round_trips = std::iter::once(from_here).chain(to_others).collect();
     }
 }
 
@@ -226,16 +271,19 @@ fn usable(node: &NodeConfig, probe: &Probe, fingerprint: u64) -> Result<(), Prob
 }
 
 /// Whether datagrams go both ways between the node, the launcher and all others.
-fn connected(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Result<(), Problem> {
-    let mend = "open UDP between the hosts in the firewall, or set `address` to one that the others reach";
+fn connected(config: &ClusterConfig, probes: &[Probe], probe: &Probe) -> Result<(), Problem> {
+    let ports = config.network.ports.map_or(String::new(), |ports| format!(" (ports {ports})"));
+    let mend = format!(
+        "open UDP{ports} between the hosts in the firewall, or set `address` to one that the others reach"
+    );
     let ip = probe.ready().addr.ip();
     let (from_here, to_others) =
-        probe.open.split_first().map_or((false, &[][..]), |(here, all)| (*here, all));
-    if !from_here {
+        probe.round_trips.split_first().map_or((None, &[][..]), |(here, all)| (*here, all));
+    if from_here.is_none() {
         return Err(Problem::new(format!("datagrams from here to {ip} do not come back"), mend));
     }
-    let others = probes.iter().zip(to_others).filter(|(other, is_open)| !**is_open && other.at != probe.at);
-    let name = |other: &Probe| format!("{:?} ({})", nodes[other.at].name, other.ready().addr.ip());
+    let others = probes.iter().zip(to_others).filter(|(other, time)| time.is_none() && other.at != probe.at);
+    let name = |other: &Probe| format!("{:?} ({})", config.nodes[other.at].name, other.ready().addr.ip());
     let mut names: Vec<String> = others.map(|(other, _)| name(other)).collect();
     if names.is_empty() {
         return Ok(());
@@ -247,14 +295,24 @@ fn connected(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Result<()
     Err(Problem::new(reason, mend))
 }
 
-fn facts(node: &NodeConfig, probe: &Probe) -> String {
+fn facts(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Facts {
     let ready = probe.ready();
-    let (cores, memory_gib) = (count_of_cores(ready.cores), ready.memory_bytes >> 30);
-    if node.launch == LaunchMethod::Local {
-        return format!("local, {cores}, {memory_gib} GiB");
+    let (from_here, to_others) = probe.round_trips.split_first().map_or((None, &[][..]), |(a, b)| (*a, b));
+    let others = probes.iter().zip(to_others).filter(|(other, _)| other.at != probe.at);
+    let named = |(other, time): (&Probe, &Option<Duration>)| {
+        Some((nodes[other.at].name.clone(), time.as_ref()?.as_secs_f64()))
+    };
+    Facts {
+        launch: nodes[probe.at].launch,
+        cores: ready.cores,
+        memory_bytes: ready.memory_bytes,
+        cpu_model: ready.cpu_model.clone(),
+        arch: ready.arch.clone(),
+        clock_offset_s: i64::try_from(probe.clock_offset_s).unwrap_or_default(),
+        address: ready.addr,
+        launcher_round_trip_s: from_here.unwrap_or_default().as_secs_f64(),
+        round_trips_s: others.filter_map(named).collect(),
     }
-    let offset_s = probe.clock_offset_s;
-    format!("{cores}, {memory_gib} GiB, clock {offset_s:+} s, UDP {}", ready.addr.ip())
 }
 
 fn count_of_cores(cores: u32) -> String {

@@ -3,23 +3,25 @@
 
 use super::bootstrap::{Ready, announce_ready, from_line, to_line};
 use super::identity::own_hash;
-use super::reach::listen_ip;
+use super::reach::{cannot_listen, listen_ip};
 use crate::object::ProgramTable;
 use crate::proto::membership::fingerprint;
+use crate::transport::Ports;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write as _};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// First words of the line that says what was found.
 const FOUND: &str = "metachare-found 1 ";
 /// First words of the line that says which of the other nodes answered.
-const REACHED: &str = "metachare-reached 1 ";
+const REACHED: &str = "metachare-reached 2 ";
 /// The datagrams with which QUIC begins; a path that swallows them is none.
 const DATAGRAM_BYTES: usize = 1200;
-/// How often, and each time for how long, others are asked.
+/// How often others are asked until they answer, how often those that do, and how long each time.
 const ROUNDS: u32 = 8;
+const MEASURED_ROUNDS: u32 = 3;
 const ROUND: Duration = Duration::from_millis(250);
 
 /// What a checked node is told first.
@@ -29,6 +31,8 @@ pub(super) struct Question {
     pub(super) token: String,
     /// Where it is to listen; where ssh arrived, if absent.
     pub(super) listen: Option<IpAddr>,
+    /// On which ports.
+    pub(super) ports: Option<Ports>,
     /// Whether it is to write in its folder.
     pub(super) writes: bool,
 }
@@ -50,8 +54,9 @@ impl Found {
     }
 }
 
-/// Which of the addresses that a node was told have answered it, from its line.
-pub(super) fn reached_from_line(line: &str) -> Option<Vec<bool>> {
+/// How long the shortest round trip to each of the addresses took that a node was told, from its line; `None` to those that
+/// have not answered.
+pub(super) fn reached_from_line(line: &str) -> Option<Vec<Option<Duration>>> {
     from_line(REACHED, line)
 }
 
@@ -80,8 +85,7 @@ pub fn answer_check(program: &ProgramTable) {
 
 fn answer(program: &ProgramTable, question: &Question, input: &mut impl BufRead) -> Result<(), String> {
     let ip = listen_ip(question.listen).map_err(|e| e.to_string())?;
-    let socket = UdpSocket::bind((ip, 0))
-        .map_err(|e| format!("cannot listen on {ip}: {e}; set `address` of this node in the nodes file"))?;
+    let socket = Ports::bind(question.ports, ip).map_err(|e| cannot_listen(ip, &e))?;
     let unsaid = |e: io::Error| format!("cannot answer the launcher: {e}");
     let address = socket.local_addr().map_err(unsaid)?;
     let token = datagram(&question.token);
@@ -136,10 +140,11 @@ fn echo(socket: &UdpSocket, token: &[u8]) {
     }
 }
 
-/// Which echoes send the token back to `from`. Blocks for two seconds at most.
-pub(super) fn reached(from: IpAddr, others: &[SocketAddr], token: &[u8]) -> Vec<bool> {
-    let mut open = vec![false; others.len()];
-    let Ok(socket) = UdpSocket::bind((from, 0)) else { return open };
+/// How long the shortest round trip to each echo took that sends the token back to `from`; `None` for the others. Blocks
+/// for two seconds at most.
+pub(super) fn reached(from: IpAddr, others: &[SocketAddr], token: &[u8]) -> Vec<Option<Duration>> {
+    let mut shortest = vec![None; others.len()];
+    let Ok(socket) = UdpSocket::bind((from, 0)) else { return shortest };
     // A socket for IPv6 gives the addresses of IPv4 another form.
     let plain = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
     let own = |address: SocketAddr| match (from, address.ip()) {
@@ -148,26 +153,31 @@ pub(super) fn reached(from: IpAddr, others: &[SocketAddr], token: &[u8]) -> Vec<
     };
     let number: BTreeMap<SocketAddr, usize> = others.iter().map(|a| plain(*a)).zip(0..).collect();
     let mut bytes = [0; DATAGRAM_BYTES + 1];
-    for _ in 0..ROUNDS {
-        for (address, _) in others.iter().zip(&open).filter(|(_, is_open)| !**is_open) {
-            let _ = socket.send_to(token, own(*address));
+    for round in 0..ROUNDS {
+        let mut asked: Vec<Option<Instant>> = vec![None; others.len()];
+        for (at, address) in others.iter().enumerate() {
+            if shortest[at].is_none() || round < MEASURED_ROUNDS {
+                asked[at] = Some(Instant::now());
+                let _ = socket.send_to(token, own(*address));
+            }
         }
-        let until = std::time::Instant::now() + ROUND;
-        while open.contains(&false) {
-            let left = until.saturating_duration_since(std::time::Instant::now());
+        let until = Instant::now() + ROUND;
+        while asked.iter().any(Option::is_some) {
+            let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || socket.set_read_timeout(Some(left)).is_err() {
                 break;
             }
             let Ok((length, from)) = socket.recv_from(&mut bytes) else { continue };
-            if let (true, Some(&at)) = (&bytes[..length] == token, number.get(&plain(from))) {
-                open[at] = true;
-            }
+            let Some(&at) = number.get(&plain(from)).filter(|_| &bytes[..length] == token) else { continue };
+            let Some(sent) = asked[at].take() else { continue };
+            shortest[at] =
+                Some(shortest[at].map_or(sent.elapsed(), |known: Duration| known.min(sent.elapsed())));
         }
-        if !open.contains(&false) {
+        if round + 1 >= MEASURED_ROUNDS && shortest.iter().all(Option::is_some) {
             break;
         }
     }
-    open
+    shortest
 }
 
 #[cfg(test)]
@@ -185,25 +195,24 @@ mod tests {
     fn only_echoes_of_the_same_check_count_as_reached() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let others = [echo_of("this"), echo_of("another"), silent.local_addr().unwrap(), echo_of("this")];
-        let open = reached("127.0.0.1".parse().unwrap(), &others, &datagram("this"));
-        assert_eq!(open, [true, false, false, true]);
+        let times = reached("127.0.0.1".parse().unwrap(), &others, &datagram("this"));
+        assert_eq!(times.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false, true]);
+        assert!(times.iter().flatten().all(|time| !time.is_zero() && *time <= ROUND), "{times:?}");
     }
 
     #[test]
     fn a_socket_for_both_families_reaches_either() {
-        let open = reached("::".parse().unwrap(), &[echo_of("this")], &datagram("this"));
+        let times = reached("::".parse().unwrap(), &[echo_of("this")], &datagram("this"));
         let has_ipv6 = UdpSocket::bind("[::]:0").is_ok();
-        assert_eq!(open, [has_ipv6]);
+        assert_eq!(times[0].is_some(), has_ipv6);
     }
 
     #[test]
     fn what_is_found_survives_its_line() {
         let found = Found { hash: "ab".into(), fingerprint: u64::MAX, unwritable: Some("no".into()) };
         assert_eq!(Found::from_line(&to_line(FOUND, &found).unwrap()), Some(found));
-        assert_eq!(
-            reached_from_line(&to_line(REACHED, &vec![true, false]).unwrap()),
-            Some(vec![true, false])
-        );
+        let times = vec![Some(Duration::from_micros(7)), None];
+        assert_eq!(reached_from_line(&to_line(REACHED, &times).unwrap()), Some(times));
         for noise in ["", "Welcome", FOUND, REACHED] {
             assert_eq!((Found::from_line(noise), reached_from_line(noise)), (None, None), "{noise:?}");
         }

@@ -49,6 +49,19 @@ pub fn source_ip(remote: IpAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
+/// The sentence for a node that cannot listen: where all ports that it may use are taken, the error says so itself.
+pub fn cannot_listen(ip: IpAddr, error: &(dyn std::error::Error + 'static)) -> String {
+    let cause =
+        |error: &(dyn std::error::Error + 'static)| error.downcast_ref::<io::Error>().map(io::Error::kind);
+    let kind = cause(error).or_else(|| error.source().and_then(cause));
+    let mend = if kind == Some(io::ErrorKind::AddrInUse) {
+        ""
+    } else {
+        "; set `address` of this node in the nodes file"
+    };
+    format!("cannot listen on {ip}: {error}{mend}")
+}
+
 /// Where nodes of this machine listen, when those of other hosts are at `remotes`: one address, so the first
 /// that can be meant for other hosts; loopback if there are no other hosts.
 pub(super) fn local_listen_ip(remotes: impl IntoIterator<Item = IpAddr>) -> IpAddr {

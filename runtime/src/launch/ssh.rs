@@ -115,21 +115,33 @@ pub(super) fn environment(node: &NodeConfig) -> String {
     if line.is_empty() { line } else { line + "\n" }
 }
 
+/// The part of a script that reads [`environment`] into `$e`.
+fn read_environment(node: &NodeConfig) -> &'static str {
+    if node.env.is_empty() { "" } else { "n=$(printf '\\n.'); n=${n%.}; read -r e; " }
+}
+
+/// The part that takes the place of staged executables from there, if it is said there.
+fn own_cache(node: &NodeConfig) -> &'static str {
+    let is_said = node.env.contains_key("XDG_CACHE_HOME");
+    if is_said { "XDG_CACHE_HOME=$(eval \"$e\"; printf %s \"$XDG_CACHE_HOME\"); " } else { "" }
+}
+
+/// Both, for a script that only has to know where staged executables are.
+pub(super) fn cache_home(node: &NodeConfig) -> String {
+    [read_environment(node), own_cache(node)].concat()
+}
+
 /// A script that runs the program with `argument` in the node's folder and [`environment`]: its `binary`, or the
 /// one of `builds` that fits, staged first if it is missing.
 pub(super) fn script(node: &NodeConfig, builds: &[Build], program: &str, argument: &str) -> String {
     let mut script = format!("echo; echo {SHELL}; echo {SHELL} >&2; e=; ");
-    if !node.env.is_empty() {
-        script += "n=$(printf '\\n.'); n=${n%.}; read -r e; ";
-    }
+    script += read_environment(node);
     match &node.binary {
         Some(binary) => {
             let _ = write!(script, "p={}; {NATIVE}", quoted(&binary.display().to_string()));
         }
         None => {
-            if node.env.contains_key("XDG_CACHE_HOME") {
-                script += "XDG_CACHE_HOME=$(eval \"$e\"; printf %s \"$XDG_CACHE_HOME\"); ";
-            }
+            script += own_cache(node);
             script += &staging(builds, program);
         }
     }

@@ -4,9 +4,12 @@
 pub mod framing;
 pub mod loopback;
 mod mark;
+mod ports;
 pub mod quic;
 mod shared;
 pub mod tls;
+
+pub use ports::Ports;
 
 #[cfg(test)]
 mod tests;

@@ -45,6 +45,7 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
     let node = |n: usize| format!("[[node]]\nname = \"n{n}\"\npes = 1\n");
     let nodes: String = (1..=count).map(node).collect();
     let mut job = Job::start(JobPlan {
+        name: None,
         program: Arc::new(program),
         app: "many".into(),
         arguments: Vec::new(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeValue;
 
-const KEYS: [&str; 6] = ["transport", "congestion", "datagram", "window", "spin", "close_idle"];
+const KEYS: [&str; 7] = ["transport", "congestion", "datagram", "window", "spin", "close_idle", "ports"];
 
 pub(super) fn network(
     file: &File<'_>,
@@ -64,6 +64,12 @@ pub(super) fn network(
                 let s = s.filter(|s| CLOSE_IDLE_S.contains(s));
                 let s = s.ok_or_else(|| wrong("must be \"never\" or a time from 1 s on, such as \"60s\""));
                 network.close_idle_s = if text == "never" { None } else { Some(s?) };
+            }
+            "ports" => {
+                let ports = text
+                    .parse()
+                    .map_err(|()| wrong("must be ports from 1 to 65535, such as \"40000-40100\""));
+                network.ports = Some(ports?);
             }
             _ => {}
         }

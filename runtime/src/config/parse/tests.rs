@@ -151,13 +151,14 @@ fn the_network_is_as_said_or_as_usual() {
     assert_eq!(usual.network, NetworkConfig::default());
     assert!(!usual.table().contains("network"), "{}", usual.table());
     let said = "[network]\ntransport = \"quic\"\ncongestion = \"bbr\"\ndatagram = 1452\nwindow = \"16MiB\"\nspin = \"0us\"";
-    let config = parse(&format!("{said}\nclose_idle = \"2min\"")).unwrap();
+    let config = parse(&format!("{said}\nclose_idle = \"2min\"\nports = \"40000-40100\"")).unwrap();
     let network = &config.network;
     assert_eq!((network.congestion, network.datagram_bytes), (Congestion::Bbr, 1452));
     assert_eq!((network.window_bytes, network.spin_us, network.close_idle_s), (16 << 20, 0, Some(120)));
     assert!(network.is_sound());
     assert!(usual.network.links().shares_memory && !network.links().shares_memory);
-    let line = "network: transport quic, congestion bbr, datagram 1452, window 16384 KiB, spin 0 us, close_idle 120 s\n";
+    let line = "network: transport quic, congestion bbr, datagram 1452, window 16384 KiB, spin 0 us, close_idle 120 s, \
+                ports 40000-40100\n";
     assert!(config.table().ends_with(line), "{}", config.table());
     let links = network.links();
     assert_eq!((links.datagram_max_bytes, links.stream_window_bytes), (1452, 16 << 20));
@@ -186,6 +187,11 @@ fn every_mistake_about_the_network_has_its_line_and_a_mend() {
             "2: [network]: `close_idle` must be \"never\" or a time from 1 s",
         ),
         ("[network]\nclose_idle = \"99999999999999999min\"", "`close_idle` must be"),
+        (
+            "[network]\nports = \"9-8\"",
+            "2: [network]: `ports` must be ports from 1 to 65535, such as \"40000-40100\"",
+        ),
+        ("[network]\nports = 40000", "`ports` must be"),
     ] {
         let text = format!("{said}\n[[node]]\nname = \"a\"");
         let error = ClusterConfig::parse(&text, "nodes.toml").unwrap_err().to_string();

@@ -3,6 +3,7 @@
 use super::LinkError;
 use super::congestion::Congestion;
 use crate::frame::FrameLimits;
+use crate::transport::Ports;
 use crate::transport::tls::NodeIdentity;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn::crypto::rustls::QuicServerConfig;
@@ -45,6 +46,8 @@ pub struct LinkSettings {
     pub handshake_limit: Duration,
     /// Whether others may dial this node. A launcher only dials: nobody gets an answer from its port.
     pub is_dialled: bool,
+    /// On which ports it may listen. Default: whichever the system gives.
+    pub ports: Option<Ports>,
     /// Whether memory is shared with other processes of the same host and user, where both ends want it. Default: no.
     pub shares_memory: bool,
 }
@@ -63,6 +66,7 @@ impl Default for LinkSettings {
             frames: FrameLimits::default(),
             handshake_limit: Duration::from_secs(5),
             is_dialled: true,
+            ports: None,
             shares_memory: false,
         }
     }
@@ -129,7 +133,10 @@ impl LinkSettings {
     }
 
     fn socket(&self, address: SocketAddr) -> io::Result<UdpSocket> {
-        let socket = UdpSocket::bind(address)?;
+        let socket = match address.port() {
+            0 => Ports::bind(self.ports, address.ip())?,
+            _ => UdpSocket::bind(address)?,
+        };
         // A smaller buffer makes it slower, not wrong.
         let _ = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES);
         let _ = setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER_BYTES);
