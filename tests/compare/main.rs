@@ -194,8 +194,7 @@ fn an_application_without_a_kernel_is_compared_and_a_run_counts_once() {
 #[test]
 fn nodes_that_nobody_named_are_told_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    let note =
-        "note: there is no ./nodes.toml: on the built-in local nodes large, medium, small; --nodes FILE";
+    let note = "note: there is no nodes file: on the built-in local nodes large, medium, small; --nodes FILE";
     let run = |words: &[&str]| run(folder.path(), words).stderr;
     let of_run = ["run", "matmul", "--n", "0"];
     assert!(!run(&of_run).contains("note: "));
@@ -207,6 +206,11 @@ fn nodes_that_nobody_named_are_told_in_one_line() {
     }
     assert!(run(&["plan", "--mix", "nobody", "matmul"]).starts_with(note));
     assert_eq!(run(&["nodes", "list"]), "");
+    std::fs::create_dir(folder.path().join("metachare")).unwrap();
+    let own = folder.path().join("metachare/nodes.toml");
+    std::fs::write(&own, "[[node]]\nname = \"mine\"\npes = 1\n").unwrap();
+    let told = start(command(folder.path(), &of_run).env("XDG_CONFIG_HOME", folder.path())).done().stderr;
+    assert_eq!(told, format!("note: on the nodes of {}: mine\n", own.display()));
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn a_nodes_file_that_another_user_has_left_is_used_only_if_it_is_named() {
     give_away(&local_nodes(&shared, &[1]));
     let done = run(&shared, home.path(), &SHORT);
     assert_eq!(done.code, 78, "{done:?}");
-    let said = format!("error: ./nodes.toml belongs to another user (uid {OTHER})");
+    let said = format!("error: nodes.toml belongs to another user (uid {OTHER})");
     assert!(done.stderr.starts_with(&said) && done.stderr.contains("--nodes nodes.toml"), "{done:?}");
     let named = [&SHORT[..], &["--nodes", "nodes.toml"]].concat();
     assert_eq!(run(&shared, home.path(), &named).code, 0);

@@ -1,10 +1,12 @@
 //! What a run shows without the window: output lines of the nodes, and progress.
 
+use super::live::status::Status;
 use super::options::RunOptions;
 use super::{log, note, say};
 use crate::terminal::print_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runtime::failure::Failure;
+use runtime::monitor::hub::Hub;
 use runtime::monitor::text::clean_line;
 use runtime::monitor::wire::{MonitorEvent, OutputLine, Phase, RunInfo};
 use std::io::IsTerminal as _;
@@ -15,13 +17,16 @@ const LINE_MAX: usize = 64 << 10;
 /// Characters of what a phase is called.
 const NAME_MAX: usize = 200;
 
-/// Shows events until the run ends. Output of nodes is tagged with their names.
+/// Shows events of `hub` until the run ends. Output of nodes is tagged with their names. Where there is no terminal for bars
+/// of progress, a line now and then says where the run is.
 ///
 /// # Errors
 /// If standard output could not be written, other than because its reader has gone.
-pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Result<(), Failure> {
+pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOptions) -> Result<(), Failure> {
     let mut shown = Ok(());
-    let has_progress = std::io::stderr().is_terminal() && !options.quiet && !log::is_json();
+    let is_terminal = std::io::stderr().is_terminal();
+    let has_progress = is_terminal && !options.quiet && !log::is_json();
+    let mut status = Status::default();
     let target = || if has_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let mut progress = Progress::new(target);
     let mut info = RunInfo::default();
@@ -39,12 +44,18 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, options: &RunOptions) -> Res
                     shown = say(&tagged(&info, &line));
                 }
             }),
-            MonitorEvent::Phase(phase) => progress.advance(phase),
+            MonitorEvent::Phase(phase) => {
+                status.enters(phase.clone());
+                progress.advance(phase);
+            }
             MonitorEvent::Ended { .. } => break,
-            MonitorEvent::Snapshot(_)
-            | MonitorEvent::NodeLost { .. }
-            | MonitorEvent::Clocks(_)
-            | MonitorEvent::Dropped(_) => {}
+            MonitorEvent::Snapshot(snapshot) => {
+                status.hears(&snapshot);
+                if !is_terminal && !options.quiet {
+                    status.due(hub.now(), &info, hub.left_s()).iter().for_each(|line| note(line));
+                }
+            }
+            MonitorEvent::NodeLost { .. } | MonitorEvent::Clocks(_) | MonitorEvent::Dropped(_) => {}
         }
     }
     progress.bar.finish_and_clear();

@@ -1,10 +1,11 @@
 //! The command line that every program on chares may have: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`,
-//! `checkpoint`, `help`.
+//! `checkpoint`, `cache`, `completions`, `man`, `help`.
 //!
 //! A program lists its chare types, its applications, and calls [`CommandLine::main`]. What a chare is, and all that
 //! applications do with it, is in the crate `chares`, which knows nothing of this one.
 
 mod app;
+mod cache;
 mod checkpoint;
 mod command_line;
 mod compare;
@@ -13,6 +14,7 @@ mod copies;
 mod demo;
 mod driving;
 mod keeping;
+mod live;
 mod log;
 mod manual;
 mod named_file;
@@ -28,6 +30,7 @@ mod replay;
 mod report;
 mod restart;
 mod run;
+mod shell;
 mod speed;
 mod speeds;
 pub mod statistics;
@@ -119,6 +122,25 @@ impl CommandLine {
     }
 }
 
+/// What a shell or a script has to know beside the options.
+const SURROUNDINGS: &str = "\
+Environment:
+  METACHARE_NODES  the nodes file, where no option names one
+  METACHARE_SSH    another ssh, with its first arguments
+  NO_COLOR         no colours
+  RUST_LOG         what the log tells, where no option says so
+  XDG_CACHE_HOME   holds measured speeds and, on nodes, the executable; ~/.cache if not set
+  XDG_CONFIG_HOME  holds metachare/nodes.toml; ~/.config if not set
+  XDG_RUNTIME_DIR  holds the sockets by which runs are watched
+
+Exit codes (all of them: `help exit-codes`):
+  0   it is done                        73   an output cannot be written
+  1   the result is wrong               78   the nodes file is wrong
+  64  the command line makes no sense   110  the time limit has passed
+  65  an input is wrong                 129, 130, 143
+  69  a node was not reached or lost         ended by hang-up, ctrl-C, SIGTERM
+  70  a chare or the runtime failed";
+
 /// What has to be done before the process ends at once.
 fn leave() {
     compare::end_child();
@@ -156,6 +178,9 @@ fn dispatch(
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
         Some(("checkpoint", matches)) => checkpoint::checkpoint(matches),
+        Some(("cache", matches)) => cache::cache(matches),
+        Some(("completions", matches)) => shell::completions(&program, matches),
+        Some(("man", matches)) => shell::man(&program, matches),
         Some(("help", matches)) => manual::help(&program, matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
             Ok(()) => Ok(0),
@@ -200,16 +225,20 @@ fn command(program: &CommandLine) -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .after_help(manual::list(program))
+        .after_long_help(format!("{}\n{SURROUNDINGS}", manual::list(program)))
         .subcommand(run)
         .subcommand(compare::command(program))
         .subcommands(program.apps.iter().any(|app| app.cost.is_some()).then(|| plan::command(program)))
         .subcommand(nodes::command(program))
+        .subcommand(cache::command())
         .subcommand(watch::command())
         .subcommand(restart::command_of())
         .subcommand(replay::command())
         .subcommand(checkpoint::command());
     let all = all.subcommands(demo::command(program));
-    all.subcommands(program.commands.iter().map(|(command, _)| command)).subcommand(manual::command())
+    all.subcommands(program.commands.iter().map(|(command, _)| command))
+        .subcommands(shell::commands())
+        .subcommand(manual::command())
 }
 
 /// Writes to standard output. Whoever closed it does not want it; any other failure is one.

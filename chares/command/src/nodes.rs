@@ -50,11 +50,11 @@ pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant
 
 fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result<u8, Failure> {
     let config = options.load()?;
-    options.say_if_built_in(&config);
+    options.say_if_left_open(&config);
     let mut launch = options.launch(&config)?;
     let results = copies::shown(!is_json, |copies| {
         launch.copies = copies;
-        runtime::job::check_nodes(program.program.table(), &config.nodes, launch)
+        runtime::job::check_nodes(program.program.table(), &config, launch)
     });
     let results = results.map_err(Failure::from)?;
     let failed = results.iter().filter(|r| r.outcome.is_err()).count();

@@ -1,14 +1,16 @@
 //! Options that every run has.
 
+use super::live::metrics;
 use super::log::LogOptions;
 use super::note;
 use clap::{Args, ValueEnum};
 use loadbalance::balance::{BALANCERS, Choice};
-use runtime::config::{ClusterConfig, Transport};
+use runtime::config::{ClusterConfig, ConfigError, NodeConfig, Transport};
 use runtime::failure::{Failure, Kind};
 use runtime::launch::LaunchOptions;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +23,9 @@ const TIME_MAX: Duration = Duration::from_secs(100_000_000);
 pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) nodes: NodesOptions,
+    /// What to call the run, for `watch`; if not given, the application with some digits
+    #[arg(long, value_name = "NAME", value_parser = run_name)]
+    name: Option<String>,
     /// Show the load window while it runs
     #[arg(long)]
     pub(crate) watch: bool,
@@ -33,6 +38,12 @@ pub(crate) struct RunOptions {
     /// Keep what the load window is told in a file, for `replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Write what happens into a file while it happens, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// Tell Prometheus how the run is, at http://ADDRESS/metrics (OpenMetrics; a port alone is one of this machine)
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics::address)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Where the speeds of PEs come from
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) speed: SpeedSource,
@@ -66,15 +77,31 @@ pub(crate) struct RunOptions {
 }
 
 // Which nodes.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NodesChoice {
-    /// The nodes file; if not given that of METACHARE_NODES, else ./nodes.toml, else several local nodes
+    /// The nodes file; if not given that of METACHARE_NODES, else ./nodes.toml, else ~/.config/metachare/nodes.toml, else
+    /// several local nodes
     #[arg(long, value_name = "FILE")]
     pub(crate) nodes: Option<PathBuf>,
+    /// Use these hosts, with as many PEs as stand behind a colon, in place of a nodes file
+    #[arg(
+        long,
+        visible_alias = "host",
+        value_name = "HOST[:PES],…",
+        value_delimiter = ',',
+        conflicts_with = "nodes"
+    )]
+    hosts: Vec<String>,
+    /// Use the hosts of a host file of Open MPI, MPICH, Charm++ or a batch system
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "hosts"])]
+    hostfile: Option<PathBuf>,
     /// Use the built-in local nodes, whatever nodes files there are
-    #[arg(long, conflicts_with = "nodes")]
+    #[arg(long, conflicts_with_all = ["nodes", "hosts", "hostfile"])]
     pub(crate) built_in_nodes: bool,
-    /// Use only these nodes of the file
+    /// How many PEs each node has; without nodes, one local node with so many
+    #[arg(long, value_name = "PES", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pes: Option<u32>,
+    /// Use only these nodes
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
 }
@@ -157,23 +184,69 @@ pub(crate) enum ColorChoice {
 
 impl NodesChoice {
     pub(crate) fn load(&self) -> Result<ClusterConfig, Failure> {
-        // A demo takes the built-in nodes unless it is given others.
-        let config = if self.built_in_nodes && self.nodes.is_none() {
-            ClusterConfig::embedded(cores())
-        } else {
-            ClusterConfig::load(self.file(std::env::var_os("METACHARE_NODES")).as_deref())
-                .map_err(|e| Failure::new(Kind::Config, e))?
-        };
+        let mut config = self.named().map_err(|e| Failure::new(Kind::Config, e))?;
+        if let Some(pes) = self.pes {
+            if config.is_built_in() {
+                config.nodes = vec![NodeConfig::local("local", pes)];
+            }
+            config.nodes.iter_mut().for_each(|node| node.pes = Some(pes));
+        }
         if self.only.is_empty() {
             return Ok(config);
         }
         config.select(&self.only).map_err(|e| Failure::new(Kind::Config, e))
     }
 
+    /// Those that were named, or are usual here.
+    fn named(&self) -> Result<ClusterConfig, ConfigError> {
+        if !self.hosts.is_empty() {
+            return ClusterConfig::of_hosts(&self.hosts, &this_host());
+        }
+        if let Some(file) = &self.hostfile {
+            return ClusterConfig::of_hostfile(file, &this_host());
+        }
+        // A demo takes the built-in nodes unless it is given others.
+        if self.built_in_nodes && self.nodes.is_none() {
+            return Ok(ClusterConfig::embedded(cores()));
+        }
+        let environment = std::env::var_os("METACHARE_NODES");
+        ClusterConfig::load(self.file(environment).as_deref(), &usual_files())
+    }
+
+    /// Whether nobody has said which nodes: they are those of a file that was found, or the built-in ones.
+    fn is_left_open(&self) -> bool {
+        let is_named = !self.hosts.is_empty() || self.hostfile.is_some() || self.built_in_nodes;
+        !is_named && self.file(std::env::var_os("METACHARE_NODES")).is_none()
+    }
+
     /// The nodes file that was named, on the command line or by the environment, where an empty name is none.
     fn file(&self, environment: Option<OsString>) -> Option<PathBuf> {
         self.nodes.clone().or(environment.filter(|name| !name.is_empty()).map(PathBuf::from))
     }
+
+    /// The same nodes on the command line of another command; which of them is left open.
+    fn as_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if !self.hosts.is_empty() {
+            words.extend(["--hosts".into(), self.hosts.join(",")]);
+        } else if let Some(file) = &self.hostfile {
+            words.extend(["--hostfile".into(), file.display().to_string()]);
+        } else if let Some(file) = &self.nodes {
+            words.extend(["--nodes".into(), file.display().to_string()]);
+        } else if self.built_in_nodes {
+            words.push("--built-in-nodes".into());
+        }
+        words.extend(self.pes.iter().flat_map(|pes| ["--pes".into(), pes.to_string()]));
+        words
+    }
+}
+
+/// Where nodes files are looked for that nobody names.
+fn usual_files() -> Vec<PathBuf> {
+    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
+    let own = own.map(|folder| folder.join("metachare/nodes.toml"));
+    std::iter::once(PathBuf::from("nodes.toml")).chain(own).collect()
 }
 
 impl NodesOptions {
@@ -187,26 +260,27 @@ impl NodesOptions {
         Ok(config)
     }
 
-    /// Says so where built-in nodes are taken because there is no nodes file: nobody has asked for them.
-    pub(crate) fn say_if_built_in(&self, config: &ClusterConfig) {
-        if !self.choice.built_in_nodes && config.is_built_in() {
-            let names: Vec<&str> = config.nodes.iter().map(|node| node.name.as_str()).collect();
-            note(&format!(
-                "there is no ./nodes.toml: on the built-in local nodes {}; --nodes FILE names others, --built-in-nodes \
-                 wants these",
-                names.join(", ")
-            ));
+    /// Says which nodes are taken where nobody has asked for them: those of a file that was found, or the built-in ones.
+    pub(crate) fn say_if_left_open(&self, config: &ClusterConfig) {
+        if !self.choice.is_left_open() {
+            return;
         }
+        let names: Vec<&str> = config.nodes.iter().map(|node| node.name.as_str()).collect();
+        let names = shortened(&names);
+        note(&if config.is_built_in() {
+            format!(
+                "there is no nodes file: on the built-in local nodes {names}; --nodes FILE or --hosts name others, \
+                 --built-in-nodes wants these"
+            )
+        } else {
+            format!("on the nodes of {}: {names}", config.source)
+        });
     }
 
-    /// The same nodes file and patience on the command line of another command; which nodes of it is left open.
+    /// The same nodes and patience on the command line of another command; which of the nodes is left open.
     pub(crate) fn as_words(&self) -> Vec<String> {
         let mut words = vec!["--start-timeout".into(), self.start_timeout.as_secs_f64().to_string()];
-        match &self.choice.nodes {
-            Some(file) => words.extend(["--nodes".into(), file.display().to_string()]),
-            None if self.choice.built_in_nodes => words.push("--built-in-nodes".into()),
-            None => {}
-        }
+        words.extend(self.choice.as_words());
         if let Some(transport) = self.transport.and_then(|choice| choice.to_possible_value()) {
             words.extend(["--transport".into(), transport.get_name().into()]);
         }
@@ -231,6 +305,18 @@ impl NodesOptions {
 }
 
 impl RunOptions {
+    /// The name that the run is to have, if no other run here has it.
+    pub(crate) fn free_name(&self) -> Result<Option<String>, Failure> {
+        let Some(name) = &self.name else { return Ok(None) };
+        // Where nobody can be watched no name is taken.
+        if runtime::monitor::socket::runs().unwrap_or_default().contains(name) {
+            let sentence =
+                format!("--name: a run called {name:?} is under way here; give this one another name");
+            return Err(Failure::new(Kind::Usage, sentence));
+        }
+        Ok(Some(name.clone()))
+    }
+
     pub(crate) fn shows_window(&self) -> bool {
         let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
         self.watch || (self.watch_if_terminal && is_terminal)
@@ -286,6 +372,16 @@ fn times(number: &str, seconds: f64) -> Option<Duration> {
     (!time.is_zero() && time <= TIME_MAX).then_some(time)
 }
 
+/// A name for a run, which becomes part of a file's name and of certificates.
+fn run_name(text: &str) -> Result<String, String> {
+    let is_name = (1..=60).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    is_name.then(|| text.into()).ok_or_else(|| {
+        "use 1 to 60 letters, digits, '.', '_' and '-', of which the first is a letter or digit".into()
+    })
+}
+
 /// What `--balance` says, checked.
 fn balance(text: &str) -> Result<String, String> {
     text.parse::<Choice>().map(|_| text.into()).map_err(|error| error.to_string())
@@ -299,6 +395,20 @@ fn balance_help() -> String {
     format!("Who moves chares between PEs while the run goes on, by the processor time that they take:{all}")
 }
 
+/// The first names, and how many more there are.
+fn shortened(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    match names.len().saturating_sub(SHOWN) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..SHOWN].join(", ")),
+    }
+}
+
+/// The name of this machine; empty if the system does not tell.
+pub(crate) fn this_host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into()
+}
+
 /// How many cores this process may use.
 pub(crate) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
@@ -309,7 +419,7 @@ mod tests {
     use super::*;
 
     fn options(nodes: Option<&str>) -> NodesChoice {
-        NodesChoice { nodes: nodes.map(PathBuf::from), built_in_nodes: false, only: Vec::new() }
+        NodesChoice { nodes: nodes.map(PathBuf::from), ..NodesChoice::default() }
     }
 
     #[test]
@@ -321,6 +431,16 @@ mod tests {
         assert_eq!(file(None, Some("")), None);
         assert_eq!(file(None, Some("b")).as_deref(), Some("b"));
         assert_eq!(file(Some("a"), Some("b")).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn names_of_runs_are_names_of_files_everywhere() {
+        for name in ["a", "night-3", "Ann.2026_11"] {
+            assert_eq!(run_name(name).as_deref(), Ok(name));
+        }
+        for name in ["", "-a", ".a", "a/b", "a b", "é", &"a".repeat(61)] {
+            assert!(run_name(name).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! `--record`: a thread that keeps what the viewers of a run are told. It is one of them: when the disk is slow it
-//! misses events and says how many, and the run goes on.
+//! `--record` and `--events`: a thread that keeps what the viewers of a run are told. It is one of them: when the disk is
+//! slow it misses events and says how many, and the run goes on.
+use super::live::events::EventLines;
 use super::output::{fresh_file, unwritable};
 use runtime::failure::Failure;
 use runtime::monitor::hub::Hub;
@@ -16,22 +17,72 @@ use std::time::Duration;
 /// What a killed launcher may have heard and not recorded.
 const FLUSH: Duration = Duration::from_millis(500);
 
-/// A recording under way.
+/// In which form events are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// For `replay`.
+    Recording,
+    /// One line of JSON for each.
+    Lines,
+}
+
+impl Form {
+    /// What the file is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Recording => "recording",
+            Self::Lines => "file of events",
+        }
+    }
+}
+
+/// What keeps events.
+enum Keeper {
+    Recorder(Recorder<BufWriter<File>>),
+    Lines(EventLines<BufWriter<File>>),
+}
+
+impl Keeper {
+    fn begin(form: Form, file: File) -> io::Result<Self> {
+        let out = BufWriter::new(file);
+        Ok(match form {
+            Form::Recording => Self::Recorder(Recorder::begin(out)?),
+            Form::Lines => Self::Lines(EventLines::new(out)),
+        })
+    }
+
+    fn take(&mut self, at: Duration, event: &MonitorEvent) -> io::Result<()> {
+        match self {
+            Self::Recorder(recorder) => recorder.take(at, event),
+            Self::Lines(lines) => lines.take(at, event),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Recorder(recorder) => recorder.flush(),
+            Self::Lines(lines) => lines.flush(),
+        }
+    }
+}
+
+/// A recording under way, or a file of events.
 pub(crate) struct Recording {
     path: PathBuf,
+    form: Form,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl Recording {
     /// Begins to record the run of `hub`; an old file of that name is replaced.
-    pub(crate) fn start(hub: &Arc<Hub>, path: &Path) -> Result<Self, Failure> {
-        let file = fresh_file(path).map_err(|e| unwritable("recording", path, &e))?;
+    pub(crate) fn start(hub: &Arc<Hub>, path: &Path, form: Form) -> Result<Self, Failure> {
+        let file = fresh_file(path).map_err(|e| unwritable(form.name(), path, &e))?;
         let (events, clock) = (hub.subscribe(), Arc::clone(hub));
         let thread = std::thread::Builder::new().name("recorder".into());
         let thread = thread
-            .spawn(move || record(&events, &clock, file))
-            .map_err(|e| unwritable("recording", path, &e))?;
-        Ok(Self { path: path.to_owned(), thread })
+            .spawn(move || record(&events, &clock, Keeper::begin(form, file)?))
+            .map_err(|e| unwritable(form.name(), path, &e))?;
+        Ok(Self { path: path.to_owned(), form, thread })
     }
 
     /// Waits until the end of the run is written, which must have been published.
@@ -39,25 +90,25 @@ impl Recording {
         let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the recorder panicked")));
         // Where it was removed meanwhile nobody will find it.
         let there = written.and_then(|()| fs::metadata(&self.path).map(drop));
-        there.map_err(|e| unwritable("recording", &self.path, &e))
+        there.map_err(|e| unwritable(self.form.name(), &self.path, &e))
     }
 }
 
-fn record(events: &Receiver<MonitorEvent>, hub: &Hub, file: File) -> io::Result<()> {
-    let mut recorder = Recorder::begin(BufWriter::new(file))?;
+fn record(events: &Receiver<MonitorEvent>, hub: &Hub, mut recorder: Keeper) -> io::Result<()> {
     let mut flushed = Duration::ZERO;
     loop {
         match events.recv_timeout(FLUSH) {
             Ok(event) => {
                 recorder.take(hub.now(), &event)?;
                 if matches!(event, MonitorEvent::Ended { .. }) {
-                    return Ok(());
+                    return recorder.flush();
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
             // Too slow to hear of the end, which a new viewer is told.
             Err(RecvTimeoutError::Disconnected) => {
-                return hub.subscribe().iter().try_for_each(|event| recorder.take(hub.now(), &event));
+                hub.subscribe().iter().try_for_each(|event| recorder.take(hub.now(), &event))?;
+                return recorder.flush();
             }
         }
         if hub.now() >= flushed + FLUSH {
@@ -83,7 +134,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.mcr");
         let hub = Arc::new(Hub::new(RunInfo { app: "gauss".into(), ..RunInfo::default() }));
-        let recording = Recording::start(&hub, &path).unwrap();
+        let recording = Recording::start(&hub, &path, Form::Recording).unwrap();
         hub.count("column".into(), 9, 0);
         hub.publish(ended());
         recording.finish().unwrap();
@@ -101,11 +152,24 @@ mod tests {
         fs::write(&other, "precious").unwrap();
         fs::hard_link(&other, &path).unwrap();
         let hub = Arc::new(Hub::new(RunInfo::default()));
-        let recording = Recording::start(&hub, &path).unwrap();
+        let recording = Recording::start(&hub, &path, Form::Recording).unwrap();
         hub.publish(ended());
         recording.finish().unwrap();
         assert_eq!(fs::read(&other).unwrap(), b"precious");
         assert!(Read::read(&mut File::open(&path).unwrap()).is_ok());
+    }
+
+    #[test]
+    fn events_are_kept_to_the_end_as_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events");
+        let hub = Arc::new(Hub::new(RunInfo::default()));
+        let lines = Recording::start(&hub, &path, Form::Lines).unwrap();
+        hub.publish(ended());
+        lines.finish().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.lines().last().is_some_and(|line| line.contains("\"event\":\"ended\"")), "{text}");
     }
 
     #[test]
@@ -118,7 +182,8 @@ mod tests {
             hub.publish(MonitorEvent::Phase(Phase::default()));
         }
         hub.publish(ended());
-        record(&events, &hub, File::create(&path).unwrap()).unwrap();
+        let keeper = Keeper::begin(Form::Recording, File::create(&path).unwrap()).unwrap();
+        record(&events, &hub, keeper).unwrap();
         let read = Read::read(&mut File::open(&path).unwrap()).unwrap();
         assert_eq!(read.broken, None);
         assert_eq!(read.events.last().map(|last| &last.event), Some(&ended()));
@@ -127,14 +192,15 @@ mod tests {
     #[test]
     fn a_recording_that_cannot_be_written_is_an_error_of_the_run() {
         let hub = Arc::new(Hub::new(RunInfo::default()));
-        let error = Recording::start(&hub, Path::new("/no/such/folder/run.mcr")).err().unwrap();
+        let error =
+            Recording::start(&hub, Path::new("/no/such/folder/run.mcr"), Form::Recording).err().unwrap();
         assert!(error.kind == Kind::Output && error.sentence.contains("/no/such/folder/run.mcr"));
         let folder = tempfile::tempdir().unwrap();
-        let gone = Recording::start(&hub, &folder.path().join("run.mcr")).unwrap();
+        let gone = Recording::start(&hub, &folder.path().join("run.mcr"), Form::Recording).unwrap();
         folder.close().unwrap();
         hub.publish(ended());
         assert_eq!(gone.finish().unwrap_err().kind, Kind::Output);
-        let full = Recording::start(&hub, Path::new("/dev/full")).unwrap();
+        let full = Recording::start(&hub, Path::new("/dev/full"), Form::Recording).unwrap();
         hub.publish(ended());
         assert_eq!(full.finish().unwrap_err().kind, Kind::Output);
     }

@@ -5,6 +5,7 @@ mod table;
 
 pub(crate) use table::fitting;
 
+use crate::options::this_host;
 use chares::checkpoint::Kept;
 use chares::{EarlierSpeeds, Timeline};
 use runtime::monitor::hosts::node_speed;
@@ -252,7 +253,7 @@ impl Report {
             checkpoints: timeline.checkpoints.iter().map(CheckpointReport::of).collect(),
             slowdowns: info.slowdowns.iter().map(|one| SlowdownReport::of(one, &info.nodes)).collect(),
             remarks: timeline.remarks.iter().cloned().chain(unused(info, moments.after)).collect(),
-            launcher: LauncherReport { host: host_name(), traffic: moments.whole_traffic(0) },
+            launcher: LauncherReport { host: this_host(), traffic: moments.whole_traffic(0) },
             nodes: info
                 .nodes
                 .iter()
@@ -436,11 +437,6 @@ fn total(numbers: impl Iterator<Item = u64>) -> u64 {
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().into()
 }
 
 /// Milliseconds since 1970, by the clock of this host.

@@ -2,9 +2,10 @@
 
 use super::driving;
 use super::keeping::{self, Schedule, StoreKeeper};
+use super::live::metrics;
 use super::log::NodeLogs;
 use super::options::{self, RunOptions, SpeedSource};
-use super::record::Recording;
+use super::record::{Form, Recording};
 use super::report::{Report, Sources};
 use super::restart::{self, Origin};
 use super::speeds::{self, PeSpeeds, SpeedQuery};
@@ -26,6 +27,8 @@ use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo};
+use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
@@ -79,6 +82,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let unstarted = Unstarted::new(&program, &name, line.clone(), command_started);
     let ready = prepared(&program, &name, (matches, from.as_ref()), &options, &unstarted)?;
     let Ready { started, config, launch, logs } = ready;
+    let metrics = options.metrics.map(metrics::listen).transpose()?;
     let version = program.version;
     let store = options.checkpoint.as_deref().map(Store::create).transpose()?;
     let saving = Saving { from, store, version, line: line.clone() };
@@ -87,6 +91,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         .as_ref()
         .map_or_else(|| options.balance.clone(), |from| from.balance(&config, &options.balance));
     let mut plan = JobPlan {
+        name: options.free_name()?,
         program: Arc::new(program.program.into_table()),
         app: name,
         arguments: line,
@@ -105,7 +110,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     });
     let arguments = started.arguments.clone();
     let mut done = match job {
-        Ok(job) => drive_and_show(job, (started, saving), config, &options, command_started),
+        Ok(job) => drive_and_show(job, (started, saving), config, (&options, metrics), command_started),
         Err(error) => Finished {
             info: unstarted.info,
             timeline: Timeline::new(command_started),
@@ -207,20 +212,27 @@ fn ready(
         restart::deal_pes(&mut config, from.pes)?;
     }
     if !config.nodes.is_empty() && !options.quiet {
-        options.nodes.say_if_built_in(&config);
+        options.nodes.say_if_left_open(&config);
     }
     let mut launch = options.nodes.launch(&config)?;
-    if let Some(recording) = &options.record {
-        can_be_written(recording).map_err(|e| output::unwritable("recording", recording, &e))?;
+    for (path, form) in kept(options) {
+        can_be_written(path).map_err(|e| output::unwritable(form.name(), path, &e))?;
     }
     let logs = options.log.begin(&mut config)?;
     launch.log = logs.as_ref().map(NodeLogs::lines);
     Ok(Ready { started, config, launch, logs })
 }
 
+/// Where events are kept, and in which form.
+fn kept(options: &RunOptions) -> impl Iterator<Item = (&Path, Form)> {
+    let recording = options.record.iter().map(|path| (path.as_path(), Form::Recording));
+    recording.chain(options.events.iter().map(|path| (path.as_path(), Form::Lines)))
+}
+
 /// All files of a run but its report.
 fn files(started: &Started, options: &RunOptions, config: &ClusterConfig) -> Vec<NamedFile> {
-    let recording = options.record.iter().map(|path| NamedFile::written("--record", path));
+    let option = |form| if form == Form::Recording { "--record" } else { "--events" };
+    let recording = kept(options).map(|(path, form)| NamedFile::written(option(form), path));
     let logs = options.log.files(config);
     started.files.iter().cloned().chain([output::nodes_file(config)]).chain(recording).chain(logs).collect()
 }
@@ -250,13 +262,15 @@ fn drive_and_show(
     mut job: Job,
     (started, saving): (Started, Saving),
     config: ClusterConfig,
-    options: &RunOptions,
+    (options, metrics): (&RunOptions, Option<TcpListener>),
     command_started: Instant,
 ) -> Finished {
     let hub = Arc::clone(job.hub());
     let socket =
         MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
-    let recording = options.record.as_ref().map(|path| Recording::start(&hub, path)).transpose();
+    let recordings = kept(options).map(|(path, form)| Recording::start(&hub, path, form));
+    let recordings: Vec<Result<Recording, Failure>> = recordings.collect();
+    metrics.into_iter().for_each(|listener| metrics::serve(&hub, listener));
     let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
     let events = hub.subscribe();
     let screen = std::thread::Builder::new().name("screen".into());
@@ -279,7 +293,8 @@ fn drive_and_show(
     };
     hub.publish(MonitorEvent::Ended { code, summary });
     let shown = screen.map_or(Ok(()), |screen| end_show(screen, options));
-    let recorded = recording.and_then(|recording| recording.map_or(Ok(()), Recording::finish));
+    let recorded = recordings.into_iter().map(|recording| recording.and_then(Recording::finish));
+    let recorded = recorded.fold(Ok(()), Result::and);
     drop(socket);
     Finished { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
 }
@@ -435,7 +450,7 @@ fn show(
     interrupter: &Interrupter,
 ) -> Result<(), Failure> {
     if !options.shows_window() {
-        return console::show(&events, options);
+        return console::show(&events, hub, options);
     }
     let mut window = WindowOptions::from_env();
     window.leave_at_end = true;
@@ -455,5 +470,5 @@ fn show(
         Err(error) => warn(&format!("{error}; the run goes on without it")),
     }
     // The run goes on without the window.
-    console::show(&hub.subscribe(), options)
+    console::show(&hub.subscribe(), hub, options)
 }

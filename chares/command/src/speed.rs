@@ -46,7 +46,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
     };
     let options = NodesOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let config = options.load()?;
-    options.say_if_built_in(&config);
+    options.say_if_left_open(&config);
     let mut apps = Vec::new();
     for app in program.apps.iter().filter(|app| app.kernel.is_some() && only.is_none_or(|n| n == app.name)) {
         let started = match only {
@@ -67,6 +67,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
         ));
     }
     let mut plan = JobPlan {
+        name: None,
         app: only.unwrap_or(program.name).into(),
         program: Arc::new(program.program.into_table()),
         arguments: Vec::new(),

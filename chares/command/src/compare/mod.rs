@@ -62,7 +62,7 @@ pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8,
             options
                 .files
                 .check([started.files, options.inputs(), vec![output::nodes_file(&config)]].concat())?;
-            options.mixes.nodes.say_if_built_in(&config);
+            options.mixes.nodes.say_if_left_open(&config);
             let mixes = options.mixes.of(&config)?;
             make_folder(&options)?;
             let network = match given {
