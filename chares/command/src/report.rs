@@ -8,7 +8,7 @@ pub(crate) use table::fitting;
 use crate::options::this_host;
 use chares::checkpoint::Kept;
 use chares::{EarlierSpeeds, Timeline};
-use runtime::monitor::hosts::node_speed;
+use runtime::monitor::hosts::{equivalents, node_speed};
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo, Slowdown};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -241,8 +241,7 @@ impl Report {
             speeds_taken: timeline.speeds_taken,
             faster_than_measured: timeline.faster_than_measured,
             earlier_speeds: timeline.earlier_speeds,
-            // Without nodes, which a sum would call -0.
-            equivalents: info.nodes.iter().fold(0.0, |all, n| all + relative(node_speed(n))),
+            equivalents: equivalents(&info.nodes).unwrap_or(0.0),
             work: timeline.work,
             ideal_s: timeline.ideal_seconds(),
             efficiency: timeline.efficiency(),
