@@ -155,7 +155,7 @@ fn dispatch(
         Some(("plan", matches)) => plan::plan(&program, matches),
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
-        Some(("checkpoint", matches)) => checkpoint::checkpoint(matches),
+        Some(("checkpoint", matches)) => checkpoint::checkpoint(&program, matches),
         Some(("help", matches)) => manual::help(&program, matches),
         Some((name, matches)) if let Some(execute) = own(&program, name) => match execute(matches) {
             Ok(()) => Ok(0),
