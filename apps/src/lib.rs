@@ -18,3 +18,31 @@ pub mod statistics;
 pub mod system;
 mod trial;
 pub mod verify;
+
+#[cfg(test)]
+mod tests {
+    use chares::Program;
+    use command::CommandLine;
+
+    /// A chare type whose shape is opaque could be saved, but neither shown, changed nor compared with later ones.
+    #[test]
+    fn all_chares_are_of_types_that_can_be_read_by_name() {
+        let program = CommandLine::new(Program::new("all", "1"));
+        let program = [
+            crate::matmul::add_to,
+            crate::gauss::add_to,
+            crate::jacobi::add_to,
+            crate::apsp::add_to,
+            crate::statics::add_to,
+            crate::imbalance::add_to,
+            crate::netbench::add_to,
+        ]
+        .into_iter()
+        .fold(program, |program, add_to| add_to(program))
+        .into_program();
+        let types = &program.table().chare_types;
+        let opaque: Vec<_> = types.iter().filter(|of| (of.schema.shape)() == Default::default()).collect();
+        let names: Vec<_> = opaque.iter().map(|of| &of.name).collect();
+        assert!(names.is_empty() && types.len() > 20, "{names:?} of {}", types.len());
+    }
+}

@@ -7,7 +7,7 @@
 use crate::pup;
 use bytemuck::Pod;
 use runtime::buffer::Buffer;
-use serde::de::Error as _;
+use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
@@ -15,14 +15,23 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 /// A plain number that can be an element of a [`Bulk`] array.
-pub trait Number: Pod + Send + Sync + fmt::Debug + PartialEq + sealed::Sealed {}
+pub trait Number: Pod + Send + Sync + fmt::Debug + PartialEq + sealed::Sealed {
+    /// By this name [`shape_of`](runtime::schema::shape_of) knows that something is a bulk array of these.
+    #[doc(hidden)]
+    const BULK: &'static str;
+}
 
 mod sealed {
     pub trait Sealed {}
 }
 
 macro_rules! numbers {
-    ($($number:ty)*) => { $(impl sealed::Sealed for $number {} impl Number for $number {})* };
+    ($($number:ty)*) => { $(
+        impl sealed::Sealed for $number {}
+        impl Number for $number {
+            const BULK: &'static str = concat!("Bulk of ", stringify!($number));
+        }
+    )* };
 }
 numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 
@@ -112,6 +121,20 @@ enum Wire<B> {
     Inside(B),
 }
 
+struct WireVisitor;
+
+impl<'de> Visitor<'de> for WireVisitor {
+    type Value = Wire<Buffer>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a bulk array")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        Wire::deserialize(deserializer)
+    }
+}
+
 impl<T: Number> Serialize for Bulk<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let little = little_endian::<T>(&self.buffer);
@@ -119,13 +142,13 @@ impl<T: Number> Serialize for Bulk<T> {
             Some(number) => Wire::Beside(number, self.len() as u64),
             None => Wire::Inside(little.as_ref()),
         };
-        wire.serialize(serializer)
+        serializer.serialize_newtype_struct(T::BULK, &wire)
     }
 }
 
 impl<'de, T: Number> Deserialize<'de> for Bulk<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let buffer = match Wire::<Buffer>::deserialize(deserializer)? {
+        let buffer = match deserializer.deserialize_newtype_struct(T::BULK, WireVisitor)? {
             Wire::Inside(buffer) if buffer.len() % size_of::<T>() == 0 => buffer,
             Wire::Inside(_) => return Err(D::Error::custom("bulk data is not a whole number of elements")),
             Wire::Beside(number, len) => {

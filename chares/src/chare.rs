@@ -97,6 +97,10 @@ pub trait Chare: EntryTable + Serialize + DeserializeOwned + Send {
     /// What the constructor is given; every element of an array gets a copy, so keep it small.
     type Init: Message;
 
+    /// Raised when what a saved state says changes, so that older states are refused, or taken in by what
+    /// [`Program::migrate`](crate::Program::migrate) names.
+    const VERSION: u16 = 1;
+
     /// Constructs the chare on the PE where it will live.
     fn new(init: Self::Init, ctx: &mut Ctx<'_, Self>) -> Self;
 }

@@ -5,6 +5,8 @@ use crate::store;
 use runtime::failure::{Failure, Kind};
 use runtime::object::{Kernel, ProgramTable, PupError};
 use runtime::pe::queue::QueueOrder;
+use serde::de::DeserializeOwned;
+use std::any::TypeId;
 use std::fmt;
 
 /// Why a run did not end well.
@@ -130,6 +132,24 @@ impl Program {
             made.name
         );
         self.table.chare_types.push(made);
+        self
+    }
+
+    /// Says how a state that was saved as an `Old`, when [`Chare::VERSION`] of `C` was `from`, becomes one of today's. `Old` has
+    /// the fields that the type had then, with their names and in their order. Where `make` returns an error the run does not
+    /// go on, and says it.
+    ///
+    /// # Panics
+    /// If `C` is not listed yet.
+    #[must_use]
+    pub fn migrate<Old, C>(mut self, from: u16, make: fn(Old) -> Result<C, String>) -> Self
+    where
+        Old: DeserializeOwned + 'static,
+        C: Chare,
+    {
+        let listed = self.table.chare_types.iter_mut().find(|t| t.type_id == TypeId::of::<C>());
+        let listed = listed.expect("list a chare type before its migrations");
+        listed.schema.migrations.push(store::migration(from, make));
         self
     }
 

@@ -11,7 +11,9 @@ use runtime::object::{CONSTRUCTOR, ChareType, PupError, Store, StoreFor};
 use runtime::pe::Pe;
 use runtime::pe::moving::Mover;
 use runtime::proto::number_set::NumberSet;
+use runtime::schema::{Migration, STATE, Schema, Shape, shape_of};
 use rustc_hash::FxHashMap;
+use serde::de::DeserializeOwned;
 use std::any::TypeId;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -29,7 +31,29 @@ pub(crate) fn chare_type<C: Chare>() -> ChareType {
         dimensions: C::Index::DIMENSIONS,
         reducers: C::reducers(),
         new_store: new_store::<C>,
+        schema: Schema { version: C::VERSION, shape: record_shape::<C>, migrations: Vec::new() },
     }
+}
+
+/// What a record of a chare is made of: what the runtime keeps beside it, and its state.
+fn record_shape<C: DeserializeOwned>() -> Shape {
+    match (shape_of::<Site>(), shape_of::<C>()) {
+        (Shape::Opaque, _) | (_, Shape::Opaque) => Shape::Opaque,
+        (site, state) => Shape::Struct(vec![("runtime".into(), site), (STATE.into(), state)]),
+    }
+}
+
+/// How records of chares that were `Old`s become ones of `C`s.
+pub(crate) fn migration<Old, C>(from: u16, make: fn(Old) -> Result<C, String>) -> Migration
+where
+    Old: DeserializeOwned + 'static,
+    C: Chare,
+{
+    let apply = move |packed: &Packed| {
+        let (site, old): (Site, Old) = unpack(packed).map_err(|error| error.to_string())?;
+        Ok(pack(&(site, make(old)?)))
+    };
+    Migration { from, shape: record_shape::<Old>, apply: Arc::new(apply) }
 }
 
 pub(crate) fn new_store<C: Chare>(what: StoreFor) -> Box<dyn Store> {

@@ -27,6 +27,7 @@ pub mod proto;
 pub mod results;
 pub mod saved;
 pub mod scatter;
+pub mod schema;
 pub mod size;
 pub mod spin;
 pub mod topology;

@@ -6,6 +6,7 @@ use crate::ids::PeId;
 use crate::pe::Pe;
 use crate::pe::queue::QueueOrder;
 use crate::proto::number_set::NumberSet;
+use crate::schema::Schema;
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub struct ChareType {
     pub reducers: Vec<(String, Reducer)>,
     /// An empty store for elements of this type.
     pub new_store: fn(StoreFor) -> Box<dyn Store>,
+    /// How its records are understood.
+    pub schema: Schema,
 }
 
 /// Tells a new store which elements it will hold.

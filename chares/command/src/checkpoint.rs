@@ -1,16 +1,21 @@
-//! `checkpoint`: what a folder of checkpoints holds, whether it is whole, and how two of its generations differ.
+//! `checkpoint`: what a folder of checkpoints holds, whether it is whole, and how two of its generations differ; values in
+//! it by name.
 
+mod npy;
 mod text;
+mod values;
 
 use super::report::unix_ms;
 use super::say;
+use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use runtime::checkpoint::{ReadError, Saved, Store, Verified};
+use runtime::checkpoint::{ReadError, Saved, Store, Understood, Verified};
 use runtime::failure::{Failure, Kind};
 use serde_json::{Value, json};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use values::Which;
 
 pub(crate) fn command() -> Command {
     let dir = Arg::new("dir")
@@ -24,6 +29,13 @@ pub(crate) fn command() -> Command {
     };
     let generation = Arg::new("generation").long("generation").value_name("N");
     let generation = generation.value_parser(value_parser!(u32));
+    let newest = generation.clone().help("Which one [default: the newest]");
+    let of_value = |name: &'static str, about: &'static str| {
+        let value = Arg::new("value").value_name("TYPE[INDEX].PATH").required(true);
+        let value =
+            value.value_parser(value_parser!(Which)).help("Which value, such as `Block[3].rows.left`");
+        Command::new(name).about(about).arg(dir.clone()).arg(value).arg(newest.clone())
+    };
     let number = |name: &'static str, help: &'static str| {
         Arg::new(name).value_name(name).required(true).value_parser(value_parser!(u32)).help(help)
     };
@@ -33,8 +45,37 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(one("ls", "List the checkpoints of a folder"))
         .subcommand(
-            one("show", "Show what a checkpoint holds, and who wrote it")
-                .arg(generation.clone().help("Which one [default: the newest]")),
+            one("show", "Show what a checkpoint holds, and who wrote it").arg(newest.clone()).arg(
+                Arg::new("values")
+                    .long("values")
+                    .value_name("TYPE[INDEX].PATH")
+                    .num_args(0..=1)
+                    .value_parser(value_parser!(Which))
+                    .help(
+                        "Show values instead, a line for each record: all, or those of `Block[3].rows.left`",
+                    ),
+            ),
+        )
+        .subcommand(
+            of_value("extract", "Write one value into a file: numbers into an .npy file, others as JSON")
+                .arg(
+                    Arg::new("to")
+                        .long("to")
+                        .value_name("FILE")
+                        .required(true)
+                        .value_parser(value_parser!(PathBuf))
+                        .help("The file"),
+                ),
+        )
+        .subcommand(
+            of_value("set", "Write another checkpoint in which one value is changed").arg(
+                Arg::new("from")
+                    .long("from")
+                    .value_name("FILE|VALUE")
+                    .required(true)
+                    .allow_hyphen_values(true)
+                    .help("The new value: an .npy or .json file, or as JSON"),
+            ),
         )
         .subcommand(
             one("verify", "Read whole checkpoints and compare all checksums")
@@ -47,20 +88,38 @@ pub(crate) fn command() -> Command {
         )
 }
 
-pub(crate) fn checkpoint(matches: &ArgMatches) -> Result<u8, Failure> {
+pub(crate) fn checkpoint(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Failure> {
     let Some((name, matches)) = matches.subcommand() else {
-        return Err(Failure::new(Kind::Usage, "say `ls`, `show`, `verify` or `diff`"));
+        return Err(Failure::new(Kind::Usage, "say `ls`, `show`, `verify`, `diff`, `extract` or `set`"));
     };
     let dir = matches.get_one::<PathBuf>("dir").map_or(Path::new(""), PathBuf::as_path);
     let number = |name: &str| matches.get_one::<u32>(name).copied();
     let store = Store::open(dir)?;
+    let value = matches.try_get_one::<Which>(if name == "show" { "values" } else { "value" }).ok().flatten();
+    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let is_json = matches.try_get_one::<bool>("json").ok().flatten() == Some(&true);
     let answer = match name {
+        "show" if matches.contains_id("values") => {
+            return values::print(&chosen(&store, number("generation"))?, value, is_json).map(|()| 0);
+        }
+        "extract" | "set" => {
+            let saved = chosen(&store, number("generation"))?;
+            let value = value.ok_or_else(|| Failure::new(Kind::Usage, "say which value"))?;
+            if name == "extract" {
+                let to = matches.get_one::<PathBuf>("to").map_or(Path::new(""), PathBuf::as_path);
+                values::extract(&saved, value, to)?;
+            } else {
+                let number = values::set(dir, &saved, value, text("from"))?;
+                say(&format!("generation {number} has it changed\n"))?;
+            }
+            return Ok(0);
+        }
         "ls" => listed(dir, &store, unix_ms())?,
-        "show" => shown(&store, number("generation"), unix_ms())?,
+        "show" => shown(program, &store, number("generation"), unix_ms())?,
         "verify" => verified(dir, &store, number("generation"))?,
         _ => compared(&store, [number("A"), number("B")].map(Option::unwrap_or_default))?,
     };
-    if matches.get_flag("json") {
+    if is_json {
         let text = serde_json::to_string_pretty(&answer.json).map_err(|e| Failure::new(Kind::Failed, e))?;
         say(&(text + "\n"))?;
     } else {
@@ -90,11 +149,27 @@ fn listed(dir: &Path, store: &Store, now_ms: u64) -> Result<Answer, Failure> {
     Ok(Answer { text: text::list(&generations, now_ms), json, failure: None })
 }
 
-fn shown(store: &Store, number: Option<u32>, now_ms: u64) -> Result<Answer, Failure> {
-    let saved = number.map_or_else(|| store.latest(), |number| store.generation(number))?;
+fn chosen(store: &Store, number: Option<u32>) -> Result<Saved, ReadError> {
+    number.map_or_else(|| store.latest(), |number| store.generation(number))
+}
+
+fn shown(program: &CommandLine, store: &Store, number: Option<u32>, now_ms: u64) -> Result<Answer, Failure> {
+    let saved = chosen(store, number)?;
+    let foreign = foreign(program, &saved);
     let mut json = summary(&saved);
     json["types"] = json!(saved.types());
-    Ok(Answer { text: text::show(&saved, now_ms), json, failure: None })
+    json["foreign"] = json!(foreign);
+    Ok(Answer { text: text::show(&saved, now_ms, foreign.as_deref()), json, failure: None })
+}
+
+/// Why this program cannot go on from a checkpoint, if it cannot.
+fn foreign(program: &CommandLine, saved: &Saved) -> Option<String> {
+    let of = &saved.about().program;
+    if of != program.name {
+        return Some(format!("it is of {of}, and this is {}", program.name));
+    }
+    let understood = Understood::new(saved, program.program.table());
+    understood.and_then(|_| saved.fits(usize::BITS)).err().map(|why| why.to_string())
 }
 
 /// What scripts learn of a checkpoint.

@@ -119,6 +119,20 @@ impl CommandLine {
         self
     }
 
+    /// Says how an older state becomes one of today's, as [`Program::migrate`] does.
+    ///
+    /// # Panics
+    /// If `C` is not listed yet.
+    #[must_use]
+    pub fn migrate<Old, C>(mut self, from: u16, make: fn(Old) -> Result<C, String>) -> Self
+    where
+        Old: DeserializeOwned + 'static,
+        C: Chare,
+    {
+        self.program = self.program.migrate::<Old, C>(from, make);
+        self
+    }
+
     /// The program without its command line, to be run inside this process.
     #[must_use]
     pub fn into_program(self) -> Program {

@@ -3,7 +3,9 @@
 use super::note;
 use super::report::unix_ms;
 use chares::checkpoint::{GoOn, Keeper, Kept};
-use runtime::checkpoint::{About, Kind as RecordKind, Machine, Record, Saved, Store, Writer};
+use runtime::checkpoint::{
+    About, Kind as RecordKind, Machine, Record, Saved, SavedSchema, Store, Understood, Writer,
+};
 use runtime::codec::VariableKind;
 use runtime::envelope::Packed;
 use runtime::failure::{Failure, Kind};
@@ -43,6 +45,8 @@ pub(crate) struct StoreKeeper {
     /// Somebody wants one now.
     wanted: Arc<AtomicBool>,
     under_way: Option<(Writer, Instant)>,
+    /// What chares are made of, by the names of their types.
+    schemas: Vec<(String, SavedSchema)>,
 }
 
 /// When checkpoints are taken, and whether the user is told of each.
@@ -59,6 +63,7 @@ impl StoreKeeper {
         store: Store,
         schedule: &Schedule,
         (hub, version, arguments): (&Arc<Hub>, &str, Vec<String>),
+        schemas: Vec<(String, SavedSchema)>,
     ) -> Result<Self, Failure> {
         let info = hub.info();
         let wanted = runtime::job::hear_checkpoint_orders()
@@ -74,6 +79,7 @@ impl StoreKeeper {
             end: schedule.limit.and_then(|limit| Instant::now().checked_add(limit - limit / LAST_PART)),
             wanted,
             under_way: None,
+            schemas,
         })
     }
 
@@ -109,7 +115,11 @@ impl Keeper for StoreKeeper {
         let began = Instant::now();
         self.last = began;
         let about = About { taken_ms: unix_ms(), progress: self.hub.progress(), ..self.about.clone() };
-        self.under_way = Some((self.store.begin(about).map_err(|e| e.to_string())?, began));
+        let mut writer = self.store.begin(about).map_err(|e| e.to_string())?;
+        for (name, schema) in &self.schemas {
+            writer.describe(RecordKind::Chare, name, schema.clone());
+        }
+        self.under_way = Some((writer, began));
         Ok(())
     }
 
@@ -183,7 +193,7 @@ fn header(record: &Record) -> Option<RecordHeader> {
 }
 
 /// What a checkpoint has for a run that goes on.
-pub(crate) fn go_on(saved: Arc<Saved>) -> Result<GoOn, Failure> {
+pub(crate) fn go_on(saved: Arc<Saved>, understood: Understood) -> Result<GoOn, Failure> {
     let log = saved.records_of_kind(RecordKind::Driver).next();
     let log = log.ok_or_else(|| Failure::new(Kind::Input, "the checkpoint holds no driver's log"))?;
     let driver = log.map_err(Failure::from)?.packed;
@@ -204,7 +214,7 @@ pub(crate) fn go_on(saved: Arc<Saved>) -> Result<GoOn, Failure> {
                         format!("the checkpoint has a record of kind {} that is none", record.kind),
                     )
                 })?;
-                Ok((header, record.packed))
+                Ok((header, understood.take_in(&record)?))
             });
             // Who goes on may have failed.
             if found.send(record).is_err() {

@@ -177,7 +177,7 @@ fn dispatch(
         Some(("plan", matches)) => plan::plan(&program, matches),
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
-        Some(("checkpoint", matches)) => checkpoint::checkpoint(matches),
+        Some(("checkpoint", matches)) => checkpoint::checkpoint(&program, matches),
         Some(("cache", matches)) => cache::cache(matches),
         Some(("completions", matches)) => shell::completions(&program, matches),
         Some(("man", matches)) => shell::man(&program, matches),

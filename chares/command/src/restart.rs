@@ -7,7 +7,7 @@ use crate::command_line::CommandLine;
 use chares::checkpoint::GoOn;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _, value_parser};
-use runtime::checkpoint::{Saved, Store};
+use runtime::checkpoint::{Foreign, Saved, Store, Understood};
 use runtime::config::{ClusterConfig, LaunchMethod};
 use runtime::failure::{Failure, Kind};
 use std::path::{Path, PathBuf};
@@ -86,7 +86,16 @@ pub(crate) fn restart(
     if !options.quiet {
         note(&format!("going on from {origin}: {}", line.get(1..).unwrap_or_default().join(" ")));
     }
-    let go_on = keeping::go_on(saved)?;
+    let foreign = |why: Foreign| match Failure::from(why) {
+        Failure { kind: Kind::Input, sentence } => {
+            let number = saved.generation();
+            wrong(format!("checkpoint {number}, which is not of this program: {sentence}"))
+        }
+        other => other,
+    };
+    let understood = Understood::new(&saved, program.program.table()).map_err(foreign)?;
+    saved.fits(usize::BITS).map_err(foreign)?;
+    let go_on = keeping::go_on(saved, understood)?;
     let (began, pes) = go_on.pe_counts()?;
     let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
     let from = Some(Origin { go_on, name: origin, began, pes, has_balancer });

@@ -19,7 +19,7 @@ use chares::{Driver, RunError, Timeline};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use loadbalance::machines::{Machine, Machines, Memory};
-use runtime::checkpoint::Store;
+use runtime::checkpoint::{SavedSchema, Store, schemas};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
 use runtime::job::{Interrupter, Job, JobPlan};
@@ -85,7 +85,8 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let metrics = options.metrics.map(metrics::listen).transpose()?;
     let version = program.version;
     let store = options.checkpoint.as_deref().map(Store::create).transpose()?;
-    let saving = Saving { from, store, version, line: line.clone() };
+    let schemas = store.iter().flat_map(|_| schemas(program.program.table())).collect();
+    let saving = Saving { from, store, version, line: line.clone(), schemas };
     let balance = saving
         .from
         .as_ref()
@@ -193,6 +194,8 @@ struct Saving {
     store: Option<Store>,
     version: &'static str,
     line: Vec<String>,
+    /// What chares are made of, by the names of their types.
+    schemas: Vec<(String, SavedSchema)>,
 }
 
 fn ready(
@@ -312,9 +315,9 @@ fn first_of(error: Option<Failure>, written: Result<(), Failure>) -> Option<Fail
 
 /// Has checkpoints taken, and goes on from one, as far as that is wanted.
 fn save(main: &mut Driver, saving: Saving, schedule: &Schedule, hub: &Arc<Hub>) -> Result<(), RunError> {
-    let Saving { from, store, version, line } = saving;
+    let Saving { from, store, version, line, schemas } = saving;
     if let Some(store) = store {
-        let keeper = StoreKeeper::new(store, schedule, (hub, version, line));
+        let keeper = StoreKeeper::new(store, schedule, (hub, version, line), schemas);
         main.keep_checkpoints(Box::new(keeper.map_err(RunError::Ended)?));
     }
     let Some(from) = from else { return Ok(()) };

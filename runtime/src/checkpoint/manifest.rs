@@ -1,6 +1,7 @@
 //! `MANIFEST.json`: what a generation is, for people and programs.
 
 use super::hash::Digest;
+use crate::schema::Shape;
 use serde::{Deserialize, Serialize};
 
 /// Whose checkpoint it is, and when it was taken.
@@ -20,6 +21,9 @@ pub struct About {
     pub progress: String,
     /// When it was taken, in milliseconds since 1970 (UTC).
     pub taken_ms: u64,
+    /// Values that somebody has changed since, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
 }
 
 /// A machine that had part in a run.
@@ -54,9 +58,9 @@ impl Machine {
     }
 }
 
-/// What one type has in a generation.
+/// A type that has records in a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TypeSize {
+pub struct SavedType {
     /// What its records are of.
     pub kind: String,
     /// Name of the type.
@@ -65,6 +69,18 @@ pub struct TypeSize {
     pub records: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// What they are made of, where that is known.
+    #[serde(flatten)]
+    pub schema: Option<SavedSchema>,
+}
+
+/// What the records of a type were made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedSchema {
+    /// The program's number for it.
+    pub version: u16,
+    /// Their shape.
+    pub shape: Shape,
 }
 
 /// The whole file.
@@ -81,7 +97,7 @@ pub(super) struct Manifest {
     pub(super) bytes: u64,
     /// Bytes that this generation added to the folder, apart from this file and `COMMIT`.
     pub(super) new_bytes: u64,
-    pub(super) types: Vec<TypeSize>,
+    pub(super) types: Vec<SavedType>,
     pub(super) index: FileSum,
     /// The files that hold its chunks.
     pub(super) chunk_files: Vec<ChunkFile>,

@@ -16,14 +16,16 @@ mod manifest;
 mod record;
 mod saved;
 mod store;
+mod understood;
 mod writer;
 
 pub use check::{Change, Difference, Identity, Verified};
 pub use error::{Damage, ReadError, WriteError};
-pub use manifest::{About, Machine, TypeSize};
+pub use manifest::{About, Machine, SavedSchema, SavedType};
 pub use record::{Kind, Record};
 pub use saved::{Records, Saved};
 pub use store::{Generation, Store};
+pub use understood::{Foreign, Understood, schemas};
 pub use writer::{Writer, Written};
 
 #[cfg(test)]

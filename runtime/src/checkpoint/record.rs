@@ -36,6 +36,12 @@ pub enum Kind {
 impl Kind {
     pub(super) const ALL: [Self; 4] = [Self::Chare, Self::Pe, Self::Node, Self::Driver];
 
+    /// The one of that name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.to_string() == name)
+    }
+
     pub(super) fn number(self) -> u8 {
         self as u8
     }

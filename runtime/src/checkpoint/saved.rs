@@ -4,7 +4,7 @@ use super::error::{Damage, ReadError};
 use super::files::{Files, committed};
 use super::format::{Index, Malformed, NAME, Place, Row, TableEntry, VERSION, Value, read_table};
 use super::hash::Digest;
-use super::manifest::{About, ChunkFile, FileSum, Manifest, TypeSize};
+use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedType};
 use super::record::{Kind, Record};
 use crate::buffer::Buffer;
 use crate::envelope::Packed;
@@ -121,9 +121,9 @@ impl Saved {
         self.manifest.new_bytes
     }
 
-    /// What each type has in it.
+    /// The types that have records in it.
     #[must_use]
-    pub fn types(&self) -> &[TypeSize] {
+    pub fn types(&self) -> &[SavedType] {
         &self.manifest.types
     }
 

@@ -16,6 +16,7 @@ fn about() -> About {
         nodes: vec![Machine::this("a", 3)],
         progress: "step 7 of 9".into(),
         taken_ms: 1_700_000_000_000,
+        edited: Vec::new(),
     }
 }
 

@@ -9,7 +9,7 @@ use super::format::{
 };
 use super::hash::Digest;
 use super::known::{Known, KnownChunk};
-use super::manifest::{About, ChunkFile, FileSum, Manifest, TypeSize};
+use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedSchema, SavedType};
 use super::record::{Kind, Record};
 use super::saved::commit_line;
 use rustc_hash::FxHashMap;
@@ -39,7 +39,8 @@ pub struct Writer {
     chunks: Chunks,
     open: BTreeMap<(Kind, u32), Table>,
     tables: BTreeMap<(Kind, u32), Vec<TableEntry>>,
-    types: BTreeMap<(Kind, String), TypeSize>,
+    types: BTreeMap<(Kind, String), SavedType>,
+    schemas: BTreeMap<(Kind, String), SavedSchema>,
     records: u64,
     bytes: u64,
     state: State,
@@ -141,11 +142,17 @@ impl Writer {
             open: BTreeMap::new(),
             tables: BTreeMap::new(),
             types: BTreeMap::new(),
+            schemas: BTreeMap::new(),
             records: 0,
             bytes: 0,
             state: State::Writing,
             began: Instant::now(),
         })
+    }
+
+    /// Says what the records of a type are made of.
+    pub fn describe(&mut self, kind: Kind, type_name: &str, schema: SavedSchema) {
+        self.schemas.insert((kind, type_name.into()), schema);
     }
 
     /// Adds a record. Records of one PE should come in the same order as for the generation before: what has not changed
@@ -180,11 +187,12 @@ impl Writer {
 
     fn count(&mut self, record: &Record) {
         let bytes = record.packed.len_bytes() as u64;
-        let of_type = self.types.entry((record.kind, record.type_name.clone())).or_insert_with(|| TypeSize {
-            kind: record.kind.to_string(),
-            name: record.type_name.clone(),
-            ..TypeSize::default()
-        });
+        let of_type =
+            self.types.entry((record.kind, record.type_name.clone())).or_insert_with(|| SavedType {
+                kind: record.kind.to_string(),
+                name: record.type_name.clone(),
+                ..SavedType::default()
+            });
         of_type.records += 1;
         of_type.bytes += bytes;
         self.records += 1;
@@ -273,6 +281,9 @@ impl Writer {
             bytes: length(generation),
             used_bytes,
         });
+        let schemas = &self.schemas;
+        let types = std::mem::take(&mut self.types).into_iter();
+        let types = types.map(|(key, of)| SavedType { schema: schemas.get(&key).cloned(), ..of }).collect();
         let manifest = Manifest {
             format: NAME.into(),
             version: VERSION,
@@ -281,7 +292,7 @@ impl Writer {
             records: self.records,
             bytes: self.bytes,
             new_bytes,
-            types: std::mem::take(&mut self.types).into_values().collect(),
+            types,
             index,
             chunk_files: chunk_files.collect(),
         };

@@ -91,6 +91,7 @@ mod tests {
             dimensions: 1,
             reducers: Vec::new(),
             new_store: |_| unreachable!("no PE runs"),
+            schema: crate::schema::Schema::default(),
         };
         let program = Arc::new(ProgramTable { chare_types: vec![chare_type], ..ProgramTable::default() });
         let node = |id| Node::new(id, topology.clone(), Arc::clone(&program), NodeSettings::default());

@@ -10,6 +10,7 @@ use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, StoreFo
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
 use runtime::pe::queue::QueueOrder;
+use runtime::schema::Schema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::any::TypeId;
@@ -64,6 +65,7 @@ pub(crate) fn table() -> ProgramTable {
         dimensions: 2,
         reducers: vec![("Sum".into(), SUM)],
         new_store,
+        schema: Schema::default(),
     };
     ProgramTable {
         name: "cells".into(),

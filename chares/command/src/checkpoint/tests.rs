@@ -28,6 +28,7 @@ fn folder() -> tempfile::TempDir {
             nodes: vec![node],
             progress: format!("step {step} of 9"),
             taken_ms: TAKEN_MS + u64::from(step) * 60_000,
+            edited: Vec::new(),
         };
         let mut writer = store.begin(about).unwrap();
         for n in 0..4u32 {
@@ -66,7 +67,8 @@ fn checkpoints_are_listed_and_shown() {
         list.text
     );
     assert_eq!(list.json["generations"][1]["bytes"], 480_080);
-    let show = shown(&open(&folder), None, TAKEN_MS + 130_000).unwrap();
+    let program = CommandLine::new(chares::Program::new("heat", "0.1.0"));
+    let show = shown(&program, &open(&folder), None, TAKEN_MS + 130_000).unwrap();
     let expected = "generation 2, taken 2023-11-14T22:15:20Z, 10 s ago\nprogram     heat 0.1.0\n\
                     arguments   run --steps 9\nprogress    step 2 of 9\nsize        468.8 KiB in 4 records\n";
     assert!(show.text.starts_with(expected), "{}", show.text);
@@ -77,7 +79,12 @@ fn checkpoints_are_listed_and_shown() {
         assert!(show.text.contains(part), "{part:?} is not in {}", show.text);
     }
     assert_eq!(show.json["types"][0]["name"], "Block");
-    assert_eq!(shown(&open(&folder), Some(1), 0).unwrap().json["about"]["progress"], "step 1 of 9");
+    assert!(
+        show.text.contains("\nreadable    no: Block is no type of this program: go on with "),
+        "{}",
+        show.text
+    );
+    assert_eq!(shown(&program, &open(&folder), Some(1), 0).unwrap().json["about"]["progress"], "step 1 of 9");
 }
 
 #[test]
@@ -121,9 +128,12 @@ fn damage_is_found_and_what_is_whole_is_offered() {
 fn what_is_no_folder_of_checkpoints_gets_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    for answer in
-        [listed(folder.path(), &store, 0), shown(&store, None, 0), verified(folder.path(), &store, None)]
-    {
+    let program = CommandLine::new(chares::Program::new("heat", "0.1.0"));
+    for answer in [
+        listed(folder.path(), &store, 0),
+        shown(&program, &store, None, 0),
+        verified(folder.path(), &store, None),
+    ] {
         let failure = answer.err().unwrap();
         assert!(
             failure.exit_code() == 66 && failure.sentence.contains(" holds no checkpoint: "),

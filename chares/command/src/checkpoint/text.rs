@@ -1,8 +1,9 @@
 //! What is said about checkpoints. Names in them come from files that anybody may have written.
 
 use crate::report::utc;
-use runtime::checkpoint::{Change, Difference, Generation, Saved, Verified};
+use runtime::checkpoint::{Change, Difference, Generation, Saved, SavedSchema, Verified};
 use runtime::monitor::text::clean_line;
+use runtime::schema::Shape;
 use runtime::size::Size;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -37,7 +38,7 @@ pub(super) fn list(generations: &[Generation], now_ms: u64) -> String {
     text
 }
 
-pub(super) fn show(saved: &Saved, now_ms: u64) -> String {
+pub(super) fn show(saved: &Saved, now_ms: u64, foreign: Option<&str>) -> String {
     let about = saved.about();
     let taken = utc(about.taken_ms / 1000);
     let arguments: Vec<String> = about.arguments.iter().map(|argument| plain(argument)).collect();
@@ -49,6 +50,11 @@ pub(super) fn show(saved: &Saved, now_ms: u64) -> String {
     let [bytes, stored, new] = [saved.bytes(), saved.stored_bytes(), saved.new_bytes()].map(Size);
     let _ = writeln!(text, "size        {bytes} in {} records", saved.record_count());
     let _ = writeln!(text, "on disk     {stored}, of which {new} were new");
+    let readable = foreign.map_or_else(|| "by this program".into(), |why| format!("no: {why}"));
+    let _ = writeln!(text, "readable    {}", plain(&readable));
+    for edited in &about.edited {
+        let _ = writeln!(text, "edited      {}", plain(edited));
+    }
     let _ = writeln!(text, "PEs         {}", about.pes);
     for node in &about.nodes {
         let [name, arch, os, endian] = [&node.name, &node.arch, &node.os, &node.endian].map(|of| plain(of));
@@ -58,7 +64,12 @@ pub(super) fn show(saved: &Saved, now_ms: u64) -> String {
     let _ = writeln!(text, "\n{:>10}  {:>10}  {:<6}  type", "records", "size", "kind");
     for of in saved.types() {
         let (size, kind, name) = (Size(of.bytes).to_string(), plain(&of.kind), plain(&of.name));
-        let _ = writeln!(text, "{:>10}  {size:>10}  {kind:<6}  {name}", of.records);
+        let made_of = match &of.schema {
+            Some(SavedSchema { shape: Shape::Opaque, .. }) => ", opaque".into(),
+            Some(SavedSchema { version, .. }) => format!(", version {version}"),
+            None => String::new(),
+        };
+        let _ = writeln!(text, "{:>10}  {size:>10}  {kind:<6}  {name}{made_of}", of.records);
     }
     text
 }

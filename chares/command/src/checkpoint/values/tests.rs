@@ -1,0 +1,193 @@
+//! Values of a type that changes from one version of a program to the next.
+
+use super::*;
+use chares::{Chare, Ctx, Entry, Program, entries};
+use runtime::checkpoint::{Understood, schemas};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Step;
+
+macro_rules! block {
+    ($module:ident, $rows:ty, $version:literal) => {
+        mod $module {
+            use super::*;
+
+            #[derive(Serialize, Deserialize)]
+            pub(super) struct Block {
+                pub(super) rows: Vec<$rows>,
+                pub(super) count: usize,
+            }
+            entries!(Block as "heat::Block": Step);
+            impl Chare for Block {
+                type Index = u32;
+                type Init = ();
+                const VERSION: u16 = $version;
+                fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
+                    Self { rows: Vec::new(), count: 0 }
+                }
+            }
+            impl Entry<Step> for Block {
+                fn receive(&mut self, _: Step, _: &mut Ctx<'_, Self>) {
+                    self.count += self.rows.len();
+                }
+            }
+            pub(super) fn program() -> Program {
+                Program::new("heat", "1").chare::<Block>()
+            }
+        }
+    };
+}
+block!(before, f64, 1);
+block!(raised, f64, 2);
+block!(now, [f32; 1], 2);
+
+fn narrowed(old: before::Block) -> Result<now::Block, String> {
+    match old.rows.iter().find(|row| row.is_nan()) {
+        Some(_) => Err("a row is no number".into()),
+        None => Ok(now::Block { rows: old.rows.iter().map(|row| [*row as f32]).collect(), count: old.count }),
+    }
+}
+
+fn record(index: u32, shape: &Shape, rows: &Json) -> Record {
+    let site = json!({
+        "collection": 5, "index": [index, 0, 0], "home": 0, "mover": null, "sequence": 0, "sections": [],
+        "is_leaving": false,
+    });
+    let whole = json!({ "runtime": site, "state": { "rows": rows, "count": 1u64 << 40 } });
+    let packed = Value::from_json(shape, &whole).unwrap().write();
+    let kind = RecordKind::Chare;
+    Record { kind, pe: 0, type_name: "heat::Block".into(), collection: 5, index: [index, 0, 0], packed }
+}
+
+/// Two blocks as the first version wrote them, and something that cannot be read by name.
+fn folder(last: &Json) -> (tempfile::TempDir, Saved) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let mut writer = store.begin(About::default()).unwrap();
+    let (name, schema) = schemas(before::program().table()).remove(0);
+    writer.put(&record(0, &schema.shape, &json!([1.0, 2.5]))).unwrap();
+    writer.put(&record(3, &schema.shape, &json!([0.5, last]))).unwrap();
+    let pe = Record { kind: RecordKind::Pe, type_name: "PE".into(), ..record(0, &schema.shape, &json!([])) };
+    writer.put(&pe).unwrap();
+    writer.describe(RecordKind::Chare, &name, schema);
+    writer.commit().unwrap();
+    let saved = store.latest().unwrap();
+    (folder, saved)
+}
+
+fn refused(saved: &Saved, program: Program) -> String {
+    Understood::new(saved, program.table()).unwrap_err().to_string()
+}
+
+#[test]
+fn changed_types_are_refused_by_the_path_of_the_field_or_migrated() {
+    let (_folder, saved) = folder(&json!(7));
+    let as_it_was = Understood::new(&saved, before::program().table()).unwrap();
+    let records: Vec<Record> = saved.records_of_kind(RecordKind::Chare).map(Result::unwrap).collect();
+    assert_eq!(as_it_was.take_in(&records[0]).unwrap(), records[0].packed);
+    let other = ": go on with the program that wrote it, or list a migration from version 1";
+    let rows = format!("heat::Block.rows[] was f64 and is a tuple of 1 now{other} of heat::Block");
+    assert_eq!(refused(&saved, now::program()), rows);
+    assert_eq!(
+        refused(&saved, raised::program()),
+        format!("heat::Block was of version 1 and is of 2 now{other}")
+    );
+    let none = Program::new("heat", "2");
+    assert!(refused(&saved, none).starts_with("heat::Block is no type of this program: go on with "));
+    let from_another = now::program().migrate::<now::Block, now::Block>(1, Ok);
+    let sentence = "heat::Block.rows[] was f64 and is a tuple of 1 now in its migration from version 1: ";
+    assert!(refused(&saved, from_another).starts_with(sentence));
+
+    let program = now::program().migrate::<before::Block, now::Block>(1, narrowed);
+    let migrated = Understood::new(&saved, program.table()).unwrap().take_in(&records[1]).unwrap();
+    let shape = (program.table().chare_types[0].schema.shape)();
+    let value = Value::read(&shape, &migrated).unwrap().to_json();
+    assert_eq!(
+        (&value["state"]["rows"], &value["runtime"]["index"]),
+        (&json!([[0.5], [7.0]]), &json!([3, 0, 0]))
+    );
+    let (_folder, saved) = folder(&json!("NaN"));
+    let understood = Understood::new(&saved, program.table()).unwrap();
+    let last = saved.records_of_kind(RecordKind::Chare).last().unwrap().unwrap();
+    let why = understood.take_in(&last).unwrap_err().to_string();
+    assert_eq!(why, "heat::Block[3, 0, 0] cannot be migrated: a row is no number");
+}
+
+#[test]
+fn a_checkpoint_is_refused_for_machines_that_have_no_room_for_a_number() {
+    let (_folder, saved) = folder(&json!(7));
+    assert!(saved.fits(64).is_ok());
+    let sentence =
+        "heat::Block[0, 0, 0]: state.count is 1099511627776, and machines of 32 bits have no such usize";
+    assert_eq!(saved.fits(32).unwrap_err().to_string(), sentence);
+}
+
+#[test]
+fn values_are_shown_taken_out_and_changed_by_name() {
+    let (folder, saved) = folder(&json!(7));
+    let dir = folder.path();
+    let which = |text: &str| text.parse::<Which>().unwrap();
+    let lines = |saved: &Saved, text: &str| {
+        let which = which(text);
+        let records = saved.records().map(Result::unwrap).filter(|record| which.is_of(record));
+        records.map(|record| line(saved, &record, Some(&which), false).unwrap()).collect::<String>()
+    };
+    let both = "heat::Block@5[0,0,0].rows = [1.0,2.5]\nheat::Block@5[3,0,0].rows = [0.5,7.0]\n";
+    assert_eq!(lines(&saved, "heat::Block.rows"), both);
+    assert_eq!(lines(&saved, "heat::Block@5[3].rows[1]"), "heat::Block@5[3,0,0].rows[1] = 7.0\n");
+    assert_eq!(lines(&saved, "PE"), "PE@5[0,0,0] is opaque, 16 bytes\n");
+    for text in ["", "[3]", "Block[x]", "Block@x", "Block[1,2,3,4]", "Block[1]..a"] {
+        assert!(text.parse::<Which>().is_err(), "{text}");
+    }
+    assert_eq!(which("Grid<[u8; 2], a.b>[1,2].x").type_name, "Grid<[u8; 2], a.b>");
+
+    let file = dir.join("rows.npy");
+    extract(&saved, &which("heat::Block[3].rows"), &file).unwrap();
+    assert_eq!(npy::read(&fs::read(&file).unwrap()), Ok(json!([0.5, 7.0])));
+    extract(&saved, &which("heat::Block[3]"), &dir.join("all.json")).unwrap();
+    let all: Json = serde_json::from_slice(&fs::read(dir.join("all.json")).unwrap()).unwrap();
+    assert_eq!(all, json!({"rows": [0.5, 7.0], "count": 1u64 << 40}));
+
+    drop(saved);
+    let store = Store::open(dir).unwrap();
+    let (first, file) = (store.latest().unwrap(), file.to_str().unwrap());
+    assert_eq!(set(dir, &first, &which("heat::Block[0].rows"), file).unwrap(), 2);
+    assert_eq!(set(dir, &store.latest().unwrap(), &which("heat::Block[3].rows[0]"), "-4").unwrap(), 3);
+    let last = store.latest().unwrap();
+    assert_eq!(
+        lines(&last, "heat::Block.rows"),
+        "heat::Block@5[0,0,0].rows = [0.5,7.0]\nheat::Block@5[3,0,0].rows = [-4.0,7.0]\n"
+    );
+    let edited = ["heat::Block[0].rows, of generation 1", "heat::Block[3].rows[0], of generation 2"];
+    assert_eq!(last.about().edited, edited);
+    assert_eq!((last.types(), last.verify(|_| ()).unwrap().whole), (first.types(), 3));
+    assert!(Understood::new(&last, before::program().table()).is_ok());
+    let changes: Vec<_> = store.generation(2).unwrap().differences(&last).unwrap();
+    assert_eq!(changes.len(), 1, "nothing else has changed: {changes:?}");
+
+    for (text, from, sentence) in [
+        (
+            "heat::Block.rows",
+            "1",
+            "heat::Block.rows means several, such as heat::Block@5[0,0,0] and heat::Block@5[3,0,0]: say which",
+        ),
+        (
+            "heat::Block[7]",
+            "1",
+            "there is no heat::Block[7]: the checkpoint has other records of heat::Block",
+        ),
+        ("Block[0]", "1", "there is no Block[0]: the checkpoint has records of heat::Block, PE"),
+        ("heat::Block[0].rows[0]", "x", "heat::Block@5[0,0,0]: state.rows[0]: \"x\" is not f64"),
+        ("heat::Block[0].count", "-1", "heat::Block@5[0,0,0]: state.count: -1 is not usize"),
+        (
+            "heat::Block[0].line",
+            "1",
+            "heat::Block@5[0,0,0]: state.line: there is no field line; there are rows, count",
+        ),
+        ("PE", "1", "PE@5[0,0,0] is opaque: the checkpoint does not say what it is made of"),
+    ] {
+        assert_eq!(set(dir, &last, &which(text), from).unwrap_err().sentence, sentence);
+    }
+    assert_eq!(store.latest().unwrap().generation(), 3, "what is refused writes nothing");
+}
