@@ -1,6 +1,7 @@
 //! The main chare: a plain function that starts everything and may wait.
 
 mod checkpoint;
+mod draining;
 mod requests;
 
 use crate::callback::Callback;
@@ -13,6 +14,8 @@ use crate::reduce::{Better, Reduce};
 use crate::shared::{Accumulator, Monotonic, Readonly};
 use crate::timeline::Timeline;
 use checkpoint::History;
+pub use draining::Drained;
+use draining::Nodes;
 use loadbalance::machines::{Machine, Machines};
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
@@ -62,6 +65,8 @@ pub struct Driver {
     history: History,
     /// What was asked at other terminals and has not been granted.
     asked: VecDeque<Asked>,
+    /// The nodes that are there, or were.
+    nodes: Nodes,
 }
 
 impl fmt::Debug for Driver {
@@ -94,7 +99,7 @@ impl Driver {
         let topology = node.topology();
         let machine = |id: NodeId| Machine {
             name: format!("node {}", id.0),
-            rates: topology.pes(id).map(|_| 1.0).collect(),
+            rates: vec![1.0; topology.pes(id).len()],
             ..Machine::default()
         };
         Self {
@@ -119,6 +124,7 @@ impl Driver {
             part: tracing::info_span!("initialisation"),
             history: History::default(),
             asked: VecDeque::new(),
+            nodes: Nodes::of(topology),
         }
     }
 
@@ -325,7 +331,8 @@ impl Driver {
         })
     }
 
-    /// Counters of all nodes, now; those of the launcher first.
+    /// Counters of all nodes, now; those of the launcher first. Nodes that have left are behind the others, with those that
+    /// they had then.
     ///
     /// # Errors
     /// If the run fails meanwhile.
@@ -339,7 +346,8 @@ impl Driver {
                 let is_complete = main.answers.get(&mark).map_or(0, BTreeMap::len) == nodes;
                 is_complete.then(|| {
                     let others = main.answers.remove(&mark).unwrap_or_default();
-                    std::iter::once(main.pe.node().snapshot()).chain(others.into_values()).collect()
+                    let here = std::iter::once(main.pe.node().snapshot());
+                    here.chain(others.into_values()).chain(main.nodes.left()).collect()
                 })
             })
         })
@@ -347,7 +355,7 @@ impl Driver {
 
     pub(crate) fn wait_for_variable(&mut self, id: u64) -> Result<(), RunError> {
         self.once("a variable", |main| {
-            let nodes = usize::from(main.pe.node().topology().node_count());
+            let nodes = main.pe.node().topology().members().count();
             main.wait_until(|main| main.acknowledged.get(&id).filter(|by| by.len() == nodes).map(|_| ()))?;
             main.acknowledged.remove(&id);
             Ok(())
@@ -452,6 +460,7 @@ impl Driver {
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
             DriverEvent::Record(header, packed) => self.keep(header, packed),
+            DriverEvent::Left(node) => self.nodes.ended(node),
             DriverEvent::Asked(asked) => self.asked.push_back(asked),
             DriverEvent::Failed(failure) => {
                 self.failed.get_or_insert(failure);

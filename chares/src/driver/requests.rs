@@ -2,14 +2,20 @@
 
 use super::Driver;
 use crate::program::RunError;
-use runtime::failure::{Failure, Kind};
-use runtime::monitor::requests::{Answer, Request};
+use runtime::monitor::requests::{Answer, Asked, Request};
+use std::sync::Arc;
 
 impl Driver {
+    /// A way to ask something of this run from another thread.
+    pub fn asker(&self) -> impl Fn(Asked) + Send + 'static {
+        let node = Arc::clone(self.pe.node());
+        move |asked| node.ask_driver(asked)
+    }
+
     /// Grants what has been asked. Only where the driver waits for what may take long.
     pub(super) fn grant_requests(&mut self) -> Result<(), RunError> {
         while let Some(asked) = self.asked.pop_front() {
-            let answer = self.grant(&asked.request)?;
+            let answer = self.inside(|main| main.grant(&asked.request))?;
             asked.answer(answer);
         }
         Ok(())
@@ -17,8 +23,7 @@ impl Driver {
 
     fn grant(&mut self, request: &Request) -> Result<Answer, RunError> {
         match request {
-            // A run asks for what it knows.
-            other => Ok(Err(Failure::new(Kind::Usage, format!("{other:?} is not granted")).into())),
+            Request::Drain { node } => self.drain(node),
         }
     }
 }

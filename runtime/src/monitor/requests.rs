@@ -27,7 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is asked of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub enum Request {
     /// All that is on this node goes to the other nodes, and its process ends.
     Drain {

@@ -10,7 +10,7 @@ use std::ops::Range;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 10;
+pub const MONITOR_VERSION: u16 = 11;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -197,9 +197,9 @@ pub struct NodeInfo {
     pub cores: u32,
     /// Which cores those are among, as the system lists them, e.g. `0-3,8`.
     pub allowed_cores: String,
-    /// Number of its first PE.
+    /// Number of its first PE when the run began here.
     pub first_pe: u32,
-    /// Count of its PEs.
+    /// Count of its PEs then.
     pub pe_count: u32,
     /// Measured speed of each PE, relative to the fastest PE of the run (1.0); 0.0 until measured.
     pub pe_speeds: Vec<f64>,
@@ -214,6 +214,17 @@ pub struct NodeInfo {
     pub holds: String,
     /// Memory limit from the nodes file, bytes.
     pub memory_limit_bytes: Option<u64>,
+    /// When and how it left, if it did while the run went on.
+    pub left: Option<LeftAt>,
+}
+
+/// A node that has left while the run went on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeftAt {
+    /// When that was, seconds since the start of the run.
+    pub at_s: f64,
+    /// Where its PEs went, as a sentence.
+    pub how: String,
 }
 
 impl NodeInfo {
@@ -295,7 +306,8 @@ impl PeState {
     }
 }
 
-/// Counters of a PE at one moment. The seven times add up to the node's uptime.
+/// Counters of a PE at one moment. The seven times add up to the time that it has been on the node: its uptime, unless it came
+/// from another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeSnapshot {
     /// PE number.
