@@ -114,8 +114,7 @@ pub trait Cx: private::HasPe {
     /// Makes one element on every node, on the first PE there.
     fn node_group<C: Chare<Index = u32>>(&mut self, init: C::Init) -> NodeGroup<C> {
         let topology = self.pe().node().topology().begun();
-        let first: Vec<PeId> =
-            topology.compute_nodes().iter().map(|n| PeId(topology.pes(*n).start)).collect();
+        let first: Vec<PeId> = topology.compute_nodes().iter().map(|n| PeId(topology.pes(*n)[0])).collect();
         let count = u32::try_from(first.len()).expect("a run has fewer than 65,536 nodes");
         let id = create::<C>(self.pe(), [count, 1, 1], (&Placement::Explicit(first), true), Some(&init));
         NodeGroup::new(Array::new(id, [count, 1, 1]))

@@ -1,6 +1,8 @@
 //! The main chare: a plain function that starts everything and may wait.
 
 mod checkpoint;
+mod draining;
+mod requests;
 
 use crate::callback::Callback;
 use crate::chare::Message;
@@ -12,10 +14,13 @@ use crate::reduce::{Better, Reduce};
 use crate::shared::{Accumulator, Monotonic, Readonly};
 use crate::timeline::Timeline;
 use checkpoint::History;
+pub use draining::Drained;
+use draining::Nodes;
 use loadbalance::machines::{Machine, Machines};
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::ids::{NodeId, PeId};
+use runtime::monitor::requests::Asked;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{DriverEvent, INIT_OVER, Node};
 use runtime::pe::Pe;
@@ -58,6 +63,10 @@ pub struct Driver {
     /// The part of the run that goes on, in the log.
     part: tracing::Span,
     history: History,
+    /// What was asked at other terminals and has not been granted.
+    asked: VecDeque<Asked>,
+    /// The nodes that are there, or were.
+    nodes: Nodes,
 }
 
 impl fmt::Debug for Driver {
@@ -90,7 +99,7 @@ impl Driver {
         let topology = node.topology();
         let machine = |id: NodeId| Machine {
             name: format!("node {}", id.0),
-            rates: topology.pes(id).map(|_| 1.0).collect(),
+            rates: vec![1.0; topology.pes(id).len()],
             ..Machine::default()
         };
         Self {
@@ -114,6 +123,8 @@ impl Driver {
             on_shares: None,
             part: tracing::info_span!("initialisation"),
             history: History::default(),
+            asked: VecDeque::new(),
+            nodes: Nodes::of(topology),
         }
     }
 
@@ -320,7 +331,8 @@ impl Driver {
         })
     }
 
-    /// Counters of all nodes, now; those of the launcher first.
+    /// Counters of all nodes, now; those of the launcher first. Nodes that have left are behind the others, with those that
+    /// they had then.
     ///
     /// # Errors
     /// If the run fails meanwhile.
@@ -334,7 +346,8 @@ impl Driver {
                 let is_complete = main.answers.get(&mark).map_or(0, BTreeMap::len) == nodes;
                 is_complete.then(|| {
                     let others = main.answers.remove(&mark).unwrap_or_default();
-                    std::iter::once(main.pe.node().snapshot()).chain(others.into_values()).collect()
+                    let here = std::iter::once(main.pe.node().snapshot());
+                    here.chain(others.into_values()).chain(main.nodes.left()).collect()
                 })
             })
         })
@@ -342,7 +355,7 @@ impl Driver {
 
     pub(crate) fn wait_for_variable(&mut self, id: u64) -> Result<(), RunError> {
         self.once("a variable", |main| {
-            let nodes = usize::from(main.pe.node().topology().node_count());
+            let nodes = main.pe.node().topology().members().count();
             main.wait_until(|main| main.acknowledged.get(&id).filter(|by| by.len() == nodes).map(|_| ()))?;
             main.acknowledged.remove(&id);
             Ok(())
@@ -372,13 +385,16 @@ impl Driver {
         }
     }
 
-    /// Waits for what chares do: a checkpoint may be taken meanwhile.
+    /// Waits for what chares do: meanwhile a checkpoint may be taken, and what is asked for at other terminals is granted.
     fn wait_long<T>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<T>) -> Result<T, RunError> {
         loop {
             if let Some(value) = self.wait_for_next(&mut ready)? {
                 return Ok(value);
             }
-            self.checkpoint_if_due()?;
+            if self.history.is_outermost() {
+                self.grant_requests()?;
+                self.checkpoint_if_due()?;
+            }
         }
     }
 
@@ -444,6 +460,8 @@ impl Driver {
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
             DriverEvent::Record(header, packed) => self.keep(header, packed),
+            DriverEvent::Left(node) => self.nodes.ended(node),
+            DriverEvent::Asked(asked) => self.asked.push_back(asked),
             DriverEvent::Failed(failure) => {
                 self.failed.get_or_insert(failure);
             }

@@ -127,9 +127,8 @@ impl Program {
                 .and_then(|()| std::thread::Builder::new().spawn(move || tell_loads(&telling)))
                 .map_err(|e| RunError::Failed(format!("there is no thread to balance on: {e}")))?;
         }
-        let threads: Result<Vec<_>, _> = nodes.iter().map(start_pes).collect();
-        let threads =
-            threads.map_err(|e| RunError::Failed(format!("a PE's thread cannot be started: {e}")))?;
+        let started = nodes.iter().try_for_each(start_pes);
+        started.map_err(|e| RunError::Failed(format!("a PE's thread cannot be started: {e}")))?;
         let mut main = Driver::new(&nodes[0], events, Timeline::new(Instant::now()));
         if !mix.speeds.is_empty() {
             let mut machines = main.machines().clone();
@@ -139,8 +138,8 @@ impl Program {
         }
         let result = drive(&mut main);
         drop(main);
-        nodes.iter().for_each(|node| node.stop_pes());
-        for thread in threads.into_iter().flatten() {
+        let threads: Vec<_> = nodes.iter().flat_map(|node| node.stop_pes()).collect();
+        for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a PE's thread panicked outside of an entry method");
             }

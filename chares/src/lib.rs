@@ -154,7 +154,7 @@ pub use bulk::{Bulk, Number};
 pub use callback::Callback;
 pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, Reduces};
 pub use ctx::{Ctx, Cx};
-pub use driver::{Driver, Pending};
+pub use driver::{Drained, Driver, Pending};
 #[doc(hidden)]
 pub use entries::{entry_method, reducer, renamed, type_name};
 pub use exchange::{Exchange, Part};

@@ -196,7 +196,9 @@ pub enum Order {
     Collect(u64),
     /// Have one of its PEs do something.
     ToPe(PeId, PeOrder),
-    /// The run is over: end.
+    /// These PEs are on these nodes from now on. Sent while all PEs stand still, to all nodes that stay.
+    Arrange(Vec<(PeId, NodeId)>),
+    /// The run is over, or goes on without this node: end.
     End,
 }
 

@@ -4,7 +4,7 @@ pub use crate::ids::{CollectionId, ElementId, ElementIndex};
 pub use crate::payload::{Arrived, Outgoing, Packed, Payload, Value};
 pub use crate::results::{CallbackTarget, PartialHeader};
 
-use crate::ids::PeId;
+use crate::ids::{NodeId, PeId};
 use crate::moving::Moving;
 use crate::priority::Priority;
 use crate::saved::RecordHeader;
@@ -65,6 +65,11 @@ pub enum PeOrder {
     Pause,
     /// Send all that is here to the launcher, while the PE stands still.
     Save,
+    /// Send all that is here to the same PE at its new place, and end, while the PE stands still.
+    HandOver {
+        /// Where that is.
+        to: NodeId,
+    },
     /// So many records have been sent that the PE is to take in while it stands still; say when it has all.
     Restore {
         /// Count of records.

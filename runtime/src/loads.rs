@@ -2,7 +2,6 @@
 
 use crate::ids::{ElementId, PeId};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 /// What a chare did on one PE in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,14 +43,14 @@ pub struct NodeLoads {
 impl NodeLoads {
     /// Whether a node with these PEs may say so.
     #[must_use]
-    pub fn can_be_of(&self, pes: &Range<u32>) -> bool {
+    pub fn can_be_of(&self, pes: &[u32]) -> bool {
         let is_rate = self.bytes_per_s.is_finite() && self.bytes_per_s >= 0.0;
         is_rate && self.pes.iter().all(|pe| pe.can_be_of(pes))
     }
 }
 
 impl PeLoads {
-    fn can_be_of(&self, pes: &Range<u32>) -> bool {
+    fn can_be_of(&self, pes: &[u32]) -> bool {
         // A processor that did more than a hundred years of work in one stretch counts wrong.
         let is_time = |ns: u64| ns <= 100 * 366 * 86_400 * 1_000_000_000;
         pes.contains(&self.pe.0)

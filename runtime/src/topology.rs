@@ -1,31 +1,38 @@
-//! Which PEs belong to which node: fixed for a run, known to all.
+//! Which PEs belong to which node: known to all, and changed for all at once while they stand still.
 
 use crate::ids::{NodeId, PeId};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The PEs of all nodes. Node 0, the launcher, has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// `first_pe[n]..first_pe[n + 1]` are the PEs of node `n`.
-    first_pe: Vec<u32>,
+    /// The node of each PE.
+    places: Vec<NodeId>,
+    /// The PEs of each node, in order.
+    pes: Vec<Vec<u32>>,
     /// The nodes that have PEs, in order.
     compute_nodes: Vec<NodeId>,
-    /// Which PEs were together when the run began, if it goes on from a checkpoint.
+    /// Which PEs were together when the run began, if that was otherwise.
     begun: Option<Arc<Self>>,
+    /// Which PEs were together before some went to other nodes, if any did.
+    before: Option<Arc<Self>>,
 }
 
 impl Topology {
     /// From the count of PEs of each node, launcher (0 PEs) first.
     #[must_use]
     pub fn new(pe_counts: &[u32]) -> Self {
-        let mut first_pe = vec![0];
-        for count in pe_counts {
-            first_pe.push(first_pe[first_pe.len() - 1] + count);
-        }
-        let with_pes = (0..).zip(pe_counts).filter(|(_, count)| **count > 0);
-        let compute_nodes = with_pes.map(|(node, _)| NodeId(node)).collect();
-        Self { first_pe, compute_nodes, begun: None }
+        let places = (0..).map(NodeId).zip(pe_counts);
+        let places = places.flat_map(|(node, count)| std::iter::repeat_n(node, *count as usize)).collect();
+        Self::of(places, pe_counts.len())
+    }
+
+    fn of(places: Vec<NodeId>, node_count: usize) -> Self {
+        let mut pes = vec![Vec::new(); node_count];
+        (0..).zip(&places).for_each(|(pe, node)| pes[node.as_usize()].push(pe));
+        let compute_nodes = (0..).map(NodeId).zip(&pes).filter(|(_, pes)| !pes.is_empty());
+        let compute_nodes = compute_nodes.map(|(node, _)| node).collect();
+        Self { places, pes, compute_nodes, begun: None, before: None }
     }
 
     /// The same PEs on the nodes of a run that goes on from a checkpoint, and began with those on each node. If there are
@@ -35,6 +42,34 @@ impl Topology {
         Self { begun: Some(Arc::new(Self::new(pe_counts))), ..self }
     }
 
+    /// The same PEs after some of them have gone to other nodes.
+    #[must_use]
+    pub fn rearranged(&self, moves: &[(PeId, NodeId)]) -> Self {
+        let mut places = self.places.clone();
+        moves.iter().for_each(|(pe, node)| places[pe.as_usize()] = *node);
+        let before = Arc::new(Self { before: None, ..self.clone() });
+        let begun = self.begun.clone().unwrap_or_else(|| Arc::clone(&before));
+        Self { begun: Some(begun), before: Some(before), ..Self::of(places, self.pes.len()) }
+    }
+
+    /// Where the PEs of a node go when it leaves: each to the node that has the fewest then for the sum of the speeds of its
+    /// own. `None` if there is no other.
+    #[must_use]
+    pub fn without(&self, leaving: NodeId, speeds: &[f64]) -> Option<Vec<(PeId, NodeId)>> {
+        let others = self.compute_nodes.iter().filter(|node| **node != leaving);
+        let worth =
+            |node: NodeId| self.pes(node).iter().filter_map(|pe| speeds.get(*pe as usize)).sum::<f64>();
+        let mut loads: Vec<(NodeId, f64, f64)> =
+            others.map(|node| (*node, self.pes(*node).len() as f64, worth(*node))).collect();
+        let mut place = |pe: &u32| {
+            let load = |(_, count, worth): &(NodeId, f64, f64)| (count + 1.0) / worth.max(f64::MIN_POSITIVE);
+            let (node, count, _) = loads.iter_mut().min_by(|a, b| load(a).total_cmp(&load(b)))?;
+            *count += 1.0;
+            Some((PeId(*pe), *node))
+        };
+        self.pes(leaving).iter().map(&mut place).collect()
+    }
+
     /// Which PEs belonged to which node when the run began. Reductions are combined as they were then for as long as the
     /// run goes on, whatever nodes its PEs are on: so those that were under way can be completed.
     #[must_use]
@@ -42,38 +77,44 @@ impl Topology {
         self.begun.as_deref().unwrap_or(self)
     }
 
+    /// Which PEs belonged to which node before some went to other nodes the last time; as now, if none ever did.
+    #[must_use]
+    pub fn before(&self) -> &Self {
+        self.before.as_deref().unwrap_or(self)
+    }
+
     /// Counts of PEs of each node, launcher first.
     #[must_use]
     pub fn pe_counts(&self) -> Vec<u32> {
-        self.first_pe.windows(2).map(|pair| pair[1] - pair[0]).collect()
+        self.pes.iter().map(|pes| u32::try_from(pes.len()).expect("PEs are numbered by a u32")).collect()
     }
 
-    /// Count of nodes, launcher included.
+    /// Count of nodes that have ever been, launcher included.
     #[must_use]
     pub fn node_count(&self) -> u16 {
-        u16::try_from(self.first_pe.len() - 1).expect("a run has fewer than 65,536 nodes")
+        u16::try_from(self.pes.len()).expect("a run has fewer than 65,536 nodes")
     }
 
     /// Count of PEs.
     #[must_use]
     pub fn pe_count(&self) -> u32 {
-        self.first_pe[self.first_pe.len() - 1]
+        u32::try_from(self.places.len()).expect("PEs are numbered by a u32")
     }
 
-    /// The PEs of `node`.
+    /// The PEs of `node`, in order.
     #[must_use]
-    pub fn pes(&self, node: NodeId) -> Range<u32> {
-        self.first_pe[node.as_usize()]..self.first_pe[node.as_usize() + 1]
+    pub fn pes(&self, node: NodeId) -> &[u32] {
+        self.pes.get(node.as_usize()).map_or(&[], Vec::as_slice)
     }
 
-    /// The node of `pe`; the driver's is the launcher.
+    /// The node of `pe`; the driver's is the launcher. That of a PE that there is not is none of the run.
     #[must_use]
+    #[inline]
     pub fn node_of(&self, pe: PeId) -> NodeId {
         if pe == PeId::DRIVER {
             return NodeId::LAUNCHER;
         }
-        let after = self.first_pe.partition_point(|&first| first <= pe.0);
-        NodeId(u16::try_from(after - 1).expect("a run has fewer than 65,536 nodes"))
+        self.places.get(pe.as_usize()).copied().unwrap_or(NodeId(u16::MAX))
     }
 
     /// The nodes that have PEs, in order.
@@ -82,14 +123,18 @@ impl Topology {
         &self.compute_nodes
     }
 
+    /// The launcher and the nodes that have PEs, in order.
+    pub fn members(&self) -> impl Iterator<Item = NodeId> {
+        std::iter::once(NodeId::LAUNCHER).chain(self.compute_nodes.iter().copied())
+    }
+
     /// The PE that combines for `node` what its PEs contribute to the collection or section `key`: another
     /// one for each key, so that no PE does it all. `None` for a node without PEs.
     #[must_use]
     pub fn combiner(&self, node: NodeId, key: u64) -> Option<PeId> {
         let pes = self.pes(node);
-        let count = u64::from(pes.end - pes.start);
-        let offset = (key ^ key >> 32).checked_rem(count)?;
-        Some(PeId(pes.start + u32::try_from(offset).expect("less than a u32 count")))
+        let place = (key ^ key >> 32).checked_rem(pes.len() as u64)?;
+        pes.get(usize::try_from(place).ok()?).copied().map(PeId)
     }
 }
 
@@ -109,5 +154,23 @@ mod tests {
             assert!(topology.pes(NodeId(4)).contains(&topology.combiner(NodeId(4), key).unwrap().0));
         }
         assert_eq!(topology.combiner(NodeId(3), 1), None);
+    }
+    #[test]
+    fn pes_go_to_the_nodes_that_bear_them_best_and_their_numbers_and_the_beginning_stay() {
+        let begun = Topology::new(&[0, 2, 1, 2]);
+        let moves = begun.without(NodeId(1), &[1.0, 1.0, 1.0, 0.25, 0.25]).unwrap();
+        assert_eq!(moves, [(PeId(0), NodeId(2)), (PeId(1), NodeId(2))]);
+        let then = begun.rearranged(&moves);
+        assert_eq!(
+            (then.pes(NodeId(1)), then.pes(NodeId(2)), then.pes(NodeId(3))),
+            (&[][..], &[0, 1, 2][..], &[3, 4][..])
+        );
+        assert_eq!(then.compute_nodes(), [NodeId(2), NodeId(3)]);
+        assert_eq!((then.begun(), then.before()), (&begun, &begun));
+        let moves = then.without(NodeId(2), &[1.0; 5]).unwrap();
+        let last = then.rearranged(&moves);
+        assert_eq!(last.pes(NodeId(3)), [0, 1, 2, 3, 4]);
+        assert_eq!((last.begun(), last.before().pes(NodeId(2))), (&begun, then.pes(NodeId(2))));
+        assert_eq!(last.without(NodeId(3), &[1.0; 5]), None, "somebody has to do the work");
     }
 }

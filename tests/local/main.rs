@@ -1,5 +1,6 @@
 //! Runs over several processes of this machine: results, reports, failures, and that nothing is left.
 
+mod drained;
 mod ending;
 mod foreign;
 mod imbalance;

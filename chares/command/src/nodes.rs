@@ -6,6 +6,7 @@ use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use runtime::failure::{Failure, Kind};
 use runtime::launch::Problem;
+use runtime::monitor::requests::{self, Request};
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -17,12 +18,23 @@ pub(crate) fn command(program: &CommandLine) -> Command {
     );
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON");
     Command::new("nodes")
-        .about("List, check and measure the nodes")
+        .about("List, check and measure the nodes, and have one leave a run")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(list.arg(json.clone()))
         .subcommand(check.arg(json))
         .subcommand(speed::command(program))
+        .subcommand(
+            Command::new("drain")
+                .about("Have a node leave a run, which goes on without it: its chares go to the other nodes")
+                .arg(
+                    Arg::new("run")
+                        .value_name("RUN")
+                        .required(true)
+                        .help("The run's name; `watch --list` lists them"),
+                )
+                .arg(Arg::new("node").value_name("NODE").required(true).help("The node's name")),
+        )
 }
 
 pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant) -> Result<u8, Failure> {
@@ -44,7 +56,17 @@ pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant
         }
         Some(("check", matches)) => check(&program, &options(matches)?, matches.get_flag("json")),
         Some(("speed", matches)) => speed::speed(program, matches, started),
-        _ => Err(Failure::new(Kind::Usage, "say `list`, `check` or `speed`")),
+        Some(("drain", matches)) => drain(matches),
+        _ => Err(Failure::new(Kind::Usage, "say `list`, `check`, `speed` or `drain`")),
+    }
+}
+
+fn drain(matches: &ArgMatches) -> Result<u8, Failure> {
+    let word = |name| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    let answer = requests::ask(&word("run"), &Request::Drain { node: word("node") });
+    match answer.map_err(|error| Failure::new(Kind::NoInput, error))? {
+        Ok(done) => say(&(done + "\n")).map(|()| 0),
+        Err(refused) => Err(Failure::new(Kind::Other(refused.code), refused.sentence)),
     }
 }
 

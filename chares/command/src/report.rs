@@ -126,6 +126,7 @@ struct NodeReport {
     share: Option<f64>,
     memory_bytes: u64,
     memory_limit_bytes: Option<u64>,
+    left_s: Option<f64>,
     spins: bool,
     shares_memory_with: Vec<String>,
     compute_s: f64,
@@ -348,11 +349,14 @@ impl NodeReport {
         let (before, after) = (of_node(moments.before, info.node), of_node(moments.after, info.node));
         let pick = |all: &[f64]| all.get(info.pes()).map(|part| part.iter().sum::<f64>());
         let numbers = info.first_pe..info.first_pe + info.pe_count;
+        let came = after.pes.iter().map(|pe| pe.pe).filter(|pe| !numbers.contains(pe));
+        let numbers = numbers.clone().chain(came);
         let speeds = info.pe_speeds.iter().copied().chain(std::iter::repeat(0.0));
         let pes: Vec<PeReport> = numbers
             .zip(speeds)
             .map(|(pe, speed)| {
-                let share = timeline.shares.get(pe as usize).copied();
+                let is_own = info.pes().contains(&(pe as usize));
+                let share = timeline.shares.get(pe as usize).copied().filter(|_| is_own);
                 PeReport { speed, share, ..PeReport::new(pe, info.node, moments) }
             })
             .collect();
@@ -365,6 +369,7 @@ impl NodeReport {
             share: pick(&timeline.shares),
             memory_bytes: after.memory_bytes,
             memory_limit_bytes: info.memory_limit_bytes,
+            left_s: info.left.as_ref().map(|left| left.at_s),
             spins: after.spins,
             shares_memory_with: Vec::new(),
             compute_s: pes.iter().map(|p| p.compute_s).sum(),

@@ -25,8 +25,11 @@ use runtime::failure::{Failure, Kind};
 use runtime::job::{Interrupter, Job, JobPlan};
 use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
+use runtime::monitor::requests::RequestSocket;
 use runtime::monitor::socket::MonitorSocket;
-use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo};
+use runtime::monitor::wire::{
+    ClockReading, LeftAt, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo,
+};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -274,6 +277,9 @@ fn drive_and_show(
     let recordings = kept(options).map(|(path, form)| Recording::start(&hub, path, form));
     let recordings: Vec<Result<Recording, Failure>> = recordings.collect();
     metrics.into_iter().for_each(|listener| metrics::serve(&hub, listener));
+    let asked = Arc::clone(job.node());
+    let requests = RequestSocket::serve(&hub.info().run_id, move |request| asked.ask_driver(request))
+        .map_err(|e| tracing::warn!("nothing can be asked of this run: {e}"));
     let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
     let events = hub.subscribe();
     let screen = std::thread::Builder::new().name("screen".into());
@@ -283,6 +289,7 @@ fn drive_and_show(
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
     let schedule = Schedule { every: options.checkpoint_every, limit: options.timeout, is_quiet };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
+        tell_who_leaves(main, &described);
         save(main, saving, &schedule, &described)?;
         drive(main, started, &config, (source, is_quiet), &described, readings)
     });
@@ -298,7 +305,7 @@ fn drive_and_show(
     let shown = screen.map_or(Ok(()), |screen| end_show(screen, options));
     let recorded = recordings.into_iter().map(|recording| recording.and_then(Recording::finish));
     let recorded = recorded.fold(Ok(()), Result::and);
-    drop(socket);
+    drop((requests, socket));
     Finished { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
 }
 
@@ -311,6 +318,24 @@ fn first_of(error: Option<Failure>, written: Result<(), Failure>) -> Option<Fail
         }
         (error, written) => error.or(written.err()),
     }
+}
+
+/// Has nodes known by their names, and viewers told when one leaves.
+fn tell_who_leaves(main: &mut Driver, hub: &Arc<Hub>) {
+    main.name_nodes(hub.info().nodes.into_iter().map(|node| (node.node, node.name)));
+    let viewers = Arc::clone(hub);
+    main.on_left(move |drained| {
+        let left = LeftAt { at_s: viewers.now().as_secs_f64(), how: drained.whereto() };
+        viewers.describe(|info| {
+            info.nodes
+                .iter_mut()
+                .filter(|node| node.node == drained.node)
+                .for_each(|node| node.left = Some(left.clone()));
+        });
+        viewers.publish(MonitorEvent::Snapshot(drained.last.clone()));
+        let line = OutputLine { node: 0, is_error: true, text: drained.to_string() };
+        viewers.publish(MonitorEvent::Output(line));
+    });
 }
 
 /// Has checkpoints taken, and goes on from one, as far as that is wanted.
@@ -381,10 +406,12 @@ fn drive(
         main.outcome().remark(NO_SPEEDS);
     }
     // Rates of the machines on which the run began say nothing of others.
-    if let (Ok(()), Some(again), false) = (&result, again, main.has_gone_on()) {
+    if let (Ok(()), Some(again), false) = (&result, again, main.has_gone_on() || main.has_moved_pes()) {
         speeds::confirm(main, &query, again)?;
     }
-    speeds::correct(main, &query);
+    if !main.has_moved_pes() {
+        speeds::correct(main, &query);
+    }
     main.outcome().finished = Some(Instant::now());
     // A run that has failed has no last counters; why it failed is in the result, or the launcher knows.
     for _ in 0..clock_readings {
@@ -405,7 +432,9 @@ fn snapshots(main: &mut Driver, hub: &Hub) -> Result<Vec<NodeSnapshot>, RunError
     let asked_ns = nanos(hub.now());
     let snapshots = main.snapshots()?;
     let answered_ns = nanos(hub.now());
-    let nodes = snapshots.iter().filter(|snapshot| snapshot.node != 0);
+    let gone: Vec<u16> =
+        hub.info().nodes.iter().filter(|node| node.left.is_some()).map(|node| node.node).collect();
+    let nodes = snapshots.iter().filter(|snapshot| snapshot.node != 0 && !gone.contains(&snapshot.node));
     let uptimes = nodes.clone().map(|snapshot| (snapshot.node, snapshot.uptime_ns)).collect();
     nodes.for_each(|snapshot| hub.publish(MonitorEvent::Snapshot(snapshot.clone())));
     hub.publish(MonitorEvent::Clocks(ClockReading { asked_ns, answered_ns, uptimes }));

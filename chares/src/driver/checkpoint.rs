@@ -5,7 +5,7 @@ use crate::checkpoint::{GoOn, Keeper, Outcome, SavedDriver, VERSION};
 use crate::program::RunError;
 use crate::pup;
 use crate::timeline::Kept;
-use runtime::codec::{Order, Refusal};
+use runtime::codec::Refusal;
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::frame::{Class, Fabric, Frame, SendError};
@@ -34,9 +34,11 @@ pub(super) struct History {
     depth: u32,
     /// What remains to be done again, while that is so.
     replay: Option<Box<Replay>>,
-    checkpoint: Underway,
+    pub(super) checkpoint: Underway,
     has_gone_on: bool,
-    /// What had been added to accumulators before the run went on from a checkpoint.
+    /// PEs go from node to node now.
+    pub(super) is_moving: bool,
+    /// What had been added to accumulators on nodes that are not there any more.
     pub(super) sums: BTreeMap<u64, Vec<Packed>>,
     /// The work that is counted, and how much had been done before.
     pub(super) counted: Option<(String, u64, u64)>,
@@ -52,8 +54,8 @@ struct Replay {
 
 /// What is known of a checkpoint that is being taken, or of one that comes back.
 #[derive(Default)]
-struct Underway {
-    paused: BTreeMap<PeId, Paused>,
+pub(super) struct Underway {
+    pub(super) paused: BTreeMap<PeId, Paused>,
     records: u64,
     failed: Option<String>,
 }
@@ -72,6 +74,13 @@ impl Fabric for Nowhere {
 
     fn send_small(&self, _: NodeId, _: &[u8]) -> Result<(), SendError> {
         Ok(())
+    }
+}
+
+impl History {
+    /// Whether what the driver does now is inside one wait only: then no other waits meanwhile.
+    pub(super) fn is_outermost(&self) -> bool {
+        self.depth == 1
     }
 }
 
@@ -150,7 +159,10 @@ impl Driver {
     }
 
     /// Does something whose waits are not remembered one by one.
-    fn inside<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, RunError>) -> Result<T, RunError> {
+    pub(super) fn inside<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
         self.history.depth += 1;
         let result = work(self);
         self.history.depth -= 1;
@@ -185,7 +197,7 @@ impl Driver {
 
     /// Takes a checkpoint if one is due. Only where the driver waits for what may take long.
     pub(super) fn checkpoint_if_due(&mut self) -> Result<(), RunError> {
-        if self.history.depth != 1 || !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due()) {
+        if !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due()) {
             return Ok(());
         }
         let _span = tracing::info_span!("checkpoint").entered();
@@ -213,7 +225,6 @@ impl Driver {
         if let Err(why) = begun {
             return Ok(Err(why));
         }
-        self.history.checkpoint = Underway::default();
         self.pause_all()?;
         let taken = self.save_all();
         self.order_all_paused(PeOrder::Resume);
@@ -281,17 +292,18 @@ impl Driver {
     }
 
     /// Tells a PE what it is to do about standing still, which is not counted among the messages of the run.
-    fn order_paused(&self, pe: PeId, order: PeOrder) {
+    pub(super) fn order_paused(&self, pe: PeId, order: PeOrder) {
         let node = self.pe.node();
-        node.order(node.topology().node_of(pe), Order::ToPe(pe, order), Packed::default());
+        node.order_pe(pe, order, Packed::default());
     }
 
-    fn order_all_paused(&mut self, order: PeOrder) {
+    pub(super) fn order_all_paused(&mut self, order: PeOrder) {
         (0..self.all_pes()).for_each(|pe| self.order_paused(PeId(pe), order));
     }
 
     /// Waits until all PEs stand still.
-    fn pause_all(&mut self) -> Result<(), RunError> {
+    pub(super) fn pause_all(&mut self) -> Result<(), RunError> {
+        self.history.checkpoint = Underway::default();
         self.order_all_paused(PeOrder::Pause);
         let pes = self.all_pes() as usize;
         self.wait_until(|main| (main.history.checkpoint.paused.len() == pes).then_some(()))
@@ -299,7 +311,7 @@ impl Driver {
 
     /// Waits until nothing is on its way any more, while no PE sends: frames sent and received so far by all nodes; `None`
     /// if that takes too long. It is the double count of Mattern ("Algorithms for distributed termination detection", 1987).
-    fn flush(&mut self) -> Result<Option<(u64, u64)>, RunError> {
+    pub(super) fn flush(&mut self) -> Result<Option<(u64, u64)>, RunError> {
         let (started, mut last) = (Instant::now(), None);
         while started.elapsed() < FLUSH_MAX {
             let now = self.carried()?;
@@ -324,6 +336,10 @@ impl Driver {
 
     /// Hands a record to whoever keeps it.
     pub(super) fn keep(&mut self, header: RecordHeader, packed: Packed) {
+        if let (RecordOf::Sum(id), true) = (&header.of, self.history.is_moving) {
+            // What a node leaves behind is added where all is added up.
+            return self.history.sums.entry(*id).or_default().push(packed);
+        }
         let underway = &mut self.history.checkpoint;
         underway.records += u64::from(header.pe != PeId::DRIVER);
         let node = self.pe.node();
@@ -363,7 +379,6 @@ impl Driver {
         }
         self.pe = pe;
         self.history.has_gone_on = true;
-        self.history.checkpoint = Underway::default();
         self.pause_all()?;
         self.restore_all(records)?;
         self.pe.restore(&saved.pe)?;
@@ -423,7 +438,7 @@ impl Driver {
         Ok(())
     }
 
-    fn wait_for_restored(&mut self, pe: PeId, records: u64) -> Result<(), RunError> {
+    pub(super) fn wait_for_restored(&mut self, pe: PeId, records: u64) -> Result<(), RunError> {
         if self.history.checkpoint.paused.get(&pe).is_some_and(Result::is_ok) {
             self.history.checkpoint.paused.remove(&pe);
         }

@@ -6,6 +6,7 @@ mod balancing;
 mod basics;
 mod checkpoints;
 mod collectives;
+mod draining;
 mod failures;
 mod moving;
 mod order;
@@ -41,6 +42,9 @@ fn on_mixes(
         for &(always_pup, wander) in kinds {
             let mix = InProcess { always_pup, wander, ..InProcess::new(pes) };
             program().run_in_process(&mix, &drive).unwrap_or_else(|e| panic!("{mix:?}: {e}"));
+            if matches!((always_pup, wander), (false, None) | (true, Some(_))) {
+                draining::run_and_drain(&program, &mix, &drive);
+            }
             // At every wait, or at some of them.
             checkpoints::run_and_go_on(&program, &mix, if always_pup { 4 } else { 1 }, &drive);
         }

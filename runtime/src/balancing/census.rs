@@ -68,6 +68,13 @@ impl Census {
         }
     }
 
+    /// Takes over which PEs are on which node.
+    pub fn look_at(&mut self, topology: &Topology) {
+        if self.topology.compute_nodes() != topology.compute_nodes() {
+            self.topology = topology.clone();
+        }
+    }
+
     /// Takes what a node says, which has been checked.
     pub fn take(&mut self, from: NodeId, loads: NodeLoads) {
         self.told.insert(from);
@@ -108,7 +115,7 @@ impl Census {
     /// Whether every node has said something since the last view.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.told.len() == self.topology.compute_nodes().len()
+        self.topology.compute_nodes().iter().all(|node| self.told.contains(node))
     }
 
     /// Seconds over which the work of a view was done.
@@ -249,6 +256,20 @@ mod tests {
         assert_eq!(chares, [(0, 0.5, 10), (0, 0.25, 10), (1, 0.8, 10)]);
         assert!(!census.is_complete(), "it begins anew");
         assert_eq!(census.bytes_per_s(), 5.0);
+    }
+
+    #[test]
+    fn a_node_that_has_left_is_not_waited_for_and_its_pe_counts_where_it_is() {
+        let mut census = census();
+        census.take(NodeId(2), said(1, 1.0, &[(2, 0.4, true)]));
+        census.look_at(&Topology::new(&[0, 1, 1]).rearranged(&[(PeId(1), NodeId(1))]));
+        let mut both = said(0, 1.0, &[(0, 0.5, true)]);
+        both.pes.extend(said(1, 0.5, &[(2, 0.2, true)]).pes);
+        census.take(NodeId(1), both);
+        assert!(census.is_complete());
+        let view = census.view(&[1.0, 1.0]);
+        assert_eq!([view.pes[0].part.node, view.pes[1].part.node], [0, 0]);
+        assert_eq!((view.chares.len(), view.chares[0].pe), (2, 1));
     }
 
     #[test]

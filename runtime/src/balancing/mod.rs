@@ -12,7 +12,6 @@ mod census;
 
 pub use census::Census;
 
-use crate::codec::Order;
 use crate::envelope::{Packed, PeOrder};
 use crate::ids::{ElementId, NodeId, PeId};
 use crate::loads::NodeLoads;
@@ -97,6 +96,7 @@ impl Balancing {
     }
 
     fn take(&mut self, from: NodeId, loads: NodeLoads, left_s: impl Fn() -> Option<f64>) {
+        self.census.look_at(self.node.topology());
         self.census.take(from, loads);
         if !self.census.is_complete() {
             return;
@@ -139,8 +139,7 @@ impl Balancing {
             match postcard::to_stdvec(&moves) {
                 Ok(body) => {
                     let payload = Packed { body: body.into(), attachments: Vec::new() };
-                    let node = self.node.topology().node_of(pe);
-                    self.node.order(node, Order::ToPe(pe, PeOrder::Migrate), payload);
+                    self.node.order_pe(pe, PeOrder::Migrate, payload);
                 }
                 Err(error) => tracing::error!("moves cannot be ordered: {error}"),
             }

@@ -345,14 +345,15 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
             cpu: started.ready.cpu_model.clone(),
             cores: started.ready.cores,
             allowed_cores: started.ready.allowed_cores.clone(),
-            first_pe: pes.start,
-            pe_count: pes.end - pes.start,
+            first_pe: pes.first().copied().unwrap_or_default(),
+            pe_count: u32::try_from(pes.len()).unwrap_or(u32::MAX),
             pe_speeds: vec![0.0; pes.len()],
             pe_parts: Vec::new(),
             cpu_share: config.cpu_share.unwrap_or(1.0),
             share: None,
             holds: String::new(),
             memory_limit_bytes: config.memory_bytes,
+            left: None,
         }
     });
     RunInfo {

@@ -21,7 +21,6 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -114,8 +113,7 @@ async fn serve(
             _ = look.tick(), if has_limit => gate.check_memory(&node),
         }
     }
-    node.stop_pes();
-    let threads = std::mem::take(&mut *gate.threads.lock().unwrap_or_else(PoisonError::into_inner));
+    let threads = node.stop_pes();
     let (over, joined) = tokio::sync::oneshot::channel();
     let join = move || {
         threads.into_iter().for_each(|thread| {
@@ -143,7 +141,6 @@ struct Gate {
     fabric: OnceLock<Arc<QuicFabric>>,
     /// What its PEs can take turns at.
     progress: Option<Arc<Progress>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
     /// What its PEs are pinned to.
     cores: OnceLock<Cores>,
     joined: Notify,
@@ -214,7 +211,6 @@ impl Gate {
             node: OnceLock::new(),
             fabric: OnceLock::new(),
             progress,
-            threads: Mutex::default(),
             cores: OnceLock::new(),
             joined: Notify::new(),
             ended: Arc::new(Notify::new()),
@@ -266,8 +262,7 @@ impl Gate {
         node.connect(Arc::clone(fabric) as Arc<dyn Fabric>);
         let ended = Arc::clone(&self.ended);
         node.on_end(move || ended.notify_one());
-        let threads = start_pes(&node).map_err(|e| format!("a PE's thread cannot be started: {e}"))?;
-        *self.threads.lock().unwrap_or_else(PoisonError::into_inner) = threads;
+        start_pes(&node).map_err(|e| format!("a PE's thread cannot be started: {e}"))?;
         // A member joins once, so this is the first node.
         let _ = self.node.set(node);
         Ok(())

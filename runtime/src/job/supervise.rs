@@ -12,6 +12,7 @@ use crate::proto::lost_node::{Report, Verdict};
 use crate::proto::standstill::LOOK_PERIOD;
 use crate::transport::quic::QuicFabric;
 use nix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -57,6 +58,8 @@ pub(super) struct Supervisor {
     processes: Processes,
     limit: Option<TimeLimit>,
     verdict: Verdict,
+    /// Nodes that were told to end while the run goes on: nobody misses them.
+    released: BTreeSet<NodeId>,
 }
 
 impl Supervisor {
@@ -72,7 +75,7 @@ impl Supervisor {
         limit: Option<TimeLimit>,
     ) -> Self {
         let verdict = Verdict::new(names, clock());
-        Self { node, fabric, hub, heard, lines, processes, limit, verdict }
+        Self { node, fabric, hub, heard, lines, processes, limit, verdict, released: BTreeSet::new() }
     }
 
     /// Runs until all nodes have ended; says what went wrong, if anything did.
@@ -149,6 +152,10 @@ impl Supervisor {
     }
 
     fn take_exit(&mut self, node: NodeId, reason: String) {
+        if self.released.contains(&node) {
+            tracing::info!("{node:?} has left: {reason}");
+            return self.node.tell_left(node);
+        }
         self.hub.publish(MonitorEvent::NodeLost { node: node.0, reason: reason.clone() });
         self.hear(Report::Exited { node, reason });
     }
@@ -160,6 +167,8 @@ impl Supervisor {
             LauncherEvent::Counted { name, total, before } => self.hub.count(name, total, before),
             LauncherEvent::Joining(..) => {}
             LauncherEvent::Fault(by, sentence) => self.hear(Report::Fault { by, sentence }),
+            LauncherEvent::Released(node) => drop(self.released.insert(node)),
+            LauncherEvent::LinkLost { peer, .. } if self.released.contains(&peer) => {}
             LauncherEvent::LinkLost { by, peer, reason } => {
                 if by == NodeId::LAUNCHER {
                     self.hub.publish(MonitorEvent::NodeLost { node: peer.0, reason: reason.clone() });
@@ -267,6 +276,17 @@ mod tests {
         assert_eq!(failure, Failure::new(kind, "node \"b\" was lost: nothing was heard"));
         let is_told = |event| matches!(event, DriverEvent::Failed(told) if told == failure);
         assert!(told.try_iter().any(is_told));
+    }
+
+    #[tokio::test]
+    async fn a_node_that_was_told_to_leave_is_not_missed() {
+        let (orders, inbox) = unbounded_channel();
+        let (supervisor, (hear, _told)) = supervisor(None);
+        for event in [LauncherEvent::Released(NodeId(1)), lost()] {
+            assert!(hear.send(event).is_ok());
+        }
+        orders.send(Order::Finish).unwrap();
+        assert_eq!(supervisor.supervise(inbox).await, None);
     }
 
     #[tokio::test]

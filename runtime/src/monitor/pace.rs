@@ -54,8 +54,9 @@ impl Pace {
     /// Takes in the counters of a node. Gives the slowdown that goes on, or has just ended, if there is something new to say
     /// of it.
     pub(super) fn hears(&mut self, info: &NodeInfo, snapshot: &NodeSnapshot) -> Option<Slowdown> {
-        if !info.pe_speeds.iter().any(|speed| *speed > 0.0) {
-            // It is starting, or its speed is being found.
+        // It is starting, or its speed is being found; or PEs of another node share its cores, and wait for each other.
+        let is_crowded = snapshot.pes.len() > info.pe_speeds.len();
+        if is_crowded || !info.pe_speeds.iter().any(|speed| *speed > 0.0) {
             return None;
         }
         let now_ns = snapshot.uptime_ns;

@@ -68,8 +68,8 @@ impl<'a> Checks<'a> {
             WorkToNode::Multicast { collection, entry, members, .. } => {
                 self.check_multicast(*collection, *entry, members)
             }
-            WorkToNode::Record(_) if from != NodeId::LAUNCHER => {
-                impossible("a record, which only the launcher sends")
+            WorkToNode::Record(sent) if from != NodeId::LAUNCHER => {
+                self.check_handed_over(from, &sent.header)
             }
             WorkToNode::Record(sent) => self.check_saved(&sent.header),
             WorkToNode::Scatter { collection, entry, from: origin, parts } => {
@@ -84,7 +84,7 @@ impl<'a> Checks<'a> {
         match header {
             WorkToLauncher::Result(_) | WorkToLauncher::Loads => Ok(()),
             WorkToLauncher::Announcement(announcement) => self.check_announcement(from, announcement),
-            WorkToLauncher::Record(sent) if !self.is_node_of(from, sent.header.pe) => {
+            WorkToLauncher::Record(sent) if !self.is_or_was_node_of(from, sent.header.pe) => {
                 impossible(format!("a record of {:?}", sent.header.pe))
             }
             WorkToLauncher::Record(sent) => self.check_saved_of(&sent.header.of),
@@ -97,6 +97,15 @@ impl<'a> Checks<'a> {
             self.check_own(header.pe)?;
         }
         self.check_saved_of(&header.of)
+    }
+
+    /// Checks what a PE sends that has gone from another node to this one.
+    fn check_handed_over(&self, from: NodeId, header: &RecordHeader) -> Checked {
+        let is_of_pe = matches!(header.of, RecordOf::Chare(_) | RecordOf::Pe);
+        if !is_of_pe || self.topology.before().node_of(header.pe) != from {
+            return impossible("a record, which only the launcher sends");
+        }
+        self.check_saved(header)
     }
 
     fn check_saved_of(&self, of: &RecordOf) -> Checked {
@@ -200,7 +209,7 @@ impl<'a> Checks<'a> {
                 let there = begun.node_of(PeId(sender));
                 there == here || tree.as_ref().and_then(|tree| tree.parent(there)) == Some(here)
             };
-            if !self.topology.pes(from).any(is_below) {
+            if !self.topology.pes(from).iter().any(|pe| is_below(*pe)) {
                 return impossible("a part of a reduction that is not for this node");
             }
         }
@@ -367,6 +376,10 @@ impl<'a> Checks<'a> {
                     PeOrder::Measure { budget_ms } if *budget_ms > MEASURE_MAX_MS => {
                         impossible(format!("an order to measure for {budget_ms} ms"))
                     }
+                    PeOrder::HandOver { to } if *to == self.me => {
+                        unknown(format!("{pe:?} on its way to where it is"))
+                    }
+                    PeOrder::HandOver { to } => self.check_moves(&[(*pe, *to)]),
                     PeOrder::PrepareKernel { .. }
                     | PeOrder::Measure { .. }
                     | PeOrder::DropKernel
@@ -378,6 +391,7 @@ impl<'a> Checks<'a> {
                     | PeOrder::NameHeld => Ok(()),
                 }
             }
+            Order::Arrange(moves) => self.check_moves(moves),
             Order::Ask(_) | Order::End => Ok(()),
         }
     }
@@ -405,7 +419,7 @@ impl<'a> Checks<'a> {
             }
             ControlToLauncher::Paused(pe, paused) => {
                 let is_short = paused.as_ref().err().is_none_or(|why| why.len() <= NAME_MAX_BYTES);
-                let is_sane = is_short && self.is_node_of(from, *pe);
+                let is_sane = is_short && self.is_or_was_node_of(from, *pe);
                 if is_sane { Ok(()) } else { impossible(format!("said in the name of {pe:?}")) }
             }
             ControlToLauncher::Joining(_)
@@ -418,13 +432,19 @@ impl<'a> Checks<'a> {
 
     /// Checks what a node says of the loads of its chares.
     pub(super) fn check_loads(&self, from: NodeId, loads: &NodeLoads) -> Checked {
-        let is_sane = loads.can_be_of(&self.topology.pes(from));
+        // It may have been said before PEs went to other nodes.
+        let is_sane =
+            [self.topology, self.topology.before()].iter().any(|then| loads.can_be_of(then.pes(from)));
         if is_sane { Ok(()) } else { impossible("loads that cannot be") }
     }
 
     fn check_snapshot(&self, from: NodeId, snapshot: &NodeSnapshot) -> Checked {
         let numbers = snapshot.pes.iter().map(|pe| pe.pe);
-        let is_whole = snapshot.node == from.0 && numbers.eq(self.topology.pes(from));
+        let are_its = |then: &Topology| numbers.clone().eq(then.pes(from).iter().copied());
+        // It may have been taken before PEs went to other nodes, or be the last of a node that has left.
+        let has_left = self.topology.pes(from).is_empty();
+        let is_known = are_its(self.topology) || are_its(self.topology.before()) || has_left;
+        let is_whole = snapshot.node == from.0 && is_known;
         if !is_whole || snapshot.pes.iter().any(|pe| pe.entry.len() > NAME_MAX_BYTES) {
             return impossible("counters that are not those of its PEs");
         }
@@ -470,8 +490,24 @@ impl<'a> Checks<'a> {
         pe == PeId::DRIVER || pe.0 < self.topology.pe_count()
     }
 
+    /// Whether a PE is there, or was until some went to other nodes.
+    fn is_or_was_node_of(&self, node: NodeId, pe: PeId) -> bool {
+        self.is_node_of(node, pe) || self.topology.before().node_of(pe) == node
+    }
+
+    /// Checks that it is known who goes where.
+    fn check_moves(&self, moves: &[(PeId, NodeId)]) -> Checked {
+        let is_known = |(pe, node): &&(PeId, NodeId)| {
+            pe.0 < self.topology.pe_count() && self.topology.compute_nodes().contains(node)
+        };
+        match moves.iter().find(|step| !is_known(step)) {
+            Some((pe, node)) => unknown(format!("{pe:?} on its way to {node:?}")),
+            None => Ok(()),
+        }
+    }
+
     fn is_node_of(&self, node: NodeId, pe: PeId) -> bool {
-        self.topology.pes(node).contains(&pe.0)
+        self.topology.node_of(pe) == node && pe != PeId::DRIVER
     }
 }
 

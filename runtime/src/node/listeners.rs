@@ -4,6 +4,7 @@ use crate::envelope::{Packed, Payload};
 use crate::failure::Failure;
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
 use crate::saved::{Paused, RecordHeader};
@@ -38,6 +39,10 @@ pub enum DriverEvent {
     Paused(PeId, Paused),
     /// Something to be saved.
     Record(RecordHeader, Packed),
+    /// The process of a node has ended that was told to.
+    Left(NodeId),
+    /// Somebody at another terminal wants something.
+    Asked(Asked),
     /// The run cannot go on.
     Failed(Failure),
 }
@@ -62,6 +67,8 @@ pub enum LauncherEvent {
     },
     /// A node says that the run cannot go on, and why.
     Fault(NodeId, String),
+    /// A node is told to end while the run goes on.
+    Released(NodeId),
     /// A node lost its link to another.
     LinkLost {
         /// The node that reports it.

@@ -9,22 +9,29 @@ use crate::pe::inbox::{Inbox, Incoming};
 use crate::pe::loads::Said;
 use crate::priority::Priority;
 use crate::proto::quiescence::Counts;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 
-/// The PEs of one node, and the driver's account, which is like theirs.
+/// The PEs of one node, and the driver's account, which is like theirs. Which PEs these are the
+/// [topology](crate::topology::Topology) says.
 #[derive(Debug)]
 pub(crate) struct LocalPes {
-    /// Number of the first.
-    first: u32,
-    inboxes: Vec<Inbox>,
-    accounts: Vec<Arc<Account>>,
-    /// What each has said of its chares' loads.
-    said: Vec<Said>,
+    /// By their numbers, of all PEs of the run: those that are here, or were.
+    slots: Vec<OnceLock<Box<Slot>>>,
     driver: Arc<Account>,
     backlog: Backlog,
-    measuring: Barrier,
+    measuring: Mutex<Arc<Barrier>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A PE that is here.
+#[derive(Debug, Default)]
+struct Slot {
+    inbox: Inbox,
+    account: Arc<Account>,
+    /// What it has said of its chares' loads.
+    said: Said,
 }
 
 /// Bytes that came by links and that no PE has dealt with. Its own cache lines keep it apart from what PEs read for each
@@ -34,60 +41,79 @@ pub(crate) struct LocalPes {
 struct Backlog(AtomicU64);
 
 impl LocalPes {
-    /// PEs with these numbers, for which nothing has arrived.
-    pub(super) fn new(pes: &Range<u32>) -> Self {
-        Self {
-            first: pes.start,
-            inboxes: pes.clone().map(|_| Inbox::default()).collect(),
-            accounts: pes.clone().map(|_| Arc::default()).collect(),
-            said: pes.clone().map(|_| Said::default()).collect(),
+    /// Those of these numbers, for which nothing has arrived, of so many PEs.
+    pub(super) fn new(pes: &[u32], pe_count: u32) -> Self {
+        let new = Self {
+            slots: (0..pe_count).map(|_| OnceLock::new()).collect(),
             driver: Arc::default(),
             backlog: Backlog::default(),
-            measuring: Barrier::new(pes.len().max(1)),
-        }
+            measuring: Mutex::new(Arc::new(Barrier::new(1))),
+            threads: Mutex::default(),
+        };
+        pes.iter().for_each(|pe| new.begin(PeId(*pe), 0));
+        new.measure_with(pes.len());
+        new
     }
 
-    /// The inbox of the PE at position `rank`.
-    pub(crate) fn inbox(&self, rank: usize) -> &Inbox {
-        &self.inboxes[rank]
+    /// A PE is here from now on.
+    pub(super) fn begin(&self, pe: PeId, now_ns: u64) {
+        self.slots[pe.as_usize()].get_or_init(Box::default).account.begins_at(now_ns);
+    }
+
+    /// So many PEs measure their speed together from now on.
+    pub(super) fn measure_with(&self, count: usize) {
+        *self.measuring.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Barrier::new(count.max(1)));
+    }
+
+    /// A thread runs a PE.
+    pub(crate) fn runs(&self, thread: JoinHandle<()>) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    /// The threads that have been started for PEs.
+    pub(super) fn take_threads(&self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut self.threads.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The inbox of a PE.
+    pub(crate) fn inbox(&self, pe: PeId) -> &Inbox {
+        &self.slot(pe).inbox
     }
 
     /// What a PE of this node, or the driver, counts.
     pub(crate) fn account(&self, pe: PeId) -> &Arc<Account> {
-        if pe == PeId::DRIVER { &self.driver } else { &self.accounts[(pe.0 - self.first) as usize] }
+        if pe == PeId::DRIVER { &self.driver } else { &self.slot(pe).account }
     }
 
-    /// Where the PE at position `rank` says what its chares cost.
-    pub(crate) fn said(&self, rank: usize) -> &Said {
-        &self.said[rank]
+    /// Where a PE says what its chares cost.
+    pub(crate) fn said(&self, pe: PeId) -> &Said {
+        &self.slot(pe).said
     }
 
-    /// What the PEs have said of their chares' loads since it was taken last, once each that has something to do has said
+    /// What these PEs have said of their chares' loads since it was taken last, once each that has something to do has said
     /// something.
-    pub(super) fn take_loads(&self, now_ns: u64) -> Option<Vec<PeLoads>> {
+    pub(super) fn take_loads(&self, pes: &[u32], now_ns: u64) -> Option<Vec<PeLoads>> {
         // A PE that sleeps for its share says nothing meanwhile, and the others shall not wait for it.
-        let is_idle = |account: &Arc<Account>| {
-            let state = account.state();
+        let is_idle = |slot: &Slot| {
+            let state = slot.account.state();
             state.is_idle() || state == PeState::Throttled
         };
-        let mut all = self.accounts.iter().zip(&self.said);
-        if !all.all(|(account, said)| said.is_new() || is_idle(account)) {
+        let all = || pes.iter().map(|pe| (PeId(*pe), self.slot(PeId(*pe))));
+        if !all().all(|(_, slot)| slot.said.is_new() || is_idle(slot)) {
             return None;
         }
-        let all = self.accounts.iter().zip(&self.said).zip((self.first..).map(PeId));
-        let taken = all.map(|((account, said), pe)| said.take(pe, is_idle(account).then_some(now_ns)));
-        Some(taken.collect())
+        Some(all().map(|(pe, slot)| slot.said.take(pe, is_idle(slot).then_some(now_ns))).collect())
     }
 
     /// Where PEs meet that measure their speed together.
-    pub(crate) fn measuring(&self) -> &Barrier {
-        &self.measuring
+    pub(crate) fn measuring(&self) -> Arc<Barrier> {
+        Arc::clone(&self.measuring.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The PE at position `rank` has dealt with so many bytes that came by links.
-    pub(crate) fn backlog_fell(&self, rank: usize, bytes: u64) {
+    /// A PE has dealt with so many bytes that came by links.
+    pub(crate) fn backlog_fell(&self, pe: PeId, bytes: u64) {
         self.backlog.0.fetch_sub(bytes, Ordering::Relaxed);
-        self.inbox(rank).dealt_with(bytes);
+        self.inbox(pe).dealt_with(bytes);
     }
 
     /// Bytes that came by links and that no PE has dealt with.
@@ -97,7 +123,7 @@ impl LocalPes {
 
     /// Puts an envelope into a PE.
     pub(crate) fn push(&self, pe: PeId, envelope: Envelope) {
-        self.inbox_of(pe).push(envelope);
+        self.inbox(pe).push(envelope);
     }
 
     /// The same for one that came by a link in a frame of so many bytes.
@@ -110,7 +136,7 @@ impl LocalPes {
     /// Puts messages into a PE that came by a link one behind the other, and have so many bytes; takes all of them.
     pub(super) fn push_run(&self, pe: PeId, messages: &mut Vec<Incoming>, len_bytes: u64) {
         self.backlog.0.fetch_add(len_bytes, Ordering::Relaxed);
-        let inbox = self.inbox_of(pe);
+        let inbox = self.inbox(pe);
         match messages.pop() {
             Some(only) if messages.is_empty() => inbox.push(only.into_envelope()),
             last => {
@@ -120,10 +146,10 @@ impl LocalPes {
         }
     }
 
-    /// Puts an envelope into each PE that came in one frame.
-    pub(super) fn push_to_all(&self, target: &Target, priority: &Priority, payload: &Packed) {
+    /// Puts an envelope into each of these PEs that came in one frame.
+    pub(super) fn push_to_all(&self, pes: &[u32], target: &Target, priority: &Priority, payload: &Packed) {
         let payload = Arc::new(payload.clone());
-        for pe in (self.first..).take(self.inboxes.len()).map(PeId) {
+        for pe in pes.iter().copied().map(PeId) {
             let envelope =
                 Envelope::new(target.clone(), priority.clone(), Payload::Packed(Arc::clone(&payload)));
             self.push_arrived(pe, envelope, payload.len_bytes() as u64);
@@ -132,8 +158,8 @@ impl LocalPes {
 
     /// Stops all PEs after the entry methods that run now.
     pub(super) fn stop(&self) {
-        for inbox in &self.inboxes {
-            inbox.push(Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default())));
+        for slot in self.slots() {
+            slot.inbox.push(Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default())));
         }
     }
 
@@ -151,17 +177,29 @@ impl LocalPes {
             .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// The counters of each.
-    pub(super) fn snapshots(&self, now_ns: u64, entry_name: impl Fn(u16, u16) -> String) -> Vec<PeSnapshot> {
-        let pes = self.accounts.iter().zip(&self.inboxes).zip(self.first..);
-        pes.map(|((account, inbox), pe)| account.snapshot(pe, inbox, now_ns, &entry_name)).collect()
+    /// The counters of each of these.
+    pub(super) fn snapshots(
+        &self,
+        pes: &[u32],
+        now_ns: u64,
+        entry_name: impl Fn(u16, u16) -> String,
+    ) -> Vec<PeSnapshot> {
+        let snapshot = |pe: &u32| {
+            let Slot { inbox, account, .. } = self.slot(PeId(*pe));
+            account.snapshot(*pe, inbox, now_ns, &entry_name)
+        };
+        pes.iter().map(snapshot).collect()
     }
 
     fn all_accounts(&self) -> impl Iterator<Item = &Arc<Account>> {
-        [&self.driver].into_iter().chain(&self.accounts)
+        [&self.driver].into_iter().chain(self.slots().map(|slot| &slot.account))
     }
 
-    fn inbox_of(&self, pe: PeId) -> &Inbox {
-        self.inbox((pe.0 - self.first) as usize)
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter_map(|slot| slot.get().map(|slot| &**slot))
+    }
+
+    fn slot(&self, pe: PeId) -> &Slot {
+        self.slots[pe.as_usize()].get().expect("only PEs of this node are looked for in it")
     }
 }

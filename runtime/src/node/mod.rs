@@ -1,5 +1,6 @@
 //! A node: what the PEs of one process share, and how envelopes leave and enter it.
 
+mod arranging;
 mod arrivals;
 mod catalogue;
 mod control_groups;
@@ -28,6 +29,7 @@ use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::{ChareType, ProgramTable};
 use crate::priority::Priority;
@@ -35,6 +37,7 @@ use crate::progress::Progress;
 use crate::proto::quiescence::Quiescence;
 use crate::spin::Spin;
 use crate::topology::Topology;
+use arranging::Tables;
 use arrivals::Checks;
 use catalogue::Catalogue;
 use links::Links;
@@ -45,7 +48,8 @@ use processors::{HostProcessors, Quota};
 use run_state::RunState;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use variables::Variables;
 
@@ -93,7 +97,11 @@ const LOADS_EVERY_NS: u64 = 200_000_000;
 /// One process of the run. What changes together is a part with a type of its own; the node connects them.
 pub struct Node {
     id: NodeId,
-    topology: Topology,
+    /// Itself, for the threads that it starts.
+    this: Weak<Self>,
+    tables: Tables,
+    /// Orders to PEs are given while nobody changes where these are.
+    arranging: RwLock<()>,
     settings: NodeSettings,
     spin: Arc<Spin>,
     start: Instant,
@@ -115,7 +123,7 @@ pub struct Node {
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} with PEs {:?}", self.id, self.topology.pes(self.id))
+        write!(f, "{:?} with PEs {:?}", self.id, self.topology().pes(self.id))
     }
 }
 
@@ -128,13 +136,15 @@ impl Node {
         program: Arc<ProgramTable>,
         settings: NodeSettings,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
             id,
+            this: Weak::clone(this),
+            arranging: RwLock::new(()),
             spin: Spin::new(settings.spin),
             settings,
             start: Instant::now(),
             catalogue: Catalogue::new(program),
-            pes: LocalPes::new(&topology.pes(id)),
+            pes: LocalPes::new(topology.pes(id), topology.pe_count()),
             links: Links::default(),
             listeners: Hearing::default(),
             state: RunState::new(topology.pe_count()),
@@ -145,7 +155,7 @@ impl Node {
             quota: Mutex::new(Quota::of_this_process()),
             snapshots: AtomicU64::new(0),
             told_loads_ns: AtomicU64::new(0),
-            topology,
+            tables: Tables::new(topology),
         })
     }
 
@@ -172,8 +182,9 @@ impl Node {
 
     /// The PEs of all nodes.
     #[must_use]
+    #[inline]
     pub fn topology(&self) -> &Topology {
-        &self.topology
+        self.tables.latest()
     }
 
     /// Chare types and kernels of the program.
@@ -271,8 +282,9 @@ impl Node {
         let now_ns = self.now_ns();
         let [(sent_messages, sent_bytes), (received_messages, received_bytes)] = self.links.traffic();
         let (small_messages, small_bytes) = self.pes.small_traffic();
-        let mut pes =
-            self.pes.snapshots(now_ns, |chare_type, entry| self.program().entry_name(chare_type, entry));
+        let mut pes = self.pes.snapshots(self.topology().pes(self.id), now_ns, |chare_type, entry| {
+            self.program().entry_name(chare_type, entry)
+        });
         self.quota.lock().unwrap_or_else(PoisonError::into_inner).divide(&mut pes);
         NodeSnapshot {
             node: self.id.0,
@@ -307,10 +319,13 @@ impl Node {
     /// Tells the launcher what chares cost, if somebody wants to know and it is time; to be called several times a second.
     pub fn tell_loads(&self) {
         let now_ns = self.now_ns();
-        if !self.settings.balances || now_ns - self.told_loads_ns.load(Ordering::Relaxed) < LOADS_EVERY_NS {
+        if !self.settings.balances
+            || self.state.is_leaving()
+            || now_ns - self.told_loads_ns.load(Ordering::Relaxed) < LOADS_EVERY_NS
+        {
             return;
         }
-        let Some(pes) = self.pes.take_loads(now_ns) else { return };
+        let Some(pes) = self.pes.take_loads(self.topology().pes(self.id), now_ns) else { return };
         let since_ns = now_ns - self.told_loads_ns.swap(now_ns, Ordering::Relaxed);
         let loads = NodeLoads { bytes_per_s: self.links.most_received(since_ns), pes };
         match postcard::to_stdvec(&loads) {
@@ -341,7 +356,7 @@ impl Node {
 
     /// Says on every node that initialisation is over; the driver hears `VariableSet` of [`INIT_OVER`] from each.
     pub fn set_init_over(&self, is_over: bool) {
-        if let Some(first) = self.topology.compute_nodes().first() {
+        if let Some(first) = self.topology().compute_nodes().first() {
             self.control(*first, ControlToNode::InitOver(is_over));
         }
         self.take_init_over(is_over);
@@ -370,6 +385,11 @@ impl Node {
         timeout.map(|at| at.saturating_sub(self.now()))
     }
 
+    /// Asks a node for a snapshot; the driver hears an `Answer` with `mark`.
+    pub fn ask(&self, node: NodeId, mark: u32) {
+        self.order(node, Order::Ask(mark), Packed::default());
+    }
+
     /// Asks every node with PEs for a snapshot; the driver hears an `Answer` with `mark` from each.
     pub fn ask_all(&self, mark: u32) {
         self.order_all(&Order::Ask(mark));
@@ -391,15 +411,34 @@ impl Node {
         self.order_all(&Order::End);
     }
 
-    /// Stops this node's PEs after the entry methods that run now.
-    pub fn stop_pes(&self) {
+    /// Stops this node's PEs after the entry methods that run now; their threads, all of them that were started.
+    pub fn stop_pes(&self) -> Vec<JoinHandle<()>> {
         self.state.end();
         self.pes.stop();
+        self.pes.take_threads()
+    }
+
+    /// Ends a node that has no PEs any more, while the run goes on; only on the launcher. The driver hears `Left` when its
+    /// process is gone, if somebody supervises the run; whether that is so.
+    pub fn release(&self, node: NodeId) -> bool {
+        self.listeners.tell_supervision(LauncherEvent::Released(node));
+        self.order(node, Order::End, Packed::default());
+        self.listeners.is_supervised()
+    }
+
+    /// Tells the driver that the process of a node has ended which was [released](Self::release).
+    pub fn tell_left(&self, node: NodeId) {
+        self.listeners.tell_driver(DriverEvent::Left(node));
     }
 
     /// Makes the driver's waits fail with this.
     pub fn tell_failed(&self, failure: Failure) {
         self.listeners.tell_driver(DriverEvent::Failed(failure));
+    }
+
+    /// Has the driver do what somebody asks for at another terminal, as soon as it waits.
+    pub fn ask_driver(&self, asked: Asked) {
+        self.listeners.tell_driver(DriverEvent::Asked(asked));
     }
 
     /// Tells a node with PEs to do something. Only on the launcher.
@@ -427,7 +466,7 @@ impl Node {
 
     /// Relays `ready` to `callback` when every node has acknowledged the variable.
     pub(crate) fn expect_everywhere(&self, id: u64, callback: CallbackTarget, ready: Packed) {
-        let missing = (0..self.topology.node_count()).map(NodeId).collect();
+        let missing = self.topology().members().collect();
         self.variables.expect(id, missing, callback, ready);
     }
 
@@ -449,17 +488,17 @@ impl Node {
 
     /// Checks of what comes by links, or inside a message.
     pub(crate) fn checks(&self) -> Checks<'_> {
-        Checks { me: self.id, topology: &self.topology, catalogue: &self.catalogue }
+        Checks { me: self.id, topology: self.topology(), catalogue: &self.catalogue }
     }
 
     /// A node has a variable in place; if it was the last, whoever waits for that is told.
     fn acknowledged(&self, by: NodeId, id: u64) {
         self.variables.acknowledged(by, id, |callback, ready| {
-            let nodes = self.topology.compute_nodes();
+            let nodes = self.topology().compute_nodes();
             let Some(node) = nodes.iter().find(|node| **node == self.id).or(nodes.first()).copied() else {
                 return;
             };
-            let (pe, message) = (PeId(self.topology.pes(node).start), ToPe::Relay(Box::new(callback)));
+            let (pe, message) = (PeId(self.topology().pes(node)[0]), ToPe::Relay(Box::new(callback)));
             if node == self.id {
                 self.pes.push(pe, Envelope::new(message, 0, Payload::packed(ready)));
             } else {
@@ -469,7 +508,7 @@ impl Node {
     }
 
     fn order_all(&self, order: &Order) {
-        let nodes = self.topology.compute_nodes().iter();
+        let nodes = self.topology().compute_nodes().iter();
         nodes.for_each(|node| self.order(*node, order.clone(), Packed::default()));
     }
 

@@ -24,14 +24,14 @@ impl Node {
     ) -> u64 {
         let mut bytes = 0;
         let (here, elsewhere): (MembersByPe, MembersByPe) =
-            members.into_iter().partition(|(pe, _)| self.topology.node_of(*pe) == self.id);
+            members.into_iter().partition(|(pe, _)| self.topology().node_of(*pe) == self.id);
         let shared = Arc::new(payload.clone());
         for (pe, members) in here {
             let target = Target::Section(Box::new(MembersHere { collection, members, entry }));
             let envelope = Envelope::new(target, priority.clone(), Payload::Packed(Arc::clone(&shared)));
             self.pes.push_arrived(pe, envelope, payload.len_bytes() as u64);
         }
-        let node_of = |part: &(PeId, Vec<ElementIndex>)| self.topology.node_of(part.0);
+        let node_of = |part: &(PeId, Vec<ElementIndex>)| self.topology().node_of(part.0);
         let by_node: Vec<&[_]> = elsewhere.chunk_by(|a, b| node_of(a) == node_of(b)).collect();
         let nodes_each = by_node.len().div_ceil(ARITY as usize).max(1);
         for run in by_node.chunks(nodes_each) {
@@ -117,7 +117,7 @@ mod tests {
         let all = net.nodes.get().unwrap();
         for (from, step) in [(0, 1), (0, 3), (7, 1), (30, 11), (12, 190)] {
             let node = &all[from];
-            let pe = if from == 0 { PeId::DRIVER } else { PeId(node.topology().pes(node.id()).start) };
+            let pe = if from == 0 { PeId::DRIVER } else { PeId(node.topology().pes(node.id())[0]) };
             net.sent.lock().unwrap().clear();
             all.iter().for_each(|node| drop(received(node)));
             let members = elements(step);
@@ -133,9 +133,9 @@ mod tests {
     /// Members in what has arrived at the PEs of a node, which must be the PEs where they live.
     fn received(node: &Arc<Node>) -> Vec<ElementIndex> {
         let mut found = Vec::new();
-        for (rank, pe) in node.topology().pes(node.id()).enumerate() {
+        for pe in node.topology().pes(node.id()).iter().copied() {
             let (mut arrivals, mut envelopes) = (VecDeque::new(), Vec::new());
-            node.pes().inbox(rank).take(&mut arrivals);
+            node.pes().inbox(PeId(pe)).take(&mut arrivals);
             arrivals
                 .into_iter()
                 .for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
@@ -157,7 +157,7 @@ mod tests {
             let (members, mut total, mut roots, mut above) =
                 (elements(step), 0, BTreeSet::new(), BTreeMap::<PeId, BTreeSet<PeId>>::new());
             for node in &net.nodes.get().unwrap()[1..] {
-                for pe in node.topology().pes(node.id()) {
+                for pe in node.topology().pes(node.id()).iter().copied() {
                     let plan = Pe::new(PeId(pe), Arc::clone(node)).section_plan(
                         section,
                         id,

@@ -178,7 +178,7 @@ impl Node {
         match control {
             ControlToNode::Order(order) => self.obey(order, payload),
             ControlToNode::InitOver(is_over) => {
-                let below = TreeOver::at_first(self.topology.compute_nodes())
+                let below = TreeOver::at_first(self.topology().compute_nodes())
                     .into_iter()
                     .flat_map(|tree| tree.children(self.id));
                 below.for_each(|node| self.control(node, ControlToNode::InitOver(is_over)));
@@ -229,7 +229,7 @@ impl Node {
         let mut bytes = 0;
         if self.id == NodeId::LAUNCHER {
             // It is not part of the tree: whatever it spreads begins at the first node.
-            if let Some(root) = self.topology.compute_nodes().first().copied() {
+            if let Some(root) = self.topology().compute_nodes().first().copied() {
                 let header = WorkToNode::Spread { root, what: what.clone() };
                 bytes += self.send_frame(root, &header, payload.clone());
             }
@@ -246,7 +246,7 @@ impl Node {
     }
 
     fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) -> u64 {
-        let Some(tree) = TreeOver::new(self.topology.compute_nodes(), root) else { return 0 };
+        let Some(tree) = TreeOver::new(self.topology().compute_nodes(), root) else { return 0 };
         let header = || WorkToNode::Spread { root, what: what.clone() };
         tree.children(self.id).map(|child| self.send_frame(child, &header(), payload.clone())).sum()
     }
@@ -254,7 +254,12 @@ impl Node {
     fn take_spread(&self, what: Spread, payload: Packed) {
         match what {
             Spread::Broadcast { collection, entry, priority } => {
-                self.pes.push_to_all(&Target::All { collection, entry }, &priority, &payload);
+                self.pes.push_to_all(
+                    self.topology().pes(self.id),
+                    &Target::All { collection, entry },
+                    &priority,
+                    &payload,
+                );
             }
             Spread::Announcement(announcement) => self.take_announcement(announcement, payload),
         }
@@ -265,7 +270,8 @@ impl Node {
             Announcement::Collection(collection) => {
                 let id = collection.id;
                 self.catalogue.add(collection);
-                self.pes.push_to_all(&Target::Create(id), &Priority::ORDINARY, &payload);
+                let here = self.topology().pes(self.id);
+                self.pes.push_to_all(here, &Target::Create(id), &Priority::ORDINARY, &payload);
             }
             Announcement::Variable { id, kind, origin, acknowledge } => {
                 self.variables.arrive(id, kind, origin, payload);
@@ -297,11 +303,16 @@ impl Node {
                 self.tell_launcher(ControlToLauncher::Answer(mark, Box::new(self.snapshot())));
             }
             Order::Speeds(speeds) => self.state.set_speeds(speeds),
+            Order::Arrange(moves) => self.adopt(&moves),
             Order::Collect(id) => {
                 let sum = self.variables.collect(id).unwrap_or_default();
                 self.send_frame(NodeId::LAUNCHER, &ControlToLauncher::Collected(id), sum);
             }
             Order::ToPe(pe, order) => {
+                if matches!(order, PeOrder::HandOver { .. }) {
+                    // What others have taken over is not to be told by this node as well.
+                    self.state.leave();
+                }
                 let len_bytes = payload.len_bytes() as u64;
                 // Chares that wait behind others here are those that are to go, and who is to stand still has much to do.
                 let is_urgent = matches!(order, PeOrder::Migrate | PeOrder::Pause);

@@ -10,6 +10,8 @@ pub(super) struct RunState {
     is_init: AtomicBool,
     has_failed: AtomicBool,
     has_ended: AtomicBool,
+    /// Its PEs go to other nodes.
+    is_leaving: AtomicBool,
     speeds: RwLock<Arc<Vec<f64>>>,
     /// Units of work per second of processor time of each PE, as far as they were measured. Only on the launcher.
     cpu_rates: Mutex<Vec<Option<f64>>>,
@@ -32,6 +34,7 @@ impl RunState {
             is_init: AtomicBool::new(true),
             has_failed: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
             speeds: RwLock::new(Arc::new(vec![1.0; pe_count as usize])),
             cpu_rates: Mutex::new(vec![None; pe_count as usize]),
             on_end: OnceLock::new(),
@@ -54,6 +57,15 @@ impl RunState {
 
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::SeqCst)
+    }
+
+    /// Notes that its PEs go to other nodes.
+    pub(super) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
     }
 
     /// Notes that the run has ended here.

@@ -29,13 +29,21 @@ impl Node {
         collections.chain(variables).collect()
     }
 
-    /// Sends something to the launcher, to be saved.
+    /// Sends something to the launcher, to be saved, or to the node where its PE is now.
     ///
     /// # Errors
     /// If no message may be so long.
-    pub(crate) fn save(&self, header: RecordHeader, packed: Packed) -> Result<(), FramingError> {
+    pub(crate) fn send_record(
+        &self,
+        to: NodeId,
+        header: RecordHeader,
+        packed: Packed,
+    ) -> Result<(), FramingError> {
         let (sent, packed) = Sent::new(header, packed)?;
-        self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Record(sent), packed);
+        match to {
+            NodeId::LAUNCHER => self.send_frame(to, &WorkToLauncher::Record(sent), packed),
+            _ => self.send_frame(to, &WorkToNode::Record(sent), packed),
+        };
         Ok(())
     }
 
@@ -45,7 +53,7 @@ impl Node {
     /// If it is nothing of this run.
     pub fn share_again(&self, header: &RecordHeader, packed: &Packed) -> Result<(), Refusal> {
         let (sent, on_its_way) = Sent::new(header.clone(), packed.clone()).map_err(too_long)?;
-        for node in self.topology.compute_nodes() {
+        for node in self.topology().compute_nodes() {
             self.send_frame(*node, &WorkToNode::Record(sent.clone()), on_its_way.clone());
         }
         self.take_record(header.clone(), packed.clone())
@@ -56,7 +64,7 @@ impl Node {
     /// # Errors
     /// If no message may be so long.
     pub fn give_back(&self, header: RecordHeader, packed: Packed) -> Result<(), Refusal> {
-        let to = self.topology.node_of(header.pe);
+        let to = self.topology().node_of(header.pe);
         let (sent, packed) = Sent::new(header, packed).map_err(too_long)?;
         self.send_frame(to, &WorkToNode::Record(sent), packed);
         Ok(())

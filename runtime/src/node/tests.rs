@@ -67,7 +67,7 @@ fn a_pe_is_not_saved_before_whom_a_write_once_variable_is_ready_for_is_told() {
     nodes[1].expect_everywhere(7, CallbackTarget::Ignore, ready.clone());
     order(PeOrder::Pause);
     let node = Arc::clone(&nodes[1]);
-    let pe = std::thread::spawn(move || Scheduler::new(&node, 0).run());
+    let pe = std::thread::spawn(move || Scheduler::new(&node, PeId(0)).run());
     assert_eq!(said(&events), Ok(0), "it stands still");
     order(PeOrder::Save);
     for _ in 0..2 {

@@ -69,6 +69,11 @@ impl Account {
         self.current.store(now_ns << 3 | state as u64, Ordering::Release);
     }
 
+    /// The PE is here from now on: no time before that is its.
+    pub fn begins_at(&self, now_ns: u64) {
+        self.current.store(now_ns << 3 | PeState::Idle as u64, Ordering::Release);
+    }
+
     /// The calling thread is the PE's from now on.
     pub fn runs_here(&self) {
         self.thread.store(nix::unistd::gettid().as_raw(), Ordering::Relaxed);
@@ -193,12 +198,31 @@ impl Account {
         }
     }
 
+    /// The same for a PE that leaves its node: what it has done there stays counted there.
+    pub(super) fn saved_to_leave(&self) -> SavedCounts {
+        let chares = self.chares.load(Ordering::Relaxed);
+        SavedCounts { counts: self.counts(), others: [0, chares, 0, 0, 0] }
+    }
+
     /// Counts on from what was saved.
     pub(super) fn restore(&self, saved: &SavedCounts) {
-        let Counts { created, processed, held } = saved.counts;
-        let main = [(&self.created, created), (&self.processed, processed), (&self.held, held)];
-        let others = [&self.entries, &self.chares, &self.migrations, &self.sent, &self.progress];
-        let all = main.into_iter().chain(others.into_iter().zip(saved.others));
+        let [entries, chares, migrations, sent, progress] = saved.others;
+        self.hold(saved.counts, chares);
+        let others = [(&self.entries, entries), (&self.migrations, migrations), (&self.sent, sent)];
+        let others = others.into_iter().chain([(&self.progress, progress)]);
+        for (counter, value) in others {
+            counter.fetch_max(value, Ordering::Release);
+        }
+    }
+
+    /// All there was of the PE has gone to another node.
+    pub(super) fn is_gone(&self) {
+        self.hold(Counts::default(), 0);
+    }
+
+    fn hold(&self, Counts { created, processed, held }: Counts, chares: u64) {
+        let all = [(&self.created, created), (&self.processed, processed), (&self.held, held)];
+        let all = all.into_iter().chain([(&self.chares, chares)]);
         all.for_each(|(counter, value)| counter.store(value, Ordering::Release));
     }
 

@@ -435,7 +435,7 @@ impl Pe {
         let topology = self.node.topology().begun();
         let Some(tree) = self.tree() else { return 0 };
         let below = tree.subtree(topology.node_of(self.id)).flat_map(|node| topology.pes(node));
-        let total = below.map(|pe| known.count_on(PeId(pe))).sum();
+        let total = below.map(|pe| known.count_on(PeId(*pe))).sum();
         self.reductions.below.insert(id, total);
         total
     }

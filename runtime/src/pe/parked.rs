@@ -115,9 +115,9 @@ mod tests {
     }
 
     /// What has come for a PE, in order, in one word each.
-    fn arrived(pe: &Pe, rank: usize) -> Vec<String> {
+    fn arrived(pe: &Pe, of: u32) -> Vec<String> {
         let (mut arrivals, mut said) = (VecDeque::new(), Vec::new());
-        pe.node.pes().inbox(rank).take(&mut arrivals);
+        pe.node.pes().inbox(PeId(of)).take(&mut arrivals);
         let mut say = |Envelope { target, payload, .. }: Envelope| {
             let Payload::Packed(packed) = payload else { panic!("it was packed") };
             said.push(match target {

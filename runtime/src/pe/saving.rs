@@ -1,7 +1,7 @@
 //! What is saved of a PE beside its chares and the messages that wait for them: how it sends and combines from now on.
 
 use super::Pe;
-use super::account::SavedCounts;
+use super::account::{Account, SavedCounts};
 use super::combine::{Places, SavedPlaces};
 use super::moving::Moved;
 use super::parked::Parked;
@@ -32,10 +32,19 @@ impl Pe {
     /// # Errors
     /// If a message or value that waits here cannot be packed.
     pub fn save(&mut self) -> Result<Vec<u8>, PupError> {
+        self.save_with(Account::saved)
+    }
+
+    /// The same for a PE that leaves its node, where what it has done so far stays counted.
+    pub(super) fn save_to_leave(&mut self) -> Result<Vec<u8>, PupError> {
+        self.save_with(Account::saved_to_leave)
+    }
+
+    fn save_with(&mut self, counts: fn(&Account) -> SavedCounts) -> Result<Vec<u8>, PupError> {
         self.pack_letters()?;
         let Self { serial, singles, credits, parked, reductions, plans, moved, account, node, .. } = self;
         let reductions = reductions.save(node.program())?;
-        written(&((serial, singles, credits), parked, reductions, plans, moved, account.saved()))
+        written(&((serial, singles, credits), parked, reductions, plans, moved, counts(account)))
     }
 
     /// Goes on as the PE did that was saved, which had the same number.

@@ -34,7 +34,6 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Bytes that a PE may have dealt with before it tells the node. It does not tell of each message, because the network
@@ -47,22 +46,25 @@ const BATCH: usize = 16;
 ///
 /// # Errors
 /// If the system refuses a thread.
-pub fn start_pes(node: &Arc<Node>) -> std::io::Result<Vec<JoinHandle<()>>> {
+pub fn start_pes(node: &Arc<Node>) -> std::io::Result<()> {
     let pes = node.topology().pes(node.id());
     let cores = &node.settings().cores;
     let is_pinned = cores.len() >= pes.len();
-    pes.enumerate()
-        .map(|(rank, pe)| {
-            let core = is_pinned.then(|| cores[rank]);
-            let node = Arc::clone(node);
-            std::thread::Builder::new().name(format!("PE {pe}")).spawn(move || {
-                if let Some(core) = core {
-                    pin(&[core]);
-                }
-                Scheduler::new(&node, rank).run();
-            })
-        })
-        .collect()
+    let own = |rank| if is_pinned { vec![cores[rank]] } else { Vec::new() };
+    pes.iter().enumerate().try_for_each(|(rank, pe)| start_pe(node, PeId(*pe), own(rank)))
+}
+
+/// Starts a thread for a PE of `node`, on these cores if there are any.
+pub(crate) fn start_pe(node: &Arc<Node>, pe: PeId, cores: Vec<usize>) -> std::io::Result<()> {
+    let here = Arc::clone(node);
+    let thread = std::thread::Builder::new().name(format!("PE {}", pe.0)).spawn(move || {
+        if !cores.is_empty() {
+            pin(&cores);
+        }
+        Scheduler::new(&here, pe).run();
+    })?;
+    node.pes().runs(thread);
+    Ok(())
 }
 
 /// Keeps the calling thread on these cores; a system that does not permit it (false) runs it where it likes.
@@ -79,7 +81,6 @@ pub(crate) fn pin(cores: &[usize]) -> bool {
 /// A PE with its chares.
 pub struct Scheduler {
     pub(super) pe: Pe,
-    rank: usize,
     pub(super) shelves: Recent<Shelf>,
     /// Messages for collections that are not known here yet.
     early: FxHashMap<CollectionId, Vec<Envelope>>,
@@ -116,11 +117,9 @@ pub(super) struct Shelf {
 }
 
 impl Scheduler {
-    /// The PE at position `rank` of `node`, without chares.
+    /// The PE with this number, which is of `node`, without chares.
     #[must_use]
-    pub fn new(node: &Arc<Node>, rank: usize) -> Self {
-        let first = node.topology().pes(node.id()).start;
-        let id = PeId(first + u32::try_from(rank).expect("a node has fewer than 2^32 PEs"));
+    pub fn new(node: &Arc<Node>, id: PeId) -> Self {
         let mut pe = Pe::new(id, Arc::clone(node));
         let share = Share::new(node.settings().cpu_share);
         let wander = Wander::new(node.settings().wander, id);
@@ -128,7 +127,6 @@ impl Scheduler {
         let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0, is_many: false };
         Self {
             pe,
-            rank,
             shelves: Recent::default(),
             early: FxHashMap::default(),
             share,
@@ -155,7 +153,7 @@ impl Scheduler {
     /// Takes messages until it is told to stop.
     pub(super) fn work(&mut self, arrived: &mut VecDeque<Arrival>) {
         let node = Arc::clone(&self.pe.node);
-        let inbox = node.pes().inbox(self.rank);
+        let inbox = node.pes().inbox(self.pe.id);
         loop {
             if inbox.take(arrived) {
                 self.take_in(arrived);
@@ -190,7 +188,7 @@ impl Scheduler {
     /// Tells the node what of its backlog is dealt with.
     #[cold]
     fn settle(&mut self) {
-        self.pe.node.pes().backlog_fell(self.rank, std::mem::take(&mut self.dealt_with_bytes));
+        self.pe.node.pes().backlog_fell(self.pe.id, std::mem::take(&mut self.dealt_with_bytes));
     }
 
     fn idle(&mut self, node: &Node) {
@@ -200,8 +198,8 @@ impl Scheduler {
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
         self.stretch_ends();
-        let Pe { timekeeper, account, .. } = &mut self.pe;
-        self.idle.wait(node.pes().inbox(self.rank), || {
+        let Pe { id, timekeeper, account, .. } = &mut self.pe;
+        self.idle.wait(node.pes().inbox(*id), || {
             timekeeper.switch(account, PeState::Asleep, node.now_ns());
         });
         self.switch(PeState::Overhead);
@@ -308,7 +306,10 @@ impl Scheduler {
             Target::Order(PeOrder::Migrate) => self.migrate(payload)?,
             Target::Order(PeOrder::Pause) => self.pause(),
             // These are for a PE that stands still; this one has been told to go on.
-            Target::Order(PeOrder::Save | PeOrder::Restore { .. } | PeOrder::Resume) | Target::Record(_) => {}
+            Target::Order(
+                PeOrder::Save | PeOrder::HandOver { .. } | PeOrder::Restore { .. } | PeOrder::Resume,
+            )
+            | Target::Record(_) => {}
             Target::Stop => {}
         }
         Ok(())

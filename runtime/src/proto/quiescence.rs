@@ -12,7 +12,8 @@
 //! Invariant that the caller keeps: a node counts a message as created before it can be seen elsewhere, and
 //! as processed only after everything that its processing created has been counted.
 
-use super::{ProtocolError, tree};
+use super::ProtocolError;
+use super::tree::TreeOver;
 use crate::ids::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -85,15 +86,18 @@ pub enum QuiescenceOutput {
 /// One node's part in the detection. The launcher, node 0, is the root of the tree over all nodes.
 #[derive(Debug)]
 pub struct Quiescence {
-    me: u32,
-    count: u32,
+    me: NodeId,
+    /// The nodes of the tree, in its order: the launcher and all with PEs.
+    members: Vec<NodeId>,
     outputs: VecDeque<QuiescenceOutput>,
     /// The wave this node takes part in, the children whose answers it awaits, and the sum so far.
     wave: u64,
-    awaited: Vec<u32>,
+    awaited: Vec<NodeId>,
     sum: Counts,
     searches: u64,
     detection: Option<Detection>,
+    /// No wave begins.
+    is_paused: bool,
 }
 
 /// The root's search.
@@ -114,15 +118,37 @@ impl Quiescence {
     #[must_use]
     pub fn new(me: NodeId, node_count: u16) -> Self {
         Self {
-            me: u32::from(me.0),
-            count: u32::from(node_count),
+            me,
+            members: (0..node_count).map(NodeId).collect(),
             outputs: VecDeque::new(),
             wave: 0,
             awaited: Vec::new(),
             sum: Counts::default(),
             searches: 0,
             detection: None,
+            is_paused: false,
         }
+    }
+
+    /// At the root: whether no wave is under way. If so, none begins until [`resume`](Self::resume).
+    pub fn pause(&mut self) -> bool {
+        self.is_paused = self.detection.as_ref().is_none_or(|detection| detection.next_wave.is_some());
+        self.is_paused
+    }
+
+    /// At the root: goes on. What a search under way has seen is forgotten.
+    pub fn resume(&mut self) {
+        self.is_paused = false;
+        if let Some(detection) = &mut self.detection {
+            *detection = Detection { last: None, next_wave: Some(Duration::ZERO), ..*detection };
+        }
+    }
+
+    /// Other nodes take part from now on. To be called on all of them while it is [paused](Self::pause).
+    pub fn regroup(&mut self, members: Vec<NodeId>) {
+        self.members = members;
+        self.wave = 0;
+        self.awaited.clear();
     }
 
     /// At the root: begins to look for a moment of quiescence later than this call, and gives the search a
@@ -139,7 +165,7 @@ impl Quiescence {
     }
 
     fn search(&mut self, pause: Duration, pause_max: Duration) -> u64 {
-        if self.me != 0 {
+        if self.me != NodeId::LAUNCHER {
             return 0;
         }
         self.searches += 1;
@@ -164,10 +190,9 @@ impl Quiescence {
         now: Duration,
         local: impl Fn() -> Counts,
     ) -> Result<(), ProtocolError> {
-        let sender = u32::from(from.0);
         match message {
             QuiescenceMessage::Probe { wave } => {
-                if tree::parent(0, self.me, self.count) != Some(sender) {
+                if self.parent(self.me) != Some(from) {
                     return Err(ProtocolError(format!(
                         "a quiescence probe came from {from:?}, not from above"
                     )));
@@ -185,7 +210,7 @@ impl Quiescence {
                 }
             }
             QuiescenceMessage::Sum { wave, counts } => {
-                if tree::parent(0, sender, self.count) != Some(self.me) {
+                if self.parent(from) != Some(self.me) {
                     return Err(ProtocolError(format!(
                         "a quiescence sum came from {from:?}, not from below"
                     )));
@@ -196,7 +221,7 @@ impl Quiescence {
                         self.wave
                     )));
                 }
-                let waits_for = self.awaited.iter().position(|&child| child == sender);
+                let waits_for = self.awaited.iter().position(|&child| child == from);
                 if let Some(at) = waits_for.filter(|_| wave == self.wave) {
                     self.awaited.swap_remove(at);
                     self.sum += counts;
@@ -211,6 +236,7 @@ impl Quiescence {
     /// gives `None`, after every other call and at [`timeout`](Self::timeout).
     pub fn poll(&mut self, now: Duration, local: impl Fn() -> Counts) -> Option<QuiescenceOutput> {
         if let Some(detection) = &mut self.detection
+            && !self.is_paused
             && detection.next_wave.is_some_and(|at| at <= now)
         {
             detection.next_wave = None;
@@ -223,21 +249,22 @@ impl Quiescence {
     /// When [`poll`](Self::poll) should be called again without any message.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
-        self.detection.as_ref().and_then(|d| d.next_wave)
+        self.detection.as_ref().filter(|_| !self.is_paused).and_then(|d| d.next_wave)
     }
 
-    /// What it holds, bytes.
+    /// What it holds beside the list of nodes, bytes.
     #[cfg(test)]
     pub(super) fn state_bytes(&self) -> usize {
         let outputs = self.outputs.capacity() * size_of::<QuiescenceOutput>();
-        size_of::<Self>() + outputs + self.awaited.capacity() * size_of::<u32>()
+        size_of::<Self>() + outputs + self.awaited.capacity() * size_of::<NodeId>()
     }
 
     fn begin(&mut self, wave: u64) {
         self.wave = wave;
         self.sum = Counts::default();
         self.awaited.clear();
-        self.awaited.extend(tree::children(0, self.me, self.count));
+        let children = TreeOver::new(&self.members, NodeId::LAUNCHER);
+        self.awaited.extend(children.into_iter().flat_map(|tree| tree.children(self.me)));
         for at in 0..self.awaited.len() {
             self.send(self.awaited[at], QuiescenceMessage::Probe { wave });
         }
@@ -249,7 +276,7 @@ impl Quiescence {
         }
         self.sum += local();
         let (wave, counts) = (self.wave, self.sum);
-        match tree::parent(0, self.me, self.count) {
+        match self.parent(self.me) {
             Some(parent) => self.send(parent, QuiescenceMessage::Sum { wave, counts }),
             None => self.judge(counts, now),
         }
@@ -276,8 +303,12 @@ impl Quiescence {
         }
     }
 
-    fn send(&mut self, to: u32, message: QuiescenceMessage) {
-        let to = NodeId(u16::try_from(to).expect("a node below a u16 count"));
+    /// The node above another in the tree; none above who is not in it.
+    fn parent(&self, node: NodeId) -> Option<NodeId> {
+        TreeOver::new(&self.members, NodeId::LAUNCHER)?.parent(node)
+    }
+
+    fn send(&mut self, to: NodeId, message: QuiescenceMessage) {
         self.outputs.push_back(QuiescenceOutput::Send { to, message });
     }
 }
@@ -286,6 +317,7 @@ impl Quiescence {
 mod tests {
     use super::*;
     use crate::proto::sim::Random;
+    use crate::proto::tree;
 
     const NOW: Duration = Duration::from_secs(1);
 
@@ -318,6 +350,29 @@ mod tests {
         let verdict = QuiescenceOutput::Quiescent { search: 1, held: 0 };
         assert_eq!(outputs(&mut root, counts(1, 0)), [verdict]);
         assert_eq!(root.timeout(), None);
+    }
+
+    #[test]
+    fn a_search_goes_on_with_those_that_are_left_and_begins_no_wave_meanwhile() {
+        let mut root = Quiescence::new(NodeId(0), 3);
+        let search = root.start();
+        assert_eq!(outputs(&mut root, counts(1, 1)).len(), 2, "both children are probed");
+        assert!(!root.pause(), "a wave is under way");
+        for node in [1, 2] {
+            root.handle(NodeId(node), sum(1, counts(3, 3)), NOW, || counts(1, 1)).unwrap();
+        }
+        assert!(root.pause());
+        assert_eq!((outputs(&mut root, counts(1, 1)), root.timeout()), (vec![], None));
+        root.regroup(vec![NodeId(0), NodeId(2)]);
+        root.resume();
+        let probe =
+            |wave| QuiescenceOutput::Send { to: NodeId(2), message: QuiescenceMessage::Probe { wave } };
+        assert_eq!(outputs(&mut root, counts(1, 1)), [probe(1)], "all is counted anew");
+        assert!(root.handle(NodeId(1), sum(1, counts(3, 3)), NOW, || counts(1, 1)).is_err(), "it has left");
+        root.handle(NodeId(2), sum(1, counts(6, 6)), NOW, || counts(1, 1)).unwrap();
+        assert_eq!(outputs(&mut root, counts(1, 1)), [probe(2)], "what was found before does not count");
+        root.handle(NodeId(2), sum(2, counts(6, 6)), NOW, || counts(1, 1)).unwrap();
+        assert_eq!(outputs(&mut root, counts(1, 1)), [QuiescenceOutput::Quiescent { search, held: 0 }]);
     }
 
     #[test]

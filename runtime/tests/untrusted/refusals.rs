@@ -20,6 +20,7 @@ use runtime::priority::Priority;
 use runtime::proto::location::{Load, Parcel, Sender};
 use runtime::proto::membership::{ClusterTable, JoinAnswer, Welcome};
 use runtime::proto::quiescence::QuiescenceMessage;
+use runtime::saved::{RecordHeader, RecordOf, Sent};
 use runtime::topology::Topology;
 use std::sync::{Arc, Mutex};
 
@@ -208,8 +209,34 @@ fn orders_to_pes_are_taken_from_the_launcher_for_pes_of_this_node() {
     refused(0, &measure(60_001), "60001 ms");
     taken(0, &measure(9));
     taken(0, &order(1, PeOrder::NameHeld));
+    taken(0, &order(1, PeOrder::HandOver { to: NodeId(3) }));
+    for nowhere in [0, 1, 4] {
+        refused(0, &order(1, PeOrder::HandOver { to: NodeId(nowhere) }), "on its way to");
+    }
     refused(0, &order(2, PeOrder::NameHeld), "PE 2 on node 1");
     refused(0, &order(u32::MAX, PeOrder::NameHeld), "driver on node 1");
+}
+
+#[test]
+fn pes_go_where_the_launcher_says_and_only_they_come() {
+    let arrange = |pe, node| ControlToNode::Order(Order::Arrange(vec![(PeId(pe), NodeId(node))]));
+    refused(2, &arrange(2, 1), "which only the launcher sends");
+    for (pe, node) in [(4, 1), (u32::MAX, 1), (2, 0), (2, 4)] {
+        refused(0, &arrange(pe, node), "on its way to");
+    }
+    let record =
+        |pe, of| WorkToNode::Record(Sent { header: RecordHeader { pe: PeId(pe), of }, is_long: false });
+    refused(2, &record(0, RecordOf::Pe), "a record, which only the launcher sends");
+    let (node, faults) = node(1);
+    node.receive(NodeId(0), Class::Control, encode(&arrange(2, 1), Packed::default()));
+    assert_eq!((node.topology().pes(NodeId(1)), node.topology().pes(NodeId(2))), (&[0, 1, 2][..], &[][..]));
+    let said = |from, pe, of| {
+        node.receive(NodeId(from), Class::Small, encode(&record(pe, of), Packed::default()));
+        std::mem::take(&mut *faults.0.lock().unwrap()).len()
+    };
+    assert_eq!(said(2, 2, RecordOf::Pe), 0, "it comes from where it was");
+    assert_eq!(said(3, 2, RecordOf::Pe), 1, "not from anywhere else; more is not said");
+    node.stop_pes().into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 #[test]

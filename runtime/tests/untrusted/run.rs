@@ -12,7 +12,6 @@ use runtime::transport::loopback::LoopbackNet;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver as Events, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -54,7 +53,6 @@ pub(crate) struct Run {
     pub(crate) main: Pe,
     pub(crate) launcher: UnboundedReceiver<LauncherEvent>,
     events: Events<DriverEvent>,
-    threads: Vec<JoinHandle<()>>,
     heard: Heard,
 }
 
@@ -75,9 +73,9 @@ impl Run {
         }
         let ((driver, events), (ear, launcher)) = (channel(), unbounded_channel());
         nodes[0].listen(Listeners { driver, supervision: Some(ear), balancing: None });
-        let threads = nodes.iter().flat_map(|node| start_pes(node).unwrap()).collect();
+        nodes.iter().for_each(|node| start_pes(node).unwrap());
         let main = Pe::new(PeId::DRIVER, Arc::clone(&nodes[0]));
-        Self { nodes, main, launcher, events, threads, heard }
+        Self { nodes, main, launcher, events, heard }
     }
 
     pub(crate) fn begin(&mut self, hops: u32) -> Made {
@@ -131,10 +129,10 @@ impl Run {
 
     /// Ends the PEs: none may be stuck.
     pub(crate) fn end(self) {
-        self.nodes.iter().for_each(|node| node.stop_pes());
+        let threads: Vec<_> = self.nodes.iter().flat_map(|node| node.stop_pes()).collect();
         let (ended, all_ended) = channel();
         std::thread::spawn(move || {
-            let panicked = self.threads.into_iter().filter_map(|thread| thread.join().err()).count();
+            let panicked = threads.into_iter().filter_map(|thread| thread.join().err()).count();
             let _ = ended.send(panicked);
         });
         assert_eq!(all_ended.recv_timeout(LIMIT).expect("a PE is stuck"), 0, "PEs panicked");

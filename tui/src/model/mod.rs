@@ -10,7 +10,7 @@ pub(crate) mod why;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo, Slowdown};
+use runtime::monitor::wire::{LeftAt, MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo, Slowdown};
 use runtime::monitor::{hosts, text};
 
 use self::history::SECOND;
@@ -76,7 +76,7 @@ impl Model {
                 self.lines.push_back(OutputLine { text: text::clean_line(&line.text, LINE_MAX), ..line });
             }
             MonitorEvent::NodeLost { node, reason } => {
-                let loss = Loss { at: now, reason: text::clean_line(&reason, LINE_MAX) };
+                let loss = Loss { at: now, reason: text::clean_line(&reason, LINE_MAX), is_meant: false };
                 if let Some(node) = self.node_mut(node) {
                     node.loss.get_or_insert(loss);
                 }
@@ -175,8 +175,14 @@ impl Model {
                 holds: text::clean_line(&info.holds, 40),
                 ..info.clone()
             };
-            let number = info.node;
+            let (number, now) = (info.node, self.now);
             if let Some(node) = self.node_mut(number) {
+                let loss = |left: &LeftAt| Loss {
+                    at: now,
+                    reason: text::clean_line(&left.how, LINE_MAX),
+                    is_meant: true,
+                };
+                node.loss = node.loss.take().or_else(|| info.left.as_ref().map(loss));
                 node.info = info;
             }
         }

@@ -32,6 +32,8 @@ pub(crate) struct Rates {
 pub(crate) struct Loss {
     pub(crate) at: Duration,
     pub(crate) reason: String,
+    /// It left in good order, and the run goes on without it.
+    pub(crate) is_meant: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -162,11 +164,13 @@ impl Node {
         let from = if first || restarted { 0 } else { before } + self.offset;
         let to = uptime + self.offset;
         let NodeSnapshot { pes, .. } = snapshot;
-        for (place, pe) in pes.into_iter().take(pes_allowed).enumerate() {
-            if place >= self.pes.len() {
-                self.pes.push(Pe::default());
-            }
-            self.pes[place].apply(pe, from, to, uptime, known);
+        // Those of another node may have come to it, or gone.
+        let mut before = std::mem::take(&mut self.pes);
+        for pe in pes.into_iter().take(pes_allowed) {
+            let place = before.iter().position(|other| other.last.pe == pe.pe);
+            let mut known_pe = place.map_or_else(Pe::default, |place| before.swap_remove(place));
+            known_pe.apply(pe, from, to, uptime, known);
+            self.pes.push(known_pe);
         }
         let counters = [
             snapshot.sent_messages,

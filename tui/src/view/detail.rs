@@ -37,7 +37,8 @@ fn headline(node: &Node, pe: &Pe, look: Look) -> Line<'static> {
         spans.push(Span::styled(format!("{}  ", node.info.holds), look.faint()));
     }
     if let Some(loss) = &node.loss {
-        spans.push(Span::styled(format!(" LOST: {} ", loss.reason), look.alarm()));
+        let (what, style) = if loss.is_meant { ("left", look.faint()) } else { ("LOST", look.alarm()) };
+        spans.push(Span::styled(format!(" {what}: {} ", loss.reason), style));
     } else {
         let (letter, style) = look.state(pe.last.state);
         spans.push(Span::styled(letter, style));
@@ -92,8 +93,8 @@ fn counters(node: &Node, pe: &Pe, look: Look) -> Vec<Line<'static>> {
     }
     let (entries, sent) = pe.rates();
     let last = &pe.last;
-    let place = usize::try_from(last.pe.saturating_sub(node.info.first_pe)).unwrap_or(usize::MAX);
-    let speed = node.info.pe_speeds.get(place).filter(|speed| **speed > 0.0);
+    let place = last.pe.checked_sub(node.info.first_pe).and_then(|place| usize::try_from(place).ok());
+    let speed = place.and_then(|place| node.info.pe_speeds.get(place)).filter(|speed| **speed > 0.0);
     let speed =
         speed.map_or_else(|| "not measured".to_owned(), |speed| format!("{speed:.3} of the fastest PE"));
     lines.push(Line::raw(format!("  entries      {:>11}   {}/s", last.entries, figures::count(entries))));

@@ -43,7 +43,8 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
             .push(Span::styled(format!(" ! {} MISSED ", figures::count(model.dropped as f64)), look.alarm()));
         right.push(Span::raw(" "));
     }
-    let lost = model.nodes.values().filter(|node| node.loss.is_some()).count();
+    let is_lost = |node: &&Node| node.loss.as_ref().is_some_and(|loss| !loss.is_meant);
+    let lost = model.nodes.values().filter(is_lost).count();
     if lost > 0 {
         right.push(Span::styled(format!(" {lost} LOST "), look.alarm()));
         right.push(Span::raw(" "));

@@ -130,8 +130,9 @@ fn figures_after(
     let model = app.model();
     if let Some(loss) = &node.loss {
         let age = figures::age(model.now.saturating_sub(loss.at));
-        let text = format!(" LOST {age} ago: {} ", loss.reason);
-        return Line::from(vec![title, Span::styled(text, look.alarm())]);
+        let (what, style) = if loss.is_meant { ("left", look.faint()) } else { ("LOST", look.alarm()) };
+        let text = format!(" {what} {age} ago: {} ", loss.reason);
+        return Line::from(vec![title, Span::styled(text, style)]);
     }
     let mut spans = vec![title];
     let silence = model.silence(node);

@@ -158,7 +158,11 @@ fn rows(
     if columns.name > 0 {
         spans.push(Span::raw(figures::fit(&node.name(), columns.name + 1)));
     }
-    let (letter, style) = if node.loss.is_some() { ("X", look.alarm()) } else { look.state(pe.last.state) };
+    let (letter, style) = match &node.loss {
+        Some(loss) if loss.is_meant => ("-", look.faint()),
+        Some(_) => ("X", look.alarm()),
+        None => look.state(pe.last.state),
+    };
     spans.push(Span::styled(letter, style));
     spans.push(Span::raw(" "));
     let indent = " ".repeat(spans.iter().map(Span::width).sum());

@@ -102,11 +102,9 @@ fn a_second_welcome_starts_nothing_again() {
         let node = Arc::clone(gate.node.get().unwrap());
         give(&gate, 0, &welcome());
         assert!(Arc::ptr_eq(&node, gate.node.get().unwrap()));
-        assert_eq!(gate.threads.lock().unwrap().len(), 2, "a thread for each PE");
-        node.stop_pes();
-        for thread in std::mem::take(&mut *gate.threads.lock().unwrap()) {
-            thread.join().unwrap();
-        }
+        let threads = node.stop_pes();
+        assert_eq!(threads.len(), 2, "a thread for each PE");
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 

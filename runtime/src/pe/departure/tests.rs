@@ -74,10 +74,10 @@ fn extractions(targets: Vec<Target>) -> (u64, Vec<usize>) {
     for target in targets.into_iter().chain([Target::Stop]) {
         node.pes().push(PeId(0), Envelope::new(target, 0, Payload::packed(Packed::default())));
     }
-    let mut scheduler = Scheduler::new(&node, 0);
+    let mut scheduler = Scheduler::new(&node, PeId(0));
     scheduler.work(&mut VecDeque::new());
     let (mut arrived, mut mailboxes) = (VecDeque::new(), Vec::new());
-    node.pes().inbox(1).take(&mut arrived);
+    node.pes().inbox(PeId(1)).take(&mut arrived);
     for arrival in arrived {
         arrival.open(|envelope| match envelope.target {
             Target::Message(ToPe::Moving(moving)) => match *moving {

@@ -3,7 +3,7 @@
 use super::{Scheduler, Shelf};
 use crate::codec::ControlToLauncher;
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target};
-use crate::ids::PeId;
+use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::object::PupError;
 use crate::pe::inbox::Arrival;
@@ -29,8 +29,10 @@ struct Waiting {
     records: u64,
     /// How many there will be, once that was said.
     expected: Option<u64>,
-    /// It was told to save the PE, and has not yet.
-    is_to_be_saved: bool,
+    /// It was told where to send all there is of the PE, and has not yet.
+    to_be_sent: Option<NodeId>,
+    /// All there is of it has gone to another node.
+    is_gone: bool,
 }
 
 type Saved = (Target, Priority, Payload);
@@ -59,7 +61,7 @@ impl Scheduler {
     /// arrives.
     pub(super) fn pause(&mut self) {
         let node = Arc::clone(&self.pe.node);
-        let inbox = node.pes().inbox(self.rank);
+        let inbox = node.pes().inbox(self.pe.id);
         self.switch(PeState::Overhead);
         let mut waiting = Waiting { queue: self.pe.queue.take_all(), ..Waiting::default() };
         // Links must not wait for a PE that stands still: what it keeps is dealt with for them.
@@ -81,7 +83,11 @@ impl Scheduler {
                     break 'still;
                 }
             }
-            self.save_if_told(&mut waiting);
+            self.send_if_told(&mut waiting);
+            if waiting.is_gone {
+                self.is_gone(&mut waiting);
+                break 'still;
+            }
         }
         // What is ordered of a PE that stands still is not counted among the messages of the run, and this order ends now.
         self.pe.account().goes_on(1);
@@ -108,7 +114,8 @@ impl Scheduler {
                 waiting.queue.insert(0, envelope);
                 return true;
             }
-            Target::Order(PeOrder::Save) => waiting.is_to_be_saved = true,
+            Target::Order(PeOrder::Save) => waiting.to_be_sent = Some(NodeId::LAUNCHER),
+            Target::Order(PeOrder::HandOver { to }) => waiting.to_be_sent = Some(to),
             Target::Order(PeOrder::Restore { records }) => {
                 waiting.expected = Some(records);
                 self.tell_when_complete(waiting);
@@ -129,15 +136,32 @@ impl Scheduler {
         false
     }
 
-    /// Saves the PE if it is to. The first of a node waits until write-once variables that were set here are in place
-    /// everywhere: whom that is to be told is told by a message to this PE, which has to be saved with it.
-    fn save_if_told(&mut self, waiting: &mut Waiting) {
-        let is_complete = self.rank > 0 || self.pe.node.variables().are_acknowledged();
-        if waiting.is_to_be_saved && is_complete {
-            waiting.is_to_be_saved = false;
-            let saved = self.save(waiting).map_err(|error| error.to_string());
-            self.tell_paused(saved);
+    /// Sends the PE to where it is to be. The first of a node waits until write-once variables that were set here are in
+    /// place everywhere: whom that is to be told is told by a message to this PE, which has to be sent with it.
+    fn send_if_told(&mut self, waiting: &mut Waiting) {
+        if self.is_first() && !self.pe.node.variables().are_acknowledged() {
+            return;
         }
+        if let Some(to) = waiting.to_be_sent.take() {
+            let sent = self.send(waiting, to).map_err(|error| error.to_string());
+            waiting.is_gone = sent.is_ok() && to != NodeId::LAUNCHER;
+            self.tell_paused(sent);
+        }
+    }
+
+    /// Nothing is left here but to end.
+    fn is_gone(&mut self, waiting: &mut Waiting) {
+        let stop = Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default()));
+        *waiting = Waiting { queue: vec![stop], ..Waiting::default() };
+        (self.shelves, self.early, self.wander) = Default::default();
+        self.pe.account().is_gone();
+        self.pe.has_more_to_do = false;
+    }
+
+    /// Whether it is the first PE of its node, which does for the others what has to be done once.
+    fn is_first(&self) -> bool {
+        let node = &self.pe.node;
+        node.topology().pes(node.id()).first() == Some(&self.pe.id.0)
     }
 
     fn tell_when_complete(&self, waiting: &Waiting) {
@@ -146,21 +170,25 @@ impl Scheduler {
         }
     }
 
-    /// Sends all there is of the PE to the launcher; how many records it was. What no message can carry is an error, and the
-    /// PE is as it was.
-    fn save(&mut self, waiting: &mut Waiting) -> Result<u64, PupError> {
+    /// Sends all there is of the PE to the launcher, or to its new place; how many records it was. What no message can carry is
+    /// an error, and the PE is as it was. What has been added to accumulators goes to the launcher in any case, uncounted if
+    /// the rest goes elsewhere.
+    fn send(&mut self, waiting: &mut Waiting, to: NodeId) -> Result<u64, PupError> {
         // Here it fails for what could not be sent to another node either, and then the run ends.
-        let saved = self.saved(waiting).and_then(|saved| written(&saved));
+        let saved = self.saved(waiting, to != NodeId::LAUNCHER).and_then(|saved| written(&saved));
         let saved = saved.inspect_err(|error| self.pe.fail(error.to_string()))?;
         let (id, node, mut records) = (self.pe.id, Arc::clone(&self.pe.node), 0);
         let mut failed = None;
-        let mut send = |of, packed| match node.save(RecordHeader { pe: id, of }, packed) {
-            Ok(()) => records += 1,
-            Err(error) => drop(failed.get_or_insert(error)),
-        };
-        if self.rank == 0 {
-            node.variables().sums().into_iter().for_each(|(sum, packed)| send(RecordOf::Sum(sum), packed));
+        let mut send_to =
+            |place, of, packed| match node.send_record(place, RecordHeader { pe: id, of }, packed) {
+                Ok(()) => records += u64::from(place == to),
+                Err(error) => drop(failed.get_or_insert(error)),
+            };
+        if self.is_first() {
+            let sums = node.variables().sums().into_iter();
+            sums.for_each(|(sum, packed)| send_to(NodeId::LAUNCHER, RecordOf::Sum(sum), packed));
         }
+        let mut send = |of, packed| send_to(to, of, packed);
         for (collection, shelf) in self.shelves.iter() {
             let mut send_chare =
                 |index, packed| send(RecordOf::Chare(ElementId { collection, index }), packed);
@@ -173,7 +201,7 @@ impl Scheduler {
         }
     }
 
-    fn saved(&mut self, waiting: &mut Waiting) -> Result<SavedScheduler, PupError> {
+    fn saved(&mut self, waiting: &mut Waiting, is_leaving: bool) -> Result<SavedScheduler, PupError> {
         let queue = self.pack_all(&mut waiting.queue)?;
         let arrived = self.pack_all(&mut waiting.arrived)?;
         let mut kept = std::mem::take(&mut self.early);
@@ -184,7 +212,7 @@ impl Scheduler {
         let shelves: Result<_, PupError> =
             kept.iter_mut().map(|(id, shelf)| self.saved_shelf(id, shelf)).collect();
         self.shelves = kept;
-        let pe = self.pe.save()?;
+        let pe = if is_leaving { self.pe.save_to_leave()? } else { self.pe.save()? };
         Ok(SavedScheduler { version: VERSION, pe, queue, arrived, early: early?, shelves: shelves? })
     }
 

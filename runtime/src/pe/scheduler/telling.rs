@@ -70,7 +70,7 @@ impl Scheduler {
         };
         let is_fixed =
             |element: ElementId| shelves.get(element.collection).is_some_and(|shelf| shelf.is_fixed);
-        self.pe.loads.say((now_ns, busy_ns), node.pes().said(self.rank), is_fixed, bytes);
+        self.pe.loads.say((now_ns, busy_ns), node.pes().said(self.pe.id), is_fixed, bytes);
     }
 
     /// Sends elements to other PEs, as the launcher says.

@@ -37,7 +37,7 @@ fn measuring_with_a_kernel_of_long_calls_ends_with_its_budget() {
     let orders =
         [PeOrder::PrepareKernel { kernel: 0 }, PeOrder::Measure { budget_ms: 180 }, PeOrder::DropKernel];
     let node = node_with(program, NodeSettings::default(), &orders.map(Target::Order));
-    Scheduler::new(&node, 0).run();
+    Scheduler::new(&node, PeId(0)).run();
     // After the warm-up at most six of 30 ms, though 180 ms are divided into nine stretches.
     assert!((2..=7).contains(&calls.load(Ordering::Relaxed)), "{calls:?}");
 }
@@ -55,7 +55,7 @@ fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialisin
     let orders =
         [PeOrder::PrepareKernel { kernel: 0 }, PeOrder::Measure { budget_ms: 140 }, PeOrder::DropKernel];
     let node = node_with(program, settings, &orders.map(Target::Order));
-    Scheduler::new(&node, 0).run();
+    Scheduler::new(&node, PeId(0)).run();
     let pe = &node.snapshot().pes[0];
     assert!(pe.init_ns >= 8_000_000, "the warm-up and one call in each of seven windows: {pe:?}");
     // Asleep for four times as long as it worked, and a little longer each time than asked for.
