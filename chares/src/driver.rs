@@ -443,7 +443,7 @@ impl Driver {
                 self.answers.entry(mark).or_default().insert(snapshot.node, *snapshot);
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
-            DriverEvent::Record(header, packed) => self.keep(header, packed),
+            DriverEvent::Record(from, record, packed) => self.take_record(from, record, packed),
             DriverEvent::Failed(failure) => {
                 self.failed.get_or_insert(failure);
             }

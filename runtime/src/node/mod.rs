@@ -3,6 +3,7 @@
 mod arrivals;
 mod catalogue;
 mod control_groups;
+mod held;
 mod links;
 mod listeners;
 mod local_pes;
@@ -37,6 +38,7 @@ use crate::spin::Spin;
 use crate::topology::Topology;
 use arrivals::Checks;
 use catalogue::Catalogue;
+use held::Held;
 use links::Links;
 use listeners::Hearing;
 use local_pes::LocalPes;
@@ -111,6 +113,7 @@ pub struct Node {
     snapshots: AtomicU64,
     /// When the launcher was told loads last, nanoseconds since the node's start.
     told_loads_ns: AtomicU64,
+    held: Held,
 }
 
 impl fmt::Debug for Node {
@@ -145,6 +148,7 @@ impl Node {
             quota: Mutex::new(Quota::of_this_process()),
             snapshots: AtomicU64::new(0),
             told_loads_ns: AtomicU64::new(0),
+            held: Held::default(),
             topology,
         })
     }
@@ -394,6 +398,7 @@ impl Node {
     /// Stops this node's PEs after the entry methods that run now.
     pub fn stop_pes(&self) {
         self.state.end();
+        self.held.end();
         self.pes.stop();
     }
 

@@ -2,13 +2,14 @@
 
 use super::Node;
 use super::arrivals::impossible;
+use super::held::Held;
 use crate::codec::{Refusal, WorkToLauncher, WorkToNode};
 use crate::collection::Collection;
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::FramingError;
 use crate::ids::{NodeId, PeId};
 use crate::priority::Priority;
-use crate::saved::{RecordHeader, RecordOf, Sent};
+use crate::saved::{RecordHeader, RecordOf, Sent, ToKeep};
 use std::sync::Arc;
 
 impl Node {
@@ -30,13 +31,13 @@ impl Node {
     }
 
     /// Sends something to the launcher, to be saved.
-    ///
-    /// # Errors
-    /// If no message may be so long.
-    pub(crate) fn save(&self, header: RecordHeader, packed: Packed) -> Result<(), FramingError> {
-        let (sent, packed) = Sent::new(header, packed)?;
-        self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Record(sent), packed);
-        Ok(())
+    pub(crate) fn save(&self, record: ToKeep, packed: Packed) {
+        self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Record(record), packed);
+    }
+
+    /// What is packed here to be saved, and not kept yet.
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
     }
 
     /// Gives what nodes share to all of them, the launcher included; only there.

@@ -3,6 +3,7 @@
 mod failing;
 mod measuring;
 mod pausing;
+mod saver;
 mod telling;
 
 pub use failing::panic_text;
@@ -30,6 +31,7 @@ use crate::priority::Priority;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
+use saver::Savers;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,6 +96,8 @@ pub struct Scheduler {
     pub(super) wander: Option<Wander>,
     /// How large chares are.
     sizes: telling::Sizes,
+    /// Sends what is packed to be saved.
+    savers: Savers,
 }
 
 /// What the PE does now, or did last.
@@ -138,6 +142,7 @@ impl Scheduler {
             dealt_with_bytes: 0,
             wander,
             sizes: telling::Sizes::default(),
+            savers: Savers::default(),
         }
     }
 
@@ -308,7 +313,8 @@ impl Scheduler {
             Target::Order(PeOrder::Migrate) => self.migrate(payload)?,
             Target::Order(PeOrder::Pause) => self.pause(),
             // These are for a PE that stands still; this one has been told to go on.
-            Target::Order(PeOrder::Save | PeOrder::Restore { .. } | PeOrder::Resume) | Target::Record(_) => {}
+            Target::Order(PeOrder::Save(_) | PeOrder::Restore { .. } | PeOrder::Resume)
+            | Target::Record(_) => {}
             Target::Stop => {}
         }
         Ok(())

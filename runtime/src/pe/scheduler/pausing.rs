@@ -10,7 +10,7 @@ use crate::pe::inbox::Arrival;
 use crate::pe::saving::{read, written};
 use crate::priority::Priority;
 use crate::proto::number_set::NumberSet;
-use crate::saved::{Paused, RecordHeader, RecordOf};
+use crate::saved::{Paused, RecordHeader, RecordOf, Save, Sent};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Waiting {
     /// How many there will be, once that was said.
     expected: Option<u64>,
     /// It was told to save the PE, and has not yet.
-    is_to_be_saved: bool,
+    to_save: Option<Save>,
 }
 
 type Saved = (Target, Priority, Payload);
@@ -108,7 +108,7 @@ impl Scheduler {
                 waiting.queue.insert(0, envelope);
                 return true;
             }
-            Target::Order(PeOrder::Save) => waiting.is_to_be_saved = true,
+            Target::Order(PeOrder::Save(save)) => waiting.to_save = Some(save),
             Target::Order(PeOrder::Restore { records }) => {
                 waiting.expected = Some(records);
                 self.tell_when_complete(waiting);
@@ -133,9 +133,8 @@ impl Scheduler {
     /// everywhere: whom that is to be told is told by a message to this PE, which has to be saved with it.
     fn save_if_told(&mut self, waiting: &mut Waiting) {
         let is_complete = self.rank > 0 || self.pe.node.variables().are_acknowledged();
-        if waiting.is_to_be_saved && is_complete {
-            waiting.is_to_be_saved = false;
-            let saved = self.save(waiting).map_err(|error| error.to_string());
+        if let Some(save) = waiting.to_save.take_if(|_| is_complete) {
+            let saved = self.save(waiting, save).map_err(|error| error.to_string());
             self.tell_paused(saved);
         }
     }
@@ -146,16 +145,21 @@ impl Scheduler {
         }
     }
 
-    /// Sends all there is of the PE to the launcher; how many records it was. What no message can carry is an error, and the
-    /// PE is as it was.
-    fn save(&mut self, waiting: &mut Waiting) -> Result<u64, PupError> {
+    /// Packs all there is of the PE, for the launcher to be sent; how many records it was. What no message can carry is an
+    /// error, and the PE is as it was.
+    fn save(&mut self, waiting: &mut Waiting, save: Save) -> Result<u64, PupError> {
         // Here it fails for what could not be sent to another node either, and then the run ends.
         let saved = self.saved(waiting).and_then(|saved| written(&saved));
         let saved = saved.inspect_err(|error| self.pe.fail(error.to_string()))?;
         let (id, node, mut records) = (self.pe.id, Arc::clone(&self.pe.node), 0);
+        let saver = self.savers.begin(&node, save);
+        let saver = saver.map_err(|error| PupError::new("what is to be saved", error.to_string()))?;
         let mut failed = None;
-        let mut send = |of, packed| match node.save(RecordHeader { pe: id, of }, packed) {
-            Ok(()) => records += 1,
+        let mut send = |of, packed| match Sent::new(RecordHeader { pe: id, of }, packed) {
+            Ok((sent, packed)) => {
+                node.held().hold(packed.len_bytes() as u64, save.held_bytes_max);
+                records += u64::from(saver.send((sent, packed)).is_ok());
+            }
             Err(error) => drop(failed.get_or_insert(error)),
         };
         if self.rank == 0 {
