@@ -1,6 +1,7 @@
 //! The main chare: a plain function that starts everything and may wait.
 
 mod checkpoint;
+mod requests;
 
 use crate::callback::Callback;
 use crate::chare::Message;
@@ -16,6 +17,7 @@ use loadbalance::machines::{Machine, Machines};
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::ids::{NodeId, PeId};
+use runtime::monitor::requests::Asked;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{DriverEvent, INIT_OVER, Node};
 use runtime::pe::Pe;
@@ -58,6 +60,8 @@ pub struct Driver {
     /// The part of the run that goes on, in the log.
     part: tracing::Span,
     history: History,
+    /// What was asked at other terminals and has not been granted.
+    asked: VecDeque<Asked>,
 }
 
 impl fmt::Debug for Driver {
@@ -114,6 +118,7 @@ impl Driver {
             on_shares: None,
             part: tracing::info_span!("initialisation"),
             history: History::default(),
+            asked: VecDeque::new(),
         }
     }
 
@@ -372,13 +377,16 @@ impl Driver {
         }
     }
 
-    /// Waits for what chares do: a checkpoint may be taken meanwhile.
+    /// Waits for what chares do: meanwhile a checkpoint may be taken, and what is asked for at other terminals is granted.
     fn wait_long<T>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<T>) -> Result<T, RunError> {
         loop {
             if let Some(value) = self.wait_for_next(&mut ready)? {
                 return Ok(value);
             }
-            self.checkpoint_if_due()?;
+            if self.history.is_outermost() {
+                self.grant_requests()?;
+                self.checkpoint_if_due()?;
+            }
         }
     }
 
@@ -444,6 +452,7 @@ impl Driver {
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
             DriverEvent::Record(from, record, packed) => self.take_record(from, record, packed),
+            DriverEvent::Asked(asked) => self.asked.push_back(asked),
             DriverEvent::Failed(failure) => {
                 self.failed.get_or_insert(failure);
             }

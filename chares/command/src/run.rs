@@ -24,6 +24,7 @@ use runtime::failure::{Failure, Kind};
 use runtime::job::{Interrupter, Job, JobPlan};
 use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
+use runtime::monitor::requests::RequestSocket;
 use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo};
 use std::sync::Arc;
@@ -256,6 +257,9 @@ fn drive_and_show(
     let hub = Arc::clone(job.hub());
     let socket =
         MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
+    let asked = Arc::clone(job.node());
+    let requests = RequestSocket::serve(&hub.info().run_id, move |request| asked.ask_driver(request))
+        .map_err(|e| tracing::warn!("nothing can be asked of this run: {e}"));
     let recording = options.record.as_ref().map(|path| Recording::start(&hub, path)).transpose();
     let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
     let events = hub.subscribe();
@@ -280,7 +284,7 @@ fn drive_and_show(
     hub.publish(MonitorEvent::Ended { code, summary });
     let shown = screen.map_or(Ok(()), |screen| end_show(screen, options));
     let recorded = recording.and_then(|recording| recording.map_or(Ok(()), Recording::finish));
-    drop(socket);
+    drop((requests, socket));
     Finished { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
 }
 

@@ -88,6 +88,13 @@ impl Fabric for Nowhere {
     }
 }
 
+impl History {
+    /// Whether what the driver does now is inside one wait only: then no other waits meanwhile.
+    pub(super) fn is_outermost(&self) -> bool {
+        self.depth == 1
+    }
+}
+
 impl Driver {
     /// Has checkpoints taken of this run. To be said before anything else.
     pub fn keep_checkpoints(&mut self, keeper: Box<dyn Keeper>) {
@@ -198,7 +205,7 @@ impl Driver {
 
     /// Takes a checkpoint if one is due. Only where the driver waits for what may take long.
     pub(super) fn checkpoint_if_due(&mut self) -> Result<(), RunError> {
-        if self.history.depth != 1 || !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due()) {
+        if !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due()) {
             return Ok(());
         }
         let _span = tracing::info_span!("checkpoint").entered();

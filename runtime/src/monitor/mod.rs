@@ -1,9 +1,10 @@
-//! Watching a run from outside: counters in, events out.
+//! Watching a run from outside: counters in, events out; and asking something of it.
 
 pub mod hosts;
 pub mod hub;
 mod pace;
 pub mod recording;
+pub mod requests;
 pub mod socket;
 pub mod text;
 pub mod wire;

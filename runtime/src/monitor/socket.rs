@@ -1,9 +1,11 @@
 //! Viewers from other terminals: a private unix socket beside the launcher.
 //!
 //! The socket lies in a directory that only its owner may enter. A viewer only listens: the run reads nothing
-//! from it, so there is nothing that it could say.
+//! from it, so there is nothing that it could say. Who wants something of the run says so on
+//! [another socket](super::requests).
 
 use super::hub::Hub;
+use super::requests;
 use super::wire::{MONITOR_VERSION, MonitorEvent};
 use nix::unistd::getuid;
 use std::fs;
@@ -97,13 +99,8 @@ impl MonitorSocket {
     /// If the socket cannot be made.
     pub fn serve(hub: &Arc<Hub>) -> Result<Self, WatchError> {
         let name = hub.info().run_id;
-        let path = directory()?.join(format!("{name}.sock"));
         let failed = |source| WatchError::Socket { name: name.clone(), source };
-        // Between being bound and being listened to it looks like the socket of a dead run: so it comes under another
-        // name, and gets its own when it answers.
-        let unborn = path.with_extension("new");
-        let listener = UnixListener::bind(&unborn).map_err(failed)?;
-        fs::rename(&unborn, &path).map_err(failed)?;
+        let (listener, path) = listen(&name, "sock")?;
         let hub = Arc::clone(hub);
         let open = Arc::new(());
         let viewers = Arc::downgrade(&open);
@@ -132,20 +129,49 @@ impl MonitorSocket {
                 }
             })
             .map_err(failed)?;
-        OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
         Ok(Self { path, open: viewers })
     }
 }
 
 impl Drop for MonitorSocket {
     fn drop(&mut self) {
-        OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|open| *open != self.path);
-        let _ = fs::remove_file(&self.path);
+        remove(&self.path);
         // The process may end right after this, and viewers are to hear how the run ended.
         let limit = Instant::now() + LAST_WORDS;
         while self.open.strong_count() > 1 && Instant::now() < limit {
             std::thread::sleep(LOOK);
         }
+    }
+}
+
+/// Listens on the socket of this kind of the run with that name; where that lies.
+pub(super) fn listen(name: &str, kind: &str) -> Result<(UnixListener, PathBuf), WatchError> {
+    let path = directory()?.join(format!("{name}.{kind}"));
+    let failed = |source| WatchError::Socket { name: name.into(), source };
+    // Between being bound and being listened to it looks like the socket of a dead run: so it comes under another
+    // name, and gets its own when it answers.
+    let unborn = path.with_extension("new");
+    let listener = UnixListener::bind(&unborn).map_err(failed)?;
+    fs::rename(&unborn, &path).map_err(failed)?;
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+    Ok((listener, path))
+}
+
+/// Removes a socket on which this process listened.
+pub(super) fn remove(path: &Path) {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|open| open != path);
+    let _ = fs::remove_file(path);
+}
+
+/// Connects to the socket of this kind of the run with that name.
+pub(super) fn connect(name: &str, kind: &str) -> Result<UnixStream, WatchError> {
+    let unknown = || Ok(WatchError::Unknown { name: name.into(), runs: runs()? });
+    if name.contains('/') {
+        return Err(unknown()?);
+    }
+    match UnixStream::connect(directory()?.join(format!("{name}.{kind}"))) {
+        Err(error) if is_dead(&error) => Err(unknown()?),
+        stream => stream.map_err(|source| WatchError::Socket { name: name.into(), source }),
     }
 }
 
@@ -173,6 +199,7 @@ pub fn runs() -> Result<Vec<String>, WatchError> {
         match UnixStream::connect(&file) {
             Err(error) if is_dead(&error) => {
                 let _ = fs::remove_file(&file);
+                let _ = fs::remove_file(file.with_extension(requests::KIND));
             }
             _ => names.extend(file.file_stem().map(|name| name.to_string_lossy().into_owned())),
         }
@@ -199,15 +226,8 @@ pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
             several => return Err(WatchError::Several(several.join(", "))),
         },
     };
-    if name.contains('/') {
-        return Err(WatchError::Unknown { name, runs: runs()? });
-    }
     let failed = |source| WatchError::Socket { name: name.clone(), source };
-    let stream = match UnixStream::connect(directory()?.join(format!("{name}.sock"))) {
-        Err(error) if is_dead(&error) => return Err(WatchError::Unknown { name, runs: runs()? }),
-        stream => stream.map_err(failed)?,
-    };
-    let mut stream = BufReader::new(stream);
+    let mut stream = BufReader::new(connect(&name, "sock")?);
     let first = MonitorEvent::read_from(&mut stream).map_err(failed)?;
     match &first {
         MonitorEvent::Run(info) if info.version == MONITOR_VERSION => {}

@@ -1,6 +1,7 @@
 //! What the load window is told: raw monotonic counters, never rates. Times are nanoseconds since the node's
 //! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -48,10 +49,7 @@ impl MonitorEvent {
     /// # Errors
     /// If `feed` takes no more.
     pub fn write_to(&self, feed: &mut impl Write) -> io::Result<()> {
-        let bytes = postcard::to_stdvec(self).map_err(io::Error::other)?;
-        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-        feed.write_all(&length.to_le_bytes())?;
-        feed.write_all(&bytes)
+        write(feed, self)
     }
 
     /// Reads the next event of a feed. Takes memory only for what has come, whatever length is announced.
@@ -59,19 +57,32 @@ impl MonitorEvent {
     /// # Errors
     /// If `feed` ends or fails, or what comes is not an event.
     pub fn read_from(feed: &mut impl Read) -> io::Result<Self> {
-        let mut length = [0; 4];
-        feed.read_exact(&mut length)?;
-        let length = u32::from_le_bytes(length);
-        if length > EVENT_MAX_BYTES {
-            return Err(io::Error::other(format!("an event of {length} bytes is longer than any can be")));
-        }
-        let mut bytes = Vec::new();
-        feed.take(u64::from(length)).read_to_end(&mut bytes)?;
-        if bytes.len() < length as usize {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        postcard::from_bytes(&bytes).map_err(io::Error::other)
+        read(feed, EVENT_MAX_BYTES)
     }
+}
+
+/// Writes something to a socket: its length and itself as postcard.
+pub(super) fn write(socket: &mut impl Write, said: &impl Serialize) -> io::Result<()> {
+    let bytes = postcard::to_stdvec(said).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    socket.write_all(&length.to_le_bytes())?;
+    socket.write_all(&bytes)
+}
+
+/// Reads what was written so and is no longer than this. Takes memory only for what has come, whatever length is announced.
+pub(super) fn read<T: DeserializeOwned>(socket: &mut impl Read, max_bytes: u32) -> io::Result<T> {
+    let mut length = [0; 4];
+    socket.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > max_bytes {
+        return Err(io::Error::other(format!("{length} bytes are longer than anything that comes here")));
+    }
+    let mut bytes = Vec::new();
+    socket.take(u64::from(length)).read_to_end(&mut bytes)?;
+    if bytes.len() < length as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    postcard::from_bytes(&bytes).map_err(io::Error::other)
 }
 
 /// A decision to move chares, and what came of it. Imbalance is the longest time of a PE over the ideal one; 1 is perfect.

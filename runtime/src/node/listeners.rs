@@ -4,6 +4,7 @@ use crate::envelope::{Packed, Payload};
 use crate::failure::Failure;
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
 use crate::saved::{Paused, ToKeep};
@@ -38,6 +39,8 @@ pub enum DriverEvent {
     Paused(PeId, Paused),
     /// A node sends something to be saved.
     Record(NodeId, ToKeep, Packed),
+    /// Somebody at another terminal wants something.
+    Asked(Asked),
     /// The run cannot go on.
     Failed(Failure),
 }

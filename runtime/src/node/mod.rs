@@ -29,6 +29,7 @@ use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::{ChareType, ProgramTable};
 use crate::priority::Priority;
@@ -405,6 +406,11 @@ impl Node {
     /// Makes the driver's waits fail with this.
     pub fn tell_failed(&self, failure: Failure) {
         self.listeners.tell_driver(DriverEvent::Failed(failure));
+    }
+
+    /// Has the driver do what somebody asks for at another terminal, as soon as it waits.
+    pub fn ask_driver(&self, asked: Asked) {
+        self.listeners.tell_driver(DriverEvent::Asked(asked));
     }
 
     /// Tells a node with PEs to do something. Only on the launcher.

@@ -1,0 +1,177 @@
+//! What is asked of a run at other terminals: a second private socket beside the [one for viewers](super::socket).
+//!
+//! ```text
+//!   a command ─► Request ─► the launcher's thread for requests ─► the driver, as soon as it waits ─► Answer ─► the command
+//! ```
+//!
+//! One is answered after the other. The socket lies where only the run's user may enter, and who asks is looked at again.
+
+use super::socket::{self, WatchError};
+use super::wire::{MONITOR_VERSION, read, write};
+use crate::failure::{Failure, Kind};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::getuid;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// The extension of such sockets.
+pub(super) const KIND: &str = "ask";
+/// The longest request or answer, bytes.
+const MAX_BYTES: u32 = 64 << 10;
+/// Who has connected says what it wants within this time.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is asked of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Request {
+    /// All that is on this node goes to the other nodes, and its process ends.
+    Drain {
+        /// Its name.
+        node: String,
+    },
+}
+
+/// What became of a request: a sentence on what was done, or why it was not.
+pub type Answer = Result<String, Refused>;
+
+/// Why a request was not granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Exit code of a program that asked for it.
+    pub code: u8,
+    /// The reason, and how to mend it.
+    pub sentence: String,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { code: failure.exit_code(), sentence: failure.sentence }
+    }
+}
+
+/// A request that waits for its answer. Who drops it says that the run has ended.
+#[derive(Debug)]
+pub struct Asked {
+    /// What is wanted.
+    pub request: Request,
+    answer: Sender<Answer>,
+}
+
+impl Asked {
+    /// A request, and where its answer comes.
+    #[must_use]
+    pub fn new(request: Request) -> (Self, Receiver<Answer>) {
+        let (answer, answered) = channel();
+        (Self { request, answer }, answered)
+    }
+
+    /// Says what became of it.
+    pub fn answer(self, answer: Answer) {
+        // Who has gone meanwhile needs no answer.
+        let _ = self.answer.send(answer);
+    }
+}
+
+/// A run's socket for requests; it is removed when this is dropped.
+#[derive(Debug)]
+pub struct RequestSocket(PathBuf);
+
+impl RequestSocket {
+    /// Hands to `grant` whatever is asked of the run with that name.
+    ///
+    /// # Errors
+    /// If the socket cannot be made.
+    pub fn serve(name: &str, grant: impl Fn(Asked) + Send + 'static) -> Result<Self, WatchError> {
+        let (listener, path) = socket::listen(name, KIND)?;
+        let serve = move || {
+            for asking in listener.incoming().flatten() {
+                if let Err(error) = hear(asking, &grant) {
+                    tracing::debug!("nobody was answered: {error}");
+                }
+            }
+        };
+        let started = std::thread::Builder::new().name("requests".into()).spawn(serve);
+        started.map_err(|source| WatchError::Socket { name: name.into(), source })?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for RequestSocket {
+    fn drop(&mut self) {
+        socket::remove(&self.0);
+    }
+}
+
+fn hear(mut asking: UnixStream, grant: &impl Fn(Asked)) -> io::Result<()> {
+    if getsockopt(&asking, PeerCredentials)?.uid() != getuid().as_raw() {
+        return Err(io::Error::other("another user asked"));
+    }
+    asking.set_read_timeout(Some(PATIENCE))?;
+    asking.set_write_timeout(Some(PATIENCE))?;
+    let theirs: u16 = read(&mut asking, MAX_BYTES)?;
+    let answer: Answer = if theirs == MONITOR_VERSION {
+        let (asked, answered) = Asked::new(read(&mut asking, MAX_BYTES)?);
+        grant(asked);
+        answered.recv().unwrap_or_else(|_| Err(ended()))
+    } else {
+        Err(Failure::new(Kind::Unavailable, WatchError::Version { theirs: MONITOR_VERSION }).into())
+    };
+    write(&mut asking, &answer)
+}
+
+fn ended() -> Refused {
+    Failure::new(Kind::Unavailable, "the run has ended meanwhile").into()
+}
+
+/// Asks something of the run with that name, and waits for what becomes of it.
+///
+/// # Errors
+/// If there is no such run, or it cannot be reached.
+pub fn ask(name: &str, request: &Request) -> Result<Answer, WatchError> {
+    let mut stream = socket::connect(name, KIND)?;
+    let failed = |source| WatchError::Socket { name: name.into(), source };
+    write(&mut stream, &MONITOR_VERSION).map_err(failed)?;
+    write(&mut stream, request).map_err(failed)?;
+    match read(&mut stream, MAX_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Err(ended())),
+        answer => answer.map_err(failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+
+    #[test]
+    fn a_run_answers_whoever_asks_and_is_not_troubled_by_noise() {
+        let name = format!("test-asked-{}", std::process::id());
+        let socket = RequestSocket::serve(&name, |asked| match asked.request.clone() {
+            Request::Drain { node } if node == "b" => asked.answer(Ok("done".into())),
+            Request::Drain { node } if node == "c" => drop(asked),
+            Request::Drain { node } => asked.answer(Err(Refused { code: 64, sentence: node })),
+        });
+        let socket = socket.unwrap();
+        let drain = |node: &str| ask(&name, &Request::Drain { node: node.into() }).unwrap();
+        assert_eq!(drain("b"), Ok("done".into()));
+        assert_eq!(drain("c").unwrap_err().sentence, "the run has ended meanwhile");
+        for noise in [&[0xff; 100][..], &[1, 0, 0, 0, MONITOR_VERSION as u8, 3, 0, 0, 0, 9, 9, 9]] {
+            let mut rude = socket::connect(&name, KIND).unwrap();
+            rude.write_all(noise).unwrap();
+            // It is shown the door.
+            assert!(matches!(rude.read(&mut [0; 8]), Ok(0) | Err(_)));
+        }
+        let mut old = socket::connect(&name, KIND).unwrap();
+        write(&mut old, &(MONITOR_VERSION - 1)).unwrap();
+        let refused: Answer = read(&mut old, MAX_BYTES).unwrap();
+        assert!(refused.unwrap_err().sentence.contains("use the run's own program"));
+        assert_eq!(drain("x"), Err(Refused { code: 64, sentence: "x".into() }));
+        drop(socket);
+        assert!(matches!(ask(&name, &Request::Drain { node: "b".into() }), Err(WatchError::Unknown { .. })));
+    }
+}
