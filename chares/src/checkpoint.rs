@@ -13,6 +13,7 @@
 
 use crate::pup;
 pub use crate::timeline::Kept;
+use runtime::checkpoint::Digested;
 use runtime::envelope::{Packed, Payload};
 use runtime::failure::{Failure, Kind};
 use runtime::saved::RecordHeader;
@@ -26,17 +27,23 @@ pub trait Keeper: Send {
     /// Whether one is to be taken now.
     fn is_due(&mut self) -> bool;
 
-    /// One begins.
+    /// One begins; whether all values of the one before are at hand, so that they can be left out of this one.
     ///
     /// # Errors
     /// Why it cannot be kept: it is not taken then, and the run goes on.
-    fn begin(&mut self) -> Result<(), String>;
+    fn begin(&mut self) -> Result<bool, String>;
 
-    /// A part of it; of a chare with the name of its type.
+    /// A part of it, with the checksums of its values; of a chare with the name of its type.
     ///
     /// # Errors
     /// As those of [`begin`](Self::begin).
-    fn put(&mut self, header: RecordHeader, type_name: &str, packed: Packed) -> Result<(), String>;
+    fn put(
+        &mut self,
+        header: RecordHeader,
+        type_name: &str,
+        packed: Packed,
+        digested: Vec<Digested>,
+    ) -> Result<(), String>;
 
     /// It is complete, with the driver's own part. The run goes on meanwhile.
     ///

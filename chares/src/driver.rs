@@ -459,7 +459,7 @@ impl Driver {
                 self.answers.entry(mark).or_default().insert(snapshot.node, *snapshot);
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
-            DriverEvent::Record(header, packed) => self.keep(header, packed),
+            DriverEvent::Record(from, record, packed) => self.take_record(from, record, packed),
             DriverEvent::Left(node) => self.nodes.ended(node),
             DriverEvent::Asked(asked) => self.asked.push_back(asked),
             DriverEvent::Failed(failure) => {

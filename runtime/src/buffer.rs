@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::alloc::{Layout, handle_alloc_error};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Storing these keeps every buffer aligned for any numeric type. Not more than 16 bytes: for wider alignment the
 /// system's allocator cannot hand out fresh zero pages and would touch every byte of a buffer at once.
@@ -175,6 +175,12 @@ fn mapping(len_bytes: usize) -> Option<MmapMut> {
     Some(mapping)
 }
 
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} bytes)", self.bytes().len())
+    }
+}
+
 impl Default for Memory {
     fn default() -> Self {
         Self::Allocated(Vec::new())
@@ -265,6 +271,26 @@ impl Buffer {
     }
 }
 
+/// Knows a buffer again for as long as nobody writes to it: whoever does finds that it is known, and gets other memory or
+/// moves what there is, which takes no copy. It does not keep the bytes.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    memory: Weak<Memory>,
+    len_bytes: usize,
+}
+
+impl Unwritten {
+    /// What the buffer is now.
+    pub(crate) fn of(buffer: &Buffer) -> Self {
+        Self { memory: Arc::downgrade(&buffer.memory), len_bytes: buffer.len_bytes }
+    }
+
+    /// Whether this is that buffer, and nobody has written to it since.
+    pub(crate) fn is(&self, buffer: &Buffer) -> bool {
+        self.memory.as_ptr() == Arc::as_ptr(&buffer.memory) && self.len_bytes == buffer.len_bytes
+    }
+}
+
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
         self.bytes()
@@ -333,6 +359,21 @@ mod tests {
         assert_eq!(b.as_slice::<f64>(), [1.0, 2.0, 3.0]);
         assert_eq!(a.as_slice::<f64>(), [1.0, 5.0, 3.0]);
         assert_eq!(a.bytes().as_ptr() as usize % 16, 0);
+    }
+
+    #[test]
+    fn a_buffer_is_known_again_until_it_is_written() {
+        let mut a = Buffer::from_slice(&[1u8; 100]);
+        let address = a.bytes().as_ptr();
+        let known = Unwritten::of(&a);
+        assert!(known.is(&a) && known.is(&a.clone()) && !known.is(&Buffer::from_slice(&[1u8; 100])));
+        a.bytes_mut();
+        assert!(!known.is(&a), "somebody may have written");
+        assert_eq!(a.bytes().as_ptr(), address, "and nothing was copied for that");
+        let known = Unwritten::of(&a);
+        drop(a);
+        let others: Vec<_> = (0..100).map(|_| Buffer::from_slice(&[1u8; 100])).collect();
+        assert!(!others.iter().any(|other| known.is(other)), "its place is not another's");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::priority::Priority;
 use crate::proto::ProtocolError;
 use crate::proto::membership::{JoinAnswer, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
-use crate::saved::{Paused, Sent};
+use crate::saved::{Paused, Sent, ToKeep};
 pub use crate::variable::VariableKind;
 use bytes::Buf as _;
 use serde::de::DeserializeOwned;
@@ -122,7 +122,7 @@ pub enum WorkToLauncher {
     /// The payload is what the PEs of the sender say of their chares' loads.
     Loads,
     /// The payload is to be saved.
-    Record(Sent),
+    Record(ToKeep),
 }
 
 /// What reaches all nodes that have PEs along a tree.
@@ -194,6 +194,8 @@ pub enum Order {
     Speeds(Vec<f64>),
     /// Send what has been added to an accumulator.
     Collect(u64),
+    /// So many bytes of what it sent to be saved have been kept.
+    Kept(u64),
     /// Have one of its PEs do something.
     ToPe(PeId, PeOrder),
     /// These PEs are on these nodes from now on. Sent while all PEs stand still, to all nodes that stay.

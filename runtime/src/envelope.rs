@@ -7,7 +7,7 @@ pub use crate::results::{CallbackTarget, PartialHeader};
 use crate::ids::{NodeId, PeId};
 use crate::moving::Moving;
 use crate::priority::Priority;
-use crate::saved::RecordHeader;
+use crate::saved::{RecordHeader, Save};
 use serde::{Deserialize, Serialize};
 
 /// What chares and PEs have a PE do, on whatever node it is.
@@ -63,8 +63,8 @@ pub enum PeOrder {
     Migrate,
     /// Stand still: run nothing, and keep what arrives. Until [`Resume`](Self::Resume).
     Pause,
-    /// Send all that is here to the launcher, while the PE stands still.
-    Save,
+    /// Pack all that is here, while the PE stands still; the launcher is sent it meanwhile and afterwards.
+    Save(Save),
     /// Send all that is here to the same PE at its new place, and end, while the PE stands still.
     HandOver {
         /// Where that is.

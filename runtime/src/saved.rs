@@ -4,6 +4,7 @@
 //! nodes share, and with the driver. Each PE gives a record for each of its chares, and one for itself.
 
 use crate::buffer::Buffer;
+use crate::checkpoint::{Digested, Digests};
 use crate::frame::{Frame, FrameLimits, FramingError};
 use crate::ids::{ElementId, PeId};
 use crate::payload::Packed;
@@ -30,6 +31,36 @@ pub struct Sent {
     pub is_long: bool,
 }
 
+/// A record on its way to who keeps the checkpoint.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ToKeep {
+    /// The number of the checkpoint in this run, from 1; 0 for what a node leaves behind that leaves the run.
+    pub checkpoint: u32,
+    /// What it is.
+    pub sent: Sent,
+    /// The checksums of its values, some of which may be left out.
+    pub digested: Vec<Digested>,
+}
+
+impl ToKeep {
+    /// What a node leaves behind that leaves the run: it is of no checkpoint.
+    #[must_use]
+    pub fn left_behind(sent: Sent) -> Self {
+        Self { checkpoint: 0, sent, digested: Vec::new() }
+    }
+}
+
+/// What is told to a PE that is to be saved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Save {
+    /// The number of the checkpoint in this run.
+    pub checkpoint: u32,
+    /// The checkpoint whose values can be left out, if there is one.
+    pub since: Option<u32>,
+    /// While its node holds so many bytes that have not been kept, no more are packed.
+    pub held_bytes_max: u64,
+}
+
 /// From this length on a body travels as an attachment.
 const LONG_BYTES: usize = 1 << 20;
 
@@ -47,6 +78,21 @@ impl Sent {
         let frame = Frame { body: packed.body, attachments: packed.attachments };
         FrameLimits::default().check_frame(&frame)?;
         Ok((Self { header, is_long }, Packed { body: frame.body, attachments: frame.attachments }))
+    }
+
+    /// The checksums of what travels as `packed`, from which is left out what the launcher has.
+    pub(crate) fn digest(
+        &self,
+        packed: &mut Packed,
+        digests: &mut Digests,
+        last: &Digests,
+        has_last: bool,
+    ) -> Vec<Digested> {
+        let mut digested = digests.add(packed, last, has_last);
+        if self.is_long {
+            digested.remove(0);
+        }
+        digested
     }
 
     /// The record that has travelled.

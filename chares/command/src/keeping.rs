@@ -1,10 +1,12 @@
 //! Checkpoints of a run in a folder: written when they are due, and read by who goes on.
 
+mod writing;
+
 use super::note;
 use super::report::unix_ms;
 use chares::checkpoint::{GoOn, Keeper, Kept};
 use runtime::checkpoint::{
-    About, Kind as RecordKind, Machine, Record, Saved, SavedSchema, Store, Understood, Writer,
+    About, Digested, Kind as RecordKind, Machine, Record, Saved, SavedSchema, Store, Understood,
 };
 use runtime::codec::VariableKind;
 use runtime::envelope::Packed;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
+use writing::Writing;
 
 /// Names of what nodes share, as the types of their records.
 const COLLECTION: &str = "collection";
@@ -44,7 +47,7 @@ pub(crate) struct StoreKeeper {
     end: Option<Instant>,
     /// Somebody wants one now.
     wanted: Arc<AtomicBool>,
-    under_way: Option<(Writer, Instant)>,
+    under_way: Option<(Writing, Instant)>,
     /// What chares are made of, by the names of their types.
     schemas: Vec<(String, SavedSchema)>,
 }
@@ -111,7 +114,7 @@ impl Keeper for StoreKeeper {
         is_wanted || is_late || self.last.elapsed() >= self.every
     }
 
-    fn begin(&mut self) -> Result<(), String> {
+    fn begin(&mut self) -> Result<bool, String> {
         let began = Instant::now();
         self.last = began;
         let about = About { taken_ms: unix_ms(), progress: self.hub.progress(), ..self.about.clone() };
@@ -119,17 +122,25 @@ impl Keeper for StoreKeeper {
         for (name, schema) in &self.schemas {
             writer.describe(RecordKind::Chare, name, schema.clone());
         }
-        self.under_way = Some((writer, began));
+        let has_last = writer.has_last();
+        self.under_way = Some((Writing::begin(writer)?, began));
+        Ok(has_last)
+    }
+
+    fn put(
+        &mut self,
+        header: RecordHeader,
+        type_name: &str,
+        packed: Packed,
+        digested: Vec<Digested>,
+    ) -> Result<(), String> {
+        let Some((writing, _)) = &mut self.under_way else { return Ok(()) };
+        writing.put(record(header, type_name, packed), digested);
         Ok(())
     }
 
-    fn put(&mut self, header: RecordHeader, type_name: &str, packed: Packed) -> Result<(), String> {
-        let Some((writer, _)) = &mut self.under_way else { return Ok(()) };
-        writer.put(&record(header, type_name, packed)).map_err(|e| e.to_string())
-    }
-
     fn commit(&mut self, driver: Packed) -> Result<Kept, String> {
-        let Some((mut writer, began)) = self.under_way.take() else { return Ok(Kept::default()) };
+        let Some((mut writing, began)) = self.under_way.take() else { return Ok(Kept::default()) };
         let log = Record {
             kind: RecordKind::Driver,
             pe: 0,
@@ -138,7 +149,9 @@ impl Keeper for StoreKeeper {
             index: [0; 3],
             packed: driver,
         };
-        let written = writer.put(&log).and_then(|()| writer.commit()).map_err(|e| e.to_string())?;
+        let digested = Digested::all(&log.packed);
+        writing.put(log, digested);
+        let written = writing.commit()?;
         self.took = began.elapsed();
         let (bytes, fresh, seconds) = (Size(written.bytes), Size(written.new_bytes), self.took.as_secs_f64());
         let number = written.generation;
@@ -152,7 +165,9 @@ impl Keeper for StoreKeeper {
     }
 
     fn discard(&mut self, why: &str) {
-        self.under_way = None;
+        if let Some((writing, _)) = self.under_way.take() {
+            writing.give_up();
+        }
         self.tell(format!("no checkpoint was taken, and the run goes on: {why}"), true);
     }
 }

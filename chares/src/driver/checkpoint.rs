@@ -5,20 +5,26 @@ use crate::checkpoint::{GoOn, Keeper, Outcome, SavedDriver, VERSION};
 use crate::program::RunError;
 use crate::pup;
 use crate::timeline::Kept;
-use runtime::codec::Refusal;
+use runtime::checkpoint::Digested;
+use runtime::codec::{Order, Refusal};
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::frame::{Class, Fabric, Frame, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::node::{INIT_OVER, Node, NodeSettings};
 use runtime::pe::Pe;
-use runtime::saved::{Paused, RecordHeader, RecordOf};
+use runtime::saved::{Paused, RecordHeader, RecordOf, Save, ToKeep};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// After so many bytes of records a PE has to say that it has taken them, before it is sent more.
 const PORTION_BYTES: usize = 64 << 20;
+/// What nodes together may have packed that is not kept yet, each no less and no more than that.
+const HELD_BYTES: u64 = 1 << 30;
+const HELD_NODE_BYTES: std::ops::RangeInclusive<u64> = 4 << 20..=64 << 20;
+/// A node is told when so large a part of what it may hold has been kept.
+const KEPT_PART: u64 = 4;
 /// How long messages may be on their way when all PEs stand still.
 const FLUSH_MAX: Duration = Duration::from_secs(60);
 /// How long to wait before it is looked again whether something is on its way.
@@ -35,6 +41,11 @@ pub(super) struct History {
     /// What remains to be done again, while that is so.
     replay: Option<Box<Replay>>,
     pub(super) checkpoint: Underway,
+    /// How many checkpoints have begun in this run, and the last one that was complete.
+    begun: u32,
+    complete: Option<u32>,
+    /// Bytes that have been kept for each node, and it has not been told yet.
+    pub(super) kept_bytes: BTreeMap<NodeId, u64>,
     has_gone_on: bool,
     /// PEs go from node to node now.
     pub(super) is_moving: bool,
@@ -55,6 +66,8 @@ struct Replay {
 /// What is known of a checkpoint that is being taken, or of one that comes back.
 #[derive(Default)]
 pub(super) struct Underway {
+    /// Its number in this run.
+    number: u32,
     pub(super) paused: BTreeMap<PeId, Paused>,
     records: u64,
     failed: Option<String>,
@@ -203,10 +216,13 @@ impl Driver {
         let _span = tracing::info_span!("checkpoint").entered();
         // While it is taken, the driver's waits take no other.
         let began = Instant::now();
-        let (taken, paused) = (self.inside(Self::checkpoint)?, began.elapsed());
+        let taken = self.inside(Self::checkpoint)?;
+        let number = self.history.checkpoint.number;
         let Some(keeper) = &mut self.history.keeper else { return Ok(()) };
-        match taken.and_then(|driver| keeper.commit(driver)) {
-            Ok(kept) => {
+        let committed = taken.and_then(|(driver, paused)| Ok((keeper.commit(driver)?, paused)));
+        self.history.complete = committed.is_ok().then_some(number);
+        match committed {
+            Ok((kept, paused)) => {
                 let kept = Kept { paused, took: began.elapsed(), ..kept };
                 tracing::info!("{kept:?}");
                 self.outcome().checkpoints.push(kept);
@@ -219,49 +235,60 @@ impl Driver {
         Ok(())
     }
 
-    /// Has all PEs stand still and send what they have; the driver's own part, or why it could not be taken.
-    fn checkpoint(&mut self) -> Result<Result<Packed, String>, RunError> {
-        let begun = self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.begin());
-        if let Err(why) = begun {
-            return Ok(Err(why));
-        }
+    /// Has all PEs stand still and pack what they have, and waits until all of it has been kept; the driver's own part and
+    /// how long PEs stood still, or why it could not be taken.
+    fn checkpoint(&mut self) -> Result<Result<(Packed, Duration), String>, RunError> {
+        let began = Instant::now();
+        let begun = self.history.keeper.as_mut().map_or(Ok(false), |keeper| keeper.begin());
+        let since = match begun {
+            Ok(has_last) => self.history.complete.filter(|_| has_last),
+            Err(why) => return Ok(Err(why)),
+        };
+        self.history.begun += 1;
+        self.history.checkpoint = Underway { number: self.history.begun, ..Underway::default() };
         self.pause_all()?;
-        let taken = self.save_all();
+        let taken = self.save_all(since);
         self.order_all_paused(PeOrder::Resume);
-        taken
+        let paused = began.elapsed();
+        let (driver, records) = match taken? {
+            Ok(taken) => taken,
+            Err(why) => return Ok(Err(why)),
+        };
+        self.wait_until(|main| {
+            let underway = &main.history.checkpoint;
+            (underway.records >= records || underway.failed.is_some()).then_some(())
+        })?;
+        let failed = self.history.checkpoint.failed.take();
+        Ok(failed.map_or(Ok((driver, paused)), Err))
     }
 
-    fn save_all(&mut self) -> Result<Result<Packed, String>, RunError> {
-        let Some(before) = self.flush()? else {
+    /// The driver's own part, and how many records PEs have packed.
+    fn save_all(&mut self, since: Option<u32>) -> Result<Result<(Packed, u64), String>, RunError> {
+        if self.flush()?.is_none() {
             return Ok(Err(format!("messages were on their way for {} s", FLUSH_MAX.as_secs())));
-        };
-        for (header, packed) in self.pe.node().shared_records() {
-            self.keep(header, packed);
         }
-        for (id, packed) in self.pe.node().variables().sums() {
-            self.keep(RecordHeader { pe: PeId::DRIVER, of: RecordOf::Sum(id) }, packed);
+        let sums = self.pe.node().variables().sums().into_iter();
+        let sums =
+            sums.map(|(id, packed)| (RecordHeader { pe: PeId::DRIVER, of: RecordOf::Sum(id) }, packed));
+        for (header, packed) in self.pe.node().shared_records().into_iter().chain(sums) {
+            let digested = Digested::all(&packed);
+            self.keep(header, packed, digested);
         }
-        let mut sent = 0;
-        for pe in (0..self.all_pes()).map(PeId) {
-            self.history.checkpoint.paused.clear();
-            self.history.checkpoint.records = 0;
-            self.order_paused(pe, PeOrder::Save);
-            match self.wait_until(|main| main.history.checkpoint.paused.get(&pe).cloned())? {
-                Ok(records) => {
-                    self.wait_until(|main| (main.history.checkpoint.records >= records).then_some(()))?;
-                    sent += records;
-                }
-                Err(why) => return Ok(Err(why)),
-            }
-        }
-        if let Some(why) = self.history.checkpoint.failed.take() {
-            return Ok(Err(why));
-        }
-        // What came to a PE after it had sent all would be missing.
-        if self.carried()? != (before.0 + sent, before.1 + sent) {
-            return Ok(Err("something arrived while it was taken".into()));
-        }
-        Ok(self.saved_driver())
+        let checkpoint = self.history.checkpoint.number;
+        self.history.checkpoint.paused.clear();
+        let held_bytes_max = self.held_bytes_max();
+        self.order_all_paused(PeOrder::Save(Save { checkpoint, since, held_bytes_max }));
+        let pes = self.all_pes() as usize;
+        self.wait_until(|main| (main.history.checkpoint.paused.len() == pes).then_some(()))?;
+        let packed = std::mem::take(&mut self.history.checkpoint.paused).into_values();
+        let records = packed.sum::<Result<u64, String>>();
+        Ok(records.and_then(|records| Ok((self.saved_driver()?, records))))
+    }
+
+    /// How much a node may have packed that is not kept yet.
+    fn held_bytes_max(&self) -> u64 {
+        let nodes = self.pe.node().topology().compute_nodes().len().max(1) as u64;
+        (HELD_BYTES / nodes).clamp(*HELD_NODE_BYTES.start(), *HELD_NODE_BYTES.end())
     }
 
     fn saved_driver(&mut self) -> Result<Packed, String> {
@@ -334,21 +361,43 @@ impl Driver {
         Ok((sum(|node| node.sent_messages), sum(|node| node.received_messages)))
     }
 
-    /// Hands a record to whoever keeps it.
-    pub(super) fn keep(&mut self, header: RecordHeader, packed: Packed) {
-        if let (RecordOf::Sum(id), true) = (&header.of, self.history.is_moving) {
+    /// Takes a record from a node. One of a checkpoint that was given up is nobody's.
+    pub(super) fn take_record(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
+        let len_bytes = packed.len_bytes() as u64;
+        let ToKeep { checkpoint, sent, digested } = record;
+        if checkpoint == 0 {
             // What a node leaves behind is added where all is added up.
-            return self.history.sums.entry(*id).or_default().push(packed);
+            let (header, packed) = sent.open(packed);
+            if let (RecordOf::Sum(id), true) = (header.of, self.history.is_moving) {
+                self.history.sums.entry(id).or_default().push(packed);
+            }
+            return;
         }
+        if checkpoint == self.history.checkpoint.number {
+            let (header, packed) = sent.open(packed);
+            self.history.checkpoint.records += 1;
+            self.keep(header, packed, digested);
+        }
+        let told_from = self.held_bytes_max() / KEPT_PART;
+        let kept_bytes = self.history.kept_bytes.entry(from).or_default();
+        *kept_bytes += len_bytes;
+        if *kept_bytes >= told_from {
+            let kept = Order::Kept(std::mem::take(kept_bytes));
+            self.pe.node().order(from, kept, Packed::default());
+        }
+    }
+
+    /// Hands a record to whoever keeps it.
+    fn keep(&mut self, header: RecordHeader, packed: Packed, digested: Vec<Digested>) {
         let underway = &mut self.history.checkpoint;
-        underway.records += u64::from(header.pe != PeId::DRIVER);
         let node = self.pe.node();
         let chare_type = match &header.of {
             RecordOf::Chare(element) => node.chare_type_of(element.collection),
             _ => None,
         };
         let name = chare_type.map_or("", |known| known.name.as_str());
-        let kept = self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.put(header, name, packed));
+        let kept =
+            self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.put(header, name, packed, digested));
         if let Err(why) = kept {
             underway.failed.get_or_insert(why);
         }

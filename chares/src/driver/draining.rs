@@ -196,6 +196,8 @@ impl Driver {
         }
         let last = self.snapshot_of(leaving)?;
         self.nodes.left.push(last.clone());
+        // Nobody is there any more who would have to be told what was kept.
+        self.history.kept_bytes.remove(&leaving);
         // What was added to accumulators there is on its way here.
         if self.flush()?.is_none() {
             return Err(RunError::Failed(format!(

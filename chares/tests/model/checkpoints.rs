@@ -3,6 +3,7 @@
 use chares::checkpoint::{GoOn, Keeper, Kept};
 use chares::prelude::*;
 use chares::{InProcess, Program};
+use runtime::checkpoint::Digested;
 use runtime::envelope::Packed;
 use runtime::proto::sim::Random;
 use runtime::saved::RecordHeader;
@@ -45,11 +46,11 @@ impl Keeper for InMemory {
         self.asked += 1;
         self.asked.is_multiple_of(self.every) && self.taken.lock().unwrap().len() < MOST
     }
-    fn begin(&mut self) -> Result<(), String> {
+    fn begin(&mut self) -> Result<bool, String> {
         self.under_way = Snapshot::default();
-        Ok(())
+        Ok(false)
     }
-    fn put(&mut self, header: RecordHeader, _: &str, packed: Packed) -> Result<(), String> {
+    fn put(&mut self, header: RecordHeader, _: &str, packed: Packed, _: Vec<Digested>) -> Result<(), String> {
         // What is sent between threads of one process shares its memory: what is kept must not change with it.
         self.under_way.records.push((header, packed));
         Ok(())

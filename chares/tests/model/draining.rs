@@ -3,6 +3,7 @@
 use chares::checkpoint::{Keeper, Kept};
 use chares::prelude::*;
 use chares::{Accumulator, InProcess, Program};
+use runtime::checkpoint::Digested;
 use runtime::envelope::Packed;
 use runtime::monitor::requests::{Answer, Asked, Request};
 use runtime::saved::RecordHeader;
@@ -27,10 +28,10 @@ impl Keeper for Drainer {
         }
         false
     }
-    fn begin(&mut self) -> Result<(), String> {
-        Ok(())
+    fn begin(&mut self) -> Result<bool, String> {
+        Ok(false)
     }
-    fn put(&mut self, _: RecordHeader, _: &str, _: Packed) -> Result<(), String> {
+    fn put(&mut self, _: RecordHeader, _: &str, _: Packed, _: Vec<Digested>) -> Result<(), String> {
         Ok(())
     }
     fn commit(&mut self, _: Packed) -> Result<Kept, String> {

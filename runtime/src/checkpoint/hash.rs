@@ -1,10 +1,11 @@
 //! SHA-256: what a chunk is known by, and the checksum of every file.
 
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
 
 /// The SHA-256 of some bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Digest(pub(super) [u8; 32]);
 
 impl Digest {

@@ -22,6 +22,8 @@ pub(super) struct Known {
     pub(super) files: BTreeMap<u32, u64>,
     /// What they are read from.
     pub(super) saved: Option<Saved>,
+    /// These are all chunks of the last generation, and this process has written it.
+    pub(super) is_whole: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +37,8 @@ impl Known {
     /// The chunks of the newest generation that can be read, if there is one.
     pub(super) fn of_newest(dir: &Path) -> io::Result<Self> {
         let newest = committed(dir)?.into_iter().rev().find_map(|number| Saved::open(dir, number).ok());
-        let mut known = Self { chunks: FxHashMap::default(), files: BTreeMap::new(), saved: None };
+        let mut known =
+            Self { chunks: FxHashMap::default(), files: BTreeMap::new(), saved: None, is_whole: false };
         let Some(saved) = newest else { return Ok(known) };
         known.files = saved.chunk_files().map(|file| (file.generation, file.bytes)).collect();
         for table in saved.tables() {
@@ -71,12 +74,12 @@ impl Known {
 
     /// The chunk with these bytes, if it is on disk. One that this process has not written is read once and compared:
     /// what has been damaged there must not be relied on for longer.
-    pub(super) fn find(&self, digest: &Digest, bytes: &[u8]) -> Option<KnownChunk> {
+    pub(super) fn find(&self, digest: &Digest, bytes: Option<&[u8]>) -> Option<KnownChunk> {
         let chunk = *self.chunks.get(digest)?;
         let is_there = || {
             let mut there = Vec::new();
             let read = self.saved.as_ref().map(|saved| saved.read_chunk(&chunk.place, &mut there));
-            matches!(read, Some(Ok(()))) && there == bytes
+            matches!(read, Some(Ok(()))) && bytes == Some(&there[..])
         };
         (chunk.is_certain || is_there()).then_some(KnownChunk { is_certain: true, ..chunk })
     }

@@ -5,6 +5,7 @@
 //! once it is committed; whatever happens before that, the ones before it stay whole.
 
 mod check;
+mod digested;
 mod disk;
 mod error;
 mod files;
@@ -20,6 +21,8 @@ mod understood;
 mod writer;
 
 pub use check::{Change, Difference, Identity, Verified};
+pub use digested::Digested;
+pub(crate) use digested::Digests;
 pub use error::{Damage, ReadError, WriteError};
 pub use manifest::{About, Machine, SavedSchema, SavedType};
 pub use record::{Kind, Record};

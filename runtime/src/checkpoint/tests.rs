@@ -2,6 +2,7 @@
 
 mod decoder;
 mod faults;
+mod left_out;
 
 use super::*;
 use crate::buffer::Buffer;

@@ -1,5 +1,6 @@
 //! One generation, as it is written.
 
+use super::digested::Digested;
 use super::disk::Output;
 use super::error::WriteError;
 use super::files::{Files, committed, numbers};
@@ -84,15 +85,20 @@ pub struct Written {
 }
 
 impl Chunks {
-    /// Where a chunk with these bytes is; it is written if it is nowhere.
-    fn place(&mut self, bytes: &[u8], generation: u32, known: &Known) -> io::Result<Place> {
-        let digest = Digest::of(bytes);
+    /// Where a chunk is; it is written if it is nowhere. Of one that was left out there are no bytes.
+    fn place(
+        &mut self,
+        (digest, length, bytes): (Digest, u32, Option<&[u8]>),
+        generation: u32,
+        known: &Known,
+    ) -> io::Result<Place> {
         if let Some(chunk) = self.used.get(&digest) {
-            return Ok(chunk.place);
+            return of_length(chunk.place, length);
         }
-        let chunk = match known.find(&digest, bytes) {
-            Some(chunk) => chunk,
-            None => {
+        let chunk = match (known.find(&digest, bytes), bytes) {
+            (Some(chunk), _) => chunk,
+            (None, None) => return Err(invalid("a value was left out that is nowhere")),
+            (None, Some(bytes)) => {
                 self.out.write_all(bytes)?;
                 let place =
                     Place { generation, offset: self.length, stored_bytes: bytes.len() as u32, digest };
@@ -101,9 +107,21 @@ impl Chunks {
             }
         };
         self.used.insert(digest, chunk);
-        *self.used_bytes.entry(chunk.place.generation).or_default() += bytes.len() as u64;
-        Ok(chunk.place)
+        *self.used_bytes.entry(chunk.place.generation).or_default() += u64::from(length);
+        of_length(chunk.place, length)
     }
+}
+
+fn of_length(place: Place, length: u32) -> io::Result<Place> {
+    if place.stored_bytes == length {
+        Ok(place)
+    } else {
+        Err(invalid("a chunk has another length than was said"))
+    }
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 impl Writer {
@@ -161,16 +179,37 @@ impl Writer {
     /// # Errors
     /// If the file system refuses. The generation is given up then.
     pub fn put(&mut self, record: &Record) -> Result<(), WriteError> {
+        self.put_digested(record, &Digested::all(&record.packed))
+    }
+
+    /// The same for a record whose checksums are known, and of which values may be [left out](Self::has_last) that are in
+    /// the generation before.
+    ///
+    /// # Errors
+    /// As for [`put`](Self::put), and if the checksums are not of such a record.
+    pub fn put_digested(&mut self, record: &Record, digested: &[Digested]) -> Result<(), WriteError> {
         if self.state != State::Writing {
             return Err(WriteError::GivenUp);
         }
-        self.try_put(record).map_err(|error| self.given_up(&self.files.chunks.clone(), error))
+        let put = self.try_put(record, digested);
+        put.map_err(|error| self.given_up(&self.files.chunks.clone(), error))
     }
 
-    fn try_put(&mut self, record: &Record) -> io::Result<()> {
+    /// Whether all of the generation that this process wrote last is at hand, so that who still has the checksums of its
+    /// values need not give them again.
+    #[must_use]
+    pub fn has_last(&self) -> bool {
+        self.known.is_whole
+    }
+
+    fn try_put(&mut self, record: &Record, digested: &[Digested]) -> io::Result<()> {
+        if digested.len() != 1 + record.packed.attachments.len() {
+            return Err(invalid("checksums are not of this record"));
+        }
         let body: &[u8] = &record.packed.body;
         let attachments = record.packed.attachments.iter().map(|buffer| buffer.bytes());
-        let values = std::iter::once(body).chain(attachments).map(|bytes| self.value(bytes));
+        let values = std::iter::once(body).chain(attachments).zip(digested);
+        let values = values.map(|(bytes, digested)| self.value(bytes, digested));
         let values = values.collect::<io::Result<Vec<_>>>()?;
         let key = (record.kind, record.pe);
         let table = self.open.entry(key).or_default();
@@ -181,12 +220,11 @@ impl Writer {
             let table = std::mem::take(table);
             self.end_table(key, &table)?;
         }
-        self.count(record);
+        self.count(record, digested.iter().map(|value| value.len_bytes).sum());
         Ok(())
     }
 
-    fn count(&mut self, record: &Record) {
-        let bytes = record.packed.len_bytes() as u64;
+    fn count(&mut self, record: &Record, bytes: u64) {
         let of_type =
             self.types.entry((record.kind, record.type_name.clone())).or_insert_with(|| SavedType {
                 kind: record.kind.to_string(),
@@ -199,17 +237,18 @@ impl Writer {
         self.bytes += bytes;
     }
 
-    fn value(&mut self, bytes: &[u8]) -> io::Result<Value> {
-        if bytes.len() <= INSIDE_MAX_BYTES {
+    fn value(&mut self, bytes: &[u8], digested: &Digested) -> io::Result<Value> {
+        if digested.len_bytes <= INSIDE_MAX_BYTES as u64 && bytes.len() as u64 == digested.len_bytes {
             return Ok(Value::Inside(bytes.into()));
         }
-        let chunks = bytes.chunks(CHUNK_BYTES);
+        let chunks = digested.chunks_of(bytes).ok_or_else(|| invalid("checksums are not of this value"))?;
         let places = chunks.map(|chunk| self.chunks.place(chunk, self.generation, &self.known));
-        Ok(Value::Chunks { len_bytes: bytes.len() as u64, places: places.collect::<io::Result<_>>()? })
+        Ok(Value::Chunks { len_bytes: digested.len_bytes, places: places.collect::<io::Result<_>>()? })
     }
 
     fn end_table(&mut self, key: (Kind, u32), table: &Table) -> io::Result<()> {
-        let place = self.chunks.place(&table.bytes, self.generation, &self.known)?;
+        let chunk = (Digest::of(&table.bytes), table.bytes.len() as u32, Some(&table.bytes[..]));
+        let place = self.chunks.place(chunk, self.generation, &self.known)?;
         let (kind, pe) = key;
         self.tables.entry(key).or_default().push(TableEntry { kind, pe, records: table.records, place });
         Ok(())
@@ -311,9 +350,11 @@ impl Writer {
         let mut files = std::mem::take(&mut self.known.files);
         files.insert(self.generation, self.chunks.length);
         let chunks = std::mem::take(&mut self.chunks.used);
-        let mut known = Known { chunks, files, saved: None };
+        let count = chunks.len();
+        let mut known = Known { chunks, files, saved: None, is_whole: false };
         let used = std::mem::take(&mut self.chunks.used_bytes);
         known.forget_sparse(|generation| used.get(&generation).copied().unwrap_or(0));
+        known.is_whole = known.chunks.len() == count;
         known
     }
 }

@@ -21,7 +21,7 @@ use crate::loads::NodeLoads;
 use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
 use crate::proto::tree::TreeOver;
-use crate::saved::{RecordHeader, RecordOf};
+use crate::saved::{RecordHeader, RecordOf, ToKeep};
 use crate::scatter::PARTS_MAX;
 use crate::topology::Topology;
 use std::sync::Arc;
@@ -84,10 +84,10 @@ impl<'a> Checks<'a> {
         match header {
             WorkToLauncher::Result(_) | WorkToLauncher::Loads => Ok(()),
             WorkToLauncher::Announcement(announcement) => self.check_announcement(from, announcement),
-            WorkToLauncher::Record(sent) if !self.is_or_was_node_of(from, sent.header.pe) => {
+            WorkToLauncher::Record(ToKeep { sent, .. }) if !self.is_or_was_node_of(from, sent.header.pe) => {
                 impossible(format!("a record of {:?}", sent.header.pe))
             }
-            WorkToLauncher::Record(sent) => self.check_saved_of(&sent.header.of),
+            WorkToLauncher::Record(ToKeep { sent, .. }) => self.check_saved_of(&sent.header.of),
         }
     }
 
@@ -385,14 +385,14 @@ impl<'a> Checks<'a> {
                     | PeOrder::DropKernel
                     | PeOrder::Migrate
                     | PeOrder::Pause
-                    | PeOrder::Save
+                    | PeOrder::Save(_)
                     | PeOrder::Restore { .. }
                     | PeOrder::Resume
                     | PeOrder::NameHeld => Ok(()),
                 }
             }
             Order::Arrange(moves) => self.check_moves(moves),
-            Order::Ask(_) | Order::End => Ok(()),
+            Order::Ask(_) | Order::Kept(_) | Order::End => Ok(()),
         }
     }
 

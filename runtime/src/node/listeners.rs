@@ -7,7 +7,7 @@ use crate::loads::NodeLoads;
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
-use crate::saved::{Paused, RecordHeader};
+use crate::saved::{Paused, ToKeep};
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 use tokio::sync::mpsc::UnboundedSender;
@@ -37,8 +37,8 @@ pub enum DriverEvent {
     Answer(u32, Box<NodeSnapshot>),
     /// A PE that stands still has done what it was told.
     Paused(PeId, Paused),
-    /// Something to be saved.
-    Record(RecordHeader, Packed),
+    /// A node sends something to be saved.
+    Record(NodeId, ToKeep, Packed),
     /// The process of a node has ended that was told to.
     Left(NodeId),
     /// Somebody at another terminal wants something.

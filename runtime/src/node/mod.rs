@@ -4,6 +4,7 @@ mod arranging;
 mod arrivals;
 mod catalogue;
 mod control_groups;
+mod held;
 mod links;
 mod listeners;
 mod local_pes;
@@ -40,6 +41,7 @@ use crate::topology::Topology;
 use arranging::Tables;
 use arrivals::Checks;
 use catalogue::Catalogue;
+use held::Held;
 use links::Links;
 use listeners::Hearing;
 use local_pes::LocalPes;
@@ -119,6 +121,7 @@ pub struct Node {
     snapshots: AtomicU64,
     /// When the launcher was told loads last, nanoseconds since the node's start.
     told_loads_ns: AtomicU64,
+    held: Held,
 }
 
 impl fmt::Debug for Node {
@@ -156,6 +159,7 @@ impl Node {
             snapshots: AtomicU64::new(0),
             told_loads_ns: AtomicU64::new(0),
             tables: Tables::new(topology),
+            held: Held::default(),
         })
     }
 
@@ -414,6 +418,7 @@ impl Node {
     /// Stops this node's PEs after the entry methods that run now; their threads, all of them that were started.
     pub fn stop_pes(&self) -> Vec<JoinHandle<()>> {
         self.state.end();
+        self.held.end();
         self.pes.stop();
         self.pes.take_threads()
     }

@@ -164,9 +164,8 @@ impl Node {
                 self.checks().check_loads(from, &loads)?;
                 self.listeners.tell_balancing(from, loads);
             }
-            WorkToLauncher::Record(sent) => {
-                let (header, packed) = sent.open(payload);
-                self.listeners.tell_driver(DriverEvent::Record(header, packed));
+            WorkToLauncher::Record(record) => {
+                self.listeners.tell_driver(DriverEvent::Record(from, record, payload));
             }
         }
         Ok(())
@@ -308,6 +307,7 @@ impl Node {
                 let sum = self.variables.collect(id).unwrap_or_default();
                 self.send_frame(NodeId::LAUNCHER, &ControlToLauncher::Collected(id), sum);
             }
+            Order::Kept(bytes) => self.held.release(bytes),
             Order::ToPe(pe, order) => {
                 if matches!(order, PeOrder::HandOver { .. }) {
                     // What others have taken over is not to be told by this node as well.

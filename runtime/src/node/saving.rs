@@ -2,13 +2,14 @@
 
 use super::Node;
 use super::arrivals::impossible;
+use super::held::Held;
 use crate::codec::{Refusal, WorkToLauncher, WorkToNode};
 use crate::collection::Collection;
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::FramingError;
 use crate::ids::{NodeId, PeId};
 use crate::priority::Priority;
-use crate::saved::{RecordHeader, RecordOf, Sent};
+use crate::saved::{RecordHeader, RecordOf, Sent, ToKeep};
 use std::sync::Arc;
 
 impl Node {
@@ -29,22 +30,19 @@ impl Node {
         collections.chain(variables).collect()
     }
 
-    /// Sends something to the launcher, to be saved, or to the node where its PE is now.
-    ///
-    /// # Errors
-    /// If no message may be so long.
-    pub(crate) fn send_record(
-        &self,
-        to: NodeId,
-        header: RecordHeader,
-        packed: Packed,
-    ) -> Result<(), FramingError> {
-        let (sent, packed) = Sent::new(header, packed)?;
-        match to {
-            NodeId::LAUNCHER => self.send_frame(to, &WorkToLauncher::Record(sent), packed),
-            _ => self.send_frame(to, &WorkToNode::Record(sent), packed),
-        };
-        Ok(())
+    /// Sends a record to the node where its PE is now.
+    pub(crate) fn hand_over(&self, to: NodeId, sent: Sent, packed: Packed) {
+        self.send_frame(to, &WorkToNode::Record(sent), packed);
+    }
+
+    /// Sends something to the launcher, to be saved.
+    pub(crate) fn save(&self, record: ToKeep, packed: Packed) {
+        self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Record(record), packed);
+    }
+
+    /// What is packed here to be saved, and not kept yet.
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
     }
 
     /// Gives what nodes share to all of them, the launcher included; only there.

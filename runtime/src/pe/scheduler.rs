@@ -3,6 +3,7 @@
 mod failing;
 mod measuring;
 mod pausing;
+mod saver;
 mod telling;
 
 pub use failing::panic_text;
@@ -30,6 +31,7 @@ use crate::priority::Priority;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
+use saver::Savers;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -95,6 +97,8 @@ pub struct Scheduler {
     pub(super) wander: Option<Wander>,
     /// How large chares are.
     sizes: telling::Sizes,
+    /// Sends what is packed to be saved.
+    savers: Savers,
 }
 
 /// What the PE does now, or did last.
@@ -136,6 +140,7 @@ impl Scheduler {
             dealt_with_bytes: 0,
             wander,
             sizes: telling::Sizes::default(),
+            savers: Savers::default(),
         }
     }
 
@@ -307,7 +312,7 @@ impl Scheduler {
             Target::Order(PeOrder::Pause) => self.pause(),
             // These are for a PE that stands still; this one has been told to go on.
             Target::Order(
-                PeOrder::Save | PeOrder::HandOver { .. } | PeOrder::Restore { .. } | PeOrder::Resume,
+                PeOrder::Save(_) | PeOrder::HandOver { .. } | PeOrder::Restore { .. } | PeOrder::Resume,
             )
             | Target::Record(_) => {}
             Target::Stop => {}

@@ -10,7 +10,7 @@ use crate::pe::inbox::Arrival;
 use crate::pe::saving::{read, written};
 use crate::priority::Priority;
 use crate::proto::number_set::NumberSet;
-use crate::saved::{Paused, RecordHeader, RecordOf};
+use crate::saved::{Paused, RecordHeader, RecordOf, Save, Sent, ToKeep};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,8 +29,10 @@ struct Waiting {
     records: u64,
     /// How many there will be, once that was said.
     expected: Option<u64>,
-    /// It was told where to send all there is of the PE, and has not yet.
-    to_be_sent: Option<NodeId>,
+    /// It was told to save the PE, and has not yet.
+    to_save: Option<Save>,
+    /// It was told to which node all there is of the PE is to go, and has not sent it yet.
+    to_hand_over: Option<NodeId>,
     /// All there is of it has gone to another node.
     is_gone: bool,
 }
@@ -114,8 +116,8 @@ impl Scheduler {
                 waiting.queue.insert(0, envelope);
                 return true;
             }
-            Target::Order(PeOrder::Save) => waiting.to_be_sent = Some(NodeId::LAUNCHER),
-            Target::Order(PeOrder::HandOver { to }) => waiting.to_be_sent = Some(to),
+            Target::Order(PeOrder::Save(save)) => waiting.to_save = Some(save),
+            Target::Order(PeOrder::HandOver { to }) => waiting.to_hand_over = Some(to),
             Target::Order(PeOrder::Restore { records }) => {
                 waiting.expected = Some(records);
                 self.tell_when_complete(waiting);
@@ -136,15 +138,19 @@ impl Scheduler {
         false
     }
 
-    /// Sends the PE to where it is to be. The first of a node waits until write-once variables that were set here are in
-    /// place everywhere: whom that is to be told is told by a message to this PE, which has to be sent with it.
+    /// Saves the PE or sends it to its new place, if it is to. The first of a node waits until write-once variables that were
+    /// set here are in place everywhere: whom that is to be told is told by a message to this PE, which has to go with it.
     fn send_if_told(&mut self, waiting: &mut Waiting) {
         if self.is_first() && !self.pe.node.variables().are_acknowledged() {
             return;
         }
-        if let Some(to) = waiting.to_be_sent.take() {
-            let sent = self.send(waiting, to).map_err(|error| error.to_string());
-            waiting.is_gone = sent.is_ok() && to != NodeId::LAUNCHER;
+        if let Some(save) = waiting.to_save.take() {
+            let saved = self.save(waiting, save).map_err(|error| error.to_string());
+            self.tell_paused(saved);
+        }
+        if let Some(to) = waiting.to_hand_over.take() {
+            let sent = self.hand_over(waiting, to).map_err(|error| error.to_string());
+            waiting.is_gone = sent.is_ok();
             self.tell_paused(sent);
         }
     }
@@ -170,25 +176,51 @@ impl Scheduler {
         }
     }
 
-    /// Sends all there is of the PE to the launcher, or to its new place; how many records it was. What no message can carry is
-    /// an error, and the PE is as it was. What has been added to accumulators goes to the launcher in any case, uncounted if
-    /// the rest goes elsewhere.
-    fn send(&mut self, waiting: &mut Waiting, to: NodeId) -> Result<u64, PupError> {
+    /// Packs all there is of the PE, for the launcher to be sent; how many records it was. What no message can carry is an
+    /// error, and the PE is as it was.
+    fn save(&mut self, waiting: &mut Waiting, save: Save) -> Result<u64, PupError> {
+        let (node, mut records) = (Arc::clone(&self.pe.node), 0);
+        let saver = self.savers.begin(&node, save);
+        let saver = saver.map_err(|error| PupError::new("what is to be saved", error.to_string()))?;
+        self.pack(waiting, false, |sent, packed| {
+            node.held().hold(packed.len_bytes() as u64, save.held_bytes_max);
+            records += u64::from(saver.send((sent, packed)).is_ok());
+        })?;
+        Ok(records)
+    }
+
+    /// Sends all there is of the PE to its new place; how many records that was. What has been added to accumulators goes to
+    /// the launcher, uncounted.
+    fn hand_over(&mut self, waiting: &mut Waiting, to: NodeId) -> Result<u64, PupError> {
+        let (node, mut records) = (Arc::clone(&self.pe.node), 0);
+        self.pack(waiting, true, |sent, packed| {
+            if let RecordOf::Sum(_) = sent.header.of {
+                return node.save(ToKeep::left_behind(sent), packed);
+            }
+            records += 1;
+            node.hand_over(to, sent, packed);
+        })?;
+        Ok(records)
+    }
+
+    /// Packs all there is of the PE, its own part last. What no message can carry is an error, and the PE is as it was.
+    fn pack(
+        &mut self,
+        waiting: &mut Waiting,
+        is_leaving: bool,
+        mut put: impl FnMut(Sent, Packed),
+    ) -> Result<(), PupError> {
         // Here it fails for what could not be sent to another node either, and then the run ends.
-        let saved = self.saved(waiting, to != NodeId::LAUNCHER).and_then(|saved| written(&saved));
+        let saved = self.saved(waiting, is_leaving).and_then(|saved| written(&saved));
         let saved = saved.inspect_err(|error| self.pe.fail(error.to_string()))?;
-        let (id, node, mut records) = (self.pe.id, Arc::clone(&self.pe.node), 0);
-        let mut failed = None;
-        let mut send_to =
-            |place, of, packed| match node.send_record(place, RecordHeader { pe: id, of }, packed) {
-                Ok(()) => records += u64::from(place == to),
-                Err(error) => drop(failed.get_or_insert(error)),
-            };
+        let (id, node, mut failed) = (self.pe.id, Arc::clone(&self.pe.node), None);
+        let mut send = |of, packed| match Sent::new(RecordHeader { pe: id, of }, packed) {
+            Ok((sent, packed)) => put(sent, packed),
+            Err(error) => drop(failed.get_or_insert(error)),
+        };
         if self.is_first() {
-            let sums = node.variables().sums().into_iter();
-            sums.for_each(|(sum, packed)| send_to(NodeId::LAUNCHER, RecordOf::Sum(sum), packed));
+            node.variables().sums().into_iter().for_each(|(sum, packed)| send(RecordOf::Sum(sum), packed));
         }
-        let mut send = |of, packed| send_to(to, of, packed);
         for (collection, shelf) in self.shelves.iter() {
             let mut send_chare =
                 |index, packed| send(RecordOf::Chare(ElementId { collection, index }), packed);
@@ -196,7 +228,7 @@ impl Scheduler {
         }
         send(RecordOf::Pe, Packed { body: saved.into(), attachments: Vec::new() });
         match failed {
-            None => Ok(records),
+            None => Ok(()),
             Some(error) => Err(PupError::new("what is to be saved", error.to_string())),
         }
     }

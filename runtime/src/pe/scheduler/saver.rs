@@ -1,0 +1,54 @@
+//! A PE packs what is to be saved and goes on; another thread computes the checksums and sends it.
+
+use crate::checkpoint::Digests;
+use crate::envelope::Packed;
+use crate::node::Node;
+use crate::saved::{Save, Sent, ToKeep};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// The threads that send what a PE has packed, one for each checkpoint.
+#[derive(Default)]
+pub(super) struct Savers {
+    /// What is known of the last checkpoint, once all of it has been sent.
+    last: Option<(u32, JoinHandle<Digests>)>,
+}
+
+impl Savers {
+    /// What is to be sent of the PE is to be given to this.
+    ///
+    /// # Errors
+    /// If the system has no thread for it.
+    pub(super) fn begin(&mut self, node: &Arc<Node>, save: Save) -> io::Result<Sender<(Sent, Packed)>> {
+        let (number, last) = match self.last.take() {
+            Some((number, saver)) => (Some(number), saver.join().unwrap_or_default()),
+            None => (None, Digests::default()),
+        };
+        let has_last = number.is_some() && number == save.since;
+        let (to_saver, records) = channel();
+        let node = Arc::clone(node);
+        let work = move || send_all(&node, save.checkpoint, &records, (&last, has_last));
+        self.last = Some((save.checkpoint, thread::Builder::new().name("saver".into()).spawn(work)?));
+        Ok(to_saver)
+    }
+}
+
+/// Sends all records, without values that the launcher has from the last checkpoint if it still has that; what is known of
+/// this one.
+fn send_all(
+    node: &Node,
+    checkpoint: u32,
+    records: &Receiver<(Sent, Packed)>,
+    (last, has_last): (&Digests, bool),
+) -> Digests {
+    let mut digests = Digests::default();
+    for (sent, mut packed) in records {
+        let held_bytes = packed.len_bytes();
+        let digested = sent.digest(&mut packed, &mut digests, last, has_last);
+        node.held().release((held_bytes - packed.len_bytes()) as u64);
+        node.save(ToKeep { checkpoint, sent, digested }, packed);
+    }
+    digests
+}
