@@ -29,8 +29,12 @@ impl Balancer for Bisection {
         };
         let mut items: Vec<Item> = movable
             .iter()
-            .zip(&costs)
-            .map(|(chare, cost)| Item { place: place(*chare), chare: *chare, cost: *cost })
+            .enumerate()
+            .map(|(at, chare)| Item {
+                place: place(*chare),
+                chare: *chare,
+                cost: costs.get(at).copied().unwrap_or(1),
+            })
             .collect();
         bisect(&mut items, &takers, &rooms, &mut |chare, pe| {
             if view.may_live(chare, pe) {

@@ -8,6 +8,7 @@ use super::exchange::Exchange;
 use super::gossip::Gossip;
 use super::greedy::{Greedy, GreedyRefine};
 use super::hierarchical::Hierarchical;
+use super::partition::Partition;
 use super::refine::Refine;
 use super::weighted::Weighted;
 use super::{Balancer, Rotate, Stay};
@@ -25,7 +26,7 @@ pub struct Named {
 }
 
 /// All balancers that are chosen by name; `auto`, which chooses among them, is not one.
-pub const BALANCERS: [Named; 11] = [
+pub const BALANCERS: [Named; 12] = [
     Named { name: "none", about: "chares stay where they are", build: |_| Ok(Box::new(Stay)) },
     Named {
         name: "weighted",
@@ -74,8 +75,13 @@ pub const BALANCERS: [Named; 11] = [
     },
     Named {
         name: "bisection",
-        about: "space is cut in two by weight, again and again; for chares that lie in space",
+        about: "space is cut in two by weight, again and again; elements of arrays lie where their index says",
         build: |_| Ok(Box::new(Bisection)),
+    },
+    Named {
+        name: "partition",
+        about: "the graph of who talks to whom is cut in two by weight, again and again",
+        build: |_| Ok(Box::new(Partition)),
     },
 ];
 
@@ -86,6 +92,17 @@ pub enum Choice {
     Always(Box<dyn Balancer>),
     /// Balance when it pays.
     Auto(Settings),
+}
+
+impl Choice {
+    /// Whether somebody has to count who talks to whom.
+    #[must_use]
+    pub fn uses_edges(&self) -> bool {
+        match self {
+            Self::Always(balancer) => balancer.uses_edges(),
+            Self::Auto(settings) => settings.comm,
+        }
+    }
 }
 
 impl FromStr for Choice {

@@ -5,7 +5,7 @@ use super::view::{Checked, Mobility, Times};
 use super::{Balancer, Wanted};
 use std::collections::BTreeSet;
 
-/// What `first` wants, changed so that fewer bytes cross between nodes, and between PEs of a node.
+/// What `first` wants, changed so that less crosses between nodes, and between PEs of a node.
 #[derive(Debug)]
 pub struct Communication {
     /// Balances the loads.
@@ -28,6 +28,10 @@ impl Balancer for Communication {
         self.first.name()
     }
 
+    fn uses_edges(&self) -> bool {
+        true
+    }
+
     fn wanted(&self, view: &Checked<'_>) -> Wanted {
         let mut wanted = self.first.wanted(view);
         if view.edges.is_empty() {
@@ -44,16 +48,14 @@ impl Balancer for Communication {
     }
 }
 
-/// Bytes between PEs of a node count so much of those between nodes.
-const INSIDE: i128 = 1;
-const BETWEEN: i128 = 16;
+/// What crosses between PEs of a node, and between nodes, counts so much.
+const INSIDE: i64 = 1;
+const BETWEEN: i64 = 16;
 
 struct Refining<'a> {
     view: &'a Checked<'a>,
     node_of: Vec<usize>,
-    /// Whom each chare talks to and how many bytes, one chare after the other, and where each begins.
-    talks: Vec<(u32, u64)>,
-    begins: Vec<usize>,
+    talks: Talks,
     owners: Vec<u32>,
     times: Times,
     /// No PE may take longer.
@@ -62,14 +64,14 @@ struct Refining<'a> {
 
 impl<'a> Refining<'a> {
     fn new(view: &'a Checked<'a>, owners: &[u32], tolerance: f64) -> Self {
-        let (talks, begins) = talks(view);
+        let talks = Talks::of(view);
         let times = Times::with(view, owners);
         let in_time = times.level() * (1.0 + tolerance);
         let longest = times.longest().max(in_time.min(view.times.longest()));
-        Self { view, node_of: view.nodes(), talks, begins, owners: owners.to_vec(), times, longest }
+        Self { view, node_of: view.nodes(), talks, owners: owners.to_vec(), times, longest }
     }
 
-    /// Each chare in turn moves, or changes places with another, if that saves bytes. Whether any did.
+    /// Each chare in turn moves, or changes places with another, if less crosses then. Whether any did.
     fn round(&mut self) -> bool {
         let mut has_moved = false;
         for chare in 0..self.owners.len() as u32 {
@@ -80,12 +82,12 @@ impl<'a> Refining<'a> {
 
     fn improve(&mut self, chare: u32) -> bool {
         let here = self.owners[chare as usize];
-        let is_away = |(other, _): &(u32, u64)| self.owners[*other as usize] != here;
+        let is_away = |(other, _): &(u32, i64)| self.owners[*other as usize] != here;
         let is_pinned = self.view.chares[chare as usize].mobility == Mobility::Pinned;
         if is_pinned || !self.talks_of(chare).iter().any(is_away) {
             return false;
         }
-        let mut better: Vec<(i128, u32)> = self
+        let mut better: Vec<(i64, u32)> = self
             .talks_of(chare)
             .iter()
             .map(|(other, _)| self.owners[*other as usize])
@@ -111,7 +113,7 @@ impl<'a> Refining<'a> {
     }
 
     /// Exchanges the chare with one that its neighbours on the other PE talk to less, if both PEs end in time.
-    fn swap(&mut self, chare: u32, here: u32, there: u32, saved: i128) -> bool {
+    fn swap(&mut self, chare: u32, here: u32, there: u32, saved: i64) -> bool {
         let load = self.view.chares[chare as usize].load;
         let mut candidates: BTreeSet<u32> = BTreeSet::new();
         for (near, _) in self.talks_of(chare) {
@@ -123,7 +125,7 @@ impl<'a> Refining<'a> {
         }
         let between = |other: u32| {
             let talk = self.talks_of(chare).iter().filter(|(near, _)| *near == other);
-            talk.map(|(_, bytes)| i128::from(*bytes)).sum::<i128>() * self.weight(here, there)
+            talk.map(|(_, cost)| cost).sum::<i64>() * self.weight(here, there)
         };
         let gain = |other: u32| saved + self.saved(other, here) - 2 * between(other);
         let fits = |other: u32| {
@@ -145,27 +147,25 @@ impl<'a> Refining<'a> {
         true
     }
 
-    fn talks_of(&self, chare: u32) -> &[(u32, u64)] {
-        &self.talks[self.begins[chare as usize]..self.begins[chare as usize + 1]]
+    fn talks_of(&self, chare: u32) -> &[(u32, i64)] {
+        self.talks.of_chare(chare)
     }
 
     fn may_go(&self, chare: u32, pe: u32) -> bool {
         self.view.chares[chare as usize].mobility != Mobility::Pinned && self.view.may_live(chare, pe)
     }
 
-    /// What a chare's bytes cost less if it were there, in bytes between PEs of a node.
-    fn saved(&self, chare: u32, there: u32) -> i128 {
+    /// How much less a chare's messages would cost if it were there.
+    fn saved(&self, chare: u32, there: u32) -> i64 {
         let here = self.owners[chare as usize];
         let cost = |pe: u32| {
             let talks = self.talks_of(chare).iter();
-            talks
-                .map(|(other, bytes)| i128::from(*bytes) * self.weight(pe, self.owners[*other as usize]))
-                .sum::<i128>()
+            talks.map(|(other, cost)| cost * self.weight(pe, self.owners[*other as usize])).sum::<i64>()
         };
         cost(here) - cost(there)
     }
 
-    fn weight(&self, one: u32, other: u32) -> i128 {
+    fn weight(&self, one: u32, other: u32) -> i64 {
         if one == other {
             0
         } else if self.node_of[one as usize] == self.node_of[other as usize] {
@@ -176,24 +176,42 @@ impl<'a> Refining<'a> {
     }
 }
 
-/// Whom each chare talks to, one chare after the other, and where each begins.
-fn talks(view: &Checked<'_>) -> (Vec<(u32, u64)>, Vec<usize>) {
-    let edges = || view.edges.iter().filter(|edge| edge.one != edge.other);
-    let mut begins = vec![0; view.chares.len() + 1];
-    for edge in edges() {
-        begins[edge.one as usize + 1] += 1;
-        begins[edge.other as usize + 1] += 1;
-    }
-    for chare in 0..view.chares.len() {
-        begins[chare + 1] += begins[chare];
-    }
-    let mut next = begins.clone();
-    let mut talks = vec![(0, 0); begins[view.chares.len()]];
-    for edge in edges() {
-        for (chare, other) in [(edge.one, edge.other), (edge.other, edge.one)] {
-            talks[next[chare as usize]] = (other, edge.bytes);
-            next[chare as usize] += 1;
+/// Whom each chare talks to.
+pub(super) struct Talks {
+    /// One chare after the other: who it is, and what it costs if they are on two PEs.
+    all: Vec<(u32, i64)>,
+    /// Where the first of each chare is.
+    begins: Vec<usize>,
+}
+
+/// All costs together have at most so many bits, so that their sums and small multiples are exact.
+const COST_BITS: u32 = 56;
+
+impl Talks {
+    pub(super) fn of(view: &Checked<'_>) -> Self {
+        let edges = || view.edges.iter().filter(|edge| edge.one != edge.other);
+        let total: u128 = edges().map(|edge| u128::from(edge.cost())).sum();
+        let shift = (u128::BITS - total.leading_zeros()).saturating_sub(COST_BITS);
+        let mut begins = vec![0; view.chares.len() + 1];
+        for edge in edges() {
+            begins[edge.one as usize + 1] += 1;
+            begins[edge.other as usize + 1] += 1;
         }
+        for chare in 0..view.chares.len() {
+            begins[chare + 1] += begins[chare];
+        }
+        let mut next = begins.clone();
+        let mut all = vec![(0, 0); begins[view.chares.len()]];
+        for edge in edges() {
+            for (chare, other) in [(edge.one, edge.other), (edge.other, edge.one)] {
+                all[next[chare as usize]] = (other, (edge.cost() >> shift) as i64);
+                next[chare as usize] += 1;
+            }
+        }
+        Self { all, begins }
     }
-    (talks, begins)
+
+    pub(super) fn of_chare(&self, chare: u32) -> &[(u32, i64)] {
+        &self.all[self.begins[chare as usize]..self.begins[chare as usize + 1]]
+    }
 }

@@ -1,7 +1,7 @@
 //! What a balancer answers: [`Move`]s, with what they are predicted to bring. And the one way from where a balancer
 //! wants chares to the moves that the limits permit, which all balancers share.
 
-use super::view::{Checked, Times, View, key};
+use super::view::{Checked, Edge, Times, View, key};
 
 /// A chare that changes its PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,8 @@ impl Decision {
         let times = Times::with(view, &owners);
         let is_worth_it = may_worsen || {
             let (now, then) = (view.times.longest(), times.longest());
-            then < now || (then <= now && cut_bytes(view, &owners) < cut_bytes(view, &view.owners()))
+            let cut = |owners: &[u32]| cut(view, owners, Edge::cost);
+            then < now || (then <= now && cut(&owners) < cut(&view.owners()))
         };
         if is_worth_it {
             decision.after = times.imbalance();
@@ -107,8 +108,12 @@ impl Decision {
 /// Bytes between chares on two PEs.
 #[must_use]
 pub fn cut_bytes(view: &View, owners: &[u32]) -> u64 {
-    let is_cut = |edge: &&super::Edge| owners[edge.one as usize] != owners[edge.other as usize];
-    view.edges.iter().filter(is_cut).map(|edge| edge.bytes).sum()
+    cut(view, owners, |edge| edge.bytes)
+}
+
+fn cut(view: &View, owners: &[u32], of: impl Fn(&Edge) -> u64) -> u64 {
+    let is_cut = |edge: &&Edge| owners[edge.one as usize] != owners[edge.other as usize];
+    view.edges.iter().filter(is_cut).fold(0, |sum: u64, edge| sum.saturating_add(of(edge)))
 }
 
 fn is_limited(view: &View) -> bool {

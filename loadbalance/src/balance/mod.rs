@@ -44,7 +44,9 @@ pub mod gossip;
 pub mod greedy;
 pub mod hierarchical;
 mod leaving;
+pub mod mapping;
 pub mod memory;
+pub mod partition;
 pub mod patterns;
 pub mod random;
 pub mod refine;
@@ -59,6 +61,7 @@ mod tests;
 
 pub use choice::{BALANCERS, Choice, ChoiceError};
 pub use decision::{Decision, Left, Move, Wanted};
+pub use mapping::{Mapping, MappingError};
 pub use view::{Chare, Checked, Edge, Limits, Mobility, Pe, View, ViewError};
 
 use std::fmt::Debug;
@@ -73,6 +76,11 @@ pub trait Balancer: Debug + Send + Sync {
 
     /// Whether it moves chares although the run does not end sooner for it.
     fn may_worsen(&self) -> bool {
+        false
+    }
+
+    /// Whether it looks at who talks to whom.
+    fn uses_edges(&self) -> bool {
         false
     }
 

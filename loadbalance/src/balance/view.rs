@@ -65,6 +65,17 @@ pub struct Edge {
     pub messages: u64,
 }
 
+/// A message without any bytes takes a network as long as so many bytes, about.
+const MESSAGE_BYTES: u64 = 256;
+
+impl Edge {
+    /// What it costs, in bytes, if both are on two PEs: each message by itself takes time, too.
+    #[must_use]
+    pub const fn cost(&self) -> u64 {
+        self.bytes.saturating_add(self.messages.saturating_mul(MESSAGE_BYTES))
+    }
+}
+
 /// What all moves of one decision together keep to. By default nothing limits them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {

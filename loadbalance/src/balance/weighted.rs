@@ -33,7 +33,8 @@ impl Balancer for Weighted {
     }
 }
 
-/// The chares that may move, their costs as whole numbers, and how much of them each PE has room for if all end together.
+/// The chares that may move, what each costs as a whole number (none where all cost the same), and what each PE has room for
+/// if all end together: of chares that cost the same whole ones, so that no other way to hand them out ends earlier.
 pub(crate) fn movable(view: &Checked<'_>) -> (Vec<u32>, Vec<u64>, Vec<f64>) {
     let is_movable = |chare: &u32| view.chares[*chare as usize].mobility != Mobility::Pinned;
     let movable: Vec<u32> = (0..view.chares.len() as u32).filter(is_movable).collect();
@@ -43,9 +44,21 @@ pub(crate) fn movable(view: &Checked<'_>) -> (Vec<u32>, Vec<u64>, Vec<f64>) {
     }
     let loads: Vec<f64> = movable.iter().map(|chare| view.chares[*chare as usize].load).collect();
     let total: f64 = loads.iter().sum();
+    let is_alike = loads.windows(2).all(|pair| pair[0].to_bits() == pair[1].to_bits());
+    if is_alike && total > 0.0 {
+        return (movable, Vec::new(), whole(&rooms(&times, total), loads.len()));
+    }
     // A conversion of no number, as of 0 of 0, gives 0.
     let costs = loads.iter().map(|load| (load / total * UNITS).round() as u64).collect();
     (movable, costs, rooms(&times, total))
+}
+
+/// So many chares that cost the same, for PEs with room for so much.
+fn whole(rooms: &[f64], count: usize) -> Vec<f64> {
+    let takers: Vec<f64> = rooms.iter().copied().filter(|room| *room > 0.0).collect();
+    let bounds = cut(count, &[], &takers);
+    let mut counts = bounds.windows(2).map(|piece| (piece[1] - piece[0]) as f64);
+    rooms.iter().map(|room| if *room > 0.0 { counts.next().unwrap_or_default() } else { 0.0 }).collect()
 }
 
 /// What each PE gets of so much work if all that get some end together, as water fills basins.

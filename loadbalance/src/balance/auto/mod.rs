@@ -43,11 +43,13 @@ pub struct Settings {
     pub errors: f64,
     /// Bytes that a decision may take on the node that makes it; balancers that need more are passed over.
     pub memory_bytes: u64,
+    /// Whether chares that talk to each other are brought together where that costs nothing.
+    pub comm: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { errors: 2.0, memory_bytes: 1 << 30 }
+        Self { errors: 2.0, memory_bytes: 1 << 30, comm: false }
     }
 }
 
@@ -64,6 +66,7 @@ impl Settings {
                 "bytes, such as 64MiB",
                 memory::read,
             )?,
+            comm: options.flag("comm")?,
         })
     }
 }

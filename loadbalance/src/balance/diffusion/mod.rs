@@ -75,6 +75,10 @@ impl Balancer for Diffusion {
         "diffusion"
     }
 
+    fn uses_edges(&self) -> bool {
+        self.no_new_destination
+    }
+
     fn wanted(&self, view: &Checked<'_>) -> Wanted {
         let mut spread = Spread::new(self, view);
         for _ in 0..self.hops {

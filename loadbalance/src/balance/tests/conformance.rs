@@ -172,11 +172,21 @@ fn choices_are_read_and_mistakes_get_one_sentence() {
         assert!(!named.about.is_empty());
     }
     assert!(matches!("auto:errors=3,memory=64MiB".parse().unwrap(), Choice::Auto(_)));
+    for (text, looks) in [
+        ("auto", false),
+        ("auto:comm", true),
+        ("refine", false),
+        ("refine:comm", true),
+        ("partition", true),
+        ("diffusion:no-new-destination", true),
+    ] {
+        assert_eq!(text.parse::<Choice>().unwrap().uses_edges(), looks, "{text}");
+    }
     let why = |text: &str| text.parse::<Choice>().unwrap_err().to_string();
     assert_eq!(
         why("gredy"),
         "there is no balancer \"gredy\": choose one of auto, none, weighted, greedy, greedy-refine, refine, exchange, \
-         rotate, hierarchical, diffusion, gossip, bisection"
+         rotate, hierarchical, diffusion, gossip, bisection, partition"
     );
     assert_eq!(why("none:x"), "the balancer none has no options: leave out \":x\"");
     assert_eq!(why("refine:tol=1"), "the balancer refine has no option \"tol\": it has tolerance, comm");

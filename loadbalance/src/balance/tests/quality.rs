@@ -136,24 +136,6 @@ fn pes_of_a_node_help_each_other_first() {
     assert_eq!((decision.after, decision.moves.iter().filter(crosses).count()), (1.0, 0));
 }
 
-/// A grid of chares that talk to their neighbours.
-fn grid(side: u32, pe_count: u32, pe: impl Fn(u32) -> u32) -> View {
-    let mut view =
-        View::new(&Part::each(&vec![1.0; pe_count as usize]), (0..side * side).map(|chare| (pe(chare), 1.0)));
-    for chare in 0..side * side {
-        let (row, col) = (chare / side, chare % side);
-        view.places.push([f64::from(row), f64::from(col), 0.0]);
-        let mut edge = |other| view.edges.push(Edge { one: chare, other, bytes: 1, messages: 1 });
-        if col + 1 < side {
-            edge(chare + 1);
-        }
-        if row + 1 < side {
-            edge(chare + side);
-        }
-    }
-    view
-}
-
 #[test]
 fn bisection_cuts_a_grid_into_squares() {
     let mut random = Random::new(1);
