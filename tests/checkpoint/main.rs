@@ -133,3 +133,30 @@ fn a_folder_of_checkpoints_is_looked_into_from_the_command_line() {
         assert_eq!((refused.code, refused.stderr.as_str()), (code, sentence), "{refused:?}");
     }
 }
+
+/// A small run of `jacobi` that version 0.1.0 saved, and what it showed of it. Later versions read it too, or are refused by
+/// `restart` with the type that has changed.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden");
+const GOLDEN_VALUES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden.jsonl");
+
+#[test]
+fn a_checkpoint_of_version_0_1_is_whole_and_read_by_name_here_and_by_who_knows_only_the_specification() {
+    let checkpoint = |words: &[&str]| run(METACHARE, &[&["checkpoint"], words].concat(), Path::new("."));
+    let verified = checkpoint(&["verify", GOLDEN]);
+    assert!(verified.code == 0 && verified.stdout.contains(" is whole: "), "{verified:?}");
+    let show: Value = serde_json::from_str(&checkpoint(&["show", GOLDEN, "--json"]).stdout).unwrap();
+    assert_eq!(show["foreign"], Value::Null, "this version goes on from it");
+    let of_lines = |done: Done| {
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+        let line = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+        let key =
+            |line: &Value| ["kind", "pe", "type", "collection", "index"].map(|key| line[key].to_string());
+        let lines = done.stdout.lines().map(line).map(|line| (key(&line), line["value"].clone()));
+        lines.collect::<Vec<_>>()
+    };
+    let shown = checkpoint(&["show", GOLDEN, "--values", "--json"]);
+    assert_eq!(shown.stdout, fs::read_to_string(GOLDEN_VALUES).unwrap());
+    let own = of_lines(shown);
+    let others = of_lines(run("python3", &[READER, GOLDEN], Path::new(".")));
+    assert_eq!(own, others);
+}

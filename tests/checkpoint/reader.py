@@ -2,8 +2,8 @@
 
 python3 reader.py DIR [GENERATION]
 
-Prints a line of JSON for each record: kind, pe, type, collection, index, and length and SHA-256 of its body and of each
-attachment. Ends with exit code 1 and a sentence if anything is not what was written.
+Prints a line of JSON for each record: kind, pe, type, collection, index, length and SHA-256 of its body and of each
+attachment, and its value where its shape is known. Ends with 1 and a sentence if anything is not what was written.
 """
 
 import hashlib
@@ -13,7 +13,10 @@ import struct
 import sys
 
 MAGIC = bytes.fromhex("936d63636b700d0a")
+PLACE = "IQIB32s"
 KINDS = ["chare", "PE", "node", "driver"]
+FIXED = {"u8": "B", "i8": "b", "f32": "f", "f64": "d"}
+ARRAYS = {**FIXED, "u16": "H", "u32": "I", "u64": "Q", "i16": "h", "i32": "i", "i64": "q"}
 
 
 class Damaged(Exception):
@@ -25,13 +28,13 @@ def need(is_so, file, what):
         raise Damaged(f"{file}: {what}")
 
 
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
-
-
 def read(*path):
     with open(os.path.join(*path), "rb") as file:
         return file.read()
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 class Fields:
@@ -51,11 +54,55 @@ class Fields:
     def number(self, layout):
         return self.numbers(layout)[0]
 
-    def place(self):
-        return self.numbers("IQIB32s")
-
     def end(self):
         need(self.at == len(self.data), self.file, "something follows its end")
+
+
+def varint(fields):
+    byte = fields.number("B")
+    return byte if byte < 128 else byte - 128 + (varint(fields) << 7)
+
+
+def plain(number):
+    """As JSON can have it: what is no number or infinite, and what has more than 64 bits, as text."""
+    has = number - number == 0 if isinstance(number, float) else -(1 << 63) <= number < 1 << 64
+    return number if has else str(number).replace("nan", "NaN")
+
+
+def decode(shape, fields, arrays, around=()):
+    """The value of that shape, inside these named types."""
+    kind, of = (shape, None) if isinstance(shape, str) else next(iter(shape.items()))
+    inside = lambda shape: decode(shape, fields, arrays, around)
+    if kind == "named":
+        return decode(of[1], fields, arrays, (*around, of))
+    if kind == "again":
+        at = max(at for at, (name, _) in enumerate(around) if name == of)
+        return decode(around[at][1], fields, arrays, around[: at + 1])
+    if kind in FIXED:
+        return plain(fields.number(FIXED[kind]))
+    if kind[1:] in ("16", "32", "64", "128", "size"):
+        value = varint(fields)
+        return plain(value if kind[0] == "u" else (value >> 1) ^ -(value & 1))
+    if kind in ("bytes", "text", "char"):
+        return (list if kind == "bytes" else bytes.decode)(bytes(fields.take(varint(fields))))
+    if kind == "tuple":
+        return [inside(part) for part in of]
+    if kind == "struct":
+        return {name: inside(part) for name, part in of}
+    if kind == "enum":
+        name, part = of[varint(fields)]
+        return name if part == "unit" else {name: inside(part)}
+    if kind == "bulk":
+        is_beside = fields.number("B") == 0
+        data = arrays[varint(fields)] if is_beside else fields.take(varint(fields))
+        numbers = [plain(one) for (one,) in struct.iter_unpack("<" + ARRAYS[of], data)]
+        need(not is_beside or varint(fields) == len(numbers), fields.file, "an array has another length")
+        return numbers
+    if kind in ("seq", "map"):
+        return [inside(of) if kind == "seq" else [inside(part) for part in of] for _ in range(varint(fields))]
+    need(kind in ("unit", "bool", "option"), fields.file, f"a shape is of the unknown kind {kind}")
+    is_so = kind != "unit" and fields.number("?")
+    return is_so if kind == "bool" else inside(of) if is_so else None
 
 
 class Generation:
@@ -64,17 +111,15 @@ class Generation:
     def __init__(self, root, number):
         self.root = root
         folder = os.path.join(root, f"generation-{number:06}")
-        file = os.path.join(folder, "MANIFEST.json")
-        text = read(file)
+        text = read(file := os.path.join(folder, "MANIFEST.json"))
         line = f"{sha256(text)}  MANIFEST.json\n".encode()
         need(read(folder, "COMMIT") == line, file, "COMMIT says something else")
         self.manifest = json.loads(text)
-        need(self.manifest["format"] == "metachare checkpoint", file, "it is of something else")
-        need(self.manifest["version"] == 1, file, "it is of another version")
+        format = self.manifest["format"], self.manifest["version"]
+        need(format == ("metachare checkpoint", 1), file, "it is of something else, or another version")
         need(self.manifest["generation"] == number, file, "it is of another generation")
         self.lengths = {one["generation"]: one["bytes"] for one in self.manifest["chunk_files"]}
-        for generation, length in self.lengths.items():
-            path = self.chunks(generation)
+        for path, length in ((self.chunks(generation), length) for generation, length in self.lengths.items()):
             need(os.path.getsize(path) == length, path, "it has another length than was written")
         self.index = os.path.join(folder, "index")
         self.read_index(read(self.index))
@@ -89,7 +134,7 @@ class Generation:
         need(fields.take(8) == MAGIC, self.index, "it does not begin as an index does")
         version, self.chunk_length, count = fields.numbers("IIQ")
         need(version == 1 and 1 <= self.chunk_length <= 64 << 20, self.index, "its header is wrong")
-        self.tables = [(*fields.numbers("BII"), fields.place()) for _ in range(count)]
+        self.tables = [(*fields.numbers("BII"), fields.numbers(PLACE)) for _ in range(count)]
         fields.end()
 
     def chunk(self, place):
@@ -98,19 +143,16 @@ class Generation:
         need(codec == 0, file, "it is stored in an unknown way")
         need(offset + stored <= self.lengths.get(generation, 0), file, "a chunk would be beyond its end")
         with open(file, "rb") as opened:
-            opened.seek(offset)
-            data = opened.read(stored)
+            data = os.pread(opened.fileno(), stored, offset)
         need(hashlib.sha256(data).digest() == digest, file, f"the checksum of the chunk at {offset} is wrong")
         return data
 
     def value(self, fields):
         mark, length = fields.numbers("BQ")
         need(mark in (0, 1), fields.file, "a value is marked in an unknown way")
-        if mark == 0:
-            return fields.take(length)
-        data = bytearray()
-        for start in range(0, length, self.chunk_length):
-            chunk = self.chunk(fields.place())
+        data = bytearray(fields.take(length) if mark == 0 else b"")
+        for start in range(0, length * mark, self.chunk_length):
+            chunk = self.chunk(fields.numbers(PLACE))
             need(len(chunk) == min(self.chunk_length, length - start), fields.file, "a chunk has a wrong length")
             data += chunk
         return bytes(data)
@@ -136,13 +178,19 @@ def committed(root):
 def main(root, number=None):
     number = committed(root)[-1] if number is None else int(number)
     generation = Generation(root, number)
+    shapes = {(one["kind"], one["name"]): one.get("shape", "opaque") for one in generation.manifest["types"]}
     records = total = 0
     for record, values in generation.records():
         record["values"] = [[len(value), sha256(value)] for value in values]
         records, total = records + 1, total + sum(map(len, values))
+        shape = shapes[record["kind"], record["type"]]
+        if shape != "opaque":
+            fields = Fields(values[0], generation.index)
+            record["value"] = decode(shape, fields, values[1:])
+            fields.end()
         print(json.dumps(record))
-    manifest = generation.manifest
-    need((records, total) == (manifest["records"], manifest["bytes"]), "MANIFEST.json", "it counts other records")
+    expected = [generation.manifest[key] for key in ("records", "bytes")]
+    need([records, total] == expected, "MANIFEST.json", "it counts other records")
 
 
 if __name__ == "__main__":

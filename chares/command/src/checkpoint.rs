@@ -31,9 +31,7 @@ pub(crate) fn command() -> Command {
     let generation = generation.value_parser(value_parser!(u32));
     let newest = generation.clone().help("Which one [default: the newest]");
     let of_value = |name: &'static str, about: &'static str| {
-        let value = Arg::new("value").value_name("TYPE[INDEX].PATH").required(true);
-        let value =
-            value.value_parser(value_parser!(Which)).help("Which value, such as `Block[3].rows.left`");
+        let value = value_named("value").required(true).help("Which value, such as `Block[3].rows.left`");
         Command::new(name).about(about).arg(dir.clone()).arg(value).arg(newest.clone())
     };
     let number = |name: &'static str, help: &'static str| {
@@ -46,14 +44,10 @@ pub(crate) fn command() -> Command {
         .subcommand(one("ls", "List the checkpoints of a folder"))
         .subcommand(
             one("show", "Show what a checkpoint holds, and who wrote it").arg(newest.clone()).arg(
-                Arg::new("values")
+                value_named("values")
                     .long("values")
-                    .value_name("TYPE[INDEX].PATH")
                     .num_args(0..=1)
-                    .value_parser(value_parser!(Which))
-                    .help(
-                        "Show values instead, a line for each record: all, or those of `Block[3].rows.left`",
-                    ),
+                    .help("Show values instead, a line for each record: all, or these"),
             ),
         )
         .subcommand(
@@ -86,6 +80,10 @@ pub(crate) fn command() -> Command {
                 .arg(number("A", "The earlier one"))
                 .arg(number("B", "The later one")),
         )
+}
+
+fn value_named(id: &'static str) -> Arg {
+    Arg::new(id).value_name("TYPE[INDEX].PATH").value_parser(value_parser!(Which))
 }
 
 pub(crate) fn checkpoint(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Failure> {

@@ -106,6 +106,15 @@ fn unfit(shape: &Shape, json: &Json) -> Unfit {
     Unfit { text, wanted: shape.to_string() }
 }
 
+/// The name of a variant, and what it holds.
+fn variant_of_json(json: &Json) -> Option<(&str, &Json)> {
+    if let Some(name) = json.as_str() {
+        return Some((name, &Json::Null));
+    }
+    let (name, inside) = json.as_object().filter(|object| object.len() == 1)?.iter().next()?;
+    Some((name, inside))
+}
+
 fn of_json(shape: &Shape, scope: Option<&Scope<'_>>, json: &Json) -> Result<Value, Unfit> {
     let no = || unfit(shape, json);
     let list = || json.as_array().ok_or_else(no);
@@ -151,11 +160,7 @@ fn of_json(shape: &Shape, scope: Option<&Scope<'_>>, json: &Json) -> Result<Valu
             Value::Struct(fields.iter().map(field).collect::<Result<_, _>>()?)
         }
         Shape::Enum(variants) => {
-            let only = || json.as_object().filter(|object| object.len() == 1)?.iter().next();
-            let (name, inside) = match json.as_str() {
-                Some(name) => (name, &Json::Null),
-                None => only().map(|(name, inside)| (name.as_str(), inside)).ok_or_else(no)?,
-            };
+            let (name, inside) = variant_of_json(json).ok_or_else(no)?;
             let number = variants.iter().position(|(own, _)| own == name).ok_or_else(no)?;
             Value::Variant(number as u32, name.into(), Box::new(of_json(&variants[number].1, scope, inside)?))
         }

@@ -21,19 +21,19 @@ pub enum Shape {
     /// Any bytes.
     Bytes,
     /// Nothing, or one of these.
-    Option(Box<Shape>),
+    Option(Box<Self>),
     /// Any count of these.
-    Seq(Box<Shape>),
+    Seq(Box<Self>),
     /// Any count of pairs of key and value.
-    Map(Box<Shape>, Box<Shape>),
+    Map(Box<Self>, Box<Self>),
     /// One of each, in order.
-    Tuple(Vec<Shape>),
+    Tuple(Vec<Self>),
     /// The same, with names.
-    Struct(Vec<(String, Shape)>),
+    Struct(Vec<(String, Self)>),
     /// One of these variants, by its name.
-    Enum(Vec<(String, Shape)>),
+    Enum(Vec<(String, Self)>),
     /// A type with a name that is made of this.
-    Named(String, Box<Shape>),
+    Named(String, Box<Self>),
     /// The same as the innermost named type of that name around it.
     Again(String),
     /// A bulk array of numbers.

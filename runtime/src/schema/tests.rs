@@ -12,13 +12,13 @@ use std::num::NonZeroU32;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Tree {
     label: char,
-    branches: Vec<Tree>,
+    branches: Vec<Self>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Sum {
-    Both(Box<Sum>, Box<Sum>),
-    Less { of: Box<Sum> },
+    Both(Box<Self>, Box<Self>),
+    Less { of: Box<Self> },
     Number(f64),
     Nothing,
 }

@@ -17,17 +17,17 @@ pub enum Value {
     /// Any bytes.
     Bytes(Vec<u8>),
     /// Nothing, or a value.
-    Option(Option<Box<Value>>),
+    Option(Option<Box<Self>>),
     /// Values of one shape, any count.
-    Seq(Vec<Value>),
+    Seq(Vec<Self>),
     /// Values of a tuple.
-    Tuple(Vec<Value>),
+    Tuple(Vec<Self>),
     /// Pairs of key and value.
-    Map(Vec<(Value, Value)>),
+    Map(Vec<(Self, Self)>),
     /// Fields with their names.
-    Struct(Vec<(String, Value)>),
+    Struct(Vec<(String, Self)>),
     /// Number and name of a variant, and what it holds.
-    Variant(u32, String, Box<Value>),
+    Variant(u32, String, Box<Self>),
     /// A number by its bits; where it has a sign that is carried on to the left.
     Number(Number, u128),
     /// Numbers, little-endian.
