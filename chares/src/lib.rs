@@ -80,6 +80,9 @@
 //!   and each counts once; but an element that is away costs a message of its own in each.
 //! - **Who does not move pays nothing** but for the look whether anybody has.
 //!
+//! A whole node can leave a run that goes on (`metachare nodes drain`): its PEs go on at other nodes with all that is theirs,
+//! groups included, and keep their numbers.
+//!
 //! `--wander SEED` (hidden, for tests; [`InProcess::wander`]) moves chares of any program at random moments.
 //!
 //! # Collectives

@@ -189,8 +189,10 @@ impl Default for Memory {
 
 impl Clone for Memory {
     fn clone(&self) -> Self {
-        let mut copy = Self::zeroed(self.bytes().len());
-        copy.bytes_mut().copy_from_slice(self.bytes());
+        let bytes = self.bytes();
+        let mut copy = Self::zeroed(bytes.len());
+        // What is allocated is whole lines.
+        copy.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         copy
     }
 }
@@ -388,6 +390,15 @@ mod tests {
         assert_eq!((a.bytes()[0], a.bytes()[MAPPED_FROM_BYTES + 2]), (9, 7));
         assert_eq!(a.len(), MAPPED_FROM_BYTES + 3);
         assert_eq!(a.as_slice::<f64>().len(), MAPPED_FROM_BYTES / 8);
+    }
+
+    #[test]
+    fn an_arrival_of_any_length_is_copied_before_it_is_written_to() {
+        let mut a = Buffer::for_arrival(KEPT_FROM_BYTES + 8);
+        let b = a.clone();
+        a.bytes_mut()[KEPT_FROM_BYTES + 7] = 7;
+        assert_eq!((a.bytes()[KEPT_FROM_BYTES + 7], b.bytes()[KEPT_FROM_BYTES + 7]), (7, 0));
+        assert_eq!((a.len(), b.len()), (KEPT_FROM_BYTES + 8, KEPT_FROM_BYTES + 8));
     }
 
     #[test]

@@ -289,7 +289,7 @@ fn drive_and_show(
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
     let schedule = Schedule { every: options.checkpoint_every, limit: options.timeout, is_quiet };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
-        tell_who_leaves(main, &described);
+        tell_who_leaves(main, &described, is_quiet);
         save(main, saving, &schedule, &described)?;
         drive(main, started, &config, (source, is_quiet), &described, readings)
     });
@@ -321,7 +321,7 @@ fn first_of(error: Option<Failure>, written: Result<(), Failure>) -> Option<Fail
 }
 
 /// Has nodes known by their names, and viewers told when one leaves.
-fn tell_who_leaves(main: &mut Driver, hub: &Arc<Hub>) {
+fn tell_who_leaves(main: &mut Driver, hub: &Arc<Hub>, is_quiet: bool) {
     main.name_nodes(hub.info().nodes.into_iter().map(|node| (node.node, node.name)));
     let viewers = Arc::clone(hub);
     main.on_left(move |drained| {
@@ -333,8 +333,10 @@ fn tell_who_leaves(main: &mut Driver, hub: &Arc<Hub>) {
                 .for_each(|node| node.left = Some(left.clone()));
         });
         viewers.publish(MonitorEvent::Snapshot(drained.last.clone()));
-        let line = OutputLine { node: 0, is_error: true, text: drained.to_string() };
-        viewers.publish(MonitorEvent::Output(line));
+        if !is_quiet {
+            let line = OutputLine { node: 0, is_error: true, text: drained.to_string() };
+            viewers.publish(MonitorEvent::Output(line));
+        }
     });
 }
 

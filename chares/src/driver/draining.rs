@@ -137,10 +137,10 @@ impl Driver {
         let began = Instant::now();
         self.pause_all()?;
         self.history.is_moving = true;
-        let left = self.hand_over(leaving);
+        let left = self.hand_over(leaving)?;
         self.history.is_moving = false;
         self.order_all_paused(PeOrder::Resume);
-        let drained = match left? {
+        let drained = match left {
             Ok(drained) => Drained { paused: began.elapsed(), ..drained },
             Err(why) => return Ok(Err(Failure::new(Kind::Unavailable, why).into())),
         };

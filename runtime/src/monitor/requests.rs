@@ -6,7 +6,7 @@
 //!
 //! One is answered after the other. The socket lies where only the run's user may enter, and who asks is looked at again.
 
-use super::socket::{self, WatchError};
+use super::socket::{self, REQUESTS, WatchError};
 use super::wire::{MONITOR_VERSION, read, write};
 use crate::failure::{Failure, Kind};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -18,8 +18,6 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// The extension of such sockets.
-pub(super) const KIND: &str = "ask";
 /// The longest request or answer, bytes.
 const MAX_BYTES: u32 = 64 << 10;
 /// Who has connected says what it wants within this time.
@@ -86,7 +84,7 @@ impl RequestSocket {
     /// # Errors
     /// If the socket cannot be made.
     pub fn serve(name: &str, grant: impl Fn(Asked) + Send + 'static) -> Result<Self, WatchError> {
-        let (listener, path) = socket::listen(name, KIND)?;
+        let (listener, path) = socket::listen(name, REQUESTS)?;
         let serve = move || {
             for asking in listener.incoming().flatten() {
                 if let Err(error) = hear(asking, &grant) {
@@ -132,7 +130,7 @@ fn ended() -> Refused {
 /// # Errors
 /// If there is no such run, or it cannot be reached.
 pub fn ask(name: &str, request: &Request) -> Result<Answer, WatchError> {
-    let mut stream = socket::connect(name, KIND)?;
+    let mut stream = socket::connect(name, REQUESTS)?;
     let failed = |source| WatchError::Socket { name: name.into(), source };
     write(&mut stream, &MONITOR_VERSION).map_err(failed)?;
     write(&mut stream, request).map_err(failed)?;
@@ -160,12 +158,12 @@ mod tests {
         assert_eq!(drain("b"), Ok("done".into()));
         assert_eq!(drain("c").unwrap_err().sentence, "the run has ended meanwhile");
         for noise in [&[0xff; 100][..], &[1, 0, 0, 0, MONITOR_VERSION as u8, 3, 0, 0, 0, 9, 9, 9]] {
-            let mut rude = socket::connect(&name, KIND).unwrap();
+            let mut rude = socket::connect(&name, REQUESTS).unwrap();
             rude.write_all(noise).unwrap();
             // It is shown the door.
             assert!(matches!(rude.read(&mut [0; 8]), Ok(0) | Err(_)));
         }
-        let mut old = socket::connect(&name, KIND).unwrap();
+        let mut old = socket::connect(&name, REQUESTS).unwrap();
         write(&mut old, &(MONITOR_VERSION - 1)).unwrap();
         let refused: Answer = read(&mut old, MAX_BYTES).unwrap();
         assert!(refused.unwrap_err().sentence.contains("use the run's own program"));

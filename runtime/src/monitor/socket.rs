@@ -5,7 +5,6 @@
 //! [another socket](super::requests).
 
 use super::hub::Hub;
-use super::requests;
 use super::wire::{MONITOR_VERSION, MonitorEvent};
 use nix::unistd::getuid;
 use std::fs;
@@ -26,6 +25,10 @@ const LOOK: Duration = Duration::from_millis(2);
 const BREATH: Duration = Duration::from_millis(200);
 /// A viewer that takes nothing for so long is let go.
 const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// What sockets are for, which is how their names end.
+pub(super) const VIEWERS: &str = "sock";
+pub(super) const REQUESTS: &str = "ask";
 
 /// Sockets of this process that are there now.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -100,7 +103,7 @@ impl MonitorSocket {
     pub fn serve(hub: &Arc<Hub>) -> Result<Self, WatchError> {
         let name = hub.info().run_id;
         let failed = |source| WatchError::Socket { name: name.clone(), source };
-        let (listener, path) = listen(&name, "sock")?;
+        let (listener, path) = listen(&name, VIEWERS)?;
         let hub = Arc::clone(hub);
         let open = Arc::new(());
         let viewers = Arc::downgrade(&open);
@@ -193,13 +196,13 @@ pub fn runs() -> Result<Vec<String>, WatchError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(&path).map_err(failed)?.flatten() {
         let file = entry.path();
-        if file.extension().is_none_or(|e| e != "sock") {
+        if file.extension().is_none_or(|e| e != VIEWERS) {
             continue;
         }
         match UnixStream::connect(&file) {
             Err(error) if is_dead(&error) => {
                 let _ = fs::remove_file(&file);
-                let _ = fs::remove_file(file.with_extension(requests::KIND));
+                let _ = fs::remove_file(file.with_extension(REQUESTS));
             }
             _ => names.extend(file.file_stem().map(|name| name.to_string_lossy().into_owned())),
         }
@@ -227,7 +230,7 @@ pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
         },
     };
     let failed = |source| WatchError::Socket { name: name.clone(), source };
-    let mut stream = BufReader::new(connect(&name, "sock")?);
+    let mut stream = BufReader::new(connect(&name, VIEWERS)?);
     let first = MonitorEvent::read_from(&mut stream).map_err(failed)?;
     match &first {
         MonitorEvent::Run(info) if info.version == MONITOR_VERSION => {}

@@ -4,7 +4,7 @@ use super::*;
 use crate::envelope::{PeOrder, Target};
 use crate::frame::Receiver;
 use crate::pe::scheduler::Scheduler;
-use crate::saved::{RecordOf, Save};
+use crate::saved::{RecordHeader, RecordOf, Save};
 use crate::transport::loopback::LoopbackNet;
 use std::sync::mpsc::{Receiver as Events, channel};
 use std::time::Duration;
@@ -90,4 +90,38 @@ fn a_pe_is_not_saved_before_whom_a_write_once_variable_is_ready_for_is_told() {
     let nothing = Payload::packed(Packed::default());
     nodes[1].pes().push(PeId(0), Envelope::new(Target::Stop, Priority::ORDINARY, nothing));
     pe.join().unwrap();
+}
+
+/// Whom a variable is ready for may be told by a PE that is only on its way here.
+#[test]
+fn what_comes_to_a_pe_before_its_record_is_not_lost() {
+    let mut record = None;
+    for _ in 0..2 {
+        let (nodes, events) = launcher_and_node();
+        let push = |target, body: &[u8]| {
+            let packed = Packed { body: body.to_vec().into(), attachments: Vec::new() };
+            nodes[1].pes().push(PeId(0), Envelope::new(target, Priority::ORDINARY, Payload::packed(packed)));
+        };
+        push(Target::Order(PeOrder::Pause), &[]);
+        let node = Arc::clone(&nodes[1]);
+        let pe = std::thread::spawn(move || Scheduler::new(&node, PeId(0)).run());
+        assert_eq!(said(&events), Ok(0), "it stands still");
+        push(ToPe::Relay(Box::new(CallbackTarget::Ignore)).into(), b"early");
+        if let Some(Packed { body, .. }) = record {
+            push(Target::Record(Box::new(RecordHeader { pe: PeId(0), of: RecordOf::Pe })), &body);
+            push(Target::Order(PeOrder::Restore { records: 1 }), &[]);
+            assert_eq!(said(&events), Ok(1), "it has taken it in");
+        }
+        push(Target::Order(PeOrder::Save), &[]);
+        record = said(&events).err();
+        assert_eq!(said(&events), Ok(1), "it is saved");
+        push(Target::Stop, &[]);
+        pe.join().unwrap();
+    }
+    let body = record.unwrap().body;
+    assert_eq!(
+        body.windows(5).filter(|part| part == b"early").count(),
+        2,
+        "that of its record, and the other"
+    );
 }

@@ -128,7 +128,7 @@ impl Model {
 
     /// Sum of node speeds over that of the fastest node, no more than their cores are worth; `None` until speeds are measured.
     pub(crate) fn equivalents(&self) -> Option<f64> {
-        hosts::equivalents(self.nodes.values().map(|node| &node.info))
+        hosts::equivalents(self.nodes.values().filter(|node| !node.has_left()).map(|node| &node.info))
     }
 
     /// Messages and bytes per second between nodes, counted where they leave.

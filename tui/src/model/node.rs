@@ -87,6 +87,11 @@ impl Node {
         if self.info.name.is_empty() { format!("node{}", self.last.node) } else { self.info.name.clone() }
     }
 
+    /// Whether it has left in good order, and the run goes on without it.
+    pub(crate) fn has_left(&self) -> bool {
+        self.loss.as_ref().is_some_and(|loss| loss.is_meant)
+    }
+
     /// Sum of the speeds of its PEs; 0 until measured.
     pub(crate) fn speed(&self) -> f64 {
         hosts::node_speed(&self.info)

@@ -43,7 +43,7 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
             .push(Span::styled(format!(" ! {} MISSED ", figures::count(model.dropped as f64)), look.alarm()));
         right.push(Span::raw(" "));
     }
-    let is_lost = |node: &&Node| node.loss.as_ref().is_some_and(|loss| !loss.is_meant);
+    let is_lost = |node: &&Node| node.loss.is_some() && !node.has_left();
     let lost = model.nodes.values().filter(is_lost).count();
     if lost > 0 {
         right.push(Span::styled(format!(" {lost} LOST "), look.alarm()));
@@ -142,7 +142,9 @@ fn totals(model: &Model, look: Look, width: u16) -> Line<'static> {
     // A narrow window has no room for all the words, but for the bar.
     let (fastest, between) =
         if width >= 110 { (" the fastest node", " between nodes") } else { (" fastest", "") };
-    let (pes, nodes) = (figures::things(model.pe_count(), "PE"), figures::things(model.nodes.len(), "node"));
+    let there = || model.nodes.values().filter(|node| !node.has_left());
+    let pes = figures::things(there().map(|node| node.pes.len()).sum(), "PE");
+    let nodes = figures::things(there().count(), "node");
     let mut left = vec![Span::raw(format!(" {pes} on {nodes}  "))];
     left.push(match model.equivalents() {
         Some(sum) => Span::styled(format!("{sum:.2}x{fastest}  "), look.accent()),

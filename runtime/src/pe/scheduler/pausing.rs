@@ -324,7 +324,8 @@ impl Scheduler {
         }
         self.early = saved.early.into_iter().map(|(id, waiting)| (id, open(waiting))).collect();
         waiting.queue = open(saved.queue);
-        waiting.arrived = open(saved.arrived);
+        // What has come here already is later.
+        waiting.arrived.splice(..0, open(saved.arrived));
         Ok(())
     }
 }
