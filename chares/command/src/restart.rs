@@ -2,7 +2,7 @@
 
 use super::options::{RunOptions, cores};
 use super::run::{self, Asked};
-use super::{command, keeping, note, run_of};
+use super::{command, keeping, log, note, run_of};
 use crate::command_line::CommandLine;
 use chares::checkpoint::GoOn;
 use clap::parser::ValueSource;
@@ -95,7 +95,8 @@ pub(crate) fn restart(
     };
     let understood = Understood::new(&saved, program.program.table()).map_err(foreign)?;
     saved.fits(usize::BITS).map_err(foreign)?;
-    let go_on = keeping::go_on(saved, understood)?;
+    let is_shown = !options.quiet && !options.shows_window() && !log::is_json();
+    let go_on = keeping::go_on(saved, understood, is_shown)?;
     let (began, pes) = go_on.pe_counts()?;
     let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
     let from = Some(Origin { go_on, name: origin, began, pes, has_balancer });

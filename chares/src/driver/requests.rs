@@ -23,6 +23,7 @@ impl Driver {
 
     fn grant(&mut self, request: &Request) -> Result<Answer, RunError> {
         match request {
+            Request::Checkpoint { stop } => self.save_now(*stop),
             Request::Drain { node } => self.drain(node),
         }
     }

@@ -72,7 +72,9 @@ impl Scheduler {
         let mut came = VecDeque::new();
         'still: loop {
             self.settle();
-            while !inbox.take(&mut came) {
+            // Looked at before what has come is taken: then that holds what was told when the last variable was in place.
+            let is_to_be_sent = self.is_to_be_sent(&waiting);
+            while !inbox.take(&mut came) && !is_to_be_sent {
                 self.idle.wait(inbox, || {});
             }
             let mut envelopes = Vec::new();
@@ -85,7 +87,9 @@ impl Scheduler {
                     break 'still;
                 }
             }
-            self.send_if_told(&mut waiting);
+            if is_to_be_sent {
+                self.send(&mut waiting);
+            }
             if waiting.is_gone {
                 self.is_gone(&mut waiting);
                 break 'still;
@@ -138,12 +142,14 @@ impl Scheduler {
         false
     }
 
-    /// Saves the PE or sends it to its new place, if it is to. The first of a node waits until write-once variables that were
-    /// set here are in place everywhere: whom that is to be told is told by a message to this PE, which has to go with it.
-    fn send_if_told(&mut self, waiting: &mut Waiting) {
-        if self.is_first() && !self.pe.node.variables().are_acknowledged() {
-            return;
-        }
+    /// Whether the PE is to be saved or sent to its new place now. The first of a node waits until write-once variables that
+    /// were set here are in place everywhere: whom that is to be told is told by a message to this PE, which has to go with it.
+    fn is_to_be_sent(&self, waiting: &Waiting) -> bool {
+        let is_told = waiting.to_save.is_some() || waiting.to_hand_over.is_some();
+        is_told && (!self.is_first() || self.pe.node.variables().are_acknowledged())
+    }
+
+    fn send(&mut self, waiting: &mut Waiting) {
         if let Some(save) = waiting.to_save.take() {
             let saved = self.save(waiting, save).map_err(|error| error.to_string());
             self.tell_paused(saved);
