@@ -335,7 +335,7 @@ impl Writer {
             index,
             chunk_files: chunk_files.collect(),
         };
-        let mut bytes = serde_json::to_vec_pretty(&manifest)?;
+        let mut bytes = serde_json::to_vec(&manifest)?;
         bytes.push(b'\n');
         Ok(bytes)
     }
