@@ -8,7 +8,7 @@
 //! speeds of machines, random numbers) from [`Driver::once`](crate::Driver::once).
 //!
 //! A checkpoint is taken while the driver waits for a result or for quiescence: all PEs stand still between two entry
-//! methods, and when nothing is on its way any more each sends what it has. PEs keep their numbers: whoever goes on may have
+//! methods, and when nothing is on its way any more each packs what it has, and goes on while that is sent. PEs keep their numbers: whoever goes on may have
 //! other nodes, each with as many of the PEs as suit it.
 
 use crate::pup;

@@ -3,6 +3,7 @@
 
 use loadbalance::efficiency;
 use runtime::monitor::wire::NodeSnapshot;
+use runtime::size::Size;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -47,6 +48,13 @@ pub struct Kept {
     pub paused: Duration,
     /// How long it took until it was complete.
     pub took: Duration,
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bytes, fresh, seconds) = (Size(self.bytes), Size(self.new_bytes), self.took.as_secs_f64());
+        write!(f, "checkpoint {}: {bytes}, of which {fresh} are new, in {seconds:.2} s", self.number)
+    }
 }
 
 /// The parts of a run and its outcome.

@@ -77,6 +77,8 @@ pub enum Kind {
     Timeout,
     /// The user wanted the end.
     Interrupted(Interruption),
+    /// The user has had the run saved and ended, to go on later: nothing is wrong.
+    Stopped,
     /// Nobody reads standard output any more.
     Unheard,
     /// Another program, which this one has run, ended with this exit code.
@@ -89,6 +91,7 @@ impl Kind {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self::Stopped => 0,
             Self::Wrong => 1,
             Self::Usage => 64,
             Self::Input => 65,
@@ -136,6 +139,7 @@ impl Kind {
             | Self::Unavailable
             | Self::Output
             | Self::Config
+            | Self::Stopped
             | Self::Unheard
             | Self::Other(_) => 0,
         }

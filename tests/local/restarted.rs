@@ -34,9 +34,9 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
     }
 }
 
-/// Its launcher killed outright, a run goes on where it was saved last: each time on other nodes.
+/// Its launcher killed outright, or stopped from outside, a run goes on where it was saved last: each time on other nodes.
 #[test]
-fn a_run_that_is_killed_over_and_over_comes_to_its_end() {
+fn a_run_that_is_killed_or_stopped_over_and_over_comes_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let words =
@@ -50,10 +50,23 @@ fn a_run_that_is_killed_over_and_over_comes_to_its_end() {
         local_nodes(folder, pes);
         let begins = pes == [1, 2];
         let words = if begins { [&words[..], &OFTEN].concat() } else { vec!["restart", "saved"] };
-        let (running, before) = (start(&mut command(METACHARE, folder, &words)), last(folder));
+        let here = |words: &[&str]| {
+            let mut command = command(METACHARE, folder, words);
+            command.env("XDG_RUNTIME_DIR", folder);
+            start(&mut command)
+        };
+        let (running, before) = (here(&words), last(folder));
         wait_for("two checkpoints", || (last(folder) >= before + 2).then_some(()));
-        signal(running.pid(), "KILL");
-        assert_eq!(running.done().code, 128 + 9);
+        if pes != [1, 1, 1] {
+            signal(running.pid(), "KILL");
+            assert_eq!(running.done().code, 128 + 9);
+            continue;
+        }
+        let listed = here(&["watch", "--list"]).done();
+        let stopped = here(&["checkpoint", listed.stdout.trim(), "--stop"]).done();
+        assert!(stopped.code == 0 && stopped.stdout.contains("; the run ends, and `restart`"), "{stopped:?}");
+        let ended = running.done();
+        assert!(ended.code == 0 && ended.stderr.contains("the run was ended after checkpoint"), "{ended:?}");
     }
     local_nodes(folder, &[2]);
     let done = run(METACHARE, folder, &["restart", "saved"]);

@@ -1,15 +1,14 @@
 //! `checkpoint`: what a folder of checkpoints holds, whether it is whole, and how two of its generations differ.
 
+mod save_now;
 mod text;
 
 use super::report::unix_ms;
-use super::say;
+use super::{say, terminal};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runtime::checkpoint::{ReadError, Saved, Store, Verified};
 use runtime::failure::{Failure, Kind};
 use serde_json::{Value, json};
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn command() -> Command {
@@ -27,9 +26,8 @@ pub(crate) fn command() -> Command {
     let number = |name: &'static str, help: &'static str| {
         Arg::new(name).value_name(name).required(true).value_parser(value_parser!(u32)).help(help)
     };
-    Command::new("checkpoint")
-        .about("Look into a folder of checkpoints")
-        .subcommand_required(true)
+    save_now::arguments(Command::new("checkpoint"))
+        .about("Save a run that is under way, or look into a folder of checkpoints")
         .arg_required_else_help(true)
         .subcommand(one("ls", "List the checkpoints of a folder"))
         .subcommand(
@@ -48,9 +46,7 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn checkpoint(matches: &ArgMatches) -> Result<u8, Failure> {
-    let Some((name, matches)) = matches.subcommand() else {
-        return Err(Failure::new(Kind::Usage, "say `ls`, `show`, `verify` or `diff`"));
-    };
+    let Some((name, matches)) = matches.subcommand() else { return save_now::save(matches) };
     let dir = matches.get_one::<PathBuf>("dir").map_or(Path::new(""), PathBuf::as_path);
     let number = |name: &str| matches.get_one::<u32>(name).copied();
     let store = Store::open(dir)?;
@@ -161,14 +157,8 @@ fn is_no_damage(error: &ReadError) -> bool {
 
 /// Reads all of a checkpoint, and shows how far that is if anybody looks.
 fn read_whole(saved: &Saved) -> Result<Verified, ReadError> {
-    let is_seen = std::io::stderr().is_terminal();
-    let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(saved.stored_bytes()), target);
-    let template =
-        format!("generation {} [{{bar:20}}] {{bytes}} of {{total_bytes}} {{eta}} left", saved.generation());
-    if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
+    let bar =
+        terminal::bar_of_bytes(&format!("generation {}", saved.generation()), saved.stored_bytes(), true);
     let verified = saved.verify(|read_bytes| bar.set_position(read_bytes));
     bar.finish_and_clear();
     verified

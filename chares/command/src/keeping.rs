@@ -3,9 +3,11 @@
 mod writing;
 
 use super::note;
+use super::options::Every;
 use super::report::unix_ms;
+use super::terminal;
 use chares::checkpoint::{GoOn, Keeper, Kept};
-use runtime::checkpoint::{About, Digested, Kind as RecordKind, Machine, Record, Saved, Store};
+use runtime::checkpoint::{About, Digested, Kind as RecordKind, Machine, Record, Saved, Store, Written};
 use runtime::codec::VariableKind;
 use runtime::envelope::Packed;
 use runtime::failure::{Failure, Kind};
@@ -13,7 +15,6 @@ use runtime::ids::{CollectionId, ElementId, ElementIndex, PeId};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::wire::{MonitorEvent, OutputLine, RunInfo, SavedAt};
 use runtime::saved::{RecordHeader, RecordOf};
-use runtime::size::Size;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,8 +39,10 @@ pub(crate) struct StoreKeeper {
     about: About,
     hub: Arc<Hub>,
     is_quiet: bool,
-    every: Duration,
+    every: Every,
     last: Instant,
+    /// How much of the phase was done at the last one.
+    last_done: u64,
     took: Duration,
     /// When the run is ended at the latest.
     end: Option<Instant>,
@@ -51,7 +54,7 @@ pub(crate) struct StoreKeeper {
 /// When checkpoints are taken, and whether the user is told of each.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    pub(crate) every: Duration,
+    pub(crate) every: Every,
     /// The time limit of the run.
     pub(crate) limit: Option<Duration>,
     pub(crate) is_quiet: bool,
@@ -73,6 +76,7 @@ impl StoreKeeper {
             is_quiet: schedule.is_quiet,
             every: schedule.every,
             last: Instant::now(),
+            last_done: 0,
             took: Duration::ZERO,
             end: schedule.limit.and_then(|limit| Instant::now().checked_add(limit - limit / LAST_PART)),
             wanted,
@@ -105,12 +109,21 @@ impl Keeper for StoreKeeper {
         if is_late {
             self.end = None;
         }
-        is_wanted || is_late || self.last.elapsed() >= self.every
+        let is_time = match self.every {
+            Every::Time(every) => self.last.elapsed() >= every,
+            Every::Steps(every) => {
+                let done = self.hub.done();
+                // Another phase begins at 0.
+                self.last_done = self.last_done.min(done);
+                done - self.last_done >= every
+            }
+        };
+        is_wanted || is_late || is_time
     }
 
     fn begin(&mut self) -> Result<bool, String> {
         let began = Instant::now();
-        self.last = began;
+        (self.last, self.last_done) = (began, self.hub.done());
         let about = About { taken_ms: unix_ms(), progress: self.hub.progress(), ..self.about.clone() };
         let writer = self.store.begin(about).map_err(|e| e.to_string())?;
         let has_last = writer.has_last();
@@ -144,15 +157,12 @@ impl Keeper for StoreKeeper {
         writing.put(log, digested);
         let written = writing.commit()?;
         self.took = began.elapsed();
-        let (bytes, fresh, seconds) = (Size(written.bytes), Size(written.new_bytes), self.took.as_secs_f64());
-        let number = written.generation;
-        self.tell(
-            format!("checkpoint {number}: {bytes}, of which {fresh} are new, in {seconds:.2} s"),
-            false,
-        );
+        let Written { generation: number, bytes, new_bytes, .. } = written;
+        let kept = Kept { number, bytes, new_bytes, took: self.took, ..Kept::default() };
+        self.tell(kept.to_string(), false);
         let at_s = self.hub.now().as_secs_f64();
-        self.hub.describe(|info| info.saved = Some(SavedAt { number, at_s, bytes: written.bytes }));
-        Ok(Kept { number, bytes: written.bytes, new_bytes: written.new_bytes, ..Kept::default() })
+        self.hub.describe(|info| info.saved = Some(SavedAt { number, at_s, bytes }));
+        Ok(kept)
     }
 
     fn discard(&mut self, why: &str) {
@@ -198,13 +208,14 @@ fn header(record: &Record) -> Option<RecordHeader> {
     Some(RecordHeader { pe, of })
 }
 
-/// What a checkpoint has for a run that goes on.
-pub(crate) fn go_on(saved: Arc<Saved>) -> Result<GoOn, Failure> {
+/// What a checkpoint has for a run that goes on. How far that is may be shown.
+pub(crate) fn go_on(saved: Arc<Saved>, is_shown: bool) -> Result<GoOn, Failure> {
     let log = saved.records_of_kind(RecordKind::Driver).next();
     let log = log.ok_or_else(|| Failure::new(Kind::Input, "the checkpoint holds no driver's log"))?;
     let driver = log.map_err(Failure::from)?.packed;
     let (found, records) = sync_channel(AHEAD);
     let pes = saved.about().pes;
+    let bar = terminal::bar_of_bytes("restoring", saved.bytes(), is_shown);
     std::thread::spawn(move || {
         let shared = saved.records_of_kind(RecordKind::Node);
         let of_pes = (0..pes).flat_map(|pe| {
@@ -220,13 +231,15 @@ pub(crate) fn go_on(saved: Arc<Saved>) -> Result<GoOn, Failure> {
                         format!("the checkpoint has a record of kind {} that is none", record.kind),
                     )
                 })?;
+                bar.inc(record.packed.len_bytes() as u64);
                 Ok((header, record.packed))
             });
             // Who goes on may have failed.
             if found.send(record).is_err() {
-                return;
+                break;
             }
         }
+        bar.finish_and_clear();
     });
     Ok(GoOn { driver, records: Box::new(records.into_iter()) })
 }

@@ -42,9 +42,10 @@ pub(crate) struct RunOptions {
     /// Save the run into this folder on its way, for `restart`
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// How often it is saved: seconds, or as 90s, 10m, 2h; `kill -USR1` has it saved at once
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m")]
-    pub(crate) checkpoint_every: Duration,
+    /// How often it is saved: seconds, or as 90s, 10m, 2h, or 500steps as the progress counts them; `checkpoint RUN` has it
+    /// saved at once
+    #[arg(long, value_name = "TIME|STEPS", value_parser = every, default_value = "10m")]
+    pub(crate) checkpoint_every: Every,
     /// End the run after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
@@ -63,6 +64,14 @@ pub(crate) struct RunOptions {
     /// Move chares to other PEs at random moments that follow from this seed (slow; finds mistakes)
     #[arg(long, hide = true, value_name = "SEED")]
     pub(crate) wander: Option<u64>,
+}
+
+/// How often a run is saved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Every {
+    Time(Duration),
+    /// After so many units of what the progress counts.
+    Steps(u64),
 }
 
 // Which nodes.
@@ -268,6 +277,12 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// A time from the command line, with or without a unit.
+fn every(text: &str) -> Result<Every, String> {
+    let Some(steps) = text.trim().strip_suffix("steps") else { return time(text).map(Every::Time) };
+    let steps = steps.trim().parse().ok().filter(|&steps: &u64| steps > 0);
+    steps.map(Every::Steps).ok_or_else(|| "give a count of steps as 500steps, at least 1".into())
+}
+
 fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.trim().char_indices().next_back() {
         Some((at, 's')) => (&text.trim()[..at], 1.0),
@@ -331,6 +346,17 @@ mod tests {
         for text in ["", "m", "10 parsecs", "-1m", "0s", "1e9h", "nan"] {
             assert!(time(text).unwrap_err().starts_with("give a time"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_run_is_saved_by_time_or_by_steps() {
+        assert_eq!(every("500steps"), Ok(Every::Steps(500)));
+        assert_eq!(every("1 steps"), Ok(Every::Steps(1)));
+        assert_eq!(every("90s"), Ok(Every::Time(Duration::from_secs(90))));
+        for text in ["steps", "0steps", "-1steps", "1.5steps", "10msteps"] {
+            assert!(every(text).unwrap_err().starts_with("give a count of steps"), "{text}");
+        }
+        assert!(every("often").unwrap_err().starts_with("give a time"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::options::{RunOptions, cores};
 use super::run::{self, Asked};
-use super::{command, keeping, note, run_of};
+use super::{command, keeping, log, note, run_of};
 use crate::command_line::CommandLine;
 use chares::checkpoint::GoOn;
 use clap::parser::ValueSource;
@@ -86,7 +86,7 @@ pub(crate) fn restart(
     if !options.quiet {
         note(&format!("going on from {origin}: {}", line.get(1..).unwrap_or_default().join(" ")));
     }
-    let go_on = keeping::go_on(saved)?;
+    let go_on = keeping::go_on(saved, !options.quiet && !options.shows_window() && !log::is_json())?;
     let (began, pes) = go_on.pe_counts()?;
     let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
     let from = Some(Origin { go_on, name: origin, began, pes, has_balancer });

@@ -9,7 +9,7 @@ use super::report::{Report, Sources};
 use super::restart::{self, Origin};
 use super::speeds::{self, PeSpeeds, SpeedQuery};
 use super::unstarted::{self, Unstarted};
-use super::{console, copies, log, output, say, warn};
+use super::{console, copies, log, note, output, say, warn};
 use crate::app::Started;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
@@ -141,6 +141,10 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         None => Ok(0),
         // Whoever has closed the output wants to hear nothing.
         Some(error) if error.kind == Kind::Unheard => Ok(error.exit_code()),
+        Some(error) if error.kind == Kind::Stopped => {
+            note(&error.sentence);
+            Ok(error.exit_code())
+        }
         Some(error) => Err(error),
     }
 }

@@ -8,9 +8,10 @@ use crate::timeline::Kept;
 use runtime::checkpoint::Digested;
 use runtime::codec::{Order, Refusal};
 use runtime::envelope::{Packed, Payload, PeOrder};
-use runtime::failure::Failure;
+use runtime::failure::{Failure, Kind};
 use runtime::frame::{Class, Fabric, Frame, SendError};
 use runtime::ids::{NodeId, PeId};
+use runtime::monitor::requests::Answer;
 use runtime::node::{INIT_OVER, Node, NodeSettings};
 use runtime::pe::Pe;
 use runtime::saved::{Paused, RecordHeader, RecordOf, Save, ToKeep};
@@ -20,9 +21,10 @@ use std::time::{Duration, Instant};
 
 /// After so many bytes of records a PE has to say that it has taken them, before it is sent more.
 const PORTION_BYTES: usize = 64 << 20;
-/// What nodes together may have packed that is not kept yet, each no less and no more than that.
+/// What nodes together may have packed that is not kept yet, each no less and no more than that: several chares, so that one
+/// is written while the next is on its way and the one after it is read.
 const HELD_BYTES: u64 = 1 << 30;
-const HELD_NODE_BYTES: std::ops::RangeInclusive<u64> = 4 << 20..=64 << 20;
+const HELD_NODE_BYTES: std::ops::RangeInclusive<u64> = 4 << 20..=512 << 20;
 /// A node is told when so large a part of what it may hold has been kept.
 const KEPT_PART: u64 = 4;
 /// How long messages may be on their way when all PEs stand still.
@@ -203,17 +205,43 @@ impl Driver {
         self.history.has_gone_on
     }
 
+    /// Takes a checkpoint because somebody asks for it, and has the run end if he wants that; what is answered.
+    pub(super) fn save_now(&mut self, stop: bool) -> Result<Answer, RunError> {
+        if self.history.keeper.is_none() {
+            let sentence = "this run keeps no checkpoints: start it with `--checkpoint DIR`";
+            return Ok(Err(Failure::new(Kind::Unavailable, sentence).into()));
+        }
+        let kept = match self.take_checkpoint()? {
+            Ok(kept) => kept,
+            Err(why) => {
+                let sentence = format!("no checkpoint was taken, and the run goes on: {why}");
+                return Ok(Err(Failure::new(Kind::Output, sentence).into()));
+            }
+        };
+        if stop {
+            let sentence = format!("the run was ended after checkpoint {}, as was asked for", kept.number);
+            self.failed.get_or_insert(Failure::new(Kind::Stopped, sentence));
+        }
+        let end = if stop { "; the run ends, and `restart` goes on from there" } else { "" };
+        Ok(Ok(format!("{kept}{end}")))
+    }
+
     /// Takes a checkpoint if one is due. Only where the driver waits for what may take long.
     pub(super) fn checkpoint_if_due(&mut self) -> Result<(), RunError> {
         if !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due()) {
             return Ok(());
         }
+        self.take_checkpoint().map(drop)
+    }
+
+    /// Takes a checkpoint; what it was, or why there is none.
+    fn take_checkpoint(&mut self) -> Result<Result<Kept, String>, RunError> {
         let _span = tracing::info_span!("checkpoint").entered();
         // While it is taken, the driver's waits take no other.
         let began = Instant::now();
         let taken = self.inside(Self::checkpoint)?;
         let number = self.history.checkpoint.number;
-        let Some(keeper) = &mut self.history.keeper else { return Ok(()) };
+        let Some(keeper) = &mut self.history.keeper else { return Ok(Err("nobody keeps it".into())) };
         let committed = taken.and_then(|(driver, paused)| Ok((keeper.commit(driver)?, paused)));
         self.history.complete = committed.is_ok().then_some(number);
         match committed {
@@ -221,19 +249,19 @@ impl Driver {
                 let kept = Kept { paused, took: began.elapsed(), ..kept };
                 tracing::info!("{kept:?}");
                 self.outcome().checkpoints.push(kept);
+                Ok(Ok(kept))
             }
             Err(why) => {
                 tracing::warn!("no checkpoint was taken: {why}");
                 keeper.discard(&why);
+                Ok(Err(why))
             }
         }
-        Ok(())
     }
 
     /// Has all PEs stand still and pack what they have, and waits until all of it has been kept; the driver's own part and
     /// how long PEs stood still, or why it could not be taken.
     fn checkpoint(&mut self) -> Result<Result<(Packed, Duration), String>, RunError> {
-        let began = Instant::now();
         let begun = self.history.keeper.as_mut().map_or(Ok(false), |keeper| keeper.begin());
         let since = match begun {
             Ok(has_last) => self.history.complete.filter(|_| has_last),
@@ -241,6 +269,7 @@ impl Driver {
         };
         self.history.begun += 1;
         self.history.checkpoint = Underway { number: self.history.begun, ..Underway::default() };
+        let began = Instant::now();
         self.pause_all()?;
         let taken = self.save_all(since);
         self.order_all_paused(PeOrder::Resume);
@@ -271,6 +300,10 @@ impl Driver {
         }
         let checkpoint = self.history.checkpoint.number;
         self.history.checkpoint.paused.clear();
+        // What nodes still count as held could be as much as they may hold now.
+        for (node, bytes) in std::mem::take(&mut self.history.kept_bytes) {
+            self.pe.node().order(node, Order::Kept(bytes), Packed::default());
+        }
         let held_bytes_max = self.held_bytes_max();
         self.order_all_paused(PeOrder::Save(Save { checkpoint, since, held_bytes_max }));
         let pes = self.all_pes() as usize;

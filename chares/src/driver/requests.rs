@@ -17,6 +17,7 @@ impl Driver {
 
     fn grant(&mut self, request: &Request) -> Result<Answer, RunError> {
         match request {
+            Request::Checkpoint { stop } => self.save_now(*stop),
             // A run asks for what it knows.
             other => Ok(Err(Failure::new(Kind::Usage, format!("{other:?} is not granted")).into())),
         }

@@ -153,6 +153,12 @@ impl Hub {
         }
     }
 
+    /// How much of the present phase is done, in its units; 0 while nothing is known.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.lock().phase.as_ref().map_or(0, |phase| phase.done)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -273,6 +279,7 @@ mod tests {
         hub.publish(snapshot(1, [9, 5]));
         hub.publish(snapshot(2, [3, 2]));
         hub.publish(snapshot(2, [3, 2]));
+        assert_eq!(hub.done(), 6);
         hub.publish(snapshot(2, [u64::MAX, 2]));
         hub.publish(MonitorEvent::Phase(Phase::default()));
         hub.publish(snapshot(1, [12, 5]));

@@ -34,6 +34,11 @@ pub enum Request {
         /// Its name.
         node: String,
     },
+    /// The run is saved now.
+    Checkpoint {
+        /// Then it ends.
+        stop: bool,
+    },
 }
 
 /// What became of a request: a sentence on what was done, or why it was not.
@@ -155,6 +160,7 @@ mod tests {
             Request::Drain { node } if node == "b" => asked.answer(Ok("done".into())),
             Request::Drain { node } if node == "c" => drop(asked),
             Request::Drain { node } => asked.answer(Err(Refused { code: 64, sentence: node })),
+            Request::Checkpoint { .. } => {}
         });
         let socket = socket.unwrap();
         let drain = |node: &str| ask(&name, &Request::Drain { node: node.into() }).unwrap();

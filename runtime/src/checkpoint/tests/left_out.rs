@@ -70,7 +70,7 @@ fn checksums_that_are_not_of_the_record_give_the_generation_up() {
     assert!(nowhere.contains("a value was left out that is nowhere"), "{nowhere}");
     refused(&|record, _| record.packed.attachments.clear());
     refused(&|_, digested| drop(digested.pop()));
-    refused(&|_, digested| drop(digested[1].chunks.pop()));
+    refused(&|_, digested| digested[1].chunks.truncate(1));
     refused(&|_, digested| digested[1].len_bytes = u64::MAX);
     refused(&|_, digested| digested[0].is_left_out = true);
     refused(&|_, digested| digested[1].chunks[1] = digested[1].chunks[0]);
