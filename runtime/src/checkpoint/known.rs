@@ -67,7 +67,11 @@ impl Known {
 
     /// Forgets the chunks in files that are hardly needed.
     pub(super) fn forget_sparse(&mut self, used_bytes: impl Fn(u32) -> u64) {
-        let is_sparse = |generation: &u32, bytes: &u64| used_bytes(*generation) < bytes / USED_PARTS_MAX;
+        let is_sparse = |generation: &u32, bytes: &u64| {
+            let used = used_bytes(*generation);
+            // One of which nothing is needed may be removed at any time.
+            used == 0 || used < bytes / USED_PARTS_MAX
+        };
         self.files.retain(|generation, bytes| !is_sparse(generation, bytes));
         self.chunks.retain(|_, chunk| self.files.contains_key(&chunk.place.generation));
     }

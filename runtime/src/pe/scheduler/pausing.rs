@@ -68,7 +68,9 @@ impl Scheduler {
         let mut came = VecDeque::new();
         'still: loop {
             self.settle();
-            while !inbox.take(&mut came) {
+            // Looked at before what has come is taken: then that holds what was told when the last variable was in place.
+            let is_to_be_saved = self.is_to_be_saved(&waiting);
+            while !inbox.take(&mut came) && !is_to_be_saved {
                 self.idle.wait(inbox, || {});
             }
             let mut envelopes = Vec::new();
@@ -81,7 +83,10 @@ impl Scheduler {
                     break 'still;
                 }
             }
-            self.save_if_told(&mut waiting);
+            if let Some(save) = waiting.to_save.take_if(|_| is_to_be_saved) {
+                let saved = self.save(&mut waiting, save).map_err(|error| error.to_string());
+                self.tell_paused(saved);
+            }
         }
         // What is ordered of a PE that stands still is not counted among the messages of the run, and this order ends now.
         self.pe.account().goes_on(1);
@@ -129,14 +134,10 @@ impl Scheduler {
         false
     }
 
-    /// Saves the PE if it is to. The first of a node waits until write-once variables that were set here are in place
-    /// everywhere: whom that is to be told is told by a message to this PE, which has to be saved with it.
-    fn save_if_told(&mut self, waiting: &mut Waiting) {
-        let is_complete = self.rank > 0 || self.pe.node.variables().are_acknowledged();
-        if let Some(save) = waiting.to_save.take_if(|_| is_complete) {
-            let saved = self.save(waiting, save).map_err(|error| error.to_string());
-            self.tell_paused(saved);
-        }
+    /// Whether the PE is to be saved now. The first of a node waits until write-once variables that were set here are in
+    /// place everywhere: whom that is to be told is told by a message to this PE, which has to be saved with it.
+    fn is_to_be_saved(&self, waiting: &Waiting) -> bool {
+        waiting.to_save.is_some() && (self.rank > 0 || self.pe.node.variables().are_acknowledged())
     }
 
     fn tell_when_complete(&self, waiting: &Waiting) {
