@@ -10,7 +10,7 @@ fn a_node_leaves_and_the_result_is_the_same() {
     let folder = folder.path();
     local_nodes(folder, &[1, 2, 1]);
     let words =
-        "run imbalance --chares 24 --steps 600 --work 20000 --reduce-every 3 --speed equal --out ends.npy";
+        "run imbalance --chares 24 --steps 400 --work 20000 --reduce-every 3 --speed equal --out ends.npy";
     let words: Vec<&str> = words.split(' ').chain(["--report", "run.json"]).collect();
     assert_eq!(run(METACHARE, folder, &words).code, 0);
     let whole = fs::read(folder.join("ends.npy")).unwrap();

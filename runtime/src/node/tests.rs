@@ -123,7 +123,7 @@ fn what_comes_to_a_pe_before_its_record_is_not_lost() {
     }
     let body = record.unwrap().body;
     assert_eq!(
-        body.windows(5).filter(|part| part == b"early").count(),
+        body.windows(5).filter(|part| *part == b"early").count(),
         2,
         "that of its record, and the other"
     );

@@ -140,7 +140,8 @@ impl Quiescence {
     pub fn resume(&mut self) {
         self.is_paused = false;
         if let Some(detection) = &mut self.detection {
-            *detection = Detection { last: None, next_wave: Some(Duration::ZERO), ..*detection };
+            let next_wave = Some(Duration::ZERO);
+            *detection = Detection { last: None, next_wave, is_confirming: false, ..*detection };
         }
     }
 
