@@ -13,6 +13,8 @@
 
 use crate::pup;
 pub use crate::timeline::Kept;
+pub use loadbalance::balance::Mapping;
+pub use runtime::balancing::Placed;
 use runtime::checkpoint::Digested;
 use runtime::envelope::{Packed, Payload};
 use runtime::failure::{Failure, Kind};
@@ -61,6 +63,24 @@ pub struct GoOn {
     pub driver: Packed,
     /// All others: what nodes share first, then PE by PE.
     pub records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + Send>,
+    /// How chares are placed; where they were if nothing is said.
+    pub placing: Option<Placing>,
+}
+
+/// Chares are placed anew before a run goes on.
+pub struct Placing {
+    /// How. If nothing is said: by who talks to whom if that was saved, else by blocks.
+    pub mapping: Option<Mapping>,
+    /// The relative speeds of the PEs that there are now.
+    pub speeds: Vec<f64>,
+    /// Hears what came of it.
+    pub tell: Box<dyn Fn(&Placed) + Send>,
+}
+
+impl std::fmt::Debug for Placing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Placing by {:?} on PEs of the speeds {:?}", self.mapping, self.speeds)
+    }
 }
 
 impl std::fmt::Debug for GoOn {

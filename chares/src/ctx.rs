@@ -467,6 +467,10 @@ impl<M: Message> Outgoing for Out<M> {
         if may_move { Payload::Value(Box::new(self.0)) } else { Payload::packed(pup::pack(&self.0)) }
     }
 
+    fn packed_bytes(&self) -> (usize, usize) {
+        pup::packed_bytes(&self.0)
+    }
+
     fn write(self, out: &mut Vec<u8>) -> Result<Vec<Buffer>, Self> {
         Ok(pup::append_for_one(&self.0, out))
     }

@@ -107,6 +107,7 @@ impl Program {
             always_pup: mix.always_pup,
             wander: mix.wander,
             balances: choice.is_some(),
+            counts_traffic: choice.as_ref().is_some_and(Choice::uses_edges),
             ..NodeSettings::default()
         };
         let nodes: Vec<Arc<Node>> = (0..topology.node_count())

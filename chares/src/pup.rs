@@ -1,5 +1,6 @@
 //! Packing and unpacking (pup): values to bytes and back, with bulk arrays beside the body.
 
+use postcard::ser_flavors::Size;
 use runtime::buffer::Buffer;
 use runtime::envelope::Packed;
 use runtime::object::PupError;
@@ -50,6 +51,14 @@ pub fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
 /// copied.
 pub(crate) fn append_for_one<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) -> Vec<Buffer> {
     append(value, INSIDE_BYTES, out)
+}
+
+/// How many bytes the body of a value has, and its bulk arrays, without making them.
+pub(crate) fn packed_bytes<T: Serialize + ?Sized>(value: &T) -> (usize, usize) {
+    let (body, attachments) = with_attachments(Vec::new(), 0, || {
+        postcard::serialize_with_flavor::<T, Size, usize>(value, Size::default())
+    });
+    (body.unwrap_or_default(), attachments.iter().map(Buffer::len).sum())
 }
 
 fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) -> Vec<Buffer> {
@@ -148,6 +157,16 @@ mod tests {
                 assert!(pairs.all(|(buffer, array)| buffer.bytes().as_ptr() == array.as_ptr()));
                 assert_eq!(unpack::<Vec<Bulk<u8>>>(&shared).unwrap(), sent);
             }
+        }
+    }
+
+    #[test]
+    fn the_length_of_a_message_is_known_without_packing_it() {
+        let text = Any::Text { of: "a text".into(), by: BTreeMap::from([(1, vec![-1, 2]), (9, vec![])]) };
+        for any in [Any::Nothing, text, Any::Numbers(vec![Bulk::zeros(1000)], None)] {
+            let (body, attachments) = packed_bytes(&any);
+            let packed = pack(&any);
+            assert_eq!((body, body + attachments), (packed.body.len(), packed.len_bytes()), "{any:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::ids::{ElementId, PeId};
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
 /// What a chare did on one PE in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,60 @@ pub struct ChareLoad {
     pub bytes: u64,
     /// Whether it was there at the end.
     pub is_here: bool,
+}
+
+/// Messages, and the bytes of all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// How many.
+    pub messages: u64,
+    /// Bytes of their bodies and bulk buffers.
+    pub bytes: u64,
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Self) {
+        self.messages = self.messages.saturating_add(other.messages);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+impl Amount {
+    /// Whether one PE can have sent that in one stretch: a message a nanosecond for a hundred years is too much.
+    fn can_be(&self) -> bool {
+        self.messages < 1 << 62 && self.bytes < 1 << 62
+    }
+}
+
+/// What one chare sent to another in a stretch of time, as far as that was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Who sent it, from the PE that says so.
+    pub from: ElementId,
+    /// Who got it, wherever it is.
+    pub to: ElementId,
+    /// What it was.
+    pub amount: Amount,
+}
+
+/// What is known of the chares of a run, for whoever goes on with it elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KnownLoads {
+    /// Work of each chare in a second.
+    pub chares: Vec<(ElementId, f64)>,
+    /// Work of each PE in a second for what cannot move.
+    pub fixed: Vec<f64>,
+    /// What pairs of chares sent each other over a stretch of time, both ways together.
+    pub edges: Vec<(ElementId, ElementId, Amount)>,
+}
+
+impl KnownLoads {
+    /// Whether anybody can have known that.
+    #[must_use]
+    pub fn can_be(&self) -> bool {
+        let of_chares = self.chares.iter().map(|(_, work)| work);
+        of_chares.chain(&self.fixed).all(|work| work.is_finite() && *work >= 0.0)
+    }
 }
 
 /// What a PE and its chares did in a stretch of time.
@@ -29,6 +84,10 @@ pub struct PeLoads {
     pub fixed_ns: u64,
     /// The chares that did anything, came or left.
     pub chares: Vec<ChareLoad>,
+    /// To whom chares sent messages from this PE: of each chare those to whom it sent most. Empty if nobody wants to know.
+    pub traffic: Vec<Traffic>,
+    /// What they sent to others.
+    pub other_traffic: Amount,
 }
 
 /// What a node and its PEs did in a stretch of time.
@@ -57,5 +116,6 @@ impl PeLoads {
             && [self.wall_ns, self.fixed_ns].into_iter().all(is_time)
             && self.cpu_part.is_none_or(|part| part > 0.0 && part <= 1.0)
             && self.chares.iter().all(|chare| is_time(chare.cpu_ns))
+            && self.traffic.iter().map(|one| &one.amount).chain([&self.other_traffic]).all(Amount::can_be)
     }
 }

@@ -83,6 +83,12 @@ pub trait Outgoing: Sized {
     /// The payload: moved if it may be.
     fn payload(self, may_move: bool) -> Payload;
 
+    /// How many bytes the message has when it is packed, in its body and in bulk buffers; 0 as far as that cannot be told
+    /// without making the payload.
+    fn packed_bytes(&self) -> (usize, usize) {
+        (0, 0)
+    }
+
     /// Appends the message to `out` as the bytes that [`payload`](Self::payload) would have, and returns its bulk
     /// buffers.
     ///

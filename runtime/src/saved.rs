@@ -125,6 +125,8 @@ pub enum RecordOf {
         /// Where it came from.
         origin: PeId,
     },
+    /// What is known of the loads of all chares, and of who talks to whom.
+    Loads,
 }
 
 /// A PE that stands still has done what it was told: so many records have left, or come; or why not.

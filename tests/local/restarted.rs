@@ -28,7 +28,11 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
         let pes = [&[1][..], &[1, 1, 1], &[2, 2]][number % 3];
         local_nodes(folder, pes);
         fs::remove_file(folder.join(name)).unwrap();
-        let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--checkpoint", "others"]);
+        let done = run(
+            METACHARE,
+            folder,
+            &["restart", "saved", "--quiet", "--speed", "equal", "--checkpoint", "others"],
+        );
         assert_eq!(done.code, 0, "{words:?} on {pes:?}: {done:?}");
         assert!(fs::read(folder.join(name)).unwrap() == whole, "{words:?} on {pes:?} gives other bits");
     }
@@ -49,7 +53,8 @@ fn a_run_that_is_killed_or_stopped_over_and_over_comes_to_its_end() {
     for pes in [&[1, 2][..], &[3], &[1, 1, 1]] {
         local_nodes(folder, pes);
         let begins = pes == [1, 2];
-        let words = if begins { [&words[..], &OFTEN].concat() } else { vec!["restart", "saved"] };
+        let words =
+            if begins { [&words[..], &OFTEN].concat() } else { vec!["restart", "saved", "--speed", "equal"] };
         let here = |words: &[&str]| {
             let mut command = command(METACHARE, folder, words);
             command.env("XDG_RUNTIME_DIR", folder);

@@ -28,6 +28,7 @@ use writing::Writing;
 const COLLECTION: &str = "collection";
 const VARIABLE: &str = "variable";
 const SUM: &str = "sum";
+const LOADS: &str = "loads";
 /// As many records are read ahead of who takes them in.
 const AHEAD: usize = 16;
 /// Before a run is ended by its time limit a checkpoint gets this part of the limit, and so many times as long as the last
@@ -190,6 +191,7 @@ fn record(RecordHeader { pe, of }: RecordHeader, type_name: &str, packed: Packed
         }
         RecordOf::Pe => (RecordKind::Pe, pe.0, "PE".into(), 0, [0; 3]),
         RecordOf::Sum(id) => shared(SUM, id, [0; 3]),
+        RecordOf::Loads => shared(LOADS, 0, [0; 3]),
         RecordOf::Collection => shared(COLLECTION, 0, [0; 3]),
         RecordOf::Variable { id, kind, origin } => {
             shared(VARIABLE, id, [u32::from(kind == VariableKind::Monotonic), origin.0, 0])
@@ -207,6 +209,7 @@ fn header(record: &Record) -> Option<RecordHeader> {
         (RecordKind::Pe, _) => (PeId(record.pe), RecordOf::Pe),
         (RecordKind::Node, SUM) => (PeId::DRIVER, RecordOf::Sum(record.collection)),
         (RecordKind::Node, COLLECTION) => (PeId::DRIVER, RecordOf::Collection),
+        (RecordKind::Node, LOADS) => (PeId::DRIVER, RecordOf::Loads),
         (RecordKind::Node, VARIABLE) => {
             let [monotonic, origin, _] = record.index;
             let kind = if monotonic == 1 { VariableKind::Monotonic } else { VariableKind::Once };
@@ -250,7 +253,7 @@ pub(crate) fn go_on(saved: Arc<Saved>, understood: Understood, is_shown: bool) -
         }
         bar.finish_and_clear();
     });
-    Ok(GoOn { driver, records: Box::new(records.into_iter()) })
+    Ok(GoOn { driver, records: Box::new(records.into_iter()), placing: None })
 }
 
 /// Says how to go on with a run that has failed, if it was saved.

@@ -4,7 +4,7 @@ use super::options::{RunOptions, cores};
 use super::run::{self, Asked};
 use super::{command, keeping, log, note, run_of};
 use crate::command_line::CommandLine;
-use chares::checkpoint::GoOn;
+use chares::checkpoint::{GoOn, Mapping};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _, value_parser};
 use runtime::checkpoint::{Foreign, Saved, Store, Understood};
@@ -18,11 +18,16 @@ use std::time::Instant;
 pub(crate) fn command_of() -> Command {
     let dir = Arg::new("dir").value_name("DIR").required(true).value_parser(value_parser!(PathBuf));
     let number = Arg::new("generation").long("generation").value_name("N").value_parser(value_parser!(u32));
+    let map = Arg::new("map").long("map").value_name("HOW").value_parser(value_parser!(Mapping));
     RunOptions::augment_args(
         Command::new("restart")
             .about("Go on with a run from a checkpoint, on the same nodes or others")
             .arg(dir.help("The folder that `--checkpoint` named"))
-            .arg(number.help("Which checkpoint of the folder; the last if not given")),
+            .arg(number.help("Which checkpoint of the folder; the last if not given"))
+            .arg(map.help(
+                "Where chares go: keep (where they were), block, cyclic, or comm (by who talks to whom). On the same nodes \
+                 they stay if not given; on others they are placed by what they cost and the speeds that PEs have now",
+            )),
     )
 }
 
@@ -35,15 +40,28 @@ pub(crate) struct Origin {
     pub(crate) began: Vec<u32>,
     /// Count of PEs when it was saved.
     pub(crate) pes: u32,
+    /// Names of the nodes and their PEs when it was saved.
+    nodes: Vec<(String, u32)>,
     /// Whether it was said who balances.
     has_balancer: bool,
+    /// How chares are placed, if that was said.
+    pub(crate) mapping: Option<Mapping>,
 }
 
 impl Origin {
+    /// Whether chares are placed anew: if that was said, or the nodes are others.
+    pub(crate) fn places_anew(&self, config: &ClusterConfig) -> bool {
+        let now = config.nodes.iter().map(|node| (node.name.as_str(), node.pes.unwrap_or_default()));
+        match self.mapping {
+            Some(mapping) => mapping != Mapping::Keep,
+            None => !now.eq(self.nodes.iter().map(|(name, pes)| (name.as_str(), *pes))),
+        }
+    }
+
     /// Who balances: where there are more PEs than before somebody has to, or they have nothing to do.
     pub(crate) fn balance(&self, config: &ClusterConfig, chosen: &str) -> String {
         let pes: u32 = config.nodes.iter().filter_map(|node| node.pes).sum();
-        if pes <= self.pes || self.has_balancer {
+        if pes <= self.pes || self.has_balancer || self.places_anew(config) {
             return chosen.into();
         }
         note(&format!(
@@ -86,6 +104,7 @@ pub(crate) fn restart(
     if !options.quiet {
         note(&format!("going on from {origin}: {}", line.get(1..).unwrap_or_default().join(" ")));
     }
+    let nodes = about.nodes.iter().map(|node| (node.name.clone(), node.pes)).collect();
     let foreign = |why: Foreign| match Failure::from(why) {
         Failure { kind: Kind::Input, sentence } => {
             let number = saved.generation();
@@ -99,7 +118,8 @@ pub(crate) fn restart(
     let go_on = keeping::go_on(saved, understood, is_shown)?;
     let (began, pes) = go_on.pe_counts()?;
     let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
-    let from = Some(Origin { go_on, name: origin, began, pes, has_balancer });
+    let mapping = matches.get_one("map").copied();
+    let from = Some(Origin { go_on, name: origin, began, pes, nodes, has_balancer, mapping });
     run::run(program, Asked { name, matches: then, options, line, from }, command_started)
 }
 

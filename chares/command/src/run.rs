@@ -15,6 +15,7 @@ use crate::app::Started;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
 use crate::replacement::can_be_written;
+use chares::checkpoint::{Placed, Placing};
 use chares::{Driver, RunError, Timeline};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
@@ -106,6 +107,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         wander: options.wander,
         begun: saving.from.as_ref().map_or_else(Vec::new, |from| from.began.clone()),
         balance: options::balancer(&balance)?,
+        keeps_loads: options.checkpoint.is_some(),
         timeout: options.timeout,
     };
     let job = copies::shown(!options.quiet && !log::is_json(), |copies| {
@@ -294,7 +296,10 @@ fn drive_and_show(
     let schedule = Schedule { every: options.checkpoint_every, limit: options.timeout, is_quiet };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
         tell_who_leaves(main, &described, is_quiet);
-        save(main, saving, &schedule, &described)?;
+        let found = saving.from.as_ref().filter(|from| from.places_anew(&config));
+        let speeds =
+            found.map(|_| speeds_of_now(main, (source, &started), &config, &described)).transpose()?;
+        save(main, saving, &schedule, &described, speeds)?;
         drive(main, started, &config, (source, is_quiet), &described, readings)
     });
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
@@ -344,16 +349,43 @@ fn tell_who_leaves(main: &mut Driver, hub: &Arc<Hub>, is_quiet: bool) {
     });
 }
 
+/// The relative speeds of PEs by which chares are placed where a run goes on, found before anything of the run is done again.
+fn speeds_of_now(
+    main: &mut Driver,
+    (source, started): (SpeedSource, &Started),
+    config: &ClusterConfig,
+    hub: &Hub,
+) -> Result<Vec<f64>, RunError> {
+    let info = hub.info();
+    let query = SpeedQuery::new(&info, config, &started.kernel);
+    Ok(speeds::find(main, source, &query)?.relative)
+}
+
 /// Has checkpoints taken, and goes on from one, as far as that is wanted.
-fn save(main: &mut Driver, saving: Saving, schedule: &Schedule, hub: &Arc<Hub>) -> Result<(), RunError> {
+fn save(
+    main: &mut Driver,
+    saving: Saving,
+    schedule: &Schedule,
+    hub: &Arc<Hub>,
+    speeds: Option<Vec<f64>>,
+) -> Result<(), RunError> {
     let Saving { from, store, version, line, schemas } = saving;
     if let Some(store) = store {
         let keeper = StoreKeeper::new(store, schedule, (hub, version, line), schemas);
         main.keep_checkpoints(Box::new(keeper.map_err(RunError::Ended)?));
     }
-    let Some(from) = from else { return Ok(()) };
-    main.outcome().from_checkpoint = Some(from.name);
-    main.go_on_from(from.go_on)
+    let Some(Origin { mut go_on, name, mapping, .. }) = from else { return Ok(()) };
+    main.outcome().from_checkpoint = Some(name);
+    let (hub, is_quiet) = (Arc::clone(hub), schedule.is_quiet);
+    let tell = move |placed: &Placed| {
+        tracing::info!("{placed}");
+        if !is_quiet {
+            let text = placed.to_string();
+            hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text }));
+        }
+    };
+    go_on.placing = speeds.map(|speeds| Placing { mapping, speeds, tell: Box::new(tell) });
+    main.go_on_from(go_on)
 }
 
 /// Measures speeds, then runs the application's driver.

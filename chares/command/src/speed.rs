@@ -78,6 +78,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
         wander: None,
         begun: Vec::new(),
         balance: None,
+        keeps_loads: false,
         timeout: None,
     };
     let job = copies::shown(true, |copies| {

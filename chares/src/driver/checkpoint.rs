@@ -1,7 +1,7 @@
 //! How a driver takes checkpoints, and how it is run again by its log.
 
 use super::Driver;
-use crate::checkpoint::{GoOn, Keeper, Outcome, SavedDriver, VERSION};
+use crate::checkpoint::{GoOn, Keeper, Outcome, Placed, Placing, SavedDriver, VERSION};
 use crate::program::RunError;
 use crate::pup;
 use crate::timeline::Kept;
@@ -10,7 +10,8 @@ use runtime::codec::{Order, Refusal};
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::{Failure, Kind};
 use runtime::frame::{Class, Fabric, Frame, SendError};
-use runtime::ids::{NodeId, PeId};
+use runtime::ids::{ElementId, NodeId, PeId};
+use runtime::loads::KnownLoads;
 use runtime::monitor::requests::Answer;
 use runtime::node::{INIT_OVER, Node, NodeSettings};
 use runtime::pe::Pe;
@@ -61,6 +62,7 @@ struct Replay {
     left: VecDeque<Outcome>,
     saved: SavedDriver,
     records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + Send>,
+    placing: Option<Placing>,
     /// The driver's own, which sends to the nodes that there are.
     pe: Pe,
 }
@@ -77,6 +79,11 @@ pub(super) struct Underway {
 
 fn foreign(why: Refusal) -> RunError {
     RunError::Input(format!("the checkpoint is not of this program: {why}"))
+}
+
+fn known_loads(packed: &Packed) -> Result<KnownLoads, RunError> {
+    let known: KnownLoads = pup::unpack(packed)?;
+    if known.can_be() { Ok(known) } else { Err(foreign(Refusal::Impossible("loads that cannot be".into()))) }
 }
 
 /// Carries nothing: what a driver sends that is run again has been sent.
@@ -127,7 +134,8 @@ impl Driver {
         again.connect(Arc::new(Nowhere));
         let pe = std::mem::replace(&mut self.pe, Pe::new(PeId::DRIVER, again));
         let left = std::mem::take(&mut saved.outcomes).into();
-        self.history.replay = Some(Box::new(Replay { left, saved, records: from.records, pe }));
+        self.history.replay =
+            Some(Box::new(Replay { left, saved, records: from.records, placing: from.placing, pe }));
         Ok(())
     }
 
@@ -303,6 +311,11 @@ impl Driver {
             let digested = Digested::all(&packed);
             self.keep(header, packed, digested);
         }
+        if let Some(known) = self.pe.node().known_loads() {
+            let known = pup::pack(&known);
+            let digested = Digested::all(&known);
+            self.keep(RecordHeader { pe: PeId::DRIVER, of: RecordOf::Loads }, known, digested);
+        }
         let checkpoint = self.history.checkpoint.number;
         self.history.checkpoint.paused.clear();
         // What nodes still count as held could be as much as they may hold now.
@@ -448,7 +461,7 @@ impl Driver {
     /// All that was done before the checkpoint has been done again: gives all nodes what was saved, and goes on.
     fn go_live(&mut self) -> Result<(), RunError> {
         let Some(replay) = self.history.replay.take() else { return Ok(()) };
-        let Replay { saved, records, pe, .. } = *replay;
+        let Replay { saved, records, placing, pe, .. } = *replay;
         if (self.pe.serial(), self.next_slot) != (saved.serial, saved.next_slot) {
             return Err(RunError::Input(format!(
                 "the driver does not do what it did before the checkpoint: it has made {} collections, sections and \
@@ -462,7 +475,7 @@ impl Driver {
         self.pe = pe;
         self.history.has_gone_on = true;
         self.pause_all()?;
-        self.restore_all(records)?;
+        let (chares, known) = self.restore_all(records)?;
         self.pe.restore(&saved.pe)?;
         let node = Arc::clone(self.pe.node());
         let mut speeds = saved.speeds;
@@ -479,15 +492,24 @@ impl Driver {
         }
         let now = self.snapshots()?;
         self.outcome().gone_on(now);
+        if let Some(Placing { mapping, speeds, tell }) = placing {
+            let placed = Placed::new(node.topology(), &speeds, &known, chares, mapping);
+            let placed =
+                placed.map_err(|why| RunError::Input(format!("chares cannot be placed anew: {why}")))?;
+            tell(&placed);
+            placed.order(&node);
+        }
         self.order_all_paused(PeOrder::Resume);
         Ok(())
     }
 
+    /// Gives all nodes what was saved; the chares that may move with the PEs where they are, and what is known of them.
     fn restore_all(
         &mut self,
         records: impl Iterator<Item = Result<(RecordHeader, Packed), Failure>>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(Vec<(ElementId, PeId)>, KnownLoads), RunError> {
         let node = Arc::clone(self.pe.node());
+        let (mut chares, mut known) = (Vec::new(), KnownLoads::default());
         // For each PE what it has been sent, and the bytes of it that it has not said to have.
         let mut given: BTreeMap<PeId, (u64, usize)> = BTreeMap::new();
         for record in records {
@@ -495,6 +517,7 @@ impl Driver {
             let pe = header.pe;
             match header.of {
                 RecordOf::Sum(id) => self.history.sums.entry(id).or_default().push(packed),
+                RecordOf::Loads => known = known_loads(&packed)?,
                 RecordOf::Collection | RecordOf::Variable { .. } => {
                     node.share_again(&header, &packed).map_err(foreign)?;
                 }
@@ -502,6 +525,11 @@ impl Driver {
                     if given.is_empty() {
                         // Chares need their collections' descriptions.
                         self.flush()?;
+                    }
+                    if let RecordOf::Chare(element) = header.of
+                        && node.collection(element.collection).is_none_or(|known| !known.is_fixed)
+                    {
+                        chares.push((element, pe));
                     }
                     let (count, bytes) = given.entry(pe).or_default();
                     (*count, *bytes) = (*count + 1, *bytes + packed.len_bytes());
@@ -517,7 +545,7 @@ impl Driver {
         for pe in (0..self.all_pes()).map(PeId) {
             self.wait_for_restored(pe, given.get(&pe).map_or(0, |(count, _)| *count))?;
         }
-        Ok(())
+        Ok((chares, known))
     }
 
     pub(super) fn wait_for_restored(&mut self, pe: PeId, records: u64) -> Result<(), RunError> {

@@ -63,6 +63,98 @@ fn rounds(
     }
 }
 
+/// Talks to those of its group, and works a little.
+#[derive(Serialize, Deserialize)]
+struct Talker {
+    heard: u32,
+    to: Option<Callback<Gather<(u32, u32)>>>,
+}
+
+/// Tell all of your group.
+#[derive(Clone, Serialize, Deserialize)]
+struct Talk(Callback<Gather<(u32, u32)>>);
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Word(Vec<u8>);
+
+chares::entries!(Talker: Talk, Word; reduces Gather<(u32, u32)> as "Places");
+
+impl Chare for Talker {
+    type Index = u32;
+    type Init = ();
+    fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
+        Self { heard: 0, to: None }
+    }
+}
+
+/// How many there are, and those of each group.
+const TALKERS: u32 = 16;
+const GROUP: u32 = 8;
+
+impl Talker {
+    /// Says where it is when it has heard all others, and is asked to.
+    fn say(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if self.heard >= GROUP - 1
+            && let Some(to) = self.to.take()
+        {
+            self.heard -= GROUP - 1;
+            let (pe, index) = (ctx.pe_id(), ctx.index());
+            ctx.contribute(Gather(vec![(index, pe)]), to);
+        }
+    }
+}
+
+impl Entry<Talk> for Talker {
+    fn receive(&mut self, Talk(to): Talk, ctx: &mut Ctx<'_, Self>) {
+        self.to = Some(to);
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_micros(100) {
+            std::hint::spin_loop();
+        }
+        let (me, all) = (ctx.index(), ctx.array());
+        let group = me / GROUP * GROUP;
+        for other in (group..group + GROUP).filter(|other| *other != me) {
+            all.at(other).send(ctx, Word(vec![1; 300]));
+        }
+        self.say(ctx);
+    }
+}
+
+impl Entry<Word> for Talker {
+    fn receive(&mut self, _: Word, ctx: &mut Ctx<'_, Self>) {
+        self.heard += 1;
+        self.say(ctx);
+    }
+}
+
+/// Pairs of a group that are on two PEs.
+fn cut(places: &[(u32, u32)]) -> usize {
+    let pairs = places.iter().flat_map(|one| places.iter().map(move |other| (one, other)));
+    pairs
+        .filter(|((one, here), (other, there))| one < other && one / GROUP == other / GROUP && here != there)
+        .count()
+}
+
+#[test]
+fn those_that_talk_to_each_other_come_together() {
+    let mix = InProcess::new(&[1, 1]).balance("refine:comm");
+    let cuts = Program::new("talking", "1").chare::<Talker>().run_in_process(&mix, |main| {
+        let pes: Vec<u32> = (0..TALKERS).map(|at| at % 2).collect();
+        let talkers = main.array_placed::<Talker>(TALKERS, (), Placement::on_pes(pes));
+        let (deadline, mut cuts) = (Instant::now() + Duration::from_secs(60), Vec::new());
+        loop {
+            let (to, places) = main.pending();
+            talkers.broadcast(main, Talk(to));
+            cuts.push(cut(&places.wait(main)?.0));
+            if cuts.last() <= Some(&(cuts[0] / 2)) || Instant::now() > deadline {
+                return Ok((cuts[0], cuts[cuts.len() - 1]));
+            }
+        }
+    });
+    let (before, after) = cuts.unwrap();
+    assert!(before == 32 && after <= 16, "{before} pairs were apart, and then {after}");
+}
+
 fn counts(places: &[u32]) -> [usize; 2] {
     [0, 1].map(|pe| places.iter().filter(|place| **place == pe).count())
 }

@@ -1,6 +1,6 @@
 //! Runs that are saved on their way, and go on from there on other nodes: every test of this folder does so too.
 
-use chares::checkpoint::{GoOn, Keeper, Kept};
+use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing};
 use chares::prelude::*;
 use chares::{InProcess, Program};
 use runtime::checkpoint::Digested;
@@ -19,7 +19,14 @@ struct Snapshot {
 
 impl Snapshot {
     fn go_on(&self) -> GoOn {
-        GoOn { driver: self.driver.clone(), records: Box::new(self.records.clone().into_iter().map(Ok)) }
+        let records = Box::new(self.records.clone().into_iter().map(Ok));
+        GoOn { driver: self.driver.clone(), records, placing: None }
+    }
+
+    /// With chares that are placed anew.
+    fn go_on_placed(&self, mapping: Option<Mapping>, speeds: &[f64]) -> GoOn {
+        let placing = Placing { mapping, speeds: speeds.to_vec(), tell: Box::new(|_| {}) };
+        GoOn { placing: Some(placing), ..self.go_on() }
     }
 }
 
@@ -93,8 +100,10 @@ pub(crate) fn run_and_go_on(
     for (number, (snapshot, pes)) in taken.iter().zip(others.iter().cycle()).enumerate() {
         let begun: Vec<u32> = [&[0], &mix.pes[..]].concat();
         let other = InProcess { pes: pes.clone(), ..mix.clone() }.begun(&begun);
+        let mappings = [None, Some(Mapping::Cyclic), Some(Mapping::Keep), Some(Mapping::Comm)];
+        let go_on = snapshot.go_on_placed(mappings[number % 4], &[1.0, 0.5]);
         let again = program().run_in_process(&other, |main| {
-            main.go_on_from(snapshot.go_on())?;
+            main.go_on_from(go_on)?;
             drive(main)
         });
         again.unwrap_or_else(|e| panic!("from checkpoint {number} of {mix:?} on {pes:?}: {e}"));
@@ -193,6 +202,21 @@ fn a_checkpoint_is_for_as_many_pes_as_the_run_had() {
     });
     let refused = refused.unwrap_err().to_string();
     assert_eq!(refused, "the checkpoint is of a run with 3 PEs, and this one has 2");
+}
+
+#[test]
+fn chares_are_placed_anew_by_the_speeds_of_now() {
+    let snapshot = snapshot();
+    for mapping in [None, Some(Mapping::Cyclic), Some(Mapping::Comm)] {
+        let go_on = snapshot.go_on_placed(mapping, &[3.0, 1.0, 4.0, 1.0]);
+        let outcome = program().run_in_process(&InProcess::new(&[1, 2, 1]).begun(&[0, 2, 1]), |main| {
+            main.go_on_from(go_on)?;
+            let counted = count(main, 7)?;
+            let pes = main.snapshots()?.into_iter().flat_map(|node| node.pes);
+            Ok((counted, pes.map(|pe| pe.chares).collect::<Vec<_>>()))
+        });
+        assert_eq!(outcome.unwrap(), (63, vec![3, 1, 4, 1]), "{mapping:?}");
+    }
 }
 
 /// Whatever a checkpoint holds, a run that goes on from it ends, with a sentence or rightly.

@@ -19,6 +19,10 @@ impl Balancer for Bisection {
         "bisection"
     }
 
+    fn uses_places(&self) -> bool {
+        true
+    }
+
     fn wanted(&self, view: &Checked<'_>) -> Wanted {
         let (movable, costs, rooms) = movable(view);
         let mut owners = view.owners();

@@ -103,6 +103,12 @@ impl Choice {
             Self::Auto(settings) => settings.comm,
         }
     }
+
+    /// Whether somebody has to say where chares lie.
+    #[must_use]
+    pub fn uses_places(&self) -> bool {
+        matches!(self, Self::Always(balancer) if balancer.uses_places())
+    }
 }
 
 impl FromStr for Choice {

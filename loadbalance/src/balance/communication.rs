@@ -32,6 +32,10 @@ impl Balancer for Communication {
         true
     }
 
+    fn uses_places(&self) -> bool {
+        self.first.uses_places()
+    }
+
     fn wanted(&self, view: &Checked<'_>) -> Wanted {
         let mut wanted = self.first.wanted(view);
         if view.edges.is_empty() {
@@ -51,12 +55,16 @@ impl Balancer for Communication {
 /// What crosses between PEs of a node, and between nodes, counts so much.
 const INSIDE: i64 = 1;
 const BETWEEN: i64 = 16;
+/// Besides those that its neighbours talk to, a chare looks at so many others to change places with.
+const OTHERS: usize = 4;
 
 struct Refining<'a> {
     view: &'a Checked<'a>,
     node_of: Vec<usize>,
     talks: Talks,
     owners: Vec<u32>,
+    /// The chares of each PE when the present round began.
+    by_pe: Vec<Vec<u32>>,
     times: Times,
     /// No PE may take longer.
     longest: f64,
@@ -68,12 +76,21 @@ impl<'a> Refining<'a> {
         let times = Times::with(view, owners);
         let in_time = times.level() * (1.0 + tolerance);
         let longest = times.longest().max(in_time.min(view.times.longest()));
-        Self { view, node_of: view.nodes(), talks, owners: owners.to_vec(), times, longest }
+        Self {
+            view,
+            node_of: view.nodes(),
+            talks,
+            owners: owners.to_vec(),
+            by_pe: Vec::new(),
+            times,
+            longest,
+        }
     }
 
     /// Each chare in turn moves, or changes places with another, if less crosses then. Whether any did.
     fn round(&mut self) -> bool {
         let mut has_moved = false;
+        self.by_pe = self.view.by_pe(&self.owners);
         for chare in 0..self.owners.len() as u32 {
             has_moved |= self.improve(chare);
         }
@@ -112,7 +129,8 @@ impl<'a> Refining<'a> {
         fits
     }
 
-    /// Exchanges the chare with one that its neighbours on the other PE talk to less, if both PEs end in time.
+    /// Exchanges the chare with the one of some on the other PE that makes least cross then, if both PEs end in time: those
+    /// that its neighbours talk to, and a few others.
     fn swap(&mut self, chare: u32, here: u32, there: u32, saved: i64) -> bool {
         let load = self.view.chares[chare as usize].load;
         let mut candidates: BTreeSet<u32> = BTreeSet::new();
@@ -123,6 +141,10 @@ impl<'a> Refining<'a> {
                 }
             }
         }
+        let others = &self.by_pe[there as usize];
+        let few = (0..others.len().min(OTHERS)).map(|at| others[(chare as usize + at) % others.len()]);
+        candidates
+            .extend(few.filter(|other| self.owners[*other as usize] == there && self.may_go(*other, here)));
         let between = |other: u32| {
             let talk = self.talks_of(chare).iter().filter(|(near, _)| *near == other);
             talk.map(|(_, cost)| cost).sum::<i64>() * self.weight(here, there)

@@ -84,6 +84,11 @@ pub trait Balancer: Debug + Send + Sync {
         false
     }
 
+    /// Whether it looks at where chares lie.
+    fn uses_places(&self) -> bool {
+        false
+    }
+
     /// Bytes of memory that a decision takes on the node that makes it, about.
     fn bytes(&self, pes: u64, chares: u64, edges: u64) -> u64 {
         memory::linear(pes, chares, edges)

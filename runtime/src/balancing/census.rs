@@ -1,7 +1,8 @@
 //! What is known of all chares of a run: which there are, where they are, what they cost and how large they are.
 
+use super::graph::{self, Graph};
 use crate::ids::{ElementId, NodeId, PeId};
-use crate::loads::{NodeLoads, PeLoads};
+use crate::loads::{KnownLoads, NodeLoads, PeLoads};
 use crate::topology::Topology;
 use loadbalance::Part;
 use loadbalance::balance::span::Span;
@@ -17,9 +18,19 @@ pub struct Census {
     pes: Vec<PeNow>,
     chares: Vec<Known>,
     numbers: FxHashMap<ElementId, usize>,
+    graph: Graph,
     /// Over how long work was done.
     span: Span,
     bytes_per_s: f64,
+}
+
+/// What a balancer looks at besides loads and speeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Looks {
+    /// At who talks to whom.
+    pub at_edges: bool,
+    /// At where chares lie.
+    pub at_places: bool,
 }
 
 /// A PE.
@@ -63,6 +74,7 @@ impl Census {
             pes: vec![pe; topology.pe_count() as usize],
             chares: Vec::new(),
             numbers: FxHashMap::default(),
+            graph: Graph::default(),
             span: Span::default(),
             bytes_per_s: 0.0,
         }
@@ -79,7 +91,8 @@ impl Census {
     pub fn take(&mut self, from: NodeId, loads: NodeLoads) {
         self.told.insert(from);
         self.bytes_per_s = self.bytes_per_s.max(loads.bytes_per_s);
-        for PeLoads { pe, wall_ns, cpu_part, fixed_ns, chares } in loads.pes {
+        for PeLoads { pe, wall_ns, cpu_part, fixed_ns, chares, traffic, .. } in loads.pes {
+            self.graph.take(traffic);
             let Some(now) = self.pes.get_mut(pe.as_usize()) else { continue };
             now.wall_s += seconds(wall_ns);
             now.fixed_s += seconds(fixed_ns);
@@ -131,8 +144,8 @@ impl Census {
     }
 
     /// What chares do per second, and the speeds that PEs delivered last, where `cpu_rates` is the work that each PE does in
-    /// a second of processor time.
-    pub fn view(&mut self, cpu_rates: &[f64]) -> View {
+    /// a second of processor time. Who talks to whom, and where chares lie, is only told to who looks at it.
+    pub fn view(&mut self, cpu_rates: &[f64], looks: Looks) -> View {
         self.told.clear();
         self.forget();
         self.add(cpu_rates);
@@ -151,7 +164,22 @@ impl Census {
             Chare { pe: known.pe.0, load, bytes: known.bytes, ..Chare::default() }
         };
         let (pes, chares) = ((0..).zip(&self.pes).map(of_pe), self.chares.iter().map(of_chare));
-        View { pes: pes.collect(), chares: chares.collect(), ..View::default() }
+        let elements: Vec<ElementId> = self.chares.iter().map(|known| known.element).collect();
+        let number = |one: &ElementId| self.numbers.get(one).and_then(|number| u32::try_from(*number).ok());
+        let edges = if looks.at_edges { graph::edges(&self.graph.pairs(), number) } else { Vec::new() };
+        let places = if looks.at_places { graph::places(&elements) } else { Vec::new() };
+        View { pes: pes.collect(), chares: chares.collect(), edges, places, ..View::default() }
+    }
+
+    /// All that is known, as of the last view.
+    #[must_use]
+    pub fn known(&self) -> KnownLoads {
+        let work = |work: f64| per_second(work, self.span_s());
+        KnownLoads {
+            chares: self.chares.iter().map(|known| (known.element, work(known.work))).collect(),
+            fixed: self.pes.iter().map(|pe| work(pe.fixed)).collect(),
+            edges: self.graph.pairs(),
+        }
     }
 
     /// Adds what was done since the last view to what was done before.
@@ -173,6 +201,8 @@ impl Census {
                 pe.fixed * kept + rate(cpu_rates, number) * pe.fixed_s * per_second(since_s, pe.wall_s);
             (pe.wall_s, pe.fixed_s) = (0.0, 0.0);
         }
+        let numbers = &self.numbers;
+        self.graph.add(kept, |one| numbers.contains_key(one));
     }
 
     /// The chare of that number, and the PE where it was last.
@@ -214,8 +244,10 @@ fn per_second(amount: f64, seconds: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::ids::{CollectionId, ElementIndex};
-    use crate::loads::ChareLoad;
+    use crate::loads::{Amount, ChareLoad, Traffic};
+    use loadbalance::balance::Edge;
 
+    const ALL: Looks = Looks { at_edges: true, at_places: true };
     const SECOND: u64 = 1_000_000_000;
 
     fn element(at: u32) -> ElementId {
@@ -232,7 +264,11 @@ mod tests {
         };
         let chares = chares.iter().map(chare).collect();
         let (wall_ns, fixed_ns) = (SECOND, SECOND / 10);
-        let pe = PeLoads { pe: PeId(pe), wall_ns, cpu_part: Some(cpu_part), fixed_ns, chares };
+        let amount = Amount { messages: 3, bytes: 60 };
+        let traffic = vec![Traffic { from: element(0), to: element(1), amount }];
+        let cpu_part = Some(cpu_part);
+        let pe =
+            PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic: amount };
         NodeLoads { bytes_per_s: 5.0, pes: vec![pe] }
     }
 
@@ -247,13 +283,18 @@ mod tests {
         assert!(!census.is_complete());
         census.take(NodeId(2), said(1, 0.5, &[(2, 0.4, true)]));
         assert!(census.is_complete());
-        let view = census.view(&[1.0, 2.0]);
+        let view = census.view(&[1.0, 2.0], ALL);
         assert!(view.check().is_ok());
         assert_eq!([view.pes[0].part.speed, view.pes[1].part.speed], [1.0, 1.0]);
         assert_eq!([view.pes[0].part.node, view.pes[1].part.node], [0, 1]);
         assert_eq!([view.pes[0].background, view.pes[1].background], [0.1, 0.2]);
         let chares: Vec<_> = view.chares.iter().map(|chare| (chare.pe, chare.load, chare.bytes)).collect();
         assert_eq!(chares, [(0, 0.5, 10), (0, 0.25, 10), (1, 0.8, 10)]);
+        assert_eq!(view.edges, [Edge { one: 0, other: 1, bytes: 120, messages: 6 }]);
+        assert_eq!(view.places, [[0.0; 3], [1.0 / 3.0, 0.0, 0.0], [2.0 / 3.0, 0.0, 0.0]]);
+        let known = census.known();
+        assert_eq!(known.chares, [(element(0), 0.5), (element(1), 0.25), (element(2), 0.8)]);
+        assert_eq!((known.fixed, known.edges.len()), (vec![0.1, 0.2], 1));
         assert!(!census.is_complete(), "it begins anew");
         assert_eq!(census.bytes_per_s(), 5.0);
     }
@@ -267,7 +308,7 @@ mod tests {
         both.pes.extend(said(1, 0.5, &[(2, 0.2, true)]).pes);
         census.take(NodeId(1), both);
         assert!(census.is_complete());
-        let view = census.view(&[1.0, 1.0]);
+        let view = census.view(&[1.0, 1.0], ALL);
         assert_eq!([view.pes[0].part.node, view.pes[1].part.node], [0, 0]);
         assert_eq!((view.chares.len(), view.chares[0].pe), (2, 1));
     }
@@ -284,7 +325,7 @@ mod tests {
             let (one, other) = loads(turn);
             census.take(NodeId(1), one);
             census.take(NodeId(2), other);
-            let view = census.view(&[1.0, 1.0]);
+            let view = census.view(&[1.0, 1.0], ALL);
             if turn > 50 {
                 let of_pe = |pe| {
                     view.chares.iter().filter(|chare| chare.pe == pe).map(|chare| chare.load).sum::<f64>()
@@ -303,7 +344,7 @@ mod tests {
         let mut view = |load: f64| {
             census.take(NodeId(1), said(0, 1.0, &[(0, load, true), (1, 0.1, true)]));
             census.take(NodeId(2), said(1, 1.0, &[]));
-            census.view(&[1.0, 1.0]).chares[0].load
+            census.view(&[1.0, 1.0], ALL).chares[0].load
         };
         (0..20).for_each(|_| assert!(view(0.1) < 0.2));
         let found: Vec<f64> = (0..6).map(|_| view(0.7)).collect();
@@ -316,29 +357,29 @@ mod tests {
         census.take(NodeId(1), said(0, 1.0, &[(0, 0.5, true)]));
         census.take(NodeId(1), said(0, 1.0, &[(0, 0.3, true)]));
         census.take(NodeId(2), said(1, 1.0, &[]));
-        assert!((census.view(&[1.0, 1.0]).chares[0].load - 0.4).abs() < 1e-12);
+        assert!((census.view(&[1.0, 1.0], ALL).chares[0].load - 0.4).abs() < 1e-12);
     }
 
     #[test]
     fn a_chare_keeps_its_number_wherever_it_goes_until_it_has_ended() {
         let mut census = census();
         census.take(NodeId(1), said(0, 1.0, &[(0, 0.1, true), (1, 0.1, true)]));
-        census.view(&[1.0, 1.0]);
+        census.view(&[1.0, 1.0], ALL);
         // What the new PE says may come before what the old one says.
         census.take(NodeId(2), said(1, 1.0, &[(0, 0.2, true)]));
         census.take(NodeId(1), said(0, 1.0, &[(0, 0.1, false), (1, 0.1, true)]));
-        let view = census.view(&[1.0, 1.0]);
+        let view = census.view(&[1.0, 1.0], ALL);
         assert_eq!((view.chares[0].pe, census.chare(0)), (1, Some((element(0), PeId(1)))));
         census.take(NodeId(1), said(0, 1.0, &[(1, 0.0, false)]));
         let mut count = || {
             census.take(NodeId(2), said(1, 1.0, &[(0, 0.1, true)]));
-            census.view(&[1.0, 1.0]).chares.len()
+            census.view(&[1.0, 1.0], ALL).chares.len()
         };
         // One of two PEs says each time that a second has passed.
         let counts: Vec<usize> = (0..2 * NOWHERE_MAX_S as usize + 2).map(|_| count()).collect();
         assert_eq!((counts.first(), counts.last()), (Some(&2), Some(&1)));
         assert_eq!(census.chare(0).map(|(element, _)| element), Some(element(0)));
         census.take(NodeId(1), said(0, 1.0, &[(1, 0.1, true)]));
-        assert_eq!(census.view(&[1.0, 1.0]).chares.len(), 2, "or another of that index was made");
+        assert_eq!(census.view(&[1.0, 1.0], ALL).chares.len(), 2, "or another of that index was made");
     }
 }

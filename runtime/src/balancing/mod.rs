@@ -9,23 +9,21 @@
 //! the next views show where chares are.
 
 mod census;
+mod graph;
+mod placing;
 
-pub use census::Census;
+pub use census::{Census, Looks};
+pub use placing::Placed;
 
-use crate::envelope::{Packed, PeOrder};
-use crate::ids::{ElementId, NodeId, PeId};
+use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
 use crate::monitor::wire::Balanced;
-use crate::node::Node;
+use crate::node::{BalancingEvent, Node};
 use loadbalance::balance::auto::{Answer, Auto, Record, Sample};
-use loadbalance::balance::{Balancer, Choice, Decision, View, ViewError};
-use std::collections::BTreeMap;
+use loadbalance::balance::{Balancer, Choice, Decision, Move, View, ViewError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
-
-/// What nodes say of their loads.
-pub type Heard = (NodeId, NodeLoads);
 
 /// How often it is looked whether the run has ended.
 const LOOK: Duration = Duration::from_millis(100);
@@ -48,7 +46,7 @@ const MOVES_MIN_S: f64 = 1.0;
 pub fn start(
     node: Arc<Node>,
     choice: Choice,
-    heard: Receiver<Heard>,
+    heard: Receiver<BalancingEvent>,
     left_s: impl Fn() -> Option<f64> + Send + 'static,
     tell: impl Fn(Vec<Balanced>) + Send + 'static,
 ) -> std::io::Result<()> {
@@ -58,7 +56,8 @@ pub fn start(
         let mut told = (0, None);
         while !balancing.node.has_ended() {
             match heard.recv_timeout(LOOK) {
-                Ok((from, loads)) => balancing.take(from, loads, &left_s),
+                Ok(BalancingEvent::Told(from, loads)) => balancing.take(from, loads, &left_s),
+                Ok(BalancingEvent::Asked(known)) => drop(known.send(balancing.census.known())),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -77,6 +76,7 @@ struct Balancing {
     node: Arc<Node>,
     census: Census,
     by: By,
+    looks: Looks,
     network: Network,
 }
 
@@ -88,11 +88,12 @@ enum By {
 
 impl Balancing {
     fn new(node: Arc<Node>, choice: Choice) -> Self {
+        let looks = Looks { at_edges: choice.uses_edges(), at_places: choice.uses_places() };
         let by = match choice {
             Choice::Always(choice) => By::Always { choice, last_s: 0.0, records: Vec::new() },
             Choice::Auto(settings) => By::Auto(Box::new(Auto::new(settings))),
         };
-        Self { census: Census::new(node.topology()), node, by, network: Network::default() }
+        Self { census: Census::new(node.topology()), node, by, looks, network: Network::default() }
     }
 
     fn take(&mut self, from: NodeId, loads: NodeLoads, left_s: impl Fn() -> Option<f64>) {
@@ -101,7 +102,7 @@ impl Balancing {
         if !self.census.is_complete() {
             return;
         }
-        let view = self.census.view(&self.node.cpu_rates());
+        let view = self.census.view(&self.node.cpu_rates(), self.looks);
         let now_s = self.node.now().as_secs_f64();
         self.network.look(&view, now_s);
         let bytes_per_s = self.network.bytes_per_s.max(self.census.bytes_per_s());
@@ -129,21 +130,9 @@ impl Balancing {
 
     /// Has PEs send away what is to move.
     fn order(&self, decision: &Decision) {
-        let mut by_pe: BTreeMap<PeId, Vec<(ElementId, PeId)>> = BTreeMap::new();
-        for step in &decision.moves {
-            if let Some((element, from)) = self.census.chare(step.chare) {
-                by_pe.entry(from).or_default().push((element, PeId(step.to)));
-            }
-        }
-        for (pe, moves) in by_pe {
-            match postcard::to_stdvec(&moves) {
-                Ok(body) => {
-                    let payload = Packed { body: body.into(), attachments: Vec::new() };
-                    self.node.order_pe(pe, PeOrder::Migrate, payload);
-                }
-                Err(error) => tracing::error!("moves cannot be ordered: {error}"),
-            }
-        }
+        let found =
+            |step: &Move| self.census.chare(step.chare).map(|(chare, from)| (chare, from, PeId(step.to)));
+        placing::order(&self.node, decision.moves.iter().filter_map(found));
     }
 }
 
@@ -246,7 +235,6 @@ impl Network {
 mod tests {
     use super::*;
     use loadbalance::Part;
-    use loadbalance::balance::Move;
 
     #[test]
     fn the_network_is_as_fast_as_moves_show() {

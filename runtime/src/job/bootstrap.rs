@@ -36,6 +36,7 @@ pub(super) struct Bootstrap {
     pub(super) always_pup: bool,
     /// Whether to tell what chares cost.
     pub(super) balances: bool,
+    pub(super) counts_traffic: bool,
     /// The seed from which chares move at random moments (for tests).
     pub(super) wander: Option<u64>,
     /// The application's arguments, for its kernel.
@@ -83,6 +84,7 @@ mod tests {
             network: NetworkConfig::default(),
             always_pup: false,
             balances: true,
+            counts_traffic: true,
             wander: Some(4),
             kernel_arguments: vec![1, 2, 3],
         }

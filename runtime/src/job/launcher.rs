@@ -23,7 +23,7 @@ use crate::object::ProgramTable;
 use crate::proto::membership::{ClusterTable, NodeEntry};
 use crate::transport::quic::{LinkSettings, QuicFabric};
 use crate::transport::tls::RunAuthority;
-use loadbalance::balance::Choice;
+use loadbalance::balance::{Choice, Stay};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -55,12 +55,21 @@ pub struct JobPlan {
     pub always_pup: bool,
     /// Who balances, and how the user wrote that; nobody does without.
     pub balance: Option<(Choice, String)>,
+    /// Whether what chares cost and who talks to whom is to be known in any case, to be saved.
+    pub keeps_loads: bool,
     /// The seed from which chares move at random moments (for tests).
     pub wander: Option<u64>,
     /// Counts of PEs of the nodes, launcher first, with which the run began that goes on; empty for a new one.
     pub begun: Vec<u32>,
     /// The run is ended after so long, counted from the start of its nodes.
     pub timeout: Option<Duration>,
+}
+
+impl JobPlan {
+    /// Whether somebody wants to know what chares cost.
+    fn wants_loads(&self) -> bool {
+        self.keeps_loads || self.balance.is_some()
+    }
 }
 
 /// A run that has started. Dropping it ends the nodes at once; [`finish`](Self::finish) ends them in order.
@@ -218,7 +227,7 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let (driver, events) = mpsc::channel();
     let (launcher, heard) = unbounded_channel();
     let (balancing, loads) = mpsc::channel();
-    let balancing = plan.balance.is_some().then_some(balancing);
+    let balancing = plan.wants_loads().then_some(balancing);
     node.listen(Listeners { driver, supervision: Some(launcher), balancing });
     let identity = authority.issue(NodeId::LAUNCHER).map_err(|e| local("no certificate", &e))?;
     let receiver: Arc<dyn Receiver> = Arc::clone(&node) as _;
@@ -235,7 +244,9 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
         Start { node: &node, fabric: &fabric, table, heard, processes: Processes::attend(launched) };
     start.join(plan.program.lines()).instrument(tracing::info_span!(parent: &span, "join")).await?;
     let Start { table, heard, processes, .. } = start;
-    if let Some((choice, _)) = plan.balance {
+    // Where nobody balances, somebody keeps count all the same.
+    let nobody = plan.keeps_loads.then(|| Choice::Always(Box::new(Stay)));
+    if let Some(choice) = plan.balance.map(|(choice, _)| choice).or(nobody) {
         let (hub, told) = (Arc::clone(&hub), Arc::clone(&hub));
         let tell = move |balanced| told.describe(|info| info.balanced = balanced);
         balancing::start(Arc::clone(&node), choice, loads, move || hub.left_s(), tell)
@@ -273,7 +284,9 @@ async fn launch_nodes(
             memory_bytes: config.memory_bytes,
             network: plan.config.network.clone(),
             always_pup: plan.always_pup,
-            balances: plan.balance.is_some(),
+            balances: plan.wants_loads(),
+            counts_traffic: plan.keeps_loads
+                || plan.balance.as_ref().is_some_and(|(choice, _)| choice.uses_edges()),
             wander: plan.wander,
             kernel_arguments: plan.kernel_arguments.clone(),
         };

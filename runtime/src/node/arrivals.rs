@@ -112,7 +112,7 @@ impl<'a> Checks<'a> {
         match of {
             RecordOf::Chare(element) => self.kind_of(element.collection).map(|_| ()),
             RecordOf::Variable { id, .. } | RecordOf::Sum(id) => self.check_id(CollectionId(*id)).map(|_| ()),
-            RecordOf::Pe | RecordOf::Collection => Ok(()),
+            RecordOf::Pe | RecordOf::Collection | RecordOf::Loads => Ok(()),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::envelope::{Packed, Payload};
 use crate::failure::Failure;
 use crate::ids::{NodeId, PeId};
-use crate::loads::NodeLoads;
+use crate::loads::{KnownLoads, NodeLoads};
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
@@ -80,6 +80,15 @@ pub enum LauncherEvent {
     },
 }
 
+/// What whoever balances hears.
+#[derive(Debug)]
+pub enum BalancingEvent {
+    /// What a node says of its loads.
+    Told(NodeId, NodeLoads),
+    /// Somebody wants to know what is known.
+    Asked(Sender<KnownLoads>),
+}
+
 /// Where a launcher hears of its run.
 #[derive(Debug)]
 pub struct Listeners {
@@ -88,7 +97,7 @@ pub struct Listeners {
     /// The supervision, if there is one.
     pub supervision: Option<UnboundedSender<LauncherEvent>>,
     /// Whoever balances, if anybody does.
-    pub balancing: Option<Sender<(NodeId, NodeLoads)>>,
+    pub balancing: Option<Sender<BalancingEvent>>,
 }
 
 /// The listeners, once there are any; without them everything is told to nobody.
@@ -115,9 +124,9 @@ impl Hearing {
         }
     }
 
-    pub(super) fn tell_balancing(&self, from: NodeId, loads: NodeLoads) {
+    pub(super) fn tell_balancing(&self, event: BalancingEvent) {
         if let Some(balancing) = self.0.get().and_then(|listeners| listeners.balancing.as_ref()) {
-            let _ = balancing.send((from, loads));
+            let _ = balancing.send(event);
         }
     }
 

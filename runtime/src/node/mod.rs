@@ -18,7 +18,7 @@ mod run_state;
 mod saving;
 pub mod variables;
 
-pub use listeners::{DriverEvent, LauncherEvent, Listeners};
+pub use listeners::{BalancingEvent, DriverEvent, LauncherEvent, Listeners};
 pub use variables::INIT_OVER;
 
 use crate::codec::{
@@ -29,7 +29,7 @@ use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, T
 use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
-use crate::loads::NodeLoads;
+use crate::loads::{KnownLoads, NodeLoads};
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::{ChareType, ProgramTable};
@@ -50,6 +50,7 @@ use processors::{HostProcessors, Quota};
 use run_state::RunState;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -63,6 +64,8 @@ pub struct NodeSettings {
     pub always_pup: bool,
     /// Say what chares cost, so that somebody can balance.
     pub balances: bool,
+    /// Say who talks to whom, too.
+    pub counts_traffic: bool,
     /// From this seed on, chares move to other PEs at random moments (for tests).
     pub wander: Option<u64>,
     /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
@@ -83,6 +86,7 @@ impl Default for NodeSettings {
         Self {
             always_pup: false,
             balances: false,
+            counts_traffic: false,
             wander: None,
             spin: Duration::ZERO,
             has_spare_core: false,
@@ -339,6 +343,14 @@ impl Node {
             }
             Err(error) => tracing::error!("loads cannot be told: {error}"),
         }
+    }
+
+    /// What is known of the loads of chares, where somebody collects that; only on the launcher.
+    #[must_use]
+    pub fn known_loads(&self) -> Option<KnownLoads> {
+        let (known, answer) = mpsc::channel();
+        self.listeners.tell_balancing(BalancingEvent::Asked(known));
+        answer.recv().ok()
     }
 
     /// Ends the run with one sentence, as soon as the launcher hears of it.

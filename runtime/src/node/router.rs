@@ -2,7 +2,7 @@
 
 use super::arrivals::plain;
 use super::variables::INIT_OVER;
-use super::{DriverEvent, LauncherEvent, Node};
+use super::{BalancingEvent, DriverEvent, LauncherEvent, Node};
 use crate::codec::{
     Announcement, ControlToLauncher, ControlToNode, Order, Refusal, ScatterPart, Spread, WorkToLauncher,
     WorkToNode, decode,
@@ -162,7 +162,7 @@ impl Node {
                 let unreadable = |error| Refusal::Impossible(format!("loads that do not decode: {error}"));
                 let loads = postcard::from_bytes(&payload.body).map_err(unreadable)?;
                 self.checks().check_loads(from, &loads)?;
-                self.listeners.tell_balancing(from, loads);
+                self.listeners.tell_balancing(BalancingEvent::Told(from, loads));
             }
             WorkToLauncher::Record(record) => {
                 self.listeners.tell_driver(DriverEvent::Record(from, record, payload));

@@ -85,7 +85,7 @@ impl Node {
                 let envelope = Envelope::new(target, Priority::ORDINARY, Payload::Packed(Arc::new(payload)));
                 self.pes.push_arrived(pe, envelope, len_bytes);
             }
-            RecordOf::Sum(_) | RecordOf::Chare(_) | RecordOf::Pe => {
+            RecordOf::Sum(_) | RecordOf::Chare(_) | RecordOf::Pe | RecordOf::Loads => {
                 return impossible("a record of nobody here");
             }
         }

@@ -43,7 +43,7 @@ pub struct Account {
 }
 
 /// What is saved of the counters of a PE: not its times.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SavedCounts {
     counts: Counts,
     /// Entry methods run, chares, migrations, messages sent, progress.

@@ -4,6 +4,7 @@
 //! those before it that were not, and the shorter they are, the fewer are timed. Where entry methods take longer than a few
 //! microseconds, all are.
 
+use super::traffic::{Counting, Receivers};
 use crate::ids::{ElementId, PeId};
 use crate::loads::{ChareLoad, PeLoads};
 use nix::time::{ClockId, clock_gettime};
@@ -129,6 +130,7 @@ impl Loads {
         &mut self,
         (now_ns, busy_ns): (u64, (u64, u64)),
         said: &Said,
+        traffic: &mut Counting,
         is_fixed: impl Fn(ElementId) -> bool,
         mut bytes: impl FnMut(ElementId) -> u64,
     ) {
@@ -161,6 +163,7 @@ impl Loads {
             one.bytes = if load.bytes > 0 { load.bytes } else { found.max(one.bytes) };
             one.has_left = load.has_left;
         }
+        traffic.say(&mut told.receivers);
         told.cpu_part = cpu_part.or(told.cpu_part);
         told.at_ns = now_ns;
         self.said_ns = now_ns;
@@ -174,6 +177,7 @@ pub(crate) struct Said(Mutex<Words>);
 #[derive(Debug, Default)]
 struct Words {
     of: FxHashMap<ElementId, Load>,
+    receivers: Receivers,
     fixed_ns: u64,
     cpu_part: Option<f64>,
     /// When it was said, and when what was said before.
@@ -204,7 +208,8 @@ impl Said {
         let mut chares: Vec<ChareLoad> = words.of.drain().map(chare).collect();
         chares.sort_unstable_by_key(|chare| chare.element);
         let fixed_ns = std::mem::take(&mut words.fixed_ns);
-        PeLoads { pe, wall_ns, cpu_part: words.cpu_part.take(), fixed_ns, chares }
+        let (traffic, other_traffic) = words.receivers.take();
+        PeLoads { pe, wall_ns, cpu_part: words.cpu_part.take(), fixed_ns, chares, traffic, other_traffic }
     }
 }
 
@@ -366,7 +371,7 @@ mod tests {
             loads.many_end(|| now);
         }
         let said = Said::default();
-        loads.say((now, (now, 0)), &said, |_| false, |_| 0);
+        loads.say((now, (now, 0)), &said, &mut Counting::new(false), |_| false, |_| 0);
         let told = said.take(PeId(0), None);
         let sum: u64 = told.chares.iter().map(|chare| chare.cpu_ns).sum();
         let share = |at| {
@@ -419,7 +424,7 @@ mod tests {
         loads.worked(element(1), 100);
         loads.departed(element(1), 77);
         assert!(!loads.is_due(EVERY_NS - 1) && loads.is_due(EVERY_NS));
-        loads.say((1000, (800, 100)), &said, |one| one == element(0), |_| 5);
+        loads.say((1000, (800, 100)), &said, &mut Counting::new(false), |one| one == element(0), |_| 5);
         assert!(said.is_new());
         let told = said.take(PeId(3), None);
         assert_eq!((told.pe, told.wall_ns), (PeId(3), 1000));

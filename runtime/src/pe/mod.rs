@@ -3,6 +3,7 @@
 pub mod account;
 pub mod combine;
 mod departure;
+mod doing;
 mod idle;
 pub mod inbox;
 pub(crate) mod loads;
@@ -16,6 +17,7 @@ pub(crate) mod saving;
 pub mod scheduler;
 pub mod section;
 mod share;
+pub(crate) mod traffic;
 
 use crate::codec::{Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header};
 use crate::collection::{Collection, CollectionError, Placement};
@@ -33,6 +35,7 @@ use crate::proto::reduction::Reductions;
 use crate::scatter::Bundle;
 use account::{Account, Timekeeper};
 use bytes::Bytes;
+use doing::Doing;
 use loads::Loads;
 use moving::Moved;
 use parked::Parked;
@@ -42,6 +45,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use traffic::Counting;
 
 /// The PE's side of sending, creating and contributing. Owned by one thread; the driver has one too.
 pub struct Pe {
@@ -70,8 +74,10 @@ pub struct Pe {
     moved: Moved,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
+    doing: Doing,
     timekeeper: Timekeeper,
     loads: Loads,
+    traffic: Counting,
     /// Where messages for other nodes are written before they leave.
     written: Vec<u8>,
 }
@@ -91,6 +97,7 @@ impl Pe {
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
         let balances = node.settings().balances && id != PeId::DRIVER;
         let look_ns = if balances { loads::look_ns(|| node.now_ns()) } else { 0 };
+        let counts_traffic = balances && node.settings().counts_traffic;
         let order = node.program().queue_order;
         let delivers_here = id != PeId::DRIVER && !node.settings().always_pup && order == QueueOrder::Fifo;
         Self {
@@ -110,8 +117,10 @@ impl Pe {
             plans: FxHashMap::default(),
             moved: Moved::new(id),
             running: None,
+            doing: Doing::default(),
             timekeeper: if balances { Timekeeper::timing(look_ns) } else { Timekeeper::default() },
             loads: Loads::new(balances, look_ns),
+            traffic: Counting::new(counts_traffic),
             written: Vec::new(),
         }
     }
@@ -175,6 +184,9 @@ impl Pe {
         message: impl Outgoing,
     ) {
         let priority = priority.into();
+        if self.traffic.is_next() {
+            self.look_at(ElementId { collection, index }, &message);
+        }
         let is_here = |this: &Self| match home {
             Some(home) => home == this.id,
             None => this.known.get(collection).is_some_and(|known| known.is_on(this.id, index)),
@@ -331,6 +343,9 @@ impl Pe {
                 self.send_element((collection, index, None), entry, 0, message);
                 continue;
             };
+            if self.traffic.is_next() {
+                self.look_at(ElementId { collection, index }, &message);
+            }
             self.account().created(1);
             let bundle = bundles.entry(node).or_default();
             if let Err(payload) = bundle.add(pe, index, message) {

@@ -10,6 +10,7 @@ pub use failing::panic_text;
 
 use super::Pe;
 use super::departure::Wander;
+use super::doing::Doing;
 use super::idle::Idle;
 use super::inbox::Arrival;
 use super::recent::Recent;
@@ -90,7 +91,6 @@ pub struct Scheduler {
     /// What speeds are measured with, while they are.
     kernel: Option<KernelCall>,
     idle: Idle,
-    doing: Doing,
     /// Bytes that came by links, are dealt with, and still count as the node's backlog.
     pub(super) dealt_with_bytes: u64,
     /// Elements move at random moments, so that tests find what does not bear it.
@@ -99,14 +99,6 @@ pub struct Scheduler {
     sizes: telling::Sizes,
     /// Sends what is packed to be saved.
     savers: Savers,
-}
-
-/// What the PE does now, or did last.
-struct Doing {
-    brief: Brief,
-    backlog_bytes: u64,
-    /// It was for several chares, and each was timed by itself.
-    is_many: bool,
 }
 
 pub(super) struct Shelf {
@@ -128,7 +120,6 @@ impl Scheduler {
         let share = Share::new(node.settings().cpu_share);
         let wander = Wander::new(node.settings().wander, id);
         pe.has_more_to_do = wander.is_some() || !share.is_whole();
-        let doing = Doing { brief: Brief::of(&Target::Stop), backlog_bytes: 0, is_many: false };
         Self {
             pe,
             shelves: Recent::default(),
@@ -136,7 +127,6 @@ impl Scheduler {
             share,
             kernel: None,
             idle: Idle::new(node),
-            doing,
             dealt_with_bytes: 0,
             wander,
             sizes: telling::Sizes::default(),
@@ -234,7 +224,7 @@ impl Scheduler {
     fn message_begins(&mut self, brief: Brief, running: Option<ElementIndex>, backlog_bytes: u64) {
         self.pe.account().queued(self.pe.queue.len());
         self.pe.running = running;
-        self.doing = Doing { brief, backlog_bytes, is_many: false };
+        self.pe.doing = Doing { brief, backlog_bytes, is_many: false };
         // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
         if !self.share.is_whole() {
             self.share.begins(self.pe.node.now_ns());
@@ -252,7 +242,7 @@ impl Scheduler {
     /// Notes that what was begun last is done or has failed.
     #[inline(always)]
     fn message_ends(&mut self, is_done: bool) {
-        self.dealt_with_bytes += self.doing.backlog_bytes;
+        self.dealt_with_bytes += self.pe.doing.backlog_bytes;
         if self.dealt_with_bytes >= SETTLE_BYTES {
             self.settle();
         }
@@ -277,7 +267,7 @@ impl Scheduler {
             self.share.ends(self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
         }
-        let Brief { collection, index, .. } = self.doing.brief;
+        let Brief { collection, index, .. } = self.pe.doing.brief;
         // Of those that a message for many reached, the last.
         self.leave((collection, index.or(self.pe.running)));
         let stays = self.wander.is_some() || !self.share.is_whole();

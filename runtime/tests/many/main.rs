@@ -56,6 +56,7 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
         wander: None,
         begun: Vec::new(),
         balance: None,
+        keeps_loads: false,
         timeout: Some(LIMIT),
     })?;
     let events = job.take_events().ok_or("no events")?;

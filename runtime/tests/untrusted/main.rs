@@ -17,7 +17,7 @@ use runtime::codec::{
 use runtime::envelope::{CallbackTarget, CollectionId, ElementIndex, Packed, PeOrder, ToPe};
 use runtime::frame::{Class, Frame, Receiver as _};
 use runtime::ids::{ElementId, NodeId, PeId};
-use runtime::loads::{ChareLoad, NodeLoads, PeLoads};
+use runtime::loads::{Amount, ChareLoad, NodeLoads, PeLoads, Traffic};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, RunInfo};
 use runtime::priority::{Bits, Priority};
 use runtime::proto::sim::Random;
@@ -94,7 +94,9 @@ fn sound_frames() -> Vec<Sent> {
     rare_with(&mut frames, &order, pack(&vec![(moved, PeId(2))]));
     let chare = ChareLoad { element: moved, cpu_ns: 5, bytes: 6, is_here: true };
     let (wall_ns, cpu_part, fixed_ns, chares) = (7, Some(0.5), 8, vec![chare]);
-    let loads = PeLoads { pe: PeId(0), wall_ns, cpu_part, fixed_ns, chares };
+    let other_traffic = Amount { messages: 3, bytes: 40 };
+    let traffic = vec![Traffic { from: moved, to: moved, amount: other_traffic }];
+    let loads = PeLoads { pe: PeId(0), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic };
     rare_with(&mut frames, &WorkToLauncher::Loads, pack(&NodeLoads { bytes_per_s: 9.0, pes: vec![loads] }));
     frames
 }

@@ -12,7 +12,7 @@ use runtime::envelope::{
 };
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
-use runtime::loads::{NodeLoads, PeLoads};
+use runtime::loads::{Amount, NodeLoads, PeLoads};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
@@ -464,11 +464,14 @@ fn no_node_tells_of_loads_that_cannot_be() {
         assert_ne!(is_refused, told.try_recv().is_ok(), "it is taken or refused");
         !is_refused
     };
-    let loads = |pe, wall_ns, cpu_part| {
-        let fixed_ns = 0;
-        let one = PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares: Vec::new() };
+    let with_messages = |pe, wall_ns, cpu_part, messages| {
+        let (fixed_ns, chares, traffic) = (0, Vec::new(), Vec::new());
+        let other_traffic = Amount { messages, bytes: 0 };
+        let one = PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic };
         postcard::to_stdvec(&NodeLoads { bytes_per_s: 1.0, pes: vec![one] }).unwrap()
     };
+    let loads = |pe, wall_ns, cpu_part| with_messages(pe, wall_ns, cpu_part, 3);
+    assert!(!said(&with_messages(2, 5, None, u64::MAX)));
     assert!(said(&loads(2, 5, Some(0.5))) && said(&loads(2, 5, None)));
     assert!(!said(&loads(1, 5, None)), "the PE of another node");
     assert!(!said(&loads(2, u64::MAX, None)));

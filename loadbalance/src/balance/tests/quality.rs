@@ -163,6 +163,18 @@ fn communication_brings_talkers_together() {
 }
 
 #[test]
+fn groups_that_talk_among_themselves_part_from_each_other() {
+    // Each of two groups is spread evenly, and no single move or exchange inside a group helps.
+    let mut view = View::new(&Part::each(&[1.0; 2]), (0..16).map(|chare| (chare % 2, 1.0)));
+    for one in 0..16 {
+        let of_group = (one + 1..16).filter(|other| other / 8 == one / 8);
+        view.edges.extend(of_group.map(|other| Edge { one, other, bytes: 10, messages: 1 }));
+    }
+    let decision = balancer("refine:comm").decide(&view).unwrap();
+    assert_eq!((decision.after, cut_bytes(&view, &decision.owners(&view))), (1.0, 0));
+}
+
+#[test]
 fn chares_go_where_their_data_are() {
     // PEs 0 and 1 have chares of block 1, PE 2 has none of it and nothing to do.
     let mut view = View::new(&Part::each(&[1.0; 3]), (0..40).map(|chare| (u32::from(chare >= 38), 1.0)));

@@ -28,6 +28,7 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
         network: crate::config::NetworkConfig::default(),
         always_pup: false,
         balances: false,
+        counts_traffic: false,
         wander: None,
         kernel_arguments: Vec::new(),
     };

@@ -7,7 +7,7 @@ impl Scheduler {
     /// Ends the run with a sentence about what is being done.
     #[cold]
     pub(super) fn failed(&self, why: &str) {
-        let brief = &self.doing.brief;
+        let brief = &self.pe.doing.brief;
         let what =
             self.pe.node.catalogue().describe(&Brief { index: brief.index.or(self.pe.running), ..*brief });
         let name = &self.pe.node.program().name;

@@ -6,6 +6,7 @@ use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, P
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::object::PupError;
+use crate::pe::account::SavedCounts;
 use crate::pe::inbox::Arrival;
 use crate::pe::saving::{read, written};
 use crate::priority::Priority;
@@ -124,6 +125,11 @@ impl Scheduler {
             Target::Order(PeOrder::HandOver { to }) => waiting.to_hand_over = Some(to),
             Target::Order(PeOrder::Restore { records }) => {
                 waiting.expected = Some(records);
+                if records == 0 {
+                    // The others count on from what was saved, and so does the driver: what it has asked for before is in
+                    // nobody's count.
+                    self.pe.account().restore(&SavedCounts::default());
+                }
                 self.tell_when_complete(waiting);
             }
             Target::Record(header) => {
@@ -296,7 +302,7 @@ impl Scheduler {
                 shelf.store.put(element.index, packed)
             }
             RecordOf::Pe => self.take_own(read(&packed.body)?, waiting),
-            RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } => Ok(()),
+            RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } | RecordOf::Loads => Ok(()),
         }
     }
 

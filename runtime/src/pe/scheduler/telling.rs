@@ -22,8 +22,8 @@ impl Scheduler {
     /// The entry method that ran last, and those for which it stands, took so long.
     #[cold]
     pub(super) fn timed(&mut self, took_ns: u64) {
-        let Brief { collection, index, .. } = self.doing.brief;
-        if !self.doing.is_many
+        let Brief { collection, index, .. } = self.pe.doing.brief;
+        if !self.pe.doing.is_many
             && let (Some(collection), Some(index)) = (collection, index.or(self.pe.running))
         {
             self.pe.loads.worked(ElementId { collection, index }, took_ns);
@@ -33,7 +33,7 @@ impl Scheduler {
 
     /// A message for many has reached all of them.
     pub(super) fn many_end(&mut self) {
-        self.doing.is_many = true;
+        self.pe.doing.is_many = true;
         let Pe { loads, node, .. } = &mut self.pe;
         loads.many_end(|| node.now_ns());
     }
@@ -70,7 +70,8 @@ impl Scheduler {
         };
         let is_fixed =
             |element: ElementId| shelves.get(element.collection).is_some_and(|shelf| shelf.is_fixed);
-        self.pe.loads.say((now_ns, busy_ns), node.pes().said(self.pe.id), is_fixed, bytes);
+        let Pe { id, loads, traffic, .. } = &mut self.pe;
+        loads.say((now_ns, busy_ns), node.pes().said(*id), traffic, is_fixed, bytes);
     }
 
     /// Sends elements to other PEs, as the launcher says.

@@ -1,0 +1,26 @@
+//! What a PE does.
+
+use crate::envelope::{CollectionId, Target};
+use crate::node::naming::Brief;
+
+/// What the PE does now, or did last.
+pub(super) struct Doing {
+    pub(super) brief: Brief,
+    /// Bytes that the node counts as waiting until that is over.
+    pub(super) backlog_bytes: u64,
+    /// It was for several chares, and each was timed by itself.
+    pub(super) is_many: bool,
+}
+
+impl Default for Doing {
+    fn default() -> Self {
+        Self { brief: Brief::of(&Target::Stop), backlog_bytes: 0, is_many: false }
+    }
+}
+
+impl Doing {
+    /// The collection of the chares that it is for.
+    pub(super) fn collection(&self) -> Option<CollectionId> {
+        self.brief.collection
+    }
+}
