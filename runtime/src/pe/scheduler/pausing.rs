@@ -64,6 +64,11 @@ impl Scheduler {
         let inbox = node.pes().inbox(self.pe.id);
         self.switch(PeState::Overhead);
         let mut waiting = Waiting { queue: self.pe.queue.take_all(), ..Waiting::default() };
+        if waiting.queue.iter().any(|envelope| matches!(envelope.target, Target::Stop)) {
+            // It has been told to end at the same moment, and would wait in vain.
+            self.pe.account().goes_on(1);
+            return self.pe.queue.put_back(waiting.queue);
+        }
         // Links must not wait for a PE that stands still: what it keeps is dealt with for them.
         self.disown(&mut waiting.queue);
         self.tell_paused(Ok(0));
