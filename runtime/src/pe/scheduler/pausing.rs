@@ -90,7 +90,6 @@ impl Scheduler {
             }
             self.send_if_told(&mut waiting);
             if waiting.is_gone {
-                self.is_gone(&mut waiting);
                 break 'still;
             }
         }
@@ -149,7 +148,10 @@ impl Scheduler {
         }
         if let Some(to) = waiting.to_be_sent.take() {
             let sent = self.send(waiting, to).map_err(|error| error.to_string());
-            waiting.is_gone = sent.is_ok() && to != NodeId::LAUNCHER;
+            if sent.is_ok() && to != NodeId::LAUNCHER {
+                // Before it is told, because whoever hears of it counts what is left here.
+                self.is_gone(waiting);
+            }
             self.tell_paused(sent);
         }
     }
@@ -157,7 +159,7 @@ impl Scheduler {
     /// Nothing is left here but to end.
     fn is_gone(&mut self, waiting: &mut Waiting) {
         let stop = Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default()));
-        *waiting = Waiting { queue: vec![stop], ..Waiting::default() };
+        *waiting = Waiting { queue: vec![stop], is_gone: true, ..Waiting::default() };
         (self.shelves, self.early, self.wander) = Default::default();
         self.pe.account().is_gone();
         self.pe.has_more_to_do = false;
