@@ -67,6 +67,11 @@ impl Scheduler {
         let inbox = node.pes().inbox(self.pe.id);
         self.switch(PeState::Overhead);
         let mut waiting = Waiting { queue: self.pe.queue.take_all(), ..Waiting::default() };
+        if waiting.queue.iter().any(|envelope| matches!(envelope.target, Target::Stop)) {
+            // It has been told to end at the same moment, and would wait in vain.
+            self.pe.account().goes_on(1);
+            return self.pe.queue.put_back(waiting.queue);
+        }
         // Links must not wait for a PE that stands still: what it keeps is dealt with for them.
         self.disown(&mut waiting.queue);
         self.tell_paused(Ok(0));
@@ -92,7 +97,6 @@ impl Scheduler {
                 self.send(&mut waiting);
             }
             if waiting.is_gone {
-                self.is_gone(&mut waiting);
                 break 'still;
             }
         }
@@ -162,7 +166,10 @@ impl Scheduler {
         }
         if let Some(to) = waiting.to_hand_over.take() {
             let sent = self.hand_over(waiting, to).map_err(|error| error.to_string());
-            waiting.is_gone = sent.is_ok();
+            if sent.is_ok() {
+                // Before it is told, because whoever hears of it counts what is left here.
+                self.is_gone(waiting);
+            }
             self.tell_paused(sent);
         }
     }
@@ -170,7 +177,7 @@ impl Scheduler {
     /// Nothing is left here but to end.
     fn is_gone(&mut self, waiting: &mut Waiting) {
         let stop = Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default()));
-        *waiting = Waiting { queue: vec![stop], ..Waiting::default() };
+        *waiting = Waiting { queue: vec![stop], is_gone: true, ..Waiting::default() };
         (self.shelves, self.early, self.wander) = Default::default();
         self.pe.account().is_gone();
         self.pe.has_more_to_do = false;
