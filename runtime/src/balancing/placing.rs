@@ -2,7 +2,6 @@
 //! now.
 
 use super::graph;
-use crate::codec::Order;
 use crate::envelope::{Packed, PeOrder};
 use crate::ids::{ElementId, PeId};
 use crate::loads::KnownLoads;
@@ -34,7 +33,8 @@ pub struct Placed {
 
 impl Placed {
     /// Says where chares that may move go, which are listed with the PEs where they are, on PEs of these speeds. Where
-    /// nobody says how, it is by who talks to whom if that is known, and by blocks if not.
+    /// nobody says how, it is by who talks to whom if that is known and leaves no PE with much more to do than blocks would,
+    /// and by blocks if not.
     ///
     /// # Errors
     /// If speeds or loads make no sense.
@@ -47,23 +47,17 @@ impl Placed {
     ) -> Result<Self, ViewError> {
         chares.sort_unstable();
         let view = view(topology, speeds, known, &chares);
-        let default = if view.edges.is_empty() { Mapping::Block } else { Mapping::Comm };
-        let mapping = mapping.unwrap_or(default);
         let now = view.check()?;
-        let mut owners = now.owners();
-        // What belongs to one collection works at the same time, so that each is shared out by itself; neighbours of all
-        // kinds come together.
-        let pieces: Vec<Range<usize>> = if mapping == Mapping::Comm {
-            std::iter::once(0..chares.len()).collect()
-        } else {
-            by_collection(&chares).collect()
+        let imbalance = |owners: &[u32]| Times::with(&view, owners).imbalance();
+        let by = |mapping| owners_by(mapping, &view, &chares, now.owners()).map(|owners| (mapping, owners));
+        let (mapping, owners) = match mapping {
+            Some(mapping) => by(mapping)?,
+            None if view.edges.is_empty() => by(Mapping::Block)?,
+            None => {
+                let [graph, blocks] = [by(Mapping::Comm)?, by(Mapping::Block)?];
+                if imbalance(&graph.1) <= ALIKE * imbalance(&blocks.1) { graph } else { blocks }
+            }
         };
-        for piece in pieces {
-            let part = part(&view, piece.clone());
-            let moves = mapping.decide(&part)?.moves;
-            moves.iter().for_each(|step| owners[piece.start + step.chare as usize] = step.to);
-        }
-        let after = Times::with(&view, &owners);
         let cut = |owners: &[u32]| cut_bytes(&view, owners) as f64;
         let all: f64 = view.edges.iter().map(|edge| edge.bytes as f64).sum();
         let crossing = (all > 0.0).then(|| (cut(&now.owners()) / all, cut(&owners) / all));
@@ -72,7 +66,7 @@ impl Placed {
             mapping,
             chares: chares.len(),
             moves: moves.map(|((element, from), to)| (*element, *from, PeId(*to))).collect(),
-            imbalance: (now.times.imbalance(), after.imbalance()),
+            imbalance: (now.times.imbalance(), imbalance(&owners)),
             crossing,
         })
     }
@@ -105,6 +99,29 @@ impl std::fmt::Display for Placed {
     }
 }
 
+/// An imbalance that is larger by this factor is taken for the same, if fewer bytes cross for it.
+const ALIKE: f64 = 1.05;
+
+/// Where chares go that are mapped so and are at `owners` now. What belongs to one collection works at the same time, so that
+/// each is shared out by itself; neighbours of all kinds come together.
+fn owners_by(
+    mapping: Mapping,
+    view: &View,
+    chares: &[(ElementId, PeId)],
+    mut owners: Vec<u32>,
+) -> Result<Vec<u32>, ViewError> {
+    let pieces: Vec<Range<usize>> = if mapping == Mapping::Comm {
+        std::iter::once(0..chares.len()).collect()
+    } else {
+        by_collection(chares).collect()
+    };
+    for piece in pieces {
+        let moves = mapping.decide(&part(view, piece.clone()))?.moves;
+        moves.iter().for_each(|step| owners[piece.start + step.chare as usize] = step.to);
+    }
+    Ok(owners)
+}
+
 /// Has PEs send away chares: which, from where, and where to.
 pub(super) fn order(node: &Node, moves: impl Iterator<Item = (ElementId, PeId, PeId)>) {
     let mut by_pe: BTreeMap<PeId, Vec<(ElementId, PeId)>> = BTreeMap::new();
@@ -113,7 +130,7 @@ pub(super) fn order(node: &Node, moves: impl Iterator<Item = (ElementId, PeId, P
         match postcard::to_stdvec(&moves) {
             Ok(body) => {
                 let payload = Packed { body: body.into(), attachments: Vec::new() };
-                node.order(node.topology().node_of(pe), Order::ToPe(pe, PeOrder::Migrate), payload);
+                node.order_pe(pe, PeOrder::Migrate, payload);
             }
             Err(error) => tracing::error!("moves cannot be ordered: {error}"),
         }
