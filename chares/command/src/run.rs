@@ -115,7 +115,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         Job::start(plan)
     });
     let arguments = started.arguments.clone();
-    let mut done = match job {
+    let done = match job {
         Ok(job) => drive_and_show(job, (started, saving), config, (&options, metrics), command_started),
         Err(error) => Finished {
             info: unstarted.info,
@@ -123,6 +123,16 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
             error: Some(Failure::from(error)),
         },
     };
+    told(done, (version, arguments), &options, logs)
+}
+
+/// Says how a run of this version ended: in a table, a report, and the exit code.
+fn told(
+    mut done: Finished,
+    (version, arguments): (&str, serde_json::Value),
+    options: &RunOptions,
+    logs: Option<NodeLogs>,
+) -> Result<u8, Failure> {
     let sources = |error: &Option<Failure>| Sources {
         info: &done.info,
         version,

@@ -26,7 +26,7 @@ impl Ports {
     /// If none is free, or the address is not of this host.
     pub fn bind(ports: Option<Self>, ip: IpAddr) -> io::Result<UdpSocket> {
         let Some(Self { first, last }) = ports else { return UdpSocket::bind((ip, 0)) };
-        let tries = (first..=last).map(|port| UdpSocket::bind((ip, port)));
+        let mut tries = (first..=last).map(|port| UdpSocket::bind((ip, port)));
         let is_taken = |tried: &io::Result<UdpSocket>| {
             tried.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
         };
@@ -35,7 +35,7 @@ impl Ports {
                 format!("all of the ports {first}-{last} are taken; widen `ports` in the nodes file");
             Err(io::Error::new(io::ErrorKind::AddrInUse, sentence))
         };
-        tries.skip_while(is_taken).next().unwrap_or_else(none)
+        tries.find(|tried| !is_taken(tried)).unwrap_or_else(none)
     }
 }
 
