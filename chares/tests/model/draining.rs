@@ -105,6 +105,8 @@ fn a_node_leaves_nothing_behind() {
     let added = program.run_in_process(&InProcess::new(&[1, 2, 1]), |main| {
         let (ask, answers) = drain(main);
         let (adders, sum) = (main.array::<Adder>(4, ()), main.accumulator::<Sum<u64>>());
+        // All chares are there.
+        main.quiescence()?;
         let mut told = Vec::new();
         for leaving in ["node 2", "node 2", "x", "launcher", "node 3", "node 1"] {
             ask(leaving);
