@@ -15,7 +15,7 @@ use crate::pup;
 pub use crate::timeline::Kept;
 pub use loadbalance::balance::Mapping;
 pub use runtime::balancing::Placed;
-use runtime::checkpoint::Digested;
+use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload};
 use runtime::failure::{Failure, Kind};
 use runtime::saved::RecordHeader;

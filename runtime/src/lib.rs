@@ -7,6 +7,7 @@ pub mod class;
 pub mod codec;
 pub mod collection;
 pub mod config;
+pub mod digest;
 pub mod envelope;
 pub mod failure;
 pub mod frame;

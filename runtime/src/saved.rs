@@ -4,7 +4,7 @@
 //! nodes share, and with the driver. Each PE gives a record for each of its chares, and one for itself.
 
 use crate::buffer::Buffer;
-use crate::checkpoint::{Digested, Digests};
+use crate::digest::{Digested, Digests};
 use crate::frame::{Frame, FrameLimits, FramingError};
 use crate::ids::{ElementId, PeId};
 use crate::payload::Packed;

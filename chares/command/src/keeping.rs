@@ -8,9 +8,10 @@ use super::report::unix_ms;
 use super::terminal;
 use chares::checkpoint::{GoOn, Keeper, Kept};
 use runtime::checkpoint::{
-    About, Digested, Kind as RecordKind, Machine, Record, Saved, SavedSchema, Store, Understood, Written,
+    About, Kind as RecordKind, Machine, Record, Saved, SavedSchema, Store, Understood, Written,
 };
 use runtime::codec::VariableKind;
+use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::failure::{Failure, Kind};
 use runtime::ids::{CollectionId, ElementId, ElementIndex, PeId};

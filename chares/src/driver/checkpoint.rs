@@ -5,8 +5,8 @@ use crate::checkpoint::{GoOn, Keeper, Outcome, Placed, Placing, SavedDriver, VER
 use crate::program::RunError;
 use crate::pup;
 use crate::timeline::Kept;
-use runtime::checkpoint::Digested;
 use runtime::codec::{Order, Refusal};
+use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::{Failure, Kind};
 use runtime::frame::{Class, Fabric, Frame, SendError};
@@ -280,10 +280,10 @@ impl Driver {
             Ok(has_last) => self.history.complete.filter(|_| has_last),
             Err(why) => return Ok(Err(why)),
         };
-        self.history.begun += 1;
-        self.history.checkpoint = Underway { number: self.history.begun, ..Underway::default() };
         let began = Instant::now();
         self.pause_all()?;
+        self.history.begun += 1;
+        self.history.checkpoint.number = self.history.begun;
         let taken = self.save_all(since);
         self.order_all_paused(PeOrder::Resume);
         let paused = began.elapsed();

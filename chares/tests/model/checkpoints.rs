@@ -3,7 +3,7 @@
 use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing};
 use chares::prelude::*;
 use chares::{InProcess, Program};
-use runtime::checkpoint::Digested;
+use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::proto::sim::Random;
 use runtime::saved::RecordHeader;

@@ -3,7 +3,7 @@
 use chares::checkpoint::{Keeper, Kept};
 use chares::prelude::*;
 use chares::{Accumulator, InProcess, Program};
-use runtime::checkpoint::Digested;
+use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::monitor::requests::{Answer, Asked, Request};
 use runtime::saved::RecordHeader;

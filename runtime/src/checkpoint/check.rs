@@ -2,9 +2,9 @@
 
 use super::error::{Damage, ReadError};
 use super::format::{Place, Row, Value};
-use super::hash::Digest;
 use super::record::Kind;
 use super::saved::Saved;
+use crate::digest::Digest;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 

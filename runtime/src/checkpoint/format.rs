@@ -1,7 +1,7 @@
 //! The bytes of tables and of the index, as `FORMAT.md` specifies them. All numbers are little-endian.
 
-use super::hash::Digest;
 use super::record::{Kind, Record};
+use crate::digest::Digest;
 
 /// What the manifest says the folder is.
 pub(super) const NAME: &str = "metachare checkpoint";
@@ -9,12 +9,6 @@ pub(super) const NAME: &str = "metachare checkpoint";
 pub(super) const VERSION: u32 = 1;
 /// The first bytes of every index; not text, and changed by what changes the ends of lines.
 pub(super) const MAGIC: [u8; 8] = *b"\x93mcckp\r\n";
-
-/// Values longer than [`INSIDE_MAX_BYTES`] are cut into chunks of this length, the last one shorter. A reference to one
-/// takes less than a thousandth of it, and of an array of which a part has changed little is written again.
-pub(super) const CHUNK_BYTES: usize = 64 << 10;
-/// Values up to this length are inside their table: a chunk of their own would cost a twentieth of it and more.
-pub(super) const INSIDE_MAX_BYTES: usize = 1 << 10;
 
 /// The longest chunk that a reader takes.
 const CHUNK_MAX_BYTES: u32 = 64 << 20;

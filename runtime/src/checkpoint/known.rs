@@ -2,8 +2,8 @@
 
 use super::files::{Files, committed};
 use super::format::Place;
-use super::hash::Digest;
 use super::saved::Saved;
+use crate::digest::Digest;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs;

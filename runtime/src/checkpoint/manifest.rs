@@ -1,6 +1,6 @@
 //! `MANIFEST.json`: what a generation is, for people and programs.
 
-use super::hash::Digest;
+use crate::digest::Digest;
 use crate::schema::Shape;
 use serde::{Deserialize, Serialize};
 

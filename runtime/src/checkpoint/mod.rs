@@ -5,13 +5,11 @@
 //! once it is committed; whatever happens before that, the ones before it stay whole.
 
 mod check;
-mod digested;
 mod disk;
 mod error;
 mod files;
 mod folder;
 mod format;
-mod hash;
 mod known;
 mod manifest;
 mod record;
@@ -21,8 +19,6 @@ mod understood;
 mod writer;
 
 pub use check::{Change, Difference, Identity, Verified};
-pub use digested::Digested;
-pub(crate) use digested::Digests;
 pub use error::{Damage, ReadError, WriteError};
 pub use manifest::{About, Machine, SavedSchema, SavedType};
 pub use record::{Kind, Record};

@@ -3,10 +3,10 @@
 use super::error::{Damage, ReadError};
 use super::files::{Files, committed};
 use super::format::{Index, Malformed, NAME, Place, Row, TableEntry, VERSION, Value, read_table};
-use super::hash::Digest;
 use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedType};
 use super::record::{Kind, Record};
 use crate::buffer::Buffer;
+use crate::digest::Digest;
 use crate::envelope::Packed;
 use serde::Deserialize;
 use std::collections::BTreeMap;

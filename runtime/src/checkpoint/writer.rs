@@ -1,18 +1,15 @@
 //! One generation, as it is written.
 
-use super::digested::Digested;
 use super::disk::Output;
 use super::error::WriteError;
 use super::files::{Files, committed, numbers};
 use super::folder::Folder;
-use super::format::{
-    CHUNK_BYTES, INSIDE_MAX_BYTES, Index, NAME, Place, TableEntry, VERSION, Value, write_row,
-};
-use super::hash::Digest;
+use super::format::{Index, NAME, Place, TableEntry, VERSION, Value, write_row};
 use super::known::{Known, KnownChunk};
 use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedSchema, SavedType};
 use super::record::{Kind, Record};
 use super::saved::commit_line;
+use crate::digest::{CHUNK_BYTES, Digest, Digested, INSIDE_MAX_BYTES};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write as _};

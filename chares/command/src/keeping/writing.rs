@@ -1,6 +1,7 @@
 //! A checkpoint is written by a thread of its own, while the driver takes what comes.
 
-use runtime::checkpoint::{Digested, Record, Writer, Written};
+use runtime::checkpoint::{Record, Writer, Written};
+use runtime::digest::Digested;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 

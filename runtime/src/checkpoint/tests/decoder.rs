@@ -1,9 +1,9 @@
 //! Bytes that nobody has written: they are refused, and take no memory.
 
 use super::super::format::{Index, Place, Row, TableEntry, Value, read_table, write_row};
-use super::super::hash::Digest;
 use super::super::{Kind, Record};
 use super::chare;
+use crate::digest::Digest;
 use proptest::prelude::*;
 
 fn place() -> impl Strategy<Value = Place> {

@@ -1,6 +1,7 @@
 //! What the folder has from the last checkpoint is not sent again.
 
 use super::*;
+use crate::digest::{Digested, Digests};
 
 /// Who has records and sends them, as a PE does.
 #[derive(Default)]

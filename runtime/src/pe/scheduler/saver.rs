@@ -1,6 +1,6 @@
 //! A PE packs what is to be saved and goes on; another thread computes the checksums and sends it.
 
-use crate::checkpoint::Digests;
+use crate::digest::Digests;
 use crate::envelope::Packed;
 use crate::node::Node;
 use crate::saved::{Save, Sent, ToKeep};

@@ -1,22 +1,53 @@
-//! What the values of a record are known by, so that whoever has them computes their checksums, and need not send what a
-//! folder has already.
+//! What the values of checkpoints are known by: the checksums of their chunks. Whoever has them computes these, and need not
+//! send what a folder has already.
 
-use super::format::{CHUNK_BYTES, INSIDE_MAX_BYTES};
-use super::hash::Digest;
 use crate::buffer::{Buffer, Unwritten};
-use crate::envelope::Packed;
+use crate::payload::Packed;
 use bytes::Bytes;
+use ring::digest::{SHA256, digest};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
+use std::fmt::{self, Write as _};
+
+/// Values longer than [`INSIDE_MAX_BYTES`] are cut into chunks of this length, the last one shorter. A reference to one
+/// takes less than a thousandth of it, and of an array of which a part has changed little is written again.
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
+/// Values up to this length are inside their table: a chunk of their own would cost a twentieth of it and more.
+pub(crate) const INSIDE_MAX_BYTES: usize = 1 << 10;
+
+/// The SHA-256 of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Digest(pub(crate) [u8; 32]);
+
+impl Digest {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut digest32 = [0; 32];
+        digest32.copy_from_slice(digest(&SHA256, bytes).as_ref());
+        Self(digest32)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_char('…')
+    }
+}
 
 /// A body or an attachment, by the checksums of its chunks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digested {
-    pub(super) len_bytes: u64,
+    pub(crate) len_bytes: u64,
     /// None of what is short enough to be inside its table.
-    pub(super) chunks: Vec<Digest>,
+    pub(crate) chunks: Vec<Digest>,
     /// Its bytes are not beside this: they are in the folder.
-    pub(super) is_left_out: bool,
+    pub(crate) is_left_out: bool,
 }
 
 impl Digested {
@@ -40,7 +71,7 @@ impl Digested {
     }
 
     /// The bytes of each chunk, `None` where they are left out; or `None` if `bytes` are not what this says.
-    pub(super) fn chunks_of<'a>(
+    pub(crate) fn chunks_of<'a>(
         &'a self,
         bytes: &'a [u8],
     ) -> Option<impl Iterator<Item = (Digest, u32, Option<&'a [u8]>)>> {
