@@ -206,7 +206,7 @@ fn nodes_that_nobody_named_are_told_in_one_line() {
     }
     assert!(run(&["plan", "--mix", "nobody", "matmul"]).starts_with(note));
     assert_eq!(run(&["nodes", "list"]), "");
-    std::fs::create_dir(folder.path().join("metachare")).unwrap();
+    std::fs::create_dir_all(folder.path().join("metachare")).unwrap();
     let own = folder.path().join("metachare/nodes.toml");
     std::fs::write(&own, "[[node]]\nname = \"mine\"\npes = 1\n").unwrap();
     let told = start(command(folder.path(), &of_run).env("XDG_CONFIG_HOME", folder.path())).done().stderr;

@@ -72,11 +72,12 @@ impl Keeper for InMemory {
     }
 }
 
-/// Runs with checkpoints, and goes on from each of them on other nodes with as many PEs; how many there were.
+/// Runs with a checkpoint every so many waits, and goes on from each of them on other nodes with as many PEs, where chares may
+/// be placed anew if they may move at all; how many there were.
 pub(crate) fn run_and_go_on(
     program: impl Fn() -> Program,
     mix: &InProcess,
-    every: u32,
+    (every, may_move): (u32, bool),
     drive: impl Fn(&mut Driver) -> Result<(), RunError>,
 ) -> usize {
     let (keeper, taken) = InMemory::new(every);
@@ -101,7 +102,8 @@ pub(crate) fn run_and_go_on(
         let begun: Vec<u32> = [&[0], &mix.pes[..]].concat();
         let other = InProcess { pes: pes.clone(), ..mix.clone() }.begun(&begun);
         let mappings = [None, Some(Mapping::Cyclic), Some(Mapping::Keep), Some(Mapping::Comm)];
-        let go_on = snapshot.go_on_placed(mappings[number % 4], &[1.0, 0.5]);
+        let mapping = if may_move { mappings[number % 4] } else { Some(Mapping::Keep) };
+        let go_on = snapshot.go_on_placed(mapping, &[1.0, 0.5]);
         let again = program().run_in_process(&other, |main| {
             main.go_on_from(go_on)?;
             drive(main)

@@ -38,6 +38,7 @@ fn on_mixes(
     program: impl Fn() -> Program,
     drive: impl Fn(&mut Driver) -> Result<(), RunError>,
 ) {
+    let may_move = kinds.iter().any(|(_, wander)| wander.is_some());
     for pes in MIXES {
         for &(always_pup, wander) in kinds {
             let mix = InProcess { always_pup, wander, ..InProcess::new(pes) };
@@ -46,7 +47,8 @@ fn on_mixes(
                 draining::run_and_drain(&program, &mix, &drive);
             }
             // At every wait, or at some of them.
-            checkpoints::run_and_go_on(&program, &mix, if always_pup { 4 } else { 1 }, &drive);
+            let every = if always_pup { 4 } else { 1 };
+            checkpoints::run_and_go_on(&program, &mix, (every, may_move), &drive);
         }
     }
 }
