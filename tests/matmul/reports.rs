@@ -73,7 +73,7 @@ fn parts_add_up(report: &Value) {
     assert_near(ideal, number(&report["work"]) / sum(nodes, "rate"), 1e-9, "ideal time");
     // PEs that share cores are not worth more than these.
     let equivalents = number(&report["equivalents"]);
-    assert!((1.0..=sum(nodes, "speed") + 1e-9).contains(&equivalents), "{equivalents}");
+    assert!(equivalents > 0.0 && equivalents <= sum(nodes, "speed") + 1e-9, "{equivalents}");
     let fastest = nodes.iter().map(|node| number(&node["speed"])).fold(0.0, f64::max);
     assert_near(fastest, 1.0, 1e-9, "the fastest node");
     for pe in nodes.iter().flat_map(|node| list(&node["pes"])) {

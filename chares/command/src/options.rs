@@ -250,12 +250,15 @@ impl NodesChoice {
     }
 }
 
+/// The nodes file of the current folder.
+const HERE: &str = "nodes.toml";
+
 /// Where nodes files are looked for that nobody names.
 fn usual_files() -> Vec<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let own = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
     let own = own.map(|folder| folder.join("metachare/nodes.toml"));
-    std::iter::once(PathBuf::from("nodes.toml")).chain(own).collect()
+    std::iter::once(PathBuf::from(HERE)).chain(own).collect()
 }
 
 impl NodesOptions {
@@ -269,9 +272,10 @@ impl NodesOptions {
         Ok(config)
     }
 
-    /// Says which nodes are taken where nobody has asked for them: those of a file that was found, or the built-in ones.
+    /// Says which nodes are taken where nobody has asked for them: those of a file that was found elsewhere than in the
+    /// current folder, where it is seen, or the built-in ones.
     pub(crate) fn say_if_left_open(&self, config: &ClusterConfig) {
-        if !self.choice.is_left_open() {
+        if !self.choice.is_left_open() || config.source == HERE {
             return;
         }
         let names: Vec<&str> = config.nodes.iter().map(|node| node.name.as_str()).collect();
