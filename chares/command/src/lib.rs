@@ -225,7 +225,7 @@ fn command(program: &CommandLine) -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .after_help(manual::list(program))
-        .after_long_help(format!("{}\n{SURROUNDINGS}", manual::list(program)))
+        .after_long_help(format!("{SURROUNDINGS}\n\n{}", manual::list(program)))
         .subcommand(run)
         .subcommand(compare::command(program))
         .subcommands(program.apps.iter().any(|app| app.cost.is_some()).then(|| plan::command(program)))
