@@ -37,9 +37,8 @@ fn all_prefixes_of_the_built_in_nodes_in_every_form() {
                  --svg c.svg --png c.png --reports runs matmul --n 512 --verify";
     let done = run(folder, &words.split_whitespace().collect::<Vec<_>>());
     assert_eq!(done.code, 0, "{done:?}");
-    for part in
-        ["large  ", "+ medium  ", "+ small  ", "speedup over large alone", "\nadding medium ", "+-: where"]
-    {
+    // Which node helps is only said beyond the spread, which may be anything here.
+    for part in ["large  ", "+ medium  ", "+ small  ", "speedup over large alone", "+-: where"] {
         assert!(done.stdout.contains(part), "{part} is not in {}", done.stdout);
     }
     assert!(done.stdout.lines().take(18).all(|line| line.chars().count() <= 90), "{}", done.stdout);
