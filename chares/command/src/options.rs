@@ -1,5 +1,6 @@
 //! Options that every run has.
 
+use super::folders;
 use super::live::metrics;
 use super::log::LogOptions;
 use super::note;
@@ -250,14 +251,12 @@ impl NodesChoice {
     }
 }
 
-/// The nodes file of the current folder.
+/// The nodes file of a folder, and that of the current one.
 const HERE: &str = "nodes.toml";
 
 /// Where nodes files are looked for that nobody names.
 fn usual_files() -> Vec<PathBuf> {
-    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let own = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
-    let own = own.map(|folder| folder.join("metachare/nodes.toml"));
+    let own = folders::of_user("XDG_CONFIG_HOME", ".config").map(|folder| folder.join(HERE));
     std::iter::once(PathBuf::from(HERE)).chain(own).collect()
 }
 

@@ -1,8 +1,9 @@
 //! Reading `.npy` files.
 
-use super::header::{Header, HeaderError, MAGIC, PREFIX_BYTES};
+use super::header::{Header, HeaderError};
 use crate::matrix::dense::Matrix;
 use crate::matrix::element::{Dtype, Element};
+use command::npy::{MAGIC, PREFIX_BYTES};
 use std::fs::File;
 use std::io;
 use std::ops::Range;

@@ -89,7 +89,7 @@ impl<T: NpyNumber> NpyWriter<T> {
     /// If the matrix is empty or too big, or the file cannot be created.
     pub fn create(path: impl AsRef<Path>, rows: usize, cols: usize) -> Result<Self, NpyWriteError> {
         let path = path.as_ref().to_owned();
-        let bytes = header::encode(T::DESCR, false, rows, cols);
+        let bytes = header::encode(T::DESCR, rows, cols);
         let data_start = bytes.len() as u64;
         let total =
             header::data_bytes(rows, cols, size_of::<T>()).and_then(|data| data.checked_add(data_start));

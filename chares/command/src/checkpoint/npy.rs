@@ -1,26 +1,15 @@
 //! Arrays of numbers in numpy's own files, of any number of dimensions.
-//!
-//! Source: NEP 1 of numpy, "A simple file format for NumPy arrays", with versions 2.0 and 3.0.
 
+use crate::npy::{Header, MAGIC};
 use runtime::schema::{Number, Value};
 use serde_json::Value as Json;
-
-const MAGIC: &[u8] = b"\x93NUMPY";
-/// The header is filled up to a multiple of this.
-const ALIGNMENT: usize = 64;
 
 /// A file with the numbers of a value; `None` if it is not made of numbers of one type, in rows of one length.
 pub(super) fn write(value: &Value) -> Option<Vec<u8>> {
     let mut numbers = Vec::new();
-    let (number, dims) = flatten(value, &mut numbers)?;
-    let dims: Vec<String> = dims.iter().map(|count| format!("{count},")).collect();
-    let mut header =
-        format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr(number)?, dims.join(" "));
-    let before = MAGIC.len() + 4;
-    header += &" ".repeat(ALIGNMENT - 1 - (before + header.len()) % ALIGNMENT);
-    header.push('\n');
-    let length = u16::try_from(header.len()).ok()?;
-    Some([MAGIC, &[1, 0], &length.to_le_bytes(), header.as_bytes(), &numbers].concat())
+    let (number, shape) = flatten(value, &mut numbers)?;
+    let header = Header { descr: &descr(number)?, fortran_order: false, shape };
+    Some([header.encode()?, numbers].concat())
 }
 
 fn descr(number: Number) -> Option<String> {
@@ -64,9 +53,9 @@ fn flatten(value: &Value, out: &mut Vec<u8>) -> Option<(Number, Vec<usize>)> {
 /// # Errors
 /// If it is no such file, or holds something else than numbers.
 pub(super) fn read(bytes: &[u8]) -> Result<Json, String> {
-    let (header, numbers) = split(bytes).ok_or("it is no .npy file")?;
-    let descr = quoted(header, "descr").ok_or("its header names no type")?;
-    let (order, kind) = descr.split_at(1);
+    let (text, numbers) = split(bytes).ok_or("it is no .npy file")?;
+    let Header { descr, fortran_order, shape: dims } = Header::parse(text).map_err(|e| e.to_string())?;
+    let (order, kind) = descr.split_at_checked(1).unwrap_or_default();
     let is_big = match order {
         ">" => true,
         "<" | "|" => false,
@@ -90,8 +79,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Json, String> {
             ));
         }
     };
-    let dims = shape(header).ok_or("its header names no shape")?;
-    if dims.len() > 1 && after(header, "fortran_order").is_some_and(|text| text.starts_with("True")) {
+    if dims.len() > 1 && fortran_order {
         return Err("its numbers are column by column: save it with numpy.ascontiguousarray".into());
     }
     let count = dims.iter().try_fold(1usize, |product, count| product.checked_mul(*count));
@@ -118,8 +106,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Json, String> {
 }
 
 /// The text of the header, and the bytes after it.
-fn split(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let rest = bytes.strip_prefix(MAGIC)?;
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = bytes.strip_prefix(&MAGIC)?;
     let (version, rest) = rest.split_at_checked(2)?;
     let (length, rest) = match version[0] {
         1 => rest.split_at_checked(2)?,
@@ -127,25 +115,7 @@ fn split(bytes: &[u8]) -> Option<(&str, &[u8])> {
         _ => return None,
     };
     let length = length.iter().rev().fold(0usize, |length, byte| length << 8 | usize::from(*byte));
-    let (header, numbers) = rest.split_at_checked(length)?;
-    Some((std::str::from_utf8(header).ok()?, numbers))
-}
-
-/// What follows a key of the header.
-fn after<'a>(header: &'a str, key: &str) -> Option<&'a str> {
-    let at = header.find(&format!("'{key}'"))?;
-    Some(header[at + key.len() + 2..].trim_start().strip_prefix(':')?.trim_start())
-}
-
-fn quoted<'a>(header: &'a str, key: &str) -> Option<&'a str> {
-    let text = after(header, key)?.strip_prefix('\'')?.split_once('\'')?.0;
-    (text.len() > 1 && text.is_ascii()).then_some(text)
-}
-
-fn shape(header: &str) -> Option<Vec<usize>> {
-    let inside = after(header, "shape")?.strip_prefix('(')?.split_once(')')?.0;
-    let counts = inside.split(',').map(str::trim).filter(|count| !count.is_empty());
-    counts.map(|count| count.parse().ok()).collect()
+    rest.split_at_checked(length)
 }
 
 #[cfg(test)]
@@ -161,7 +131,7 @@ mod tests {
         let matrix = Value::Seq(vec![row(1.0, -2.5), row(f64::NAN, 0.1), row(3.0, 4.0)]);
         let file = write(&matrix).unwrap();
         assert!(file.len() == 128 + 48 && file[..128].ends_with(b" \n"), "{file:?}");
-        assert!(file[10..].starts_with(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2,), }"));
+        assert!(file[10..].starts_with(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }"));
         assert_eq!(read(&file), Ok(json!([[1.0, -2.5], ["NaN", 0.1], [3.0, 4.0]])));
         let bulk = Value::Bulk(Number::I16, Buffer::from_slice(&[1i16.to_le(), (-2i16).to_le()]));
         assert_eq!(read(&write(&bulk).unwrap()), Ok(json!([1, -2])));
@@ -170,7 +140,7 @@ mod tests {
         assert_eq!(write(&Value::Text("1".into())), None);
         // As numpy writes it on a machine of the other byte order.
         let big: [&[u8]; 4] = [
-            MAGIC,
+            &MAGIC,
             &[1, 0, 56, 0],
             b"{'descr': '>i2', 'fortran_order': False, 'shape': (2,)}\n",
             &[1, 0, 255, 254],

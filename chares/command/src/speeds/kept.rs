@@ -5,6 +5,7 @@
 //! believed unless it is complete, recent and possible; a file or folder that other users may write is not read.
 
 use super::SpeedQuery;
+use crate::folders;
 use crate::replacement::Replacement;
 use runtime::monitor::wire::NodeInfo;
 use runtime::ownership::{others_may_write, place_of};
@@ -164,9 +165,7 @@ fn parse(file: impl Read) -> Result<Cache, String> {
 
 /// Where the file is; `None` for a user without a home, whose speeds are not kept.
 fn path() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("metachare").join("speeds.json"))
+    Some(folders::of_user("XDG_CACHE_HOME", ".cache")?.join("speeds.json"))
 }
 
 fn now_s() -> u64 {
