@@ -91,7 +91,7 @@ impl RequestSocket {
     pub fn serve(name: &str, grant: impl Fn(Asked) + Send + 'static) -> Result<Self, WatchError> {
         let (listener, path) = socket::listen(name, REQUESTS)?;
         let serve = move || {
-            for asking in listener.incoming().flatten() {
+            for asking in socket::visitors(listener) {
                 if let Err(error) = hear(asking, &grant) {
                     tracing::debug!("nobody was answered: {error}");
                 }
@@ -121,7 +121,8 @@ fn hear(mut asking: UnixStream, grant: &impl Fn(Asked)) -> io::Result<()> {
         grant(asked);
         answered.recv().unwrap_or_else(|_| Err(ended()))
     } else {
-        Err(Failure::new(Kind::Unavailable, WatchError::Version { theirs: MONITOR_VERSION }).into())
+        Err(Failure::new(Kind::Unavailable, WatchError::Version { run: MONITOR_VERSION, program: theirs })
+            .into())
     };
     write(&mut asking, &answer)
 }
@@ -172,7 +173,11 @@ mod tests {
         let mut old = socket::connect(&name, REQUESTS).unwrap();
         write(&mut old, &(MONITOR_VERSION - 1)).unwrap();
         let refused: Answer = read(&mut old, MAX_BYTES).unwrap();
-        assert!(refused.unwrap_err().sentence.contains("use the run's own program"));
+        let sentence = format!(
+            "the run speaks monitor version {MONITOR_VERSION}, this program {}; use the run's own program",
+            MONITOR_VERSION - 1
+        );
+        assert_eq!(refused.unwrap_err().sentence, sentence);
         assert_eq!(drain("x"), Err(Refused { code: 64, sentence: "x".into() }));
         drop(socket);
         assert!(matches!(ask(&name, &Request::Drain { node: "b".into() }), Err(WatchError::Unknown { .. })));

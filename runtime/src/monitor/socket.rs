@@ -21,7 +21,7 @@ const VIEWERS_MAX: usize = 64;
 /// How long the end of a run may wait for viewers that have not been told yet, and how often it looks.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(2);
-/// How long to wait when a viewer could not be let in.
+/// How long to wait when somebody could not be let in.
 const BREATH: Duration = Duration::from_millis(200);
 /// A viewer that takes nothing for so long is let go.
 const STALL_MAX: Duration = Duration::from_secs(10);
@@ -62,12 +62,12 @@ pub enum WatchError {
     #[error("several runs are going on: {0}; name one")]
     Several(String),
     /// The run speaks another version.
-    #[error(
-        "the run speaks monitor version {theirs}, this program {MONITOR_VERSION}; use the run's own program"
-    )]
+    #[error("the run speaks monitor version {run}, this program {program}; use the run's own program")]
     Version {
-        /// Its version.
-        theirs: u16,
+        /// That of the run.
+        run: u16,
+        /// That of who wants something of it.
+        program: u16,
     },
     /// The socket failed.
     #[error("the run {name:?} cannot be reached: {source}")]
@@ -110,12 +110,7 @@ impl MonitorSocket {
         std::thread::Builder::new()
             .name("monitor".into())
             .spawn(move || {
-                for viewer in listener.incoming() {
-                    let Ok(viewer) = viewer else {
-                        // Most likely too many files are open, and the next try would fail as fast.
-                        std::thread::sleep(BREATH);
-                        continue;
-                    };
+                for viewer in visitors(listener) {
                     // Dropping the connection tells a viewer too many that there is nothing to see.
                     if Arc::strong_count(&open) > VIEWERS_MAX {
                         continue;
@@ -158,6 +153,18 @@ pub(super) fn listen(name: &str, kind: &str) -> Result<(UnixListener, PathBuf), 
     fs::rename(&unborn, &path).map_err(failed)?;
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
     Ok((listener, path))
+}
+
+/// All that connect, one after the other.
+pub(super) fn visitors(listener: UnixListener) -> impl Iterator<Item = UnixStream> {
+    std::iter::repeat_with(move || listener.accept()).filter_map(|accepted| match accepted {
+        Ok((visitor, _)) => Some(visitor),
+        Err(_) => {
+            // Most likely too many files are open, and the next try would fail as fast.
+            std::thread::sleep(BREATH);
+            None
+        }
+    })
 }
 
 /// Removes a socket on which this process listened.
@@ -234,7 +241,9 @@ pub fn watch(name: Option<&str>) -> Result<Receiver<MonitorEvent>, WatchError> {
     let first = MonitorEvent::read_from(&mut stream).map_err(failed)?;
     match &first {
         MonitorEvent::Run(info) if info.version == MONITOR_VERSION => {}
-        MonitorEvent::Run(info) => return Err(WatchError::Version { theirs: info.version }),
+        MonitorEvent::Run(info) => {
+            return Err(WatchError::Version { run: info.version, program: MONITOR_VERSION });
+        }
         _ => return Err(failed(io::Error::other("it does not begin as a run does"))),
     }
     let (events, receiver) = sync_channel(4096);
