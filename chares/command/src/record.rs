@@ -36,13 +36,13 @@ impl Form {
     }
 }
 
-/// What keeps events.
-enum Keeper {
+/// Where events go.
+enum Sink {
     Recorder(Recorder<BufWriter<File>>),
     Lines(EventLines<BufWriter<File>>),
 }
 
-impl Keeper {
+impl Sink {
     fn begin(form: Form, file: File) -> io::Result<Self> {
         let out = BufWriter::new(file);
         Ok(match form {
@@ -80,7 +80,7 @@ impl Recording {
         let (events, clock) = (hub.subscribe(), Arc::clone(hub));
         let thread = std::thread::Builder::new().name("recorder".into());
         let thread = thread
-            .spawn(move || record(&events, &clock, Keeper::begin(form, file)?))
+            .spawn(move || record(&events, &clock, Sink::begin(form, file)?))
             .map_err(|e| unwritable(form.name(), path, &e))?;
         Ok(Self { path: path.to_owned(), form, thread })
     }
@@ -94,25 +94,25 @@ impl Recording {
     }
 }
 
-fn record(events: &Receiver<MonitorEvent>, hub: &Hub, mut recorder: Keeper) -> io::Result<()> {
+fn record(events: &Receiver<MonitorEvent>, hub: &Hub, mut sink: Sink) -> io::Result<()> {
     let mut flushed = Duration::ZERO;
     loop {
         match events.recv_timeout(FLUSH) {
             Ok(event) => {
-                recorder.take(hub.now(), &event)?;
+                sink.take(hub.now(), &event)?;
                 if matches!(event, MonitorEvent::Ended { .. }) {
-                    return recorder.flush();
+                    return sink.flush();
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
             // Too slow to hear of the end, which a new viewer is told.
             Err(RecvTimeoutError::Disconnected) => {
-                hub.subscribe().iter().try_for_each(|event| recorder.take(hub.now(), &event))?;
-                return recorder.flush();
+                hub.subscribe().iter().try_for_each(|event| sink.take(hub.now(), &event))?;
+                return sink.flush();
             }
         }
         if hub.now() >= flushed + FLUSH {
-            recorder.flush()?;
+            sink.flush()?;
             flushed = hub.now();
         }
     }
@@ -182,8 +182,8 @@ mod tests {
             hub.publish(MonitorEvent::Phase(Phase::default()));
         }
         hub.publish(ended());
-        let keeper = Keeper::begin(Form::Recording, File::create(&path).unwrap()).unwrap();
-        record(&events, &hub, keeper).unwrap();
+        let sink = Sink::begin(Form::Recording, File::create(&path).unwrap()).unwrap();
+        record(&events, &hub, sink).unwrap();
         let read = Read::read(&mut File::open(&path).unwrap()).unwrap();
         assert_eq!(read.broken, None);
         assert_eq!(read.events.last().map(|last| &last.event), Some(&ended()));

@@ -307,14 +307,12 @@ impl Driver {
         let sums = self.pe.node().variables().sums().into_iter();
         let sums =
             sums.map(|(id, packed)| (RecordHeader { pe: PeId::DRIVER, of: RecordOf::Sum(id) }, packed));
-        for (header, packed) in self.pe.node().shared_records().into_iter().chain(sums) {
+        let loads = self.pe.node().known_loads().into_iter();
+        let loads =
+            loads.map(|known| (RecordHeader { pe: PeId::DRIVER, of: RecordOf::Loads }, pup::pack(&known)));
+        for (header, packed) in self.pe.node().shared_records().into_iter().chain(sums).chain(loads) {
             let digested = Digested::all(&packed);
             self.keep(header, packed, digested);
-        }
-        if let Some(known) = self.pe.node().known_loads() {
-            let known = pup::pack(&known);
-            let digested = Digested::all(&known);
-            self.keep(RecordHeader { pe: PeId::DRIVER, of: RecordOf::Loads }, known, digested);
         }
         let checkpoint = self.history.checkpoint.number;
         self.history.checkpoint.paused.clear();

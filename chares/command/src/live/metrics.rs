@@ -44,7 +44,7 @@ pub(crate) fn serve(hub: &Arc<Hub>, listener: TcpListener) {
         }
     };
     if let Err(error) = std::thread::Builder::new().name("metrics".into()).spawn(answering) {
-        super::super::warn(&format!("the system has no thread to tell metrics: {error}"));
+        crate::warn(&format!("the system has no thread to tell metrics: {error}"));
     }
 }
 

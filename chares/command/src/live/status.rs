@@ -60,8 +60,7 @@ impl Status {
         format!("{name}{count}{detail}")
     }
 
-    /// What part of the PEs' time since the last line went into entry methods, and the node with the least if that is much
-    /// less.
+    /// What part of the PEs' time since the last line went into entry methods.
     fn computing(&self) -> Option<String> {
         let since = |(node, now): (&u16, &Used)| {
             let before = self.told.get(node).copied().unwrap_or_default();
