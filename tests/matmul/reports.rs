@@ -71,9 +71,13 @@ fn parts_add_up(report: &Value) {
     assert_near(number(&report["efficiency"]), ideal / timed, 1e-9, "efficiency");
     let nodes = list(&report["nodes"]);
     assert_near(ideal, number(&report["work"]) / sum(nodes, "rate"), 1e-9, "ideal time");
+    let (equivalents, speeds) = (number(&report["equivalents"]), sum(nodes, "speed"));
+    let pes: usize = nodes.iter().map(|node| list(&node["pes"]).len()).sum();
+    if std::thread::available_parallelism().unwrap().get() >= pes {
+        assert_near(speeds, equivalents, 1e-9, "equivalents");
+    }
     // PEs that share cores are not worth more than these.
-    let equivalents = number(&report["equivalents"]);
-    assert!(equivalents > 0.0 && equivalents <= sum(nodes, "speed") + 1e-9, "{equivalents}");
+    assert!(equivalents > 0.0 && equivalents <= speeds + 1e-9, "{equivalents}");
     let fastest = nodes.iter().map(|node| number(&node["speed"])).fold(0.0, f64::max);
     assert_near(fastest, 1.0, 1e-9, "the fastest node");
     for pe in nodes.iter().flat_map(|node| list(&node["pes"])) {
