@@ -307,8 +307,10 @@ impl Reader {
             let taken = inflow.read(class, near, &mut self.frames);
             has_read |= taken != Ok(0);
             // Frames that came before one that is too long are delivered all the same.
-            peer.received.add(self.frames.len(), self.frames.iter().map(Frame::len_bytes).sum());
-            fabric.receiver.receive_all(peer.id, class, &mut self.frames);
+            if !self.frames.is_empty() {
+                peer.received.add(self.frames.len(), self.frames.iter().map(Frame::len_bytes).sum());
+                fabric.receiver.receive_all(peer.id, class, &mut self.frames);
+            }
             taken.map_err(|reason| format!("{:?} {reason}", peer.id))?;
         }
         near.is_held.store(is_held, Ordering::Relaxed);
