@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod draining;
+mod joining;
 mod requests;
 
 use crate::callback::Callback;
@@ -16,6 +17,7 @@ use crate::timeline::Timeline;
 use checkpoint::History;
 pub use draining::Drained;
 use draining::Nodes;
+pub use joining::{Joined, Joining};
 use loadbalance::machines::{Machine, Machines};
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::Failure;
@@ -27,6 +29,7 @@ use runtime::pe::Pe;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -307,7 +310,7 @@ impl Driver {
 
     /// Gives back the memory of the kernel.
     pub fn drop_kernel(&mut self) {
-        self.order_all(PeOrder::DropKernel, &[]);
+        self.order_each(0..self.all_pes(), PeOrder::DropKernel, &[]);
     }
 
     /// Count of PEs that there are now.
@@ -315,20 +318,22 @@ impl Driver {
         self.pe.node().topology().pe_count()
     }
 
-    fn order_all(&mut self, order: PeOrder, payload: &[u8]) {
-        for pe in 0..self.all_pes() {
+    fn order_each(&mut self, pes: Range<u32>, order: PeOrder, payload: &[u8]) {
+        for pe in pes {
             self.pe.order(PeId(pe), order, Packed { body: payload.to_vec().into(), attachments: Vec::new() });
         }
     }
 
     /// What each PE answers to an order with a speed.
     fn speeds(&mut self, order: PeOrder, payload: &[u8]) -> Result<Vec<f64>, RunError> {
-        self.once("speeds", |main| {
-            main.rates.clear();
-            main.order_all(order, payload);
-            let pe_count = main.all_pes();
-            main.wait_until(|main| (0..pe_count).map(|pe| main.rates.get(&PeId(pe)).copied()).collect())
-        })
+        self.once("speeds", |main| main.speeds_of(0..main.all_pes(), order, payload))
+    }
+
+    /// What each of these PEs answers.
+    fn speeds_of(&mut self, pes: Range<u32>, order: PeOrder, payload: &[u8]) -> Result<Vec<f64>, RunError> {
+        self.rates.clear();
+        self.order_each(pes.clone(), order, payload);
+        self.wait_until(|main| pes.clone().map(|pe| main.rates.get(&PeId(pe)).copied()).collect())
     }
 
     /// Counters of all nodes, now; those of the launcher first. Nodes that have left are behind the others, with those that
@@ -461,6 +466,7 @@ impl Driver {
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
             DriverEvent::Record(from, record, packed) => self.take_record(from, record, packed),
             DriverEvent::Left(node) => self.nodes.ended(node),
+            DriverEvent::Recruited(recruited) => self.nodes.recruited = Some(recruited),
             DriverEvent::Asked(asked) => self.asked.push_back(asked),
             DriverEvent::Failed(failure) => {
                 self.failed.get_or_insert(failure);

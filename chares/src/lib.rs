@@ -157,7 +157,7 @@ pub use bulk::{Bulk, Number};
 pub use callback::Callback;
 pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, Reduces};
 pub use ctx::{Ctx, Cx};
-pub use driver::{Drained, Driver, Pending};
+pub use driver::{Drained, Driver, Joined, Joining, Pending};
 #[doc(hidden)]
 pub use entries::{entry_method, reducer, renamed, type_name};
 pub use exchange::{Exchange, Part};

@@ -93,6 +93,8 @@ pub struct Timeline {
     pub faster_than_measured: Option<f64>,
     /// Units of work per second of each PE with the application's kernel; empty if not measured.
     pub rates: Vec<f64>,
+    /// Since when PEs of nodes are there that have joined, and their rates, in the order of their numbers.
+    pub joined: Vec<(Instant, f64)>,
     /// Whether the driver placed chares by speed.
     pub is_by_speed: bool,
     /// Units of work of the timed part.
@@ -140,6 +142,7 @@ impl Timeline {
             speeds_taken: None,
             faster_than_measured: None,
             rates: Vec::new(),
+            joined: Vec::new(),
             is_by_speed: false,
             work: None,
             shares: Vec::new(),
@@ -230,10 +233,16 @@ impl Timeline {
         self.rates.iter_mut().for_each(|rate| *rate *= factor);
     }
 
-    /// Seconds that the timed part would have taken had every PE worked at its measured rate all the time.
+    /// Seconds that the timed part would have taken had every PE worked at its measured rate all the time, or since its node
+    /// joined.
     #[must_use]
     pub fn ideal_seconds(&self) -> Option<f64> {
-        let rate: f64 = self.rates.iter().sum();
+        let there = |since: Instant| {
+            let (begun, over) = (self.init_over?, self.timed_over?);
+            Some(over.saturating_duration_since(since.max(begun)).as_secs_f64() / self.timed()?.as_secs_f64())
+        };
+        let joined = self.joined.iter().map(|(since, rate)| rate * there(*since).unwrap_or_default());
+        let rate: f64 = self.rates.iter().sum::<f64>() + joined.sum::<f64>();
         self.work.filter(|_| rate > 0.0).map(|work| work / rate)
     }
 
@@ -257,7 +266,7 @@ impl Timeline {
             self.before.clone_from(&now);
         }
         // Rates were those of other machines.
-        self.rates = Vec::new();
+        (self.rates, self.joined) = Default::default();
         self.start = now;
     }
 
@@ -269,5 +278,23 @@ impl Timeline {
     /// Counters when the timed part was over.
     pub fn set_after(&mut self, after: Vec<NodeSnapshot>) {
         self.after = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pes_of_nodes_that_join_count_from_then_on() {
+        let mut timeline = Timeline::new(Instant::now());
+        let (begun, second) = (Instant::now(), Duration::from_secs(1));
+        (timeline.init_over, timeline.timed_over) = (Some(begun), Some(begun + 10 * second));
+        (timeline.work, timeline.rates) = (Some(30.0), vec![1.0, 1.0]);
+        assert_eq!(timeline.efficiency(), Some(1.5));
+        timeline.joined = vec![(begun + 5 * second, 1.0), (begun + 5 * second, 1.0)];
+        assert_eq!(timeline.efficiency(), Some(1.0));
+        timeline.joined.push((begun + 20 * second, 7.0));
+        assert_eq!(timeline.ideal_seconds(), Some(10.0), "who came when all was done changes nothing");
     }
 }

@@ -9,7 +9,7 @@ use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::priority::Priority;
 use crate::proto::ProtocolError;
-use crate::proto::membership::{JoinAnswer, Welcome};
+use crate::proto::membership::{JoinAnswer, NodeEntry, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
 use crate::saved::{Paused, Sent, ToKeep};
 pub use crate::variable::VariableKind;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 12;
+pub const WIRE_VERSION: u16 = 13;
 
 /// What every frame's body begins with, behind one byte that says which of these it is; the rest of the body and the
 /// attachments are the payload.
@@ -200,6 +200,8 @@ pub enum Order {
     ToPe(PeId, PeOrder),
     /// These PEs are on these nodes from now on. Sent while all PEs stand still, to all nodes that stay.
     Arrange(Vec<(PeId, NodeId)>),
+    /// Another node is of the run from now on, under this number. Sent while all PEs stand still, to all nodes that were there.
+    Admit(NodeId, NodeEntry),
     /// The run is over, or goes on without this node: end.
     End,
 }

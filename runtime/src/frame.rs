@@ -7,6 +7,7 @@ use crate::ids::NodeId;
 use crate::progress::Progress;
 use crate::size::Size;
 use bytes::Bytes;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -189,6 +190,9 @@ pub trait Fabric: Send + Sync {
     fn sharers(&self) -> Vec<NodeId> {
         Vec::new()
     }
+
+    /// From now on there is such a node, which listens there.
+    fn meets(&self, _node: NodeId, _address: SocketAddr) {}
 
     /// Where idle PEs can take turns at the network; `None` if its own thread does all.
     fn progress(&self) -> Option<&Arc<Progress>> {

@@ -27,6 +27,20 @@ impl Topology {
         Self::of(places, pe_counts.len())
     }
 
+    /// From [stretches](Self::stretches) of PEs on these many nodes, launcher included, whose numbers have been checked.
+    #[must_use]
+    pub fn of_stretches(stretches: &[(NodeId, u32)], node_count: u16) -> Self {
+        let places = stretches.iter().flat_map(|(node, count)| std::iter::repeat_n(*node, *count as usize));
+        Self::of(places.collect(), usize::from(node_count))
+    }
+
+    /// How many PEs with numbers one behind the other are on which node, from the first PE to the last.
+    #[must_use]
+    pub fn stretches(&self) -> Vec<(NodeId, u32)> {
+        let stretches = self.places.chunk_by(|one, next| one == next);
+        stretches.map(|pes| (pes[0], u32::try_from(pes.len()).unwrap_or(u32::MAX))).collect()
+    }
+
     fn of(places: Vec<NodeId>, node_count: usize) -> Self {
         let mut pes = vec![Vec::new(); node_count];
         (0..).zip(&places).for_each(|(pe, node)| pes[node.as_usize()].push(pe));
@@ -47,9 +61,23 @@ impl Topology {
     pub fn rearranged(&self, moves: &[(PeId, NodeId)]) -> Self {
         let mut places = self.places.clone();
         moves.iter().for_each(|(pe, node)| places[pe.as_usize()] = *node);
+        self.changed(places, self.pes.len())
+    }
+
+    /// The same PEs, and those of a node that has joined: so many, numbered behind all others.
+    #[must_use]
+    pub fn joined_by(&self, node: NodeId, pe_count: u32) -> Self {
+        let new = std::iter::repeat_n(node, pe_count as usize);
+        self.changed(
+            self.places.iter().copied().chain(new).collect(),
+            self.pes.len().max(node.as_usize() + 1),
+        )
+    }
+
+    fn changed(&self, places: Vec<NodeId>, node_count: usize) -> Self {
         let before = Arc::new(Self { before: None, ..self.clone() });
         let begun = self.begun.clone().unwrap_or_else(|| Arc::clone(&before));
-        Self { begun: Some(begun), before: Some(before), ..Self::of(places, self.pes.len()) }
+        Self { begun: Some(begun), before: Some(before), ..Self::of(places, node_count) }
     }
 
     /// Where the PEs of a node go when it leaves: each to the node that has the fewest then for the sum of the speeds of its
@@ -172,5 +200,21 @@ mod tests {
         assert_eq!(last.pes(NodeId(3)), [0, 1, 2, 3, 4]);
         assert_eq!((last.begun(), last.before().pes(NodeId(2))), (&begun, then.pes(NodeId(2))));
         assert_eq!(last.without(NodeId(3), &[1.0; 5]), None, "somebody has to do the work");
+    }
+
+    #[test]
+    fn a_node_joins_behind_all_others_and_what_was_numbered_stays_so() {
+        let begun = Topology::new(&[0, 1, 2]);
+        let moves = begun.without(NodeId(1), &[1.0; 3]).unwrap();
+        let now = begun.rearranged(&moves).joined_by(NodeId(3), 2);
+        assert_eq!(
+            (now.pes(NodeId(1)), now.pes(NodeId(2)), now.pes(NodeId(3))),
+            (&[][..], &[0, 1, 2][..], &[3, 4][..])
+        );
+        assert_eq!((now.node_count(), now.begun(), now.before().pe_count()), (4, &begun, 3));
+        let stretches = now.stretches();
+        assert_eq!(stretches, [(NodeId(2), 3), (NodeId(3), 2)]);
+        let told = Topology::of_stretches(&stretches, 4).gone_on_from(&begun.pe_counts());
+        assert_eq!(told, Topology { before: None, ..now });
     }
 }

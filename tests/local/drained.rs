@@ -1,8 +1,9 @@
-//! A node that leaves a run, which goes on without it.
+//! Nodes that leave a run, which goes on without them, and nodes that join it.
 
 use super::{METACHARE, command, run};
-use harness::{is_alive, local_nodes, start, wait_for_work};
+use harness::{is_alive, local_nodes, start, wait_for_work, write};
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn a_node_leaves_and_the_result_is_the_same() {
@@ -44,4 +45,70 @@ fn a_node_leaves_and_the_result_is_the_same() {
     let pes: Vec<usize> = nodes.iter().map(|node| node["pes"].as_array().unwrap().len()).collect();
     assert_eq!(pes, [2, 2, 2], "{report}");
     assert!(done.stdout.contains("b has left: "), "the table says so: {done:?}");
+}
+
+#[test]
+fn nodes_join_and_leave_and_the_result_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    write(folder, "more.toml", "[[node]]\nname = \"c\"\npes = 2\n[[node]]\nname = \"a\"\npes = 1\n");
+    write(folder, "none.toml", "[[node]]\nname = \"d\"\npes = 1\nbinary = \"/bin/false\"\n");
+    let words = "run imbalance --chares 24 --steps 1200 --work 20000 --reduce-every 3 --balance auto --speed equal --out ends.npy";
+    let words: Vec<&str> = words.split(' ').chain(["--report", "run.json"]).collect();
+    let running = start(&mut command(METACHARE, folder, &words));
+    assert_eq!(running.nodes(2).len(), 2);
+    wait_for_work(folder);
+    let name = run(METACHARE, folder, &["watch", "--list"]).stdout;
+    let nodes = |what: &str, node: &str, file: &str| {
+        let file: &[&str] = if file.is_empty() { &[] } else { &["--nodes", file] };
+        run(METACHARE, folder, &[&["nodes", what, name.trim(), node], file].concat())
+    };
+    let twice = nodes("add", "a", "more.toml");
+    assert_eq!(
+        twice.last_error(),
+        "error: this run has a node \"a\" already; give the new one another `name`"
+    );
+    let unknown = nodes("add", "x", "more.toml");
+    assert_eq!(unknown.last_error(), "error: more.toml has no node \"x\"; there are c, a", "{unknown:?}");
+    let unstarted = nodes("add", "d", "none.toml");
+    assert_eq!(unstarted.code, 69, "{unstarted:?}");
+    assert!(
+        unstarted.last_error().starts_with("error: node \"d\" on localhost was not started"),
+        "{unstarted:?}"
+    );
+    let joined = nodes("add", "c", "more.toml");
+    assert!(
+        joined.code == 0 && joined.stdout.starts_with("c has joined with 2 PEs, speed 2.00: "),
+        "{joined:?}"
+    );
+    // The balancer gives the new node chares, and so it has some to give back when it leaves.
+    assert_eq!(nodes("drain", "b", "").code, 0);
+    let back = nodes("add", "b", "");
+    assert!(back.stdout.starts_with("b has joined with 1 PE, "), "{back:?}");
+    let drained = nodes("drain", "c", "");
+    assert!(drained.stdout.starts_with("c has left: "), "{drained:?}");
+    let done = running.done();
+    assert_eq!(done.code, 0, "{done:?}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let nodes = report["nodes"].as_array().unwrap();
+    let of = |key: &str| nodes.iter().map(|node| node[key].is_number()).collect::<Vec<_>>();
+    assert_eq!(
+        (of("joined_s"), of("left_s")),
+        (vec![false, false, true, true], vec![false, true, true, false])
+    );
+    assert_eq!(
+        fs::read(folder.join("ends.npy")).unwrap(),
+        undisturbed(folder, &words),
+        "other bits after nodes have joined"
+    );
+}
+
+/// What the same work gives where nobody joins or leaves.
+fn undisturbed(folder: &Path, words: &[&str]) -> Vec<u8> {
+    fs::remove_file(folder.join("ends.npy")).unwrap();
+    let done = run(METACHARE, folder, &[words, &["--quiet"]].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    fs::read(folder.join("ends.npy")).unwrap()
 }

@@ -3,6 +3,7 @@
 use super::packed::ALL;
 use super::{METACHARE, STENCIL, command, run};
 use harness::{local_nodes, signal, start, wait_for};
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -25,15 +26,31 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
         );
         let whole = fs::read(folder.join(name)).unwrap();
         // Fewer nodes, as many, and more PEs, in turn.
-        let pes = [&[1][..], &[1, 1, 1], &[2, 2]][number % 3];
+        let pes: &[u32] = [&[1][..], &[1, 1, 1], &[2, 2]][number % 3];
         local_nodes(folder, pes);
         fs::remove_file(folder.join(name)).unwrap();
         let done = run(
             METACHARE,
             folder,
-            &["restart", "saved", "--quiet", "--speed", "equal", "--checkpoint", "others"],
+            &[
+                "restart",
+                "saved",
+                "--quiet",
+                "--speed",
+                "equal",
+                "--checkpoint",
+                "others",
+                "--report",
+                "on.json",
+            ],
         );
         assert_eq!(done.code, 0, "{words:?} on {pes:?}: {done:?}");
+        let report: Value = serde_json::from_slice(&fs::read(folder.join("on.json")).unwrap()).unwrap();
+        let nodes = report["nodes"].as_array().unwrap().iter().zip(pes);
+        let speeds: Vec<f64> =
+            nodes.map(|(node, pes)| node["speed"].as_f64().unwrap() / f64::from(*pes)).collect();
+        let is_fair = speeds.iter().all(|speed| *speed > 0.0 && (speed / speeds[0] - 1.0).abs() < 1e-9);
+        assert!(is_fair, "PEs that the run did not begin with are as fast: {speeds:?}");
         assert!(fs::read(folder.join(name)).unwrap() == whole, "{words:?} on {pes:?} gives other bits");
     }
 }

@@ -41,6 +41,7 @@ fn run_info(pes: u32) -> RunInfo {
         share: Some(speed / SPEEDS.iter().sum::<f64>()),
         holds: format!("{} blocks", 40.0 * speed),
         memory_limit_bytes: (place == 2).then_some(2 << 30),
+        joined_s: None,
         left: None,
     });
     RunInfo {

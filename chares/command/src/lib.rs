@@ -6,6 +6,7 @@
 
 mod app;
 mod cache;
+mod changes;
 mod checkpoint;
 mod command_line;
 mod compare;

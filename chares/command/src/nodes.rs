@@ -18,7 +18,7 @@ pub(crate) fn command(program: &CommandLine) -> Command {
     );
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON");
     Command::new("nodes")
-        .about("List, check and measure the nodes, and have one leave a run")
+        .about("List, check and measure the nodes, and have some leave a run or join it")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(list.arg(json.clone()))
@@ -35,6 +35,22 @@ pub(crate) fn command(program: &CommandLine) -> Command {
                 )
                 .arg(Arg::new("node").value_name("NODE").required(true).help("The node's name")),
         )
+        .subcommand(NodesChoice::augment_args(
+            Command::new("add")
+                .about("Have nodes join a run that balances its load: chares go there")
+                .arg(
+                    Arg::new("run")
+                        .value_name("RUN")
+                        .required(true)
+                        .help("The run's name; `watch --list` lists them"),
+                )
+                .arg(
+                    Arg::new("node")
+                        .value_name("NODE")
+                        .action(ArgAction::Append)
+                        .help("Names in the nodes file; not needed with --hosts or --hostfile"),
+                ),
+        ))
 }
 
 pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant) -> Result<u8, Failure> {
@@ -57,15 +73,48 @@ pub(crate) fn nodes(program: CommandLine, matches: &ArgMatches, started: Instant
         Some(("check", matches)) => check(&program, &options(matches)?, matches.get_flag("json")),
         Some(("speed", matches)) => speed::speed(program, matches, started),
         Some(("drain", matches)) => drain(matches),
-        _ => Err(Failure::new(Kind::Usage, "say `list`, `check`, `speed` or `drain`")),
+        Some(("add", matches)) => add(matches),
+        _ => Err(Failure::new(Kind::Usage, "say `list`, `check`, `speed`, `drain` or `add`")),
     }
 }
 
 fn drain(matches: &ArgMatches) -> Result<u8, Failure> {
     let word = |name| matches.get_one::<String>(name).cloned().unwrap_or_default();
-    let answer = requests::ask(&word("run"), &Request::Drain { node: word("node") });
-    match answer.map_err(|error| Failure::new(Kind::NoInput, error))? {
-        Ok(done) => say(&(done + "\n")).map(|()| 0),
+    ask(&word("run"), &Request::Drain { node: word("node") }).map(|()| 0)
+}
+
+fn add(matches: &ArgMatches) -> Result<u8, Failure> {
+    let choice = NodesChoice::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
+    let run = matches.get_one::<String>("run").cloned().unwrap_or_default();
+    let wanted: Vec<&String> = matches.get_many("node").into_iter().flatten().collect();
+    if wanted.is_empty() && !choice.names_hosts() {
+        let sentence =
+            "say which nodes of the nodes file are to join, or name hosts with --hosts or --hostfile";
+        return Err(Failure::new(Kind::Usage, sentence));
+    }
+    let config = choice.load()?;
+    let known = || config.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
+    let mut nodes = Vec::new();
+    for name in wanted {
+        let node = config.nodes.iter().find(|node| node.name == *name).ok_or_else(|| {
+            Failure::new(
+                Kind::Usage,
+                format!("{} has no node {name:?}; there are {}", config.source, known()),
+            )
+        })?;
+        nodes.push(node.clone());
+    }
+    if nodes.is_empty() {
+        nodes = config.nodes;
+    }
+    nodes.into_iter().try_for_each(|node| ask(&run, &Request::Add { node: Box::new(node) }))?;
+    Ok(0)
+}
+
+/// Asks a run for something, and says what became of it.
+fn ask(run: &str, request: &Request) -> Result<(), Failure> {
+    match requests::ask(run, request).map_err(|error| Failure::new(Kind::NoInput, error))? {
+        Ok(done) => say(&(done + "\n")),
         Err(refused) => Err(Failure::new(Kind::Other(refused.code), refused.sentence)),
     }
 }

@@ -193,6 +193,11 @@ pub(crate) enum ColorChoice {
 }
 
 impl NodesChoice {
+    /// Whether hosts are named, in place of a nodes file.
+    pub(crate) fn names_hosts(&self) -> bool {
+        !self.hosts.is_empty() || self.hostfile.is_some()
+    }
+
     pub(crate) fn load(&self) -> Result<ClusterConfig, Failure> {
         let mut config = self.named().map_err(|e| Failure::new(Kind::Config, e))?;
         if let Some(pes) = self.pes {

@@ -1,6 +1,5 @@
 //! `run`: start the nodes, drive the application, show it, report.
 
-use super::driving;
 use super::keeping::{self, Schedule, StoreKeeper};
 use super::live::metrics;
 use super::log::NodeLogs;
@@ -10,6 +9,7 @@ use super::report::{Report, Sources};
 use super::restart::{self, Origin};
 use super::speeds::{self, PeSpeeds, SpeedQuery};
 use super::unstarted::{self, Unstarted};
+use super::{changes, driving};
 use super::{console, copies, log, note, output, say, warn};
 use crate::app::Started;
 use crate::command_line::CommandLine;
@@ -28,9 +28,7 @@ use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::requests::RequestSocket;
 use runtime::monitor::socket::MonitorSocket;
-use runtime::monitor::wire::{
-    ClockReading, LeftAt, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo,
-};
+use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -305,12 +303,13 @@ fn drive_and_show(
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
     let schedule = Schedule { every: options.checkpoint_every, limit: options.timeout, is_quiet };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
-        tell_who_leaves(main, &described, is_quiet);
+        changes::tell_who_leaves(main, &described, is_quiet);
+        changes::let_nodes_join(main, &described, (source, &started.kernel), is_quiet);
         let found = saving.from.as_ref().filter(|from| from.places_anew(&config));
         let speeds =
             found.map(|_| speeds_of_now(main, (source, &started), &config, &described)).transpose()?;
-        save(main, saving, &schedule, &described, speeds)?;
-        drive(main, started, &config, (source, is_quiet), &described, readings)
+        save(main, saving, &schedule, &described, speeds.clone())?;
+        drive(main, (started, speeds), &config, (source, is_quiet), &described, readings)
     });
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
     timeline.finished.get_or_insert_with(Instant::now);
@@ -337,26 +336,6 @@ fn first_of(error: Option<Failure>, written: Result<(), Failure>) -> Option<Fail
         }
         (error, written) => error.or(written.err()),
     }
-}
-
-/// Has nodes known by their names, and viewers told when one leaves.
-fn tell_who_leaves(main: &mut Driver, hub: &Arc<Hub>, is_quiet: bool) {
-    main.name_nodes(hub.info().nodes.into_iter().map(|node| (node.node, node.name)));
-    let viewers = Arc::clone(hub);
-    main.on_left(move |drained| {
-        let left = LeftAt { at_s: viewers.now().as_secs_f64(), how: drained.whereto() };
-        viewers.describe(|info| {
-            info.nodes
-                .iter_mut()
-                .filter(|node| node.node == drained.node)
-                .for_each(|node| node.left = Some(left.clone()));
-        });
-        viewers.publish(MonitorEvent::Snapshot(drained.last.clone()));
-        if !is_quiet {
-            let line = OutputLine { node: 0, is_error: true, text: drained.to_string() };
-            viewers.publish(MonitorEvent::Output(line));
-        }
-    });
 }
 
 /// The relative speeds of PEs by which chares are placed where a run goes on, found before anything of the run is done again.
@@ -398,10 +377,10 @@ fn save(
     main.go_on_from(go_on)
 }
 
-/// Measures speeds, then runs the application's driver.
+/// Measures speeds, unless those of now are known, then runs the application's driver.
 fn drive(
     main: &mut Driver,
-    started: Started,
+    (started, speeds_now): (Started, Option<Vec<f64>>),
     config: &ClusterConfig,
     (speed, is_quiet): (SpeedSource, bool),
     hub: &Arc<Hub>,
@@ -420,12 +399,15 @@ fn drive(
     main.outcome().earlier_speeds = earlier;
     main.outcome().speeds_taken = taken;
     let cpu_rates = main.cpu_rates().unwrap_or_default();
+    // A run that goes on gets the speeds of then again, and may have more PEs now.
+    let mut speeds_now = speeds_now.unwrap_or_else(|| relative.clone());
+    speeds_now.resize(info.nodes.iter().map(|node| node.pe_count as usize).sum(), 1.0);
     hub.describe(|info| {
         for node in &mut info.nodes {
             let range = node.pes();
             let of_cores = rates.get(range.clone()).zip(cpu_rates.get(range.clone()));
             node.pe_parts = of_cores.map_or_else(Vec::new, |(wall, cpu)| parts(wall, cpu, node.cpu_share));
-            node.pe_speeds = relative.get(range).map(<[f64]>::to_vec).unwrap_or_default();
+            node.pe_speeds = speeds_now.get(range).map(<[f64]>::to_vec).unwrap_or_default();
         }
     });
     let viewers = Arc::clone(hub);
@@ -454,10 +436,10 @@ fn drive(
         main.outcome().remark(NO_SPEEDS);
     }
     // Rates of the machines on which the run began say nothing of others.
-    if let (Ok(()), Some(again), false) = (&result, again, main.has_gone_on() || main.has_moved_pes()) {
+    if let (Ok(()), Some(again), false) = (&result, again, main.has_gone_on() || main.has_other_nodes()) {
         speeds::confirm(main, &query, again)?;
     }
-    if !main.has_moved_pes() {
+    if !main.has_other_nodes() {
         speeds::correct(main, &query);
     }
     main.outcome().finished = Some(Instant::now());

@@ -1,6 +1,6 @@
 //! A node leaves while the run goes on: its PEs go to the others.
 
-use super::Driver;
+use super::{Driver, Joining};
 use crate::program::RunError;
 use runtime::codec::Order;
 use runtime::envelope::{Packed, PeOrder};
@@ -8,6 +8,7 @@ use runtime::failure::{Failure, Kind};
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::requests::Answer;
 use runtime::monitor::wire::NodeSnapshot;
+use runtime::node::Recruit;
 use runtime::topology::Topology;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,12 +29,37 @@ pub(super) struct Nodes {
     /// Those whose processes have ended.
     ended: BTreeSet<NodeId>,
     on_left: Option<OnLeft>,
+    /// How a node may join, if one may.
+    pub(super) joining: Option<Joining>,
+    /// The process that was wanted for one more node, or why there is none.
+    pub(super) recruited: Option<Result<Box<Recruit>, Failure>>,
+    /// Whether any has joined.
+    pub(super) has_grown: bool,
 }
 
 impl Nodes {
     pub(super) fn of(topology: &Topology) -> Self {
         let names = topology.compute_nodes().iter().map(|node| (*node, format!("node {}", node.0)));
-        Self { names: names.collect(), left: Vec::new(), ended: BTreeSet::new(), on_left: None }
+        Self {
+            names: names.collect(),
+            left: Vec::new(),
+            ended: BTreeSet::new(),
+            on_left: None,
+            joining: None,
+            recruited: None,
+            has_grown: false,
+        }
+    }
+
+    /// The node that is there and is called so.
+    pub(super) fn is_there(&self, name: &str, topology: &Topology) -> bool {
+        name == "launcher" || topology.compute_nodes().iter().any(|node| self.name(*node) == name)
+    }
+
+    /// A node has joined under that name.
+    pub(super) fn has_joined(&mut self, node: NodeId, name: String) {
+        self.names.insert(node, name);
+        self.has_grown = true;
     }
 
     /// Those that have left.
@@ -54,7 +80,8 @@ impl Nodes {
     fn that_may_leave(&self, name: &str, topology: &Topology) -> Result<NodeId, String> {
         let there = topology.compute_nodes();
         let names = there.iter().map(|node| self.name(*node)).collect::<Vec<_>>().join(", ");
-        let known = self.names.iter().find(|(_, known)| *known == name).map(|(node, _)| *node);
+        // One that has left may be called as one that has come since, and is before it.
+        let known = self.names.iter().rev().find(|(_, known)| *known == name).map(|(node, _)| *node);
         match known {
             None if name == "launcher" => Err(format!(
                 "the launcher stays until the run ends: its driver is there, and no PEs; the nodes are {names}"
@@ -120,10 +147,10 @@ impl Driver {
         self.nodes.on_left = Some(Box::new(tell));
     }
 
-    /// Whether PEs have gone to other nodes than those where the run began or went on from a checkpoint.
+    /// Whether nodes have left or joined since the run began or went on from a checkpoint.
     #[must_use]
-    pub fn has_moved_pes(&self) -> bool {
-        !self.nodes.left.is_empty()
+    pub fn has_other_nodes(&self) -> bool {
+        !self.nodes.left.is_empty() || self.nodes.has_grown
     }
 
     /// Has a node leave; what became of it.
@@ -221,7 +248,7 @@ impl Driver {
     }
 
     /// Waits until each of these PEs has said that it has done what it was told; what they said.
-    fn said_by(&mut self, pes: &[PeId]) -> Result<Vec<u64>, RunError> {
+    pub(super) fn said_by(&mut self, pes: &[PeId]) -> Result<Vec<u64>, RunError> {
         let said = self.wait_until(|main| {
             let paused = &mut main.history.checkpoint.paused;
             let all = pes.iter().all(|pe| paused.contains_key(pe));

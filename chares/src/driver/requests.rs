@@ -25,6 +25,7 @@ impl Driver {
         match request {
             Request::Checkpoint { stop } => self.save_now(*stop),
             Request::Drain { node } => self.drain(node),
+            Request::Add { node } => self.add_node((**node).clone()),
         }
     }
 }

@@ -116,7 +116,7 @@ fn a_node_leaves_nothing_behind() {
             main.quiescence()?;
             told.push(answers.recv().unwrap().recv().unwrap());
         }
-        assert!(main.has_moved_pes());
+        assert!(main.has_other_nodes());
         let chares = main
             .snapshots()?
             .iter()

@@ -58,6 +58,11 @@ struct Known {
     nowhere_s: Option<f64>,
 }
 
+impl PeNow {
+    /// Nothing has been said of it.
+    const UNKNOWN: Self = Self { wall_s: 0.0, fixed_s: 0.0, cpu_part: 1.0, fixed: 0.0 };
+}
+
 /// A chare that left a PE and has not come anywhere for so many seconds has ended.
 const NOWHERE_MAX_S: f64 = 60.0;
 /// A chare that does less than this part of what one does on average does nothing.
@@ -67,11 +72,10 @@ impl Census {
     /// Of a run of which nothing is known yet.
     #[must_use]
     pub fn new(topology: &Topology) -> Self {
-        let pe = PeNow { wall_s: 0.0, fixed_s: 0.0, cpu_part: 1.0, fixed: 0.0 };
         Self {
             topology: topology.clone(),
             told: BTreeSet::new(),
-            pes: vec![pe; topology.pe_count() as usize],
+            pes: vec![PeNow::UNKNOWN; topology.pe_count() as usize],
             chares: Vec::new(),
             numbers: FxHashMap::default(),
             graph: Graph::default(),
@@ -84,6 +88,7 @@ impl Census {
     pub fn look_at(&mut self, topology: &Topology) {
         if self.topology.compute_nodes() != topology.compute_nodes() {
             self.topology = topology.clone();
+            self.pes.resize(topology.pe_count() as usize, PeNow::UNKNOWN);
         }
     }
 

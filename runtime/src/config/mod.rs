@@ -7,7 +7,7 @@ mod parse;
 pub use network::{NetworkConfig, Transport};
 
 use crate::ownership::{is_own, others_may_write};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ pub struct ClusterConfig {
 }
 
 /// How a node's process is started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaunchMethod {
     /// As a child of the launcher.
@@ -48,7 +48,7 @@ pub enum LaunchMethod {
 }
 
 /// One node.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeConfig {
     /// Its name, unique.
     pub name: String,

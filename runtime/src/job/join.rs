@@ -71,7 +71,7 @@ async fn connect_all(fabric: &Arc<QuicFabric>, table: &ClusterTable) -> Result<(
 }
 
 /// Dials a node again and again for as long as it may take to answer: it may be slow, or packets to it may be lost.
-async fn connect(fabric: &Arc<QuicFabric>, to: NodeId) -> Result<(), String> {
+pub(super) async fn connect(fabric: &Arc<QuicFabric>, to: NodeId) -> Result<(), String> {
     let until = Instant::now() + JOIN_LIMIT;
     loop {
         match timeout_at(until, fabric.connect(to)).await {

@@ -15,7 +15,7 @@ use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::{pin, start_pes};
 use crate::progress::Progress;
-use crate::proto::membership::{Build, ClusterTable, JoinAnswer, Member, counters_every};
+use crate::proto::membership::{Build, ClusterTable, JoinAnswer, Member, counters_every, fingerprint};
 use crate::transport::quic::QuicFabric;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -87,7 +87,8 @@ async fn serve(
     // This is the only place that sets it, so it cannot be set already.
     let _ = gate.fabric.set(Arc::clone(&fabric));
     let address = fabric.local_addr();
-    launch::announce_ready(&Ready::here(address)).map_err(|e| format!("cannot answer the launcher: {e}"))?;
+    launch::announce_ready(&Ready::here(address, fingerprint(&gate.program.lines())))
+        .map_err(|e| format!("cannot answer the launcher: {e}"))?;
     gate.joined.notified().await;
     drop((starting, span));
     if let Some(sentence) = gate.refusal.get().cloned() {
@@ -260,6 +261,7 @@ impl Gate {
         let address = |text: &str| text.parse::<SocketAddr>().ok();
         fabric.set_addresses(table.nodes.iter().map(|n| address(&n.address)).collect());
         node.connect(Arc::clone(fabric) as Arc<dyn Fabric>);
+        node.begin_with(table.is_init);
         let ended = Arc::clone(&self.ended);
         node.on_end(move || ended.notify_one());
         start_pes(&node).map_err(|e| format!("a PE's thread cannot be started: {e}"))?;

@@ -16,19 +16,26 @@ pub(super) struct Processes {
     /// How many processes still run.
     pub(super) running: usize,
     end: watch::Sender<Option<Duration>>,
+    /// What tasks say of those that are attended from later on.
+    exit: UnboundedSender<(NodeId, String)>,
+    gone: UnboundedSender<()>,
 }
 
 impl Processes {
     /// Waits for the ends of these processes from now on.
     pub(super) fn attend(launched: Vec<LaunchedNode>) -> Self {
-        let (end, told) = watch::channel(None);
+        let (end, _) = watch::channel(None);
         let (exit, exits) = unbounded_channel();
         let (gone, ended) = unbounded_channel();
-        let running = launched.len();
-        for started in launched {
-            tokio::spawn(attend(started, told.clone(), exit.clone(), gone.clone()));
-        }
-        Self { exits, ended, running, end }
+        let mut processes = Self { exits, ended, running: 0, end, exit, gone };
+        launched.into_iter().for_each(|started| processes.add(started));
+        processes
+    }
+
+    /// Waits for the end of one more process.
+    pub(super) fn add(&mut self, started: LaunchedNode) {
+        self.running += 1;
+        tokio::spawn(attend(started, self.end.subscribe(), self.exit.clone(), self.gone.clone()));
     }
 
     /// Ends all that have not ended by themselves within `grace`.

@@ -3,12 +3,14 @@
 
 use super::order::Order;
 use super::processes::Processes;
+use super::recruiting::{Outcome, Recruiting};
 use crate::failure::{Failure, Kind};
 use crate::ids::NodeId;
 use crate::monitor::hub::Hub;
 use crate::monitor::wire::{MonitorEvent, OutputLine};
 use crate::node::{LauncherEvent, Node};
 use crate::proto::lost_node::{Report, Verdict};
+use crate::proto::membership::JoinAnswer;
 use crate::proto::standstill::LOOK_PERIOD;
 use crate::transport::quic::QuicFabric;
 use nix::time::{ClockId, clock_gettime};
@@ -60,6 +62,7 @@ pub(super) struct Supervisor {
     verdict: Verdict,
     /// Nodes that were told to end while the run goes on: nobody misses them.
     released: BTreeSet<NodeId>,
+    recruiting: Recruiting,
 }
 
 impl Supervisor {
@@ -69,13 +72,14 @@ impl Supervisor {
         fabric: Arc<QuicFabric>,
         hub: Arc<Hub>,
         processes: Processes,
-        names: Vec<String>,
+        recruiting: Recruiting,
         heard: UnboundedReceiver<LauncherEvent>,
         lines: UnboundedReceiver<OutputLine>,
         limit: Option<TimeLimit>,
     ) -> Self {
-        let verdict = Verdict::new(names, clock());
-        Self { node, fabric, hub, heard, lines, processes, limit, verdict, released: BTreeSet::new() }
+        let verdict = Verdict::new(recruiting.names(), clock());
+        let released = BTreeSet::new();
+        Self { node, fabric, hub, heard, lines, processes, limit, verdict, released, recruiting }
     }
 
     /// Runs until all nodes have ended; says what went wrong, if anything did.
@@ -103,6 +107,7 @@ impl Supervisor {
                 Some(event) = self.heard.recv() => self.take(event),
                 Some(line) = self.lines.recv() => self.hub.publish(MonitorEvent::Output(line)),
                 Some((node, reason)) = self.processes.exits.recv() => self.take_exit(node, reason),
+                Some(outcome) = self.recruiting.outcomes.recv() => self.take_recruit(outcome),
                 () = until(self.verdict.due()) => break,
                 failure = over(limit) => self.hear(Report::Ended(failure)),
             }
@@ -165,7 +170,22 @@ impl Supervisor {
             LauncherEvent::Snapshot(snapshot) => self.hub.publish(MonitorEvent::Snapshot(*snapshot)),
             LauncherEvent::Phase(phase) => self.hub.publish(MonitorEvent::Phase(phase)),
             LauncherEvent::Counted { name, total, before } => self.hub.count(name, total, before),
-            LauncherEvent::Joining(..) => {}
+            LauncherEvent::Joining(_, JoinAnswer::Joined) => {}
+            LauncherEvent::Joining(by, JoinAnswer::Differs(_)) => {
+                self.hear(Report::Fault { by, sentence: "it runs another build of the program".into() });
+            }
+            LauncherEvent::Wanted(config) => {
+                self.recruiting.want(*config, self.node.topology(), &self.fabric)
+            }
+            LauncherEvent::Admitted => {
+                if let Some(started) = self.recruiting.admitted() {
+                    self.verdict.add(started.name.clone());
+                    self.processes.add(started);
+                }
+            }
+            LauncherEvent::Dismissed => self.recruiting.dismissed(&self.fabric),
+            // Who is not of the run yet is not missed.
+            LauncherEvent::LinkLost { peer, .. } if !self.recruiting.knows(peer) => {}
             LauncherEvent::Fault(by, sentence) => self.hear(Report::Fault { by, sentence }),
             LauncherEvent::Released(node) => drop(self.released.insert(node)),
             LauncherEvent::LinkLost { peer, .. } if self.released.contains(&peer) => {}
@@ -176,6 +196,19 @@ impl Supervisor {
                 self.hear(Report::LinkLost { by, peer, reason });
             }
         }
+    }
+
+    fn take_recruit(&mut self, outcome: Outcome) {
+        let recruit = outcome.map(|started| self.recruiting.has_come(started, self.node.topology()));
+        let recruit = match recruit {
+            Ok(Some(recruit)) => Ok(Box::new(recruit)),
+            Ok(None) => Err(Failure::new(Kind::Unavailable, "nobody was wanted")),
+            Err(error) => {
+                self.recruiting.dismissed(&self.fabric);
+                Err(error.into())
+            }
+        };
+        self.node.tell_recruited(recruit);
     }
 
     fn hear(&mut self, report: Report) {
@@ -201,9 +234,11 @@ async fn until(at: Option<Duration>) {
 mod tests {
     use super::*;
     use crate::failure::Sign;
+    use crate::job::starts::Starts;
     use crate::monitor::wire::RunInfo;
     use crate::node::{DriverEvent, Listeners, NodeSettings};
     use crate::object::ProgramTable;
+    use crate::proto::membership::{ClusterTable, NodeEntry};
     use crate::topology::Topology;
     use crate::transport::quic::LinkSettings;
     use crate::transport::tls::RunAuthority;
@@ -218,7 +253,8 @@ mod tests {
         let node = Node::new(NodeId::LAUNCHER, Topology::new(&[0]), program, NodeSettings::default());
         let (driver, told) = std::sync::mpsc::channel();
         node.listen(Listeners { driver, supervision: None, balancing: None });
-        let identity = RunAuthority::new("test-1").unwrap().issue(NodeId::LAUNCHER).unwrap();
+        let authority = RunAuthority::new("test-1").unwrap();
+        let identity = authority.issue(NodeId::LAUNCHER).unwrap();
         let receiver = Arc::clone(&node) as Arc<dyn crate::frame::Receiver>;
         let here = "127.0.0.1:0".parse().unwrap();
         let settings = LinkSettings::default();
@@ -227,8 +263,18 @@ mod tests {
         let (hear, heard) = unbounded_channel();
         let (_, lines) = unbounded_channel();
         let hub = Arc::new(Hub::new(RunInfo::default()));
-        let (processes, names) = (Processes::attend(Vec::new()), vec!["launcher".into(), "b".into()]);
-        let supervisor = Supervisor::new(node, fabric, hub, processes, names, heard, lines, limit);
+        let entry = |name: &str| NodeEntry { name: name.into(), address: String::new(), pe_count: 0 };
+        let nodes = vec![entry("launcher"), entry("b")];
+        let table = ClusterTable {
+            run_id: "test-1".into(),
+            nodes,
+            begun: Vec::new(),
+            stretches: Vec::new(),
+            is_init: true,
+        };
+        let recruiting = Recruiting::new(Starts::of_nobody(authority), table, &[]);
+        let processes = Processes::attend(Vec::new());
+        let supervisor = Supervisor::new(node, fabric, hub, processes, recruiting, heard, lines, limit);
         (supervisor, (hear, told))
     }
 

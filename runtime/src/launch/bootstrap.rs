@@ -47,12 +47,14 @@ pub struct Ready {
     pub memory_bytes: u64,
     /// Its clock, seconds since 1970.
     pub clock_s: u64,
+    /// [Fingerprint](crate::proto::membership::fingerprint) of its program.
+    pub program: u64,
 }
 
 impl Ready {
-    /// This process, listening at `addr`.
+    /// This process, listening at `addr`, with a program of that fingerprint.
     #[must_use]
-    pub fn here(addr: SocketAddr) -> Self {
+    pub fn here(addr: SocketAddr, program: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
         Self {
             version: crate::codec::WIRE_VERSION,
@@ -64,6 +66,7 @@ impl Ready {
             arch: std::env::consts::ARCH.into(),
             memory_bytes: memory_bytes(),
             clock_s: clock_s(),
+            program,
         }
     }
 
@@ -186,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_answer_survives_its_line_and_noise_is_not_one() {
-        let ready = Ready::here("127.0.0.1:4242".parse().unwrap());
+        let ready = Ready::here("127.0.0.1:4242".parse().unwrap(), 7);
         assert_eq!(Ready::from_line(&ready.to_line().unwrap()), Some(ready.clone()));
         for noise in
             ["", "Welcome to fast.example", READY, "metachare-node-ready 1 zz", "metachare-node-ready 1 0é"]
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn answers_of_any_content_are_read_or_ignored() {
-        let good = Ready::here("[::1]:4242".parse().unwrap()).to_line().unwrap();
+        let good = Ready::here("[::1]:4242".parse().unwrap(), 7).to_line().unwrap();
         let (mut random, mut read) = (Random::new(32), 0);
         for number in 0..10_000 {
             let line = if number % 4 == 0 { random.bytes(300) } else { random.mutated(good.as_bytes()) };

@@ -91,7 +91,7 @@ fn answer(program: &ProgramTable, question: &Question, input: &mut impl BufRead)
     let token = datagram(&question.token);
     let reply = token.clone();
     std::thread::Builder::new().name("echo".into()).spawn(move || echo(&socket, &reply)).map_err(unsaid)?;
-    announce_ready(&Ready::here(address)).map_err(unsaid)?;
+    announce_ready(&Ready::here(address, fingerprint(&program.lines()))).map_err(unsaid)?;
     let unwritable = if question.writes { unwritable().err().map(|e| e.to_string()) } else { None };
     let found = Found { hash: own_hash().into(), fingerprint: fingerprint(&program.lines()), unwritable };
     say(&to_line(FOUND, &found).map_err(unsaid)?).map_err(unsaid)?;

@@ -24,5 +24,5 @@ pub(crate) use kept::kept_copies;
 pub use kept::{IN_USE, KeptCopies, KeptCopy, Wanted};
 pub use options::{Copying, LaunchOptions, LogLine};
 pub use process::{ExitReason, LaunchError, LaunchedNode, launch_all};
-pub(crate) use reach::dialling_ip;
 pub use reach::{NoAddress, cannot_listen, listen_ip, source_ip};
+pub(crate) use reach::{dialling_ip, local_listen_ip};

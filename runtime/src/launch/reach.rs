@@ -64,7 +64,7 @@ pub fn cannot_listen(ip: IpAddr, error: &(dyn std::error::Error + 'static)) -> S
 
 /// Where nodes of this machine listen, when those of other hosts are at `remotes`: one address, so the first
 /// that can be meant for other hosts; loopback if there are no other hosts.
-pub(super) fn local_listen_ip(remotes: impl IntoIterator<Item = IpAddr>) -> IpAddr {
+pub(crate) fn local_listen_ip(remotes: impl IntoIterator<Item = IpAddr>) -> IpAddr {
     let sources: Vec<IpAddr> = remotes.into_iter().filter_map(|remote| source_ip(remote).ok()).collect();
     let outward = sources.iter().find(|ip| !ip.is_loopback());
     outward.or(sources.first()).copied().unwrap_or(Ipv4Addr::LOCALHOST.into())

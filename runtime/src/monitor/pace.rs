@@ -1,6 +1,7 @@
 //! Whether a node delivers the speed that was measured: counters in, slowdowns out. No clock: the time is that of the counters.
 
 use super::wire::{NodeInfo, NodeSnapshot, Slowdown};
+use std::time::Duration;
 
 /// A piece of time is at least so long.
 const PIECE_NS: u64 = 500_000_000;
@@ -59,7 +60,9 @@ impl Pace {
         if is_crowded || !info.pe_speeds.iter().any(|speed| *speed > 0.0) {
             return None;
         }
-        let now_ns = snapshot.uptime_ns;
+        // The clock of a node that joined began when it did.
+        let joined = Duration::try_from_secs_f64(info.joined_s.unwrap_or_default()).unwrap_or_default();
+        let now_ns = snapshot.uptime_ns.saturating_add(u64::try_from(joined.as_nanos()).unwrap_or_default());
         let counters = Counters::of(snapshot);
         let Some((began_ns, before)) = self.began else {
             self.began = Some((now_ns, counters));
@@ -239,6 +242,15 @@ mod tests {
         assert!(said.len() == 1 && at <= 350, "{said:?}");
         assert_eq!(slow.sentence("fast"), "fast delivered 0.11 of its measured speed from 00:12 to 00:32");
         assert_eq!(node.goes_on(500, 1.0, || 0.9), []);
+    }
+
+    #[test]
+    fn the_time_of_a_node_that_joined_later_is_that_of_the_run() {
+        let mut node = Simulated::measured_at(Some(0.9));
+        node.info.joined_s = Some(60.0);
+        node.goes_on(120, 1.0, || 0.9);
+        let said = node.goes_on(200, 0.7, || 0.1);
+        assert!(said[0].1.sentence("fast").ends_with(" since 01:12: it waits for its cores"), "{said:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use super::socket::{self, REQUESTS, WatchError};
 use super::wire::{MONITOR_VERSION, read, write};
+use crate::config::NodeConfig;
 use crate::failure::{Failure, Kind};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::getuid;
@@ -24,12 +25,17 @@ const MAX_BYTES: u32 = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is asked of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
     /// All that is on this node goes to the other nodes, and its process ends.
     Drain {
         /// Its name.
         node: String,
+    },
+    /// This node joins the run.
+    Add {
+        /// What it is and how it is started.
+        node: Box<NodeConfig>,
     },
     /// The run is saved now.
     Checkpoint {
@@ -158,7 +164,7 @@ mod tests {
             Request::Drain { node } if node == "b" => asked.answer(Ok("done".into())),
             Request::Drain { node } if node == "c" => drop(asked),
             Request::Drain { node } => asked.answer(Err(Refused { code: 64, sentence: node })),
-            Request::Checkpoint { .. } => {}
+            Request::Add { .. } | Request::Checkpoint { .. } => {}
         });
         let socket = socket.unwrap();
         let drain = |node: &str| ask(&name, &Request::Drain { node: node.into() }).unwrap();

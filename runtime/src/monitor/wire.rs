@@ -110,7 +110,7 @@ pub struct Balanced {
 pub struct Slowdown {
     /// The node.
     pub node: u16,
-    /// When it began, seconds since the start of the node.
+    /// When it began, seconds since the start of the run.
     pub since_s: f64,
     /// When it ended; `None` if it goes on.
     pub until_s: Option<f64>,
@@ -214,6 +214,8 @@ pub struct NodeInfo {
     pub holds: String,
     /// Memory limit from the nodes file, bytes.
     pub memory_limit_bytes: Option<u64>,
+    /// When it joined, seconds since the start of the run, if it did while the run went on.
+    pub joined_s: Option<f64>,
     /// When and how it left, if it did while the run went on.
     pub left: Option<LeftAt>,
 }

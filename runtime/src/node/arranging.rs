@@ -6,13 +6,19 @@
 //!            ─ Restore ─► the same PEs at their new places: they take in what was sent
 //! ```
 //!
-//! A PE keeps its number, so that whatever names it stays right: placements, homes, sections, trees of reductions.
+//! A PE keeps its number, so that whatever names it stays right: placements, homes, sections, trees of reductions. The PEs of a
+//! node that joins are numbered behind all others and have no chare at first; what nodes share is given to it, as where a run
+//! goes on from a checkpoint on more PEs than it had.
 
-use super::Node;
-use crate::codec::Order;
+use super::{LauncherEvent, Node};
+use crate::codec::{Order, WorkToNode};
+use crate::config::NodeConfig;
 use crate::envelope::{Envelope, Packed, Payload, PeOrder, Target};
 use crate::ids::{NodeId, PeId};
+use crate::monitor::wire::NodeInfo;
 use crate::pe::scheduler::start_pe;
+use crate::proto::membership::{NodeEntry, Welcome};
+use crate::saved::Sent;
 use crate::topology::Topology;
 use std::sync::{OnceLock, PoisonError};
 
@@ -50,7 +56,81 @@ impl Tables {
     }
 }
 
+/// A node whose process has been started and reached, and that is not of the run yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recruit {
+    /// Its number, the next one.
+    pub node: NodeId,
+    /// What it is told first, with the table of all nodes, itself among them.
+    pub welcome: Welcome,
+    /// What viewers are told of it.
+    pub info: NodeInfo,
+}
+
+impl Recruit {
+    /// Itself, as others know it.
+    #[must_use]
+    pub fn entry(&self) -> Option<&NodeEntry> {
+        self.welcome.table.nodes.get(self.node.as_usize())
+    }
+}
+
 impl Node {
+    /// Has a process started for one more node; the driver hears of the [`Recruit`], or why there is none. Only on a launcher
+    /// whose run is supervised; whether it is.
+    #[must_use]
+    pub fn recruit(&self, config: NodeConfig) -> bool {
+        self.listeners.tell_supervision(LauncherEvent::Wanted(Box::new(config)));
+        self.listeners.is_supervised()
+    }
+
+    /// Sends away who has been recruited and cannot be admitted.
+    pub fn dismiss(&self) {
+        self.listeners.tell_supervision(LauncherEvent::Dismissed);
+    }
+
+    /// Has a node join, on all nodes; only on the launcher, while all PEs stand still and nobody looks for quiescence. Its PEs
+    /// are numbered behind the others', and count as fast as these are on average. Who answers after this knows of all.
+    pub fn admit(&self, recruit: Recruit) {
+        let Some(entry) = recruit.entry().cloned() else { return };
+        let Recruit { node, mut welcome, .. } = recruit;
+        let _changing = self.arranging.write().unwrap_or_else(PoisonError::into_inner);
+        let with_new = |mut rates: Vec<f64>| {
+            let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+            rates.resize(rates.len() + entry.pe_count as usize, mean);
+            rates
+        };
+        let speeds = with_new(self.speeds().to_vec());
+        let cpu_rates = self.measured_cpu_rates().map(with_new);
+        self.order_all(&Order::Admit(node, entry.clone()));
+        self.take_in(node, &entry);
+        self.listeners.tell_supervision(LauncherEvent::Admitted);
+        welcome.table.is_init = self.is_init();
+        self.order(node, Order::Welcome(Box::new(welcome)), Packed::default());
+        for (header, packed) in self.shared_records() {
+            match Sent::new(header, packed) {
+                Ok((sent, packed)) => drop(self.send_frame(node, &WorkToNode::Record(sent), packed)),
+                Err(error) => self.fail(format!("what nodes share is too long for {node:?}: {error}")),
+            }
+        }
+        self.set_speeds(speeds);
+        for (pe, rate) in (0..).map(PeId).zip(cpu_rates.into_iter().flatten()) {
+            self.state.set_cpu_rate(pe, rate);
+        }
+    }
+
+    /// Knows a node that joins.
+    pub(super) fn take_in(&self, node: NodeId, entry: &NodeEntry) {
+        let now = self.topology().joined_by(node, entry.pe_count);
+        self.pes.grow(now.pe_count());
+        self.state.grow(now.pe_count());
+        if let (Some(fabric), Ok(address)) = (self.fabric(), entry.address.parse()) {
+            fabric.meets(node, address);
+        }
+        self.quiescence().regroup(now.members().collect());
+        self.tables.replace(now);
+    }
+
     /// Has these PEs be on other nodes from now on, on all nodes that stay; only on the launcher, while all PEs stand still
     /// and nobody looks for quiescence. The PEs that have come tell the driver that they stand still.
     pub fn arrange(&self, moves: &[(PeId, NodeId)]) {

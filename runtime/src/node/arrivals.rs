@@ -24,6 +24,7 @@ use crate::proto::tree::TreeOver;
 use crate::saved::{RecordHeader, RecordOf, ToKeep};
 use crate::scatter::PARTS_MAX;
 use crate::topology::Topology;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The longest time for which PEs can be told to measure their speed.
@@ -392,6 +393,14 @@ impl<'a> Checks<'a> {
                 }
             }
             Order::Arrange(moves) => self.check_moves(moves),
+            Order::Admit(node, entry) => {
+                let (nodes, pes) = (self.topology.node_count(), self.topology.pe_count());
+                if entry.can_join(*node, nodes, pes) && entry.address.parse::<SocketAddr>().is_ok() {
+                    Ok(())
+                } else {
+                    impossible(format!("{node:?} as one more node"))
+                }
+            }
             Order::Ask(_) | Order::Kept(_) | Order::End => Ok(()),
         }
     }

@@ -1,5 +1,7 @@
 //! Who hears what a node learns about its run: on the launcher the driver, and whoever supervises the run.
 
+use super::arranging::Recruit;
+use crate::config::NodeConfig;
 use crate::envelope::{Packed, Payload};
 use crate::failure::Failure;
 use crate::ids::{NodeId, PeId};
@@ -41,6 +43,8 @@ pub enum DriverEvent {
     Record(NodeId, ToKeep, Packed),
     /// The process of a node has ended that was told to.
     Left(NodeId),
+    /// The process that was wanted for one more node, or why there is none.
+    Recruited(Result<Box<Recruit>, Failure>),
     /// Somebody at another terminal wants something.
     Asked(Asked),
     /// The run cannot go on.
@@ -69,6 +73,12 @@ pub enum LauncherEvent {
     Fault(NodeId, String),
     /// A node is told to end while the run goes on.
     Released(NodeId),
+    /// A process is wanted for one more node.
+    Wanted(Box<NodeConfig>),
+    /// That node is of the run from now on.
+    Admitted,
+    /// It is not needed.
+    Dismissed,
     /// A node lost its link to another.
     LinkLost {
         /// The node that reports it.

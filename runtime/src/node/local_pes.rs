@@ -17,12 +17,51 @@ use std::thread::JoinHandle;
 /// [topology](crate::topology::Topology) says.
 #[derive(Debug)]
 pub(crate) struct LocalPes {
-    /// By their numbers, of all PEs of the run: those that are here, or were.
-    slots: Vec<OnceLock<Box<Slot>>>,
+    slots: Slots,
     driver: Arc<Account>,
     backlog: Backlog,
     measuring: Mutex<Arc<Barrier>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Places for all PEs of the run, by their numbers, filled for those that are here, or were. They are read without a lock for
+/// each message, so that more are added behind them.
+#[derive(Debug)]
+struct Slots {
+    first: Vec<OnceLock<Box<Slot>>>,
+    more: OnceLock<Box<Self>>,
+}
+
+impl Slots {
+    fn new(count: usize) -> Self {
+        Self { first: (0..count).map(|_| OnceLock::new()).collect(), more: OnceLock::new() }
+    }
+
+    /// That of a PE, if there is such a PE.
+    #[inline]
+    fn get(&self, pe: PeId) -> Option<&OnceLock<Box<Slot>>> {
+        let (mut slots, mut at) = (self, pe.as_usize());
+        loop {
+            match slots.first.get(at) {
+                None => (at, slots) = (at - slots.first.len(), slots.more.get()?),
+                found => return found,
+            }
+        }
+    }
+
+    /// There are so many from now on, if there were fewer.
+    fn grow(&self, count: usize) {
+        let (mut slots, mut known) = (self, self.first.len());
+        while known < count {
+            slots = slots.more.get_or_init(|| Box::new(Self::new(count - known)));
+            known += slots.first.len();
+        }
+    }
+
+    fn filled(&self) -> impl Iterator<Item = &Slot> {
+        let parts = std::iter::successors(Some(self), |slots| slots.more.get().map(|more| &**more));
+        parts.flat_map(|slots| &slots.first).filter_map(|slot| slot.get().map(|slot| &**slot))
+    }
 }
 
 /// A PE that is here.
@@ -44,7 +83,7 @@ impl LocalPes {
     /// Those of these numbers, for which nothing has arrived, of so many PEs.
     pub(super) fn new(pes: &[u32], pe_count: u32) -> Self {
         let new = Self {
-            slots: (0..pe_count).map(|_| OnceLock::new()).collect(),
+            slots: Slots::new(pe_count as usize),
             driver: Arc::default(),
             backlog: Backlog::default(),
             measuring: Mutex::new(Arc::new(Barrier::new(1))),
@@ -55,9 +94,16 @@ impl LocalPes {
         new
     }
 
-    /// A PE is here from now on.
+    /// The run has so many PEs from now on.
+    pub(super) fn grow(&self, pe_count: u32) {
+        self.slots.grow(pe_count as usize);
+    }
+
+    /// A PE of the run is here from now on.
     pub(super) fn begin(&self, pe: PeId, now_ns: u64) {
-        self.slots[pe.as_usize()].get_or_init(Box::default).account.begins_at(now_ns);
+        if let Some(slot) = self.slots.get(pe) {
+            slot.get_or_init(Box::default).account.begins_at(now_ns);
+        }
     }
 
     /// So many PEs measure their speed together from now on.
@@ -196,10 +242,31 @@ impl LocalPes {
     }
 
     fn slots(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.iter().filter_map(|slot| slot.get().map(|slot| &**slot))
+        self.slots.filled()
     }
 
     fn slot(&self, pe: PeId) -> &Slot {
-        self.slots[pe.as_usize()].get().expect("only PEs of this node are looked for in it")
+        let slot = self.slots.get(pe).and_then(OnceLock::get);
+        slot.expect("only PEs of this node are looked for in it")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pes_that_come_later_have_places_of_their_own_and_the_others_keep_theirs() {
+        let pes = LocalPes::new(&[1], 2);
+        let first: *const Inbox = pes.inbox(PeId(1));
+        for (count, new) in [(2, 0), (3, 2), (6, 5), (6, 4)] {
+            pes.grow(count);
+            pes.begin(PeId(new), 0);
+        }
+        assert!(std::ptr::eq(first, pes.inbox(PeId(1))));
+        let places: Vec<*const Inbox> =
+            [0, 1, 2, 4, 5].map(|pe| std::ptr::from_ref(pes.inbox(PeId(pe)))).into();
+        assert!((0..places.len()).all(|at| !places[..at].contains(&places[at])));
+        assert_eq!((pes.slots().count(), pes.slots.get(PeId(6)).is_none()), (5, true));
     }
 }

@@ -18,6 +18,7 @@ mod run_state;
 mod saving;
 pub mod variables;
 
+pub use arranging::Recruit;
 pub use listeners::{BalancingEvent, DriverEvent, LauncherEvent, Listeners};
 pub use variables::INIT_OVER;
 
@@ -156,7 +157,7 @@ impl Node {
             listeners: Hearing::default(),
             state: RunState::new(topology.pe_count()),
             variables: Variables::default(),
-            quiescence: Mutex::new(Quiescence::new(id, topology.node_count())),
+            quiescence: Mutex::new(Quiescence::among(id, topology.members().collect())),
             host_memory: memory::HostMemory::default(),
             host_processors: HostProcessors::allowed(),
             quota: Mutex::new(Quota::of_this_process()),
@@ -446,6 +447,16 @@ impl Node {
     /// Tells the driver that the process of a node has ended which was [released](Self::release).
     pub fn tell_left(&self, node: NodeId) {
         self.listeners.tell_driver(DriverEvent::Left(node));
+    }
+
+    /// Tells the driver of a process that was [wanted](Self::recruit).
+    pub fn tell_recruited(&self, recruited: Result<Box<Recruit>, Failure>) {
+        self.listeners.tell_driver(DriverEvent::Recruited(recruited));
+    }
+
+    /// Whether initialisation goes on where a node joins later.
+    pub(crate) fn begin_with(&self, is_init: bool) {
+        self.state.set_init(is_init);
     }
 
     /// Makes the driver's waits fail with this.

@@ -303,6 +303,7 @@ impl Node {
             }
             Order::Speeds(speeds) => self.state.set_speeds(speeds),
             Order::Arrange(moves) => self.adopt(&moves),
+            Order::Admit(node, entry) => self.take_in(node, &entry),
             Order::Collect(id) => {
                 let sum = self.variables.collect(id).unwrap_or_default();
                 self.send_frame(NodeId::LAUNCHER, &ControlToLauncher::Collected(id), sum);

@@ -91,6 +91,13 @@ impl RunState {
         Arc::clone(&self.speeds.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// There are so many PEs from now on.
+    pub(super) fn grow(&self, pe_count: u32) {
+        let mut rates = self.cpu_rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = rates.len().max(pe_count as usize);
+        rates.resize(count, None);
+    }
+
     pub(super) fn set_cpu_rate(&self, pe: PeId, rate: f64) {
         let mut rates = self.cpu_rates.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = rates.get_mut(pe.as_usize()) {

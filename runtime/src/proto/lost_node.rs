@@ -79,6 +79,11 @@ impl Verdict {
         }
     }
 
+    /// One more node is of the run, with the next number.
+    pub fn add(&mut self, name: String) {
+        self.names.push(name);
+    }
+
     /// Looks at the clock; to be called at least every [`LOOK_PERIOD`](super::standstill::LOOK_PERIOD), so that the
     /// launcher notices when it stood still itself.
     pub fn look(&mut self, now: Duration) {

@@ -43,8 +43,12 @@ pub struct ClusterTable {
     pub run_id: String,
     /// The nodes.
     pub nodes: Vec<NodeEntry>,
-    /// Counts of PEs of the nodes with which the run began, if it goes on from a checkpoint; else empty.
+    /// Counts of PEs of the nodes with which the run began, if these are others than now; else empty.
     pub begun: Vec<u32>,
+    /// How many PEs, in their order, are on which node, for a node that joins later; else empty: in the order of nodes.
+    pub stretches: Vec<(NodeId, u32)>,
+    /// Whether the run initialises, or does its work already.
+    pub is_init: bool,
 }
 
 impl ClusterTable {
@@ -70,18 +74,50 @@ impl ClusterTable {
             return wrong(format!("holds a name of {} bytes: {:?}", long.len(), cut(long)));
         }
         let mut names = BTreeSet::new();
-        match self.nodes.iter().find(|n| n.name.is_empty() || !names.insert(&n.name)) {
+        // A node that has no PEs any more may have the name of one that has come since.
+        let is_there = |n: &&NodeEntry| n.pe_count > 0 || n.address.is_empty();
+        let mut there = self.nodes.iter().filter(is_there);
+        match there.find(|n| n.name.is_empty() || !names.insert(&n.name)) {
             Some(node) => wrong(format!("has a name that is empty or not the only one: {:?}", node.name)),
-            None if self.begun.is_empty() => Ok(Topology::new(&counts)),
+            None if self.begun.is_empty() => self.topology_now(&counts),
             None => {
                 let begun = self.begun.iter().try_fold(0u32, |sum, &n| sum.checked_add(n));
                 let is_less = begun.is_some_and(|begun| begun <= total && begun > 0);
                 if !is_less || self.begun.first() != Some(&0) || self.begun.len() > NODES_MAX {
                     return wrong(format!("has {total} PEs, but the run that goes on began with others"));
                 }
-                Ok(Topology::new(&counts).gone_on_from(&self.begun))
+                Ok(self.topology_now(&counts)?.gone_on_from(&self.begun))
             }
         }
+    }
+
+    /// Where PEs are, if each node has as many as is said of it.
+    fn topology_now(&self, counts: &[u32]) -> Result<Topology, String> {
+        if self.stretches.is_empty() {
+            return Ok(Topology::new(counts));
+        }
+        let wrong = || Err("the table of nodes has PEs on other nodes than it says".to_string());
+        let mut found = vec![0u64; counts.len()];
+        for (node, count) in &self.stretches {
+            let Some(found) = found.get_mut(node.as_usize()) else { return wrong() };
+            *found += u64::from(*count);
+        }
+        if !found.iter().zip(counts).all(|(found, said)| *found == u64::from(*said)) {
+            return wrong();
+        }
+        // There are no more nodes than were counted above.
+        Ok(Topology::of_stretches(&self.stretches, u16::try_from(counts.len()).unwrap_or(u16::MAX)))
+    }
+}
+
+impl NodeEntry {
+    /// Whether it can be a node's that joins a run of so many nodes and PEs, under that number, if its address is one.
+    #[must_use]
+    pub fn can_join(&self, node: NodeId, node_count: u16, pe_count: u32) -> bool {
+        let is_next = node.0 >= node_count && node.as_usize() < NODES_MAX;
+        let is_named = !self.name.is_empty() && self.name.len().max(self.address.len()) <= NAME_BYTES_MAX;
+        let has_pes = self.pe_count > 0 && self.pe_count.saturating_add(pe_count) <= PES_MAX;
+        is_next && is_named && has_pes
     }
 }
 
@@ -345,6 +381,7 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::PeId;
     use crate::proto::sim::Random;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -363,6 +400,8 @@ mod tests {
             run_id: "r".into(),
             nodes: pes.iter().enumerate().map(entry).collect(),
             begun: Vec::new(),
+            stretches: Vec::new(),
+            is_init: true,
         }
     }
 
@@ -487,6 +526,38 @@ mod tests {
         assert!(twice.topology().unwrap_err().contains("256 bytes"));
     }
 
+    /// Node 1 has left, and one of its name joins where its PE went to node 2.
+    fn table_of_one_that_joins() -> ClusterTable {
+        let mut late = table(&[0, 0, 2, 1]);
+        late.nodes.iter_mut().skip(1).for_each(|node| node.address = "127.0.0.1:4000".into());
+        late.nodes[3].name = "n1".into();
+        (late.begun, late.stretches) = (vec![0, 1, 1], vec![(NodeId(2), 2), (NodeId(3), 1)]);
+        late
+    }
+
+    #[test]
+    fn who_joins_later_is_told_where_pes_are_now() {
+        let begun = Topology::new(&[0, 1, 1]);
+        let now = begun.rearranged(&[(PeId(0), NodeId(2))]).joined_by(NodeId(3), 1);
+        let told = table_of_one_that_joins().topology().unwrap();
+        assert_eq!(
+            (told.begun(), told.stretches(), told.pe_counts()),
+            (&begun, now.stretches(), now.pe_counts())
+        );
+        let wrong: [fn(&mut ClusterTable); 5] = [
+            |late| late.stretches[0].1 = 1,
+            |late| late.stretches[1].0 = NodeId(4),
+            |late| late.stretches[1] = (NodeId(3), u32::MAX),
+            |late| late.stretches.push((NodeId(0), 1)),
+            |late| late.nodes[2].name = "n1".into(),
+        ];
+        for change in wrong {
+            let mut late = table_of_one_that_joins();
+            change(&mut late);
+            assert!(late.topology().is_err(), "{late:?}");
+        }
+    }
+
     #[test]
     fn equal_programs_have_equal_fingerprints_on_every_build() {
         assert_eq!(fingerprint(&[]), 0xcbf2_9ce4_8422_2325);
@@ -508,7 +579,8 @@ mod tests {
     fn mutated_messages_neither_panic_nor_make_an_impossible_table() {
         let mut random = Random::new(5);
         let here = ["p 1", "Block: Tick"];
-        let welcome = joining(&[0, 2, 1], &here).welcome(table(&[0, 2, 1]));
+        let welcomes = [table(&[0, 2, 1, 1]), table_of_one_that_joins()];
+        let welcomes = welcomes.map(|table| joining(&[0, 2, 1], &here).welcome(table));
         let answers = [JoinAnswer::Joined, JoinAnswer::Differs(build(&here))];
         let (mut decoded, mut joined) = (0, 0);
         for number in 0..5000 {
@@ -517,9 +589,9 @@ mod tests {
                 decoded += 1;
                 let _refused = joining(&[0, 2, 1], &here).handle(from, answer);
             }
-            let Some(welcome) = mutated(&mut random, &welcome) else { continue };
+            let Some(welcome) = mutated(&mut random, &welcomes[number % 2]) else { continue };
             decoded += 1;
-            let mut one = member(1, 3, &here);
+            let mut one = member(3, 4, &here);
             let _refused = one.handle(from, welcome);
             if let Some(table) = one.table() {
                 joined += 1;

@@ -117,9 +117,15 @@ impl Quiescence {
     /// The part of node `me` of `node_count`, launcher included.
     #[must_use]
     pub fn new(me: NodeId, node_count: u16) -> Self {
+        Self::among(me, (0..node_count).map(NodeId).collect())
+    }
+
+    /// The part of node `me` of these, launcher included, in order.
+    #[must_use]
+    pub fn among(me: NodeId, members: Vec<NodeId>) -> Self {
         Self {
             me,
-            members: (0..node_count).map(NodeId).collect(),
+            members,
             outputs: VecDeque::new(),
             wave: 0,
             awaited: Vec::new(),

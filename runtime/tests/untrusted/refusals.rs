@@ -18,7 +18,7 @@ use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
 use runtime::priority::Priority;
 use runtime::proto::location::{Load, Parcel, Sender};
-use runtime::proto::membership::{ClusterTable, JoinAnswer, Welcome};
+use runtime::proto::membership::{ClusterTable, JoinAnswer, NodeEntry, Welcome};
 use runtime::proto::quiescence::QuiescenceMessage;
 use runtime::saved::{RecordHeader, RecordOf, Sent};
 use runtime::topology::Topology;
@@ -218,6 +218,43 @@ fn orders_to_pes_are_taken_from_the_launcher_for_pes_of_this_node() {
 }
 
 #[test]
+fn a_node_joins_under_the_next_number_with_pes_and_an_address() {
+    let entry = |name: &str, address: &str, pe_count| NodeEntry {
+        name: name.into(),
+        address: address.into(),
+        pe_count,
+    };
+    let admit = |node, entry| ControlToNode::Order(Order::Admit(NodeId(node), entry));
+    let good = entry("d", "127.0.0.1:4000", 2);
+    refused(2, &admit(4, good.clone()), "which only the launcher sends");
+    let long = "x".repeat(256);
+    let wrong = [
+        (3, good.clone()),
+        (u16::MAX, good.clone()),
+        (4, entry("", "127.0.0.1:4000", 2)),
+        (4, entry(&long, "127.0.0.1:4000", 2)),
+        (4, entry("d", "nowhere", 2)),
+        (4, entry("d", "127.0.0.1:4000", 0)),
+        (4, entry("d", "127.0.0.1:4000", u32::MAX)),
+    ];
+    for (number, entry) in wrong {
+        refused(0, &admit(number, entry), "as one more node");
+    }
+    let (node, faults) = node(1);
+    let pes = node.topology().pe_count();
+    for number in [4, 5] {
+        node.receive(NodeId(0), Class::Control, encode(&admit(number, good.clone()), Packed::default()));
+    }
+    assert!(faults.0.lock().unwrap().is_empty());
+    let now = node.topology();
+    assert_eq!(
+        (now.node_count(), now.pes(NodeId(4)), now.pes(NodeId(5))),
+        (6, &[pes, pes + 1][..], &[pes + 2, pes + 3][..])
+    );
+    node.stop_pes().into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
 fn pes_go_where_the_launcher_says_and_only_they_come() {
     let arrange = |pe, node| ControlToNode::Order(Order::Arrange(vec![(PeId(pe), NodeId(node))]));
     refused(2, &arrange(2, 1), "which only the launcher sends");
@@ -360,7 +397,13 @@ fn variables_are_set_by_who_made_them() {
 
 #[test]
 fn what_only_the_launcher_says_is_refused_from_others() {
-    let table = ClusterTable { run_id: "r".into(), nodes: Vec::new(), begun: Vec::new() };
+    let table = ClusterTable {
+        run_id: "r".into(),
+        nodes: Vec::new(),
+        begun: Vec::new(),
+        stretches: Vec::new(),
+        is_init: true,
+    };
     let welcome =
         || Order::Welcome(Box::new(Welcome { wire_version: 1, fingerprint: 1, table: table.clone() }));
     let speeds = |speeds: &[f64]| Order::Speeds(speeds.to_vec());

@@ -35,6 +35,7 @@ fn run_info(nodes: u16, pes: u32) -> MonitorEvent {
         share: Some(1.0 / f64::from(nodes)),
         holds: String::new(),
         memory_limit_bytes: (place == 2).then_some(2 << 30),
+        joined_s: None,
         left: None,
     };
     MonitorEvent::Run(RunInfo {

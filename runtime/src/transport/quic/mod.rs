@@ -169,6 +169,13 @@ impl Fabric for QuicFabric {
         self.neighbours.ids()
     }
 
+    fn meets(&self, node: NodeId, address: SocketAddr) {
+        let mut addresses = self.addresses.write().unwrap_or_else(PoisonError::into_inner);
+        let count = addresses.len().max(node.as_usize() + 1);
+        addresses.resize(count, None);
+        addresses[node.as_usize()] = Some(address);
+    }
+
     fn progress(&self) -> Option<&Arc<Progress>> {
         self.progress.get()
     }
@@ -262,6 +269,18 @@ impl QuicFabric {
     pub fn set_addresses(&self, addresses: Vec<Option<SocketAddr>>) {
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
         self.peers.iter().for_each(|peer| peer.changed.notify_waiters());
+    }
+
+    /// From now on there is no such node, of which nobody else has heard.
+    pub fn forget(&self, node: NodeId) {
+        if let Some((_, peer)) = self.peers.remove(&node) {
+            peer.lose("");
+        }
+        if let Some(known) =
+            self.addresses.write().unwrap_or_else(PoisonError::into_inner).get_mut(node.as_usize())
+        {
+            *known = None;
+        }
     }
 
     /// Opens the connection to a node.

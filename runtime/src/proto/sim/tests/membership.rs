@@ -92,7 +92,14 @@ pub(super) fn table(count: u16) -> ClusterTable {
         address: format!("10.0.{}.{}:4000", n / 256, n % 256),
         pe_count: u32::from(n.min(1)) * 2,
     };
-    ClusterTable { run_id: "matmul-1a2b3c".into(), nodes: (0..count).map(entry).collect(), begun: Vec::new() }
+    let nodes = (0..count).map(entry).collect();
+    ClusterTable {
+        run_id: "matmul-1a2b3c".into(),
+        nodes,
+        begun: Vec::new(),
+        stretches: Vec::new(),
+        is_init: true,
+    }
 }
 
 /// The launcher and its nodes, of which `misbuilt` has another program; all have been welcomed.

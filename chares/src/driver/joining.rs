@@ -1,0 +1,185 @@
+//! A node joins while the run goes on: its PEs come behind those that there are, and balancers give them chares.
+
+use super::Driver;
+use crate::program::RunError;
+use runtime::config::NodeConfig;
+use runtime::envelope::PeOrder;
+use runtime::failure::{Failure, Kind};
+use runtime::ids::PeId;
+use runtime::monitor::requests::Answer;
+use runtime::monitor::wire::NodeInfo;
+use runtime::proto::membership::{NAME_BYTES_MAX, PES_MAX};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How nodes may join a run.
+pub struct Joining {
+    /// What their speed is measured with, if that of the others was: number and arguments of the kernel.
+    pub kernel: Option<(u16, Vec<u8>)>,
+    /// For how long.
+    pub budget: Duration,
+    /// Told of each that has joined.
+    pub tell: Box<dyn Fn(&Joined) + Send>,
+}
+
+impl fmt::Debug for Joining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Joining").field("kernel", &self.kernel).finish_non_exhaustive()
+    }
+}
+
+/// A node that has joined.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Joined {
+    /// What it is, with its PEs and the speeds of these relative to the fastest PE of the run.
+    pub info: NodeInfo,
+    /// Relative speeds of all PEs of the run now.
+    pub speeds: Vec<f64>,
+    /// From when it was asked for until its process had been started and reached.
+    pub started: Duration,
+    /// How long all PEs of the run stood still.
+    pub paused: Duration,
+}
+
+impl fmt::Display for Joined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { info: NodeInfo { name, pe_count, pe_speeds, .. }, started, paused, .. } = self;
+        let pes = if *pe_count == 1 { "PE" } else { "PEs" };
+        let (speed, started_s, paused_s) =
+            (pe_speeds.iter().sum::<f64>(), started.as_secs_f64(), paused.as_secs_f64());
+        write!(
+            f,
+            "{name} has joined with {pe_count} {pes}, speed {speed:.2}: its process was there after {started_s:.3} s, and the \
+             run stood still for {paused_s:.3} s"
+        )
+    }
+}
+
+impl Driver {
+    /// Lets nodes join from now on.
+    pub fn let_nodes_join(&mut self, joining: Joining) {
+        // Who joins later is given what nodes share.
+        self.pe.node().variables().keep_bytes();
+        self.nodes.joining = Some(joining);
+    }
+
+    /// Has one more node join; what became of it.
+    pub(super) fn add_node(&mut self, config: NodeConfig) -> Result<Answer, RunError> {
+        if let Err(why) = self.may_join(&config) {
+            return Ok(Err(Failure::new(Kind::Usage, why).into()));
+        }
+        let _span = tracing::info_span!("add", name = config.name).entered();
+        let (began, node, speed) = (Instant::now(), Arc::clone(self.pe.node()), config.speed);
+        self.nodes.recruited = None;
+        if !node.recruit(config) {
+            let why = "nodes join runs of several processes only";
+            return Ok(Err(Failure::new(Kind::Unavailable, why).into()));
+        }
+        let recruit = match self.wait_until(|main| main.nodes.recruited.take())? {
+            Ok(recruit) => *recruit,
+            Err(failure) => return Ok(Err(failure.into())),
+        };
+        let started = began.elapsed();
+        let (id, mut info) = (recruit.node, recruit.info.clone());
+        let stopped = Instant::now();
+        self.pause_all()?;
+        if self.flush()?.is_none() {
+            node.dismiss();
+            self.order_all_paused(PeOrder::Resume);
+            let why = "messages were on their way for too long; try again";
+            return Ok(Err(Failure::new(Kind::Unavailable, why).into()));
+        }
+        self.wait_until(|main| main.pe.node().pause_quiescence().then_some(()))?;
+        node.admit(recruit);
+        self.nodes.has_joined(id, info.name.clone());
+        // Whoever has answered knows of it, and it has come into being; then it has taken in what nodes share.
+        self.snapshots()?;
+        if self.flush()?.is_none() {
+            return Err(RunError::Failed(format!("what nodes share did not arrive at {}", info.name)));
+        }
+        node.resume_quiescence();
+        self.resume_all_but(info.pes());
+        let paused = stopped.elapsed();
+        let speeds = self.speeds_with(info.pes(), speed)?;
+        node.set_speeds(speeds.clone());
+        info.pe_speeds = speeds.get(info.pes()).map(<[f64]>::to_vec).unwrap_or_default();
+        let joined = Joined { info, speeds, started, paused };
+        tracing::info!("{joined}");
+        self.timeline.remark(&joined.to_string());
+        if let Some(joining) = &self.nodes.joining {
+            (joining.tell)(&joined);
+        }
+        Ok(Ok(joined.to_string()))
+    }
+
+    /// Whether such a node can join, or why not.
+    fn may_join(&self, config: &NodeConfig) -> Result<(), String> {
+        let NodeConfig { name, pes, cpu_share, speed, .. } = config;
+        if self.nodes.joining.is_none() {
+            return Err("nothing would go to a node that joins, as nobody balances this run: start it with `--balance auto`"
+                .into());
+        }
+        if self.nodes.is_there(name, self.pe.node().topology()) {
+            return Err(format!("this run has a node {name:?} already; give the new one another `name`"));
+        }
+        let is_share = |share: &f64| *share > 0.0 && *share <= 1.0;
+        let is_speed = |speed: &f64| speed.is_finite() && *speed > 0.0;
+        let can_be = !name.is_empty()
+            && name.len() <= NAME_BYTES_MAX
+            && pes.is_none_or(|pes| (1..=PES_MAX).contains(&pes));
+        if can_be && cpu_share.as_ref().is_none_or(is_share) && speed.as_ref().is_none_or(is_speed) {
+            return Ok(());
+        }
+        Err(format!(
+            "node {name:?} has a name, PEs, a speed or a share of the CPU that no nodes file permits"
+        ))
+    }
+
+    /// All PEs go on but these, which have not stood still.
+    fn resume_all_but(&mut self, new: Range<usize>) {
+        let others = (0..self.all_pes()).filter(|pe| !new.contains(&(*pe as usize)));
+        others.for_each(|pe| self.order_paused(PeId(pe), PeOrder::Resume));
+    }
+
+    /// Relative speeds of all PEs: those of the new ones are measured while the others work, if these were; otherwise they are
+    /// what the nodes file says, or 1.
+    fn speeds_with(&mut self, new: Range<usize>, speed: Option<f64>) -> Result<Vec<f64>, RunError> {
+        let mut rates = self.timeline.rates.clone();
+        rates.extend(self.timeline.joined.iter().map(|(_, rate)| rate));
+        let kernel =
+            self.nodes.joining.as_ref().and_then(|joining| Some((joining.kernel.clone()?, joining.budget)));
+        let measured = match kernel.filter(|_| rates.len() == new.start) {
+            Some((kernel, budget)) => {
+                let measured = self.measure_each(&new, kernel, budget)?;
+                let since = Instant::now();
+                self.timeline.joined.extend(measured.iter().map(|rate| (since, *rate)));
+                measured
+            }
+            None => {
+                rates = self.pe.node().speeds().iter().copied().take(new.start).collect();
+                vec![speed.unwrap_or(1.0); new.len()]
+            }
+        };
+        rates.extend(measured);
+        let fastest = rates.iter().copied().fold(0.0, f64::max);
+        Ok(rates.into_iter().map(|rate| rate / fastest).collect())
+    }
+
+    /// Units of work per second of these PEs, with a kernel.
+    fn measure_each(
+        &mut self,
+        pes: &Range<usize>,
+        (kernel, arguments): (u16, Vec<u8>),
+        budget: Duration,
+    ) -> Result<Vec<f64>, RunError> {
+        let number = |pe: usize| u32::try_from(pe).unwrap_or(u32::MAX);
+        let pes = number(pes.start)..number(pes.end);
+        self.speeds_of(pes.clone(), PeOrder::PrepareKernel { kernel }, &arguments)?;
+        let budget_ms = u32::try_from(budget.as_millis()).unwrap_or(u32::MAX);
+        let rates = self.speeds_of(pes.clone(), PeOrder::Measure { budget_ms }, &[])?;
+        self.order_each(pes, PeOrder::DropKernel, &[]);
+        Ok(rates)
+    }
+}

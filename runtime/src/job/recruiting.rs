@@ -1,0 +1,147 @@
+//! Nodes that are started while the run goes on.
+//!
+//! ```text
+//!   driver ─ Wanted ─► a process is started and dialled, beside everything else ─ Recruited ─► driver
+//!   driver ─ Admitted ─► it is attended and missed like all others;  or ─ Dismissed ─► its process ends
+//! ```
+
+use super::join::connect;
+use super::start_error::StartError;
+use super::starts::{Starts, info_of, pes_of};
+use crate::codec::WIRE_VERSION;
+use crate::config::{LaunchMethod, NodeConfig};
+use crate::frame::Fabric as _;
+use crate::ids::NodeId;
+use crate::launch::{LaunchedNode, local_listen_ip};
+use crate::node::Recruit;
+use crate::proto::membership::{ClusterTable, NodeEntry, Welcome, fingerprint};
+use crate::topology::Topology;
+use crate::transport::quic::QuicFabric;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// A process that has been started and reached, or why there is none.
+pub(super) type Outcome = Result<LaunchedNode, StartError>;
+
+/// The nodes that are of the run, or were, and at most one that may be soon.
+pub(super) struct Recruiting {
+    starts: Starts,
+    table: ClusterTable,
+    program: u64,
+    /// Ends with this, and what it has started with it.
+    under_way: UnboundedSender<Outcome>,
+    /// Where it is said what became of a start.
+    pub(super) outcomes: UnboundedReceiver<Outcome>,
+    waiting: Option<LaunchedNode>,
+}
+
+impl Recruiting {
+    /// None are wanted yet beside those of the table, whose program has these lines.
+    pub(super) fn new(starts: Starts, table: ClusterTable, lines: &[String]) -> Self {
+        let (under_way, outcomes) = unbounded_channel();
+        Self { starts, table, program: fingerprint(lines), under_way, outcomes, waiting: None }
+    }
+
+    /// Names of all nodes, launcher first.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.table.nodes.iter().map(|entry| entry.name.clone()).collect()
+    }
+
+    /// Whether a node is of the run, or was.
+    pub(super) fn knows(&self, node: NodeId) -> bool {
+        node.as_usize() < self.table.nodes.len()
+    }
+
+    fn next(&self) -> NodeId {
+        NodeId(u16::try_from(self.table.nodes.len()).unwrap_or(u16::MAX))
+    }
+
+    /// Starts a process for one more node and dials it; what comes of it is told as an outcome.
+    pub(super) fn want(&mut self, config: NodeConfig, topology: &Topology, fabric: &Arc<QuicFabric>) {
+        let (id, name, is_local) = (self.next(), config.name.clone(), config.launch == LaunchMethod::Local);
+        let there = self.addresses_of(topology);
+        let outward = || local_listen_ip(there.iter().copied().filter(|ip| !ip.is_loopback()));
+        self.starts.add(config);
+        let launched = match self.starts.launch_from(id.0, is_local.then(outward)) {
+            Ok(launched) => launched,
+            Err(error) => return drop(self.under_way.send(Err(error))),
+        };
+        let (fabric, program, told) = (Arc::clone(fabric), self.program, self.under_way.clone());
+        tokio::spawn(async move {
+            let reached = async {
+                let mut launched = launched.await?;
+                let started =
+                    launched.pop().ok_or_else(|| StartError::Local("nothing was started".into()))?;
+                let address = started.ready.addr;
+                fits(&started, program, &there)?;
+                fabric.meets(id, address);
+                let reached = connect(&fabric, id).await;
+                reached.map_err(|reason| StartError::Unreachable { name, address, reason })?;
+                Ok(started)
+            };
+            // Where nobody hears of it any more the process ends with this task.
+            let _ = told.send(reached.await);
+        });
+    }
+
+    /// Where the nodes listen that have PEs.
+    fn addresses_of(&self, topology: &Topology) -> Vec<IpAddr> {
+        let entries =
+            topology.compute_nodes().iter().filter_map(|node| self.table.nodes.get(node.as_usize()));
+        entries.filter_map(|entry| Some(entry.address.parse::<SocketAddr>().ok()?.ip())).collect()
+    }
+
+    /// A process has been started: what it would be in a run with these PEs.
+    pub(super) fn has_come(&mut self, started: LaunchedNode, topology: &Topology) -> Option<Recruit> {
+        let config = self.starts.nodes().last()?;
+        let (node, pe_count) = (started.node, pes_of(config, &started));
+        let info = info_of(config, &started, topology.pe_count());
+        let mut table = self.table.clone();
+        table.nodes.push(NodeEntry {
+            name: config.name.clone(),
+            address: started.ready.addr.to_string(),
+            pe_count,
+        });
+        let then = topology.joined_by(node, pe_count);
+        table.nodes.iter_mut().zip(then.pe_counts()).for_each(|(entry, count)| entry.pe_count = count);
+        (table.begun, table.stretches) = (then.begun().pe_counts(), then.stretches());
+        self.waiting = Some(started);
+        let welcome = Welcome { wire_version: WIRE_VERSION, fingerprint: self.program, table };
+        Some(Recruit { node, welcome, info })
+    }
+
+    /// The one that has come is of the run now: its process.
+    pub(super) fn admitted(&mut self) -> Option<LaunchedNode> {
+        let started = self.waiting.take()?;
+        let (name, address) = (started.name.clone(), started.ready.addr.to_string());
+        self.table.nodes.push(NodeEntry { name, address, pe_count: 0 });
+        Some(started)
+    }
+
+    /// The one that was wanted is not of the run, and its process ends.
+    pub(super) fn dismissed(&mut self, fabric: &QuicFabric) {
+        self.waiting = None;
+        self.starts.take_back();
+        fabric.forget(self.next());
+    }
+}
+
+/// Whether a process can work with those that are there, which listen at these addresses.
+fn fits(started: &LaunchedNode, program: u64, there: &[IpAddr]) -> Result<(), StartError> {
+    let (name, ready) = (&started.name, &started.ready);
+    if (ready.version, ready.program) != (WIRE_VERSION, program) {
+        return Err(StartError::Local(format!(
+            "node {name:?} runs another build of the program; remove its `binary` setting or put the same build there"
+        )));
+    }
+    let is_apart = |ip: &&IpAddr| ip.is_loopback() != ready.addr.ip().is_loopback();
+    match there.iter().find(is_apart) {
+        Some(ip) => Err(StartError::Local(format!(
+            "node {name:?} listens at {}, and others of this run at {ip}, where only one machine can reach them; begin a run \
+             that other machines may join with `address` in its nodes file",
+            ready.addr.ip()
+        ))),
+        None => Ok(()),
+    }
+}
