@@ -20,7 +20,7 @@ pub(super) const ALL: [(&str, &str, &str, bool); 14] = [
     ("apsp --n 60 --algorithm floyd-warshall", "--out", "d.npy", true),
     ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode cblocks", "--xyz", "end.xyz", true),
     ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode replicated", "--xyz", "end.xyz", false),
-    ("mis --vertices 130 --density 0.2 --deterministic --verify", "--out", "set.txt", true),
+    ("mis --vertices 150 --density 0.2 --deterministic --verify", "--out", "set.txt", true),
     ("imbalance --chares 24 --steps 60 --work 2000 --reduce-every 3 --verify", "--out", "ends.npy", true),
 ];
 

@@ -10,8 +10,8 @@ use chares::loadbalance::cost::Phase;
 use chares::loadbalance::machines::Machines;
 
 /// What is reckoned with, for people.
-pub(super) const MODEL: &str = "a sample of the tree by random descents, which is right in the mean and may be wrong by a \
-                                factor of some; subproblems go to PEs that ask for them, so that all end together";
+pub(super) const MODEL: &str = "a sample of the tree by random descents, which is right in the mean and may be several \
+                                times too high or too low; subproblems go to PEs that ask for them, so that all end together";
 /// Descents.
 const DESCENTS: u64 = 2000;
 

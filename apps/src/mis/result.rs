@@ -35,7 +35,9 @@ impl IndependentSet {
     ) {
         let (found, bound) = (self.set.len(), self.upper_bound());
         let outcome = main.outcome();
-        let seconds = outcome.timed().map_or(0.0, |timed| timed.as_secs_f64());
+        // Of a run that goes on from a checkpoint the nodes are those of all its parts, the time that of the last.
+        let timed = outcome.timed().filter(|_| outcome.from_checkpoint.is_none());
+        let per_second = timed.map(|timed| tally.nodes as f64 / timed.as_secs_f64().max(1e-9));
         outcome.work(complement.work(tally.rows));
         outcome.fact("vertices", graph.vertices);
         outcome.fact("edges", graph.edges());
@@ -44,7 +46,7 @@ impl IndependentSet {
         outcome.fact("first_upper_bound", self.bound);
         outcome.fact("is_proven", found == bound);
         outcome.fact("nodes", tally.nodes);
-        outcome.fact("nodes_per_s", tally.nodes as f64 / seconds.max(1e-9));
+        outcome.fact("nodes_per_s", per_second);
         outcome.fact("rows", tally.rows);
         outcome.fact("subproblems", tally.subproblems);
         outcome.fact("found_after_s", self.after);
@@ -54,12 +56,8 @@ impl IndependentSet {
             (false, _) => format!("not proven: none has more than {bound}"),
         };
         outcome.remark(&format!("an independent set of {found} vertices, {how}"));
-        outcome.remark(&format!(
-            "{} nodes in {} subproblems, {:.2} million nodes/s",
-            tally.nodes,
-            tally.subproblems,
-            1e-6 * tally.nodes as f64 / seconds.max(1e-9)
-        ));
+        let rate = per_second.map_or(String::new(), |rate| format!(", {:.2} million nodes/s", 1e-6 * rate));
+        outcome.remark(&format!("{} nodes in {} subproblems{rate}", tally.nodes, tally.subproblems));
         if mis.lim.is_some() {
             let (_, sizes) = descent(complement, all(complement.len()));
             let said: Vec<String> = sizes.iter().map(ToString::to_string).collect();

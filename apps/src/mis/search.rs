@@ -7,8 +7,8 @@ use chares::{Better, Bits};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A set that has been found, with its place in the tree: at each depth the how-manieth branch led to it. Of equally large
-/// ones the better is the one that a single search would have met first.
+/// A set that has been found, with its place in the tree: the number of the branch at each depth. Of equally large ones the
+/// better is the one that a single search would have met first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// Its vertices, by their places.
@@ -54,8 +54,8 @@ struct Level {
 pub struct Search {
     chosen: Vec<u32>,
     path: Vec<u32>,
-    /// The place in the tree where it began.
-    bits: Bits,
+    /// Where in the tree it began: at each depth which branch, of how many.
+    begun: Vec<(u32, u32)>,
     levels: Vec<Level>,
     /// Nodes that have been searched.
     pub nodes: u64,
@@ -97,8 +97,8 @@ impl Search {
 
     /// Where in the tree it began, for a priority.
     #[must_use]
-    pub fn bits(&self) -> &Bits {
-        &self.bits
+    pub fn bits(&self) -> Bits {
+        self.begun.iter().fold(Bits::new(), |bits, &(branch, count)| bits.child(branch, count))
     }
 
     /// Goes on until it is over, about so many rows have been read, or a set has been found that counts.
@@ -165,14 +165,14 @@ impl Search {
         None
     }
 
-    /// Gives the later half of its branches at the least depth that has some to spare to another search. None if it has
-    /// too little.
+    /// Gives half of its branches at the least depth that has some to spare to another search: those that would be tried
+    /// next, which take longer than those behind them. None if it has too little.
     pub fn divide(&mut self, known: &Known) -> Option<Self> {
         let deepest = self.levels.len().checked_sub(1)?;
-        let begun = self.chosen.len() - deepest;
-        let mut bits = self.bits.clone();
+        let first = self.chosen.len() - deepest;
+        let mut begun = self.begun.clone();
         for (depth, level) in self.levels.iter_mut().enumerate() {
-            let size = begun + depth;
+            let size = first + depth;
             let hopeless =
                 level.branches.partition_point(|branch| size + branch.bound as usize <= known.beaten);
             level.branches.drain(..hopeless);
@@ -180,34 +180,29 @@ impl Search {
             let left = level.branches.len();
             let given = if depth < deepest { left.div_ceil(2) } else { left / 2 };
             if given == 0 {
-                bits = bits.child(level.tried.saturating_sub(1), level.total);
+                begun.extend(self.path.get(size).map(|&branch| (branch, level.total)));
                 continue;
             }
-            let mut other = Level {
-                branches: level.branches.drain(..given).collect(),
+            let other = Level {
+                branches: level.branches.split_off(left - given),
                 candidates: level.candidates.clone(),
                 tried: level.tried,
                 total: level.total,
                 part: level.part,
             };
-            other.tried += u32::try_from(level.branches.len()).unwrap_or(u32::MAX);
-            // Theirs are tried without those that are tried before them.
-            level.branches.iter().for_each(|branch| remove(&mut other.candidates, branch.vertex as usize));
+            // What stays is tried without those that come before it.
+            other.branches.iter().for_each(|branch| remove(&mut level.candidates, branch.vertex as usize));
+            level.tried += u32::try_from(given).unwrap_or(u32::MAX);
+            begun.push((other.tried, other.total));
             return Some(Self {
                 chosen: self.chosen[..size].to_vec(),
                 path: self.path[..size].to_vec(),
-                bits: bits.child(other.tried, other.total),
+                begun,
                 levels: vec![other],
                 ..Self::default()
             });
         }
         None
-    }
-
-    /// The branches of its first node, and the candidates there.
-    #[must_use]
-    pub fn first(&self) -> Option<(&[u64], &[Branch])> {
-        self.levels.first().map(|level| (&level.candidates[..], &level.branches[..]))
     }
 }
 

@@ -27,10 +27,9 @@ pub struct Problem {
     pub graph: WriteOnce<Complement>,
     /// How branches are chosen.
     pub choice: Choice,
-    /// No larger sets than this are known beforehand. If `is_first` is set, all that are looked for are one larger, and the
-    /// first of them in the order of the tree counts.
+    /// Only larger sets than this count.
     pub beaten: usize,
-    /// See above.
+    /// Whether no set is more than one larger than that, and the first of those in the order of the tree is wanted.
     pub is_first: bool,
     /// The best that is known anywhere.
     pub best: Monotonic<Found>,
@@ -150,7 +149,9 @@ impl Entry<GoOn> for Subproblem {
         };
         let mut known = self.known(ctx);
         let begun = (self.search.nodes, self.work.bound.rows);
-        let end = self.work.bound.rows + (SLICE_WORK / graph.work(1)) as u64;
+        // A PE with a part of a core sleeps after each slice for the rest.
+        let slice = SLICE_WORK * ctx.cpu_share() / graph.work(1);
+        let end = self.work.bound.rows + slice.ceil() as u64;
         let mut best = None;
         while !self.search.is_over() && self.work.bound.rows < end {
             let rows = end - self.work.bound.rows;

@@ -54,7 +54,7 @@ fn searched(graph: &Complement, choice: &Choice, mut known: Known, rows: u64) ->
                     best = Some(found);
                 }
             }
-            // The part that comes later is searched first, as another PE might.
+            // The part that is given away is searched first, as another PE might.
             if let Some(part) = search.divide(&known) {
                 waiting.push(std::mem::replace(&mut search, part));
             }
