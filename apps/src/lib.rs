@@ -11,6 +11,7 @@ pub mod kernels;
 pub mod manual;
 pub mod matmul;
 pub mod matrix;
+pub mod mis;
 pub mod netbench;
 pub mod output;
 pub mod statics;
@@ -34,6 +35,7 @@ mod tests {
             crate::jacobi::add_to,
             crate::apsp::add_to,
             crate::statics::add_to,
+            crate::mis::add_to,
             crate::imbalance::add_to,
             crate::netbench::add_to,
         ]

@@ -1,0 +1,59 @@
+//! What a run takes, reckoned beforehand from a sample of the tree.
+
+use super::arguments::Mis;
+use super::bound::{Bound, Branch, Choice};
+use super::drive::beginning;
+use super::graph::{Complement, all, remove};
+use crate::matrix::generate::hash;
+use chares::RunError;
+use chares::loadbalance::cost::Phase;
+use chares::loadbalance::machines::Machines;
+
+/// What is reckoned with, for people.
+pub(super) const MODEL: &str = "a sample of the tree by random descents, which is right in the mean and may be several \
+                                times too high or too low; subproblems go to PEs that ask for them, so that all end together";
+/// Descents.
+const DESCENTS: u64 = 2000;
+
+/// The search as one phase.
+///
+/// # Errors
+/// If the graph cannot be read.
+pub(super) fn cost(mis: &Mis, machines: &Machines, known: Option<f64>) -> Result<Vec<Phase>, RunError> {
+    let work = match known {
+        Some(work) => work,
+        None => {
+            let graph = Complement::of(&mis.graph()?);
+            let choice = mis.choice();
+            let beaten = beginning(&graph, &choice).len();
+            graph.work(1) * rows(&graph, &choice, beaten)
+        }
+    };
+    Ok(vec![Phase { times: 1.0, work: machines.divided_by_speed(work), rounds: 1.0, ..Phase::default() }])
+}
+
+/// Rows that a search reads, about: the mean over random descents, of which each row stands for as many as there were ways to
+/// choose from (D. E. Knuth, "Estimating the efficiency of backtrack programs", Mathematics of Computation 29, 1975).
+pub(super) fn rows(graph: &Complement, choice: &Choice, beaten: usize) -> f64 {
+    let (mut bound, mut branches, mut sum) = (Bound::default(), Vec::new(), 0.0);
+    for descent in 0..DESCENTS {
+        let (mut candidates, mut ways) = (all(graph.len()), 1.0);
+        for depth in 0.. {
+            let before = bound.rows;
+            let left = beaten.saturating_sub(depth);
+            bound.branches(graph, choice, depth, (&candidates, left), &mut branches);
+            branches.retain(|branch: &Branch| branch.bound as usize > left);
+            // Entering a branch reads a row, too.
+            sum += ways * ((bound.rows - before) + branches.len() as u64) as f64;
+            if branches.is_empty() {
+                break;
+            }
+            let at = (hash(descent, depth as u64, 0) % branches.len() as u64) as usize;
+            ways *= branches.len() as f64;
+            branches[at..].iter().for_each(|branch| remove(&mut candidates, branch.vertex as usize));
+            let row = graph.row(branches[at].vertex as usize);
+            candidates.iter_mut().zip(row).for_each(|(all, row)| *all &= row);
+        }
+    }
+    sum / DESCENTS as f64
+}

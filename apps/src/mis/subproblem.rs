@@ -1,0 +1,420 @@
+//! Subproblems, each a chare that searches a part of the tree; and where new ones are made: a PE that runs short of them asks
+//! for one, and some subproblem elsewhere gives half of what it has left (seed balancing by tokens). So there are no more of
+//! them than are asked for, and a late large one does not keep everybody waiting.
+
+use super::bound::Choice;
+use super::graph::Complement;
+use super::search::{Found, Known, Search, Workspace};
+use crate::matrix::generate::hash;
+use chares::loadbalance::balance::seeds::Tokens;
+use chares::{
+    Accumulator, Better as _, Chare, Ctx, Cx, Element, Entry, Group, Monotonic, On, Reduce, Scratch,
+    Stopwatch, WriteOnce,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Rows that a subproblem reads before its PE does what else there is: about a millisecond of work.
+const SLICE_WORK: f64 = 1.6e6;
+/// A PE asks for a subproblem when it has fewer than this, so that there is one when it has done the other.
+const AHEAD: usize = 2;
+/// The whole tree in units of progress.
+pub(super) const TREE: u64 = 1_000_000;
+
+/// What all subproblems of a search share.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Problem {
+    /// What is searched.
+    pub graph: WriteOnce<Complement>,
+    /// How branches are chosen.
+    pub choice: Choice,
+    /// Only larger sets than this count.
+    pub beaten: usize,
+    /// Whether no set is more than one larger than that, and the first of those in the order of the tree is wanted.
+    pub is_first: bool,
+    /// The best that is known anywhere.
+    pub best: Monotonic<Found>,
+    /// What has been done.
+    pub tally: Accumulator<Tally>,
+    /// Who knows the subproblems of each PE.
+    pub placers: Group<Placer>,
+    /// Runs since the search began.
+    pub begun: Stopwatch,
+}
+
+/// What subproblems have done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Nodes of the tree that they have searched.
+    pub nodes: u64,
+    /// Rows that they have read.
+    pub rows: u64,
+    /// How many there were.
+    pub subproblems: u64,
+    /// The best set that they have found, if they have found any that counts.
+    pub best: Option<Found>,
+}
+
+impl Reduce for Tally {
+    fn combine(&mut self, other: Self) {
+        self.nodes += other.nodes;
+        self.rows += other.rows;
+        self.subproblems += other.subproblems;
+        let is_better = match (&self.best, &other.best) {
+            (Some(mine), Some(theirs)) => theirs.better_than(mine),
+            (mine, _) => mine.is_none(),
+        };
+        if is_better {
+            self.best = other.best;
+        }
+    }
+}
+
+/// A part of the tree.
+#[derive(Serialize, Deserialize)]
+pub struct Subproblem {
+    problem: Problem,
+    search: Search,
+    /// Tells it from others.
+    key: u64,
+    /// Subproblems that it has given away.
+    given: u64,
+    /// The PE whose placer knows it.
+    pe: u32,
+    /// PEs that wait for a part of it.
+    wishes: Vec<u32>,
+    /// What part of the tree it has reported, and not as a whole unit.
+    fraction: f64,
+    work: Scratch<Workspace>,
+}
+
+/// What a subproblem is made with.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct SubproblemInit {
+    /// What it is part of.
+    pub problem: Problem,
+    /// Its part; `None` is the whole tree.
+    pub search: Option<Search>,
+    /// Tells it from others.
+    pub key: u64,
+}
+
+/// Search for a while.
+#[derive(Serialize, Deserialize)]
+pub struct GoOn;
+
+/// Give that PE a part of what is left.
+#[derive(Serialize, Deserialize)]
+pub struct Divide(u32);
+
+/// Nobody will ask any more.
+#[derive(Serialize, Deserialize)]
+pub struct Leave;
+
+chares::entries!(Subproblem: GoOn, Divide, Leave);
+
+impl Chare for Subproblem {
+    type Index = u32;
+    type Init = SubproblemInit;
+
+    fn new(SubproblemInit { problem, search, key }: SubproblemInit, ctx: &mut Ctx<'_, Self>) -> Self {
+        let mut work = Workspace::default();
+        let search = search.unwrap_or_else(|| match problem.graph.read(ctx) {
+            Some(graph) => {
+                let all = super::graph::all(graph.len());
+                Search::new(&graph, &problem.choice, problem.beaten, all, &mut work)
+            }
+            None => Search::default(),
+        });
+        let pe = ctx.pe_id();
+        problem.placers.on(pe).send(ctx, Began(key, ctx.this()));
+        let subproblem = Self {
+            problem,
+            search,
+            key,
+            given: 0,
+            pe,
+            wishes: Vec::new(),
+            fraction: 0.0,
+            work: Scratch(work),
+        };
+        subproblem.go_on(ctx);
+        subproblem
+    }
+}
+
+impl Entry<GoOn> for Subproblem {
+    fn receive(&mut self, _: GoOn, ctx: &mut Ctx<'_, Self>) {
+        let Some(graph) = self.problem.graph.read(ctx) else {
+            return ctx.fail("a subproblem was made where the graph is not known yet");
+        };
+        let mut known = self.known(ctx);
+        let begun = (self.search.nodes, self.work.bound.rows);
+        // A PE with a part of a core sleeps after each slice for the rest.
+        let slice = SLICE_WORK * ctx.cpu_share() / graph.work(1);
+        let end = self.work.bound.rows + slice.ceil() as u64;
+        let mut best = None;
+        while !self.search.is_over() && self.work.bound.rows < end {
+            let rows = end - self.work.bound.rows;
+            let Self { search, work, problem, .. } = self;
+            if let Some((set, path)) = search.run(&graph, &problem.choice, &known, rows, work) {
+                let found = Found { set, path, after: problem.begun.elapsed() };
+                problem.best.propose(ctx, found.clone());
+                known = self.known(ctx);
+                best = Some(found);
+            }
+        }
+        self.report(ctx, begun, best);
+        while !self.wishes.is_empty()
+            && let Some(part) = self.search.divide(&known)
+        {
+            let pe = self.wishes.remove(0);
+            self.give(ctx, part, pe);
+        }
+        if self.search.is_over() {
+            let ended = Ended(self.key, std::mem::take(&mut self.wishes));
+            self.problem.placers.on(self.pe).send(ctx, ended);
+        } else {
+            self.go_on(ctx);
+        }
+    }
+}
+
+impl Entry<Divide> for Subproblem {
+    fn receive(&mut self, Divide(pe): Divide, ctx: &mut Ctx<'_, Self>) {
+        if self.search.is_over() {
+            self.problem.placers.on(self.pe).send(ctx, Give(pe));
+        } else {
+            self.wishes.push(pe);
+        }
+    }
+}
+
+impl Entry<Leave> for Subproblem {
+    fn receive(&mut self, _: Leave, ctx: &mut Ctx<'_, Self>) {
+        ctx.destroy();
+    }
+}
+
+impl Subproblem {
+    /// The next slice, in the order in which one search would go through the tree.
+    fn go_on(&self, ctx: &mut Ctx<'_, Self>) {
+        ctx.this().send_with(ctx, self.search.bits(), GoOn);
+    }
+
+    fn known(&self, ctx: &mut Ctx<'_, Self>) -> Known {
+        let best = self.problem.best.best(ctx);
+        if self.problem.is_first {
+            let before = best.map(|best| best.path.clone());
+            return Known { beaten: self.problem.beaten, before };
+        }
+        Known { beaten: best.map_or(0, |best| best.set.len()).max(self.problem.beaten), before: None }
+    }
+
+    /// Adds what a slice did to the counts.
+    fn report(&mut self, ctx: &mut Ctx<'_, Self>, (nodes, rows): (u64, u64), best: Option<Found>) {
+        let is_over = u64::from(self.search.is_over());
+        let tally = Tally {
+            nodes: self.search.nodes - nodes,
+            rows: self.work.bound.rows - rows,
+            subproblems: is_over,
+            best,
+        };
+        self.problem.tally.add(ctx, tally);
+        self.fraction += std::mem::take(&mut self.search.done) * TREE as f64;
+        let whole = self.fraction.floor();
+        self.fraction -= whole;
+        ctx.progress(whole as u64);
+    }
+
+    fn give(&mut self, ctx: &mut Ctx<'_, Self>, part: Search, pe: u32) {
+        self.given += 1;
+        let key = hash(self.key, self.given, 0);
+        let init = SubproblemInit { problem: self.problem.clone(), search: Some(part), key };
+        ctx.chare::<Self>(init, On::Pe(pe));
+    }
+}
+
+/// Knows the subproblems of a PE. That of PE 0 knows besides which PEs have some and which wait for one.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Placer {
+    here: Vec<(u64, Element<Subproblem>)>,
+    /// Whether one has been asked for and has not come.
+    has_asked: bool,
+    directory: Directory,
+}
+
+/// A subproblem begins here.
+#[derive(Serialize, Deserialize)]
+pub struct Began(u64, Element<Subproblem>);
+
+/// One has ended; these PEs wait for a part of another.
+#[derive(Serialize, Deserialize)]
+pub struct Ended(u64, Vec<u32>);
+
+/// Have a part given to that PE.
+#[derive(Serialize, Deserialize)]
+pub struct Give(u32);
+
+/// That PE wants a subproblem.
+#[derive(Serialize, Deserialize)]
+pub struct Wanted(u32);
+
+/// That PE has subproblems, or none any more.
+#[derive(Serialize, Deserialize)]
+pub struct Load(u32, bool);
+
+chares::entries!(Placer: Began, Ended, Give, Wanted, Load);
+
+impl Chare for Placer {
+    type Index = u32;
+    type Init = ();
+
+    fn new((): (), ctx: &mut Ctx<'_, Self>) -> Self {
+        let mut placer = Self::default();
+        placer.ask(ctx);
+        placer
+    }
+}
+
+impl Entry<Began> for Placer {
+    fn receive(&mut self, Began(key, subproblem): Began, ctx: &mut Ctx<'_, Self>) {
+        self.here.push((key, subproblem));
+        self.has_asked = false;
+        if self.here.len() == 1 {
+            self.tell_directory(ctx, Load(ctx.index(), true));
+        }
+        self.ask(ctx);
+    }
+}
+
+impl Entry<Ended> for Placer {
+    fn receive(&mut self, Ended(key, wishes): Ended, ctx: &mut Ctx<'_, Self>) {
+        if let Some(at) = self.here.iter().position(|known| known.0 == key) {
+            let (_, subproblem) = self.here.remove(at);
+            subproblem.send(ctx, Leave);
+        }
+        if self.here.is_empty() {
+            self.tell_directory(ctx, Load(ctx.index(), false));
+        }
+        wishes.into_iter().for_each(|pe| self.give(ctx, pe));
+        self.ask(ctx);
+    }
+}
+
+impl Entry<Give> for Placer {
+    fn receive(&mut self, Give(pe): Give, ctx: &mut Ctx<'_, Self>) {
+        self.give(ctx, pe);
+    }
+}
+
+impl Entry<Wanted> for Placer {
+    fn receive(&mut self, Wanted(pe): Wanted, ctx: &mut Ctx<'_, Self>) {
+        if let Some(giver) = self.directory.wanted(pe) {
+            ctx.array().at(giver).send(ctx, Give(pe));
+        }
+    }
+}
+
+impl Entry<Load> for Placer {
+    fn receive(&mut self, Load(pe, has_some): Load, ctx: &mut Ctx<'_, Self>) {
+        for waiting in self.directory.load(pe, has_some) {
+            ctx.array().at(pe).send(ctx, Give(waiting));
+        }
+    }
+}
+
+impl Placer {
+    /// Asks for a subproblem if there are few; once until it comes.
+    fn ask(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if !self.has_asked && self.here.len() < AHEAD {
+            self.has_asked = true;
+            self.tell_directory(ctx, Wanted(ctx.index()));
+        }
+    }
+
+    /// The subproblem that has been here longest gives that PE a part. If there is none, another PE's shall.
+    fn give(&self, ctx: &mut Ctx<'_, Self>, pe: u32) {
+        match self.here.first() {
+            Some((_, subproblem)) => subproblem.send(ctx, Divide(pe)),
+            None => self.tell_directory(ctx, Wanted(pe)),
+        }
+    }
+
+    fn tell_directory<M: chares::Message>(&self, ctx: &mut Ctx<'_, Self>, message: M)
+    where
+        Self: Entry<M>,
+    {
+        ctx.array().at(0).send(ctx, message);
+    }
+}
+
+/// Which PEs have subproblems, and which wait for one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Directory {
+    #[serde(serialize_with = "waiting", deserialize_with = "tokens")]
+    waiting: Tokens,
+    have_some: Vec<u32>,
+}
+
+impl Directory {
+    /// A PE wants a subproblem: who gives it one. If nobody can the PE waits.
+    fn wanted(&mut self, pe: u32) -> Option<u32> {
+        let Some(at) = self.have_some.iter().position(|giver| *giver != pe) else {
+            self.waiting.idle(pe);
+            return None;
+        };
+        // Others are asked before it is asked again.
+        let giver = self.have_some.remove(at);
+        self.have_some.push(giver);
+        Some(giver)
+    }
+
+    /// A PE has subproblems or none any more: which other PEs it gives some to.
+    fn load(&mut self, pe: u32, has_some: bool) -> Vec<u32> {
+        self.have_some.retain(|other| *other != pe);
+        if !has_some {
+            return Vec::new();
+        }
+        self.have_some.push(pe);
+        let mut waiting = in_order(&self.waiting);
+        waiting.retain(|other| *other != pe);
+        waiting.iter().for_each(|other| self.waiting.busy(*other));
+        waiting
+    }
+}
+
+/// PEs that wait, those first that have waited longest.
+fn in_order(tokens: &Tokens) -> Vec<u32> {
+    let mut left = tokens.clone();
+    std::iter::from_fn(|| Some(left.place(u32::MAX)).filter(|pe| *pe != u32::MAX)).collect()
+}
+
+fn waiting<S: Serializer>(tokens: &Tokens, serializer: S) -> Result<S::Ok, S::Error> {
+    in_order(tokens).serialize(serializer)
+}
+
+fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tokens, D::Error> {
+    let mut tokens = Tokens::default();
+    Vec::<u32>::deserialize(deserializer)?.into_iter().for_each(|pe| tokens.idle(pe));
+    Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pes_that_wait_are_served_in_turn_by_those_that_have_some_in_turn() {
+        let mut directory = Directory::default();
+        assert_eq!([2, 1, 0, 2].map(|pe| directory.wanted(pe)), [None; 4]);
+        assert_eq!(directory.load(1, true), [2, 0], "each once, and a PE gives itself nothing");
+        assert_eq!((directory.wanted(0), directory.wanted(1)), (Some(1), None));
+        assert_eq!(directory.load(0, true), [1]);
+        assert_eq!([2, 2, 2].map(|pe| directory.wanted(pe)), [Some(1), Some(0), Some(1)]);
+        assert_eq!((directory.load(1, false), directory.load(0, false)), (vec![], vec![]));
+        assert_eq!([2, 1].map(|pe| directory.wanted(pe)), [None; 2]);
+        let packed = chares::pup::pack(&directory);
+        let mut unpacked: Directory = chares::pup::unpack(&packed).unwrap();
+        assert_eq!(unpacked.load(0, true), [2, 1]);
+    }
+}
