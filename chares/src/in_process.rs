@@ -197,6 +197,73 @@ mod tests {
         fn receive(&mut self, _: Buzz, _: &mut Ctx<'_, Self>) {}
     }
 
+    #[derive(Serialize, Deserialize)]
+    struct Spinner;
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Turn(Duration, Callback<Sum<u64>>);
+    crate::entries!(Spinner: Turn; reduces Sum<u64> as "Sum");
+    impl Chare for Spinner {
+        type Index = u32;
+        type Init = ();
+        fn new(_: (), _: &mut Ctx<'_, Self>) -> Self {
+            Self
+        }
+    }
+    impl Entry<Turn> for Spinner {
+        fn receive(&mut self, Turn(time, to): Turn, ctx: &mut Ctx<'_, Self>) {
+            let begin = std::time::Instant::now();
+            while begin.elapsed() < time {}
+            ctx.contribute(Sum(1), to);
+        }
+    }
+
+    /// All calls are so long that those are timed that follow the first few.
+    #[test]
+    fn a_profile_says_what_entry_methods_cost_where_chares_are_and_who_sends_to_whom() {
+        let (short, long) = (Duration::from_millis(1), Duration::from_millis(10));
+        let program = Program::new("profile", "1").chare::<Bee>().chare::<Spinner>();
+        let names = program.table().entry_names();
+        let nodes = program.run_in_process(&InProcess::new(&[2, 1]), |main| {
+            let spinners: Array<Spinner> = main.array(6, ());
+            for round in 0..5 {
+                let (to, sum) = main.pending();
+                for at in 0..6 {
+                    let time = if (at, round) == (4, 3) { long } else { short };
+                    spinners.at(at).send(main, Turn(time, to));
+                }
+                sum.wait(main)?;
+            }
+            main.quiescence()?;
+            main.snapshots()
+        });
+        let nodes = nodes.unwrap();
+        let profiles: Vec<_> = nodes.iter().filter_map(|node| node.profile.as_ref()).collect();
+        let turns = || {
+            let all = profiles.iter().flat_map(|profile| &profile.entries);
+            all.filter(|entry| names[usize::from(entry.name)] == "Spinner: Turn")
+        };
+        let calls = turns().map(|entry| entry.calls).sum::<u64>();
+        assert!((15..=45).contains(&calls), "{calls} of 30");
+        assert!(turns().map(|entry| entry.ns).sum::<u64>() >= long.as_nanos() as u64);
+        let slowest = turns().map(|entry| &entry.slowest).find(|call| call.element == "[4]");
+        assert!(slowest.is_some_and(|call| call.ns >= long.as_nanos() as u64), "{profiles:?}");
+        let chares = profiles.iter().flat_map(|profile| &profile.chares);
+        assert_eq!(
+            chares
+                .map(|count| (count.chare_type, count.chares))
+                .fold((1, 0), |sum, one| (one.0, sum.1 + one.1)),
+            (1, 6)
+        );
+        for node in nodes.iter().filter(|node| node.node > 0) {
+            let sent = &node.profile.as_ref().unwrap().sent_to;
+            assert!(
+                !sent.is_empty() && sent.iter().all(|to| to.node != node.node && to.messages > 0),
+                "{sent:?}"
+            );
+            assert_eq!(sent.iter().map(|to| to.bytes).sum::<u64>(), node.sent_bytes);
+        }
+    }
+
     /// Neither constructors nor reductions count, nor messages that wait or are dropped.
     #[test]
     fn entry_methods_are_counted_when_they_have_run() {

@@ -135,6 +135,29 @@ impl ProgramTable {
         format!("{}: {entry}", t.name)
     }
 
+    /// For each chare type the place of its first entry method in [`entry_names`](Self::entry_names).
+    #[must_use]
+    pub fn first_entries(&self) -> Vec<usize> {
+        let mut next = 0;
+        let place = |known: &ChareType| {
+            let first = next;
+            next += known.entries.len() + 2;
+            first
+        };
+        self.chare_types.iter().map(place).collect()
+    }
+
+    /// `Type: Entry` of all that PEs run: of each chare type its entry methods, its constructor and its reductions.
+    #[must_use]
+    pub fn entry_names(&self) -> Vec<String> {
+        let of_type = |(chare_type, known): (u16, &ChareType)| {
+            let entries = 0..u16::try_from(known.entries.len()).unwrap_or(u16::MAX);
+            let all = entries.chain([CONSTRUCTOR, REDUCTION]);
+            all.map(|entry| self.entry_name(chare_type, entry)).collect::<Vec<_>>()
+        };
+        (0..).zip(&self.chare_types).flat_map(of_type).collect()
+    }
+
     /// An index with as many dimensions as the chare type has, for people.
     #[must_use]
     pub fn index_name(&self, chare_type: u16, index: ElementIndex) -> String {

@@ -10,6 +10,9 @@ use crate::input::{self, Command};
 use crate::model::Model;
 use crate::model::node::{Node, Pe};
 use crate::player::Player;
+use crate::screen::Screen;
+use crate::view::traffic::Unit;
+use crate::view::{self, help};
 use crate::{Left, WindowOptions};
 
 /// Time per column, quarter seconds.
@@ -80,17 +83,19 @@ pub(crate) struct Choice {
     pub(crate) selected: usize,
     pub(crate) detail: Option<u32>,
     pub(crate) help: bool,
+    /// The first line of the help that is shown.
+    pub(crate) help_from: usize,
     pub(crate) log: bool,
-    pub(crate) why: bool,
-    scale: usize,
+    pub(crate) screen: Screen,
+    /// What the screen of traffic is about.
+    pub(crate) unit: Unit,
+    /// The selected line of screens whose lines are no PEs or nodes.
+    pub(crate) row: usize,
+    /// `None` as long as it follows from how long the run has lasted.
+    scale: Option<usize>,
 }
 
 impl Choice {
-    /// Time per column, nanoseconds.
-    pub(crate) fn column(&self) -> i64 {
-        SCALES[self.scale.min(SCALES.len() - 1)] * crate::model::history::SECOND / 4
-    }
-
     fn wants(&self, node: &Node) -> bool {
         let filter = self.filter.to_lowercase();
         self.only_node.is_none_or(|only| only == node.last.node)
@@ -112,7 +117,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(options: &WindowOptions) -> Self {
-        let choice = Choice { scale: 2, ..Choice::default() };
+        let choice = Choice { screen: options.screen, ..Choice::default() };
         let options = options.clone();
         let size = (80, 24);
         Self { live: Model::default(), frozen: None, player: None, choice, options, size, changed: true }
@@ -124,6 +129,24 @@ impl App {
         let mut app = Self { player: Some(player), ..Self::new(&options) };
         app.begin_by_node();
         app
+    }
+
+    /// Time per column of a strip of so many, nanoseconds: as it was chosen, else the least in which all of the run that is
+    /// known fits.
+    pub(crate) fn column(&self, columns: usize) -> i64 {
+        Self::column_of(self.scale(columns))
+    }
+
+    fn scale(&self, columns: usize) -> usize {
+        let known = self.model().edge();
+        let columns = i64::try_from(columns).unwrap_or(i64::MAX);
+        let fits = |scale: &usize| Self::column_of(*scale).saturating_mul(columns) >= known;
+        let last = SCALES.len() - 1;
+        self.choice.scale.unwrap_or_else(|| (0..last).find(fits).unwrap_or(last))
+    }
+
+    fn column_of(scale: usize) -> i64 {
+        SCALES[scale.min(SCALES.len() - 1)] * crate::model::history::SECOND / 4
     }
 
     /// What is to be shown: the present, the moment of the pause, or that of the player.
@@ -249,16 +272,21 @@ impl App {
             Command::Leave => return Some(if self.ended() { Left::Ended } else { Left::Detached }),
             Command::Interrupt => return Some(if self.ended() { Left::Ended } else { Left::Interrupted }),
             Command::Back => return self.back(),
-            Command::Help => choice.help = !choice.help,
+            Command::Help => (choice.help, choice.help_from) = (!choice.help, 0),
             Command::Log => choice.log = !choice.log,
-            Command::Why => {
-                (choice.why, choice.detail, choice.help) = (!choice.why, None, false);
-            }
+            Command::Show(screen) => self.show(screen),
+            Command::Toggle(screen) if choice.screen == screen => self.show(Screen::Load),
+            Command::Toggle(screen) => self.show(screen),
             Command::Pause => {
                 self.frozen = if self.frozen.is_some() { None } else { Some(Box::new(self.live.clone())) };
             }
-            Command::Coarser => choice.scale = (choice.scale + 1).min(SCALES.len() - 1),
-            Command::Finer => choice.scale = choice.scale.saturating_sub(1),
+            Command::Coarser | Command::Finer => {
+                let scale = self.scale(view::strip_columns(self, self.size.0));
+                let is_coarser = command == Command::Coarser;
+                let next = if is_coarser { scale + 1 } else { scale.saturating_sub(1) };
+                self.choice.scale = Some(next.min(SCALES.len() - 1));
+            }
+            Command::Sort if choice.screen == Screen::Traffic => choice.unit = choice.unit.next(),
             Command::Sort => choice.sort = choice.sort.next(),
             Command::Filter => {
                 choice.typing = true;
@@ -289,14 +317,19 @@ impl App {
         None
     }
 
+    fn show(&mut self, screen: Screen) {
+        let choice = &mut self.choice;
+        (choice.screen, choice.detail, choice.help, choice.row) = (screen, None, false, 0);
+    }
+
     fn back(&mut self) -> Option<Left> {
         let choice = &mut self.choice;
         if choice.help {
             choice.help = false;
         } else if choice.detail.is_some() {
             choice.detail = None;
-        } else if choice.why {
-            choice.why = false;
+        } else if choice.screen != Screen::Load {
+            self.show(Screen::Load);
         } else if choice.typing || !choice.filter.is_empty() {
             choice.typing = false;
             choice.filter.clear();
@@ -316,7 +349,7 @@ impl App {
             self.choice.filter.pop();
         } else if self.choice.help
             || self.choice.detail.is_some()
-            || self.choice.why
+            || self.choice.screen != Screen::Load
             || self.choice.only_node.is_some()
         {
             self.back();
@@ -324,7 +357,7 @@ impl App {
     }
 
     fn open(&mut self) {
-        if self.choice.help || self.choice.detail.is_some() {
+        if self.choice.help || self.choice.detail.is_some() || self.rows().is_some() {
             return;
         }
         match self.choice.view {
@@ -342,7 +375,29 @@ impl App {
         }
     }
 
+    /// How many lines the present screen has, if they are no PEs or nodes.
+    fn rows(&self) -> Option<usize> {
+        match self.choice.screen {
+            Screen::Load | Screen::Why | Screen::Work => None,
+            Screen::Entries => Some(self.model().entries(&self.nodes()).len()),
+            Screen::Traffic => Some(self.model().links(&self.nodes()).len()),
+            Screen::Log => Some(self.model().remarks.len()),
+        }
+    }
+
     fn go(&mut self, steps: isize) {
+        if self.choice.help {
+            let last = help::lines(self).saturating_sub(1);
+            self.choice.help_from = self.choice.help_from.saturating_add_signed(steps).min(last);
+            return;
+        }
+        if let Some(rows) = self.rows() {
+            // The newest remark is at the bottom, and they are counted from there.
+            let steps = if self.choice.screen == Screen::Log { steps.saturating_neg() } else { steps };
+            let last = rows.saturating_sub(1);
+            self.choice.row = self.choice.row.min(last).saturating_add_signed(steps).min(last);
+            return;
+        }
         let count = match self.choice.view {
             View::Pes => self.pes().len(),
             View::Nodes => self.nodes().len(),

@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::player::Wish;
+use crate::screen::Screen;
 
 /// What the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +16,10 @@ pub(crate) enum Command {
     Interrupt,
     Help,
     Log,
-    /// What PEs wait for.
-    Why,
+    /// Show that screen.
+    Show(Screen),
+    /// Show it, or the load again.
+    Toggle(Screen),
     Pause,
     /// More time per column.
     Coarser,
@@ -64,7 +67,10 @@ pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
         KeyCode::Esc | KeyCode::Left | KeyCode::Char('h') | KeyCode::Backspace => back(key.code),
         KeyCode::Char('?') | KeyCode::F(1) => Command::Help,
         KeyCode::Char('l') => Command::Log,
-        KeyCode::Char('w') => Command::Why,
+        KeyCode::Char('w') => Command::Toggle(Screen::Why),
+        KeyCode::Char('e') => Command::Toggle(Screen::Entries),
+        KeyCode::Char('t') => Command::Toggle(Screen::Traffic),
+        KeyCode::Char('c') => Command::Toggle(Screen::Work),
         KeyCode::Char(' ') => Command::Pause,
         KeyCode::Char('+' | '=' | ']') => Command::Coarser,
         KeyCode::Char('-' | '_' | '[') => Command::Finer,
@@ -78,6 +84,7 @@ pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
         KeyCode::PageDown => Command::PageDown,
         KeyCode::Home | KeyCode::Char('g') => Command::First,
         KeyCode::End | KeyCode::Char('G') => Command::Last,
+        KeyCode::Char(key) => Command::Show(Screen::of_key(key)?),
         _ => return None,
     })
 }

@@ -11,6 +11,7 @@ mod app;
 mod input;
 mod model;
 mod player;
+mod screen;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use runtime::monitor::wire::MonitorEvent;
 
 use crate::app::{App, Event};
 use crate::player::Player;
+pub use crate::screen::Screen;
 use crate::term::{Input, Ready};
 
 /// Events taken in before keys are looked at again, so that a flood cannot lock the user out.
@@ -45,12 +47,20 @@ pub struct WindowOptions {
     pub refresh: Duration,
     /// Return as soon as the run is over, instead of waiting for a key.
     pub leave_at_end: bool,
+    /// The screen that is shown first.
+    pub screen: Screen,
 }
 
 impl Default for WindowOptions {
     /// Colours, Unicode, ten pictures a second, stays at the end.
     fn default() -> Self {
-        Self { color: true, unicode: true, refresh: Duration::from_millis(100), leave_at_end: false }
+        Self {
+            color: true,
+            unicode: true,
+            refresh: Duration::from_millis(100),
+            leave_at_end: false,
+            screen: Screen::Load,
+        }
     }
 }
 

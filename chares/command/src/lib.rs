@@ -1,5 +1,5 @@
 //! The command line that every program on chares may have: `run`, `compare`, `plan`, `nodes`, `watch`, `replay`,
-//! `checkpoint`, `cache`, `completions`, `man`, `help`.
+//! `report`, `checkpoint`, `cache`, `completions`, `man`, `help`.
 //!
 //! A program lists its chare types, its applications, and calls [`CommandLine::main`]. What a chare is, and all that
 //! applications do with it, is in the crate `chares`, which knows nothing of this one.
@@ -37,6 +37,7 @@ mod shell;
 mod speed;
 mod speeds;
 pub mod statistics;
+mod summary;
 pub mod terminal;
 mod unstarted;
 mod watch;
@@ -180,6 +181,7 @@ fn dispatch(
         Some(("plan", matches)) => plan::plan(&program, matches),
         Some(("watch", matches)) => watch::watch(matches),
         Some(("replay", matches)) => replay::replay(matches),
+        Some(("report", matches)) => summary::report(matches),
         Some(("checkpoint", matches)) => checkpoint::checkpoint(&program, matches),
         Some(("cache", matches)) => cache::cache(matches),
         Some(("completions", matches)) => shell::completions(&program, matches),
@@ -237,6 +239,7 @@ fn command(program: &CommandLine) -> Command {
         .subcommand(watch::command())
         .subcommand(restart::command_of())
         .subcommand(replay::command())
+        .subcommand(summary::command())
         .subcommand(checkpoint::command());
     let all = all.subcommands(demo::command(program));
     all.subcommands(program.commands.iter().map(|(command, _)| command))

@@ -7,7 +7,7 @@ mod series;
 mod tests;
 mod trace;
 
-use super::watch::{exit_code, unshown};
+use super::watch::{exit_code, screen_option, unshown, window_options};
 use super::{output, say, warn};
 use crate::named_file::NamedFile;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tui::{PlayOptions, WindowOptions};
+use tui::PlayOptions;
 
 pub(crate) fn command() -> Command {
     Command::new("replay")
@@ -53,6 +53,7 @@ pub(crate) fn command() -> Command {
                 .help("Write a trace for Perfetto or Chrome, all nodes on one clock, and show no window"),
         )
         .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
+        .arg(screen_option())
 }
 
 /// An option for a file that is written of the whole recording.
@@ -73,7 +74,7 @@ pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Failure> {
     }
     let is_exported = export(&recording, matches)?;
     let from = matches.get_one::<Duration>("from").copied();
-    let options = WindowOptions::from_env();
+    let options = window_options(matches);
     if matches.get_flag("once") {
         let at = from.unwrap_or(recording.duration());
         say(&tui::render_moment(recording, at, 100, 30, &options))?;

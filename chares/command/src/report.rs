@@ -1,6 +1,7 @@
 //! What a run reports of itself, as JSON; [`table`] makes the short table for people of it.
 #![doc = include_str!("report/schema.md")]
 
+mod profile;
 mod table;
 
 pub(crate) use table::fitting;
@@ -8,6 +9,7 @@ pub(crate) use table::fitting;
 use crate::options::this_host;
 use chares::checkpoint::Kept;
 use chares::{EarlierSpeeds, Timeline};
+use profile::{EntryReport, SentReport};
 use runtime::monitor::hosts::{equivalents, node_speed};
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo, Slowdown};
 use serde::{Serialize, Serializer};
@@ -60,6 +62,7 @@ pub(crate) struct Report {
     checkpoints: Vec<CheckpointReport>,
     slowdowns: Vec<SlowdownReport>,
     remarks: Vec<String>,
+    entries: Vec<EntryReport>,
     launcher: LauncherReport,
     nodes: Vec<NodeReport>,
 }
@@ -144,6 +147,7 @@ struct NodeReport {
     #[serde(flatten)]
     traffic: Traffic,
     whole: Traffic,
+    sent_to: Vec<SentReport>,
     pes: Vec<PeReport>,
 }
 
@@ -254,12 +258,14 @@ impl Report {
             checkpoints: timeline.checkpoints.iter().map(CheckpointReport::of).collect(),
             slowdowns: info.slowdowns.iter().map(|one| SlowdownReport::of(one, &info.nodes)).collect(),
             remarks: timeline.remarks.iter().cloned().chain(unused(info, moments.after)).collect(),
+            entries: profile::entries(moments.end, &info.entry_names),
             launcher: LauncherReport { host: this_host(), traffic: moments.whole_traffic(0) },
             nodes: info
                 .nodes
                 .iter()
                 .map(|n| NodeReport {
                     shares_memory_with: sharers(&of_node(moments.after, n.node), &info.nodes),
+                    sent_to: profile::sent_to(&of_node(moments.end, n.node), &info.nodes),
                     ..NodeReport::new(n, timeline, &moments, relative(node_speed(n)))
                 })
                 .collect(),
@@ -338,11 +344,12 @@ fn unused(info: &RunInfo, after: &[NodeSnapshot]) -> Option<String> {
 
 /// Names of the nodes that one shares memory with.
 fn sharers(node: &NodeSnapshot, nodes: &[NodeInfo]) -> Vec<String> {
-    let name = |id: &u16| match nodes.iter().find(|node| node.node == *id) {
-        Some(node) => node.name.clone(),
-        None => "launcher".into(),
-    };
-    node.shares_memory_with.iter().map(name).collect()
+    node.shares_memory_with.iter().map(|id| name_of(*id, nodes)).collect()
+}
+
+/// The name of a node, or of the launcher.
+fn name_of(id: u16, nodes: &[NodeInfo]) -> String {
+    nodes.iter().find(|node| node.node == id).map_or_else(|| "launcher".into(), |node| node.name.clone())
 }
 
 impl NodeReport {
@@ -374,6 +381,7 @@ impl NodeReport {
             left_s: info.left.as_ref().map(|left| left.at_s),
             spins: after.spins,
             shares_memory_with: Vec::new(),
+            sent_to: Vec::new(),
             compute_s: pes.iter().map(|p| p.compute_s).sum(),
             idle_s: pes.iter().map(|p| p.idle_s).sum(),
             overhead_s: pes.iter().map(|p| p.overhead_s).sum(),

@@ -6,7 +6,7 @@ use runtime::failure::{Failure, Interruption, Kind};
 use runtime::monitor::socket;
 use runtime::monitor::wire::MonitorEvent;
 use std::time::{Duration, Instant};
-use tui::{Left, WindowOptions};
+use tui::{Left, Screen, WindowOptions};
 
 /// How long `--once` gathers before it draws.
 const GATHER: Duration = Duration::from_millis(1200);
@@ -23,6 +23,7 @@ pub(crate) fn command() -> Command {
                 .help("List the runs that are under way"),
         )
         .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
+        .arg(screen_option())
 }
 
 pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
@@ -33,7 +34,7 @@ pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
     }
     let name = matches.get_one::<String>("run").map(String::as_str);
     let events = socket::watch(name).map_err(|e| Failure::new(Kind::NoInput, e))?;
-    let options = WindowOptions::from_env();
+    let options = window_options(matches);
     if matches.get_flag("once") {
         let (mut gathered, until) = (Vec::new(), Instant::now() + GATHER);
         while let Ok(event) = events.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -47,6 +48,23 @@ pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
         return Ok(0);
     }
     tui::run(&events, &options).map(exit_code).map_err(unshown)
+}
+
+/// The option that says which screen is shown first.
+pub(crate) fn screen_option() -> Arg {
+    let names = Screen::ALL.map(Screen::name);
+    Arg::new("screen")
+        .long("screen")
+        .value_name("SCREEN")
+        .value_parser(names)
+        .help("The screen that is shown first")
+}
+
+/// How the window looks, and with which screen it begins.
+pub(crate) fn window_options(matches: &ArgMatches) -> WindowOptions {
+    let wanted = matches.get_one::<String>("screen");
+    let screen = Screen::ALL.into_iter().find(|screen| wanted.is_some_and(|name| name == screen.name()));
+    WindowOptions { screen: screen.unwrap_or_default(), ..WindowOptions::from_env() }
 }
 
 /// The exit code of a viewer that was left in this way; where its terminal was closed nobody reads a sentence.

@@ -250,6 +250,8 @@ fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node)
         balanced: Vec::new(),
         slowdowns: Vec::new(),
         saved: None,
+        chare_types: plan.program.chare_types.iter().map(|known| known.name.clone()).collect(),
+        entry_names: plan.program.entry_names(),
     }
 }
 

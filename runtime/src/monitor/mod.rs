@@ -3,6 +3,7 @@
 pub mod hosts;
 pub mod hub;
 mod pace;
+pub mod profile;
 pub mod recording;
 pub mod requests;
 pub mod socket;

@@ -104,7 +104,11 @@ impl<W: Write> Recorder<W> {
             MonitorEvent::Snapshot(snapshot) => {
                 let gap = if doublings == 0 { Duration::ZERO } else { gap };
                 let thinned = self.snapshots.entry(snapshot.node).or_default();
-                if let Some(snapshot) = thinned.take(at, gap, false, snapshot.clone()) {
+                let mut snapshot = snapshot.clone();
+                // A profile that is left out with its snapshot would be missed for long.
+                let waiting = thinned.waiting.as_mut().and_then(|waiting| waiting.profile.take());
+                snapshot.profile = snapshot.profile.or(waiting);
+                if let Some(snapshot) = thinned.take(at, gap, false, snapshot) {
                     self.write(at, MonitorEvent::Snapshot(snapshot))?;
                 }
                 Ok(())

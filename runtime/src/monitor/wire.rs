@@ -1,6 +1,7 @@
 //! What the load window is told: raw monotonic counters, never rates. Times are nanoseconds since the node's
 //! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
 
+use super::profile::Profile;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -10,7 +11,7 @@ use std::ops::Range;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 11;
+pub const MONITOR_VERSION: u16 = 12;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -169,6 +170,10 @@ pub struct RunInfo {
     pub slowdowns: Vec<Slowdown>,
     /// The last checkpoint, if one was taken.
     pub saved: Option<SavedAt>,
+    /// Names of the chare types of the program.
+    pub chare_types: Vec<String>,
+    /// `Type: Entry` of all that PEs may run.
+    pub entry_names: Vec<String>,
 }
 
 /// A checkpoint that was taken.
@@ -268,6 +273,8 @@ pub struct NodeSnapshot {
     pub processors: Processors,
     /// Its PEs, in order.
     pub pes: Vec<PeSnapshot>,
+    /// What its entry methods cost and whom it sends to; not in every snapshot.
+    pub profile: Option<Profile>,
 }
 
 /// Processor time at one moment, which is not later than the snapshot that it is in.
@@ -316,6 +323,8 @@ pub struct PeSnapshot {
     pub pe: u32,
     /// State at the moment of the snapshot.
     pub state: PeState,
+    /// How long it has been in that state. Entry methods that are so short that not each is timed count as one.
+    pub in_state_ns: u64,
     /// Time on its core in entry methods after `init_over`.
     pub compute_ns: u64,
     /// Time without work.
@@ -337,6 +346,8 @@ pub struct PeSnapshot {
     pub chares: u64,
     /// Chares that have moved from here to other PEs since the start.
     pub migrations: u64,
+    /// Chares that have come here from other PEs since the start.
+    pub arrived: u64,
     /// Messages sent by its chares, to anywhere.
     pub sent_messages: u64,
     /// Bytes of those that left for other nodes; a broadcast counts for each node it leaves to from here.

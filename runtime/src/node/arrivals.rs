@@ -18,6 +18,7 @@ use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader, PeOrder, ToPe};
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::profile::{COUNTS_MAX, ELEMENT_MAX_BYTES, ENTRIES_MAX, Profile, RECEIVERS_MAX};
 use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
 use crate::proto::tree::TreeOver;
@@ -456,6 +457,18 @@ impl<'a> Checks<'a> {
         let is_whole = snapshot.node == from.0 && is_known;
         if !is_whole || snapshot.pes.iter().any(|pe| pe.entry.len() > NAME_MAX_BYTES) {
             return impossible("counters that are not those of its PEs");
+        }
+        snapshot.profile.as_ref().map_or(Ok(()), |profile| self.check_profile(profile))
+    }
+
+    fn check_profile(&self, profile: &Profile) -> Checked {
+        let Profile { entries, sent_to, chares, .. } = profile;
+        let is_short = entries.len() <= ENTRIES_MAX
+            && sent_to.len() <= RECEIVERS_MAX
+            && chares.len() <= COUNTS_MAX
+            && entries.iter().all(|one| one.slowest.element.len() <= ELEMENT_MAX_BYTES);
+        if !is_short || sent_to.iter().any(|one| one.node >= self.topology.node_count()) {
+            return impossible("a profile that no node has");
         }
         Ok(())
     }

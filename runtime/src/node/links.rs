@@ -4,16 +4,18 @@ use crate::codec::{Header, encode};
 use crate::envelope::Packed;
 use crate::frame::{Class, Fabric, SendError};
 use crate::ids::NodeId;
+use crate::monitor::profile::SentTo;
+use crate::pe::tally::LATER_NODES;
 use crate::progress::Progress;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The links of a node to all others.
-#[derive(Default)]
 pub(super) struct Links {
     fabric: OnceLock<Arc<dyn Fabric>>,
-    sent: Traffic,
+    /// By node.
+    sent: Box<[Traffic]>,
     received: Traffic,
     peak: Peak,
 }
@@ -48,11 +50,21 @@ impl Traffic {
 
 impl fmt::Debug for Links {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Links(sent {:?}, received {:?})", self.sent.read(), self.received.read())
+        write!(f, "Links(sent {:?}, received {:?})", self.sent_to(), self.received.read())
     }
 }
 
 impl Links {
+    /// Links of which nothing has left for so many nodes.
+    pub(super) fn new(node_count: u16) -> Self {
+        Self {
+            fabric: OnceLock::new(),
+            sent: (0..node_count.saturating_add(LATER_NODES)).map(|_| Traffic::default()).collect(),
+            received: Traffic::default(),
+            peak: Peak::default(),
+        }
+    }
+
     /// From now on frames go this way; once, before anything is sent.
     pub(super) fn connect(&self, fabric: Arc<dyn Fabric>) {
         if self.fabric.set(fabric).is_err() {
@@ -77,8 +89,10 @@ impl Links {
         let class = H::class(payload.len_bytes());
         let frame = encode(header, payload);
         let bytes = frame.len_bytes() as u64;
-        if class != Class::Control {
-            self.sent.add(1, bytes);
+        if class != Class::Control
+            && let Some(sent) = self.sent.get(usize::from(to.0)).or(self.sent.last())
+        {
+            sent.add(1, bytes);
         }
         (bytes, fabric.send(to, class, frame))
     }
@@ -96,9 +110,15 @@ impl Links {
         }
     }
 
-    /// Messages and bytes that were sent and not counted by who sent them, and those that were received.
-    pub(super) fn traffic(&self) -> [(u64, u64); 2] {
-        [self.sent.read(), self.received.read()]
+    /// What was sent to each node and not counted by who sent it.
+    pub(super) fn sent_to(&self) -> Vec<SentTo> {
+        let sent = (0..).zip(&self.sent).map(|(node, sent)| (node, sent.read()));
+        sent.map(|(node, (messages, bytes))| SentTo { node, messages, bytes }).collect()
+    }
+
+    /// Messages and bytes that were received.
+    pub(super) fn total_received(&self) -> (u64, u64) {
+        self.received.read()
     }
 
     /// The most bytes per second that have come in the time between two calls, of which the last was `since_ns` ago.

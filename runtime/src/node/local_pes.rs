@@ -3,12 +3,18 @@
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::loads::PeLoads;
+use crate::monitor::profile::{COUNTS_MAX, ChareCount, ENTRIES_MAX, EntryTime, SentTo};
 use crate::monitor::wire::{PeSnapshot, PeState};
+use crate::object::ProgramTable;
 use crate::pe::account::Account;
 use crate::pe::inbox::{Inbox, Incoming};
 use crate::pe::loads::Said;
+use crate::pe::tally::Tally;
 use crate::priority::Priority;
 use crate::proto::quiescence::Counts;
+use crate::topology::Topology;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -19,6 +25,9 @@ use std::thread::JoinHandle;
 pub(crate) struct LocalPes {
     slots: Slots,
     driver: Arc<Account>,
+    /// What makes new accounts.
+    program: Arc<ProgramTable>,
+    node_count: u16,
     backlog: Backlog,
     measuring: Mutex<Arc<Barrier>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -58,14 +67,16 @@ impl Slots {
         }
     }
 
-    fn filled(&self) -> impl Iterator<Item = &Slot> {
+    /// Those that are here, or were, with their numbers.
+    fn filled(&self) -> impl Iterator<Item = (u32, &Slot)> {
         let parts = std::iter::successors(Some(self), |slots| slots.more.get().map(|more| &**more));
-        parts.flat_map(|slots| &slots.first).filter_map(|slot| slot.get().map(|slot| &**slot))
+        let all = (0..).zip(parts.flat_map(|slots| &slots.first));
+        all.filter_map(|(pe, slot)| slot.get().map(|slot| (pe, &**slot)))
     }
 }
 
 /// A PE that is here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Slot {
     inbox: Inbox,
     account: Arc<Account>,
@@ -80,11 +91,14 @@ struct Slot {
 struct Backlog(AtomicU64);
 
 impl LocalPes {
-    /// Those of these numbers, for which nothing has arrived, of so many PEs.
-    pub(super) fn new(pes: &[u32], pe_count: u32) -> Self {
+    /// Those of a node, for which nothing has arrived, in a run of this program.
+    pub(super) fn new(pes: &[u32], topology: &Topology, program: &Arc<ProgramTable>) -> Self {
+        let node_count = topology.node_count();
         let new = Self {
-            slots: Slots::new(pe_count as usize),
-            driver: Arc::default(),
+            slots: Slots::new(topology.pe_count() as usize),
+            driver: Arc::new(Account::new(Tally::new(program, node_count))),
+            program: Arc::clone(program),
+            node_count,
             backlog: Backlog::default(),
             measuring: Mutex::new(Arc::new(Barrier::new(1))),
             threads: Mutex::default(),
@@ -101,8 +115,12 @@ impl LocalPes {
 
     /// A PE of the run is here from now on.
     pub(super) fn begin(&self, pe: PeId, now_ns: u64) {
+        let new = || {
+            let account = Arc::new(Account::new(Tally::new(&self.program, self.node_count)));
+            Box::new(Slot { inbox: Inbox::default(), account, said: Said::default() })
+        };
         if let Some(slot) = self.slots.get(pe) {
-            slot.get_or_init(Box::default).account.begins_at(now_ns);
+            slot.get_or_init(new).account.begins_at(now_ns);
         }
     }
 
@@ -216,11 +234,41 @@ impl LocalPes {
         sum
     }
 
-    /// Messages and bytes that they have counted themselves when they left.
-    pub(super) fn small_traffic(&self) -> (u64, u64) {
-        self.all_accounts()
-            .map(|account| account.small())
-            .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    /// Adds the messages and bytes that they have counted themselves when they left, to what is known of each node.
+    pub(super) fn add_small_traffic(&self, sent: &mut [SentTo]) {
+        for account in self.all_accounts() {
+            for (sum, one) in sent.iter_mut().zip(account.tally().sent_to()) {
+                sum.messages += one.messages;
+                sum.bytes += one.bytes;
+            }
+        }
+    }
+
+    /// What all that have been here have run, the longest time first, and how many chares live on these.
+    pub(super) fn profile(&self, pes: &[u32]) -> (Vec<EntryTime>, Vec<ChareCount>) {
+        let mut entries: BTreeMap<u16, EntryTime> = BTreeMap::new();
+        for (pe, slot) in self.slots.filled() {
+            for one in slot.account.tally().entries(pe, &self.program) {
+                match entries.entry(one.name) {
+                    Entry::Vacant(place) => drop(place.insert(one)),
+                    Entry::Occupied(mut sum) => {
+                        let sum = sum.get_mut();
+                        (sum.calls, sum.ns) = (sum.calls + one.calls, sum.ns + one.ns);
+                        if one.slowest.ns > sum.slowest.ns {
+                            sum.slowest = one.slowest;
+                        }
+                    }
+                }
+            }
+        }
+        let mut entries: Vec<EntryTime> = entries.into_values().collect();
+        entries.sort_by_key(|one| std::cmp::Reverse(one.ns));
+        entries.truncate(ENTRIES_MAX);
+        let counts = |pe: &u32| self.slot(PeId(*pe)).account.tally().chares(*pe).collect::<Vec<_>>();
+        let mut chares: Vec<ChareCount> = pes.iter().flat_map(counts).collect();
+        chares.sort_by_key(|one| std::cmp::Reverse(one.chares));
+        chares.truncate(COUNTS_MAX);
+        (entries, chares)
     }
 
     /// The counters of each of these.
@@ -242,7 +290,7 @@ impl LocalPes {
     }
 
     fn slots(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.filled()
+        self.slots.filled().map(|(_, slot)| slot)
     }
 
     fn slot(&self, pe: PeId) -> &Slot {
@@ -257,7 +305,7 @@ mod tests {
 
     #[test]
     fn pes_that_come_later_have_places_of_their_own_and_the_others_keep_theirs() {
-        let pes = LocalPes::new(&[1], 2);
+        let pes = LocalPes::new(&[1], &Topology::new(&[0, 2]), &Arc::default());
         let first: *const Inbox = pes.inbox(PeId(1));
         for (count, new) in [(2, 0), (3, 2), (6, 5), (6, 4)] {
             pes.grow(count);

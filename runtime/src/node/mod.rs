@@ -31,6 +31,7 @@ use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::loads::{KnownLoads, NodeLoads};
+use crate::monitor::profile::{Profile, RECEIVERS_MAX, SentTo};
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::{ChareType, ProgramTable};
@@ -98,6 +99,8 @@ impl Default for NodeSettings {
     }
 }
 
+/// One of so many snapshots that a node sends has a profile.
+const PROFILE_EVERY: u64 = 5;
 /// The launcher is told loads no more often than this.
 const LOADS_EVERY_NS: u64 = 200_000_000;
 
@@ -151,9 +154,9 @@ impl Node {
             spin: Spin::new(settings.spin),
             settings,
             start: Instant::now(),
+            pes: LocalPes::new(topology.pes(id), &topology, &program),
             catalogue: Catalogue::new(program),
-            pes: LocalPes::new(topology.pes(id), topology.pe_count()),
-            links: Links::default(),
+            links: Links::new(topology.node_count()),
             listeners: Hearing::default(),
             state: RunState::new(topology.pe_count()),
             variables: Variables::default(),
@@ -289,8 +292,9 @@ impl Node {
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
         let now_ns = self.now_ns();
-        let [(sent_messages, sent_bytes), (received_messages, received_bytes)] = self.links.traffic();
-        let (small_messages, small_bytes) = self.pes.small_traffic();
+        let (received_messages, received_bytes) = self.links.total_received();
+        let mut sent_to = self.links.sent_to();
+        self.pes.add_small_traffic(&mut sent_to);
         let mut pes = self.pes.snapshots(self.topology().pes(self.id), now_ns, |chare_type, entry| {
             self.program().entry_name(chare_type, entry)
         });
@@ -301,8 +305,8 @@ impl Node {
             uptime_ns: now_ns,
             memory_bytes: memory::taken_bytes(),
             host_memory_bytes: self.host_memory.available_bytes(now_ns),
-            sent_messages: sent_messages + small_messages,
-            sent_bytes: sent_bytes + small_bytes,
+            sent_messages: sent_to.iter().map(|one| one.messages).sum(),
+            sent_bytes: sent_to.iter().map(|one| one.bytes).sum(),
             received_messages,
             received_bytes,
             spins: self.spin.is_on(),
@@ -311,7 +315,16 @@ impl Node {
                 .map_or_else(Vec::new, |fabric| fabric.sharers().iter().map(|n| n.0).collect()),
             processors: self.host_processors.now(now_ns),
             pes,
+            profile: Some(self.profile(now_ns, sent_to)),
         }
+    }
+
+    fn profile(&self, at_ns: u64, mut sent_to: Vec<SentTo>) -> Profile {
+        let (entries, chares) = self.pes.profile(self.topology().pes(self.id));
+        sent_to.retain(|one| one.messages > 0);
+        sent_to.sort_by_key(|one| std::cmp::Reverse(one.bytes));
+        sent_to.truncate(RECEIVERS_MAX);
+        Profile { at_ns, entries, sent_to, chares }
     }
 
     /// Memory that this process has taken, without pages of files, bytes.
@@ -322,7 +335,11 @@ impl Node {
 
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
-        self.tell_launcher(ControlToLauncher::Snapshot(Box::new(self.snapshot())));
+        let mut snapshot = self.snapshot();
+        if !snapshot.sequence.is_multiple_of(PROFILE_EVERY) {
+            snapshot.profile = None;
+        }
+        self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));
     }
 
     /// Tells the launcher what chares cost, if somebody wants to know and it is time; to be called several times a second.

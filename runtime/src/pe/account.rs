@@ -3,6 +3,8 @@
 use super::inbox::Inbox;
 use super::loads::Sampling;
 use super::on_core::{Counted, OnCore, STATES};
+use super::tally::{Tally, Timed};
+use crate::ids::NodeId;
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
 use serde::{Deserialize, Serialize};
@@ -24,11 +26,9 @@ pub struct Account {
     entries: AtomicU64,
     chares: AtomicU64,
     migrations: AtomicU64,
+    arrived: AtomicU64,
     sent: AtomicU64,
     sent_bytes: AtomicU64,
-    /// The part of `sent_bytes` that left in messages which the node does not count itself.
-    small_bytes: AtomicU64,
-    small_messages: AtomicU64,
     created: AtomicU64,
     processed: AtomicU64,
     held: AtomicU64,
@@ -40,6 +40,7 @@ pub struct Account {
     thread: AtomicI32,
     /// Only for those who take snapshots.
     on_core: Mutex<OnCore>,
+    tally: Tally,
 }
 
 /// What is saved of the counters of a PE: not its times.
@@ -51,6 +52,18 @@ pub(super) struct SavedCounts {
 }
 
 impl Account {
+    /// An account that also counts by kind.
+    #[must_use]
+    pub fn new(tally: Tally) -> Self {
+        Self { tally, ..Self::default() }
+    }
+
+    /// What is counted by kind.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     /// Books the time since the last switch and begins `state`; `now_ns` counts from the node's start. A time
     /// before the last switch counts as that.
     pub fn switch(&self, state: PeState, now_ns: u64) {
@@ -102,6 +115,13 @@ impl Account {
         self.running.store(running, Ordering::Relaxed);
     }
 
+    /// Chare type and entry method that runs or ran last, if there is one.
+    #[must_use]
+    pub fn running(&self) -> Option<(u16, u16)> {
+        let running = self.running.load(Ordering::Relaxed);
+        (running & ANY != 0).then_some(((running >> 16 & 0xffff) as u16, (running & 0xffff) as u16))
+    }
+
     /// Counts entry methods that have run. Constructors, reductions, and entry methods whose element was not there do
     /// not count.
     #[inline]
@@ -112,6 +132,17 @@ impl Account {
     /// Chares came to live here, or left.
     pub fn chares(&self, added: i64) {
         bump(&self.chares, added.cast_unsigned());
+    }
+
+    /// How many chares live here, have left and have come: where this stays the same, nothing has changed but who they are.
+    pub(super) fn population(&self) -> [u64; 3] {
+        [&self.chares, &self.migrations, &self.arrived].map(|counter| counter.load(Ordering::Relaxed))
+    }
+
+    /// A chare came from another PE.
+    pub fn arrived(&self) {
+        self.chares(1);
+        bump(&self.arrived, 1);
     }
 
     /// A chare that lived here moved to another PE.
@@ -137,18 +168,11 @@ impl Account {
         bump(&self.sent_bytes, bytes);
     }
 
-    /// The same for a message that the node does not count itself.
+    /// The same for a message that the node does not count itself; the tally knows for which node.
     #[inline]
-    pub fn left_small(&self, bytes: u64) {
+    pub fn left_small(&self, to: NodeId, bytes: u64) {
         bump(&self.sent_bytes, bytes);
-        bump(&self.small_bytes, bytes);
-        bump(&self.small_messages, 1);
-    }
-
-    /// The messages, and their bytes, that were counted by [`left_small`](Self::left_small).
-    #[must_use]
-    pub fn small(&self) -> (u64, u64) {
-        (self.small_messages.load(Ordering::Relaxed), self.small_bytes.load(Ordering::Relaxed))
+        self.tally.sent(to, bytes);
     }
 
     /// A chare has done so many units of what the driver counts.
@@ -242,10 +266,10 @@ impl Account {
         let mut on_core = self.on_core.lock().unwrap_or_else(PoisonError::into_inner);
         let (times, core_wait_ns) = on_core.divide(times, counted);
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let running = self.running.load(Ordering::Relaxed);
         PeSnapshot {
             pe,
             state,
+            in_state_ns: now_ns.saturating_sub(since_ns),
             idle_ns: times[PeState::Idle as usize] + times[PeState::Asleep as usize],
             compute_ns: times[PeState::Compute as usize],
             init_ns: times[PeState::Init as usize],
@@ -256,16 +280,15 @@ impl Account {
             entries: read(&self.entries),
             chares: read(&self.chares),
             migrations: read(&self.migrations),
+            arrived: read(&self.arrived),
             sent_messages: read(&self.sent),
             sent_bytes: read(&self.sent_bytes),
             queue_messages: read(&self.queued) + inbox.len() as u64,
             queue_bytes: inbox.backlog_bytes(),
             progress: read(&self.progress),
-            entry: if running & ANY == 0 {
-                String::new()
-            } else {
-                entry_name((running >> 16 & 0xffff) as u16, (running & 0xffff) as u16)
-            },
+            entry: self
+                .running()
+                .map_or_else(String::new, |(chare_type, entry)| entry_name(chare_type, entry)),
         }
     }
 
@@ -308,7 +331,12 @@ struct Timing {
     sampling: Sampling,
     /// When the one began that is timed.
     began_ns: Option<u64>,
+    /// When the last one ended that was.
+    ended_ns: u64,
 }
+
+/// After so long, the first entry method after a time without work is timed.
+const UNTIMED_NS: u64 = 100_000;
 
 impl Timekeeper {
     /// How many gaps go untimed between two that are timed.
@@ -316,7 +344,7 @@ impl Timekeeper {
 
     /// A keeper that also times entry methods, where a look at the clock takes so long.
     pub fn timing(look_ns: u64) -> Self {
-        let timing = Timing { sampling: Sampling::new(look_ns), began_ns: None };
+        let timing = Timing { sampling: Sampling::new(look_ns), began_ns: None, ended_ns: 0 };
         Self { timing: Some(timing), ..Self::default() }
     }
 
@@ -342,28 +370,29 @@ impl Timekeeper {
         if self.state == PeState::Overhead {
             self.learn(expected_ns, now_ns);
         }
-        self.unseen = Self::GUESSED;
+        let unseen = std::mem::replace(&mut self.unseen, Self::GUESSED);
         if let Some(timing) = &mut self.timing {
+            timing.sampling.comes_early(unseen);
             // So that there is a look at its end.
             (timing.began_ns, self.unseen) = (Some(now_ns), 0);
         }
         self.switch(account, state, now_ns);
     }
 
-    /// An entry method has ended; how long it and those took for which it stands, in nanoseconds, if it was timed.
+    /// An entry method has ended; how long it took, if it was timed.
     #[inline]
-    pub fn entry_ends(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) -> Option<u64> {
+    pub fn entry_ends(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) -> Option<Timed> {
         if self.unseen == 0 { self.entry_ends_with_look(account, now_ns()) } else { None }
     }
 
-    fn entry_ends_with_look(&mut self, account: &Account, now_ns: u64) -> Option<u64> {
+    fn entry_ends_with_look(&mut self, account: &Account, now_ns: u64) -> Option<Timed> {
         self.switch(account, PeState::Overhead, now_ns);
         let timed = self.timing.as_mut().and_then(|timing| timing.ends(now_ns));
         if let Some((_, untimed)) = timed {
             self.unseen = untimed;
         }
         self.is_seen = self.unseen == 0;
-        timed.map(|(took_ns, _)| took_ns)
+        timed.map(|(timed, _)| timed)
     }
 
     /// Says that the present gap is longer than others, so that its end is to be timed. It began at the last switch.
@@ -375,8 +404,15 @@ impl Timekeeper {
     pub fn switch(&mut self, account: &Account, state: PeState, now_ns: u64) {
         let overhead_ns = u64::from(std::mem::take(&mut self.guessed)) * self.typical_ns;
         account.switch_from(overhead_ns, state, now_ns);
-        self.state = state;
+        let before = std::mem::replace(&mut self.state, state);
         self.is_seen = false;
+        if before.is_idle()
+            && self.unseen > 0
+            && let Some(timing) = &mut self.timing
+            && now_ns >= timing.ended_ns + UNTIMED_NS
+        {
+            timing.sampling.comes_early(std::mem::take(&mut self.unseen));
+        }
     }
 
     fn learn(&mut self, expected_ns: u64, now_ns: u64) {
@@ -391,9 +427,10 @@ impl Timekeeper {
 }
 
 impl Timing {
-    /// How long the timed entry method and those took for which it stands, and how many may go untimed now.
-    fn ends(&mut self, now_ns: u64) -> Option<(u64, u32)> {
+    /// How long the timed entry method took, and how many may go untimed now.
+    fn ends(&mut self, now_ns: u64) -> Option<(Timed, u32)> {
         let took_ns = now_ns.saturating_sub(self.began_ns.take()?);
+        self.ended_ns = now_ns;
         Some(self.sampling.timed(took_ns))
     }
 }
@@ -503,13 +540,40 @@ mod tests {
                 now += 30;
                 timekeeper.entry_begins(&account, PeState::Compute, || look(now));
                 now += took_ns;
-                found += timekeeper.entry_ends(&account, || look(now)).unwrap_or_default();
+                found += timekeeper.entry_ends(&account, || look(now)).unwrap_or_default().all_ns();
             }
             (found as f64 / (took_ns * count) as f64, looks.get() as f64 / count as f64)
         };
         assert_eq!(timed(100_000, 1000), (1.0, 2.0), "all of the long ones");
         let (found, looks) = timed(40, 100_000);
         assert!((0.95..1.05).contains(&found) && looks < 0.05, "{found} found with {looks} looks for each");
+    }
+
+    /// Long entry methods that follow short ones are not hidden behind these for long.
+    #[test]
+    fn a_long_entry_method_is_timed_after_a_few_short_ones_and_after_a_time_without_work() {
+        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20));
+        let mut now = 0;
+        let mut run = |timekeeper: &mut Timekeeper, took_ns: u64, is_idle: bool| {
+            if is_idle {
+                timekeeper.switch(&account, PeState::Idle, now);
+                now += 1_000_000;
+                timekeeper.switch(&account, PeState::Overhead, now);
+            }
+            now += 30;
+            timekeeper.entry_begins(&account, PeState::Compute, || now);
+            now += took_ns;
+            timekeeper.entry_ends(&account, || now)
+        };
+        timekeeper.switch(&account, PeState::Overhead, 0);
+        let short = run(&mut timekeeper, 40, false);
+        assert_eq!(short, Some(Timed { took_ns: 40, stands_for: 1 }));
+        let timed = (0..4).filter_map(|_| run(&mut timekeeper, 5_000_000, false)).count();
+        assert!(timed >= 1, "no more than two go untimed after one short one");
+        let timed = (0..10_000).filter_map(|_| run(&mut timekeeper, 40, false)).count();
+        assert!(timed < 1000, "{timed} of many short ones were timed");
+        let after = run(&mut timekeeper, 5_000_000, true).expect("it follows a time without work");
+        assert!(after.took_ns >= 5_000_000 && after.stands_for <= 2 * 127 + 1, "{after:?}");
     }
 
     #[test]

@@ -247,7 +247,7 @@ impl Scheduler {
         }
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
         shelf.store.put(element.index, &state)?;
-        self.pe.account().chares(1);
+        self.pe.account().arrived();
         self.pe.loads.arrived(element, len_bytes);
         mailbox.into_iter().for_each(|letter| self.pe.receives(element, letter));
         let mut outputs = Vec::new();

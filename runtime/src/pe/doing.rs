@@ -8,13 +8,13 @@ pub(super) struct Doing {
     pub(super) brief: Brief,
     /// Bytes that the node counts as waiting until that is over.
     pub(super) backlog_bytes: u64,
-    /// It was for several chares, and each was timed by itself.
-    pub(super) is_many: bool,
+    /// If it was for several chares, each of which was timed by itself: how many, and how often an entry method began.
+    pub(super) many: Option<(u64, u64)>,
 }
 
 impl Default for Doing {
     fn default() -> Self {
-        Self { brief: Brief::of(&Target::Stop), backlog_bytes: 0, is_many: false }
+        Self { brief: Brief::of(&Target::Stop), backlog_bytes: 0, many: None }
     }
 }
 

@@ -4,6 +4,7 @@
 //! those before it that were not, and the shorter they are, the fewer are timed. Where entry methods take longer than a few
 //! microseconds, all are.
 
+use super::tally::Timed;
 use super::traffic::{Counting, Receivers};
 use crate::ids::{ElementId, PeId};
 use crate::loads::{ChareLoad, PeLoads};
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// Entry methods that follow each other within one message are timed so that looks take at most this part of their time.
 const LOOKS: u64 = 128;
 /// At most so many of them go untimed on average between two that are timed.
-const UNTIMED_MAX: u32 = 63;
+const UNTIMED_MAX: u32 = 127;
 /// A PE says what its chares did no more often than this.
 const EVERY_NS: u64 = 50_000_000;
 /// A stretch of work that is shorter says nothing of what the system takes away.
@@ -55,7 +56,9 @@ impl Loads {
 
     /// A chare worked for so long.
     pub(super) fn worked(&mut self, element: ElementId, ns: u64) {
-        self.of.entry(element).or_default().ns += ns;
+        if self.is_on {
+            self.of.entry(element).or_default().ns += ns;
+        }
     }
 
     /// A chare has come from another PE, with so many bytes.
@@ -241,9 +244,9 @@ impl Many {
 
     fn end(&mut self, now_ns: u64) -> Option<(ElementId, u64)> {
         let (element, since_ns) = self.timed.take()?;
-        let (took_ns, untimed) = self.sampling.timed(now_ns.saturating_sub(since_ns));
+        let (timed, untimed) = self.sampling.timed(now_ns.saturating_sub(since_ns));
         self.untimed = untimed;
-        Some((element, took_ns))
+        Some((element, timed.all_ns()))
     }
 }
 
@@ -256,29 +259,38 @@ pub(super) struct Sampling {
     random: u32,
     /// How many the next timed one stands for, itself included.
     stands_for: u32,
+    /// How many went untimed on average, of late.
+    gap: u32,
 }
 
 impl Sampling {
     /// Where a look at the clock takes so long.
     pub(super) fn new(look_ns: u64) -> Self {
-        Self { look_ns, mean_ns: 0, random: 1, stands_for: 1 }
+        Self { look_ns, mean_ns: 0, random: 1, stands_for: 1, gap: 0 }
     }
 
-    /// One took so long: how long all took for which it stands, and how many go untimed now.
-    pub(super) fn timed(&mut self, took_ns: u64) -> (u64, u32) {
+    /// One took so long: for how many it stands, and how many go untimed now.
+    pub(super) fn timed(&mut self, took_ns: u64) -> (Timed, u32) {
         let mean_ns = self.mean_ns;
         self.mean_ns = if mean_ns == 0 { took_ns } else { mean_ns - mean_ns / 8 + took_ns / 8 };
         let untimed = self.next();
         let stood_for = std::mem::replace(&mut self.stands_for, untimed + 1);
-        (took_ns * u64::from(stood_for), untimed)
+        (Timed { took_ns, stands_for: stood_for }, untimed)
+    }
+
+    /// So many that were to go untimed did not come: the next one is timed.
+    pub(super) fn comes_early(&mut self, untimed: u32) {
+        self.stands_for = self.stands_for.saturating_sub(untimed).max(1);
     }
 
     /// How many of the mean length have to go untimed.
     fn next(&mut self) -> u32 {
         let mean = u32::try_from(2 * LOOKS * self.look_ns / self.mean_ns.max(1)).unwrap_or(u32::MAX);
+        // One short call shall not hide many long ones behind it.
+        self.gap = mean.min(2 * self.gap + 1).min(UNTIMED_MAX);
         // The generator of W. Press et al., "Numerical Recipes": its upper half is random enough.
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (self.random >> 16) % (2 * mean.min(UNTIMED_MAX) + 1)
+        (self.random >> 16) % (2 * self.gap + 1)
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod saving;
 pub mod scheduler;
 pub mod section;
 mod share;
+pub(crate) mod tally;
 pub(crate) mod traffic;
 
 use crate::codec::{Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header};
@@ -96,7 +97,7 @@ impl Pe {
     #[must_use]
     pub fn new(id: PeId, node: Arc<Node>) -> Self {
         let balances = node.settings().balances && id != PeId::DRIVER;
-        let look_ns = if balances { loads::look_ns(|| node.now_ns()) } else { 0 };
+        let look_ns = loads::look_ns(|| node.now_ns());
         let counts_traffic = balances && node.settings().counts_traffic;
         let order = node.program().queue_order;
         let delivers_here = id != PeId::DRIVER && !node.settings().always_pup && order == QueueOrder::Fifo;
@@ -118,7 +119,7 @@ impl Pe {
             moved: Moved::new(id),
             running: None,
             doing: Doing::default(),
-            timekeeper: if balances { Timekeeper::timing(look_ns) } else { Timekeeper::default() },
+            timekeeper: Timekeeper::timing(look_ns),
             loads: Loads::new(balances, look_ns),
             traffic: Counting::new(counts_traffic),
             written: Vec::new(),
@@ -313,7 +314,7 @@ impl Pe {
         match message.write(&mut self.written) {
             Ok(bulk) if bulk.is_empty() && self.written.len() - head < LARGE_BYTES => {
                 let bytes = self.node.send_small(node, header, &self.written);
-                self.account().left_small(bytes);
+                self.account().left_small(node, bytes);
             }
             Ok(attachments) => {
                 let body = Bytes::copy_from_slice(&self.written[head..]);
@@ -377,7 +378,7 @@ impl Pe {
         append_header(&header, &mut self.written);
         self.written.extend_from_slice(&body);
         let bytes = self.node.send_small(node, &header, &self.written);
-        self.account().left_small(bytes);
+        self.account().left_small(node, bytes);
     }
 
     /// Sends to every element of a collection, over the tree of nodes.

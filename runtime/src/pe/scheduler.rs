@@ -97,6 +97,8 @@ pub struct Scheduler {
     pub(super) wander: Option<Wander>,
     /// How large chares are.
     sizes: telling::Sizes,
+    /// The population of the PE when chares were counted last.
+    counted: [u64; 3],
     /// Sends what is packed to be saved.
     savers: Savers,
 }
@@ -130,6 +132,7 @@ impl Scheduler {
             dealt_with_bytes: 0,
             wander,
             sizes: telling::Sizes::default(),
+            counted: [0; 3],
             savers: Savers::default(),
         }
     }
@@ -224,7 +227,7 @@ impl Scheduler {
     fn message_begins(&mut self, brief: Brief, running: Option<ElementIndex>, backlog_bytes: u64) {
         self.pe.account().queued(self.pe.queue.len());
         self.pe.running = running;
-        self.pe.doing = Doing { brief, backlog_bytes, is_many: false };
+        self.pe.doing = Doing { brief, backlog_bytes, many: None };
         // Reading the clock costs as much as the rest of the way, so it is read only where it is needed.
         if !self.share.is_whole() {
             self.share.begins(self.pe.node.now_ns());
@@ -252,8 +255,8 @@ impl Scheduler {
         self.idle.passes();
         let Pe { node, account, timekeeper, .. } = &mut self.pe;
         let timed = timekeeper.entry_ends(account, || node.now_ns());
-        if let Some(took_ns) = timed {
-            self.timed(took_ns);
+        if let Some(timed) = timed {
+            self.timed(timed);
         }
         if self.pe.has_more_to_do {
             self.do_more();
@@ -282,13 +285,14 @@ impl Scheduler {
             Target::Section(section) => {
                 let MembersHere { collection, members, entry } = *section;
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
+                let count = members.len() as u64;
                 // Those that had moved when it came were taken out, and so was who left later.
                 for index in members {
                     self.pe.runs_next(ElementId { collection, index });
                     let payload = Payload::Packed(Arc::clone(&packed));
                     self.deliver(collection, index, entry, priority.clone(), payload)?;
                 }
-                self.many_end();
+                self.many_end(count, count);
             }
             Target::Create(collection) => self.create(collection, payload)?,
             Target::Depart { collection, index, to } => {
@@ -418,7 +422,7 @@ impl Scheduler {
         if !shelf.store.is_empty() {
             entry_begins(&mut self.pe, shelf.chare_type, entry);
             let count = shelf.store.run_all(entry, &packed, &mut self.pe)?;
-            self.many_end();
+            self.many_end(count, 1);
             self.pe.account().ran(count);
         }
         for index in self.pe.movers(collection) {

@@ -4,7 +4,9 @@
 
 pub(crate) mod history;
 pub(crate) mod node;
+pub(crate) mod profile;
 pub(crate) mod progress;
+pub(crate) mod remarks;
 pub(crate) mod why;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,6 +18,7 @@ use runtime::monitor::{hosts, text};
 use self::history::SECOND;
 use self::node::{Loss, Node, Pe};
 use self::progress::Progress;
+use self::remarks::{Remarks, Weight};
 
 /// Nodes kept; more are counted as missed.
 const NODES_MAX: usize = 4096;
@@ -25,6 +28,8 @@ const PES_MAX: usize = 16_384;
 const LINES_MAX: usize = 2000;
 /// Characters kept of a line.
 const LINE_MAX: usize = 400;
+/// Names of entry methods, or of chare types, kept.
+const NAMES_MAX: usize = 8192;
 
 /// How the run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +46,7 @@ pub(crate) struct Model {
     pub(crate) nodes: BTreeMap<u16, Node>,
     pub(crate) progress: Option<Progress>,
     pub(crate) lines: VecDeque<OutputLine>,
+    pub(crate) remarks: Remarks,
     /// Events that this viewer missed.
     pub(crate) dropped: u64,
     pub(crate) dropped_at: Option<Duration>,
@@ -64,6 +70,9 @@ impl Model {
             MonitorEvent::Phase(phase) => {
                 let (name, detail) = (text::clean_line(&phase.name, 80), text::clean_line(&phase.detail, 80));
                 let phase = Phase { name, detail, ..phase };
+                if self.progress.as_ref().is_none_or(|before| before.phase.name != phase.name) {
+                    self.remark(Weight::Note, &format!("phase: {}", phase.name));
+                }
                 match &mut self.progress {
                     Some(progress) if progress.phase.goes_on(&phase) => progress.advance(phase, now),
                     progress => *progress = Some(Progress::new(phase, now)),
@@ -73,10 +82,14 @@ impl Model {
                 if self.lines.len() >= LINES_MAX {
                     self.lines.pop_front();
                 }
+                if line.is_error {
+                    self.remark(Weight::Warning, &format!("[{}] {}", self.name_of(line.node), line.text));
+                }
                 self.lines.push_back(OutputLine { text: text::clean_line(&line.text, LINE_MAX), ..line });
             }
             MonitorEvent::NodeLost { node, reason } => {
                 let loss = Loss { at: now, reason: text::clean_line(&reason, LINE_MAX), is_meant: false };
+                self.remark(Weight::Warning, &format!("{} is lost: {reason}", self.name_of(node)));
                 if let Some(node) = self.node_mut(node) {
                     node.loss.get_or_insert(loss);
                 }
@@ -84,6 +97,7 @@ impl Model {
             MonitorEvent::Dropped(count) => {
                 self.dropped = self.dropped.saturating_add(count);
                 self.dropped_at = Some(now);
+                self.remark(Weight::Warning, &format!("{count} events were missed"));
             }
             MonitorEvent::Clocks(_) => {}
             MonitorEvent::Ended { code, summary } => {
@@ -94,8 +108,16 @@ impl Model {
 
     /// The feed is at its end, with the exit code if the run told it.
     pub(crate) fn finish(&mut self, code: Option<i32>, summary: &str) {
-        let end = End { code, summary: text::clean_line(summary, LINE_MAX), at: self.now };
-        self.end.get_or_insert(end);
+        if self.end.is_none() {
+            let weight = if code == Some(0) { Weight::Note } else { Weight::Warning };
+            self.remark(weight, &format!("ended: {summary}"));
+            self.end = Some(End { code, summary: text::clean_line(summary, LINE_MAX), at: self.now });
+        }
+    }
+
+    fn remark(&mut self, weight: Weight, text: &str) {
+        let at = self.elapsed();
+        self.remarks.push(at, weight, text);
     }
 
     /// Time goes on; it stands still once the run is over.
@@ -182,11 +204,22 @@ impl Model {
                     reason: text::clean_line(&left.how, LINE_MAX),
                     is_meant: true,
                 };
+                let leaves = node.loss.is_none().then_some(info.left.as_ref()).flatten();
+                let said = leaves.map(|left| format!("{} has left: {}", info.name, left.how));
                 node.loss = node.loss.take().or_else(|| info.left.as_ref().map(loss));
                 node.info = info;
+                said.into_iter().for_each(|text| self.remark(Weight::Note, &text));
             }
         }
+        let (at, nodes) = (self.elapsed(), &self.nodes);
+        let name = |node| nodes.get(&node).map_or_else(|| format!("node{node}"), Node::name);
+        self.remarks.compare(at, &self.run, &run, name);
+        let names = |names: &[String]| -> Vec<String> {
+            names.iter().take(NAMES_MAX).map(|name| text::clean_line(name, 80)).collect()
+        };
         self.run = RunInfo {
+            chare_types: names(&run.chare_types),
+            entry_names: names(&run.entry_names),
             run_id: text::clean_line(&run.run_id, 64),
             program: text::clean_line(&run.program, 64),
             app: text::clean_line(&run.app, 64),

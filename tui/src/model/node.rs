@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use runtime::monitor::profile::Profile;
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, Processors};
 use runtime::monitor::{hosts, text};
 
@@ -80,11 +81,18 @@ pub(crate) struct Node {
     marks: VecDeque<(i64, [u64; 4])>,
     /// The last two that differ.
     processors: [Processors; 2],
+    /// Those of the last seconds.
+    profiles: VecDeque<Profile>,
 }
 
 impl Node {
     pub(crate) fn name(&self) -> String {
         if self.info.name.is_empty() { format!("node{}", self.last.node) } else { self.info.name.clone() }
+    }
+
+    /// What it said last of its entry methods and receivers, and what some seconds before that.
+    pub(crate) fn profiles(&self) -> Option<(&Profile, &Profile)> {
+        Some((self.profiles.front()?, self.profiles.back()?))
     }
 
     /// Whether it has left in good order, and the run goes on without it.
@@ -163,6 +171,7 @@ impl Node {
             self.offset = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4) - uptime;
             self.marks.clear();
             self.processors = Default::default();
+            self.profiles.clear();
             self.pes.clear();
         }
         let known = !first || uptime <= YOUNG;
@@ -187,7 +196,10 @@ impl Node {
         if snapshot.processors.uptime_ns > self.processors[1].uptime_ns {
             self.processors = [self.processors[1], snapshot.processors];
         }
-        self.last = NodeSnapshot { pes: Vec::new(), ..snapshot };
+        if let Some(profile) = snapshot.profile {
+            push_mark(&mut self.profiles, profile, |one| nanos(one.at_ns));
+        }
+        self.last = NodeSnapshot { pes: Vec::new(), profile: None, ..snapshot };
         self.heard = Some(now);
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of the whole window: screens as text, arithmetic of rates, and anything at any size without a panic.
 
 mod arithmetic;
+mod questions;
 mod random;
 mod replay;
 mod screens;
@@ -57,6 +58,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
         PeSnapshot {
             pe: u32::from(place) * pes + number,
             state: PeState::Compute,
+            in_state_ns: u64::from(number) * 40_000_000 + 1_234,
             init_ns: init * 100_000_000,
             idle_ns: idle * 100_000_000,
             overhead_ns: overhead * 100_000_000,
@@ -65,7 +67,8 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
             throttled_ns: 0,
             compute_ns: (rest - idle - overhead) * 100_000_000,
             entries: rest * 10 / (u64::from(place) + 1) + u64::from(number),
-            migrations: 0,
+            migrations: u64::from(number),
+            arrived: u64::from(place),
             chares: 12,
             sent_messages: rest * 3,
             sent_bytes: rest * 9000,
@@ -89,6 +92,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
         shares_memory_with: vec![0],
         processors: Processors::default(),
         pes: (0..pes).map(pe).collect(),
+        profile: None,
     }
 }
 

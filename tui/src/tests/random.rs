@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
+use runtime::monitor::profile::{ChareCount, EntryTime, Profile, SentTo, SlowestCall};
 use runtime::monitor::wire::{
     ClockReading, MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, Processors, RunInfo, Slowdown,
 };
@@ -55,6 +56,7 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
             shares_memory_with: vec![node],
             processors: Processors { uptime_ns: n[0], busy_ns: n[1], own_ns: n[2] },
             pes,
+            profile: (n[1] % 3 > 0).then(|| profile(node, n)),
         })),
         1 => (any::<String>(), number(), number())
             .prop_map(|(name, done, total)| {
@@ -90,6 +92,20 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
     ]
 }
 
+/// Counters of any size, of nodes, PEs and names that there are and others.
+fn profile(node: u16, n: [u64; 8]) -> Profile {
+    let slowest =
+        SlowestCall { ns: n[3], at_ns: n[4], pe: n[5] as u32, element: format!("[{}]\u{1b}", n[6]) };
+    let entry = |place: u16| EntryTime { name: place, calls: n[5], ns: n[6], slowest: slowest.clone() };
+    let sent = |to: u16| SentTo { node: to, messages: n[2], bytes: n[usize::from(to % 8)] };
+    Profile {
+        at_ns: n[1],
+        entries: (0..n[0] as u16 % 5).map(entry).collect(),
+        sent_to: (0..n[7] as u16 % 9).chain([node]).map(sent).collect(),
+        chares: vec![ChareCount { pe: n[4] as u32, chare_type: n[2] as u16, chares: n[7] }],
+    }
+}
+
 fn key() -> impl Strategy<Value = Input> {
     let codes = vec![
         KeyCode::Enter,
@@ -104,7 +120,7 @@ fn key() -> impl Strategy<Value = Input> {
     ];
     prop_oneof![
         proptest::sample::select(codes).prop_map(Input::Key),
-        proptest::sample::select("slw+-[]/? abgGhjk".chars().collect::<Vec<_>>())
+        proptest::sample::select("slw+-[]/? abgGhjk1234567etc".chars().collect::<Vec<_>>())
             .prop_map(|c| Input::Key(KeyCode::Char(c))),
     ]
 }
@@ -151,6 +167,10 @@ fn every_screen_fits_every_size() {
         KeyCode::Char('l'),
         KeyCode::Enter,
         KeyCode::Enter,
+        KeyCode::Char('3'),
+        KeyCode::Char('4'),
+        KeyCode::Char('5'),
+        KeyCode::Char('6'),
         KeyCode::Char('?'),
     ] {
         super::press(&mut app, key);

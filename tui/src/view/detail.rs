@@ -47,12 +47,17 @@ fn headline(node: &Node, pe: &Pe, look: Look) -> Line<'static> {
     Line::from(spans)
 }
 
+/// Columns of the chart in a window of that width.
+pub(crate) fn columns(width: u16) -> usize {
+    usize::from(width.saturating_sub(6))
+}
+
 fn draw_chart(frame: &mut Frame<'_>, area: Rect, app: &App, pe: &Pe, look: Look) {
     if area.height == 0 || area.width < 8 {
         return;
     }
-    let column = app.choice.column();
-    let width = i64::from(area.width.saturating_sub(6));
+    let column = app.column(columns(area.width));
+    let width = i64::try_from(columns(area.width)).unwrap_or(0);
     let newest = (app.model().edge() - 1).div_euclid(column);
     let times: Vec<Times> = (newest - width + 1..=newest)
         .map(|number| pe.history.between(number * column, (number + 1) * column))

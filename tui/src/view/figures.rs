@@ -41,6 +41,19 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// A time of nanoseconds, with this word for microseconds: `340ns`, `1.2us`, `45ms`, `3.4s`, `12m05s`.
+pub(crate) fn time(ns: u64, micro: &str) -> String {
+    let units = [(1.0, "ns"), (1e3, micro), (1e6, "ms"), (1e9, "s")];
+    let value = ns as f64;
+    if value >= 99.95e9 {
+        return age(Duration::from_nanos(ns));
+    }
+    let fits = |(size, _): &&(f64, &str)| value < size * 999.5;
+    let (size, unit) = units.iter().find(fits).copied().unwrap_or((1e9, "s"));
+    let number = value / size;
+    if number < 9.95 && size > 1.0 { format!("{number:.1}{unit}") } else { format!("{number:.0}{unit}") }
+}
+
 /// `12s`, `3m05s`, `2h10m`, `4d03h`.
 pub(crate) fn age(time: Duration) -> String {
     let seconds = time.as_secs();

@@ -1,4 +1,4 @@
-//! The help screen.
+//! The help screen: what the columns of the present screen mean, and all keys.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,54 +6,98 @@ use ratatui::text::{Line, Span};
 
 use super::look::Look;
 use super::put;
+use crate::app::App;
+use crate::screen::Screen;
 
-const KEYS: [(&str, &str); 14] = [
+const KEYS: [(&str, &str); 13] = [
+    ("1-6, or w e t c", "screens: load, why, entries, traffic, work, log"),
     ("q", "leave; the run goes on"),
     ("ctrl-C", "end the run"),
-    ("Esc, left", "back: close help, detail, filter; Esc then leaves"),
+    ("Esc, left", "back: help, detail, screen, filter; then Esc leaves"),
     ("Tab", "switch between PEs and nodes"),
-    ("up down k j PgUp PgDn g G", "move"),
+    ("up down k j PgUp PgDn g G", "move, also in this help"),
     ("Enter, right", "open: the PEs of a node, the detail of a PE"),
     ("+ -  or  ] [", "more / less time per column"),
-    ("w", "why PEs do not compute: what each waits for"),
-    ("s", "sort by pe, idle, busy, queue, entries"),
+    ("s", "sort by pe, idle, busy, queue, entries; traffic: unit"),
     ("/", "filter by node or host name"),
     ("Space", "freeze the picture; recording goes on"),
     ("l", "output of the program"),
     ("?", "this help"),
-    ("", ""),
 ];
 
 /// Keys that mean something else, or more, while a recording is played.
 const PLAYER_KEYS: [(&str, &str); 11] = [
+    ("1-6, or w e t c", "screens: load, why, entries, traffic, work, log"),
     ("q", "leave"),
     ("Space", "pause, go on; at the end begin anew"),
     ("left right", "5 seconds back, on"),
     ("PgUp PgDn  Home End", "a tenth of the recording back, on; start, end"),
     ("< >", "half, twice as fast"),
     ("Tab", "switch between PEs and nodes"),
-    ("up down k j ctrl-B ctrl-F", "move"),
+    ("up down k j ctrl-B ctrl-F", "move, also in this help"),
     ("Enter", "open: the PEs of a node, the detail of a PE"),
-    ("Esc", "back: close help, detail, filter; then leave"),
-    ("w  + -  s  /  l  ?", "why, scale, sort, filter, output, this help"),
-    ("", ""),
+    ("Esc", "back: help, detail, screen, filter; then leave"),
+    ("+  -  s  /  l  ?", "scale, sort, filter, output, this help"),
 ];
 
-const STATES: [&str; 5] = [
-    "S: C computing  I idle  N initialising  R runtime  T throttled  X node lost",
-    "no core: it has work and waits for a core; throttled: by cpu_share or quota",
-    "computation over time: a column's height is the share of computing",
-    "idle: share of the PE's life without work; entries: entry methods run",
-    "speed: sum over PEs, fastest PE = 1; x0.50: delivers half; data: its share",
-];
-
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, plays: bool, look: Look) {
-    let keys = if plays { &PLAYER_KEYS[..] } else { &KEYS[..] };
-    for (line, (key, what)) in keys.iter().copied().enumerate() {
-        let key = Span::styled(format!(" {key:<26}"), look.accent().patch(look.strong()));
-        put(frame, area, line, Line::from(vec![key, Span::raw(what)]));
+/// What stands in the columns of a screen.
+fn columns(screen: Screen) -> &'static [&'static str] {
+    match screen {
+        Screen::Load => &[
+            "S: C computing  I idle  N initialising  R runtime  T throttled  X node lost",
+            "no core: it has work and waits for a core; throttled: by cpu_share or quota",
+            "computation over time: a column's height is the share of computing",
+            "idle: share of the PE's life without work; entries: entry methods run",
+            "speed: sum over PEs, fastest PE = 1; x0.50: delivers half; data: its share",
+        ],
+        Screen::Why => &[
+            "parts of the last 5 s: comp computing, runt in the runtime, core waiting for",
+            "  a core, thro stopped by cpu_share or a quota, idle without a message",
+            "queue: messages that wait; waits for: what would let it compute",
+            "below: each host's cores, and how many of them others use",
+        ],
+        Screen::Entries => &[
+            "calls, time: since the start, by the clock on the wall; part: of all time;",
+            "  where calls are shorter than some microseconds some stand for the others",
+            "mean, slowest: of a call; PE, at, element: of the slowest one",
+            "below: what runs on each PE now, and for how long",
+        ],
+        Screen::Traffic => &[
+            "each line is a sender, each column a receiver; * half of the busiest or more",
+            "s changes what is counted: bytes/s, msg/s (last 2 s), bytes, messages in all",
+            "where numbers do not fit: a shade for each receiver; below: busiest links",
+        ],
+        Screen::Work => &[
+            "chares: that live there; busy: part of the last 2 s in which it worked",
+            "came, went: chares that moved; of types: how many of each type",
+            "below: decisions; imbalance: longest time of a PE over the ideal one, 1 best",
+        ],
+        Screen::Log => &[
+            "times are the age of the run; ! is a warning; the newest is at the bottom",
+            "slow nodes, lost nodes, decisions, checkpoints, phases, standard error",
+        ],
     }
-    for (line, text) in STATES.into_iter().enumerate() {
-        put(frame, area, keys.len() + line, Line::styled(format!(" {text}"), look.faint()));
+}
+
+/// How many lines there are.
+pub(crate) fn lines(app: &App) -> usize {
+    keys(app).len() + 1 + columns(app.choice.screen).len()
+}
+
+fn keys(app: &App) -> &'static [(&'static str, &'static str)] {
+    if app.player.is_some() { &PLAYER_KEYS } else { &KEYS }
+}
+
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+    let screen = app.choice.screen;
+    let title = Line::styled(format!(" {}: ", screen.name()), look.strong());
+    let columns = columns(screen).iter().map(|text| Line::raw(format!(" {text}")));
+    let key = |(key, what): &(&'static str, &'static str)| {
+        let key = Span::styled(format!(" {key:<26}"), look.accent().patch(look.strong()));
+        Line::from(vec![key, Span::raw(*what)])
+    };
+    let lines = std::iter::once(title).chain(columns).chain(keys(app).iter().map(key));
+    for (number, line) in lines.skip(app.choice.help_from).enumerate() {
+        put(frame, area, number, line);
     }
 }

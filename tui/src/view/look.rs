@@ -5,6 +5,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 use runtime::monitor::wire::PeState;
 
+use super::figures;
 use crate::WindowOptions;
 use crate::model::history::Times;
 
@@ -140,6 +141,21 @@ impl Look {
         }
         let most = others.into_iter().find(|(part, ..)| *part > 0.0 && *part >= most && *part >= rest);
         most.map_or((self.pick("·", "."), self.idle()), |(_, glyph, style)| (glyph, style))
+    }
+
+    /// One cell of a matrix, of a share of the largest; a little shows as a little.
+    pub(crate) fn shade(self, share: f64) -> Span<'static> {
+        if share <= 0.0 {
+            return Span::styled(self.pick("·", "."), self.faint());
+        }
+        let steps: &[&'static str] = if self.unicode { &EIGHTHS_UP } else { &TENTHS };
+        let style = if share >= 0.5 { self.core_wait() } else { self.accent() };
+        Span::styled(step(steps, share), style)
+    }
+
+    /// A time in at most six columns: `340ns`, `1.2µs`, `45ms`, `3.4s`, `12m05s`.
+    pub(crate) fn time(self, ns: u64) -> String {
+        figures::time(ns, self.pick("µs", "us"))
     }
 
     pub(crate) fn state(self, state: PeState) -> (&'static str, Style) {

@@ -2,15 +2,19 @@
 #![deny(clippy::disallowed_methods)]
 
 mod detail;
+mod entries;
 pub(crate) mod figures;
 mod header;
-mod help;
+pub(crate) mod help;
 mod log;
 pub(crate) mod look;
 mod nodes;
 mod pes;
 mod player;
+mod remarks;
+pub(crate) mod traffic;
 mod why;
+mod work;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -18,6 +22,7 @@ use ratatui::text::{Line, Span};
 
 use self::look::Look;
 use crate::app::{App, View};
+use crate::screen::Screen;
 
 /// Draws everything.
 pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
@@ -37,15 +42,19 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
     let (body, log) = split(rest, rest.height - log);
     log::draw(frame, log, app, look);
     if app.choice.help {
-        help::draw(frame, body, app.player.is_some(), look);
+        help::draw(frame, body, app, look);
     } else if let Some(number) = app.choice.detail {
         detail::draw(frame, body, app, number, look);
-    } else if app.choice.why {
-        why::draw(frame, body, app, look);
-    } else if app.choice.view == View::Nodes {
-        nodes::draw(frame, body, app, look);
     } else {
-        pes::draw(frame, body, app, look);
+        match app.choice.screen {
+            Screen::Load if app.choice.view == View::Nodes => nodes::draw(frame, body, app, look),
+            Screen::Load => pes::draw(frame, body, app, look),
+            Screen::Why => why::draw(frame, body, app, look),
+            Screen::Entries => entries::draw(frame, body, app, look),
+            Screen::Traffic => traffic::draw(frame, body, app, look),
+            Screen::Work => work::draw(frame, body, app, look),
+            Screen::Log => remarks::draw(frame, body, app, look),
+        }
     }
 }
 
@@ -94,6 +103,21 @@ fn page(heights: &[usize], selected: usize, lines: usize) -> std::ops::Range<usi
     first..heights.len()
 }
 
+/// The page of these lines with the selected one; a line below says which they are, if there are more.
+fn rows_of(frame: &mut Frame<'_>, area: Rect, rows: Vec<Line<'_>>, selected: usize, what: &str, look: Look) {
+    let (lines, count) = (usize::from(area.height), rows.len());
+    let is_paged = count > lines && lines > 1;
+    let selected = selected.min(count.saturating_sub(1));
+    let range = page(&vec![1; count], selected, lines.saturating_sub(usize::from(is_paged)).max(1));
+    let text = format!(" {what} {}-{} of {count}: PgUp PgDn", range.start + 1, range.end);
+    for (line, row) in rows.into_iter().skip(range.start).take(range.len()).enumerate() {
+        put(frame, area, line, row);
+    }
+    if is_paged {
+        put(frame, area, lines - 1, Line::styled(text, look.faint()));
+    }
+}
+
 fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     if area.height >= 2 {
         put(frame, area, 0, legend(app, look, area.width));
@@ -140,38 +164,75 @@ fn legend(app: &App, look: Look, width: u16) -> Line<'static> {
     if !app.choice.filter.is_empty() {
         right.push(Span::styled(format!("filter: {}  ", app.choice.filter), look.accent()));
     }
-    right.push(Span::styled(format!("{} a column ", column(app)), look.faint()));
-    spread(left, right, width)
+    if shows_strips(app) {
+        right.push(Span::styled(format!("{} a column ", column(app, width)), look.faint()));
+        spread(left, right, width)
+    } else {
+        spread(Vec::new(), right, width)
+    }
+}
+
+/// Whether the screen shows what was done over time.
+fn shows_strips(app: &App) -> bool {
+    app.choice.screen == Screen::Load || app.choice.detail.is_some()
+}
+
+/// Columns of the strips of the present screen in a window of that width.
+pub(crate) fn strip_columns(app: &App, width: u16) -> usize {
+    if app.choice.detail.is_some() {
+        detail::columns(width)
+    } else if app.choice.view == View::Nodes {
+        nodes::strip_columns(width)
+    } else {
+        pes::Columns::new(width).strip
+    }
 }
 
 /// Time per column in words.
-fn column(app: &App) -> String {
-    match app.choice.column() {
+fn column(app: &App, width: u16) -> String {
+    match app.column(strip_columns(app, width)) {
         250_000_000 => "0.25 s".into(),
         500_000_000 => "0.5 s".into(),
         time => format!("{} s", time / crate::model::history::SECOND),
     }
 }
 
+/// The screens, and the most needed keys of the present one.
 fn keys(app: &App, look: Look) -> Line<'static> {
-    let sort = format!("sort:{}", app.choice.sort.name());
+    let mut line = screens(app, look);
+    let sort = match app.choice.screen {
+        Screen::Traffic => format!("by:{}", app.choice.unit.name()),
+        _ => format!("sort:{}", app.choice.sort.name()),
+    };
     let other = if app.choice.view == View::Pes { "nodes" } else { "PEs" };
-    hints(
-        &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("Tab", other),
-            ("w", "why"),
-            ("s", &sort),
-            ("+-", "scale"),
-            ("/", "filter"),
-            ("Spc", if app.paused() { "go on" } else { "pause" }),
-            ("Enter", "open"),
-            ("l", "log"),
-            ("Esc", "back"),
-        ],
-        look,
-    )
+    let more = [
+        ("?", "help"),
+        ("q", "quit"),
+        ("Tab", other),
+        ("s", &sort),
+        ("+-", "scale"),
+        ("/", "filter"),
+        ("Spc", if app.paused() { "go on" } else { "pause" }),
+        ("Enter", "open"),
+        ("l", "output"),
+        ("Esc", "back"),
+    ];
+    line.extend(hints(&more, look));
+    line
+}
+
+/// The number keys of the screens, the present one marked.
+fn screens(app: &App, look: Look) -> Line<'static> {
+    let mut line = Line::default();
+    for screen in Screen::ALL {
+        let text = format!(" {} {} ", screen.key(), screen.name());
+        line.push_span(if screen == app.choice.screen {
+            Span::styled(text, look.selected())
+        } else {
+            Span::raw(text)
+        });
+    }
+    line
 }
 
 /// Keys and what they do.

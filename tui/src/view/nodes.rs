@@ -57,6 +57,11 @@ fn widths(columns: &Columns, width: u16) -> (usize, usize) {
     (name, usize::from(width).saturating_sub(name + 2 + bars))
 }
 
+/// Columns of the computation bar in a window of that width.
+pub(crate) fn strip_columns(width: u16) -> usize {
+    widths(&Columns::new(width), width).1
+}
+
 fn titles(columns: &Columns, width: u16, look: Look) -> Line<'static> {
     let (name, strip) = widths(columns, width);
     let bar = " ".repeat(if columns.bar > 0 { columns.bar + 1 } else { 0 });
@@ -87,7 +92,7 @@ fn rows(
     let idle = life.share(life.idle);
     let share = if most == 0 { 0.0 } else { node.entries() as f64 / most as f64 };
     let between = |from, to| node.between(from, to);
-    let strips = strips(app.model(), app.choice.column(), room, tall, between, look);
+    let strips = strips(app.model(), app.column(room), room, tall, between, look);
     let line = |(number, strip): (usize, Vec<Span<'static>>)| {
         let (idles, entries) = match number {
             0 => (figures::percent(idle), figures::count(node.entries() as f64)),

@@ -74,9 +74,16 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     }
     let most = pes.iter().map(|(_, pe)| pe.last.entries).max().unwrap_or(0);
     let selected = app.choice.selected.min(pes.len() - 1);
-    let begins =
-        |place: usize| grouped && (place == 0 || pes[place - 1].0.last.node != pes[place].0.last.node);
     let lines = usize::from(area.height);
+    let is_first = |place: usize| place == 0 || pes[place - 1].0.last.node != pes[place].0.last.node;
+    let count = (0..pes.len()).filter(|place| is_first(*place)).count();
+    // Where there is no room for the figures of nodes, one with a single PE does without them.
+    let is_crowded = columns.name > 0 && pes.len() + count > lines;
+    let is_headed = |place: usize| {
+        let node = pes[place].0;
+        grouped && !(is_crowded && node.pes.len() == 1 && node.loss.is_none())
+    };
+    let begins = |place: usize| is_headed(place) && is_first(place);
     let tall = tall(lines, pes.len(), (0..pes.len()).filter(|place| begins(*place)).count());
     let heights: Vec<usize> =
         (0..pes.len()).map(|place| tall + usize::from(tall > 1) + usize::from(begins(place))).collect();
@@ -91,7 +98,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let mut line = 0;
     for place in range {
         let (node, pe) = pes[place];
-        if begins(place) || (grouped && place == begin && lines > 4) {
+        if begins(place) || (is_headed(place) && place == begin && lines > 4) {
             put(frame, area, line, nodes::figures_line(app, node, look, area.width));
             line += 1;
         }
@@ -167,7 +174,8 @@ fn rows(
     spans.push(Span::raw(" "));
     let indent = " ".repeat(spans.iter().map(Span::width).sum());
     let history = |from, to| pe.history.between(from, to);
-    let mut strips = strips(app.model(), app.choice.column(), columns.strip, tall, history, look).into_iter();
+    let mut strips =
+        strips(app.model(), app.column(columns.strip), columns.strip, tall, history, look).into_iter();
     spans.extend(strips.next().unwrap_or_default());
     let life = pe.lifetime();
     let idle = life.share(life.idle);

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::{figures, hints, put};
+use super::{figures, hints, put, screens};
 use crate::app::{App, View};
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
@@ -43,12 +43,14 @@ pub(crate) fn keys(app: &App, look: Look) -> Line<'static> {
     let other = if app.choice.view == View::Pes { "nodes" } else { "PEs" };
     let (arrows, speeds) = (look.pick("←→", "left right"), "<>");
     let seek = [
-        ("q", "quit"),
         ("?", "help"),
+        ("q", "quit"),
         ("Spc", space),
         (arrows, "5 s"),
         ("PgUp PgDn", "a tenth"),
         (speeds, "speed"),
     ];
-    hints(&[&seek[..], &[("Tab", other), ("w", "why"), ("+-", "scale"), ("l", "log")]].concat(), look)
+    let mut line = screens(app, look);
+    line.extend(hints(&[&seek[..], &[("Tab", other), ("+-", "scale"), ("l", "output")]].concat(), look));
+    line
 }

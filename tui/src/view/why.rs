@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::{figures, page, put, split};
+use super::{figures, put, rows_of, split};
 use crate::app::{App, View};
 use crate::model::Model;
 use crate::model::history::{SECOND, Times};
@@ -34,16 +34,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
         put(frame, rows, 0, Line::styled(" no PE to show", look.faint()));
     }
     let selected = app.choice.selected.min(items.len().saturating_sub(1));
-    let lines = usize::from(rows.height);
-    let is_paged = items.len() > lines;
-    let range = page(&vec![1; items.len()], selected, lines.saturating_sub(usize::from(is_paged)).max(1));
-    let text = format!(" {}-{} of {}: PgUp PgDn", range.start + 1, range.end, items.len());
-    for (line, item) in items.into_iter().skip(range.start).take(range.len()).enumerate() {
-        put(frame, rows, line, item);
-    }
-    if is_paged && lines > 1 {
-        put(frame, rows, lines - 1, Line::styled(text, look.faint()));
-    }
+    rows_of(frame, rows, items, selected, "rows", look);
     for (line, text) in hosts.into_iter().enumerate() {
         put(frame, foot, line, Line::styled(text, look.faint()));
     }

@@ -5,6 +5,7 @@ use crate::envelope::Payload;
 use crate::ids::{CollectionId, ElementId, PeId};
 use crate::node::naming::Brief;
 use crate::object::PupError;
+use crate::pe::tally::Timed;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -21,19 +22,27 @@ pub(super) struct Sizes {
 impl Scheduler {
     /// The entry method that ran last, and those for which it stands, took so long.
     #[cold]
-    pub(super) fn timed(&mut self, took_ns: u64) {
+    pub(super) fn timed(&mut self, timed: Timed) {
         let Brief { collection, index, .. } = self.pe.doing.brief;
-        if !self.pe.doing.is_many
-            && let (Some(collection), Some(index)) = (collection, index.or(self.pe.running))
+        let (many, element) = (self.pe.doing.many, index.or(self.pe.running));
+        if many.is_none()
+            && let (Some(collection), Some(index)) = (collection, element)
         {
-            self.pe.loads.worked(ElementId { collection, index }, took_ns);
+            self.pe.loads.worked(ElementId { collection, index }, timed.all_ns());
+        }
+        let account = self.pe.account();
+        if let Some(ran) = account.running() {
+            let (count, begun) = many.unwrap_or((1, 1));
+            let calls = u64::from(timed.stands_for - 1) * count / begun.max(1) + count;
+            let element = element.filter(|_| many.is_none());
+            account.tally().ran(ran, timed, (calls, element), account.switched_ns());
         }
         self.say_loads();
     }
 
-    /// A message for many has reached all of them.
-    pub(super) fn many_end(&mut self) {
-        self.pe.doing.is_many = true;
+    /// A message for so many has reached all of them, for which an entry method began so often.
+    pub(super) fn many_end(&mut self, count: u64, begun: u64) {
+        self.pe.doing.many = Some((count, begun));
         let Pe { loads, node, .. } = &mut self.pe;
         loads.many_end(|| node.now_ns());
     }
@@ -54,6 +63,12 @@ impl Scheduler {
     /// Says what chares did, if it is time. The PE has just looked at the clock, to switch.
     fn say_loads(&mut self) {
         let now_ns = self.pe.account().switched_ns();
+        let population = self.pe.account().population();
+        if population != self.counted {
+            self.counted = population;
+            let counts = self.shelves.iter().map(|(_, shelf)| (shelf.chare_type, shelf.store.len()));
+            self.pe.account().tally().holds(counts);
+        }
         if !self.pe.loads.is_due(now_ns) {
             return;
         }

@@ -1,0 +1,75 @@
+//! What a node tells of itself a few times a second: what its entry methods cost, whom it sends to, and which chares it
+//! holds. Counters, as all that is [told](super::wire).
+
+use serde::{Deserialize, Serialize};
+
+/// Kinds of entry methods that a node tells of, those that took most time.
+pub const ENTRIES_MAX: usize = 64;
+/// Other nodes that a node tells of, those that it sent most bytes to.
+pub const RECEIVERS_MAX: usize = 64;
+/// Counts of chares that a node tells, the largest ones.
+pub const COUNTS_MAX: usize = 512;
+/// Longest name of an element, bytes.
+pub const ELEMENT_MAX_BYTES: usize = 128;
+
+/// What the PEs of a node have run and what it has sent, from its start on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Age of the node process when this was taken, nanoseconds.
+    pub at_ns: u64,
+    /// By entry method, constructors and reductions among them, the longest time first; at most [`ENTRIES_MAX`].
+    pub entries: Vec<EntryTime>,
+    /// By receiver, the most bytes first; at most [`RECEIVERS_MAX`].
+    pub sent_to: Vec<SentTo>,
+    /// By PE and chare type, the largest first; at most [`COUNTS_MAX`].
+    pub chares: Vec<ChareCount>,
+}
+
+/// What an entry method has cost, by the wall's clock. Where calls are shorter than some microseconds, some of them are
+/// timed and stand for the others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EntryTime {
+    /// Place of its name in [`RunInfo::entry_names`](super::wire::RunInfo::entry_names).
+    pub name: u16,
+    /// How often it was called; one message for several chares counts for each.
+    pub calls: u64,
+    /// Time of all calls.
+    pub ns: u64,
+    /// The longest call that was timed.
+    pub slowest: SlowestCall,
+}
+
+/// The longest call of an entry method.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowestCall {
+    /// How long it took: of a message for several chares, all of them together.
+    pub ns: u64,
+    /// Age of the node process at its end.
+    pub at_ns: u64,
+    /// The PE that ran it.
+    pub pe: u32,
+    /// The element, e.g. `[3, 1]`; empty where it was for several.
+    pub element: String,
+}
+
+/// What has left a node for another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentTo {
+    /// The other node; 0 is the launcher.
+    pub node: u16,
+    /// Messages, the runtime's own included.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// How many chares of a type live on a PE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChareCount {
+    /// The PE.
+    pub pe: u32,
+    /// Place of the type's name in [`RunInfo::chare_types`](super::wire::RunInfo::chare_types).
+    pub chare_type: u16,
+    /// How many.
+    pub chares: u64,
+}

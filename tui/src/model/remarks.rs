@@ -1,0 +1,91 @@
+//! What is worth a line in the log of the window, with its time.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use runtime::monitor::text;
+use runtime::monitor::wire::{Balanced, RunInfo};
+
+/// Remarks kept.
+const REMARKS_MAX: usize = 1000;
+/// Characters kept of a remark.
+const REMARK_MAX: usize = 400;
+
+/// How much a remark matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    Note,
+    Warning,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Remark {
+    /// Age of the run.
+    pub(crate) at: Duration,
+    pub(crate) weight: Weight,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Remarks(VecDeque<Remark>);
+
+impl Remarks {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// From the oldest on.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Remark> {
+        self.0.iter()
+    }
+
+    pub(crate) fn push(&mut self, at: Duration, weight: Weight, text: &str) {
+        if self.0.len() >= REMARKS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(Remark { at, weight, text: text::clean_line(text, REMARK_MAX) });
+    }
+
+    /// Takes in what a new description of the run says that the one before did not.
+    pub(crate) fn compare(
+        &mut self,
+        at: Duration,
+        before: &RunInfo,
+        now: &RunInfo,
+        name: impl Fn(u16) -> String,
+    ) {
+        for slow in &now.slowdowns {
+            let same = |other: &&_| {
+                let other: &runtime::monitor::wire::Slowdown = other;
+                (other.node, other.since_s.to_bits()) == (slow.node, slow.since_s.to_bits())
+            };
+            let known = before.slowdowns.iter().find(same);
+            if known.is_none_or(|known| known.until_s.is_none() && slow.until_s.is_some()) {
+                let weight = if slow.until_s.is_none() { Weight::Warning } else { Weight::Note };
+                self.push(at, weight, &slow.sentence(&name(slow.node)));
+            }
+        }
+        for decision in &now.balanced {
+            let same = |other: &&Balanced| other.at_s.to_bits() == decision.at_s.to_bits();
+            let known = before.balanced.iter().find(same);
+            if known.is_none_or(|known| known.after.is_none() && decision.after.is_some()) {
+                self.push(at, Weight::Note, &said(decision));
+            }
+        }
+        if let Some(saved) =
+            now.saved.filter(|saved| before.saved.is_none_or(|before| before.number != saved.number))
+        {
+            let bytes = crate::view::figures::bytes(saved.bytes as f64);
+            self.push(at, Weight::Note, &format!("saved as checkpoint {} ({bytes})", saved.number));
+        }
+    }
+}
+
+/// A decision to move chares, and what came of it.
+pub(crate) fn said(decision: &Balanced) -> String {
+    let Balanced { by, moves, bytes, before, expected, after, .. } = decision;
+    let moves = crate::view::figures::things(usize::try_from(*moves).unwrap_or(usize::MAX), "chare");
+    let bytes = crate::view::figures::bytes(*bytes as f64);
+    let found = after.map_or_else(String::new, |after| format!(", found {after:.2}"));
+    format!("{by} moves {moves} ({bytes}): imbalance {before:.2}, expected {expected:.2}{found}")
+}

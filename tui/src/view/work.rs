@@ -1,0 +1,114 @@
+//! The screen of work: for each PE or node how many chares it has, how busy they keep it and how many came and went, and
+//! below, what the balancer decided and what came of it.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use std::time::Duration;
+
+use super::look::Look;
+use super::{figures, put, rows_of, split};
+use crate::app::{App, RECENT, View};
+use crate::model::node::{Node, Pe};
+use crate::model::remarks;
+
+/// Decisions that are shown.
+const DECISIONS: usize = 8;
+
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+    let decisions = decisions(app);
+    let below = u16::try_from(decisions.len()).unwrap_or(u16::MAX).min(area.height / 3);
+    let (rows, foot) = split(area, area.height - below);
+    let bar = usize::from(area.width).saturating_sub(76).min(60) / 2;
+    put(frame, rows, 0, titles(app, bar, look));
+    let rows = split(rows, 1).1;
+    let items = items(app);
+    if items.is_empty() {
+        put(frame, rows, 0, Line::styled(" no PE to show", look.faint()));
+    }
+    let most = items.iter().map(|item| item.chares).max().unwrap_or(0);
+    let chosen = app.choice.selected.min(items.len().saturating_sub(1));
+    let lines = items.iter().enumerate().map(|(place, item)| row(item, most, bar, place == chosen, look));
+    rows_of(frame, rows, lines.collect(), chosen, "rows", look);
+    let skipped = decisions.len() - usize::from(below);
+    for (number, text) in decisions.into_iter().skip(skipped).enumerate() {
+        put(frame, foot, number, Line::styled(text, look.faint()));
+    }
+}
+
+/// A PE, or the PEs of a node.
+struct Item {
+    number: String,
+    name: String,
+    chares: u64,
+    /// Part of the last seconds in which it worked.
+    busy: f64,
+    arrived: u64,
+    left: u64,
+    types: String,
+}
+
+fn items(app: &App) -> Vec<Item> {
+    let model = app.model();
+    let edge = model.edge();
+    let item = |number: String, node: &Node, pes: &[Pe]| {
+        let sum = |of: fn(&Pe) -> u64| pes.iter().map(of).fold(0, u64::saturating_add);
+        let times = pes.iter().map(|pe| pe.history.between(edge - RECENT, edge));
+        let times = times.fold(Default::default(), crate::model::history::Times::plus);
+        let numbers: Vec<u32> = pes.iter().map(|pe| pe.last.pe).collect();
+        Item {
+            number,
+            name: node.name(),
+            chares: sum(|pe| pe.last.chares),
+            busy: times.share(times.compute) + times.share(times.init) + times.share(times.overhead),
+            arrived: sum(|pe| pe.last.arrived),
+            left: sum(|pe| pe.last.migrations),
+            types: model.chares_of(node, |pe| numbers.contains(&pe)),
+        }
+    };
+    if app.choice.view == View::Nodes {
+        let nodes = app.nodes().into_iter();
+        return nodes.map(|node| item(figures::count(node.pes.len() as f64), node, &node.pes)).collect();
+    }
+    let pes = app.pes().into_iter();
+    pes.map(|(node, pe)| item(pe.last.pe.to_string(), node, std::slice::from_ref(pe))).collect()
+}
+
+fn titles(app: &App, bar: usize, look: Look) -> Line<'static> {
+    let first = if app.choice.view == View::Nodes { " PEs" } else { "  PE" };
+    let gap = " ".repeat(if bar > 0 { bar + 1 } else { 0 });
+    let text =
+        format!(" {first} {} chares{gap}   busy{gap}   came   went  of types", figures::fit("node", 8));
+    Line::styled(text, look.faint())
+}
+
+fn row(item: &Item, most: u64, bar: usize, chosen: bool, look: Look) -> Line<'static> {
+    let mark = if chosen { look.pick("▸", ">") } else { " " };
+    let style = if chosen { look.selected() } else { look.strong() };
+    let mut line = Line::from(Span::styled(format!("{mark}{:>4} ", item.number), style));
+    line.push_span(Span::raw(figures::fit(&item.name, 8)));
+    let share = if most == 0 { 0.0 } else { item.chares as f64 / most as f64 };
+    let numbered = super::pes::numbered;
+    line.extend(numbered(&figures::count(item.chares as f64), share, bar, look.accent(), look));
+    line.extend(numbered(&figures::percent(item.busy), item.busy, bar, look.compute(), look));
+    let (came, went) = (figures::count(item.arrived as f64), figures::count(item.left as f64));
+    line.push_span(Span::raw(format!("{came:>7}{went:>7}  ")));
+    line.push_span(Span::styled(item.types.clone(), look.faint()));
+    line
+}
+
+/// What the balancer decided, the latest last.
+fn decisions(app: &App) -> Vec<String> {
+    let run = &app.model().run;
+    let said = |decision: &runtime::monitor::wire::Balanced| {
+        let at = Duration::try_from_secs_f64(decision.at_s.max(0.0)).unwrap_or_default();
+        format!(" {} {}", figures::moment(at), remarks::said(decision))
+    };
+    let skipped = run.balanced.len().saturating_sub(DECISIONS);
+    let mut lines: Vec<String> = run.balanced.iter().skip(skipped).map(said).collect();
+    if lines.is_empty() {
+        let balance = if run.balance.is_empty() { "nobody balances" } else { "nothing has been moved yet" };
+        lines.push(format!(" {balance}"));
+    }
+    lines
+}
