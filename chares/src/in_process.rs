@@ -245,8 +245,10 @@ mod tests {
         let calls = turns().map(|entry| entry.calls).sum::<u64>();
         assert!((15..=45).contains(&calls), "{calls} of 30");
         assert!(turns().map(|entry| entry.ns).sum::<u64>() >= long.as_nanos() as u64);
-        let slowest = turns().map(|entry| &entry.slowest).find(|call| call.element == "[4]");
-        assert!(slowest.is_some_and(|call| call.ns >= long.as_nanos() as u64), "{profiles:?}");
+        // Which one it is depends on who else wants the core.
+        let slowest = turns().map(|entry| &entry.slowest).max_by_key(|call| call.ns).unwrap();
+        assert!(slowest.ns >= long.as_nanos() as u64 && slowest.at_ns > slowest.ns, "{slowest:?}");
+        assert!((0..6).any(|at| slowest.element == format!("[{at}]")), "{slowest:?}");
         let chares = profiles.iter().flat_map(|profile| &profile.chares);
         assert_eq!(
             chares

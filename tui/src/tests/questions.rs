@@ -242,13 +242,13 @@ fn the_history_fits_the_run_until_a_scale_is_chosen() {
             tell(app, MonitorEvent::Snapshot(snapshot(0, 1, tenths)), tenths);
         }
         let shown = screen(app, 80, 24);
-        let column = shown.lines().find(|line| line.ends_with(" a column")).unwrap_or_default();
+        let column = shown.lines().find(|line| line.ends_with("/column")).unwrap_or_default();
         column.rsplit("throttled ").next().unwrap_or_default().trim().to_owned()
     };
-    assert_eq!(until(&mut app, 1, 40), "0.25 s a column");
-    assert_eq!(until(&mut app, 41, 200), "1 s a column");
+    assert_eq!(until(&mut app, 1, 40), "0.25 s/column");
+    assert_eq!(until(&mut app, 41, 200), "1 s/column");
     press(&mut app, KeyCode::Char('-'));
-    assert_eq!(until(&mut app, 201, 400), "0.5 s a column", "it stays as it was chosen");
+    assert_eq!(until(&mut app, 201, 400), "0.5 s/column", "it stays as it was chosen");
     press(&mut app, KeyCode::Char('+'));
-    assert_eq!(until(&mut app, 401, 402), "1 s a column");
+    assert_eq!(until(&mut app, 401, 402), "1 s/column");
 }

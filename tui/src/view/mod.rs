@@ -165,7 +165,7 @@ fn legend(app: &App, look: Look, width: u16) -> Line<'static> {
         right.push(Span::styled(format!("filter: {}  ", app.choice.filter), look.accent()));
     }
     if shows_strips(app) {
-        right.push(Span::styled(format!("{} a column ", column(app, width)), look.faint()));
+        right.push(Span::styled(format!("{}/column", column(app, width)), look.faint()));
         spread(left, right, width)
     } else {
         spread(Vec::new(), right, width)

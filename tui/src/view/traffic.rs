@@ -122,7 +122,7 @@ impl Matrix<'_> {
         for node in &self.receivers {
             titles.push_str(&format!(
                 "{:>width$} ",
-                figures::fit(&self.model.name_of(*node), CELL - 2).trim_end(),
+                figures::fit(&self.model.name_of(*node), CELL - 1).trim_end(),
                 width = CELL - 1
             ));
         }
