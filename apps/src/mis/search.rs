@@ -95,7 +95,13 @@ impl Search {
         self.levels.is_empty()
     }
 
-    /// Where in the tree it began, for a priority.
+    /// Where in the tree it began: at each depth which branch, of how many.
+    #[must_use]
+    pub fn begun(&self) -> &[(u32, u32)] {
+        &self.begun
+    }
+
+    /// The same for a priority.
     #[must_use]
     pub fn bits(&self) -> Bits {
         self.begun.iter().fold(Bits::new(), |bits, &(branch, count)| bits.child(branch, count))

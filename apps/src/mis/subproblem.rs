@@ -126,7 +126,8 @@ impl Chare for Subproblem {
             None => Search::default(),
         });
         let pe = ctx.pe_id();
-        problem.placers.on(pe).send(ctx, Began(key, ctx.this()));
+        let began = Began { key, begun: search.begun().to_vec(), subproblem: ctx.this() };
+        problem.placers.on(pe).send(ctx, began);
         let subproblem = Self {
             problem,
             search,
@@ -164,12 +165,7 @@ impl Entry<GoOn> for Subproblem {
             }
         }
         self.report(ctx, begun, best);
-        while !self.wishes.is_empty()
-            && let Some(part) = self.search.divide(&known)
-        {
-            let pe = self.wishes.remove(0);
-            self.give(ctx, part, pe);
-        }
+        self.grant(ctx, &known);
         if self.search.is_over() {
             let ended = Ended(self.key, std::mem::take(&mut self.wishes));
             self.problem.placers.on(self.pe).send(ctx, ended);
@@ -185,6 +181,8 @@ impl Entry<Divide> for Subproblem {
             self.problem.placers.on(self.pe).send(ctx, Give(pe));
         } else {
             self.wishes.push(pe);
+            let known = self.known(ctx);
+            self.grant(ctx, &known);
         }
     }
 }
@@ -226,18 +224,24 @@ impl Subproblem {
         ctx.progress(whole as u64);
     }
 
-    fn give(&mut self, ctx: &mut Ctx<'_, Self>, part: Search, pe: u32) {
-        self.given += 1;
-        let key = hash(self.key, self.given, 0);
-        let init = SubproblemInit { problem: self.problem.clone(), search: Some(part), key };
-        ctx.chare::<Self>(init, On::Pe(pe));
+    /// Gives parts to PEs that wait, as far as it has some to spare now.
+    fn grant(&mut self, ctx: &mut Ctx<'_, Self>, known: &Known) {
+        while let Some(&pe) = self.wishes.first()
+            && let Some(part) = self.search.divide(known)
+        {
+            self.wishes.remove(0);
+            self.given += 1;
+            let key = hash(self.key, self.given, 0);
+            let init = SubproblemInit { problem: self.problem.clone(), search: Some(part), key };
+            ctx.chare::<Self>(init, On::Pe(pe));
+        }
     }
 }
 
 /// Knows the subproblems of a PE. That of PE 0 knows besides which PEs have some and which wait for one.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Placer {
-    here: Vec<(u64, Element<Subproblem>)>,
+    here: Vec<Began>,
     /// Whether one has been asked for and has not come.
     has_asked: bool,
     directory: Directory,
@@ -245,7 +249,12 @@ pub struct Placer {
 
 /// A subproblem begins here.
 #[derive(Serialize, Deserialize)]
-pub struct Began(u64, Element<Subproblem>);
+pub struct Began {
+    key: u64,
+    /// Where in the tree: those that come first are searched first.
+    begun: Vec<(u32, u32)>,
+    subproblem: Element<Subproblem>,
+}
 
 /// One has ended; these PEs wait for a part of another.
 #[derive(Serialize, Deserialize)]
@@ -277,8 +286,8 @@ impl Chare for Placer {
 }
 
 impl Entry<Began> for Placer {
-    fn receive(&mut self, Began(key, subproblem): Began, ctx: &mut Ctx<'_, Self>) {
-        self.here.push((key, subproblem));
+    fn receive(&mut self, began: Began, ctx: &mut Ctx<'_, Self>) {
+        self.here.push(began);
         self.has_asked = false;
         if self.here.len() == 1 {
             self.tell_directory(ctx, Load(ctx.index(), true));
@@ -289,9 +298,8 @@ impl Entry<Began> for Placer {
 
 impl Entry<Ended> for Placer {
     fn receive(&mut self, Ended(key, wishes): Ended, ctx: &mut Ctx<'_, Self>) {
-        if let Some(at) = self.here.iter().position(|known| known.0 == key) {
-            let (_, subproblem) = self.here.remove(at);
-            subproblem.send(ctx, Leave);
+        if let Some(at) = self.here.iter().position(|known| known.key == key) {
+            self.here.swap_remove(at).subproblem.send(ctx, Leave);
         }
         if self.here.is_empty() {
             self.tell_directory(ctx, Load(ctx.index(), false));
@@ -332,10 +340,10 @@ impl Placer {
         }
     }
 
-    /// The subproblem that has been here longest gives that PE a part. If there is none, another PE's shall.
+    /// The subproblem that is being searched gives that PE a part. If there is none, another PE's shall.
     fn give(&self, ctx: &mut Ctx<'_, Self>, pe: u32) {
-        match self.here.first() {
-            Some((_, subproblem)) => subproblem.send(ctx, Divide(pe)),
+        match self.here.iter().min_by_key(|known| &known.begun) {
+            Some(Began { subproblem, .. }) => subproblem.send(ctx, Divide(pe)),
             None => self.tell_directory(ctx, Wanted(pe)),
         }
     }
