@@ -62,6 +62,11 @@ class OpenBlas:
 
     def __init__(self):
         self.version, self.kernel, _ = self.run(["./gemm", "f64", "8", "1"], 1)
+        widest = kernels.widest(kernels.cpu_flags())
+        if self.objection() and widest:
+            # It does not know this CPU: it ran kernels for AVX2 on an AMD CPU of 2024, at half of the speed.
+            os.environ["OPENBLAS_CORETYPE"] = widest
+            self.version, self.kernel, _ = self.run(["./gemm", "f64", "8", "1"], 1)
 
     @staticmethod
     def run(command, threads, **env):

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 /// Columns of a block, if the user does not say how many.
 const WIDTH: usize = 128;
-/// The same for systems of so many unknowns that factoring twice as wide a panel is still done ahead of its turn. Every
-/// number of the matrix is read and written once for each panel: with half as many, products of blocks are 12 % faster.
+/// The same for systems of so many unknowns that factoring twice as wide a panel is still done ahead of its turn, and that
+/// there are blocks enough to deal out. Every number of the matrix is read and written once for each panel: with half as
+/// many, an elimination of 6,144 unknowns on two cores took 4 (f32) to 13 % (f64) less.
 const WIDTH_OF_BIG: usize = 256;
-const BIG: usize = 20_000;
+const BIG: usize = 24 * WIDTH_OF_BIG;
 /// Parts of what a PE holds, if the user does not say how many: with four, each with so few columns to work on at once, an
 /// elimination of 4,096 unknowns on two cores took up to 6 % longer.
 const PARTS_PER_PE: usize = 2;

@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn a_slow_node_holds_less_of_the_system_and_more_panels() {
-        let needs = divide(&of(&["--n", "12800"]), &nodes(&[1, 1], &[1.0, 0.25])).unwrap().memory;
+        let needs =
+            divide(&of(&["--n", "12800", "--block", "128"]), &nodes(&[1, 1], &[1.0, 0.25])).unwrap().memory;
         let (columns, panel) = (8 * 12_800 * 12_800, 8 * 12_800 * 128);
         assert!((columns / 5 + 5 * panel..columns / 5 + 12 * panel).contains(&needs[1]), "{needs:?}");
         assert!(needs[0] > columns * 4 / 5, "{needs:?}");

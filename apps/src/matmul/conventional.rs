@@ -9,6 +9,7 @@
 
 mod lending;
 
+use super::cost::ROWS_MIN;
 use super::problem::Problem;
 use crate::kernels::gemm::gemm;
 use crate::matrix::{Piece, Real, part, zeros};
@@ -22,6 +23,9 @@ use std::time::Instant;
 
 /// Chares of rows for each PE: enough that the slowest of very unlike PEs still gets a few.
 const CHARES_PER_PE: usize = 16;
+/// Inside a node, where rows that are lent take no memory, there are fewer where their rows would be too few for B, which
+/// each of them brings in order anew; but so many that, with the stripes, there is something to lend.
+const CHARES_PER_PE_INSIDE: usize = 2;
 /// Stripes of B: fine enough that PEs can end within a percent, and each wide enough for the kernel.
 const STRIPES: usize = 8;
 /// Lent and returned stripes go before rows that wait.
@@ -33,6 +37,11 @@ const WIRE_RATE_INSIDE: f64 = 500e6;
 /// Rows of a chare, of `rows` in all on `pes` PEs, if the user does not say how many.
 pub(super) fn default_grain(rows: usize, pes: usize) -> usize {
     rows.div_ceil(pes * CHARES_PER_PE).max(1)
+}
+
+/// The same where there is only one node.
+pub(super) fn grain_inside(rows: usize, pes: usize) -> usize {
+    default_grain(rows, pes).max(ROWS_MIN.min(rows.div_ceil(pes * CHARES_PER_PE_INSIDE)))
 }
 
 /// Into how many stripes B with so many columns is cut.
@@ -357,6 +366,14 @@ mod tests {
         };
         let program = Program::new("rows", "1").chare::<Rows<f64>>();
         program.run_in_process(&InProcess::new(&[1, 1]), drive).unwrap();
+    }
+
+    #[test]
+    fn inside_a_node_chares_have_many_rows_unless_that_leaves_a_pe_too_few_of_them() {
+        let grains =
+            |of: &[(usize, usize)]| of.iter().map(|&(m, pes)| grain_inside(m, pes)).collect::<Vec<_>>();
+        assert_eq!(grains(&[(40_000, 2), (8192, 2), (2048, 1)]), [1250, 500, 500]);
+        assert_eq!(grains(&[(1024, 2), (2048, 16), (3, 4), (0, 1)]), [256, 64, 1, 1]);
     }
 
     #[test]

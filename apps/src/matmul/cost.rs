@@ -2,6 +2,7 @@
 
 use super::arguments::{Algorithm, Matmul};
 use super::division::{Owners, divide};
+use super::side::settled;
 use super::{conventional, panel};
 use crate::division::{DivisionError, Work as _};
 use chares::RunError;
@@ -12,6 +13,8 @@ use chares::loadbalance::overhead;
 /// Bringing B into the order of the kernel takes as long as products with so many rows: measured with chares of 188 to
 /// 406 rows of products of n = 12,000 and 13,000, f32, which took 2 to 13 % longer than with 750 (4 PEs and fewer).
 const PACKING_ROWS: f64 = 25.0;
+/// With so many rows it takes 5 % of the time of their products.
+pub(super) const ROWS_MIN: usize = 20 * PACKING_ROWS as usize;
 /// What is reckoned with before a run, for people.
 pub(super) const COST: &str = "operations by speed, as the grid, columns or rows permit; blocks travel while others are \
                                multiplied; the bytes that each node sends and receives cost its PEs time";
@@ -21,6 +24,8 @@ pub(super) const COST: &str = "operations by speed, as the grid, columns or rows
 /// # Errors
 /// If it cannot be divided by their speeds at all.
 pub(super) fn cost(matmul: &Matmul, machines: &Machines, _: Option<f64>) -> Result<Vec<Phase>, RunError> {
+    let measured_rows = matmul.typical_block()[0];
+    let matmul = &settled(matmul, machines).map_err(DivisionError::from)?;
     let (shares, division) = match matmul.algorithm {
         // Rows are lent and columns move while it runs, until all end together.
         Algorithm::Conventional | Algorithm::Fox => {
@@ -35,7 +40,7 @@ pub(super) fn cost(matmul: &Matmul, machines: &Machines, _: Option<f64>) -> Resu
             (division.shares.clone(), division)
         }
     };
-    let work = matmul.work() * slowness(matmul, shares.len());
+    let work = matmul.work() * slowness(matmul, shares.len(), measured_rows);
     let work = shares.into_iter().map(|share: f64| share * work).collect();
     // A broadcast goes out when the one before has been taken up; blocks on a grid need a step's time in advance.
     let rounds = match division.owners {
@@ -51,15 +56,15 @@ pub(super) fn cost(matmul: &Matmul, machines: &Machines, _: Option<f64>) -> Resu
     Ok(vec![all])
 }
 
-/// How much longer a conventional product of so many PEs takes than its speed says, which is measured with the rows that
-/// the chares of one PE would have: the fewer rows a chare has, the more often B is packed for the kernel.
-fn slowness(matmul: &Matmul, pes: usize) -> f64 {
+/// How much longer a conventional product of so many PEs takes than its speed says, which is measured with so many rows: the
+/// fewer rows a chare has, the more often B is packed for the kernel.
+fn slowness(matmul: &Matmul, pes: usize, measured_rows: usize) -> f64 {
     if matmul.algorithm != Algorithm::Conventional {
         return 1.0;
     }
     let rows = matmul.sides().0;
     let own = matmul.grain.unwrap_or_else(|| conventional::default_grain(rows, pes)).min(rows).max(1);
-    1.0 + PACKING_ROWS * (1.0 / own as f64 - 1.0 / matmul.typical_block()[0].max(1) as f64).max(0.0)
+    1.0 + PACKING_ROWS * (1.0 / own as f64 - 1.0 / measured_rows.max(1) as f64)
 }
 
 /// How many groups of rows Fox's product broadcasts.
@@ -158,6 +163,19 @@ mod tests {
             let mut of_alone = alone.iter().flat_map(|phase| &phase.bytes);
             assert!(of_alone.all(|bytes| *bytes == Bytes::default()), "{algorithm}: {alone:?}");
         }
+    }
+
+    #[test]
+    fn inside_a_node_chares_have_more_rows_than_those_by_which_speeds_are_measured() {
+        let matmul = Line::parse_from(["x", "--algorithm", "conventional", "--n", "2048"]).matmul;
+        let work = |machines: &Machines| {
+            let phases = cost(&matmul, machines, None).unwrap();
+            phases.iter().flat_map(|phase| &phase.work).sum::<f64>() / matmul.work()
+        };
+        let inside = Machines::on_one_host(&[&[1e9, 1e9]], LINK);
+        let apart = Machines::on_one_host(&[&[1e9], &[1e9]], LINK);
+        assert!((work(&inside) - (1.0 + 25.0 / 500.0 - 25.0 / 128.0)).abs() < 1e-9);
+        assert!((work(&apart) - (1.0 + 25.0 / 64.0 - 25.0 / 128.0)).abs() < 1e-9);
     }
 
     #[test]

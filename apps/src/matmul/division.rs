@@ -87,7 +87,7 @@ impl Matmul {
         let default = || conventional::default_grain(self.sides().0, weights.len());
         let grain = (self.grain.unwrap_or_else(default) as u128).min(m);
         // Each PE may have rows of two chares of others at a time.
-        let lent = if weights.len() > 1 { 2 * grain } else { 0 };
+        let lent = if machines.nodes.len() > 1 { 2 * grain } else { 0 };
         let rows = |pes: &Range<u32>| between(&bounds, pes) + lent * pes.len() as u128;
         let numbers = machines.pes().into_iter().map(|pes| k * n + rows(&pes) * (k + n));
         Ok(Division {
@@ -159,7 +159,10 @@ impl Matmul {
             Bytes { sent: all * own * others, received: all * (1.0 - own) }
         });
         let grain = self.grain.unwrap_or_else(|| panel::default_grain(self.sides().0));
-        let travelling = (TRAVELLING_GROUPS.saturating_mul(grain) as u128).min(m) * k;
+        let travelling = match pes.len() {
+            1 => 0,
+            _ => (TRAVELLING_GROUPS.saturating_mul(grain) as u128).min(m) * k,
+        };
         let held = |columns: u128| columns * (k + m) + (m * columns).div_ceil(n.max(1)) * k;
         let numbers = pes.iter().map(|pes| travelling + held(between(&columns, pes)));
         let memory: Vec<u64> = numbers.map(|numbers| self.bytes(numbers)).collect();

@@ -5,7 +5,9 @@ use super::conventional::{self, Collect, LoadRows, Multiply, Rows};
 use super::division::{Owners, Panels, divide};
 use super::panel::{self, CollectPanel, GoPanel, LoadColumns, LoadGroup, Panel};
 use super::problem::Problem;
+use super::side::settled;
 use super::tile::{self, CollectTile, Go, LoadTile, Make, Tile, TileMaker, first_blocks};
+use crate::division::DivisionError;
 use crate::matrix::{self, Dtype, Matrix, Piece, Real, ShapeError, generate, part};
 use crate::verify;
 use chares::{Array, Bulk, Callback, Cx, Driver, Group, Pending, Placement, RunError};
@@ -14,6 +16,7 @@ use std::sync::Arc;
 
 /// Runs a product as the command line asks.
 pub(super) fn drive(main: &mut Driver, matmul: Matmul) -> Result<(), RunError> {
+    let matmul = settled(&matmul, main.machines()).map_err(DivisionError::from)?;
     let division = divide(&matmul, main.machines())?;
     division.state(main);
     main.phase("reading the factors", 0, 0);

@@ -15,6 +15,7 @@ mod rebalance;
 mod stripes;
 mod turns;
 
+use super::cost::ROWS_MIN;
 use super::problem::{Problem, pes_here};
 use crate::matrix::{Piece, Real};
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Reduce};
@@ -27,9 +28,11 @@ use turns::Turns;
 
 /// Groups of rows that are under way at once.
 pub(super) const AHEAD: usize = 4;
-/// Groups of rows that are broadcast: fine enough to keep all busy at the end, and each big enough for the kernel to
-/// run at its full speed.
+/// Groups of rows that are broadcast: fine enough to keep all busy at the end, and few of them hold little of A.
 const GROUPS: usize = 48;
+/// Inside a node they take no memory. There are fewer where their rows would be too few for the kernel to run at its full
+/// speed, as it brings B in order for each; but so many that some wait while others are multiplied.
+const GROUPS_INSIDE: usize = 2 * AHEAD;
 /// Panels for each PE, so that some can move; fewer where their columns would be too few for the kernel to run at its full
 /// speed.
 const PANELS: usize = 8;
@@ -41,6 +44,11 @@ const ROWS: i32 = -1;
 /// Rows of a group, of `rows` in all, if the user does not say how many.
 pub(super) fn default_grain(rows: usize) -> usize {
     rows.div_ceil(GROUPS).max(32)
+}
+
+/// The same where there is only one node.
+pub(super) fn grain_inside(rows: usize) -> usize {
+    default_grain(rows).max(ROWS_MIN.min(rows.div_ceil(GROUPS_INSIDE)))
 }
 
 /// Panels for each of so many PEs of a product with so many columns.

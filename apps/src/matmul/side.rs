@@ -8,6 +8,7 @@
 //! from the grid.
 
 use super::arguments::{Algorithm, Matmul};
+use super::{conventional, panel};
 use chares::loadbalance::machines::Machines;
 use chares::loadbalance::{Items, Part, PartitionError, grid};
 
@@ -17,6 +18,10 @@ pub(super) const USUAL: u32 = 8;
 const FEWEST: u32 = 4;
 /// Blocks of C for each PE, on the average, at least.
 const BLOCKS_PER_PE: usize = 4;
+/// Both where all PEs are of one node: no block has to travel while others are multiplied. Products with n = 2048 on two
+/// PEs are up to 11 % faster with 2 x 2 blocks than with 4 x 4.
+const FEWEST_INSIDE: u32 = 2;
+const BLOCKS_PER_PE_INSIDE: usize = 2;
 /// Smaller blocks take longer to hand about than to multiply.
 const BLOCK_SIDE_MIN: usize = 128;
 /// Bigger ones are no better for the kernel, and all of the first ones must have come before the second step.
@@ -26,7 +31,8 @@ const LOSS_MAX: f64 = 0.05;
 /// PEs are alike down to this part of the fastest speed. Shares of unlike ones are made finer than speeds say.
 const ALIKE: f64 = 0.9;
 
-/// The same product with the side of its grid, if it has one: chosen for these machines if it is not given.
+/// The same product with the side of its grid, if it has one, and its grain where there is only one node: chosen for
+/// these machines if they are not given.
 ///
 /// # Errors
 /// If the work cannot be divided by the speeds at all.
@@ -37,15 +43,26 @@ pub(super) fn settled(matmul: &Matmul, machines: &Machines) -> Result<Matmul, Pa
         let (m, k, n) = matmul.sides();
         matmul.q = Some(chosen(m.min(k).min(n), &machines.parts(&machines.speeds()))?);
     }
+    if machines.nodes.len() == 1 && matmul.grain.is_none() {
+        let (rows, _, _) = matmul.sides();
+        matmul.grain = match matmul.algorithm {
+            Algorithm::Conventional => Some(conventional::grain_inside(rows, machines.rates().len().max(1))),
+            Algorithm::Fox => Some(panel::grain_inside(rows)),
+            Algorithm::Cannon | Algorithm::FoxHeyOtto => None,
+        };
+    }
     Ok(matmul)
 }
 
 /// For a product whose shortest side is `length`.
 fn chosen(length: usize, pes: &[Part]) -> Result<u32, PartitionError> {
-    let wanted = BLOCKS_PER_PE * pes.len();
+    let is_inside = pes.windows(2).all(|pair| pair[0].node == pair[1].node);
+    let (fewest, per_pe) =
+        if is_inside { (FEWEST_INSIDE, BLOCKS_PER_PE_INSIDE) } else { (FEWEST, BLOCKS_PER_PE) };
+    let wanted = per_pe * pes.len();
     let fastest = pes.iter().map(|pe| pe.speed).fold(0.0, f64::max);
     let is_mixed = pes.iter().any(|pe| pe.speed < ALIKE * fastest);
-    let mut q = FEWEST;
+    let mut q = fewest;
     let is_too_coarse = |q: u32| wanted > (q * q) as usize || length.div_ceil(q as usize) > BLOCK_SIDE_MAX;
     while q < USUAL && (is_mixed || is_too_coarse(q) || loss(q, pes)? > LOSS_MAX) {
         q *= 2;
@@ -76,6 +93,11 @@ mod tests {
     #[test]
     fn few_like_pes_get_big_blocks_and_unlike_ones_small_ones() {
         assert_eq!(side(4096, &[&[1.0; 4]]), 4);
+        assert_eq!(
+            [side(2048, &[&[1.0; 2]]), side(2048, &[&[1.0], &[1.0]])],
+            [2, 4],
+            "none travels inside a node"
+        );
         assert_eq!(side(4096, &[&[1.0], &[0.98], &[0.99], &[1.0]]), 4, "speeds are measured");
         assert_eq!(side(8192, &[&[1.0; 4]]), 8, "blocks of 2,048 are bigger than need be");
         assert_eq!(side(4096, &[&[1.0], &[0.55], &[0.25]]), 8);

@@ -37,9 +37,22 @@ fn a_single_node_holds_factors_and_product_once() {
     for algorithm in ALGORITHMS {
         let needs = product(algorithm, (640, 1280, 960)).by(&hosts(&[1000]), &[1.0, 0.5]).unwrap().memory;
         let once = 8 * (640 * 1280 + 1280 * 960 + 640 * 960);
-        // Fox's rows travel even there.
         assert!((once..once + once / 2).contains(&needs[0]), "{algorithm:?}: {needs:?} of {once}");
     }
+}
+
+#[test]
+fn foxs_groups_have_many_rows_where_they_do_not_travel() {
+    let grain = |machines: &Machines, side: usize| {
+        let Owners::Panels(panels) =
+            divide(&product(Algorithm::Fox, (side, side, side)), machines).unwrap().owners
+        else {
+            panic!("Fox's product is divided by panels")
+        };
+        panels.grain
+    };
+    assert_eq!([200, 2000, 4800].map(|side| grain(&hosts(&[1000]), side)), [32, 250, 500]);
+    assert_eq!([200, 2000, 4800].map(|side| grain(&hosts(&[1000, 1000]), side)), [32, 42, 100]);
 }
 
 #[test]
