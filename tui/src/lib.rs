@@ -8,6 +8,7 @@
 //! that every program on chares has the window.
 
 mod app;
+mod figures;
 mod input;
 mod model;
 mod player;

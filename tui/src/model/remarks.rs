@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use runtime::monitor::text;
-use runtime::monitor::wire::{Balanced, RunInfo};
+use runtime::monitor::wire::{Balanced, RunInfo, Slowdown};
+
+use crate::figures;
 
 /// Remarks kept.
 const REMARKS_MAX: usize = 1000;
@@ -55,8 +57,7 @@ impl Remarks {
         name: impl Fn(u16) -> String,
     ) {
         for slow in &now.slowdowns {
-            let same = |other: &&_| {
-                let other: &runtime::monitor::wire::Slowdown = other;
+            let same = |other: &&Slowdown| {
                 (other.node, other.since_s.to_bits()) == (slow.node, slow.since_s.to_bits())
             };
             let known = before.slowdowns.iter().find(same);
@@ -75,7 +76,7 @@ impl Remarks {
         if let Some(saved) =
             now.saved.filter(|saved| before.saved.is_none_or(|before| before.number != saved.number))
         {
-            let bytes = crate::view::figures::bytes(saved.bytes as f64);
+            let bytes = figures::bytes(saved.bytes as f64);
             self.push(at, Weight::Note, &format!("saved as checkpoint {} ({bytes})", saved.number));
         }
     }
@@ -84,8 +85,8 @@ impl Remarks {
 /// A decision to move chares, and what came of it.
 pub(crate) fn said(decision: &Balanced) -> String {
     let Balanced { by, moves, bytes, before, expected, after, .. } = decision;
-    let moves = crate::view::figures::things(usize::try_from(*moves).unwrap_or(usize::MAX), "chare");
-    let bytes = crate::view::figures::bytes(*bytes as f64);
+    let moves = figures::things(usize::try_from(*moves).unwrap_or(usize::MAX), "chare");
+    let bytes = figures::bytes(*bytes as f64);
     let found = after.map_or_else(String::new, |after| format!(", found {after:.2}"));
     format!("{by} moves {moves} ({bytes}): imbalance {before:.2}, expected {expected:.2}{found}")
 }

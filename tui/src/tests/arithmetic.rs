@@ -7,9 +7,9 @@ use runtime::monitor::wire::{MonitorEvent, NodeSnapshot};
 use super::{running, snapshot};
 use crate::WindowOptions;
 use crate::app::App;
+use crate::figures;
 use crate::model::Model;
 use crate::model::history::Times;
-use crate::view::figures;
 use crate::view::look::Look;
 
 fn model(tenths: impl IntoIterator<Item = u64>) -> Model {

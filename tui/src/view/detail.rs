@@ -5,8 +5,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::{figures, put, split};
+use super::{put, split};
 use crate::app::App;
+use crate::figures;
 use crate::model::history::Times;
 use crate::model::node::{Node, Pe};
 

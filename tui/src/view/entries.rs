@@ -7,8 +7,9 @@ use runtime::monitor::wire::PeState;
 use std::time::Duration;
 
 use super::look::Look;
-use super::{figures, put, rows_of, split};
+use super::{put, rows_of, split};
 use crate::app::App;
+use crate::figures;
 use crate::model::node::{Node, Pe};
 use crate::model::profile::EntrySum;
 

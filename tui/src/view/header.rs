@@ -5,8 +5,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::{figures, put, spread};
+use super::{put, spread};
 use crate::app::{App, RECENT};
+use crate::figures;
 use crate::model::Model;
 use crate::model::history::Times;
 use crate::model::node::Node;

@@ -5,8 +5,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 use runtime::monitor::wire::PeState;
 
-use super::figures;
 use crate::WindowOptions;
+use crate::figures;
 use crate::model::history::Times;
 
 const EIGHTHS_UP: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];

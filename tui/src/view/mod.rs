@@ -3,7 +3,6 @@
 
 mod detail;
 mod entries;
-pub(crate) mod figures;
 mod header;
 pub(crate) mod help;
 mod log;

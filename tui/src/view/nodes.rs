@@ -7,8 +7,9 @@ use ratatui::text::{Line, Span};
 
 use super::look::Look;
 use super::pes::{Columns, numbered, strips, tall};
-use super::{figures, page, put};
+use super::{page, put};
 use crate::app::App;
+use crate::figures;
 use crate::model::node::Node;
 
 /// A node silent for longer is marked, seconds.

@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::{figures, nodes, page, put};
+use super::{nodes, page, put};
 use crate::app::{App, Sort};
+use crate::figures;
 use crate::model::Model;
 use crate::model::history::Times;
 use crate::model::node::{Node, Pe};

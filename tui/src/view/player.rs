@@ -5,8 +5,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::{figures, hints, put, screens};
+use super::{hints, put, screens};
 use crate::app::{App, View};
+use crate::figures;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let Some(player) = &app.player else { return };

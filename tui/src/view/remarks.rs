@@ -6,8 +6,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::{figures, put, split};
+use super::{put, split};
 use crate::app::App;
+use crate::figures;
 use crate::model::remarks::Weight;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {

@@ -6,8 +6,9 @@ use ratatui::text::{Line, Span};
 use std::collections::BTreeMap;
 
 use super::look::Look;
-use super::{figures, put, rows_of, split};
+use super::{put, rows_of, split};
 use crate::app::App;
+use crate::figures;
 use crate::model::Model;
 use crate::model::profile::Link;
 

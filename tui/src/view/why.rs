@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::{figures, put, rows_of, split};
+use super::{put, rows_of, split};
 use crate::app::{App, View};
+use crate::figures;
 use crate::model::Model;
 use crate::model::history::{SECOND, Times};
 use crate::model::node::{Node, Pe};
