@@ -57,9 +57,8 @@ fn of_recording(recording: &Recording) -> Report {
         match &recorded.event {
             MonitorEvent::Run(run) => info = run.clone(),
             MonitorEvent::Snapshot(snapshot) => {
-                let before = last.remove(&snapshot.node).and_then(|before| before.profile);
-                let profile = snapshot.profile.clone().or(before);
-                last.insert(snapshot.node, NodeSnapshot { profile, ..snapshot.clone() });
+                let before = last.remove(&snapshot.node);
+                last.insert(snapshot.node, snapshot.clone().after(before));
             }
             MonitorEvent::Ended { code, summary } => {
                 exit_code = u8::try_from(*code).unwrap_or(u8::MAX);

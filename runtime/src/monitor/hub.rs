@@ -87,14 +87,12 @@ impl Hub {
                 if state.latest.get(&snapshot.node).is_some_and(|last| last.sequence > snapshot.sequence) {
                     return;
                 }
-                let mut latest = snapshot.clone();
                 let before = state.latest.remove(&snapshot.node);
-                let before_it = before.as_ref().map_or(0, progress);
-                // What is not told each time is kept until it is told anew.
-                latest.profile = latest.profile.or(before.and_then(|before| before.profile));
-                state.latest.insert(snapshot.node, latest);
+                let progress_before = before.as_ref().map_or(0, progress);
+                state.latest.insert(snapshot.node, snapshot.clone().after(before));
                 // Counters of a node that is wrong may do anything, but not end the launcher.
-                state.progress = state.progress.wrapping_sub(before_it).wrapping_add(progress(snapshot));
+                state.progress =
+                    state.progress.wrapping_sub(progress_before).wrapping_add(progress(snapshot));
                 state.follow(snapshot);
             }
             MonitorEvent::Phase(phase) => {

@@ -2,6 +2,8 @@
 //! holds. Counters, as all that is [told](super::wire).
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Kinds of entry methods that a node tells of, those that took most time.
 pub const ENTRIES_MAX: usize = 64;
@@ -39,6 +41,32 @@ pub struct EntryTime {
     pub slowest: SlowestCall,
 }
 
+impl EntryTime {
+    /// Adds what the same entry method has cost elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.ns = self.ns.saturating_add(other.ns);
+        if other.slowest.ns > self.slowest.ns {
+            self.slowest = other.slowest.clone();
+        }
+    }
+
+    /// The sums of all that are of one entry method, the longest time first.
+    #[must_use]
+    pub fn sums(all: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut sums: BTreeMap<u16, Self> = BTreeMap::new();
+        for one in all {
+            match sums.entry(one.name) {
+                Entry::Vacant(place) => drop(place.insert(one)),
+                Entry::Occupied(mut sum) => sum.get_mut().add(&one),
+            }
+        }
+        let mut sums: Vec<Self> = sums.into_values().collect();
+        sums.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
+        sums
+    }
+}
+
 /// The longest call of an entry method.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlowestCall {
@@ -72,4 +100,20 @@ pub struct ChareCount {
     pub chare_type: u16,
     /// How many.
     pub chares: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_entry_method_costs_is_added_up_and_the_slowest_call_is_of_whoever_had_it() {
+        let of = |name, calls, ns, slowest_ns, pe| {
+            let slowest = SlowestCall { ns: slowest_ns, pe, ..SlowestCall::default() };
+            EntryTime { name, calls, ns, slowest }
+        };
+        let sums =
+            EntryTime::sums([of(3, 1, 10, 0, 1), of(1, 2, 30, 20, 2), of(3, 4, u64::MAX, 7, 4)].into_iter());
+        assert_eq!(sums, [of(3, 5, u64::MAX, 7, 4), of(1, 2, 30, 20, 2)]);
+    }
 }

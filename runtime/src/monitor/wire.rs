@@ -277,6 +277,15 @@ pub struct NodeSnapshot {
     pub profile: Option<Profile>,
 }
 
+impl NodeSnapshot {
+    /// These counters, with what is not told each time as the node has told it before.
+    #[must_use]
+    pub fn after(mut self, before: Option<Self>) -> Self {
+        self.profile = self.profile.or(before.and_then(|before| before.profile));
+        self
+    }
+}
+
 /// Processor time at one moment, which is not later than the snapshot that it is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processors {

@@ -13,8 +13,6 @@ use crate::pe::tally::Tally;
 use crate::priority::Priority;
 use crate::proto::quiescence::Counts;
 use crate::topology::Topology;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -246,23 +244,8 @@ impl LocalPes {
 
     /// What all that have been here have run, the longest time first, and how many chares live on these.
     pub(super) fn profile(&self, pes: &[u32]) -> (Vec<EntryTime>, Vec<ChareCount>) {
-        let mut entries: BTreeMap<u16, EntryTime> = BTreeMap::new();
-        for (pe, slot) in self.slots.filled() {
-            for one in slot.account.tally().entries(pe, &self.program) {
-                match entries.entry(one.name) {
-                    Entry::Vacant(place) => drop(place.insert(one)),
-                    Entry::Occupied(mut sum) => {
-                        let sum = sum.get_mut();
-                        (sum.calls, sum.ns) = (sum.calls + one.calls, sum.ns + one.ns);
-                        if one.slowest.ns > sum.slowest.ns {
-                            sum.slowest = one.slowest;
-                        }
-                    }
-                }
-            }
-        }
-        let mut entries: Vec<EntryTime> = entries.into_values().collect();
-        entries.sort_by_key(|one| std::cmp::Reverse(one.ns));
+        let ran = |(pe, slot): (u32, &Slot)| slot.account.tally().entries(pe, &self.program);
+        let mut entries = EntryTime::sums(self.slots.filled().flat_map(ran));
         entries.truncate(ENTRIES_MAX);
         let counts = |pe: &u32| self.slot(PeId(*pe)).account.tally().chares(*pe).collect::<Vec<_>>();
         let mut chares: Vec<ChareCount> = pes.iter().flat_map(counts).collect();

@@ -291,7 +291,13 @@ impl Node {
     /// Counters of the node and its PEs now.
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
+        self.counters(|_| true)
+    }
+
+    /// The same, with a profile if one belongs to the snapshot of this number.
+    fn counters(&self, has_profile: impl FnOnce(u64) -> bool) -> NodeSnapshot {
         let now_ns = self.now_ns();
+        let sequence = self.snapshots.fetch_add(1, Ordering::Relaxed);
         let (received_messages, received_bytes) = self.links.total_received();
         let mut sent_to = self.links.sent_to();
         self.pes.add_small_traffic(&mut sent_to);
@@ -301,7 +307,7 @@ impl Node {
         self.quota.lock().unwrap_or_else(PoisonError::into_inner).divide(&mut pes);
         NodeSnapshot {
             node: self.id.0,
-            sequence: self.snapshots.fetch_add(1, Ordering::Relaxed),
+            sequence,
             uptime_ns: now_ns,
             memory_bytes: memory::taken_bytes(),
             host_memory_bytes: self.host_memory.available_bytes(now_ns),
@@ -315,7 +321,7 @@ impl Node {
                 .map_or_else(Vec::new, |fabric| fabric.sharers().iter().map(|n| n.0).collect()),
             processors: self.host_processors.now(now_ns),
             pes,
-            profile: Some(self.profile(now_ns, sent_to)),
+            profile: has_profile(sequence).then(|| self.profile(now_ns, sent_to)),
         }
     }
 
@@ -335,10 +341,7 @@ impl Node {
 
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
-        let mut snapshot = self.snapshot();
-        if !snapshot.sequence.is_multiple_of(PROFILE_EVERY) {
-            snapshot.profile = None;
-        }
+        let snapshot = self.counters(|sequence| sequence.is_multiple_of(PROFILE_EVERY));
         self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));
     }
 

@@ -4,7 +4,6 @@ use super::{name_of, seconds};
 use runtime::monitor::profile::EntryTime;
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// What an entry method cost in the whole run.
 #[derive(Debug, Serialize)]
@@ -28,18 +27,8 @@ pub(super) struct SentReport {
 
 /// What entry methods cost on all nodes, the longest time first.
 pub(super) fn entries(end: &[NodeSnapshot], names: &[String]) -> Vec<EntryReport> {
-    let mut sums: BTreeMap<u16, EntryTime> = BTreeMap::new();
-    for entry in end.iter().filter_map(|node| node.profile.as_ref()).flat_map(|profile| &profile.entries) {
-        let sum = sums.entry(entry.name).or_default();
-        sum.calls = sum.calls.saturating_add(entry.calls);
-        sum.ns = sum.ns.saturating_add(entry.ns);
-        if entry.slowest.ns >= sum.slowest.ns {
-            sum.slowest = entry.slowest.clone();
-        }
-    }
-    let mut sums: Vec<(u16, EntryTime)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
-    let report = |(name, EntryTime { calls, ns, slowest, .. }): (u16, EntryTime)| EntryReport {
+    let all = end.iter().filter_map(|node| node.profile.as_ref()).flat_map(|profile| &profile.entries);
+    let report = |EntryTime { name, calls, ns, slowest }: EntryTime| EntryReport {
         name: names.get(usize::from(name)).map_or("?", String::as_str).into(),
         calls,
         time_s: seconds(ns),
@@ -48,7 +37,7 @@ pub(super) fn entries(end: &[NodeSnapshot], names: &[String]) -> Vec<EntryReport
         slowest_pe: slowest.pe,
         slowest_element: slowest.element,
     };
-    sums.into_iter().map(report).collect()
+    EntryTime::sums(all.cloned()).into_iter().map(report).collect()
 }
 
 /// What a node sent to each other one, the most bytes first.
