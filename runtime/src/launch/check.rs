@@ -253,7 +253,7 @@ fn usable(node: &NodeConfig, probe: &Probe, fingerprint: u64) -> Result<(), Prob
     let Some(found) = &probe.found else {
         return Err(Problem::new("its `binary` does not answer as this program does", same));
     };
-    if found.fingerprint != fingerprint {
+    if ready.program != fingerprint {
         return Err(Problem::new("its `binary` has other chares or entry methods than this program", same));
     }
     if let (Some(reason), Some(folder)) = (&found.unwritable, &node.workdir) {

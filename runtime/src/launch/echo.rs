@@ -42,8 +42,6 @@ pub(super) struct Question {
 pub(super) struct Found {
     /// SHA-256 of its executable.
     pub(super) hash: String,
-    /// Fingerprint of its chare types and entry methods.
-    pub(super) fingerprint: u64,
     /// Why its folder cannot be written, if it cannot.
     pub(super) unwritable: Option<String>,
 }
@@ -93,7 +91,7 @@ fn answer(program: &ProgramTable, question: &Question, input: &mut impl BufRead)
     std::thread::Builder::new().name("echo".into()).spawn(move || echo(&socket, &reply)).map_err(unsaid)?;
     announce_ready(&Ready::here(address, fingerprint(&program.lines()))).map_err(unsaid)?;
     let unwritable = if question.writes { unwritable().err().map(|e| e.to_string()) } else { None };
-    let found = Found { hash: own_hash().into(), fingerprint: fingerprint(&program.lines()), unwritable };
+    let found = Found { hash: own_hash().into(), unwritable };
     say(&to_line(FOUND, &found).map_err(unsaid)?).map_err(unsaid)?;
     if let Some(others) = next::<Vec<SocketAddr>>(input) {
         say(&to_line(REACHED, &reached(ip, &others, &token)).map_err(unsaid)?).map_err(unsaid)?;
@@ -209,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_is_found_survives_its_line() {
-        let found = Found { hash: "ab".into(), fingerprint: u64::MAX, unwritable: Some("no".into()) };
+        let found = Found { hash: "ab".into(), unwritable: Some("no".into()) };
         assert_eq!(Found::from_line(&to_line(FOUND, &found).unwrap()), Some(found));
         let times = vec![Some(Duration::from_micros(7)), None];
         assert_eq!(reached_from_line(&to_line(REACHED, &times).unwrap()), Some(times));
