@@ -228,8 +228,7 @@ fn table_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode]) -> ClusterT
         pe_count: starts::pes_of(config, started),
     });
     let nodes = std::iter::once(here).chain(there).collect();
-    let begun = plan.begun.clone();
-    ClusterTable { run_id: run_id.into(), nodes, begun, stretches: Vec::new(), is_init: true }
+    ClusterTable { begun: plan.begun.clone(), ..ClusterTable::new(run_id, nodes) }
 }
 
 fn info_of(plan: &JobPlan, run_id: &str, launched: &[LaunchedNode], node: &Node) -> RunInfo {

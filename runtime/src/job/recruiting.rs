@@ -33,7 +33,8 @@ pub(super) struct Recruiting {
     under_way: UnboundedSender<Outcome>,
     /// Where it is said what became of a start.
     pub(super) outcomes: UnboundedReceiver<Outcome>,
-    waiting: Option<LaunchedNode>,
+    /// One that has come and may be admitted, and what others would know of it.
+    waiting: Option<(LaunchedNode, NodeEntry)>,
 }
 
 impl Recruiting {
@@ -62,7 +63,7 @@ impl Recruiting {
         let (id, name, is_local) = (self.next(), config.name.clone(), config.launch == LaunchMethod::Local);
         let there = self.addresses_of(topology);
         let outward = || local_listen_ip(there.iter().copied().filter(|ip| !ip.is_loopback()));
-        self.starts.add(config);
+        self.starts.add(config, topology);
         let launched = match self.starts.launch_from(id.0, is_local.then(outward)) {
             Ok(launched) => launched,
             Err(error) => return drop(self.under_way.send(Err(error))),
@@ -98,24 +99,21 @@ impl Recruiting {
         let (node, pe_count) = (started.node, pes_of(config, &started));
         let info = info_of(config, &started, topology.pe_count());
         let mut table = self.table.clone();
-        table.nodes.push(NodeEntry {
-            name: config.name.clone(),
-            address: started.ready.addr.to_string(),
-            pe_count,
-        });
+        let address = started.ready.addr.to_string();
+        let entry = NodeEntry { name: config.name.clone(), address, pe_count };
+        table.nodes.push(entry.clone());
         let then = topology.joined_by(node, pe_count);
         table.nodes.iter_mut().zip(then.pe_counts()).for_each(|(entry, count)| entry.pe_count = count);
         (table.begun, table.stretches) = (then.begun().pe_counts(), then.stretches());
-        self.waiting = Some(started);
+        self.waiting = Some((started, entry));
         let welcome = Welcome { wire_version: WIRE_VERSION, fingerprint: self.program, table };
         Some(Recruit { node, welcome, info })
     }
 
     /// The one that has come is of the run now: its process.
     pub(super) fn admitted(&mut self) -> Option<LaunchedNode> {
-        let started = self.waiting.take()?;
-        let (name, address) = (started.name.clone(), started.ready.addr.to_string());
-        self.table.nodes.push(NodeEntry { name, address, pe_count: 0 });
+        let (started, entry) = self.waiting.take()?;
+        self.table.nodes.push(entry);
         Some(started)
     }
 

@@ -7,6 +7,7 @@ use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
 use crate::launch::{self, LaunchOptions, LaunchedNode};
 use crate::monitor::wire::{NodeInfo, OutputLine};
+use crate::topology::Topology;
 use crate::transport::tls::RunAuthority;
 use std::collections::HashMap;
 use std::future::Future;
@@ -74,8 +75,11 @@ impl Starts {
         &self.config.nodes
     }
 
-    /// One more node.
-    pub(super) fn add(&mut self, node: NodeConfig) {
+    /// One more node, beside those that have these PEs now.
+    pub(super) fn add(&mut self, node: NodeConfig, topology: &Topology) {
+        for (id, there) in (1u16..).map(NodeId).zip(&mut self.config.nodes) {
+            there.pes = u32::try_from(topology.pes(id).len()).ok();
+        }
         self.config.nodes.push(node);
     }
 
@@ -189,7 +193,8 @@ fn shared_hosts(config: &ClusterConfig) -> Vec<HostShare> {
         let all = if node.launch == LaunchMethod::Local { cores } else { 0 };
         let own = node.pes.unwrap_or(all);
         *pes = pes.saturating_add(own);
-        *nodes += 1;
+        // One that has left has no network thread there any more.
+        *nodes += u32::from(node.pes != Some(0));
         *used_cores += f64::from(own) * node.cpu_share.unwrap_or(1.0);
     }
     let share = |(node, (first, nodes_before)): (&NodeConfig, (u32, u32))| {
@@ -213,5 +218,19 @@ mod tests {
         let config = ClusterConfig::parse(&text, "test").unwrap();
         let used: Vec<f64> = shared_hosts(&config).iter().map(|share| share.used_cores).collect();
         assert_eq!(used, [2.5, 2.5, 3.0]);
+    }
+
+    #[test]
+    fn cores_are_shared_with_the_pes_that_are_on_the_host_when_a_node_joins() {
+        let authority = RunAuthority::new("test-5").unwrap();
+        let mut starts = Starts::of_nobody(authority);
+        starts.config.nodes = vec![NodeConfig::local("a", 1), NodeConfig::local("b", 2)];
+        // What was on b has gone to a.
+        let begun = Topology::new(&[0, 1, 2]);
+        let now = begun.rearranged(&begun.without(NodeId(2), &[1.0; 3]).unwrap());
+        starts.add(NodeConfig::local("b", 2), &now);
+        let shares = shared_hosts(&starts.config);
+        let last = shares.last().unwrap();
+        assert_eq!((last.used_cores, last.threads_on_host, last.nodes_before), (5.0, 7, 1));
     }
 }

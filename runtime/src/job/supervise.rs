@@ -265,13 +265,7 @@ mod tests {
         let hub = Arc::new(Hub::new(RunInfo::default()));
         let entry = |name: &str| NodeEntry { name: name.into(), address: String::new(), pe_count: 0 };
         let nodes = vec![entry("launcher"), entry("b")];
-        let table = ClusterTable {
-            run_id: "test-1".into(),
-            nodes,
-            begun: Vec::new(),
-            stretches: Vec::new(),
-            is_init: true,
-        };
+        let table = ClusterTable::new("test-1", nodes);
         let recruiting = Recruiting::new(Starts::of_nobody(authority), table, &[]);
         let processes = Processes::attend(Vec::new());
         let supervisor = Supervisor::new(node, fabric, hub, processes, recruiting, heard, lines, limit);

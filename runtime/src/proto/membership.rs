@@ -52,6 +52,12 @@ pub struct ClusterTable {
 }
 
 impl ClusterTable {
+    /// Of a run that begins with these nodes.
+    #[must_use]
+    pub fn new(run_id: &str, nodes: Vec<NodeEntry>) -> Self {
+        Self { run_id: run_id.into(), nodes, begun: Vec::new(), stretches: Vec::new(), is_init: true }
+    }
+
     /// The PEs of the nodes, once the whole table has been checked.
     ///
     /// # Errors
@@ -396,13 +402,7 @@ mod tests {
             address: String::new(),
             pe_count,
         };
-        ClusterTable {
-            run_id: "r".into(),
-            nodes: pes.iter().enumerate().map(entry).collect(),
-            begun: Vec::new(),
-            stretches: Vec::new(),
-            is_init: true,
-        }
+        ClusterTable::new("r", pes.iter().enumerate().map(entry).collect())
     }
 
     fn lines(texts: &[&str]) -> Vec<String> {

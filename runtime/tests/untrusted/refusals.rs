@@ -397,13 +397,7 @@ fn variables_are_set_by_who_made_them() {
 
 #[test]
 fn what_only_the_launcher_says_is_refused_from_others() {
-    let table = ClusterTable {
-        run_id: "r".into(),
-        nodes: Vec::new(),
-        begun: Vec::new(),
-        stretches: Vec::new(),
-        is_init: true,
-    };
+    let table = ClusterTable::new("r", Vec::new());
     let welcome =
         || Order::Welcome(Box::new(Welcome { wire_version: 1, fingerprint: 1, table: table.clone() }));
     let speeds = |speeds: &[f64]| Order::Speeds(speeds.to_vec());

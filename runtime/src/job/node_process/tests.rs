@@ -44,13 +44,7 @@ fn welcome() -> ControlToNode {
     let entry =
         |(name, pe_count): (&str, u32)| NodeEntry { name: name.into(), address: String::new(), pe_count };
     let nodes = [("launcher", 0), ("a", 2), ("b", 1)].map(entry).to_vec();
-    let table = ClusterTable {
-        run_id: "test-2".into(),
-        nodes,
-        begun: Vec::new(),
-        stretches: Vec::new(),
-        is_init: true,
-    };
+    let table = ClusterTable::new("test-2", nodes);
     let fingerprint = fingerprint(&ProgramTable::default().lines());
     let welcome = Welcome { wire_version: WIRE_VERSION, fingerprint, table };
     ControlToNode::Order(Order::Welcome(Box::new(welcome)))

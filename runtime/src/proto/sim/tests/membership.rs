@@ -93,13 +93,7 @@ pub(super) fn table(count: u16) -> ClusterTable {
         pe_count: u32::from(n.min(1)) * 2,
     };
     let nodes = (0..count).map(entry).collect();
-    ClusterTable {
-        run_id: "matmul-1a2b3c".into(),
-        nodes,
-        begun: Vec::new(),
-        stretches: Vec::new(),
-        is_init: true,
-    }
+    ClusterTable::new("matmul-1a2b3c", nodes)
 }
 
 /// The launcher and its nodes, of which `misbuilt` has another program; all have been welcomed.
