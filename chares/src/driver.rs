@@ -304,8 +304,7 @@ impl Driver {
     /// If the run fails meanwhile.
     pub fn measure(&mut self, budget: Duration) -> Result<Vec<f64>, RunError> {
         let _span = tracing::info_span!("measure", ?budget).entered();
-        let budget_ms = u32::try_from(budget.as_millis()).unwrap_or(u32::MAX);
-        self.speeds(PeOrder::Measure { budget_ms }, &[])
+        self.speeds(to_measure(budget), &[])
     }
 
     /// Gives back the memory of the kernel.
@@ -473,6 +472,11 @@ impl Driver {
             }
         }
     }
+}
+
+/// The order to measure for so long.
+fn to_measure(budget: Duration) -> PeOrder {
+    PeOrder::Measure { budget_ms: u32::try_from(budget.as_millis()).unwrap_or(u32::MAX) }
 }
 
 /// A place where the driver waits for results of type `M`.

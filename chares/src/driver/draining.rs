@@ -248,7 +248,7 @@ impl Driver {
     }
 
     /// Waits until each of these PEs has said that it has done what it was told; what they said.
-    pub(super) fn said_by(&mut self, pes: &[PeId]) -> Result<Vec<u64>, RunError> {
+    fn said_by(&mut self, pes: &[PeId]) -> Result<Vec<u64>, RunError> {
         let said = self.wait_until(|main| {
             let paused = &mut main.history.checkpoint.paused;
             let all = pes.iter().all(|pe| paused.contains_key(pe));

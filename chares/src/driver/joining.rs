@@ -1,6 +1,6 @@
 //! A node joins while the run goes on: its PEs come behind those that there are, and balancers give them chares.
 
-use super::Driver;
+use super::{Driver, to_measure};
 use crate::program::RunError;
 use runtime::config::NodeConfig;
 use runtime::envelope::PeOrder;
@@ -177,8 +177,7 @@ impl Driver {
         let number = |pe: usize| u32::try_from(pe).unwrap_or(u32::MAX);
         let pes = number(pes.start)..number(pes.end);
         self.speeds_of(pes.clone(), PeOrder::PrepareKernel { kernel }, &arguments)?;
-        let budget_ms = u32::try_from(budget.as_millis()).unwrap_or(u32::MAX);
-        let rates = self.speeds_of(pes.clone(), PeOrder::Measure { budget_ms }, &[])?;
+        let rates = self.speeds_of(pes.clone(), to_measure(budget), &[])?;
         self.order_each(pes, PeOrder::DropKernel, &[]);
         Ok(rates)
     }

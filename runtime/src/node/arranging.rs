@@ -11,14 +11,13 @@
 //! goes on from a checkpoint on more PEs than it had.
 
 use super::{LauncherEvent, Node};
-use crate::codec::{Order, WorkToNode};
+use crate::codec::Order;
 use crate::config::NodeConfig;
 use crate::envelope::{Envelope, Packed, Payload, PeOrder, Target};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::NodeInfo;
 use crate::pe::scheduler::start_pe;
 use crate::proto::membership::{NodeEntry, Welcome};
-use crate::saved::Sent;
 use crate::topology::Topology;
 use std::sync::{OnceLock, PoisonError};
 
@@ -108,9 +107,8 @@ impl Node {
         welcome.table.is_init = self.is_init();
         self.order(node, Order::Welcome(Box::new(welcome)), Packed::default());
         for (header, packed) in self.shared_records() {
-            match Sent::new(header, packed) {
-                Ok((sent, packed)) => drop(self.send_frame(node, &WorkToNode::Record(sent), packed)),
-                Err(error) => self.fail(format!("what nodes share is too long for {node:?}: {error}")),
+            if let Err(why) = self.give(node, header, packed) {
+                self.fail(format!("what nodes share cannot be given to {node:?}: {why}"));
             }
         }
         self.set_speeds(speeds);

@@ -30,7 +30,7 @@ impl Node {
         collections.chain(variables).collect()
     }
 
-    /// Sends a record to the node where its PE is now.
+    /// Sends a record to a node: that of its PE, or any where it is of no PE.
     pub(crate) fn hand_over(&self, to: NodeId, sent: Sent, packed: Packed) {
         self.send_frame(to, &WorkToNode::Record(sent), packed);
     }
@@ -52,7 +52,7 @@ impl Node {
     pub fn share_again(&self, header: &RecordHeader, packed: &Packed) -> Result<(), Refusal> {
         let (sent, on_its_way) = Sent::new(header.clone(), packed.clone()).map_err(too_long)?;
         for node in self.topology().compute_nodes() {
-            self.send_frame(*node, &WorkToNode::Record(sent.clone()), on_its_way.clone());
+            self.hand_over(*node, sent.clone(), on_its_way.clone());
         }
         self.take_record(header.clone(), packed.clone())
     }
@@ -62,9 +62,13 @@ impl Node {
     /// # Errors
     /// If no message may be so long.
     pub fn give_back(&self, header: RecordHeader, packed: Packed) -> Result<(), Refusal> {
-        let to = self.topology().node_of(header.pe);
+        self.give(self.topology().node_of(header.pe), header, packed)
+    }
+
+    /// Gives a record to a node; only on the launcher.
+    pub(super) fn give(&self, to: NodeId, header: RecordHeader, packed: Packed) -> Result<(), Refusal> {
         let (sent, packed) = Sent::new(header, packed).map_err(too_long)?;
-        self.send_frame(to, &WorkToNode::Record(sent), packed);
+        self.hand_over(to, sent, packed);
         Ok(())
     }
 
