@@ -168,6 +168,20 @@ fn the_network_is_as_said_or_as_usual() {
 }
 
 #[test]
+fn what_the_nodes_file_says_of_the_network_holds_without_it() {
+    let file = include_str!("../../../../nodes.toml");
+    let network = file.lines().skip_while(|line| !line.starts_with("# [network]"));
+    let said: String = network
+        .filter_map(|line| line.strip_prefix("# "))
+        .filter(|line| line.starts_with('[') || line.contains(" = ") && !line.starts_with("ports"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(said.lines().count() >= 7, "{said}");
+    let config = ClusterConfig::parse(&format!("{said}[[node]]\nname = \"a\""), "nodes.toml").unwrap();
+    assert_eq!(config.network, NetworkConfig::default());
+}
+
+#[test]
 fn every_mistake_about_the_network_has_its_line_and_a_mend() {
     for (said, sentence) in [
         ("network = 3", "1: `network` must be a table: write [network]"),
