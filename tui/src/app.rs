@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyEvent, MouseEvent};
 use runtime::monitor::wire::MonitorEvent;
 
-use crate::input::{self, Command};
+use crate::input::{self, Command, Spot};
 use crate::model::Model;
 use crate::model::node::{Node, Pe};
 use crate::player::Player;
@@ -28,6 +28,7 @@ pub(crate) enum Event {
     /// The feed is closed; nothing follows.
     Closed,
     Key(KeyEvent),
+    Mouse(MouseEvent),
     Resize(u16, u16),
     Tick,
 }
@@ -111,6 +112,8 @@ pub(crate) struct App {
     pub(crate) player: Option<Player>,
     pub(crate) choice: Choice,
     pub(crate) options: WindowOptions,
+    /// Where a click does something in the last picture.
+    pub(crate) spots: Vec<Spot>,
     size: (u16, u16),
     changed: bool,
 }
@@ -119,8 +122,17 @@ impl App {
     pub(crate) fn new(options: &WindowOptions) -> Self {
         let choice = Choice { screen: options.screen, ..Choice::default() };
         let options = options.clone();
-        let size = (80, 24);
-        Self { live: Model::default(), frozen: None, player: None, choice, options, size, changed: true }
+        let (spots, size) = (Vec::new(), (80, 24));
+        Self {
+            live: Model::default(),
+            frozen: None,
+            player: None,
+            choice,
+            options,
+            spots,
+            size,
+            changed: true,
+        }
     }
 
     /// A window on a recording, which it outlasts.
@@ -236,6 +248,11 @@ impl App {
                     None => None,
                 };
             }
+            Event::Mouse(mouse) => {
+                let command = input::pointed(mouse, &self.spots);
+                self.changed |= command.is_some();
+                return command.and_then(|command| self.obey(command));
+            }
             Event::Resize(width, height) => {
                 self.size = (width, height);
                 self.changed = true;
@@ -313,6 +330,7 @@ impl App {
             Command::PageDown => self.go(self.page()),
             Command::First => self.go(isize::MIN / 2),
             Command::Last => self.go(isize::MAX / 2),
+            Command::Choose(place) => self.choose(place),
         }
         None
     }
@@ -407,6 +425,14 @@ impl App {
         // In the detail the arrows go from PE to PE.
         if self.choice.detail.is_some() {
             self.choice.detail = self.pes().get(self.choice.selected).map(|(_, pe)| pe.last.pe);
+        }
+    }
+
+    /// A click on what is selected opens it.
+    fn choose(&mut self, place: usize) {
+        let chosen = if self.rows().is_some() { &mut self.choice.row } else { &mut self.choice.selected };
+        if std::mem::replace(chosen, place) == place {
+            self.open();
         }
     }
 

@@ -1,6 +1,9 @@
-//! Keys to commands. Pure; the mode decides whether a letter is a command or part of a filter.
+//! Keys and the mouse to commands. Pure; the mode decides whether a letter is a command or part of a filter.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{
+    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use ratatui::layout::{Position, Rect};
 
 use crate::player::Wish;
 use crate::screen::Screen;
@@ -38,6 +41,8 @@ pub(crate) enum Command {
     PageDown,
     First,
     Last,
+    /// Select that item of the list on the screen, or open it if it is selected.
+    Choose(usize),
 }
 
 /// The command of a key, or nothing. `typing`: a filter is being typed.
@@ -87,6 +92,27 @@ pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
         KeyCode::Char(key) => Command::Show(Screen::of_key(key)?),
         _ => return None,
     })
+}
+
+/// Where a click does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(crate) area: Rect,
+    pub(crate) does: Command,
+}
+
+/// The command of the mouse, or nothing. `spots`: where a click does something in the picture that is shown.
+pub(crate) fn pointed(mouse: MouseEvent, spots: &[Spot]) -> Option<Command> {
+    match mouse.kind {
+        MouseEventKind::ScrollUp => Some(Command::Up),
+        MouseEventKind::ScrollDown => Some(Command::Down),
+        MouseEventKind::Down(MouseButton::Left) => {
+            let at = Position::new(mouse.column, mouse.row);
+            spots.iter().find(|spot| spot.area.contains(at)).map(|spot| spot.does)
+        }
+        MouseEventKind::Down(MouseButton::Right) => Some(Command::FilterPop),
+        _ => None,
+    }
 }
 
 /// What a key asks of a recording that is played, if that differs from its command in a window on a run.

@@ -11,8 +11,10 @@ mod app;
 mod figures;
 mod input;
 mod model;
+mod palette;
 mod player;
 mod screen;
+mod still;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -21,14 +23,14 @@ mod view;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use runtime::monitor::recording::Recording;
 use runtime::monitor::wire::MonitorEvent;
 
 use crate::app::{App, Event};
+pub use crate::palette::Colors;
 use crate::player::Player;
 pub use crate::screen::Screen;
+pub use crate::still::Still;
 use crate::term::{Input, Ready};
 
 /// Events taken in before keys are looked at again, so that a flood cannot lock the user out.
@@ -40,8 +42,8 @@ const HALF_A_KEY: Duration = Duration::from_millis(20);
 /// How the window looks and behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowOptions {
-    /// Use colours (the sixteen named ones); all meaning is in the characters too.
-    pub color: bool,
+    /// The colours that the terminal has; all meaning is in the characters too.
+    pub colors: Colors,
     /// Use block characters; otherwise ASCII only.
     pub unicode: bool,
     /// Least time between two pictures.
@@ -53,10 +55,10 @@ pub struct WindowOptions {
 }
 
 impl Default for WindowOptions {
-    /// Colours, Unicode, ten pictures a second, stays at the end.
+    /// Named colours, Unicode, ten pictures a second, stays at the end.
     fn default() -> Self {
         Self {
-            color: true,
+            colors: Colors::Named,
             unicode: true,
             refresh: Duration::from_millis(100),
             leave_at_end: false,
@@ -66,7 +68,8 @@ impl Default for WindowOptions {
 }
 
 impl WindowOptions {
-    /// The defaults fitted to the environment: `NO_COLOR` (non-empty) and `TERM=dumb` turn colours off, a locale
+    /// The defaults fitted to the environment: `COLORTERM` and `TERM` say how many colours there are, `NO_COLOR` (non-empty)
+    /// and `TERM=dumb` turn them off, a locale
     /// (`LC_ALL`, `LC_CTYPE`, `LANG`; the first that is not empty counts) that is not UTF-8 or `TERM=dumb` or
     /// `TERM=linux` turns Unicode off.
     #[must_use]
@@ -78,8 +81,16 @@ impl WindowOptions {
         let terminal = variable("TERM").unwrap_or_default();
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(&variable).unwrap_or_default();
         let locale = locale.to_lowercase().replace('-', "");
+        let has_any = variable("COLORTERM").is_some_and(|any| any == "truecolor" || any == "24bit");
+        let colors = match terminal.as_str() {
+            "dumb" => Colors::None,
+            _ if variable("NO_COLOR").is_some() => Colors::None,
+            _ if has_any => Colors::Full,
+            terminal if terminal.contains("256color") => Colors::Indexed,
+            _ => Colors::Named,
+        };
         Self {
-            color: variable("NO_COLOR").is_none() && terminal != "dumb",
+            colors,
             // The Linux console's font lacks most block characters.
             unicode: locale.contains("utf8") && terminal != "dumb" && terminal != "linux",
             ..Self::default()
@@ -193,7 +204,9 @@ fn show(
         }
         let wait = drawn.map_or(Duration::ZERO, |at| refresh.saturating_sub(at.elapsed()));
         if wait.is_zero() && app.take_changed() {
-            guard.terminal.draw(|frame| view::draw(frame, &app))?;
+            let mut spots = Vec::new();
+            guard.terminal.draw(|frame| spots = view::draw(frame, &app))?;
+            app.spots = spots;
             drawn = Some(Instant::now());
         }
         let wait = drawn.map_or(refresh, |at| refresh.saturating_sub(at.elapsed()));
@@ -221,6 +234,7 @@ fn keys(app: &mut App, ready: Ready, begin: Instant) -> Result<Option<Left>, Tui
         came = true;
         let event = match crossterm::event::read()? {
             crossterm::event::Event::Key(key) => Event::Key(key),
+            crossterm::event::Event::Mouse(mouse) => Event::Mouse(mouse),
             crossterm::event::Event::Resize(width, height) => Event::Resize(width, height),
             _ => continue,
         };
@@ -233,57 +247,4 @@ fn keys(app: &mut App, ready: Ready, begin: Instant) -> Result<Option<Left>, Tui
         std::thread::sleep(HALF_A_KEY);
     }
     Ok(None)
-}
-
-/// The window as plain text after these events: `height` lines of at most `width` characters (1 to 500 each),
-/// without trailing blanks. The time is taken from the snapshots.
-#[must_use]
-pub fn render_text(events: &[MonitorEvent], width: u16, height: u16, options: &WindowOptions) -> String {
-    let mut app = App::new(&WindowOptions { leave_at_end: false, ..options.clone() });
-    let mut now = Duration::ZERO;
-    for event in events {
-        if let MonitorEvent::Snapshot(snapshot) = event {
-            now = now.max(Duration::from_nanos(snapshot.uptime_ns));
-        }
-        app.update(Event::Monitor(Box::new(event.clone())), now);
-    }
-    screen(&app, width.clamp(1, 500), height.clamp(1, 500))
-}
-
-/// A moment of a recording as plain text, as [`render_text`].
-#[must_use]
-pub fn render_moment(
-    recording: Recording,
-    at: Duration,
-    width: u16,
-    height: u16,
-    options: &WindowOptions,
-) -> String {
-    let play = PlayOptions { from: at, ..PlayOptions::default() };
-    let app = App::of_player(Player::new(recording, &play), options);
-    screen(&app, width.clamp(1, 500), height.clamp(1, 500))
-}
-
-/// Draws into memory and reads the characters back.
-fn screen(app: &App, width: u16, height: u16) -> String {
-    let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
-    let Ok(_) = terminal.draw(|frame| view::draw(frame, app));
-    let buffer = terminal.backend().buffer();
-    let mut text = String::new();
-    for row in buffer.content().chunks(usize::from(width)) {
-        let mut skip = 0;
-        let mut line = String::new();
-        for cell in row {
-            if skip == 0 {
-                line.push_str(cell.symbol());
-                // A wide character also takes the cell after it.
-                skip = ratatui::text::Span::raw(cell.symbol()).width().saturating_sub(1);
-            } else {
-                skip -= 1;
-            }
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -1,4 +1,4 @@
-//! Owns the terminal: alternate screen and raw mode from `enter` until it is dropped, on every way out, a panic in
+//! Owns the terminal: alternate screen, raw mode and mouse from `enter` until it is dropped, on every way out, a panic in
 //! any thread included. Knows when the terminal has gone: crossterm would read its end for ever.
 
 use std::fs::File;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossterm::cursor::Show;
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
@@ -42,7 +43,7 @@ impl Guard {
         });
         enable_raw_mode()?;
         ENTERED.store(true, Ordering::SeqCst);
-        let entered = execute!(io::stdout(), EnterAlternateScreen)
+        let entered = execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match entered {
             Ok(terminal) => Ok(Self { terminal: ManuallyDrop::new(terminal) }),
@@ -119,7 +120,7 @@ impl Drop for Guard {
 pub(crate) fn restore() {
     if ENTERED.swap(false, Ordering::SeqCst) {
         // Nothing can be done about a terminal that is gone.
-        let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+        let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
 }

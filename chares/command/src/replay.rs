@@ -7,10 +7,10 @@ mod series;
 mod tests;
 mod trace;
 
-use super::watch::{exit_code, screen_option, unshown, window_options};
-use super::{output, say, warn};
+use super::watch::{exit_code, unshown};
+use super::{output, still, warn};
 use crate::named_file::NamedFile;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::recording::{Broken, Recording, RecordingError};
 use series::Series;
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tui::PlayOptions;
+use tui::{PlayOptions, Still};
 
 pub(crate) fn command() -> Command {
     Command::new("replay")
@@ -45,21 +45,20 @@ pub(crate) fn command() -> Command {
                 .value_name("SECONDS")
                 .value_parser(moment)
                 .allow_negative_numbers(true)
-                .help("Begin there [default: the start; with --once the end]"),
+                .help("Begin there [default: the start; with --once and --picture the end]"),
         )
         .arg(to_file("svg").help("Write a picture of the three bars of each PE, and show no window"))
         .arg(
             to_file("trace")
                 .help("Write a trace for Perfetto or Chrome, all nodes on one clock, and show no window"),
         )
-        .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
-        .arg(screen_option())
+        .args(still::options())
 }
 
 /// An option for a file that is written of the whole recording.
 fn to_file(name: &'static str) -> Arg {
     let arg = Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf));
-    arg.conflicts_with_all(["speed", "from", "once"])
+    arg.conflicts_with_all(["speed", "from", "once", "picture"])
 }
 
 pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Failure> {
@@ -67,17 +66,22 @@ pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Failure> {
     let written = ["svg", "trace"]
         .into_iter()
         .filter_map(|name| Some(NamedFile::written(&format!("--{name}"), matches.get_one::<PathBuf>(name)?)));
-    output::check_files(&written.chain([NamedFile::read("the recording", file)]).collect::<Vec<_>>())?;
+    output::check_files(
+        &written
+            .chain(still::file(matches))
+            .chain([NamedFile::read("the recording", file)])
+            .collect::<Vec<_>>(),
+    )?;
     let recording = open(file)?;
     if let Some(broken @ (Broken::Cut(_) | Broken::Damaged(_))) = &recording.broken {
         warn(&format!("{}: {broken}", file.display()));
     }
     let is_exported = export(&recording, matches)?;
     let from = matches.get_one::<Duration>("from").copied();
-    let options = window_options(matches);
-    if matches.get_flag("once") {
+    let options = still::window_options(matches);
+    if still::is_wanted(matches) {
         let at = from.unwrap_or(recording.duration());
-        say(&tui::render_moment(recording, at, 100, 30, &options))?;
+        still::show(Still::of_moment(recording, at, &options), matches)?;
         return Ok(0);
     }
     if is_exported {
@@ -102,6 +106,11 @@ fn export(recording: &Recording, matches: &ArgMatches) -> Result<bool, Failure> 
         output::write("trace", path, trace::written(&series))?;
     }
     Ok(true)
+}
+
+/// The three bars of each PE of a recording, as SVG.
+pub(crate) fn chart_of(recording: &Recording) -> String {
+    chart::drawing(&Series::of(recording)).svg()
 }
 
 fn open(path: &Path) -> Result<Recording, Failure> {

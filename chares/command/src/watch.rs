@@ -1,14 +1,14 @@
 //! `watch`: attach the window to a run from another terminal.
 
-use super::say;
+use super::{output, say, still};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use runtime::failure::{Failure, Interruption, Kind};
 use runtime::monitor::socket;
 use runtime::monitor::wire::MonitorEvent;
 use std::time::{Duration, Instant};
-use tui::{Left, Screen, WindowOptions};
+use tui::{Left, Still};
 
-/// How long `--once` gathers before it draws.
+/// How long events are gathered for one picture.
 const GATHER: Duration = Duration::from_millis(1200);
 
 pub(crate) fn command() -> Command {
@@ -19,11 +19,10 @@ pub(crate) fn command() -> Command {
             Arg::new("list")
                 .long("list")
                 .action(ArgAction::SetTrue)
-                .conflicts_with_all(["run", "once"])
+                .conflicts_with_all(["run", "once", "picture"])
                 .help("List the runs that are under way"),
         )
-        .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print the window once, as text"))
-        .arg(screen_option())
+        .args(still::options())
 }
 
 pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
@@ -34,8 +33,9 @@ pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
     }
     let name = matches.get_one::<String>("run").map(String::as_str);
     let events = socket::watch(name).map_err(|e| Failure::new(Kind::NoInput, e))?;
-    let options = window_options(matches);
-    if matches.get_flag("once") {
+    let options = still::window_options(matches);
+    output::check_files(&still::file(matches).into_iter().collect::<Vec<_>>())?;
+    if still::is_wanted(matches) {
         let (mut gathered, until) = (Vec::new(), Instant::now() + GATHER);
         while let Ok(event) = events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             let is_last = matches!(event, MonitorEvent::Ended { .. });
@@ -44,27 +44,10 @@ pub(crate) fn watch(matches: &ArgMatches) -> Result<u8, Failure> {
                 break;
             }
         }
-        say(&tui::render_text(&gathered, 100, 30, &options))?;
+        still::show(Still::after(&gathered, &options), matches)?;
         return Ok(0);
     }
     tui::run(&events, &options).map(exit_code).map_err(unshown)
-}
-
-/// The option that says which screen is shown first.
-pub(crate) fn screen_option() -> Arg {
-    let names = Screen::ALL.map(Screen::name);
-    Arg::new("screen")
-        .long("screen")
-        .value_name("SCREEN")
-        .value_parser(names)
-        .help("The screen that is shown first")
-}
-
-/// How the window looks, and with which screen it begins.
-pub(crate) fn window_options(matches: &ArgMatches) -> WindowOptions {
-    let wanted = matches.get_one::<String>("screen");
-    let screen = Screen::ALL.into_iter().find(|screen| wanted.is_some_and(|name| name == screen.name()));
-    WindowOptions { screen: screen.unwrap_or_default(), ..WindowOptions::from_env() }
 }
 
 /// The exit code of a viewer that was left in this way; where its terminal was closed nobody reads a sentence.

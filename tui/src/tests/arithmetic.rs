@@ -5,12 +5,12 @@ use std::time::Duration;
 use runtime::monitor::wire::{MonitorEvent, NodeSnapshot};
 
 use super::{running, snapshot};
-use crate::WindowOptions;
 use crate::app::App;
 use crate::figures;
 use crate::model::Model;
 use crate::model::history::Times;
 use crate::view::look::Look;
+use crate::{Colors, WindowOptions};
 
 fn model(tenths: impl IntoIterator<Item = u64>) -> Model {
     let mut model = Model::default();
@@ -128,7 +128,13 @@ fn the_environment_decides_on_colour_and_characters() {
             set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })
     };
-    assert!(with(&[("LANG", "de_DE.UTF-8")]).unicode && with(&[]).color);
+    assert!(with(&[("LANG", "de_DE.UTF-8")]).unicode);
     assert!(!with(&[("LANG", "de_DE.UTF-8"), ("LC_ALL", "C")]).unicode);
-    assert!(!with(&[("NO_COLOR", "1")]).color && !with(&[("TERM", "dumb")]).color);
+    let colors = |set: &[(&str, &str)]| with(set).colors;
+    assert_eq!(colors(&[]), Colors::Named);
+    assert_eq!(colors(&[("TERM", "xterm-256color")]), Colors::Indexed);
+    assert_eq!(colors(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]), Colors::Full);
+    for none in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        assert_eq!(colors(&[none, ("COLORTERM", "truecolor")]), Colors::None, "{none:?}");
+    }
 }

@@ -15,7 +15,8 @@ use runtime::monitor::wire::{
 };
 
 use crate::app::{App, Event};
-use crate::{Left, WindowOptions, screen};
+use crate::still::screen;
+use crate::{Left, WindowOptions};
 
 const NAMES: [&str; 3] = ["fast", "middle", "old"];
 const SPEEDS: [f64; 3] = [1.0, 0.55, 0.25];

@@ -8,7 +8,8 @@ use runtime::monitor::wire::{Balanced, MonitorEvent, NodeSnapshot, OutputLine, R
 
 use super::{press, run_info, same_text, snapshot, tell};
 use crate::app::App;
-use crate::{Screen, WindowOptions, render_text, screen};
+use crate::still::screen;
+use crate::{Colors, Screen, Still, WindowOptions};
 
 const TENTH: u64 = 100_000_000;
 
@@ -203,12 +204,14 @@ fn the_help_is_about_the_present_screen_and_can_be_scrolled() {
 fn screens_without_unicode_are_ascii_and_one_can_be_asked_for_as_text() {
     for shown in Screen::ALL {
         let options =
-            WindowOptions { unicode: false, color: false, screen: shown, ..WindowOptions::default() };
+            WindowOptions { unicode: false, colors: Colors::None, screen: shown, ..WindowOptions::default() };
         let app = run(20, &options);
         assert!(screen(&app, 200, 50).is_ascii(), "{}", screen(&app, 200, 50));
     }
     let options = WindowOptions { screen: Screen::Entries, ..WindowOptions::default() };
-    assert!(render_text(&[run_info(3, 1)], 80, 24, &options).contains("no entry method has been timed"));
+    assert!(
+        Still::after(&[run_info(3, 1)], &options).text(80, 24).contains("no entry method has been timed")
+    );
 }
 
 #[test]

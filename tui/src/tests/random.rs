@@ -9,8 +9,9 @@ use runtime::monitor::wire::{
     ClockReading, MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, Processors, RunInfo, Slowdown,
 };
 
+use crate::WindowOptions;
 use crate::app::{App, Event};
-use crate::{WindowOptions, screen};
+use crate::still::screen;
 
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0..20u64, 0..20_000_000_000u64, any::<u64>()]

@@ -13,7 +13,8 @@ use crate::app::{App, Event};
 use crate::input::Command;
 use crate::model::Model;
 use crate::player::{Player, Wish};
-use crate::{Left, PlayOptions, WindowOptions, render_moment, screen};
+use crate::still::screen;
+use crate::{Colors, Left, PlayOptions, Still, WindowOptions};
 
 /// A run of three nodes over 30 seconds, in which columns are eliminated from the fifth on.
 fn recording() -> Recording {
@@ -66,8 +67,8 @@ fn screens_of_a_replay() {
 
 #[test]
 fn without_unicode_a_replay_is_ascii() {
-    let options = WindowOptions { unicode: false, color: false, ..WindowOptions::default() };
-    let shown = render_moment(recording(), Duration::from_secs(12), 80, 24, &options);
+    let options = WindowOptions { unicode: false, colors: Colors::None, ..WindowOptions::default() };
+    let shown = Still::of_moment(recording(), Duration::from_secs(12), &options).text(80, 24);
     assert!(
         shown.is_ascii() && shown.contains(" column 280 of 2048 ") && shown.contains(" 0:12.0 of 0:30.3 ")
     );
@@ -127,9 +128,9 @@ fn a_recording_that_breaks_off_says_so_at_its_end() {
     cut.events.truncate(600);
     cut.broken = Some(Broken::Cut(4711));
     let end = cut.duration();
-    let shown = render_moment(cut.clone(), end, 100, 24, &WindowOptions::default());
+    let shown = Still::of_moment(cut.clone(), end, &WindowOptions::default()).text(100, 24);
     assert!(shown.contains(" ENDED: the file is cut off at byte 4711;"), "{shown}");
-    let before = render_moment(cut, end / 2, 100, 24, &WindowOptions::default());
+    let before = Still::of_moment(cut, end / 2, &WindowOptions::default()).text(100, 24);
     assert!(!before.contains("ENDED"), "{before}");
 }
 

@@ -1,11 +1,14 @@
 //! Screens of a run, compared with the texts in `tests/screens`.
 
-use crossterm::event::KeyCode;
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use runtime::monitor::wire::{LeftAt, MonitorEvent, OutputLine, Phase};
 
 use super::{press, run_info, running, same, same_text, snapshot, tell};
-use crate::app::App;
-use crate::{Left, WindowOptions, render_text, screen};
+use crate::app::{App, Event};
+use crate::still::screen;
+use crate::{Colors, Left, Screen, Still, WindowOptions};
 
 fn ordinary() -> App {
     running(3, 2, &WindowOptions::default())
@@ -23,7 +26,8 @@ fn nothing_yet() {
 
 #[test]
 fn without_unicode_every_character_is_ascii() {
-    let app = running(3, 2, &WindowOptions { unicode: false, color: false, ..WindowOptions::default() });
+    let app =
+        running(3, 2, &WindowOptions { unicode: false, colors: Colors::None, ..WindowOptions::default() });
     same("ascii", &app);
     assert!(screen(&app, 140, 45).is_ascii());
 }
@@ -187,7 +191,7 @@ fn render_text_needs_no_terminal() {
     let events: Vec<MonitorEvent> = std::iter::once(super::run_info(3, 1))
         .chain((1..50).flat_map(|t| (0..3).map(move |place| MonitorEvent::Snapshot(snapshot(place, 1, t)))))
         .collect();
-    same_text("render-text", &render_text(&events, 60, 12, &WindowOptions::default()));
+    same_text("render-text", &Still::after(&events, &WindowOptions::default()).text(60, 12));
 }
 
 #[test]
@@ -199,4 +203,64 @@ fn the_selected_pe_is_on_the_page_wherever_it_is() {
         assert!(shown.contains(&format!("▸{place:>4} ")), "PE {place}:\n{shown}");
         press(&mut app, KeyCode::Down);
     }
+}
+
+/// The picture is drawn, and then clicked at this place.
+fn click(app: &mut App, column: u16, row: u16) {
+    let mut terminal = ratatui::Terminal::new(ratatui::backend::TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| app.spots = crate::view::draw(frame, app)).unwrap();
+    point(app, MouseEventKind::Down(MouseButton::Left), (column, row));
+}
+
+fn point(app: &mut App, kind: MouseEventKind, (column, row): (u16, u16)) {
+    let mouse = MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+    assert_eq!(app.update(Event::Mouse(mouse), Duration::from_secs(30)), None);
+}
+
+#[test]
+fn the_mouse_chooses_what_is_under_it() {
+    let mut app = running(3, 2, &WindowOptions::default());
+    let foot = screen(&app, 80, 24).lines().last().unwrap().to_string();
+    for shown in [Screen::Traffic, Screen::Log, Screen::Entries, Screen::Load] {
+        let column = foot.find(shown.name()).unwrap() as u16;
+        click(&mut app, column, 23);
+        assert_eq!(app.choice.screen, shown);
+    }
+    // Every line of a PE chooses it, and so says the mark in front of it.
+    let line_of = |app: &App, pe: &str| {
+        let shown = screen(app, 80, 24);
+        shown.lines().position(|line| line.chars().skip(1).collect::<String>().starts_with(pe)).unwrap()
+            as u16
+    };
+    for pe in ["   4 ", "   1 "] {
+        let line = line_of(&app, pe);
+        click(&mut app, 30, line);
+        assert!(screen(&app, 80, 24).lines().nth(line.into()).unwrap().starts_with('▸'));
+    }
+    let line = line_of(&app, "   1 ");
+    click(&mut app, 30, line);
+    assert_eq!(app.choice.detail, Some(1), "clicked again it opens");
+    point(&mut app, MouseEventKind::Down(MouseButton::Right), (0, 0));
+    assert_eq!(app.choice.detail, None);
+    point(&mut app, MouseEventKind::ScrollDown, (9, 9));
+    assert_eq!(app.choice.selected, 2);
+    click(&mut app, 79, 0);
+    assert_eq!((app.choice.selected, app.choice.detail), (2, None), "nothing is there");
+}
+
+#[test]
+fn a_picture_of_the_window_has_its_text_its_colours_and_nothing_that_xml_forbids() {
+    let mut info = run_info(3, 1);
+    if let MonitorEvent::Run(run) = &mut info {
+        run.run_id = "a<b>&c".into();
+    }
+    let snapshot = MonitorEvent::Snapshot(snapshot(0, 1, 200));
+    let svg = Still::after(&[info, snapshot], &WindowOptions::default()).svg(80, 24);
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert!(svg.contains("a&lt;b&gt;&amp;c") && !svg.contains("a<b"), "{svg}");
+    assert!(
+        svg.contains("fill=\"#2ea05f\"") && ["computation", "over"].iter().all(|word| svg.contains(word)),
+        "{svg}"
+    );
+    assert!(svg.matches("<text").count() == svg.matches("</text>").count());
 }

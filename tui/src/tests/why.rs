@@ -6,8 +6,9 @@ use runtime::monitor::wire::{
 };
 
 use super::{press, run_info, same, snapshot, tell};
+use crate::WindowOptions;
 use crate::app::App;
-use crate::{WindowOptions, screen};
+use crate::still::screen;
 
 const TENTH: u64 = 100_000_000;
 

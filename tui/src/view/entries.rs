@@ -10,6 +10,7 @@ use super::look::Look;
 use super::{put, rows_of, split};
 use crate::app::App;
 use crate::figures;
+use crate::input::Spot;
 use crate::model::node::{Node, Pe};
 use crate::model::profile::EntrySum;
 
@@ -33,7 +34,8 @@ impl Columns {
     }
 }
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+/// Says where a click chooses a line.
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let entries = app.model().entries(&app.nodes());
     let columns = Columns::new(area.width);
     let pes = running(app);
@@ -53,7 +55,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
         let chosen = place == app.choice.row.min(entries.len() - 1);
         row(entry, (all, recent), &columns, chosen, look)
     });
-    rows_of(frame, top, lines.collect(), app.choice.row, "entry methods", look);
+    let spots = rows_of(frame, top, lines.collect(), app.choice.row, "entry methods", look);
     let rest = split(rest, u16::from(rest.height > 3)).1;
     put(
         frame,
@@ -63,6 +65,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     );
     let rest = split(rest, 1).1;
     rows_of(frame, rest, pes.into_iter().map(|pe| now(pe, look)).collect(), 0, "PEs", look);
+    spots
 }
 
 fn titles(columns: &Columns, look: Look) -> Line<'static> {

@@ -9,7 +9,7 @@ use super::put;
 use crate::app::App;
 use crate::screen::Screen;
 
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 14] = [
     ("1-6, or w e t c", "screens: load, why, entries, traffic, work, log"),
     ("q", "leave; the run goes on"),
     ("ctrl-C", "end the run"),
@@ -22,11 +22,12 @@ const KEYS: [(&str, &str); 13] = [
     ("/", "filter by node or host name"),
     ("Space", "freeze the picture; recording goes on"),
     ("l", "output of the program"),
+    ("mouse", "wheel: move; click: a screen below, a line, again: open it"),
     ("?", "this help"),
 ];
 
 /// Keys that mean something else, or more, while a recording is played.
-const PLAYER_KEYS: [(&str, &str); 11] = [
+const PLAYER_KEYS: [(&str, &str); 12] = [
     ("1-6, or w e t c", "screens: load, why, entries, traffic, work, log"),
     ("q", "leave"),
     ("Space", "pause, go on; at the end begin anew"),
@@ -37,6 +38,7 @@ const PLAYER_KEYS: [(&str, &str); 11] = [
     ("up down k j ctrl-B ctrl-F", "move, also in this help"),
     ("Enter", "open: the PEs of a node, the detail of a PE"),
     ("Esc", "back: help, detail, screen, filter; then leave"),
+    ("mouse", "wheel: move; click: a screen below, a line, again: open it"),
     ("+  -  s  /  l  ?", "scale, sort, filter, output, this help"),
 ];
 

@@ -8,6 +8,7 @@ use runtime::monitor::wire::PeState;
 use crate::WindowOptions;
 use crate::figures;
 use crate::model::history::Times;
+use crate::palette::{Colors, Meaning};
 
 const EIGHTHS_UP: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const EIGHTHS_RIGHT: [&str; 8] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
@@ -15,49 +16,49 @@ const TENTHS: [&str; 10] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "#"];
 
 #[derive(Clone, Copy)]
 pub(crate) struct Look {
-    color: bool,
+    colors: Colors,
     pub(crate) unicode: bool,
 }
 
 impl Look {
     pub(crate) fn new(options: &WindowOptions) -> Self {
-        Self { color: options.color, unicode: options.unicode }
+        Self { colors: options.colors, unicode: options.unicode }
     }
 
     pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
 
-    fn colored(self, color: Color) -> Style {
-        if self.color { Style::new().fg(color) } else { Style::new() }
+    fn colored(self, meaning: Meaning) -> Style {
+        meaning.color(self.colors).map_or(Style::new(), |color| Style::new().fg(color))
     }
 
     pub(crate) fn compute(self) -> Style {
-        self.colored(Color::Green)
+        self.colored(Meaning::Compute)
     }
 
     pub(crate) fn idle(self) -> Style {
-        self.colored(Color::Yellow)
+        self.colored(Meaning::Idle)
     }
 
     pub(crate) fn init(self) -> Style {
-        self.colored(Color::Blue)
+        self.colored(Meaning::Init)
     }
 
     pub(crate) fn overhead(self) -> Style {
-        self.colored(Color::Magenta)
+        self.colored(Meaning::Overhead)
     }
 
     pub(crate) fn core_wait(self) -> Style {
-        self.colored(Color::Red)
+        self.colored(Meaning::CoreWait)
     }
 
     pub(crate) fn throttled(self) -> Style {
-        self.colored(Color::LightRed)
+        self.colored(Meaning::Throttled)
     }
 
     pub(crate) fn accent(self) -> Style {
-        self.colored(Color::Cyan)
+        self.colored(Meaning::Accent)
     }
 
     pub(crate) fn strong(self) -> Style {
@@ -65,13 +66,13 @@ impl Look {
     }
 
     pub(crate) fn faint(self) -> Style {
-        self.colored(Color::DarkGray)
+        self.colored(Meaning::Faint)
     }
 
     /// For what must not be overlooked.
     pub(crate) fn alarm(self) -> Style {
         let style = Style::new().add_modifier(Modifier::BOLD);
-        if self.color {
+        if self.colors != Colors::None {
             style.fg(Color::White).bg(Color::Red)
         } else {
             style.add_modifier(Modifier::REVERSED)

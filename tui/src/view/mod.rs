@@ -21,10 +21,11 @@ use ratatui::text::{Line, Span};
 
 use self::look::Look;
 use crate::app::{App, View};
+use crate::input::{Command, Spot};
 use crate::screen::Screen;
 
-/// Draws everything.
-pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
+/// Draws everything, and says where a click does something.
+pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) -> Vec<Spot> {
     let look = Look::new(&app.options);
     let area = frame.area();
     let (header, rest) = split(area, if area.height >= 12 { 3 } else { area.height.min(1) });
@@ -36,7 +37,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
     let (rest, playing) = split(rest, rest.height - playing);
     player::draw(frame, playing, app, look);
     header::draw(frame, header, app, look);
-    draw_foot(frame, foot, app, look);
+    let mut spots = draw_foot(frame, foot, app, look);
     let log = if app.choice.log { (rest.height / 3).clamp(rest.height.min(2), 14) } else { 0 };
     let (body, log) = split(rest, rest.height - log);
     log::draw(frame, log, app, look);
@@ -46,15 +47,26 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) {
         detail::draw(frame, body, app, number, look);
     } else {
         match app.choice.screen {
-            Screen::Load if app.choice.view == View::Nodes => nodes::draw(frame, body, app, look),
-            Screen::Load => pes::draw(frame, body, app, look),
-            Screen::Why => why::draw(frame, body, app, look),
-            Screen::Entries => entries::draw(frame, body, app, look),
-            Screen::Traffic => traffic::draw(frame, body, app, look),
-            Screen::Work => work::draw(frame, body, app, look),
+            Screen::Load if app.choice.view == View::Nodes => {
+                spots.extend(nodes::draw(frame, body, app, look))
+            }
+            Screen::Load => spots.extend(pes::draw(frame, body, app, look)),
+            Screen::Why => spots.extend(why::draw(frame, body, app, look)),
+            Screen::Entries => spots.extend(entries::draw(frame, body, app, look)),
+            Screen::Traffic => spots.extend(traffic::draw(frame, body, app, look)),
+            Screen::Work => spots.extend(work::draw(frame, body, app, look)),
             Screen::Log => remarks::draw(frame, body, app, look),
         }
     }
+    spots
+}
+
+/// A click on these lines of the area, from `line` on, chooses that item.
+fn item(area: Rect, line: usize, lines: usize, place: usize) -> Spot {
+    let below = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX).min(area.height);
+    let height = below(line + lines) - below(line);
+    let area = Rect { y: area.y + below(line), height, ..area };
+    Spot { area, does: Command::Choose(place) }
 }
 
 /// The first `height` lines, and the rest.
@@ -102,8 +114,16 @@ fn page(heights: &[usize], selected: usize, lines: usize) -> std::ops::Range<usi
     first..heights.len()
 }
 
-/// The page of these lines with the selected one; a line below says which they are, if there are more.
-fn rows_of(frame: &mut Frame<'_>, area: Rect, rows: Vec<Line<'_>>, selected: usize, what: &str, look: Look) {
+/// The page of these lines with the selected one; a line below says which they are, if there are more. Says where a click
+/// chooses one.
+fn rows_of(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    rows: Vec<Line<'_>>,
+    selected: usize,
+    what: &str,
+    look: Look,
+) -> Vec<Spot> {
     let (lines, count) = (usize::from(area.height), rows.len());
     let is_paged = count > lines && lines > 1;
     let selected = selected.min(count.saturating_sub(1));
@@ -115,9 +135,11 @@ fn rows_of(frame: &mut Frame<'_>, area: Rect, rows: Vec<Line<'_>>, selected: usi
     if is_paged {
         put(frame, area, lines - 1, Line::styled(text, look.faint()));
     }
+    range.clone().map(|place| item(area, place - range.start, 1, place)).collect()
 }
 
-fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+/// The last lines of the window; says where a click shows another screen.
+fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     if area.height >= 2 {
         put(frame, area, 0, legend(app, look, area.width));
     }
@@ -140,7 +162,27 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
             keys_at,
             if app.player.is_some() { player::keys(app, look) } else { keys(app, look) },
         );
+        return screen_spots(area);
     }
+    Vec::new()
+}
+
+/// The screens stand first on the last line.
+fn screen_spots(area: Rect) -> Vec<Spot> {
+    let mut x = area.x;
+    let spot = |screen: Screen| {
+        // A name has a few letters.
+        let width = label(screen).len() as u16;
+        let left = x;
+        x = left.saturating_add(width);
+        let area = Rect::new(left, area.bottom().saturating_sub(1), width, 1).intersection(area);
+        Spot { area, does: Command::Show(screen) }
+    };
+    Screen::ALL.into_iter().map(spot).collect()
+}
+
+fn label(screen: Screen) -> String {
+    format!(" {} {} ", screen.key(), screen.name())
 }
 
 fn legend(app: &App, look: Look, width: u16) -> Line<'static> {
@@ -224,7 +266,7 @@ fn keys(app: &App, look: Look) -> Line<'static> {
 fn screens(app: &App, look: Look) -> Line<'static> {
     let mut line = Line::default();
     for screen in Screen::ALL {
-        let text = format!(" {} {} ", screen.key(), screen.name());
+        let text = label(screen);
         line.push_span(if screen == app.choice.screen {
             Span::styled(text, look.selected())
         } else {

@@ -10,18 +10,20 @@ use super::pes::{Columns, numbered, strips, tall};
 use super::{page, put};
 use crate::app::App;
 use crate::figures;
+use crate::input::Spot;
 use crate::model::node::Node;
 
 /// A node silent for longer is marked, seconds.
 const SILENT: u64 = 3;
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+/// Says where a click chooses a node.
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let nodes = app.nodes();
     if nodes.is_empty() {
         let text =
             if app.model().nodes.is_empty() { " no node has reported yet" } else { " no node to show" };
         put(frame, area, 0, Line::styled(text, look.faint()));
-        return;
+        return Vec::new();
     }
     let most = nodes.iter().map(|node| node.entries()).max().unwrap_or(0);
     let selected = app.choice.selected.min(nodes.len() - 1);
@@ -35,8 +37,9 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let paged = height * nodes.len() > lines;
     let range = page(&heights, selected, lines.saturating_sub(usize::from(paged)).max(1));
     let text = format!(" nodes {}-{} of {}: PgUp PgDn", range.start + 1, range.end, nodes.len());
-    let mut line = 0;
+    let (mut line, mut spots) = (0, Vec::new());
     for place in range {
+        spots.push(super::item(area, line, tall + 1, place));
         let shown = rows(app, nodes[place], most, place == selected, area.width, tall, look);
         for (number, content) in shown.into_iter().enumerate() {
             put(frame, area, line + number, content);
@@ -48,6 +51,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     if paged && lines > 2 {
         put(frame, area, lines - 1, Line::styled(text, look.faint()));
     }
+    spots
 }
 
 /// Columns of the name, and of the computation bar.

@@ -9,6 +9,7 @@ use super::look::Look;
 use super::{nodes, page, put};
 use crate::app::{App, Sort};
 use crate::figures;
+use crate::input::Spot;
 use crate::model::Model;
 use crate::model::history::Times;
 use crate::model::node::{Node, Pe};
@@ -58,7 +59,8 @@ impl Columns {
     }
 }
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+/// Says where a click chooses a PE.
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let columns = Columns::new(area.width);
     let pes = app.pes();
     let grouped = app.choice.sort == Sort::Pe;
@@ -71,7 +73,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
         }
         let text = if app.model().nodes.is_empty() { " no node has reported yet" } else { " no PE to show" };
         put(frame, area, lost.len(), Line::styled(text, look.faint()));
-        return;
+        return Vec::new();
     }
     let most = pes.iter().map(|(_, pe)| pe.last.entries).max().unwrap_or(0);
     let selected = app.choice.selected.min(pes.len() - 1);
@@ -96,13 +98,14 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
         lines.saturating_sub(usize::from(paged) + usize::from(paged && grouped && lines > 4)).max(1),
     );
     let (begin, end) = (range.start, range.end);
-    let mut line = 0;
+    let (mut line, mut spots) = (0, Vec::new());
     for place in range {
         let (node, pe) = pes[place];
         if begins(place) || (is_headed(place) && place == begin && lines > 4) {
             put(frame, area, line, nodes::figures_line(app, node, look, area.width));
             line += 1;
         }
+        spots.push(super::item(area, line, tall, place));
         for content in rows(app, (node, pe), most, &columns, place == selected, tall, look) {
             put(frame, area, line, content);
             line += 1;
@@ -113,6 +116,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
         let text = format!(" PEs {}-{} of {}: PgUp PgDn", begin + 1, end, pes.len());
         put(frame, area, lines - 1, Line::styled(text, look.faint()));
     }
+    spots
 }
 
 /// Column titles above the rows.

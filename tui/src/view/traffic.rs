@@ -9,6 +9,7 @@ use super::look::Look;
 use super::{put, rows_of, split};
 use crate::app::App;
 use crate::figures;
+use crate::input::Spot;
 use crate::model::Model;
 use crate::model::profile::Link;
 
@@ -65,7 +66,8 @@ impl Unit {
     }
 }
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+/// Says where a click chooses a line.
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let (model, unit) = (app.model(), app.choice.unit);
     let mut links = model.links(&app.nodes());
     links.sort_by(|one, other| unit.of(other).total_cmp(&unit.of(one)));
@@ -92,7 +94,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     for (number, line) in lines.into_iter().enumerate() {
         put(frame, top, number, line);
     }
-    draw_list(frame, split(rest, u16::from(above > 0)).1, app, &links, look);
+    draw_list(frame, split(rest, u16::from(above > 0)).1, app, &links, look)
 }
 
 struct Matrix<'a> {
@@ -167,7 +169,7 @@ impl Matrix<'_> {
     }
 }
 
-fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &App, links: &[Link], look: Look) {
+fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &App, links: &[Link], look: Look) -> Vec<Spot> {
     let unit = app.choice.unit;
     let name = usize::from(area.width).saturating_sub(37).clamp(15, 26);
     let title = format!(
@@ -182,7 +184,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &App, links: &[Link], look:
     let rest = split(area, 1).1;
     if links.is_empty() {
         put(frame, rest, 0, Line::styled(" nothing has been sent between nodes yet", look.faint()));
-        return;
+        return Vec::new();
     }
     let most = links.first().map_or(0.0, |link| unit.of(link));
     let bar = usize::from(area.width).saturating_sub(64).min(40);
@@ -203,5 +205,5 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &App, links: &[Link], look:
         }
         line
     };
-    rows_of(frame, rest, links.iter().map(line).collect(), app.choice.row, "links", look);
+    rows_of(frame, rest, links.iter().map(line).collect(), app.choice.row, "links", look)
 }

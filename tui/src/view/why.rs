@@ -9,6 +9,7 @@ use super::look::Look;
 use super::{put, rows_of, split};
 use crate::app::{App, View};
 use crate::figures;
+use crate::input::Spot;
 use crate::model::Model;
 use crate::model::history::{SECOND, Times};
 use crate::model::node::{Node, Pe};
@@ -21,7 +22,8 @@ const HOSTS: usize = 8;
 /// Columns of a share.
 const SHARE: usize = 6;
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+/// Says where a click chooses a line.
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let model = app.model();
     let present = Present::of(model, LAST);
     let hosts = host_lines(model, &present);
@@ -35,10 +37,11 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
         put(frame, rows, 0, Line::styled(" no PE to show", look.faint()));
     }
     let selected = app.choice.selected.min(items.len().saturating_sub(1));
-    rows_of(frame, rows, items, selected, "rows", look);
+    let spots = rows_of(frame, rows, items, selected, "rows", look);
     for (line, text) in hosts.into_iter().enumerate() {
         put(frame, foot, line, Line::styled(text, look.faint()));
     }
+    spots
 }
 
 fn titles(look: Look) -> Line<'static> {

@@ -10,13 +10,15 @@ use super::look::Look;
 use super::{put, rows_of, split};
 use crate::app::{App, RECENT, View};
 use crate::figures;
+use crate::input::Spot;
 use crate::model::node::{Node, Pe};
 use crate::model::remarks;
 
 /// Decisions that are shown.
 const DECISIONS: usize = 8;
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
+/// Says where a click chooses a line.
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let decisions = decisions(app);
     let below = u16::try_from(decisions.len()).unwrap_or(u16::MAX).min(area.height / 3);
     let (rows, foot) = split(area, area.height - below);
@@ -30,11 +32,12 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let most = items.iter().map(|item| item.chares).max().unwrap_or(0);
     let chosen = app.choice.selected.min(items.len().saturating_sub(1));
     let lines = items.iter().enumerate().map(|(place, item)| row(item, most, bar, place == chosen, look));
-    rows_of(frame, rows, lines.collect(), chosen, "rows", look);
+    let spots = rows_of(frame, rows, lines.collect(), chosen, "rows", look);
     let skipped = decisions.len() - usize::from(below);
     for (number, text) in decisions.into_iter().skip(skipped).enumerate() {
         put(frame, foot, number, Line::styled(text, look.faint()));
     }
+    spots
 }
 
 /// A PE, or the PEs of a node.

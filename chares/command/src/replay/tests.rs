@@ -371,7 +371,8 @@ fn mutated_recordings_give_a_sentence_or_what_can_be_shown_of_them() {
                 assert!(serde_json::from_str::<Value>(&trace).is_ok(), "case {case}");
                 if case % 16 < 2 {
                     let at = recording.duration();
-                    let shown = tui::render_moment(recording, at, 100, 30, &tui::WindowOptions::default());
+                    let shown =
+                        tui::Still::of_moment(recording, at, &tui::WindowOptions::default()).text(100, 30);
                     assert!(!shown.contains('\u{1b}'), "case {case}");
                 }
             }

@@ -1,0 +1,120 @@
+//! Which colours a terminal has, and what each meaning looks like in them.
+
+use ratatui::style::Color;
+
+/// How many colours the window uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colors {
+    /// None: all meaning is in the characters too.
+    None,
+    /// The sixteen that have names and that users choose for their terminals.
+    Named,
+    /// The 256 that most terminals have.
+    Indexed,
+    /// Any: 24 bits.
+    Full,
+}
+
+/// What a colour means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    Compute,
+    Idle,
+    Init,
+    Overhead,
+    CoreWait,
+    Throttled,
+    /// Names, keys and amounts that are to stand out.
+    Accent,
+    /// What is only looked at on purpose.
+    Faint,
+}
+
+impl Meaning {
+    /// Its colour; `None` where there are none.
+    pub(crate) fn color(self, colors: Colors) -> Option<Color> {
+        let (red, green, blue) = self.rgb();
+        match colors {
+            Colors::None => None,
+            Colors::Named => Some(self.named()),
+            Colors::Indexed => Some(Color::Indexed(nearest(red, green, blue))),
+            Colors::Full => Some(Color::Rgb(red, green, blue)),
+        }
+    }
+
+    fn named(self) -> Color {
+        match self {
+            Self::Compute => Color::Green,
+            Self::Idle => Color::Yellow,
+            Self::Init => Color::Blue,
+            Self::Overhead => Color::Magenta,
+            Self::CoreWait => Color::Red,
+            Self::Throttled => Color::LightRed,
+            Self::Accent => Color::Cyan,
+            Self::Faint => Color::DarkGray,
+        }
+    }
+
+    /// Neither dark nor bright, so that it can be read on both kinds of terminals.
+    fn rgb(self) -> (u8, u8, u8) {
+        match self {
+            Self::Compute => (0x2e, 0xa0, 0x5f),
+            Self::Idle => (0xb8, 0x8a, 0x1e),
+            Self::Init => (0x4a, 0x86, 0xd8),
+            Self::Overhead => (0xb0, 0x5c, 0xc0),
+            Self::CoreWait => (0xd4, 0x45, 0x3c),
+            Self::Throttled => (0xe0, 0x7c, 0x34),
+            Self::Accent => (0x2a, 0x9d, 0xb4),
+            Self::Faint => (0x80, 0x80, 0x80),
+        }
+    }
+}
+
+/// The red, green and blue of the colours that a picture of the window needs; `None` for what the terminal itself chooses.
+pub(crate) fn rgb(color: Color) -> Option<(u8, u8, u8)> {
+    match color {
+        Color::Rgb(red, green, blue) => Some((red, green, blue)),
+        Color::White => Some((0xff, 0xff, 0xff)),
+        Color::Red => Some((0xb4, 0x2a, 0x22)),
+        _ => None,
+    }
+}
+
+/// The nearest of the 6 x 6 x 6 colours that begin at 16: their levels are 0, 95, 135, 175, 215 and 255.
+fn nearest(red: u8, green: u8, blue: u8) -> u8 {
+    let level = |value: u8| match value {
+        0..48 => 0,
+        48..115 => 1,
+        _ => (value - 35) / 40,
+    };
+    16 + 36 * level(red) + 6 * level(green) + level(blue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_of_256_colours_is_taken() {
+        const LEVELS: [i32; 6] = [0, 95, 135, 175, 215, 255];
+        for value in 0..=255u8 {
+            let place = usize::from((nearest(value, 0, 0) - 16) / 36);
+            let distance = |level: i32| (level - i32::from(value)).abs();
+            let least = LEVELS.into_iter().map(distance).min();
+            assert_eq!(Some(distance(LEVELS[place])), least, "{value}");
+        }
+        assert_eq!((nearest(255, 255, 255), nearest(0, 0, 0)), (231, 16));
+    }
+
+    #[test]
+    fn meanings_differ_in_every_number_of_colours_and_none_has_none() {
+        use Meaning::{Accent, Compute, CoreWait, Faint, Idle, Init, Overhead, Throttled};
+        let all = [Compute, Idle, Init, Overhead, CoreWait, Throttled, Accent, Faint];
+        for colors in [Colors::Named, Colors::Indexed, Colors::Full] {
+            let shown: std::collections::HashSet<_> =
+                all.iter().map(|meaning| meaning.color(colors)).collect();
+            assert_eq!(shown.len(), all.len(), "{colors:?}");
+        }
+        assert!(all.iter().all(|meaning| meaning.color(Colors::None).is_none()));
+    }
+}
