@@ -1,7 +1,13 @@
-//! `report`: what a run has spent its time on, as text, from its report or its recording.
+//! `report`: what a run has spent its time on, from its report or its recording, as text or as a page for a browser.
 
+mod causes;
+mod page;
+mod text;
+
+use super::replay;
 use super::report::{Report, Sources};
-use super::say;
+use super::{output, say};
+use crate::named_file::NamedFile;
 use chares::Timeline;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use runtime::failure::{Failure, Kind};
@@ -9,23 +15,38 @@ use runtime::monitor::recording::{MAGIC, Recording};
 use runtime::monitor::wire::{MonitorEvent, NodeSnapshot, RunInfo};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Lines of a list at most.
 const LINES: usize = 12;
+/// What PEs spend their time on, as reports name it, in words, and as a colour.
+const REASONS: [(&str, &str, &str); 6] = [
+    ("compute", "compute", "#2e8b57"),
+    ("overhead", "runtime", "#a03c8c"),
+    ("core_wait", "no core", "#c0392b"),
+    ("quota", "quota", "#d98880"),
+    ("throttled", "share", "#e67e22"),
+    ("idle", "idle", "#f2dfa8"),
+];
 /// What a report of a run says of itself.
 const SCHEMA: &str = "metachare-run/1";
 
 pub(crate) fn command() -> Command {
-    Command::new("report").about("Say what a run spent its time on, from its report or its recording").arg(
-        Arg::new("file")
-            .value_name("FILE")
-            .required(true)
-            .value_parser(value_parser!(PathBuf))
-            .help("What `run --report FILE` or `run --record FILE` wrote"),
-    )
+    let file = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf));
+    Command::new("report")
+        .about("Say what a run spent its time on, from its report or its recording")
+        .arg(
+            file("file")
+                .value_name("FILE")
+                .required(true)
+                .help("What `run --report FILE` or `run --record FILE` wrote"),
+        )
+        .arg(
+            file("html").long("html").value_name("FILE").help(
+                "Write it as one page for a browser; of a recording with a picture of each PE over time",
+            ),
+        )
 }
 
 pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
@@ -34,8 +55,15 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
     let bytes = std::fs::read(path)
         .map_err(|error| Failure::new(Kind::NoInput, format!("{name} cannot be read: {error}")))?;
     let wrong = |why: String| Failure::new(Kind::Input, format!("{name} is no report of a run: {why}"));
+    let html = matches.get_one::<PathBuf>("html");
+    let written = html.map(|html| NamedFile::written("--html", html));
+    output::check_files(
+        &written.into_iter().chain([NamedFile::read("the report", path)]).collect::<Vec<_>>(),
+    )?;
+    let mut chart = None;
     let report = if bytes.starts_with(&MAGIC) {
         let recording = Recording::read(&mut bytes.as_slice()).map_err(|error| wrong(error.to_string()))?;
+        chart = html.map(|_| replay::chart_of(&recording));
         serde_json::to_value(of_recording(&recording)).map_err(|error| wrong(error.to_string()))?
     } else {
         let report: Value = serde_json::from_slice(&bytes)
@@ -45,7 +73,10 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
         }
         report
     };
-    say(&text(&report))?;
+    match html {
+        Some(html) => output::write("page", html, page::page(&report, chart.as_deref()))?,
+        None => say(&text::text(&report))?,
+    }
     Ok(0)
 }
 
@@ -71,128 +102,6 @@ fn of_recording(recording: &Recording) -> Report {
     timeline.end = last.into_values().collect();
     timeline.set_after(timeline.end.clone());
     Report::new(Sources { info: &info, version: "", arguments: Value::Null, exit_code, error }, &timeline)
-}
-
-/// The text for people.
-fn text(report: &Value) -> String {
-    let mut out = String::new();
-    let word = |value: &Value| runtime::monitor::text::clean_line(value.as_str().unwrap_or("?"), 200);
-    let _ = writeln!(
-        out,
-        "{} {}, started {}",
-        word(&report["app"]),
-        word(&report["run_id"]),
-        word(&report["started"])
-    );
-    if let Some(error) = report["error"].as_str() {
-        let _ = writeln!(out, "failed: {}", runtime::monitor::text::clean_line(error, 400));
-    }
-    if let (Some(timed), Some(efficiency)) = (report["timed_s"].as_f64(), report["efficiency"].as_f64()) {
-        let _ = writeln!(out, "timed {timed:.3} s, efficiency {:.1}%", 100.0 * efficiency);
-    }
-    time_by_reason(&mut out, report);
-    time_by_entry(&mut out, report);
-    traffic(&mut out, report);
-    balance(&mut out, report);
-    let remarks = list(&report["slowdowns"]).iter().map(|slow| &slow["sentence"]);
-    let mut remarks = remarks.chain(list(&report["remarks"])).peekable();
-    if remarks.peek().is_some() {
-        let _ = writeln!(out, "\nremarks");
-        for remark in remarks {
-            let _ = writeln!(out, "  {}", word(remark));
-        }
-    }
-    out
-}
-
-/// Where the time of each node's PEs went, in the timed part if there was one.
-fn time_by_reason(out: &mut String, report: &Value) {
-    let reasons = ["compute", "overhead", "core_wait", "quota", "throttled", "idle"];
-    let _ = write!(out, "\n{:<16}{:>5}", "time of PEs, %", "PEs");
-    let titles = ["compute", "runtime", "no core", "quota", "share", "idle"];
-    let titles: String = titles.iter().map(|title| format!("{title:>9}")).collect();
-    let _ = writeln!(out, "{titles}  chares");
-    for node in list(&report["nodes"]) {
-        let of = |reason: &str| node[format!("{reason}_s")].as_f64().unwrap_or(0.0);
-        let all: f64 = reasons.iter().map(|reason| of(reason)).sum();
-        let _ = write!(out, "  {:<14.14}{:>5}", name_of(&node["name"]), list(&node["pes"]).len());
-        for reason in reasons {
-            let share = if all > 0.0 { 100.0 * of(reason) / all } else { 0.0 };
-            let _ = write!(out, "{share:>9.1}");
-        }
-        let _ = writeln!(out, "{:>8}", node["chares"].as_u64().unwrap_or(0));
-    }
-}
-
-fn time_by_entry(out: &mut String, report: &Value) {
-    let entries = list(&report["entries"]);
-    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
-    let all: f64 = entries.iter().map(|entry| number(&entry["time_s"])).sum();
-    let _ = writeln!(
-        out,
-        "\n{:<36}{:>10}{:>10}{:>7}{:>10}{:>10}  on PE",
-        "time by entry method", "calls", "s", "%", "mean ms", "most ms"
-    );
-    for entry in entries.iter().take(LINES) {
-        let (time, calls) = (number(&entry["time_s"]), number(&entry["calls"]));
-        let element = name_of(&entry["slowest_element"]);
-        let _ = writeln!(
-            out,
-            "  {:<34.34}{calls:>10}{time:>10.3}{:>7.1}{:>10.3}{:>10.3}  {} {element}",
-            name_of(&entry["name"]),
-            if all > 0.0 { 100.0 * time / all } else { 0.0 },
-            1e3 * time / calls.max(1.0),
-            1e3 * number(&entry["slowest_s"]),
-            entry["slowest_pe"],
-        );
-    }
-    the_rest(out, entries.len());
-}
-
-fn traffic(out: &mut String, report: &Value) {
-    let mut links: Vec<(String, String, u64, u64)> = Vec::new();
-    for node in list(&report["nodes"]) {
-        for to in list(&node["sent_to"]) {
-            let number = |key: &str| to[key].as_u64().unwrap_or(0);
-            links.push((name_of(&node["name"]), name_of(&to["node"]), number("messages"), number("bytes")));
-        }
-    }
-    links.sort_by_key(|(.., bytes)| std::cmp::Reverse(*bytes));
-    let _ = writeln!(out, "\n{:<36}{:>10}{:>10}", "traffic between nodes", "messages", "MB");
-    for (from, to, messages, bytes) in links.iter().take(LINES) {
-        let link = format!("{from} -> {to}");
-        let _ = writeln!(out, "  {link:<34.34}{messages:>10}{:>10.3}", *bytes as f64 / 1e6);
-    }
-    the_rest(out, links.len());
-}
-
-fn balance(out: &mut String, report: &Value) {
-    let Some(balance) = report["balance"].as_str() else { return };
-    let decisions = list(&report["balanced"]);
-    let _ = writeln!(
-        out,
-        "\nbalance: {}, {} decisions",
-        runtime::monitor::text::clean_line(balance, 80),
-        decisions.len()
-    );
-    for decision in decisions.iter().rev().take(LINES).rev() {
-        let figure = |key: &str| decision[key].as_f64().map_or("?".into(), |figure| format!("{figure:.2}"));
-        let _ = writeln!(
-            out,
-            "  {:>8.1} s  {} chares, imbalance {}, expected {}, found {}",
-            decision["at_s"].as_f64().unwrap_or(0.0),
-            decision["moves"],
-            figure("before"),
-            figure("expected"),
-            figure("after"),
-        );
-    }
-}
-
-fn the_rest(out: &mut String, count: usize) {
-    if count > LINES {
-        let _ = writeln!(out, "  and {} more", count - LINES);
-    }
 }
 
 fn name_of(value: &Value) -> String {
@@ -283,12 +192,13 @@ mod tests {
     #[test]
     fn a_recording_says_where_the_time_went() {
         let report = serde_json::to_value(of_recording(&recording())).unwrap();
-        let said = text(&report);
+        let said = text::text(&report);
         let line = |beginning: &str| {
             let line = said.lines().find(|line| line.trim_start().starts_with(beginning)).unwrap_or_default();
             line.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(line("gauss"), "gauss gauss-1, started 1970-01-01T00:00:00Z");
+        assert!(line("31.6").contains("67% of its time the PEs of old waited for their cores"), "{said}");
         assert_eq!(line("fast "), "fast 1 90.0 0.0 0.0 0.0 0.0 10.0 5", "{said}");
         assert_eq!(line("old "), "old 1 22.2 0.0 66.7 0.0 0.0 11.1 5", "{said}");
         assert_eq!(line("Row: Pivot"), "Row: Pivot 200 3.000 100.0 15.000 200.000 1 [4]", "{said}");
@@ -300,7 +210,7 @@ mod tests {
     #[test]
     fn a_report_of_other_things_is_shown_without_a_panic_and_a_terminal_is_safe() {
         for text_of in ["{}", r#"{"nodes": 5, "entries": [{"name": "a\u001b[2J"}]}"#, "[]"] {
-            let shown = text(&serde_json::from_str(text_of).unwrap());
+            let shown = text::text(&serde_json::from_str(text_of).unwrap());
             assert!(!shown.contains('\u{1b}'), "{shown}");
         }
     }

@@ -1,0 +1,139 @@
+//! What a run spent its time on, as text for people.
+
+use super::causes::causes;
+use super::{LINES, REASONS, list, name_of};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The text for people.
+pub(super) fn text(report: &Value) -> String {
+    let mut out = String::new();
+    let word = |value: &Value| runtime::monitor::text::clean_line(value.as_str().unwrap_or("?"), 200);
+    let _ = writeln!(
+        out,
+        "{} {}, started {}",
+        word(&report["app"]),
+        word(&report["run_id"]),
+        word(&report["started"])
+    );
+    if let Some(error) = report["error"].as_str() {
+        let _ = writeln!(out, "failed: {}", runtime::monitor::text::clean_line(error, 400));
+    }
+    if let (Some(timed), Some(efficiency)) = (report["timed_s"].as_f64(), report["efficiency"].as_f64()) {
+        let _ = writeln!(out, "timed {timed:.3} s, efficiency {:.1}%", 100.0 * efficiency);
+    }
+    lost_to(&mut out, report);
+    time_by_reason(&mut out, report);
+    time_by_entry(&mut out, report);
+    traffic(&mut out, report);
+    balance(&mut out, report);
+    let remarks = list(&report["slowdowns"]).iter().map(|slow| &slow["sentence"]);
+    let mut remarks = remarks.chain(list(&report["remarks"])).peekable();
+    if remarks.peek().is_some() {
+        let _ = writeln!(out, "\nremarks");
+        for remark in remarks {
+            let _ = writeln!(out, "  {}", word(remark));
+        }
+    }
+    out
+}
+
+/// What kept PEs from computing.
+fn lost_to(out: &mut String, report: &Value) {
+    let causes = causes(report);
+    let _ = writeln!(out, "\nlost, % of the time of all PEs");
+    for cause in &causes {
+        let _ = writeln!(out, "{:>6.1}  {}", 100.0 * cause.part, cause.sentence);
+    }
+    if causes.is_empty() {
+        let _ = writeln!(out, "        nothing that would be worth a word");
+    }
+}
+
+/// Where the time of each node's PEs went, in the timed part if there was one.
+fn time_by_reason(out: &mut String, report: &Value) {
+    let _ = write!(out, "\n{:<16}{:>5}", "time of PEs, %", "PEs");
+    let titles: String = REASONS.iter().map(|(_, title, _)| format!("{title:>9}")).collect();
+    let _ = writeln!(out, "{titles}  chares");
+    for node in list(&report["nodes"]) {
+        let of = |reason: &str| node[format!("{reason}_s")].as_f64().unwrap_or(0.0);
+        let all: f64 = REASONS.iter().map(|(reason, ..)| of(reason)).sum();
+        let _ = write!(out, "  {:<14.14}{:>5}", name_of(&node["name"]), list(&node["pes"]).len());
+        for (reason, ..) in REASONS {
+            let share = if all > 0.0 { 100.0 * of(reason) / all } else { 0.0 };
+            let _ = write!(out, "{share:>9.1}");
+        }
+        let _ = writeln!(out, "{:>8}", node["chares"].as_u64().unwrap_or(0));
+    }
+}
+
+fn time_by_entry(out: &mut String, report: &Value) {
+    let entries = list(&report["entries"]);
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    let all: f64 = entries.iter().map(|entry| number(&entry["time_s"])).sum();
+    let _ = writeln!(
+        out,
+        "\n{:<36}{:>10}{:>10}{:>7}{:>10}{:>10}  on PE",
+        "time by entry method", "calls", "s", "%", "mean ms", "most ms"
+    );
+    for entry in entries.iter().take(LINES) {
+        let (time, calls) = (number(&entry["time_s"]), number(&entry["calls"]));
+        let element = name_of(&entry["slowest_element"]);
+        let _ = writeln!(
+            out,
+            "  {:<34.34}{calls:>10}{time:>10.3}{:>7.1}{:>10.3}{:>10.3}  {} {element}",
+            name_of(&entry["name"]),
+            if all > 0.0 { 100.0 * time / all } else { 0.0 },
+            1e3 * time / calls.max(1.0),
+            1e3 * number(&entry["slowest_s"]),
+            entry["slowest_pe"],
+        );
+    }
+    the_rest(out, entries.len());
+}
+
+fn traffic(out: &mut String, report: &Value) {
+    let mut links: Vec<(String, String, u64, u64)> = Vec::new();
+    for node in list(&report["nodes"]) {
+        for to in list(&node["sent_to"]) {
+            let number = |key: &str| to[key].as_u64().unwrap_or(0);
+            links.push((name_of(&node["name"]), name_of(&to["node"]), number("messages"), number("bytes")));
+        }
+    }
+    links.sort_by_key(|(.., bytes)| std::cmp::Reverse(*bytes));
+    let _ = writeln!(out, "\n{:<36}{:>10}{:>10}", "traffic between nodes", "messages", "MB");
+    for (from, to, messages, bytes) in links.iter().take(LINES) {
+        let link = format!("{from} -> {to}");
+        let _ = writeln!(out, "  {link:<34.34}{messages:>10}{:>10.3}", *bytes as f64 / 1e6);
+    }
+    the_rest(out, links.len());
+}
+
+fn balance(out: &mut String, report: &Value) {
+    let Some(balance) = report["balance"].as_str() else { return };
+    let decisions = list(&report["balanced"]);
+    let _ = writeln!(
+        out,
+        "\nbalance: {}, {} decisions",
+        runtime::monitor::text::clean_line(balance, 80),
+        decisions.len()
+    );
+    for decision in decisions.iter().rev().take(LINES).rev() {
+        let figure = |key: &str| decision[key].as_f64().map_or("?".into(), |figure| format!("{figure:.2}"));
+        let _ = writeln!(
+            out,
+            "  {:>8.1} s  {} chares, imbalance {}, expected {}, found {}",
+            decision["at_s"].as_f64().unwrap_or(0.0),
+            decision["moves"],
+            figure("before"),
+            figure("expected"),
+            figure("after"),
+        );
+    }
+}
+
+fn the_rest(out: &mut String, count: usize) {
+    if count > LINES {
+        let _ = writeln!(out, "  and {} more", count - LINES);
+    }
+}
