@@ -1,6 +1,7 @@
-//! `--record` and `--events`: a thread that keeps what the viewers of a run are told. It is one of them: when the disk is
+//! `--record`, `--events` and `--load`: a thread that keeps what the viewers of a run are told. It is one of them: when the disk is
 //! slow it misses events and says how many, and the run goes on.
 use super::live::events::EventLines;
+use super::live::load::LoadTable;
 use super::output::{fresh_file, unwritable};
 use runtime::failure::Failure;
 use runtime::monitor::hub::Hub;
@@ -24,6 +25,8 @@ pub(crate) enum Form {
     Recording,
     /// One line of JSON for each.
     Lines,
+    /// A table of what PEs did.
+    Table,
 }
 
 impl Form {
@@ -32,6 +35,16 @@ impl Form {
         match self {
             Self::Recording => "recording",
             Self::Lines => "file of events",
+            Self::Table => "table of the load",
+        }
+    }
+
+    /// The option that names the file.
+    pub(crate) fn option(self) -> &'static str {
+        match self {
+            Self::Recording => "--record",
+            Self::Lines => "--events",
+            Self::Table => "--load",
         }
     }
 }
@@ -40,6 +53,7 @@ impl Form {
 enum Sink {
     Recorder(Recorder<BufWriter<File>>),
     Lines(EventLines<BufWriter<File>>),
+    Table(LoadTable<BufWriter<File>>),
 }
 
 impl Sink {
@@ -48,6 +62,7 @@ impl Sink {
         Ok(match form {
             Form::Recording => Self::Recorder(Recorder::begin(out)?),
             Form::Lines => Self::Lines(EventLines::new(out)),
+            Form::Table => Self::Table(LoadTable::begin(out)?),
         })
     }
 
@@ -55,6 +70,7 @@ impl Sink {
         match self {
             Self::Recorder(recorder) => recorder.take(at, event),
             Self::Lines(lines) => lines.take(at, event),
+            Self::Table(table) => table.take(at, event),
         }
     }
 
@@ -62,11 +78,12 @@ impl Sink {
         match self {
             Self::Recorder(recorder) => recorder.flush(),
             Self::Lines(lines) => lines.flush(),
+            Self::Table(table) => table.flush(),
         }
     }
 }
 
-/// A recording under way, or a file of events.
+/// A recording under way, or another file of events.
 pub(crate) struct Recording {
     path: PathBuf,
     form: Form,
