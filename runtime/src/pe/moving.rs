@@ -164,31 +164,40 @@ impl Pe {
         priority: Priority,
         message: M,
     ) -> Result<(), (Priority, M)> {
+        let Some(home) = self.home_to_number(element, home) else { return Err((priority, message)) };
+        let place = self.moved.locations.place(element).or(home);
+        let payload = message.payload(place.is_some_and(|place| self.moves_to(place)));
+        let heading = Heading { what: What::Run(entry), priority };
+        self.send_letter((element, home), Letter { heading, payload });
+        Ok(())
+    }
+
+    /// The home of an element to which messages are numbered, as far as it is known; `None` if they are not numbered.
+    fn home_to_number(&mut self, element: ElementId, home: Option<PeId>) -> Option<Option<PeId>> {
         let ElementId { collection, index } = element;
         let is_mover = self.moved.mover.is_some();
         if !self.numbers(element) || (!is_mover && self.is_waited_for(collection)) {
-            return Err((priority, message));
+            return None;
         }
-        let home = match home.map(Some).or_else(|| self.place_of(collection, index)) {
-            Some(Some(home)) => Some(home),
-            None if is_mover && self.node.checks().check_id(collection).is_ok() => None,
-            _ => return Err((priority, message)),
-        };
-        let place = self.moved.locations.place(element).or(home);
+        match home.map(Some).or_else(|| self.place_of(collection, index)) {
+            Some(Some(home)) => Some(Some(home)),
+            None if is_mover && self.node.checks().check_id(collection).is_ok() => Some(None),
+            _ => None,
+        }
+    }
+
+    fn send_letter(&mut self, (element, home): (ElementId, Option<PeId>), letter: Letter) {
         self.account().created(1);
-        let payload = message.payload(place.is_some_and(|place| self.moves_to(place)));
-        let letter = Letter { heading: Heading { what: What::Run(entry), priority }, payload };
         let Some(home) = home else {
             if let Some(stamp) = self.moved.stamp(element) {
-                self.park(collection, Parked::Numbered(element, stamp, letter));
+                self.park(element.collection, Parked::Numbered(element, stamp, letter));
             }
-            return Ok(());
+            return;
         };
         let mut outputs = Vec::new();
         self.number((element, home), letter, &mut outputs);
         self.carry_out(outputs);
         self.account().processed();
-        Ok(())
     }
 
     /// Gives a message its number, and says which way it goes.

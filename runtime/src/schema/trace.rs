@@ -87,12 +87,51 @@ struct Pass {
     scratch: u32,
 }
 
+impl Pass {
+    /// Begins with a type; what is inside it, or `None` if it is inside itself. No generic code: there would be a copy of it
+    /// for each type.
+    #[inline(never)]
+    fn enter<'a>(
+        &mut self,
+        shape: &'a mut Shape,
+        maker: &'static str,
+        name: &'static str,
+    ) -> Result<Option<&'a mut Shape>, Error> {
+        if let Some(at) = self.around.iter().position(|(of, _)| *of == maker) {
+            let nearest = self.around.iter().rposition(|(_, of)| *of == name);
+            if nearest != Some(at) || self.scratch > SCRATCH_MAX {
+                return Err(Error::custom("a type that holds itself has the name of another"));
+            }
+            note(shape, Shape::Again(name.into()))?;
+            self.scratch += 1;
+            return Ok(None);
+        }
+        if self.around.len() >= TYPES_MAX {
+            return Err(Error::custom("too many types are inside each other"));
+        }
+        let Shape::Named(_, inside) = note(shape, Shape::Named(name.into(), unseen()))? else {
+            return Err(Error::custom("it has no name"));
+        };
+        self.around.push((maker, name));
+        Ok(Some(inside))
+    }
+
+    fn leave(&mut self, is_again: bool) {
+        if is_again {
+            self.scratch -= 1;
+        } else {
+            self.around.pop();
+        }
+    }
+}
+
 struct Tracer<'a> {
     pass: &'a mut Pass,
     shape: &'a mut Shape,
 }
 
 /// Notes what a part is, and fails if it was something else in an earlier pass.
+#[inline(never)]
 fn note(shape: &mut Shape, is: Shape) -> Result<&mut Shape, Error> {
     if *shape == Shape::Opaque {
         *shape = is;
@@ -106,6 +145,14 @@ fn note(shape: &mut Shape, is: Shape) -> Result<&mut Shape, Error> {
         (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
     };
     if is_same { Ok(shape) } else { Err(Error::custom("it is not always the same")) }
+}
+
+#[inline(never)]
+fn fields_of<'a>(shape: &'a mut Shape, names: &[&str]) -> Result<&'a mut [(String, Shape)], Error> {
+    match note(shape, Shape::Struct(parts(names)))? {
+        Shape::Struct(fields) => Ok(fields),
+        _ => Err(Error::custom("it is no struct")),
+    }
 }
 
 fn unseen() -> Box<Shape> {
@@ -136,28 +183,11 @@ impl<'a> Tracer<'a> {
         name: &'static str,
         trace: impl FnOnce(Tracer<'_>) -> Result<V::Value, Error>,
     ) -> Result<V::Value, Error> {
-        let maker = std::any::type_name::<V>();
-        let Pass { around, scratch, .. } = self.pass;
-        if let Some(at) = around.iter().position(|(of, _)| *of == maker) {
-            let nearest = around.iter().rposition(|(_, of)| *of == name);
-            if nearest != Some(at) || *scratch > SCRATCH_MAX {
-                return Err(Error::custom("a type that holds itself has the name of another"));
-            }
-            note(self.shape, Shape::Again(name.into()))?;
-            *scratch += 1;
-            let value = trace(Self::part(self.pass, &mut Shape::Opaque));
-            self.pass.scratch -= 1;
-            return value;
-        }
-        if around.len() >= TYPES_MAX {
-            return Err(Error::custom("too many types are inside each other"));
-        }
-        let Shape::Named(_, inside) = note(self.shape, Shape::Named(name.into(), unseen()))? else {
-            return Err(Error::custom("it has no name"));
-        };
-        around.push((maker, name));
-        let value = trace(Self::part(self.pass, inside));
-        self.pass.around.pop();
+        let inside = self.pass.enter(self.shape, std::any::type_name::<V>(), name)?;
+        let is_again = inside.is_none();
+        let mut unheeded = Shape::Opaque;
+        let value = trace(Self::part(self.pass, inside.unwrap_or(&mut unheeded)));
+        self.pass.leave(is_again);
         value
     }
 
@@ -173,9 +203,7 @@ impl<'a> Tracer<'a> {
     }
 
     fn fields<'de, V: Visitor<'de>>(self, names: &[&str], visitor: V) -> Result<V::Value, Error> {
-        let Shape::Struct(fields) = note(self.shape, Shape::Struct(parts(names)))? else {
-            return Err(Error::custom("it is no struct"));
-        };
+        let fields = fields_of(self.shape, names)?;
         visitor.visit_seq(Parts { pass: self.pass, left: fields.iter_mut().map(|(_, field)| field) })
     }
 }
