@@ -16,7 +16,8 @@ fn stencil(folder: &Path, words: &[&str]) -> Done {
 /// A recording of 25 blocks and 100 steps on two nodes.
 fn recorded(folder: &Path) -> Done {
     local_nodes(folder, &[2, 1]);
-    stencil(folder, &["run", "--steps", "100", "--cells", "400", "--blocks", "5", "--record", "run.mcr"])
+    let words = ["run", "--steps", "100", "--cells", "400", "--blocks", "5", "--record", "run.mcr"];
+    stencil(folder, &[&words[..], &["--load", "load.csv"]].concat())
 }
 
 #[test]
@@ -100,6 +101,19 @@ fn a_recording_becomes_a_picture_and_a_trace() {
     for node in ["a", "b"] {
         assert!(trace["otherData"]["clock_precision_us"][node].as_f64().unwrap() > 0.0, "{trace}");
     }
+    // The same as a page, one screen of the window as a picture, and what was written second by second.
+    let done = stencil(path, &["report", "run.mcr", "--html", "run.html"]);
+    assert!(done.code == 0 && done.stdout.is_empty(), "{done:?}");
+    let page = fs::read_to_string(path.join("run.html")).unwrap();
+    assert!(page.contains("3 PEs on 2 nodes") && page.contains("Block") && page.contains("<svg "), "{page}");
+    let still = ["replay", "run.mcr", "--picture", "work.svg", "--screen", "work", "--size", "90x20"];
+    let done = stencil(path, &still);
+    assert!(done.code == 0 && done.stdout.is_empty(), "{done:?}");
+    assert!(fs::read_to_string(path.join("work.svg")).unwrap().contains("8 Block"));
+    let load = fs::read_to_string(path.join("load.csv")).unwrap();
+    assert!(
+        load.starts_with("at_s,node,pe,compute,") && load.lines().all(|line| line.split(',').count() == 15)
+    );
     let unwritable = stencil(path, &["replay", "run.mcr", "--svg", "no/such/folder/run.svg"]);
     assert!(
         unwritable.code == 73 && unwritable.last_error().contains("the picture no/such"),

@@ -37,6 +37,7 @@ mod shell;
 mod speed;
 mod speeds;
 pub mod statistics;
+mod still;
 mod summary;
 pub mod terminal;
 mod unstarted;
@@ -69,6 +70,7 @@ use options::RunOptions;
 use replacement::abandon_all;
 use runtime::failure::{Failure, Kind};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 impl CommandLine {
@@ -212,6 +214,15 @@ fn own(program: &CommandLine, name: &str) -> Option<Execute> {
     program.commands.iter().find(|(command, _)| command.get_name() == name).map(|&(_, execute)| execute)
 }
 
+/// The version of the program, with the commit that it was built from.
+fn version(program: &CommandLine) -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| match COMMIT.get(..9) {
+        Some(commit) => format!("{} ({commit})", program.version),
+        None => program.version.into(),
+    })
+}
+
 /// The whole command line. An application with its program's own name takes its arguments right after `run`.
 fn command(program: &CommandLine) -> Command {
     let run = Command::new("run").about("Run an application on the nodes");
@@ -224,7 +235,7 @@ fn command(program: &CommandLine) -> Command {
         }
     };
     let all = Command::new(program.name)
-        .version(program.version)
+        .version(version(program))
         .about(program.about)
         .subcommand_required(true)
         .arg_required_else_help(true)

@@ -14,6 +14,7 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tui::Colors;
 
 /// The longest time that can be asked for: three years, which every clock can add.
 const TIME_MAX: Duration = Duration::from_secs(100_000_000);
@@ -42,6 +43,9 @@ pub(crate) struct RunOptions {
     /// Write what happens into a file while it happens, as lines of JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
+    /// Write what each PE did, second by second, into a file while it happens, as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    pub(crate) load: Option<PathBuf>,
     /// Tell Prometheus how the run is, at http://ADDRESS/metrics (OpenMetrics; a port alone is one of this machine)
     #[arg(long, value_name = "ADDRESS", value_parser = metrics::address)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -64,8 +68,8 @@ pub(crate) struct RunOptions {
     /// Print neither progress nor the table at the end
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// When to use colours
-    #[arg(long, value_enum, default_value = "auto")]
+    /// When the window uses colours, and how many
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     pub(crate) color: ColorChoice,
     #[command(flatten)]
     pub(crate) log: LogOptions,
@@ -181,15 +185,38 @@ impl SpeedSource {
     }
 }
 
-/// When to use colours.
+/// When to use colours, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// On a terminal, unless NO_COLOR is set
+    /// As many as COLORTERM and TERM say that the terminal has, none if NO_COLOR is set
     Auto,
-    /// Always
+    /// Also if NO_COLOR is set
     Always,
-    /// Never
+    /// None
     Never,
+    /// The sixteen of the terminal's own theme
+    #[value(name = "16")]
+    Named,
+    /// 256
+    #[value(name = "256")]
+    Indexed,
+    /// All of 24 bits
+    Full,
+}
+
+impl ColorChoice {
+    /// The colours that the window uses, where the environment says `found`.
+    pub(crate) fn of(self, found: Colors) -> Colors {
+        match self {
+            Self::Auto => found,
+            Self::Always if found == Colors::None => Colors::Named,
+            Self::Always => found,
+            Self::Never => Colors::None,
+            Self::Named => Colors::Named,
+            Self::Indexed => Colors::Indexed,
+            Self::Full => Colors::Full,
+        }
+    }
 }
 
 impl NodesChoice {
@@ -276,10 +303,9 @@ impl NodesOptions {
         Ok(config)
     }
 
-    /// Says which nodes are taken where nobody has asked for them: those of a file that was found elsewhere than in the
-    /// current folder, where it is seen, or the built-in ones.
+    /// Says which nodes are taken where nobody has asked for them: those of a file that was found, or the built-in ones.
     pub(crate) fn say_if_left_open(&self, config: &ClusterConfig) {
-        if !self.choice.is_left_open() || config.source == HERE {
+        if !self.choice.is_left_open() {
             return;
         }
         let names: Vec<&str> = config.nodes.iter().map(|node| node.name.as_str()).collect();

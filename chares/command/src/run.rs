@@ -246,13 +246,13 @@ fn ready(
 /// Where events are kept, and in which form.
 fn kept(options: &RunOptions) -> impl Iterator<Item = (&Path, Form)> {
     let recording = options.record.iter().map(|path| (path.as_path(), Form::Recording));
-    recording.chain(options.events.iter().map(|path| (path.as_path(), Form::Lines)))
+    let events = options.events.iter().map(|path| (path.as_path(), Form::Lines));
+    recording.chain(events).chain(options.load.iter().map(|path| (path.as_path(), Form::Table)))
 }
 
 /// All files of a run but its report.
 fn files(started: &Started, options: &RunOptions, config: &ClusterConfig) -> Vec<NamedFile> {
-    let option = |form| if form == Form::Recording { "--record" } else { "--events" };
-    let recording = kept(options).map(|(path, form)| NamedFile::written(option(form), path));
+    let recording = kept(options).map(|(path, form)| NamedFile::written(form.option(), path));
     let logs = options.log.files(config);
     started.files.iter().cloned().chain([output::nodes_file(config)]).chain(recording).chain(logs).collect()
 }
@@ -516,11 +516,7 @@ fn show(
     }
     let mut window = WindowOptions::from_env();
     window.leave_at_end = true;
-    window.color = match options.color {
-        super::options::ColorChoice::Auto => window.color,
-        super::options::ColorChoice::Always => true,
-        super::options::ColorChoice::Never => false,
-    };
+    window.colors = options.color.of(window.colors);
     match tui::run(&events, &window) {
         Ok(Left::Ended) => return Ok(()),
         Ok(Left::Detached) => {}
