@@ -26,6 +26,15 @@ pub struct Done {
 }
 
 impl Done {
+    /// Standard error, but for a first line that says which nodes are used.
+    #[must_use]
+    pub fn said(&self) -> &str {
+        match self.stderr.split_once('\n') {
+            Some((first, rest)) if first.starts_with("note: on the nodes of ") => rest,
+            _ => &self.stderr,
+        }
+    }
+
     /// The last line of standard error.
     #[must_use]
     pub fn last_error(&self) -> &str {

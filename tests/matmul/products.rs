@@ -258,13 +258,11 @@ fn foxs_columns_move_to_those_who_are_faster_than_was_said_and_the_bits_stay() {
     // Generated, and by the fast kernel.
     let folder = tempfile::tempdir().unwrap();
     nodes_of_speed(folder.path(), mixes[1]);
-    for dtype in ["f32", "f64"] {
-        let sides = ["--rows", "3007", "--inner", "2801", "--n", "2603", "--dtype", dtype];
-        let words = [&["--algorithm", "fox", "--speed", "file", "--verify"], &sides[..]].concat();
-        let report = report(folder.path(), &words);
-        assert!(report["facts"]["moved_columns"].as_u64().unwrap() > 0, "{report}");
-        assert_eq!(report["verified"], true);
-    }
+    let sides = ["--rows", "3007", "--inner", "2801", "--n", "2603", "--dtype", "f32"];
+    let words = [&["--algorithm", "fox", "--speed", "file", "--verify"], &sides[..]].concat();
+    let report = report(folder.path(), &words);
+    assert!(report["facts"]["moved_columns"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(report["verified"], true);
 }
 
 #[test]
