@@ -146,7 +146,9 @@ impl Fem {
         let usual = if is_read { Preconditioner::Ilu } else { Preconditioner::Multigrid };
         let preconditioner = self.preconditioner.unwrap_or(usual);
         if is_read && preconditioner == Preconditioner::Multigrid {
-            return says("--preconditioner multigrid needs a box, whose mesh can be made coarser: take ilu".into());
+            return says(
+                "--preconditioner multigrid needs a box, whose mesh can be made coarser: take ilu".into(),
+            );
         }
         if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
             return says(format!("--tolerance {}: give a number between 0 and 1", self.tolerance));

@@ -106,7 +106,13 @@ impl<'a> Elements<'a> {
 }
 
 /// Adds what a point to integrate at adds to the matrix of an element.
-fn add_sample(problem: &Problem, placed: &Placed, weight: f64, matrix: &mut [f64], (nodes, each): (usize, usize)) {
+fn add_sample(
+    problem: &Problem,
+    placed: &Placed,
+    weight: f64,
+    matrix: &mut [f64],
+    (nodes, each): (usize, usize),
+) {
     use super::problem::Physics::{Elasticity, Poisson};
     let (size, dim) = (nodes * each, problem.dim());
     for i in 0..nodes {

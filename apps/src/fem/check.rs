@@ -58,7 +58,8 @@ impl Measured {
     /// Whether the residual is what was asked for.
     #[must_use]
     pub fn solves(&self, tolerance: f64) -> bool {
-        let allowed = TOLERANCES * tolerance * self.begun.sqrt() + ROUNDINGS * f64::EPSILON * self.rounded.sqrt();
+        let allowed =
+            TOLERANCES * tolerance * self.begun.sqrt() + ROUNDINGS * f64::EPSILON * self.rounded.sqrt();
         self.residual.sqrt() <= allowed
     }
 
@@ -127,7 +128,8 @@ fn measure_error(mesh: &Submesh, problem: &Problem, solution: &[f64], measured: 
             let (weight, value) = (sample.weight * placed.volume, exact.value(dim, placed.point));
             for c in 0..each {
                 let functions = || sample.functions.values.iter().zip(nodes).zip(&at_nodes);
-                let found: f64 = functions().map(|((f, &node), _)| f * solution[node as usize * each + c]).sum();
+                let found: f64 =
+                    functions().map(|((f, &node), _)| f * solution[node as usize * each + c]).sum();
                 let interpolated: f64 = functions().map(|((f, _), known)| f * known[c]).sum();
                 measured.error += weight * (found - value[c]).powi(2);
                 measured.interpolated += weight * (interpolated - value[c]).powi(2);

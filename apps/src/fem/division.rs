@@ -88,7 +88,8 @@ impl Problem {
     fn exchanged(&self, share: f64) -> Bytes {
         let dim = self.dim() as f64;
         let is_alone = share >= 1.0;
-        let surface = if is_alone { 0.0 } else { dim * (share * self.nodes() as f64).powf((dim - 1.0) / dim) };
+        let surface =
+            if is_alone { 0.0 } else { dim * (share * self.nodes() as f64).powf((dim - 1.0) / dim) };
         let times = match self.solver.preconditioner {
             Preconditioner::Multigrid => f64::from(2 * DEGREE + 3) * 2.0,
             _ => 1.0,

@@ -114,7 +114,8 @@ fn factor(rows: &mut Rows, shift: f64) -> bool {
             if above >= row {
                 break;
             }
-            let factor = product(&values[at * size..][..size], &values[diagonals[above] * size..][..size], each);
+            let factor =
+                product(&values[at * size..][..size], &values[diagonals[above] * size..][..size], each);
             values[at * size..][..size].copy_from_slice(&factor[..size]);
             for other in diagonals[above] + 1..starts[above + 1] as usize {
                 let to = place[columns[other] as usize];

@@ -161,7 +161,9 @@ impl Input {
         let conditions = self.boundary.iter().map(|boundary| boundary.condition(&groups, each));
         let boundaries: Vec<Boundary> = conditions.collect::<Result<Vec<_>, _>>()?.concat();
         if !boundaries.iter().any(|boundary| matches!(boundary.condition, Condition::Fixed(_))) {
-            return says("nothing is fixed anywhere, so there is no single solution: give `fixed` in some [[boundary]]");
+            return says(
+                "nothing is fixed anywhere, so there is no single solution: give `fixed` in some [[boundary]]",
+            );
         }
         Ok(Said { physics, domain, source, boundaries, exact: None })
     }
@@ -173,10 +175,14 @@ impl Input {
         };
         let is_elastic = self.physics == Some(Kind::Elasticity);
         if is_elastic && self.conductivity.is_some() {
-            return says("conductivity is of no use in elasticity: leave it out, or take physics = \"poisson\"");
+            return says(
+                "conductivity is of no use in elasticity: leave it out, or take physics = \"poisson\"",
+            );
         }
         if !is_elastic && (self.young.is_some() || self.poisson_ratio.is_some()) {
-            return says("young and poisson_ratio are of no use in Poisson's equation: take physics = \"elasticity\"");
+            return says(
+                "young and poisson_ratio are of no use in Poisson's equation: take physics = \"elasticity\"",
+            );
         }
         if !is_elastic {
             return Ok(Physics::Poisson { conductivity: positive("conductivity", self.conductivity)? });
@@ -232,7 +238,11 @@ impl Input {
 impl BoundaryInput {
     fn condition(&self, groups: &[String], each: usize) -> Result<Vec<Boundary>, InputError> {
         let Some(group) = groups.iter().position(|name| *name == self.on) else {
-            return says(&format!("on = {:?}: there is no such group; there are {}", self.on, groups.join(", ")));
+            return says(&format!(
+                "on = {:?}: there is no such group; there are {}",
+                self.on,
+                groups.join(", ")
+            ));
         };
         if group >= GROUPS_MAX {
             return says(&format!("the mesh has more than {GROUPS_MAX} groups"));

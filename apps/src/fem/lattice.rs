@@ -53,14 +53,17 @@ impl Lattice {
     #[must_use]
     pub fn point(&self, at: [usize; 3]) -> [f64; 3] {
         let last = self.nodes_along().map(|n| n - 1);
-        std::array::from_fn(|k| if last[k] == 0 { 0.0 } else { self.lengths[k] * at[k] as f64 / last[k] as f64 })
+        std::array::from_fn(
+            |k| if last[k] == 0 { 0.0 } else { self.lengths[k] * at[k] as f64 / last[k] as f64 },
+        )
     }
 
     /// The sides that a node is on: bit 0 is the low end of x, bit 1 the high one, bit 2 the low one of y, and so on.
     #[must_use]
     pub fn sides(&self, at: [usize; 3]) -> u32 {
         let nodes = self.nodes_along();
-        let bit = |k: usize| u32::from(at[k] == 0) << (2 * k) | u32::from(at[k] + 1 == nodes[k]) << (2 * k + 1);
+        let bit =
+            |k: usize| u32::from(at[k] == 0) << (2 * k) | u32::from(at[k] + 1 == nodes[k]) << (2 * k + 1);
         (0..self.shape.dim).map(bit).sum()
     }
 
@@ -147,7 +150,8 @@ impl Cut {
         let fine = self.part(part);
         std::array::from_fn(|k| {
             let (coarse, last) = (nodes[k] - 1, (self.nodes[k] - 1).max(1));
-            let end = |at: usize| if coarse == 0 { at.min(1) } else { (at * coarse).div_ceil(last).min(nodes[k]) };
+            let end =
+                |at: usize| if coarse == 0 { at.min(1) } else { (at * coarse).div_ceil(last).min(nodes[k]) };
             // Behind the last node there is no place.
             let high = if fine[k].end == self.nodes[k] { nodes[k] } else { end(fine[k].end) };
             end(fine[k].start)..high
@@ -229,7 +233,8 @@ mod tests {
     #[test]
     fn parts_are_of_about_the_same_size() {
         let cut = Cut { nodes: [100, 60, 1], parts: 7 };
-        let sizes: Vec<usize> = (0..7).map(|part| cut.part(part).map(|range| range.len()).iter().product()).collect();
+        let sizes: Vec<usize> =
+            (0..7).map(|part| cut.part(part).map(|range| range.len()).iter().product()).collect();
         assert!(sizes.iter().all(|size| (700..1000).contains(size)), "{sizes:?}");
     }
 }

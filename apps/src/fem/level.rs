@@ -89,9 +89,7 @@ impl Levels {
         let lattices = lattices(problem);
         let lines: Vec<[Line; 3]> = lattices.windows(2).map(|two| along(&two[0], &two[1])).collect();
         let turned: Vec<[Line; 3]> = (lines.iter().zip(&lattices[1..]))
-            .map(|(lines, coarse)| {
-                std::array::from_fn(|k| transposed(&lines[k], coarse.nodes_along()[k]))
-            })
+            .map(|(lines, coarse)| std::array::from_fn(|k| transposed(&lines[k], coarse.nodes_along()[k])))
             .collect();
         let helds = helds(&lattices, (&lines, &turned), &cut, part);
         let mut all = Self::default();
@@ -126,7 +124,12 @@ impl Levels {
 
 /// The nodes of each mesh that a subdomain has: own ones, those of their elements, and those that count for what is taken to
 /// and from the meshes beside it.
-fn helds(lattices: &[Lattice], (lines, turned): (&[[Line; 3]], &[[Line; 3]]), cut: &Cut, part: u32) -> Vec<Nodes> {
+fn helds(
+    lattices: &[Lattice],
+    (lines, turned): (&[[Line; 3]], &[[Line; 3]]),
+    cut: &Cut,
+    part: u32,
+) -> Vec<Nodes> {
     let owns: Vec<Nodes> = lattices.iter().map(|of| cut.coarse_part(part, of.nodes_along())).collect();
     let is_empty = |nodes: &Nodes| nodes.iter().any(Range::is_empty);
     let of_level = |at: usize| {

@@ -1,9 +1,9 @@
 //! A subdomain that iterates: takes steps until it needs something of others. It sends nothing and waits for nothing itself, so
 //! that chares and a test in one thread do the same.
 
+use super::ilu::Ilu;
 use super::level::{Level, Levels};
 use super::problem::{Preconditioner, Problem};
-use super::ilu::Ilu;
 use super::steps::{Step, Vector, iteration};
 use super::submesh::Submesh;
 use chares::{Bulk, Reduce};
@@ -264,8 +264,10 @@ impl Machine {
         let [b, x, ..] = &mut self.vectors[0];
         let [p, s, w] = &mut self.direction;
         let own = p.iter_mut().zip(s.iter_mut()).zip(w.iter()).zip(x.iter());
-        for (((p, s), w), (x, (solution, b))) in
-            own.map(|(psw, x)| (psw, x)).zip(self.solution.iter_mut().zip(b)).map(|((psw, x), sb)| (psw, (x, sb)))
+        for (((p, s), w), (x, (solution, b))) in own
+            .map(|(psw, x)| (psw, x))
+            .zip(self.solution.iter_mut().zip(b))
+            .map(|((psw, x), sb)| (psw, (x, sb)))
         {
             *p = x + beta * *p;
             *s = w + beta * *s;
@@ -312,7 +314,10 @@ impl Machine {
         let of_vectors = self.vectors.iter().flatten().chain(&self.direction).map(Vec::len).sum::<usize>();
         let mesh = self.mesh.as_ref().map_or(0, Submesh::bytes);
         let factors = self.factors.as_ref().map_or(0, Ilu::bytes);
-        8 * (of_vectors + 2 * self.solution.len()) + mesh + factors + self.levels.iter().map(Level::bytes).sum::<usize>()
+        8 * (of_vectors + 2 * self.solution.len())
+            + mesh
+            + factors
+            + self.levels.iter().map(Level::bytes).sum::<usize>()
     }
 
     /// Numbers of the matrices of all levels.

@@ -170,7 +170,8 @@ fn mirrored(shape: Shape, nodes: &[u32]) -> Vec<u32> {
     let side = shape.order + 1;
     let order: Vec<usize> = match (shape.family, shape.dim, shape.order) {
         (Family::Product, ..) => {
-            let at = |node: usize| node / (side * side) * side * side + node % side * side + node / side % side;
+            let at =
+                |node: usize| node / (side * side) * side * side + node % side * side + node / side % side;
             (0..nodes.len()).map(at).collect()
         }
         (Family::Simplex, 2, 1) => vec![0, 2, 1],

@@ -84,7 +84,9 @@ fn kernel(fem: &Fem) -> KernelCall {
         solver: Solver { preconditioner: Preconditioner::None, ..problem.solver },
         ..problem
     };
-    let Some(finest) = Levels::of_lattice(&sample, 0).levels.into_iter().next() else { return Box::new(|| 1.0) };
+    let Some(finest) = Levels::of_lattice(&sample, 0).levels.into_iter().next() else {
+        return Box::new(|| 1.0);
+    };
     let count = lattice.nodes() * each;
     let x: Vec<f64> = (0..count).map(|at| 1.0 + (at % 7) as f64).collect();
     let work = 2.0 * finest.rows.entries() as f64;

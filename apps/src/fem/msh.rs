@@ -39,7 +39,9 @@ pub fn parse(text: &str) -> Result<Mesh, Wrong> {
             "Entities" => read.entities(&mut file)?,
             "Nodes" => read.nodes(&mut file)?,
             "Elements" => read.elements(&mut file)?,
-            "PartitionedEntities" => return Err((line, "the mesh is partitioned: save it in one part".into())),
+            "PartitionedEntities" => {
+                return Err((line, "the mesh is partitioned: save it in one part".into()));
+            }
             // What follows is of no use here.
             _ => {
                 file.end(name)?;
@@ -79,7 +81,9 @@ impl<'a, L: Iterator<Item = (usize, &'a str)>> Sections<'a, L> {
             None => Ok(None),
             Some(line) => match line.strip_prefix('$') {
                 Some(name) => Ok(Some((self.last, name))),
-                None => self.wrong("a section is expected here, such as $MeshFormat: is this a mesh of Gmsh?"),
+                None => {
+                    self.wrong("a section is expected here, such as $MeshFormat: is this a mesh of Gmsh?")
+                }
             },
         }
     }
@@ -99,7 +103,9 @@ impl<'a, L: Iterator<Item = (usize, &'a str)>> Sections<'a, L> {
         match self.line() {
             Some(line) if !line.starts_with('$') => {
                 let words = line.split_whitespace();
-                let number = |word: &str| word.parse::<T>().map_err(|_| (self.last, format!("'{word}' is no number of {what}")));
+                let number = |word: &str| {
+                    word.parse::<T>().map_err(|_| (self.last, format!("'{word}' is no number of {what}")))
+                };
                 words.map(number).collect()
             }
             _ => self.wrong(format!("{what} are missing here")),
@@ -139,10 +145,16 @@ struct Block {
 }
 
 impl Read {
-    fn format<'a>(&mut self, file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>) -> Result<(), Wrong> {
+    fn format<'a>(
+        &mut self,
+        file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>,
+    ) -> Result<(), Wrong> {
         let numbers: Vec<f64> = file.at_least(3, "the format")?;
         if numbers[0] != 4.1 {
-            return file.wrong(format!("the mesh is of version {}: save it as 4.1 (gmsh -format msh41)", numbers[0]));
+            return file.wrong(format!(
+                "the mesh is of version {}: save it as 4.1 (gmsh -format msh41)",
+                numbers[0]
+            ));
         }
         if numbers[1] != 0.0 {
             return file.wrong("the mesh is binary: save it as ASCII (gmsh -setnumber Mesh.Binary 0)");
@@ -151,7 +163,10 @@ impl Read {
         Ok(())
     }
 
-    fn names<'a>(&mut self, file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>) -> Result<(), Wrong> {
+    fn names<'a>(
+        &mut self,
+        file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>,
+    ) -> Result<(), Wrong> {
         let count: usize = file.at_least::<usize>(1, "the count of names")?[0];
         for _ in 0..count {
             let Some(line) = file.line() else { return file.wrong("names are missing here") };
@@ -161,14 +176,19 @@ impl Read {
                 _ => None,
             };
             let Some((key, name)) = named else {
-                return file.wrong(format!("'{line}' is no name: a dimension, a number and a name in quotes are expected"));
+                return file.wrong(format!(
+                    "'{line}' is no name: a dimension, a number and a name in quotes are expected"
+                ));
             };
             self.names.insert(key, name.trim().trim_matches('"').to_owned());
         }
         Ok(())
     }
 
-    fn entities<'a>(&mut self, file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>) -> Result<(), Wrong> {
+    fn entities<'a>(
+        &mut self,
+        file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>,
+    ) -> Result<(), Wrong> {
         let counts: Vec<usize> = file.at_least(4, "the counts of entities")?;
         for (dim, count) in counts[..4].iter().enumerate() {
             for _ in 0..*count {
@@ -178,7 +198,8 @@ impl Read {
                 let count = numbers[groups];
                 let given = numbers.len() - groups - 1;
                 if !(count >= 0.0 && count <= given as f64) {
-                    return file.wrong(format!("an entity has {count} physical groups, and {given} numbers follow"));
+                    return file
+                        .wrong(format!("an entity has {count} physical groups, and {given} numbers follow"));
                 }
                 let of_entity = numbers[groups + 1..][..count as usize].iter().map(|&group| group as i64);
                 self.entities.insert((dim, numbers[0] as i64), of_entity.collect());
@@ -187,7 +208,10 @@ impl Read {
         Ok(())
     }
 
-    fn nodes<'a>(&mut self, file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>) -> Result<(), Wrong> {
+    fn nodes<'a>(
+        &mut self,
+        file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>,
+    ) -> Result<(), Wrong> {
         let counts: Vec<u64> = file.at_least(4, "the counts of nodes")?;
         for _ in 0..counts[0] {
             let block: Vec<i64> = file.at_least(4, "a block of nodes")?;
@@ -208,7 +232,10 @@ impl Read {
         Ok(())
     }
 
-    fn elements<'a>(&mut self, file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>) -> Result<(), Wrong> {
+    fn elements<'a>(
+        &mut self,
+        file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>,
+    ) -> Result<(), Wrong> {
         let counts: Vec<u64> = file.at_least(4, "the counts of elements")?;
         for _ in 0..counts[0] {
             let block: Vec<i64> = file.at_least(4, "a block of elements")?;
@@ -223,8 +250,10 @@ impl Read {
             let mut nodes = Vec::new();
             for _ in 0..block[3] {
                 let numbers: Vec<u64> = file.at_least(1 + shape.nodes(), "an element")?;
-                if let Some(tag) = numbers[1..=shape.nodes()].iter().find(|tag| !self.nodes.contains_key(tag)) {
-                    return file.wrong(format!("element {} has node {tag}, which there is none of", numbers[0]));
+                if let Some(tag) = numbers[1..=shape.nodes()].iter().find(|tag| !self.nodes.contains_key(tag))
+                {
+                    return file
+                        .wrong(format!("element {} has node {tag}, which there is none of", numbers[0]));
                 }
                 nodes.extend(order.iter().map(|&at| numbers[1 + at]));
             }
@@ -264,13 +293,18 @@ impl Read {
         (0..).zip(numbers.values_mut()).for_each(|(number, to)| *to = number);
         mesh.points = numbers.keys().map(|tag| self.nodes[tag]).collect();
         if dim == 2 && mesh.points.iter().any(|point| point[2] != mesh.points[0][2]) {
-            return Err((last.max(1), "the mesh is a surface in space: it must lie in a plane of one z".into()));
+            return Err((
+                last.max(1),
+                "the mesh is a surface in space: it must lie in a plane of one z".into(),
+            ));
         }
         for block in self.blocks.iter().filter(|block| block.shape.dim == dim) {
             mesh.elements.extend(block.nodes.iter().map(|tag| numbers[tag]));
         }
         self.add_groups(&mut mesh, dim, &numbers)?;
-        mesh.turn().map_err(|element| (last.max(1), format!("element {element} of {dim} dimensions, counted from 0, is flat")))?;
+        mesh.turn().map_err(|element| {
+            (last.max(1), format!("element {element} of {dim} dimensions, counted from 0, is flat"))
+        })?;
         Ok(mesh)
     }
 
@@ -285,12 +319,18 @@ impl Read {
                     mesh.groups.len() - 1
                 });
                 if group >= GROUPS_MAX {
-                    return Err((block.line, format!("there are more than {GROUPS_MAX} groups of the boundary")));
+                    return Err((
+                        block.line,
+                        format!("there are more than {GROUPS_MAX} groups of the boundary"),
+                    ));
                 }
                 let face = block.shape.nodes();
                 let (of_mesh, is_line) = (mesh.shape.face(), dim == 2);
                 if block.shape.order != of_mesh.order || !is_line && block.shape != of_mesh {
-                    return Err((block.line, "faces are not those of the elements: mesh all with one order".into()));
+                    return Err((
+                        block.line,
+                        "faces are not those of the elements: mesh all with one order".into(),
+                    ));
                 }
                 for nodes in block.nodes.chunks_exact(face) {
                     let own: Option<Vec<u32>> = nodes.iter().map(|tag| numbers.get(tag).copied()).collect();

@@ -2,7 +2,8 @@
 //!
 //! Quadrilaterals and hexahedra have their nodes in a lattice, x running fastest; triangles and tetrahedra have corners first
 //! and then the middles of edges, in the order of Gmsh. References: O. C. Zienkiewicz, R. L. Taylor, "The Finite Element
-//! Method", volume 1; products of Gauss rules for simplices after A. H. Stroud, "Approximate Calculation of Multiple Integrals", 1971.
+//! Method", volume 1; products of Gauss rules for simplices after A. H. Stroud, "Approximate Calculation of Multiple
+//! Integrals", 1971.
 
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +116,8 @@ impl Shape {
             _ => f64::from(u8::from(corner == axis + 1)),
         };
         for (corner, &l) in part[..corners].iter().enumerate() {
-            let (value, factor) = if self.order == 1 { (l, 1.0) } else { (l * (2.0 * l - 1.0), 4.0 * l - 1.0) };
+            let (value, factor) =
+                if self.order == 1 { (l, 1.0) } else { (l * (2.0 * l - 1.0), 4.0 * l - 1.0) };
             functions.values[corner] = value;
             (0..self.dim).for_each(|axis| functions.slopes[corner][axis] = factor * slope(corner, axis));
         }
@@ -310,9 +312,10 @@ mod tests {
                         Family::Simplex => shape.dim,
                     };
                     let x = |sample: &Sample| match shape.family {
-                        Family::Product => {
-                            (0..linear.nodes()).filter(|i| i & node != 0).map(|i| sample.functions.values[i]).sum()
-                        }
+                        Family::Product => (0..linear.nodes())
+                            .filter(|i| i & node != 0)
+                            .map(|i| sample.functions.values[i])
+                            .sum(),
                         Family::Simplex => sample.functions.values[node],
                     };
                     let sum: f64 = linear

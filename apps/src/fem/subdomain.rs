@@ -255,7 +255,8 @@ impl Entry<Account> for Subdomain {
 impl Entry<Check> for Subdomain {
     fn receive(&mut self, Check(to): Check, ctx: &mut Ctx<'_, Self>) {
         let problem = self.problem.read(ctx);
-        let measured = self.machine.mesh.as_ref().map(|mesh| measure(mesh, &problem, self.machine.solution()));
+        let measured =
+            self.machine.mesh.as_ref().map(|mesh| measure(mesh, &problem, self.machine.solution()));
         ctx.contribute_ordered(measured.unwrap_or_default(), to);
     }
 }
@@ -264,7 +265,10 @@ impl Entry<Collect> for Subdomain {
     fn receive(&mut self, Collect(to): Collect, ctx: &mut Ctx<'_, Self>) {
         let Some(finest) = self.machine.levels.first() else { return };
         let values = &self.machine.solution()[..finest.own * self.machine.each()];
-        to.send(ctx, Part { ids: Bulk::from_slice(&finest.ids[..finest.own]), values: Bulk::from_slice(values) });
+        to.send(
+            ctx,
+            Part { ids: Bulk::from_slice(&finest.ids[..finest.own]), values: Bulk::from_slice(values) },
+        );
     }
 }
 
@@ -321,7 +325,8 @@ impl Subdomain {
         let (iterations, residual) = (f64::from(course.iterations), course.residual());
         // At the rate of all iterations so far.
         let expected = iterations * tolerance.ln() / residual.ln();
-        let expected = (residual < 1.0 && expected.is_finite()).then(|| expected.clamp(iterations, 1e9) as u64);
+        let expected =
+            (residual < 1.0 && expected.is_finite()).then(|| expected.clamp(iterations, 1e9) as u64);
         let detail = format!("residual {residual:.1e}, wants {tolerance:e}");
         ctx.forecast("iteration", course.iterations.into(), expected, &detail);
     }

@@ -118,7 +118,8 @@ impl Submesh {
             elements.extend(each(&one).map(|at| numbers.of(at)));
             for (side, nodes) in of_shape.iter().enumerate() {
                 let (axis, is_high) = (side / 2, side % 2 == 1);
-                let is_at_end = if is_high { element[axis] + 1 == lattice.elements[axis] } else { element[axis] == 0 };
+                let is_at_end =
+                    if is_high { element[axis] + 1 == lattice.elements[axis] } else { element[axis] == 0 };
                 if is_at_end {
                     faces.extend(nodes.iter().map(|&node| elements[begin + node]));
                     groups.push(side as u32);

@@ -73,15 +73,16 @@ pub fn write(path: &Path, problem: &Problem, whole: &Whole, solution: &[f64]) ->
     text += "</Cells>\n</Piece>\n</UnstructuredGrid>\n<AppendedData encoding=\"raw\">\n_";
     output::fill(path, |out| {
         out.write_all(text.as_bytes())?;
-        let padded = solution.chunks_exact(unknowns).flat_map(|node| {
-            (0..width).map(|c| node.get(c).copied().unwrap_or(0.0))
-        });
+        let padded = solution
+            .chunks_exact(unknowns)
+            .flat_map(|node| (0..width).map(|c| node.get(c).copied().unwrap_or(0.0)));
         numbers(out, nodes * width * 8, padded.map(f64::to_le_bytes))?;
         if let Some(stress) = &stress {
             numbers(out, count * 8, stress.iter().map(|x| x.to_le_bytes()))?;
         }
         numbers(out, nodes * 24, whole.points.iter().flatten().map(|x| x.to_le_bytes()))?;
-        let ordered = whole.elements.chunks_exact(shape.nodes()).flat_map(|nodes| order.iter().map(|&at| nodes[at]));
+        let ordered =
+            whole.elements.chunks_exact(shape.nodes()).flat_map(|nodes| order.iter().map(|&at| nodes[at]));
         numbers(out, whole.elements.len() * 4, ordered.map(u32::to_le_bytes))?;
         numbers(out, count * 8, (1..=count).map(|at| ((at * shape.nodes()) as u64).to_le_bytes()))?;
         numbers(out, count, (0..count).map(|_| [kind]))?;
