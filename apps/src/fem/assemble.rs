@@ -1,6 +1,6 @@
 //! The element loop: what each element adds to the rows of its nodes.
 
-use super::problem::Problem;
+use super::problem::{Problem, Source};
 use super::rows::Rows;
 use super::shape::{Placed, Sample};
 use super::submesh::Submesh;
@@ -93,12 +93,15 @@ impl<'a> Elements<'a> {
 
     /// Adds what is put into the element that was computed last to the load of its nodes.
     pub fn add_source(&self, mesh: &Submesh, nodes: &[u32], load: &mut [f64]) {
+        if self.problem.source == Source::Even([0.0; 3]) {
+            return;
+        }
         let each = self.each;
         for sample in &self.samples {
-            let placed = mesh.shape.place(&sample.functions, &self.places);
-            let source = self.problem.source_at(placed.point);
+            let (point, volume) = mesh.shape.place_point(&sample.functions, &self.places);
+            let source = self.problem.source_at(point);
             for (at, &node) in nodes.iter().enumerate().filter(|(_, node)| (**node as usize) < mesh.own) {
-                let weight = sample.weight * placed.volume * sample.functions.values[at];
+                let weight = sample.weight * volume * sample.functions.values[at];
                 (0..each).for_each(|c| load[node as usize * each + c] += weight * source[c]);
             }
         }
@@ -157,18 +160,22 @@ pub fn assemble(mesh: &Submesh, problem: &Problem) -> System {
 
 /// Adds the matrix of an element to the rows of its own nodes, and what is fixed to the right-hand side.
 fn add_element(rows: &mut Rows, load: &mut [f64], nodes: &[u32], (matrix, fixed): (&[f64], &Fixed)) {
-    let (each, size, own) = (rows.each, nodes.len() * rows.each, rows.len());
+    let (each, size) = (rows.each, nodes.len() * rows.each);
+    let Rows { starts, columns, values, .. } = rows;
+    let (own, values) = (starts.len() - 1, values.as_mut_slice());
     for (i, &row) in nodes.iter().enumerate().filter(|(_, node)| (**node as usize) < own) {
+        let from = starts[row as usize] as usize;
+        let of_row = &columns[from..starts[row as usize + 1] as usize];
         for (j, &column) in nodes.iter().enumerate() {
-            let Some(block) = rows.block(row as usize, column) else { continue };
+            let Ok(at) = of_row.binary_search(&column) else { continue };
+            let block = &mut values[(from + at) * each * each..][..each * each];
             for c in 0..each {
                 let unknown = row as usize * each + c;
                 for d in 0..each {
-                    let (other, value) =
-                        (column as usize * each + d, matrix[(i * each + c) * size + j * each + d]);
-                    let is_kept = unknown == other || !(fixed.is[unknown] || fixed.is[other]);
-                    if is_kept {
-                        rows.values.as_mut_slice()[(block * each + c) * each + d] += value;
+                    let other = column as usize * each + d;
+                    let value = matrix[(i * each + c) * size + j * each + d];
+                    if unknown == other || !(fixed.is[unknown] || fixed.is[other]) {
+                        block[c * each + d] += value;
                     } else if !fixed.is[unknown] {
                         load[unknown] -= value * fixed.values[other];
                     }

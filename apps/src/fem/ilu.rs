@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The first part by which a diagonal is made larger; then twice as much each time.
 const FIRST_SHIFT: f64 = 1e-3;
+/// How often it is made larger.
+const SHIFTS_MAX: u32 = 40;
 
 /// Factors of the own part of a matrix. On the diagonal there are inverses of blocks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -18,13 +20,15 @@ impl Ilu {
     pub fn of(rows: &Rows) -> Self {
         let own = own_part(rows);
         let mut shift = 0.0;
-        loop {
+        for _ in 0..SHIFTS_MAX {
             let mut factors = own.clone();
             if factor(&mut factors, shift) {
                 return Self(factors);
             }
             shift = if shift == 0.0 { FIRST_SHIFT } else { 2.0 * shift };
         }
+        // The numbers are none that can be computed with, which the iteration finds.
+        Self(own)
     }
 
     /// Bytes that they take.

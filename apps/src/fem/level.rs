@@ -2,7 +2,7 @@
 
 use super::assemble::{Elements, Fixed, System, assemble, largest_eigenvalue};
 use super::lattice::{Cut, Lattice, Nodes, hull};
-use super::problem::{Domain, Preconditioner, Problem};
+use super::problem::{Domain, Preconditioner, Problem, Source};
 use super::rows::Rows;
 use super::steps::Polynomial;
 use super::submesh::{Numbers, Submesh};
@@ -103,7 +103,9 @@ impl Levels {
                 all.levels.push(Level::new(&mesh, Rows::default(), fixed.own(mesh.own * problem.each())));
                 continue;
             }
-            let of_level = Problem { domain: Domain::Lattice(*lattice), ..problem.clone() };
+            // On coarser meshes only residuals are loads.
+            let source = if is_finest { problem.source } else { Source::Even([0.0; 3]) };
+            let of_level = Problem { domain: Domain::Lattice(*lattice), source, ..problem.clone() };
             let System { rows, load, fixed, is_fixed } = assemble(&mesh, &of_level);
             let mut level = Level::new(&mesh, rows, is_fixed);
             level.polynomial = polynomial(&of_level, &mesh);

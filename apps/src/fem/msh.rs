@@ -369,3 +369,81 @@ fn kind(number: i64) -> Option<(Shape, Vec<usize>)> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A square of two triangles, one of them inside out, with a named side and a numbered one.
+    const SQUARE: &str = "$MeshFormat\n4.1 0 8\n$EndMeshFormat\n$PhysicalNames\n2\n1 7 \"left side\"\n2 1 \"body\"\n\
+        $EndPhysicalNames\n$Entities\n0 2 1 0\n1 0 0 0 0 1 0 1 7 0\n2 1 0 0 1 1 0 1 9 0\n1 0 0 0 1 1 0 1 1 0\n$EndEntities\n\
+        $Nodes\n1 5 1 9\n2 1 0 5\n1\n2\n4\n3\n9\n0 0 0\n1 0 0\n0 1 0\n1 1 0\n5 5 5\n$EndNodes\n\
+        $Elements\n3 4 1 4\n1 1 1 1\n1 1 4\n1 2 1 1\n2 2 3\n2 1 2 2\n3 1 2 3\n4 1 4 3\n$EndElements\n$Periodic\n0\n$EndPeriodic\n";
+
+    #[test]
+    fn a_mesh_is_read_with_its_groups_and_without_nodes_that_no_element_has() {
+        let mesh = parse(SQUARE).unwrap();
+        assert_eq!((mesh.shape, mesh.points.len()), (Shape::simplex(1, 2), 4));
+        assert_eq!(mesh.points, [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]);
+        // The second triangle has been turned.
+        assert_eq!(mesh.elements, [0, 1, 2, 0, 2, 3]);
+        assert_eq!(
+            (&mesh.groups[..], &mesh.faces[..]),
+            (&["left side".into(), "9".into()][..], &[0, 3, 1, 2][..])
+        );
+        assert_eq!(mesh.face_groups, [0, 1]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let said = |from: &str, to: &str| {
+            assert!(SQUARE.contains(from));
+            parse(&SQUARE.replacen(from, to, 1)).unwrap_err()
+        };
+        assert_eq!(
+            said("4.1 0 8", "2.2 0 8"),
+            (2, "the mesh is of version 2.2: save it as 4.1 (gmsh -format msh41)".into())
+        );
+        assert_eq!(
+            said("4.1 0 8", "4.1 1 8"),
+            (2, "the mesh is binary: save it as ASCII (gmsh -setnumber Mesh.Binary 0)".into())
+        );
+        assert_eq!(said("0 1 0\n1 1 0", "0 x 0\n1 1 0").1, "'x' is no number of the place of a node");
+        assert_eq!(said("0 1 0\n1 1 0", "0 inf 0\n1 1 0").1, "the place of node 4 is no finite number");
+        assert_eq!(said("\n2\n4\n3", "\n2\n2\n3").1, "node 2 comes twice");
+        assert_eq!(said("3 1 2 3", "3 1 2 8").1, "element 3 has node 8, which there is none of");
+        assert_eq!(said("3 1 2 3", "3 1 2").1, "an element: 4 numbers are expected, there are 3");
+        assert_eq!(said("3 1 2 3", "3 1 2 2").1, "element 0 of 2 dimensions, counted from 0, is flat");
+        assert!(said("2 1 2 2", "2 1 17 2").1.starts_with("elements of type 17 are not known here"));
+        assert_eq!(
+            said("$EndElements", "$EndElement").1,
+            "$Elements does not end with $EndElements: the file has been cut off"
+        );
+        assert_eq!(
+            said("1 0 0 0 0 1 0 1 7 0", "1 0 0 0 0 1 0 9 7 0").1,
+            "an entity has 9 physical groups, and 2 numbers follow"
+        );
+        assert_eq!(
+            said("1 7 \"left", "x 7 \"left").1,
+            "'x 7 \"left side\"' is no name: a dimension, a number and a name in quotes are expected"
+        );
+        assert!(parse("{}").unwrap_err().1.ends_with("is this a mesh of Gmsh?"));
+        assert!(parse("").unwrap_err().1.ends_with("is this a mesh of Gmsh?"));
+        let end = SQUARE.split("$Elements").next().unwrap();
+        assert!(parse(end).unwrap_err().1.starts_with("there are no elements of two or three dimensions"));
+    }
+
+    proptest! {
+        /// Whatever is in a file: a mesh or a sentence, and whatever is a mesh can be cut.
+        #[test]
+        fn nothing_in_a_file_is_trusted(at in 0..SQUARE.len(), len in 0usize..4, with in "[-0-9a-z .\n$]{0,4}") {
+            let mut text = SQUARE.to_owned();
+            text.replace_range(at..(at + len).min(SQUARE.len()), &with);
+            if let Ok(mesh) = parse(&text) {
+                let own: usize = mesh.submeshes(2).iter().map(|part| part.own).sum();
+                prop_assert_eq!(own, mesh.points.len());
+            }
+        }
+    }
+}

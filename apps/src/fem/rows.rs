@@ -122,15 +122,26 @@ impl Rows {
             let blocks = self.values[from * D * D..to * D * D].as_chunks::<D>().0;
             // Two sums each, for an addition takes longer than the numbers of a small block.
             let mut sums = [[0.0; D]; 2];
-            for (at, (&column, block)) in columns.iter().zip(blocks.chunks_exact(D)).enumerate() {
-                let (x, sums) = (&x[column as usize], &mut sums[at % 2]);
-                for (sum, row) in sums.iter_mut().zip(block) {
-                    for k in 0..D {
-                        *sum += row[k] * x[k];
-                    }
-                }
+            let (twos, one) = columns.as_chunks::<2>();
+            let (of_twos, of_one) = blocks.split_at(twos.len() * 2 * D);
+            for (columns, blocks) in twos.iter().zip(of_twos.chunks_exact(2 * D)) {
+                add(&mut sums[0], &blocks[..D], &x[columns[0] as usize]);
+                add(&mut sums[1], &blocks[D..], &x[columns[1] as usize]);
+            }
+            if let [column] = one {
+                add(&mut sums[0], of_one, &x[*column as usize]);
             }
             (0..D).for_each(|k| put(&mut y[k], sums[0][k] + sums[1][k]));
+        }
+    }
+}
+
+/// Adds a block times the unknowns of a node.
+#[inline(always)]
+fn add<const D: usize>(sums: &mut [f64; D], block: &[[f64; D]], x: &[f64; D]) {
+    for (sum, row) in sums.iter_mut().zip(block) {
+        for k in 0..D {
+            *sum += row[k] * x[k];
         }
     }
 }

@@ -218,6 +218,26 @@ impl Shape {
     /// Places a point of the reference element where an element with these nodes is.
     #[must_use]
     pub fn place(self, functions: &Functions, nodes: &[[f64; 3]]) -> Placed {
+        let (point, jacobian) = self.jacobian(functions, nodes);
+        let (inverse, volume) = inverse(&jacobian);
+        let mut slopes = [[0.0; 3]; NODES_MAX];
+        for (slopes, of) in slopes.iter_mut().zip(&functions.slopes[..nodes.len()]) {
+            for k in 0..self.dim {
+                slopes[k] = (0..self.dim).map(|axis| inverse[k][axis] * of[axis]).sum();
+            }
+        }
+        Placed { point, volume, slopes }
+    }
+
+    /// Where a point of the reference element is in space, and how much a unit of it is there.
+    #[must_use]
+    pub fn place_point(self, functions: &Functions, nodes: &[[f64; 3]]) -> ([f64; 3], f64) {
+        let (point, jacobian) = self.jacobian(functions, nodes);
+        (point, inverse(&jacobian).1)
+    }
+
+    /// Where a point is, and what it moves by along each axis of the reference element.
+    fn jacobian(self, functions: &Functions, nodes: &[[f64; 3]]) -> ([f64; 3], [[f64; 3]; 3]) {
         let (mut point, mut jacobian) = ([0.0; 3], [[0.0; 3]; 3]);
         for (node, x) in nodes.iter().enumerate() {
             for k in 0..self.dim {
@@ -228,14 +248,7 @@ impl Shape {
             }
         }
         (self.dim..3).for_each(|k| jacobian[k][k] = 1.0);
-        let (inverse, volume) = inverse(&jacobian);
-        let mut slopes = [[0.0; 3]; NODES_MAX];
-        for (slopes, of) in slopes.iter_mut().zip(&functions.slopes[..nodes.len()]) {
-            for k in 0..self.dim {
-                slopes[k] = (0..self.dim).map(|axis| inverse[k][axis] * of[axis]).sum();
-            }
-        }
-        Placed { point, volume, slopes }
+        (point, jacobian)
     }
 
     /// A point of a face where it is in space, how much a unit of the reference face is there, and the direction that it
