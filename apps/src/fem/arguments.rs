@@ -2,7 +2,7 @@
 
 use super::input::{Announced, Input, InputError, Kind, Said};
 use super::mesh::Mesh;
-use super::problem::{Domain, Preconditioner, Problem, Solver};
+use super::problem::{Domain, Method, Physics, Preconditioner, Problem, Solver};
 use crate::output::{check_option, read, written};
 use chares::RunError;
 use clap::Args;
@@ -42,7 +42,10 @@ pub struct Fem {
     /// Degree of the elements' functions: 1 (Q1) or 2 (Q2) [default: 1]
     #[arg(long)]
     pub order: Option<usize>,
-    /// What helps the iteration [default: multigrid in boxes, ilu in meshes from files]
+    /// The iteration [default: cg, with wind gmres]
+    #[arg(long, value_enum)]
+    pub method: Option<Method>,
+    /// What helps the iteration [default: multigrid in boxes, ilu in meshes from files and with wind]
     #[arg(long, value_enum)]
     pub preconditioner: Option<Preconditioner>,
     /// Stop when the residual is this part of what it was
@@ -143,13 +146,7 @@ impl Fem {
         let said = input.said(self.dim.unwrap_or(2), self.known.mesh.as_ref()).map_err(wrong)?;
         let Said { physics, domain, source, boundaries, exact } = said;
         let is_read = matches!(domain, Domain::Read { .. });
-        let usual = if is_read { Preconditioner::Ilu } else { Preconditioner::Multigrid };
-        let preconditioner = self.preconditioner.unwrap_or(usual);
-        if is_read && preconditioner == Preconditioner::Multigrid {
-            return says(
-                "--preconditioner multigrid needs a box, whose mesh can be made coarser: take ilu".into(),
-            );
-        }
+        let (method, preconditioner) = self.methods(&physics, is_read)?;
         if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
             return says(format!("--tolerance {}: give a number between 0 and 1", self.tolerance));
         }
@@ -160,6 +157,7 @@ impl Fem {
             return says(format!("--coarsest {}: give 1 to {}", self.coarsest, 1 << 20));
         }
         let solver = Solver {
+            method,
             tolerance: self.tolerance,
             max_iterations: self.max_iterations,
             preconditioner,
@@ -168,6 +166,27 @@ impl Fem {
         let mut problem = Problem { physics, domain, source, boundaries, exact, parts: 1, solver };
         problem.parts = self.parts(problem.nodes())?;
         Ok(problem)
+    }
+
+    /// The iteration and what helps it.
+    fn methods(&self, physics: &Physics, is_read: bool) -> Result<(Method, Preconditioner), RunError> {
+        let says = |sentence: &str| Err(RunError::Input(sentence.into()));
+        let is_symmetric = physics.is_symmetric();
+        let usual = if is_read || !is_symmetric { Preconditioner::Ilu } else { Preconditioner::Multigrid };
+        let preconditioner = self.preconditioner.unwrap_or(usual);
+        let method = self.method.unwrap_or(if is_symmetric { Method::Cg } else { Method::Gmres });
+        let is_cycle = preconditioner == Preconditioner::Multigrid;
+        if is_read && is_cycle {
+            return says("--preconditioner multigrid needs a box, whose mesh can be made coarser: take ilu");
+        }
+        if !is_symmetric && (is_cycle || method == Method::Cg) {
+            let option = if is_cycle { "--preconditioner multigrid" } else { "--method cg" };
+            let other = if is_cycle { "ilu" } else { "gmres" };
+            return says(&format!(
+                "{option} needs a matrix that is symmetric, and wind makes one that is not: take {other}"
+            ));
+        }
+        Ok((method, preconditioner))
     }
 
     fn parts(&self, nodes: usize) -> Result<u32, RunError> {

@@ -87,7 +87,13 @@ impl<'a> Elements<'a> {
         for sample in &self.samples {
             let placed = mesh.shape.place(&sample.functions, &self.places);
             let weight = sample.weight * placed.volume;
-            add_sample(self.problem, &placed, weight, &mut self.matrix, (nodes.len(), self.each));
+            add_sample(
+                self.problem,
+                &placed,
+                (weight, &sample.functions.values),
+                &mut self.matrix,
+                (nodes.len(), self.each),
+            );
         }
     }
 
@@ -112,7 +118,7 @@ impl<'a> Elements<'a> {
 fn add_sample(
     problem: &Problem,
     placed: &Placed,
-    weight: f64,
+    (weight, values): (f64, &[f64]),
     matrix: &mut [f64],
     (nodes, each): (usize, usize),
 ) {
@@ -123,7 +129,10 @@ fn add_sample(
             let (a, b) = (&placed.slopes[i], &placed.slopes[j]);
             let dot: f64 = (0..dim).map(|k| a[k] * b[k]).sum();
             match problem.physics {
-                Poisson { conductivity } => matrix[i * size + j] += weight * conductivity * dot,
+                Poisson { conductivity, wind } => {
+                    let carried: f64 = (0..dim).map(|k| wind[k] * b[k]).sum();
+                    matrix[i * size + j] += weight * (conductivity * dot + values[i] * carried);
+                }
                 Elasticity { lambda, mu } => {
                     for c in 0..each {
                         for d in 0..each {

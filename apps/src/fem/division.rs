@@ -1,8 +1,9 @@
 //! Who has which subdomains, what they hold, and how much work they are. Subdomains are numbered as bisection makes them, so
 //! that a range of them is a part of the mesh with little surface: each PE gets one, by its speed.
 
+use super::gmres::BASIS;
 use super::machine::DEGREE;
-use super::problem::{Preconditioner, Problem};
+use super::problem::{Method, Preconditioner, Problem};
 use super::shape::Family;
 use crate::division::{self, Division, DivisionError, Shortage, Work, shares_of};
 use chares::loadbalance::machines::{Bytes, Machines};
@@ -43,6 +44,11 @@ impl Problem {
         }
     }
 
+    /// Vectors of a basis.
+    fn basis(&self) -> usize {
+        if self.solver.method == Method::Gmres { BASIS } else { 0 }
+    }
+
     /// What an iteration takes, floating-point operations.
     #[must_use]
     pub fn work_of_iteration(&self) -> f64 {
@@ -51,7 +57,8 @@ impl Problem {
             Preconditioner::Ilu => 2.0,
             Preconditioner::Jacobi | Preconditioner::None => 1.0,
         };
-        2.0 * self.entries() * products + 14.0 * self.unknowns() as f64
+        // Each vector of a basis, which is half full on average, is met four times.
+        2.0 * self.entries() * products + (14.0 + 4.0 * self.basis() as f64) * self.unknowns() as f64
     }
 
     /// How many iterations there will be, about.
@@ -72,7 +79,7 @@ impl Problem {
         let each = self.each();
         let of_row = self.blocks_of_row() * (8 * each * each + 4) as f64;
         let factors = if self.solver.preconditioner == Preconditioner::Ilu { 2.0 } else { 1.0 };
-        let of_node = of_row * factors + (VECTORS * 8 * each + NODE_BYTES) as f64;
+        let of_node = of_row * factors + ((VECTORS + self.basis()) * 8 * each + NODE_BYTES) as f64;
         nodes * of_node * self.of_all_meshes()
     }
 

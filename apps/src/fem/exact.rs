@@ -44,7 +44,11 @@ impl Exact {
         };
         let laplacian = |c: usize| (0..dim).map(|k| second(c, k, k)).sum::<f64>();
         match *physics {
-            Physics::Poisson { conductivity } => [-conductivity * laplacian(0), 0.0, 0.0],
+            Physics::Poisson { conductivity, wind } => {
+                let slopes = self.slopes(dim, point)[0];
+                let carried: f64 = wind.iter().zip(slopes).map(|(w, slope)| w * slope).sum();
+                [carried - conductivity * laplacian(0), 0.0, 0.0]
+            }
             Physics::Elasticity { lambda, mu } => std::array::from_fn(|i| {
                 let of_divergence: f64 = (0..dim).map(|j| second(j, i, j)).sum();
                 if i < dim { -mu * laplacian(i) - (lambda + mu) * of_divergence } else { 0.0 }

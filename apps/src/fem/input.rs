@@ -25,6 +25,8 @@ pub struct Input {
     pub poisson_ratio: Option<f64>,
     /// Conductivity.
     pub conductivity: Option<f64>,
+    /// A wind that carries along what Poisson's equation is about.
+    pub wind: Vec<f64>,
     /// What is put in everywhere, by volume.
     pub source: Vec<f64>,
     /// Where it is solved.
@@ -145,7 +147,7 @@ impl Input {
             Domain::Lattice(lattice) => lattice.shape.dim,
             Domain::Read { shape, .. } => shape.dim,
         };
-        let physics = self.physics()?;
+        let physics = self.physics(dim)?;
         let each = physics.each(dim);
         let is_known = self.boundary.is_empty() && self.source.is_empty() && mesh.is_none();
         if is_known {
@@ -168,16 +170,14 @@ impl Input {
         Ok(Said { physics, domain, source, boundaries, exact: None })
     }
 
-    fn physics(&self) -> Result<Physics, InputError> {
+    fn physics(&self, dim: usize) -> Result<Physics, InputError> {
         let positive = |name: &str, value: Option<f64>| match value.unwrap_or(1.0) {
             value if value > 0.0 && value.is_finite() => Ok(value),
             value => says(&format!("{name} = {value}: give a positive number")),
         };
         let is_elastic = self.physics == Some(Kind::Elasticity);
-        if is_elastic && self.conductivity.is_some() {
-            return says(
-                "conductivity is of no use in elasticity: leave it out, or take physics = \"poisson\"",
-            );
+        if is_elastic && (self.conductivity.is_some() || !self.wind.is_empty()) {
+            return says("conductivity and wind are of no use in elasticity: take physics = \"poisson\"");
         }
         if !is_elastic && (self.young.is_some() || self.poisson_ratio.is_some()) {
             return says(
@@ -185,7 +185,8 @@ impl Input {
             );
         }
         if !is_elastic {
-            return Ok(Physics::Poisson { conductivity: positive("conductivity", self.conductivity)? });
+            let wind = triple(&self.wind, dim, "wind")?;
+            return Ok(Physics::Poisson { conductivity: positive("conductivity", self.conductivity)?, wind });
         }
         let ratio = self.poisson_ratio.unwrap_or(0.3);
         if !(ratio > -1.0 && ratio < 0.5) {

@@ -1,9 +1,10 @@
 //! A subdomain that iterates: takes steps until it needs something of others. It sends nothing and waits for nothing itself, so
 //! that chares and a test in one thread do the same.
 
+use super::gmres::{Gmres, Next};
 use super::ilu::Ilu;
 use super::level::{Level, Levels};
-use super::problem::{Preconditioner, Problem};
+use super::problem::{Method, Preconditioner, Problem};
 use super::steps::{Step, Vector, iteration};
 use super::submesh::Submesh;
 use chares::{Bulk, Reduce};
@@ -12,8 +13,9 @@ use serde::{Deserialize, Serialize};
 /// Parts of the polynomial that smooths.
 pub const DEGREE: u32 = 2;
 
-/// Sums over all subdomains: of residual times correction, correction times A times correction, and of the residual squared.
-pub type Sums = [f64; 3];
+/// Sums over all subdomains; of conjugate gradients residual times correction, correction times A times correction, and the
+/// residual squared.
+pub type Sums = Vec<f64>;
 
 /// What a subdomain needs before it can go on.
 #[derive(Debug)]
@@ -88,6 +90,8 @@ pub struct Machine {
     /// The direction, A times it, and A times the correction.
     direction: [Vec<f64>; 3],
     factors: Option<Ilu>,
+    /// In place of conjugate gradients.
+    gmres: Option<Gmres>,
     steps: Vec<Step>,
     next: usize,
     tolerance: f64,
@@ -114,17 +118,21 @@ impl Machine {
         let factors = (problem.solver.preconditioner == Preconditioner::Ilu)
             .then(|| levels.first().map(|finest| Ilu::of(&finest.rows)))
             .flatten();
+        let steps = iteration(problem.solver.preconditioner, levels.len(), DEGREE);
+        // The first sum of minimal residuals is that of the residual alone.
+        let next = if problem.solver.method == Method::Gmres { steps.len() - 1 } else { 0 };
         Self {
             each,
-            steps: iteration(problem.solver.preconditioner, levels.len(), DEGREE),
+            steps,
             levels,
             mesh,
             vectors,
             fixed,
             solution: vec![0.0; count],
             direction: [vec![0.0; count], vec![0.0; count], vec![0.0; count]],
+            gmres: (problem.solver.method == Method::Gmres).then(|| Gmres::new(&load)),
             factors,
-            next: 0,
+            next,
             tolerance: problem.solver.tolerance,
             max_iterations: problem.solver.max_iterations,
             course: Course::default(),
@@ -225,6 +233,10 @@ impl Machine {
     }
 
     fn sums(&mut self) -> Sums {
+        if let Some(gmres) = &mut self.gmres {
+            let [b, x, ..] = &mut self.vectors[0];
+            return gmres.sums(&self.levels[0].rows, b, x, &mut self.solution);
+        }
         let [b, x, ..] = &self.vectors[0];
         let w = &mut self.direction[2];
         self.levels[0].rows.multiply(x, w);
@@ -232,7 +244,17 @@ impl Machine {
     }
 
     /// Goes on with the sums of all.
-    pub fn take_sums(&mut self, [product, energy, square]: Sums) {
+    pub fn take_sums(&mut self, sums: &[f64]) {
+        if let Some(gmres) = &mut self.gmres {
+            let b = &mut self.vectors[0][Vector::B as usize];
+            match gmres.take(sums, b, &mut self.course, (self.tolerance, self.max_iterations)) {
+                Next::Multiply => self.next = 0,
+                Next::Sum => {}
+                Next::End => self.conclude(),
+            }
+            return;
+        }
+        let [product, energy, square] = *sums else { return };
         let course = &mut self.course;
         if course.iterations == 0 {
             course.begun = square;
@@ -307,7 +329,8 @@ impl Machine {
     pub fn bytes(&self) -> usize {
         let of_vectors = self.vectors.iter().flatten().chain(&self.direction).map(Vec::len).sum::<usize>();
         let mesh = self.mesh.as_ref().map_or(0, Submesh::bytes);
-        let factors = self.factors.as_ref().map_or(0, Ilu::bytes);
+        let factors =
+            self.factors.as_ref().map_or(0, Ilu::bytes) + self.gmres.as_ref().map_or(0, Gmres::bytes);
         8 * (of_vectors + 2 * self.solution.len())
             + mesh
             + factors
@@ -361,7 +384,7 @@ impl Level {
 }
 
 /// Sums of a subdomain, in lanes that the compiler takes for vectors.
-fn added(b: &[f64], x: &[f64], w: &[f64]) -> Sums {
+fn added(b: &[f64], x: &[f64], w: &[f64]) -> Vec<f64> {
     let mut lanes = [[0.0; 8]; 3];
     let (b, x, w) = (b.as_chunks::<8>(), x[..b.len()].as_chunks::<8>(), w.as_chunks::<8>());
     for ((b, x), w) in b.0.iter().zip(x.0).zip(w.0) {
@@ -376,5 +399,5 @@ fn added(b: &[f64], x: &[f64], w: &[f64]) -> Sums {
         lanes[1][at] += w * x;
         lanes[2][at] += b * b;
     }
-    lanes.map(|lanes| lanes.iter().sum())
+    lanes.iter().map(|lanes| lanes.iter().sum()).collect()
 }

@@ -15,6 +15,7 @@ mod cost;
 mod division;
 mod drive;
 pub mod exact;
+pub mod gmres;
 pub mod ilu;
 pub mod input;
 pub mod lattice;

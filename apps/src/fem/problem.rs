@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 /// The equation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Physics {
-    /// Poisson's: -div(k grad u) = f.
+    /// Poisson's: -div(k grad u) + w . grad u = f.
     Poisson {
         /// k.
         conductivity: f64,
+        /// w, a wind that carries u along.
+        wind: [f64; 3],
     },
     /// Linear elasticity, in two dimensions plane strain: -div(lambda div(u) I + 2 mu eps(u)) = f.
     Elasticity {
@@ -30,6 +32,12 @@ impl Physics {
         Self::Elasticity { lambda: young * ratio / ((1.0 + ratio) * (1.0 - 2.0 * ratio)), mu }
     }
 
+    /// Whether its matrix is symmetric.
+    #[must_use]
+    pub fn is_symmetric(&self) -> bool {
+        !matches!(self, Self::Poisson { wind, .. } if *wind != [0.0; 3])
+    }
+
     /// Unknowns of a node.
     #[must_use]
     pub fn each(&self, dim: usize) -> usize {
@@ -41,7 +49,7 @@ impl Physics {
     #[must_use]
     pub fn through(&self, slopes: &[[f64; 3]; 3], normal: [f64; 3]) -> [f64; 3] {
         match *self {
-            Self::Poisson { conductivity } => {
+            Self::Poisson { conductivity, .. } => {
                 [conductivity * (0..3).map(|k| slopes[0][k] * normal[k]).sum::<f64>(), 0.0, 0.0]
             }
             Self::Elasticity { .. } => {
@@ -124,9 +132,21 @@ pub enum Preconditioner {
     None,
 }
 
+/// The iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Conjugate gradients, for all without wind
+    Cg,
+    /// Generalised minimal residuals
+    Gmres,
+}
+
 /// How it is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Solver {
+    /// The iteration.
+    pub method: Method,
     /// The residual in the end, relative to that of the begin.
     pub tolerance: f64,
     /// Iterations at most.

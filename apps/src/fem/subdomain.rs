@@ -217,7 +217,7 @@ impl Entry<Halo> for Subdomain {
 impl Entry<Added> for Subdomain {
     fn receive(&mut self, Added(sums): Added, ctx: &mut Ctx<'_, Self>) {
         let begun = Instant::now();
-        self.machine.take_sums(sums);
+        self.machine.take_sums(&sums);
         self.figures.iterating_s += begun.elapsed().as_secs_f64();
         self.is_waiting = false;
         if self.number == 0 {
