@@ -1,7 +1,7 @@
 //! What a user says of a problem, and whether it makes sense.
 
 use super::input::{Announced, Input, InputError, Kind, Said};
-use super::mesh::Mesh;
+use super::msh;
 use super::problem::{Domain, Method, Physics, Preconditioner, Problem, Solver};
 use crate::output::{check_option, read, written};
 use chares::RunError;
@@ -93,7 +93,7 @@ impl Fem {
     pub fn completed(mut self) -> Result<Self, RunError> {
         let input = self.merged()?;
         if let Some(file) = &input.mesh.file {
-            let mesh = Mesh::read(file).map_err(|e| RunError::Input(e.to_string()))?;
+            let mesh = msh::read(file).map_err(|e| RunError::Input(e.to_string()))?;
             self.known.mesh = Some(mesh.announced());
         }
         self.known.input = Some(input);

@@ -2,8 +2,9 @@
 
 use super::arguments::Fem;
 use super::check::Measured;
-use super::machine::{Course, Why};
+use super::course::{Course, Why};
 use super::mesh::Mesh;
+use super::msh;
 use super::problem::{Domain, Preconditioner, Problem};
 use super::subdomain::{Account, Check, Collect, Figures, Go, Load, Part, Prepare, Subdomain, Subdomains};
 use super::vtu;
@@ -17,7 +18,7 @@ pub(super) fn drive(main: &mut Driver, fem: Fem) -> Result<(), RunError> {
     division.state(main);
     state(main, &problem);
     let file = fem.mesh_file();
-    let read = |file: &std::path::PathBuf| Mesh::read(file).map_err(|e| RunError::Input(e.to_string()));
+    let read = |file: &std::path::PathBuf| msh::read(file).map_err(|e| RunError::Input(e.to_string()));
     if file.is_some() {
         main.phase("reading the mesh", 0, 0);
     }

@@ -3,7 +3,7 @@
 //! made orthogonal to all others twice, each time with one sum over all subdomains (L. Giraud, J. Langou, M. Rozložník,
 //! J. van den Eshof, Numerische Mathematik 101, 2005).
 
-use super::machine::{Course, Why};
+use super::course::{Course, Why};
 use super::rows::Rows;
 use serde::{Deserialize, Serialize};
 

@@ -1,13 +1,14 @@
 //! A subdomain that iterates: takes steps until it needs something of others. It sends nothing and waits for nothing itself, so
 //! that chares and a test in one thread do the same.
 
+use super::course::{Course, Why};
 use super::gmres::{Gmres, Next};
 use super::ilu::Ilu;
 use super::level::{Level, Levels};
 use super::problem::{Method, Preconditioner, Problem};
 use super::steps::{Step, Vector, iteration};
 use super::submesh::Submesh;
-use chares::{Bulk, Reduce};
+use chares::Bulk;
 use serde::{Deserialize, Serialize};
 
 /// Parts of the polynomial that smooths.
@@ -32,45 +33,6 @@ pub enum Need {
     Coarse(Bulk<f64>),
     /// It has ended.
     Over,
-}
-
-/// How the iteration ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Why {
-    /// The residual is as small as was asked for.
-    Converged,
-    /// All iterations that are allowed were made.
-    Exhausted,
-    /// Numbers are not finite any more, or the matrix is not positive definite.
-    Broken,
-}
-
-/// How far an iteration is, which all subdomains know alike.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Course {
-    /// Iterations that were made.
-    pub iterations: u32,
-    /// The residual's length squared at the begin.
-    pub begun: f64,
-    /// And now.
-    pub now: f64,
-    /// Of the iteration before: residual times correction, and the length of the step.
-    last: [f64; 2],
-    /// How it ended.
-    pub why: Option<Why>,
-}
-
-impl Reduce for Course {
-    /// All know the same.
-    fn combine(&mut self, _: Self) {}
-}
-
-impl Course {
-    /// The residual relative to that of the begin.
-    #[must_use]
-    pub fn residual(&self) -> f64 {
-        if self.begun > 0.0 { (self.now / self.begun).sqrt() } else { 0.0 }
-    }
 }
 
 /// The vectors of a level: B, X, R and D.
@@ -139,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// Takes a step, or says what it needs first. What is needed is given by [`Self::take_halo`], [`Self::take_sums`] or
+    /// Takes a step, or says what it needs first. What is needed is given by [`Self::take`], [`Self::take_sums`] or
     /// [`Self::take_coarse`].
     pub fn step(&mut self) -> Need {
         let Some(&step) = self.steps.get(self.next) else { return Need::Over };

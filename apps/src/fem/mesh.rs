@@ -2,11 +2,9 @@
 //! Berger, S. H. Bokhari, IEEE Transactions on Computers 36, 1987).
 
 use super::input::Announced;
-use super::msh::{self, MshError};
 use super::shape::{Family, Shape};
 use super::submesh::Submesh;
 use std::ops::Range;
-use std::path::Path;
 
 /// A mesh.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,14 +24,6 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// Reads a mesh of Gmsh.
-    ///
-    /// # Errors
-    /// It cannot be read, or what is wrong with it, in which line.
-    pub fn read(file: &Path) -> Result<Self, MshError> {
-        msh::read(file)
-    }
-
     /// What is known of it without its numbers.
     #[must_use]
     pub fn announced(&self) -> Announced {

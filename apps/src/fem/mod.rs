@@ -12,6 +12,7 @@ pub mod assemble;
 pub mod check;
 pub mod cholesky;
 mod cost;
+pub mod course;
 mod division;
 mod drive;
 pub mod exact;

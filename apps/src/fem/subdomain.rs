@@ -2,9 +2,10 @@
 
 use super::check::{Measured, measure};
 use super::cholesky::Cholesky;
+use super::course::Course;
 use super::lattice::{Cut, each};
 use super::level::{Levels, lattices};
-use super::machine::{Course, Machine, Need, Sums};
+use super::machine::{Machine, Need, Sums};
 use super::problem::{Domain, Preconditioner, Problem};
 use super::submesh::Submesh;
 use chares::{Array, Bulk, Callback, Chare, Ctx, Cx as _, Entry, Gather, Inbox, Readonly, Reduce, Stopwatch};

@@ -2,8 +2,9 @@
 
 use super::arguments::Fem;
 use super::check::{Measured, measure};
+use super::course::{Course, Why};
 use super::exact::Exact;
-use super::machine::{Course, Machine, Need, Why};
+use super::machine::{Machine, Need};
 use super::mesh::Mesh;
 use super::problem::{Boundary, Condition, Domain, Problem};
 use super::shape::Shape;
