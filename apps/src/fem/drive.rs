@@ -116,22 +116,25 @@ fn say(main: &mut Driver, problem: &Problem, course: &Course, figures: &Figures)
         course.iterations,
         course.residual()
     ));
-    // Amdahl's law: what subdomains do beside each other, of all that is computed.
     let parallel = figures.assembling_s + figures.iterating_s;
     let whole = parallel + figures.coarsest_s;
-    if whole > 0.0 && seconds > 0.0 {
-        let fraction = parallel / whole;
-        let speedup = whole / seconds;
-        outcome.fact("parallel_fraction", fraction);
-        outcome.fact("speedup", speedup);
-        outcome.remark(&format!(
-            "{:.1} % of the computing time is in elements and subdomains, of which {:.1} % compute the elements: a speedup \
-             of {speedup:.2} over one such PE, of at most {:.0}",
-            100.0 * fraction,
-            100.0 * figures.assembling_s / parallel,
-            1.0 / (1.0 - fraction).max(1e-9)
-        ));
+    if whole <= 0.0 || seconds <= 0.0 {
+        return;
     }
+    // Amdahl's law: what subdomains do beside each other, of all that is computed.
+    let (fraction, speedup) = (parallel / whole, whole / seconds);
+    outcome.fact("parallel_fraction", fraction);
+    outcome.fact("speedup", speedup);
+    let most = match figures.coarsest_s > 0.0 {
+        true => format!(", by Amdahl's law {:.0} at most", 1.0 / (1.0 - fraction)),
+        false => String::new(),
+    };
+    outcome.remark(&format!(
+        "{:.2} % of the processor time is in subdomains, {:.1} % in element loops; it is {speedup:.2} times the time by the \
+         clock{most}",
+        100.0 * fraction,
+        100.0 * figures.assembling_s / whole
+    ));
 }
 
 fn say_measured(main: &mut Driver, problem: &Problem, measured: &Measured) {

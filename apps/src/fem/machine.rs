@@ -241,12 +241,9 @@ impl Machine {
         course.last = [product, length];
         let [b, x, ..] = &mut self.vectors[0];
         let [p, s, w] = &mut self.direction;
-        let own = p.iter_mut().zip(s.iter_mut()).zip(w.iter()).zip(x.iter());
-        for (((p, s), w), (x, (solution, b))) in own
-            .map(|(psw, x)| (psw, x))
-            .zip(self.solution.iter_mut().zip(b))
-            .map(|((psw, x), sb)| (psw, (x, sb)))
-        {
+        let directions = p.iter_mut().zip(s.iter_mut()).zip(w.iter().zip(x.iter()));
+        let results = self.solution.iter_mut().zip(b.iter_mut());
+        for (((p, s), (w, x)), (solution, b)) in directions.zip(results) {
             *p = x + beta * *p;
             *s = w + beta * *s;
             *solution += length * *p;

@@ -242,9 +242,8 @@ impl Shape {
         for (node, x) in nodes.iter().enumerate() {
             for k in 0..self.dim {
                 point[k] += functions.values[node] * x[k];
-                for axis in 0..self.dim {
-                    jacobian[axis][k] += functions.slopes[node][axis] * x[k];
-                }
+                let slopes = &functions.slopes[node][..self.dim];
+                jacobian.iter_mut().zip(slopes).for_each(|(along, slope)| along[k] += slope * x[k]);
             }
         }
         (self.dim..3).for_each(|k| jacobian[k][k] = 1.0);

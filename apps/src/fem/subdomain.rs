@@ -9,8 +9,9 @@ use super::machine::{Machine, Need, Sums};
 use super::problem::{Domain, Preconditioner, Problem};
 use super::submesh::Submesh;
 use chares::{Array, Bulk, Callback, Chare, Ctx, Cx as _, Entry, Gather, Inbox, Readonly, Reduce, Stopwatch};
+use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What others wait for goes before anything that computes.
 const URGENT: i32 = -1;
@@ -44,11 +45,11 @@ pub struct Figures {
     pub bytes: u64,
     /// Numbers of the matrices of all meshes.
     pub entries: u64,
-    /// Time in the element loop.
+    /// Seconds of processor time in the element loop.
     pub assembling_s: f64,
-    /// Time in the steps of the iteration.
+    /// The same in the steps of the iteration.
     pub iterating_s: f64,
-    /// Time at the coarsest mesh.
+    /// The same at the coarsest mesh.
     pub coarsest_s: f64,
     /// Whether the coarsest mesh can be solved: whether nothing can move freely.
     pub is_free: bool,
@@ -164,14 +165,14 @@ impl Entry<Load> for Subdomain {
 
 impl Entry<Prepare> for Subdomain {
     fn receive(&mut self, Prepare(to): Prepare, ctx: &mut Ctx<'_, Self>) {
-        let (problem, begun) = (self.problem.read(ctx), Instant::now());
+        let (problem, begun) = (self.problem.read(ctx), spent());
         self.machine = Machine::new(&problem, self.number, self.read.take());
-        self.figures.assembling_s += begun.elapsed().as_secs_f64();
+        self.figures.assembling_s += spent() - begun;
         if self.number == 0 && problem.solver.preconditioner == Preconditioner::Multigrid {
-            let begun = Instant::now();
+            let begun = spent();
             self.coarsest = coarsest(&problem);
             self.figures.is_free = self.coarsest.is_none();
-            self.figures.coarsest_s += begun.elapsed().as_secs_f64();
+            self.figures.coarsest_s += spent() - begun;
         }
         self.figures.bytes = self.machine.bytes() as u64;
         self.figures.entries = self.machine.entries() as u64;
@@ -217,9 +218,9 @@ impl Entry<Halo> for Subdomain {
 
 impl Entry<Added> for Subdomain {
     fn receive(&mut self, Added(sums): Added, ctx: &mut Ctx<'_, Self>) {
-        let begun = Instant::now();
+        let begun = spent();
         self.machine.take_sums(&sums);
-        self.figures.iterating_s += begun.elapsed().as_secs_f64();
+        self.figures.iterating_s += spent() - begun;
         self.is_waiting = false;
         if self.number == 0 {
             self.show(ctx);
@@ -230,11 +231,11 @@ impl Entry<Added> for Subdomain {
 
 impl Entry<Coarse> for Subdomain {
     fn receive(&mut self, Gather(parts): Coarse, ctx: &mut Ctx<'_, Self>) {
-        let (problem, begun) = (self.problem.read(ctx), Instant::now());
+        let (problem, begun) = (self.problem.read(ctx), spent());
         let (Some(factor), Some((_, cut))) = (&self.coarsest, problem.lattice()) else { return };
         let mut solution = joined(&problem, &cut, &parts);
         factor.solve(solution.as_mut_slice());
-        self.figures.coarsest_s += begun.elapsed().as_secs_f64();
+        self.figures.coarsest_s += spent() - begun;
         ctx.array().broadcast_with(ctx, URGENT, Solved(solution));
     }
 }
@@ -277,9 +278,9 @@ impl Subdomain {
     /// Takes steps until something of others is needed that is not here.
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
         while self.ended.is_some() && !self.is_waiting {
-            let begun = Instant::now();
+            let begun = spent();
             let need = self.machine.step();
-            self.figures.iterating_s += begun.elapsed().as_secs_f64();
+            self.figures.iterating_s += spent() - begun;
             match need {
                 Need::Nothing => {}
                 Need::Tell(parts) => {
@@ -331,6 +332,11 @@ impl Subdomain {
         let detail = format!("residual {residual:.1e}, wants {tolerance:e}");
         ctx.forecast("iteration", course.iterations.into(), expected, &detail);
     }
+}
+
+/// Seconds of processor time that this thread has taken; by the clock there would be what others take of its core, too.
+fn spent() -> f64 {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |time| Duration::from(time).as_secs_f64())
 }
 
 /// The equations of the coarsest mesh, factored; nothing if they have no single solution.

@@ -354,9 +354,18 @@ fn a_cut_does_not_change_the_solution() {
 fn a_rod_that_is_pulled_gets_longer_and_thinner() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rod.toml");
-    let text = "physics = \"elasticity\"\nyoung = 200.0\npoisson_ratio = 0.25\n[mesh]\nsize = [4, 1, 1]\nelements = [6, 2, 3]\n\
-                [[boundary]]\non = \"x-\"\nfixed = [0, \"free\", \"free\"]\n[[boundary]]\non = \"y-\"\nfixed = [\"free\", 0, \"free\"]\n\
-                [[boundary]]\non = \"z-\"\nfixed = [\"free\", \"free\", 0]\n[[boundary]]\non = \"x+\"\nload = [5, 0, 0]\n";
+    let text = r#"
+        physics = "elasticity"
+        young = 200.0
+        poisson_ratio = 0.25
+        mesh = { size = [4, 1, 1], elements = [6, 2, 3] }
+        boundary = [
+            { on = "x-", fixed = [0, "free", "free"] },
+            { on = "y-", fixed = ["free", 0, "free"] },
+            { on = "z-", fixed = ["free", "free", 0] },
+            { on = "x+", load = [5, 0, 0] },
+        ]
+    "#;
     std::fs::write(&file, text).unwrap();
     let words = [file.to_str().unwrap(), "--coarsest", "30", "--subdomains", "4", "--tolerance", "1e-13"];
     let problem = problem(&words);
