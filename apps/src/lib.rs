@@ -4,6 +4,7 @@ pub mod apsp;
 pub mod bench;
 mod caches;
 mod division;
+pub mod fem;
 pub mod gauss;
 pub mod imbalance;
 pub mod jacobi;
@@ -36,6 +37,7 @@ mod tests {
             crate::apsp::add_to,
             crate::statics::add_to,
             crate::mis::add_to,
+            crate::fem::add_to,
             crate::imbalance::add_to,
             crate::netbench::add_to,
         ]

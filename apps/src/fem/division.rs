@@ -1,0 +1,154 @@
+//! Who has which subdomains, what they hold, and how much work they are. Subdomains are numbered as bisection makes them, so
+//! that a range of them is a part of the mesh with little surface: each PE gets one, by its speed.
+
+use super::gmres::BASIS;
+use super::machine::DEGREE;
+use super::problem::{Method, Preconditioner, Problem};
+use super::shape::Family;
+use crate::division::{self, Division, DivisionError, Shortage, Work, shares_of};
+use chares::loadbalance::machines::{Bytes, Machines};
+use chares::loadbalance::{Items, PartitionError, placement};
+
+/// Iterations of multigrid, for a guess.
+const CYCLES: f64 = 12.0;
+/// Vectors of the finest mesh.
+const VECTORS: usize = 12;
+/// Bytes of a node beside its numbers: its place, number, groups and elements.
+const NODE_BYTES: usize = 80;
+
+impl Problem {
+    /// Blocks in a row of the matrix, on average.
+    #[must_use]
+    pub fn blocks_of_row(&self) -> f64 {
+        let shape = self.shape();
+        match (shape.family, shape.order, shape.dim) {
+            (Family::Product, order, dim) => [3.0f64, 4.0][order - 1].powi(dim as i32),
+            (Family::Simplex, 1, 2) => 7.0,
+            (Family::Simplex, 1, _) => 15.0,
+            (Family::Simplex, _, 2) => 11.5,
+            (Family::Simplex, _, _) => 28.0,
+        }
+    }
+
+    /// Numbers of the matrix.
+    #[must_use]
+    pub fn entries(&self) -> f64 {
+        self.nodes() as f64 * self.blocks_of_row() * (self.each() * self.each()) as f64
+    }
+
+    /// All meshes relative to the finest.
+    fn of_all_meshes(&self) -> f64 {
+        match self.solver.preconditioner {
+            Preconditioner::Multigrid => 1.0 / (1.0 - 0.5f64.powi(self.dim() as i32)),
+            _ => 1.0,
+        }
+    }
+
+    /// Vectors of a basis.
+    fn basis(&self) -> usize {
+        if self.solver.method == Method::Gmres { BASIS } else { 0 }
+    }
+
+    /// What an iteration takes, floating-point operations.
+    #[must_use]
+    pub fn work_of_iteration(&self) -> f64 {
+        let products = match self.solver.preconditioner {
+            Preconditioner::Multigrid => 1.0 + 2.0 * f64::from(DEGREE) * self.of_all_meshes(),
+            Preconditioner::Ilu => 2.0,
+            Preconditioner::Jacobi | Preconditioner::None => 1.0,
+        };
+        // Each vector of a basis, which is half full on average, is met four times.
+        2.0 * self.entries() * products + (14.0 + 4.0 * self.basis() as f64) * self.unknowns() as f64
+    }
+
+    /// How many iterations there will be, about.
+    #[must_use]
+    pub fn iterations_guess(&self) -> f64 {
+        let along = (self.nodes() as f64).powf(1.0 / self.dim() as f64);
+        let guess = match self.solver.preconditioner {
+            Preconditioner::Multigrid => CYCLES,
+            Preconditioner::Ilu => along,
+            Preconditioner::Jacobi | Preconditioner::None => 2.5 * along,
+        };
+        guess.clamp(1.0, f64::from(self.solver.max_iterations))
+    }
+
+    /// Bytes that a subdomain with so many nodes holds.
+    #[must_use]
+    pub fn bytes_of(&self, nodes: f64) -> f64 {
+        let each = self.each();
+        let of_row = self.blocks_of_row() * (8 * each * each + 4) as f64;
+        let factors = if self.solver.preconditioner == Preconditioner::Ilu { 2.0 } else { 1.0 };
+        let of_node = of_row * factors + ((VECTORS + self.basis()) * 8 * each + NODE_BYTES) as f64;
+        nodes * of_node * self.of_all_meshes()
+    }
+
+    /// Where it is solved: which PE has which subdomains.
+    ///
+    /// # Errors
+    /// Which node or host has too little memory, how much is needed there, and how to mend it.
+    pub(super) fn divide(&self, machines: &Machines) -> Result<Division<Vec<u32>>, DivisionError> {
+        division::divide(self, machines, machines.speeds())
+    }
+
+    /// Bytes that a node with this share exchanges in an iteration: of the nodes along its surface.
+    fn exchanged(&self, share: f64) -> Bytes {
+        let dim = self.dim() as f64;
+        let is_alone = share >= 1.0;
+        let surface =
+            if is_alone { 0.0 } else { dim * (share * self.nodes() as f64).powf((dim - 1.0) / dim) };
+        let times = match self.solver.preconditioner {
+            Preconditioner::Multigrid => f64::from(2 * DEGREE + 3) * 2.0,
+            _ => 1.0,
+        };
+        let bytes = surface * 8.0 * self.each() as f64 * times;
+        Bytes { sent: bytes, received: bytes }
+    }
+
+    /// Exchanges and sums of an iteration that follow one another.
+    #[must_use]
+    pub fn rounds(&self) -> f64 {
+        let levels = (self.unknowns() as f64 / self.solver.coarsest as f64).log2() / self.dim() as f64;
+        match self.solver.preconditioner {
+            Preconditioner::Multigrid => 5.0 + f64::from(2 * DEGREE + 2) * levels.max(0.0).ceil(),
+            _ => 3.0,
+        }
+    }
+}
+
+impl Work for Problem {
+    /// The PE of each subdomain.
+    type Owners = Vec<u32>;
+
+    fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Vec<u32>>, PartitionError> {
+        let bounds = placement::contiguous(&Items::alike(self.parts.into()), &machines.parts(weights))?;
+        let owners = (0..).zip(bounds.windows(2)).flat_map(|(pe, ends)| (ends[0]..ends[1]).map(move |_| pe));
+        let (shares, pes) = (shares_of(&bounds), machines.pes());
+        let of = |pes: &std::ops::Range<u32>| pes.clone().map(|pe| shares[pe as usize]).sum::<f64>();
+        let nodes = self.nodes() as f64;
+        Ok(Division {
+            owners: owners.collect(),
+            weights: weights.to_vec(),
+            bytes: pes.iter().map(|pes| self.exchanged(of(pes))).collect(),
+            memory: pes.iter().map(|pes| self.bytes_of(of(pes) * nodes) as u64).collect(),
+            shares,
+        })
+    }
+
+    fn what(&self) -> String {
+        format!("a mesh of {} nodes with {} unknowns", self.nodes(), self.unknowns())
+    }
+
+    fn of_launcher(&self, _: bool) -> u64 {
+        let is_read = self.lattice().is_none();
+        // A mesh that is read is here as a whole, and then in parts.
+        if is_read { 3 * (self.nodes() as u64 * NODE_BYTES as u64) } else { 0 }
+    }
+
+    fn advice(&self, place: Shortage) -> &'static str {
+        match place {
+            Shortage::Node => "take fewer elements or more nodes, or raise its `memory` in the nodes file",
+            Shortage::Host | Shortage::LaunchersHost => "take fewer elements or more hosts",
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The driver: puts subdomains where speeds want them, has them iterate, and says what came of it.
+
+use super::arguments::Fem;
+use super::check::Measured;
+use super::course::{Course, Why};
+use super::mesh::Mesh;
+use super::msh;
+use super::problem::{Domain, Preconditioner, Problem};
+use super::subdomain::{Account, Check, Collect, Figures, Go, Load, Part, Prepare, Subdomain, Subdomains};
+use super::vtu;
+use crate::matrix::{self, Matrix};
+use chares::{Cx as _, Driver, Placement, RunError, Stopwatch};
+
+/// Solves as the command line asks.
+pub(super) fn drive(main: &mut Driver, fem: Fem) -> Result<(), RunError> {
+    let problem = fem.problem()?;
+    let division = problem.divide(main.machines())?;
+    division.state(main);
+    state(main, &problem);
+    let file = fem.mesh_file();
+    let read = |file: &std::path::PathBuf| msh::read(file).map_err(|e| RunError::Input(e.to_string()));
+    if file.is_some() {
+        main.phase("reading the mesh", 0, 0);
+    }
+    let mesh = file.as_ref().map(read).transpose()?;
+    if let Some(mesh) = &mesh
+        && (mesh.points.len(), mesh.shape) != (problem.nodes(), problem.shape())
+    {
+        return Err(RunError::Input("the mesh has changed since it was looked at: run again".into()));
+    }
+    let known = main.readonly(problem.clone())?;
+    let array: Subdomains =
+        main.array_placed::<Subdomain>(problem.parts, known, Placement::on_pes(division.owners));
+    if let Some(mesh) = &mesh {
+        main.phase("cutting the mesh", 0, 0);
+        for (part, submesh) in (0..).zip(mesh.submeshes(problem.parts)) {
+            array.at(part).send(main, Load(submesh));
+        }
+        main.quiescence()?;
+    }
+    main.init_over()?;
+    let (course, figures) = solve(main, &problem, &array)?;
+    main.timed_over()?;
+    say(main, &problem, &course, &figures);
+    let measured = if fem.verify || problem.exact.is_some() {
+        let (to, measured) = main.pending::<Measured>();
+        array.broadcast(main, Check(to));
+        Some(measured.wait(main)?)
+    } else {
+        None
+    };
+    if let Some(measured) = &measured {
+        say_measured(main, &problem, measured);
+    }
+    if fem.out.is_some() || fem.vtu.is_some() {
+        write(main, &fem, &problem, &array, mesh)?;
+    }
+    ended(&problem, &course)?;
+    match measured.filter(|_| fem.verify) {
+        Some(measured) => verify(main, &problem, &measured),
+        None => Ok(()),
+    }
+}
+
+/// Has the equations computed and solved.
+fn solve(main: &mut Driver, problem: &Problem, array: &Subdomains) -> Result<(Course, Figures), RunError> {
+    main.phase("computing the elements", 0, 0);
+    let (to, prepared) = main.pending::<Figures>();
+    array.broadcast(main, Prepare(to));
+    let prepared = prepared.wait(main)?;
+    if prepared.is_free {
+        return Err(RunError::Input(
+            "the problem has no single solution: some part may move or turn freely, or something overflows; fix more of the \
+             boundary"
+                .into(),
+        ));
+    }
+    // Who has copies of whose nodes must be known before anybody tells numbers.
+    main.quiescence()?;
+    let (to, ended) = main.pending::<Course>();
+    let begun = Stopwatch::start();
+    array.broadcast(main, Go(to));
+    let course = ended.wait(main)?;
+    main.outcome().fact("iterating_s", begun.elapsed().as_secs_f64());
+    let (to, figures) = main.pending::<Figures>();
+    array.broadcast(main, Account(to));
+    let figures = figures.wait(main)?;
+    main.outcome().work(problem.work_of_iteration() * f64::from(course.iterations.max(1)));
+    Ok((course, figures))
+}
+
+/// States the problem in the report.
+fn state(main: &mut Driver, problem: &Problem) {
+    let outcome = main.outcome();
+    outcome.fact("unknowns", problem.unknowns());
+    outcome.fact("nodes_of_mesh", problem.nodes());
+    outcome.fact("elements", problem.elements());
+    outcome.fact("subdomains", problem.parts);
+    outcome.fact("preconditioner", serde_json::to_value(problem.solver.preconditioner).unwrap_or_default());
+}
+
+/// States how the iteration went.
+fn say(main: &mut Driver, problem: &Problem, course: &Course, figures: &Figures) {
+    let seconds = main.outcome().timed().map_or(0.0, |timed| timed.as_secs_f64());
+    let outcome = main.outcome();
+    outcome.fact("iterations", course.iterations);
+    outcome.fact("residual", course.residual());
+    outcome.fact("matrix_entries", figures.entries);
+    outcome.fact("subdomain_bytes", figures.bytes);
+    outcome.fact("assembling_s", figures.assembling_s);
+    outcome.fact("subdomains_s", figures.iterating_s);
+    outcome.fact("coarsest_s", figures.coarsest_s);
+    outcome.remark(&format!(
+        "{} unknowns, {} iterations, residual {:.2e} of the first",
+        problem.unknowns(),
+        course.iterations,
+        course.residual()
+    ));
+    let parallel = figures.assembling_s + figures.iterating_s;
+    let whole = parallel + figures.coarsest_s;
+    if whole <= 0.0 || seconds <= 0.0 {
+        return;
+    }
+    // Amdahl's law: what subdomains do beside each other, of all that is computed.
+    let (fraction, speedup) = (parallel / whole, whole / seconds);
+    outcome.fact("parallel_fraction", fraction);
+    outcome.fact("speedup", speedup);
+    let most = match figures.coarsest_s > 0.0 {
+        true => format!(", by Amdahl's law {:.0} at most", 1.0 / (1.0 - fraction)),
+        false => String::new(),
+    };
+    outcome.remark(&format!(
+        "{:.2} % of the processor time is in subdomains, {:.1} % in element loops; it is {speedup:.2} times the time by the \
+         clock{most}",
+        100.0 * fraction,
+        100.0 * figures.assembling_s / whole
+    ));
+}
+
+fn say_measured(main: &mut Driver, problem: &Problem, measured: &Measured) {
+    let outcome = main.outcome();
+    outcome.fact("residual_of_elements", measured.relative_residual());
+    if problem.exact.is_some() {
+        outcome.fact("l2_error", measured.error.sqrt());
+        outcome.fact("relative_l2_error", measured.relative_error());
+        outcome.fact("interpolation_error", measured.interpolated.sqrt());
+        outcome.remark(&format!(
+            "distance from the known solution {:.3e} (L2), {:.2e} of it; interpolation is {:.3e} away",
+            measured.error.sqrt(),
+            measured.relative_error(),
+            measured.interpolated.sqrt()
+        ));
+    }
+}
+
+/// The error of an iteration that did not converge.
+fn ended(problem: &Problem, course: &Course) -> Result<(), RunError> {
+    let residual = course.residual();
+    let sentence = match course.why {
+        Some(Why::Converged) => return Ok(()),
+        Some(Why::Broken) => format!(
+            "the iteration broke down after {} iterations at a residual of {residual:.1e}: something is not fixed enough, or \
+             numbers differ too much in size",
+            course.iterations
+        ),
+        _ => format!(
+            "no convergence in {} iterations: the residual is {residual:.1e} of the first, and --tolerance is {:.1e}: raise \
+             --max-iterations or --tolerance{}",
+            course.iterations,
+            problem.solver.tolerance,
+            match problem.solver.preconditioner {
+                Preconditioner::Jacobi | Preconditioner::None => ", or take a better --preconditioner",
+                _ => "",
+            }
+        ),
+    };
+    Err(RunError::App(sentence.into()))
+}
+
+fn verify(main: &mut Driver, problem: &Problem, measured: &Measured) -> Result<(), RunError> {
+    let (tolerance, outcome) = (problem.solver.tolerance, main.outcome());
+    let (solves, is_near) =
+        (measured.solves(tolerance), problem.exact.is_none() || measured.is_near(tolerance));
+    outcome.verified_by(solves && is_near, format!("residual {:.2e}", measured.relative_residual()));
+    if !solves {
+        return Err(RunError::Wrong(format!(
+            "the solution is wrong: element by element its residual is {:.2e} of the first, and --tolerance is {tolerance:.1e}",
+            measured.relative_residual()
+        )));
+    }
+    if !is_near {
+        return Err(RunError::Wrong(format!(
+            "the solution is wrong: it is {:.2e} away from the known one, and interpolation {:.2e}",
+            measured.error.sqrt(),
+            measured.interpolated.sqrt()
+        )));
+    }
+    Ok(())
+}
+
+/// Writes the solution, and the mesh with it.
+fn write(
+    main: &mut Driver,
+    fem: &Fem,
+    problem: &Problem,
+    array: &Subdomains,
+    mesh: Option<Mesh>,
+) -> Result<(), RunError> {
+    let (nodes, each) = (problem.nodes(), problem.each());
+    let (to, parts) = main.pending::<Part>();
+    array.broadcast(main, Collect(to));
+    let mut solution = vec![0.0; nodes * each];
+    for done in 1..=u64::from(problem.parts) {
+        let Part { ids, values } = parts.wait(main)?;
+        for (&id, values) in ids.iter().zip(values.chunks_exact(each)) {
+            let Some(to) = solution.chunks_exact_mut(each).nth(id as usize) else {
+                return Err(RunError::Failed("a subdomain sent a node that there is none of".into()));
+            };
+            to.copy_from_slice(values);
+        }
+        main.phase("collecting", done, problem.parts.into());
+    }
+    main.phase("writing", 0, 0);
+    if let Some(path) = &fem.vtu {
+        let whole = match (mesh, &problem.domain) {
+            (Some(mesh), _) => mesh.into(),
+            (None, Domain::Lattice(lattice)) => (*lattice).into(),
+            (None, Domain::Read { .. }) => return Ok(()),
+        };
+        vtu::write(path, problem, &whole, &solution)?;
+    }
+    if let Some(path) = &fem.out {
+        let rows = Matrix::from_vec(nodes, each, solution).map_err(|e| RunError::Failed(e.to_string()))?;
+        matrix::write(path, &rows).map_err(|e| RunError::Output(e.to_string()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Solutions that are known, by which a computed one is measured: the source and what holds at the boundary follow from them
+//! (the method of manufactured solutions; P. J. Roache, "Verification and Validation in Computational Science and
+//! Engineering", 1998).
+
+use super::problem::Physics;
+use serde::{Deserialize, Serialize};
+
+/// A known solution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exact {
+    /// Products of sines.
+    Sines,
+    /// Linear functions, which elements of any kind can be.
+    Linear,
+}
+
+/// How fast component c oscillates along axis k, and where it begins.
+const SPEEDS: [[f64; 3]; 3] = [[2.5, 1.7, 1.3], [1.9, 2.3, 1.1], [1.2, 1.6, 2.1]];
+const BEGINS: [[f64; 3]; 3] = [[0.4, 0.9, 0.6], [1.1, 0.2, 0.8], [0.3, 0.7, 0.5]];
+/// Derivatives of the linear functions.
+const GRADIENTS: [[f64; 3]; 3] = [[0.7, -0.4, 0.2], [0.3, 0.5, -0.6], [-0.1, 0.8, 0.9]];
+
+impl Exact {
+    /// Its value.
+    #[must_use]
+    pub fn value(self, dim: usize, point: [f64; 3]) -> [f64; 3] {
+        std::array::from_fn(|c| self.component(c, dim, point, [0; 3]))
+    }
+
+    /// Its derivatives: `[c][k]` is that of component c along axis k.
+    #[must_use]
+    pub fn slopes(self, dim: usize, point: [f64; 3]) -> [[f64; 3]; 3] {
+        let along = |c: usize, k: usize| if k < dim { self.component(c, dim, point, unit(k)) } else { 0.0 };
+        std::array::from_fn(|c| if c < dim { std::array::from_fn(|k| along(c, k)) } else { [0.0; 3] })
+    }
+
+    /// The source that it solves the equation with.
+    #[must_use]
+    pub fn source(self, physics: &Physics, dim: usize, point: [f64; 3]) -> [f64; 3] {
+        let second = |c: usize, k: usize, l: usize| {
+            let [mut times, with] = [unit(k), unit(l)];
+            times.iter_mut().zip(with).for_each(|(times, with)| *times += with);
+            self.component(c, dim, point, times)
+        };
+        let laplacian = |c: usize| (0..dim).map(|k| second(c, k, k)).sum::<f64>();
+        match *physics {
+            Physics::Poisson { conductivity, wind } => {
+                let slopes = self.slopes(dim, point)[0];
+                let carried: f64 = wind.iter().zip(slopes).map(|(w, slope)| w * slope).sum();
+                [carried - conductivity * laplacian(0), 0.0, 0.0]
+            }
+            Physics::Elasticity { lambda, mu } => std::array::from_fn(|i| {
+                let of_divergence: f64 = (0..dim).map(|j| second(j, i, j)).sum();
+                if i < dim { -mu * laplacian(i) - (lambda + mu) * of_divergence } else { 0.0 }
+            }),
+        }
+    }
+
+    /// A derivative of component c: so many times along each axis.
+    fn component(self, c: usize, dim: usize, point: [f64; 3], times: [u32; 3]) -> f64 {
+        match self {
+            Self::Sines => {
+                let factor = |k: usize| {
+                    let (speed, x) = (SPEEDS[c][k], SPEEDS[c][k] * point[k] + BEGINS[c][k]);
+                    match times[k] {
+                        0 => x.sin(),
+                        1 => speed * x.cos(),
+                        _ => -speed * speed * x.sin(),
+                    }
+                };
+                (0..dim).map(factor).product()
+            }
+            Self::Linear => match times.iter().sum::<u32>() {
+                0 => (0..dim).map(|k| GRADIENTS[c][k] * point[k]).sum::<f64>() + 0.25,
+                1 => (0..dim).map(|k| GRADIENTS[c][k] * f64::from(times[k])).sum(),
+                _ => 0.0,
+            },
+        }
+    }
+}
+
+fn unit(axis: usize) -> [u32; 3] {
+    std::array::from_fn(|k| u32::from(k == axis))
+}

@@ -1,0 +1,99 @@
+//! Finite elements: Poisson's equation and linear elasticity, in boxes and in meshes from files.
+//!
+//! Source of the shape of the program: the adaptive parallel thesis (M. V. Nibhanupudi, Rensselaer Polytechnic Institute, 1998),
+//! section 3.2, where element loops are what runs in parallel. The mathematics is here in plain functions and data without
+//! chares: [`shape`] has the elements, [`lattice`] and [`mesh`] cut meshes into subdomains ([`submesh`]), [`assemble`] loops
+//! over elements, [`level`] has the matrices of all meshes of multigrid, and [`machine`] takes the [`steps`] of the iteration.
+//! [`subdomain`] is the chare around it: it sends what the machine tells and gives it what comes.
+#![doc = include_str!("README.md")]
+
+pub mod arguments;
+pub mod assemble;
+pub mod check;
+pub mod cholesky;
+mod cost;
+pub mod course;
+mod division;
+mod drive;
+pub mod exact;
+pub mod gmres;
+pub mod ilu;
+pub mod input;
+pub mod lattice;
+pub mod level;
+pub mod machine;
+pub mod mesh;
+pub mod msh;
+pub mod problem;
+pub mod rows;
+pub mod shape;
+pub mod steps;
+pub mod subdomain;
+pub mod submesh;
+#[cfg(test)]
+mod tests;
+pub mod transfer;
+pub mod vtu;
+
+use crate::caches;
+use crate::kernels::measured;
+use arguments::Fem;
+use chares::KernelCall;
+use command::{App, CommandLine};
+use lattice::Lattice;
+use level::Levels;
+use problem::{Boundary, Condition, Domain, Preconditioner, Problem, Solver, Source};
+use shape::Shape;
+
+/// Floating-point operations of one call by which a speed is measured, at least.
+const LEAST_WORK: f64 = (1u32 << 22) as f64;
+
+/// Adds the application and its chare types to a program.
+#[must_use]
+pub fn add_to(program: CommandLine) -> CommandLine {
+    program.chare::<subdomain::Subdomain>().app(
+        App::new("fem", "Solve Poisson's equation or linear elasticity by finite elements", drive::drive)
+            .kernel(kernel)
+            .kernel_key(Fem::kernel_key)
+            .work(Fem::work)
+            .complete(Fem::completed)
+            .files(Fem::files)
+            .aside(&["out", "vtu", "verify"])
+            .cost(cost::MODEL, cost::cost),
+    )
+}
+
+/// Products of a matrix such as the problem has with a vector, in which the iteration spends its time; units are
+/// floating-point operations.
+fn kernel(fem: &Fem) -> KernelCall {
+    let Ok(problem) = fem.problem() else { return Box::new(|| 1.0) };
+    let (shape, each) = (problem.shape(), problem.each());
+    let row_bytes = problem.bytes_of(1.0).max(1.0) as usize;
+    let nodes = (caches::bytes_beyond() / row_bytes).clamp(64, problem.nodes().max(64));
+    let side = ((nodes as f64).powf(1.0 / shape.dim as f64) as usize / shape.order).max(2);
+    // Of a mesh from a file a box stands in that has rows of about the same length.
+    let lattice = Lattice {
+        shape: Shape::product(shape.order, shape.dim),
+        elements: std::array::from_fn(|k| if k < shape.dim { side } else { 0 }),
+        lengths: std::array::from_fn(|k| if k < shape.dim { 1.0 } else { 0.0 }),
+    };
+    let sample = Problem {
+        domain: Domain::Lattice(lattice),
+        source: Source::Even([0.0; 3]),
+        boundaries: vec![Boundary { group: 0, condition: Condition::Fixed([Some(0.0); 3]) }],
+        exact: None,
+        parts: 1,
+        solver: Solver { preconditioner: Preconditioner::None, ..problem.solver },
+        ..problem
+    };
+    let Some(finest) = Levels::of_lattice(&sample, 0).levels.into_iter().next() else {
+        return Box::new(|| 1.0);
+    };
+    let count = lattice.nodes() * each;
+    let x: Vec<f64> = (0..count).map(|at| 1.0 + (at % 7) as f64).collect();
+    let work = 2.0 * finest.rows.entries() as f64;
+    Box::new(measured(vec![(finest, x, vec![0.0; count])], work, LEAST_WORK, |(finest, x, y)| {
+        finest.rows.multiply(x, y);
+        std::hint::black_box(&*y);
+    }))
+}
