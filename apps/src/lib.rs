@@ -14,6 +14,7 @@ pub mod matrix;
 pub mod mis;
 pub mod netbench;
 pub mod output;
+pub mod pic;
 pub mod statics;
 pub mod statistics;
 pub mod system;
@@ -36,6 +37,7 @@ mod tests {
             crate::apsp::add_to,
             crate::statics::add_to,
             crate::mis::add_to,
+            crate::pic::add_to,
             crate::imbalance::add_to,
             crate::netbench::add_to,
         ]

@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     let program = apps::apsp::add_to(program);
     let program = apps::statics::add_to(program);
     let program = apps::mis::add_to(program);
+    let program = apps::pic::add_to(program);
     let program = apps::imbalance::add_to(program);
     let program = apps::netbench::add_to(program);
     let program = apps::bench::add_to(program);

@@ -1,0 +1,256 @@
+//! Particles, and what is done with each in every step: the field moves them, and their charge goes to the grid.
+//!
+//! The charge of a particle is shared by the four points around it (cloud in cell) in whole numbers, whose sums are the same
+//! in any order. So the field is the same bits whoever has the particles, and with it the way of each.
+
+use super::problem::{Problem, REACH, Strip, wrapped};
+use chares::Bulk;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Adding this to a number below 2^51 rounds it to a whole one, which is then in the lower bits.
+const ROUNDS: f64 = 6_755_399_441_055_744.0;
+
+/// Particles, each by its number in all four vectors: places in cells, velocities in cells per step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Particles {
+    #[serde(with = "Bulky")]
+    x: Vec<f64>,
+    #[serde(with = "Bulky")]
+    y: Vec<f64>,
+    #[serde(with = "Bulky")]
+    u: Vec<f64>,
+    #[serde(with = "Bulky")]
+    v: Vec<f64>,
+}
+
+/// Numbers that travel as a bulk array.
+struct Bulky;
+
+impl Bulky {
+    fn serialize<S: Serializer>(numbers: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+        Bulk::from_slice(numbers).serialize(serializer)
+    }
+
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+        Bulk::<f64>::deserialize(deserializer).map(|numbers| numbers.to_vec())
+    }
+}
+
+/// What does not change from step to step, for loops over particles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pushing {
+    cells: [f64; 2],
+    strip: Strip,
+    /// Points of a column of the grid: one more than cells, so that neighbours need no wrapping.
+    points: usize,
+    bits: u32,
+    energy: [f64; 2],
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pushed {
+    /// Rounded squares of the velocities in the middle of the step.
+    pub kinetic: i64,
+    /// A particle goes further in a step than it may, and what has become of it means nothing.
+    pub is_wild: bool,
+}
+
+impl Pushing {
+    /// For particles in these columns.
+    #[must_use]
+    pub fn new(problem: &Problem, strip: Strip) -> Self {
+        let scale = problem.energy_scale();
+        Self {
+            cells: problem.cells.map(|cells| cells as f64),
+            strip,
+            points: problem.cells[1] + 1,
+            bits: problem.bits(),
+            energy: problem.energy_weights().map(|weight| weight * scale),
+        }
+    }
+
+    /// Points of a grid of these columns, with the one behind them, and a row behind the last.
+    #[must_use]
+    pub fn grid(&self) -> usize {
+        (self.strip.columns + 1) * self.points
+    }
+
+    /// The sums of a grid with what stands in the row behind the last where it belongs, in the first: column after column,
+    /// without that row.
+    #[must_use]
+    pub fn folded(&self, grid: &[i64]) -> Vec<i64> {
+        let rows = self.points - 1;
+        let mut folded = Vec::with_capacity((self.strip.columns + 1) * rows);
+        for column in grid.chunks_exact(self.points) {
+            folded.push(column[0] + column[rows]);
+            folded.extend_from_slice(&column[1..rows]);
+        }
+        folded
+    }
+}
+
+/// The charge of a particle that is `x`, `y` cells away from the point at `at`, to that and the three behind it.
+#[inline(always)]
+fn deposit(grid: &mut [i64], (at, points): (usize, usize), (x, y): (f64, f64), bits: u32) {
+    let scale = (1u64 << bits) as f64;
+    let (x, y) = ((x * scale) as i64, (y * scale) as i64);
+    let both = x * y;
+    let Some(near) = grid.get_mut(at..at + points + 2) else { return };
+    near[points + 1] += both;
+    near[points] += (x << bits) - both;
+    near[1] += (y << bits) - both;
+    near[0] += (1 << (2 * bits)) - (x << bits) - (y << bits) + both;
+}
+
+impl Particles {
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.x.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.x.is_empty()
+    }
+
+    /// Adds one: its place and its velocity.
+    pub fn push(&mut self, [x, y, u, v]: [f64; 4]) {
+        self.x.push(x);
+        self.y.push(y);
+        self.u.push(u);
+        self.v.push(v);
+    }
+
+    /// Each one's place and velocity.
+    pub fn each(&self) -> impl Iterator<Item = [f64; 4]> {
+        let places = self.x.iter().zip(&self.y);
+        places.zip(self.u.iter().zip(&self.v)).map(|((&x, &y), (&u, &v))| [x, y, u, v])
+    }
+
+    /// Adds the charge of all from the `first` on to a grid of the columns that they are in.
+    pub fn deposit(&self, first: usize, pushing: &Pushing, grid: &mut [i64]) {
+        let Pushing { strip, points, bits, .. } = *pushing;
+        for (x, y) in self.x[first..].iter().zip(&self.y[first..]) {
+            let (column, row) = (*x as usize, *y as usize);
+            let at = column.wrapping_sub(strip.first).wrapping_mul(points) + row;
+            deposit(grid, (at, points), (x - column as f64, y - row as f64), bits);
+        }
+    }
+
+    /// A step of all, from the accelerations at the points around each, two numbers for a point. The first step takes
+    /// velocities from the beginning to the middle of a step, and all others from middle to middle (leapfrog). Adds the charge
+    /// of those that stay in the columns to `grid`, and the numbers of those that leave them to `leaving`.
+    pub fn advance(
+        &mut self,
+        pushing: &Pushing,
+        (field, is_first): (&[f64], bool),
+        grid: &mut [i64],
+        leaving: &mut Vec<u32>,
+    ) -> Pushed {
+        let Pushing { cells: [nx, ny], strip, points, bits, energy: [of_u, of_v] } = *pushing;
+        let (until_middle, whole) = if is_first { (0.0, 0.5) } else { (0.5, 1.0) };
+        let limit = (REACH as f64).min(nx).min(ny);
+        let (mut kinetic, mut is_wild) = (0u64, false);
+        let places = self.x.iter_mut().zip(self.y.iter_mut());
+        let velocities = self.u.iter_mut().zip(self.v.iter_mut());
+        for (number, ((x, y), (u, v))) in places.zip(velocities).enumerate() {
+            let (column, row) = (*x as usize, *y as usize);
+            let at = column.wrapping_sub(strip.first).wrapping_mul(points) + row;
+            let Some(near) = field.get(2 * at..2 * (at + points + 2)) else {
+                is_wild = true;
+                continue;
+            };
+            let (right, up) = (*x - column as f64, *y - row as f64);
+            let (left, down) = (1.0 - right, 1.0 - up);
+            let weights = [left * down, left * up, right * down, right * up];
+            let pull = |axis: usize| {
+                (weights[0] * near[axis] + weights[1] * near[2 + axis])
+                    + (weights[2] * near[2 * points + axis] + weights[3] * near[2 * points + 2 + axis])
+            };
+            let (pull_x, pull_y) = (pull(0), pull(1));
+            let (mid_u, mid_v) = (*u + until_middle * pull_x, *v + until_middle * pull_y);
+            let squares = of_u * (mid_u * mid_u) + of_v * (mid_v * mid_v);
+            kinetic = kinetic.wrapping_add((squares + ROUNDS).to_bits().wrapping_sub(ROUNDS.to_bits()));
+            *u += whole * pull_x;
+            *v += whole * pull_y;
+            if !(u.abs() < limit && v.abs() < limit) {
+                is_wild = true;
+                continue;
+            }
+            *x = wrapped(*x + *u, nx);
+            *y = wrapped(*y + *v, ny);
+            let (column, row) = (*x as usize, *y as usize);
+            let inside = column.wrapping_sub(strip.first);
+            if inside < strip.columns {
+                let at = inside * points + row;
+                deposit(grid, (at, points), (*x - column as f64, *y - row as f64), bits);
+            } else {
+                leaving.push(number as u32);
+            }
+        }
+        Pushed { kinetic: kinetic.cast_signed(), is_wild }
+    }
+
+    /// Takes out those with these numbers, which ascend, and gives each to `to`; others take their numbers.
+    pub fn take_out(&mut self, numbers: &[u32], mut to: impl FnMut([f64; 4])) {
+        for &number in numbers.iter().rev() {
+            let at = number as usize;
+            to([
+                self.x.swap_remove(at),
+                self.y.swap_remove(at),
+                self.u.swap_remove(at),
+                self.v.swap_remove(at),
+            ]);
+        }
+    }
+
+    /// Puts those of a cell next to each other, so that they find their part of the grid in the nearest cache.
+    pub fn sort(&mut self, pushing: &Pushing) {
+        let Pushing { strip, points, .. } = *pushing;
+        let cell = |x: f64, y: f64| {
+            ((x as usize).saturating_sub(strip.first) * points + y as usize).min(pushing.grid())
+        };
+        let mut starts = vec![0u32; pushing.grid() + 2];
+        let cells: Vec<u32> = self.x.iter().zip(&self.y).map(|(&x, &y)| cell(x, y) as u32).collect();
+        cells.iter().for_each(|&cell| starts[cell as usize + 1] += 1);
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let places: Vec<u32> = cells
+            .iter()
+            .map(|&cell| {
+                let start = &mut starts[cell as usize];
+                *start += 1;
+                *start - 1
+            })
+            .collect();
+        for column in [&mut self.x, &mut self.y, &mut self.u, &mut self.v] {
+            let mut sorted = vec![0.0; column.len()];
+            column.iter().zip(&places).for_each(|(value, &place)| sorted[place as usize] = *value);
+            *column = sorted;
+        }
+    }
+
+    /// Whether all places are inside a box of these cells, for particles that came from elsewhere.
+    #[must_use]
+    pub fn are_inside(&self, [nx, ny]: [usize; 2]) -> bool {
+        let inside = |places: &[f64], cells: usize| places.iter().all(|at| (0.0..cells as f64).contains(at));
+        inside(&self.x, nx) && inside(&self.y, ny)
+    }
+
+    /// A checksum to the last bit of all, whatever their order.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let of_one = |words: [f64; 4]| {
+            let fold =
+                |hash: u64, word: f64| (hash ^ word.to_bits()).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+            words.into_iter().fold(0xcbf2_9ce4_8422_2325, fold)
+        };
+        self.each().fold(0, |sum: u64, particle| sum.wrapping_add(of_one(particle)))
+    }
+}
