@@ -154,13 +154,14 @@ fn a_plan_predicts_the_same_table_from_speeds_measured_now_or_before() {
 #[test]
 fn a_plan_can_be_made_for_every_application_with_a_model() {
     let folder = tempfile::tempdir().unwrap();
-    let apps: [&[&str]; 7] = [
+    let apps: [&[&str]; 8] = [
         &["matmul", "--n", "256"],
         &["gauss", "--n", "256"],
         &["jacobi", "--n", "256"],
         &["apsp", "--n", "200"],
         &["statics", "--size", "5"],
         &["mis", "--vertices", "60"],
+        &["pic", "--particles", "5000", "--scheme", "regions"],
         &["imbalance", "--work", "1000"],
     ];
     for words in apps {

@@ -5,6 +5,7 @@
 
 use super::problem::{Problem, REACH, Strip, wrapped};
 use chares::Bulk;
+use pulp::Arch;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Adding this to a number below 2^51 rounds it to a whole one, which is then in the lower bits.
@@ -90,11 +91,26 @@ impl Pushing {
     }
 }
 
+/// The whole number next to one below 2^51.
+#[inline(always)]
+fn rounded(number: f64) -> u64 {
+    (number + ROUNDS).to_bits().wrapping_sub(ROUNDS.to_bits())
+}
+
+/// The cell of a place along an axis, and how far from its beginning the place is, 0 to 1: a place where two cells meet may
+/// count to either.
+#[inline(always)]
+pub(super) fn cell_of(place: f64) -> (usize, f64) {
+    // Conversions that mind numbers too large or none take longer than all else here.
+    let near = (place - 0.5) + ROUNDS;
+    (near.to_bits().wrapping_sub(ROUNDS.to_bits()) as usize, place - (near - ROUNDS))
+}
+
 /// The charge of a particle that is `x`, `y` cells away from the point at `at`, to that and the three behind it.
 #[inline(always)]
 fn deposit(grid: &mut [i64], (at, points): (usize, usize), (x, y): (f64, f64), bits: u32) {
     let scale = (1u64 << bits) as f64;
-    let (x, y) = ((x * scale) as i64, (y * scale) as i64);
+    let (x, y) = (rounded(x * scale).cast_signed(), rounded(y * scale).cast_signed());
     let both = x * y;
     let Some(near) = grid.get_mut(at..at + points + 2) else { return };
     near[points + 1] += both;
@@ -134,9 +150,9 @@ impl Particles {
     pub fn deposit(&self, first: usize, pushing: &Pushing, grid: &mut [i64]) {
         let Pushing { strip, points, bits, .. } = *pushing;
         for (x, y) in self.x[first..].iter().zip(&self.y[first..]) {
-            let (column, row) = (*x as usize, *y as usize);
-            let at = column.wrapping_sub(strip.first).wrapping_mul(points) + row;
-            deposit(grid, (at, points), (x - column as f64, y - row as f64), bits);
+            let ((column, right), (row, up)) = (cell_of(*x), cell_of(*y));
+            let at = column.wrapping_sub(strip.first).wrapping_mul(points).wrapping_add(row);
+            deposit(grid, (at, points), (right, up), bits);
         }
     }
 
@@ -144,6 +160,18 @@ impl Particles {
     /// velocities from the beginning to the middle of a step, and all others from middle to middle (leapfrog). Adds the charge
     /// of those that stay in the columns to `grid`, and the numbers of those that leave them to `leaving`.
     pub fn advance(
+        &mut self,
+        pushing: &Pushing,
+        field: (&[f64], bool),
+        grid: &mut [i64],
+        leaving: &mut Vec<u32>,
+    ) -> Pushed {
+        // Compiled for the instructions of this machine, too; none of them fuses a product with a sum.
+        Arch::new().dispatch(|| self.advance_all(pushing, field, grid, leaving))
+    }
+
+    #[inline(always)]
+    fn advance_all(
         &mut self,
         pushing: &Pushing,
         (field, is_first): (&[f64], bool),
@@ -157,13 +185,12 @@ impl Particles {
         let places = self.x.iter_mut().zip(self.y.iter_mut());
         let velocities = self.u.iter_mut().zip(self.v.iter_mut());
         for (number, ((x, y), (u, v))) in places.zip(velocities).enumerate() {
-            let (column, row) = (*x as usize, *y as usize);
-            let at = column.wrapping_sub(strip.first).wrapping_mul(points) + row;
+            let ((column, right), (row, up)) = (cell_of(*x), cell_of(*y));
+            let at = column.wrapping_sub(strip.first).wrapping_mul(points).wrapping_add(row);
             let Some(near) = field.get(2 * at..2 * (at + points + 2)) else {
                 is_wild = true;
                 continue;
             };
-            let (right, up) = (*x - column as f64, *y - row as f64);
             let (left, down) = (1.0 - right, 1.0 - up);
             let weights = [left * down, left * up, right * down, right * up];
             let pull = |axis: usize| {
@@ -173,7 +200,7 @@ impl Particles {
             let (pull_x, pull_y) = (pull(0), pull(1));
             let (mid_u, mid_v) = (*u + until_middle * pull_x, *v + until_middle * pull_y);
             let squares = of_u * (mid_u * mid_u) + of_v * (mid_v * mid_v);
-            kinetic = kinetic.wrapping_add((squares + ROUNDS).to_bits().wrapping_sub(ROUNDS.to_bits()));
+            kinetic = kinetic.wrapping_add(rounded(squares));
             *u += whole * pull_x;
             *v += whole * pull_y;
             if !(u.abs() < limit && v.abs() < limit) {
@@ -182,11 +209,11 @@ impl Particles {
             }
             *x = wrapped(*x + *u, nx);
             *y = wrapped(*y + *v, ny);
-            let (column, row) = (*x as usize, *y as usize);
+            let ((column, right), (row, up)) = (cell_of(*x), cell_of(*y));
             let inside = column.wrapping_sub(strip.first);
             if inside < strip.columns {
-                let at = inside * points + row;
-                deposit(grid, (at, points), (*x - column as f64, *y - row as f64), bits);
+                let at = (inside * points).wrapping_add(row);
+                deposit(grid, (at, points), (right, up), bits);
             } else {
                 leaving.push(number as u32);
             }
@@ -211,7 +238,8 @@ impl Particles {
     pub fn sort(&mut self, pushing: &Pushing) {
         let Pushing { strip, points, .. } = *pushing;
         let cell = |x: f64, y: f64| {
-            ((x as usize).saturating_sub(strip.first) * points + y as usize).min(pushing.grid())
+            let (column, row) = (cell_of(x).0, cell_of(y).0);
+            (column.saturating_sub(strip.first) * points + row).min(pushing.grid())
         };
         let mut starts = vec![0u32; pushing.grid() + 2];
         let cells: Vec<u32> = self.x.iter().zip(&self.y).map(|(&x, &y)| cell(x, y) as u32).collect();
@@ -234,13 +262,6 @@ impl Particles {
             column.iter().zip(&places).for_each(|(value, &place)| sorted[place as usize] = *value);
             *column = sorted;
         }
-    }
-
-    /// Whether all places are inside a box of these cells, for particles that came from elsewhere.
-    #[must_use]
-    pub fn are_inside(&self, [nx, ny]: [usize; 2]) -> bool {
-        let inside = |places: &[f64], cells: usize| places.iter().all(|at| (0.0..cells as f64).contains(at));
-        inside(&self.x, nx) && inside(&self.y, ny)
     }
 
     /// A checksum to the last bit of all, whatever their order.

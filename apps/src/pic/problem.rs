@@ -4,7 +4,7 @@
 //! in that unit times ω_p. Chares compute in cells and steps: a place is in cells, a velocity in cells per step.
 
 use super::numbers::{mirrored, normal, sine};
-use super::particles::Particles;
+use super::particles::{Particles, cell_of};
 use crate::matrix::generate::hash;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
@@ -234,7 +234,7 @@ impl Problem {
             let numbers = from..to.min(from + species.particles as i64);
             for number in numbers {
                 let particle = self.particle(kind, number.rem_euclid(species.particles as i64) as u64);
-                if range.contains(&(particle[0] as usize)) {
+                if range.contains(&cell_of(particle[0]).0) {
                     particles.push(particle);
                 }
             }

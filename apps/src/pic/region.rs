@@ -7,7 +7,7 @@
 
 use super::distributed::{Bands, Guard, Lines, Spectrum};
 use super::figures::{Account, Figures};
-use super::particles::{Particles, Pushed, Pushing};
+use super::particles::{Particles, Pushed, Pushing, cell_of};
 use super::poisson::{Charge, Columns, Poisson};
 use super::problem::{Problem, Scheme};
 use super::result::{Collect, Counts, Density, Digest, DigestOf, Fastest, PhaseSpace};
@@ -188,7 +188,7 @@ impl Region {
         let to = problem.neighbours(index);
         let mut batches: Vec<Particles> = to.iter().map(|_| Particles::default()).collect();
         for particle in std::mem::take(&mut self.passing).each() {
-            let home = problem.region_at(particle[0] as usize);
+            let home = problem.region_at(cell_of(particle[0]).0);
             let next =
                 if problem.scheme == Scheme::Distributed { problem.towards(index, home) } else { home };
             match to.iter().position(|region| *region == next) {
@@ -212,7 +212,7 @@ impl Region {
             let Some(arrived) = self.arrived.take(&(self.step, self.hop), neighbours) else { return };
             let before = self.particles.len();
             for particle in arrived.iter().flat_map(|arrivals| arrivals.particles.each()) {
-                let is_home = range.contains(&(particle[0] as usize));
+                let is_home = range.contains(&cell_of(particle[0]).0);
                 if is_home { &mut self.particles } else { &mut self.passing }.push(particle);
             }
             self.particles.deposit(before, pushing, self.grid.as_mut_slice());
