@@ -38,9 +38,9 @@ pub struct Pic {
     pub cells: Option<[usize; 2]>,
     /// Lengths of the box along x and y; along y as many cells of a square if only x is given [default: along x so that the
     /// watched wave is nearly the one that grows fastest, or for `landau` 4 pi]
-    #[arg(long, value_name = "LX,LY", value_delimiter = ',', num_args = 1..=2)]
+    #[arg(long, value_name = "LX,LY", value_delimiter = ',')]
     pub length: Option<Vec<f64>>,
-    /// Steps [default: 400; 200 for `landau`]
+    /// Steps [default: 600; 200 for `landau`]
     #[arg(long, value_name = "N")]
     pub steps: Option<u32>,
     /// Time of a step, in the reciprocal of the plasma frequency [default: 0.1]
@@ -55,7 +55,7 @@ pub struct Pic {
     /// Waves along x of the perturbation; this wave is watched [default: 1]
     #[arg(long, value_name = "N")]
     pub mode: Option<u32>,
-    /// Amplitude of the density's perturbation, relative to the density [default: 0.001; 0.02 for `landau`]
+    /// Amplitude of the density's perturbation, relative to the density [default: 0.0001; 0.02 for `landau`]
     #[arg(long, value_name = "A")]
     pub perturbation: Option<f64>,
     /// Seed of places and velocities [default: 1]
@@ -184,7 +184,7 @@ impl Pic {
                 CELLS.end()
             ));
         }
-        let steps = self.steps.unwrap_or(if setup == Setup::Landau { 200 } else { 400 });
+        let steps = self.steps.unwrap_or(if setup == Setup::Landau { 200 } else { 600 });
         if !(1..=STEPS_MAX).contains(&steps) {
             return wrong(format!("--steps {steps}: give 1 to {STEPS_MAX}"));
         }
@@ -201,7 +201,7 @@ impl Pic {
                 cells[0] / 4
             ));
         }
-        let perturbation = self.perturbation.unwrap_or(if setup == Setup::Landau { 0.02 } else { 0.001 });
+        let perturbation = self.perturbation.unwrap_or(if setup == Setup::Landau { 0.02 } else { 1e-4 });
         if !(0.0..=0.9).contains(&perturbation) {
             return wrong(format!("--perturbation {perturbation}: give 0 to 0.9"));
         }
@@ -299,7 +299,8 @@ impl Pic {
         let length = match self.length.as_deref() {
             None | Some([]) => [wave * f64::from(mode), wave * f64::from(mode) * ny / nx],
             Some([x]) => [*x, x * ny / nx],
-            Some([x, y, ..]) => [*x, *y],
+            Some([x, y]) => [*x, *y],
+            Some(more) => return wrong(format!("--length: give one or two lengths, not {}", more.len())),
         };
         if length.iter().any(|side| !(*side > 0.0 && side.is_finite())) {
             return wrong(format!("--length {},{}: give lengths of more than 0", length[0], length[1]));

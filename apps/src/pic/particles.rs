@@ -5,7 +5,7 @@
 
 use super::problem::{Problem, REACH, Strip, wrapped};
 use chares::Bulk;
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Adding this to a number below 2^51 rounds it to a whole one, which is then in the lower bits.
@@ -119,6 +119,24 @@ fn deposit(grid: &mut [i64], (at, points): (usize, usize), (x, y): (f64, f64), b
     near[0] += (1 << (2 * bits)) - (x << bits) - (y << bits) + both;
 }
 
+/// A step, compiled for each set of vector instructions; none of them fuses a product with a sum by itself.
+struct Step<'a> {
+    particles: &'a mut Particles,
+    pushing: &'a Pushing,
+    field: (&'a [f64], bool),
+    grid: &'a mut [i64],
+    leaving: &'a mut Vec<u32>,
+}
+
+impl WithSimd for Step<'_> {
+    type Output = Pushed;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Pushed {
+        self.particles.advance_all(self.pushing, self.field, self.grid, self.leaving)
+    }
+}
+
 impl Particles {
     /// How many.
     #[must_use]
@@ -166,8 +184,7 @@ impl Particles {
         grid: &mut [i64],
         leaving: &mut Vec<u32>,
     ) -> Pushed {
-        // Compiled for the instructions of this machine, too; none of them fuses a product with a sum.
-        Arch::new().dispatch(|| self.advance_all(pushing, field, grid, leaving))
+        Arch::new().dispatch(Step { particles: self, pushing, field, grid, leaving })
     }
 
     #[inline(always)]
@@ -201,15 +218,16 @@ impl Particles {
             let (mid_u, mid_v) = (*u + until_middle * pull_x, *v + until_middle * pull_y);
             let squares = of_u * (mid_u * mid_u) + of_v * (mid_v * mid_v);
             kinetic = kinetic.wrapping_add(rounded(squares));
-            *u += whole * pull_x;
-            *v += whole * pull_y;
-            if !(u.abs() < limit && v.abs() < limit) {
+            let (new_u, new_v) = (*u + whole * pull_x, *v + whole * pull_y);
+            (*u, *v) = (new_u, new_v);
+            // No field is infinite, so neither is a number.
+            if new_u.abs().max(new_v.abs()) >= limit {
                 is_wild = true;
                 continue;
             }
-            *x = wrapped(*x + *u, nx);
-            *y = wrapped(*y + *v, ny);
-            let ((column, right), (row, up)) = (cell_of(*x), cell_of(*y));
+            let (new_x, new_y) = (wrapped(*x + new_u, nx), wrapped(*y + new_v, ny));
+            (*x, *y) = (new_x, new_y);
+            let ((column, right), (row, up)) = (cell_of(new_x), cell_of(new_y));
             let inside = column.wrapping_sub(strip.first);
             if inside < strip.columns {
                 let at = (inside * points).wrapping_add(row);

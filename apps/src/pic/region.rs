@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Steps after which particles are put in the order of their cells.
-const SORT_EVERY: u32 = 25;
+const SORT_EVERY: u32 = 50;
 
 /// What a run ends with where a step is too long.
 pub(super) const WILD: &str = "a particle goes further than 8 cells, or once through the box, in a step: take a smaller --dt or \
@@ -230,10 +230,6 @@ impl Region {
 
     /// All particles are where they belong: their charge goes to who solves for the field.
     fn settled(&mut self, problem: &Problem, pushing: &Pushing, ctx: &mut Ctx<'_, Self>) {
-        let done = self.particles.len() as u64;
-        if self.step > 0 {
-            ctx.progress(done);
-        }
         let charge = pushing.folded(&self.grid);
         let Pushed { kinetic, is_wild } = self.pushed;
         let (step, strip) = (self.step, problem.strip(ctx.index()));
