@@ -59,3 +59,63 @@ fn chosen(problem: &Problem, machines: &Machines) -> Scheme {
     Costs { particle, solve, addition: particle / 20.0, latency: machines.latency_s(), word, ..costs }
         .cheaper()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chares::loadbalance::machines::Link;
+    use clap::{Args as _, Command, FromArgMatches as _};
+
+    const LAN: Link = Link { latency_s: 2e-4, bytes_per_s: 1e8 };
+
+    fn of(words: &[&str]) -> Pic {
+        let command = Pic::augment_args(Command::new("pic"));
+        let pic = Pic::from_arg_matches(&command.get_matches_from([&["pic"], words].concat())).unwrap();
+        // As reports have them, and as `plan` gives them to the model.
+        serde_json::from_value(serde_json::to_value(pic.completed().unwrap()).unwrap()).unwrap()
+    }
+
+    fn seconds(words: &[&str], machines: &Machines) -> f64 {
+        machines.reckon(&cost(&of(words), machines, None).unwrap()).seconds
+    }
+
+    #[test]
+    fn many_particles_take_as_long_as_their_work_and_few_wait_for_the_network() {
+        let machines = Machines::on_one_host(&[&[1e8], &[5.5e7], &[2.5e7]], LAN);
+        let ideal = |particles: f64| 10.0 * particles / 1.8e8;
+        for scheme in [&["--scheme", "fixed"][..], &["--scheme", "regions"], &["--grid", "distributed"]] {
+            let words = |particles| [&["--steps", "10", "--particles", particles], scheme].concat();
+            let large = seconds(&words("100000000"), &machines);
+            assert!((1.0..1.1).contains(&(large / ideal(1e8))), "{scheme:?}: {large}");
+            let small = seconds(&words("10000"), &machines);
+            assert!(small > 5.0 * ideal(1e4), "{scheme:?}: {small}");
+        }
+    }
+
+    #[test]
+    fn particles_stay_where_there_are_many_for_each_cell() {
+        let machines = Machines::on_one_host(&[&[1e8][..]; 16], LAN);
+        let scheme = |particles| {
+            let problem = of(&["--particles", particles, "--cells", "256x256"]).problem().unwrap();
+            chosen(&problem, &machines)
+        };
+        assert_eq!((scheme("1000000"), scheme("1000000000")), (Scheme::Regions, Scheme::Fixed));
+    }
+
+    #[test]
+    fn what_fits_nowhere_is_refused_before_the_start() {
+        let mut machines = Machines::on_one_host(&[&[1e8], &[1e8]], LAN);
+        machines.nodes[1].memory.limit_bytes = Some(64 << 20);
+        let shares = |particles| {
+            let problem = of(&["--particles", particles, "--cells", "64x16"]).problem().unwrap();
+            Plan { problem: &problem, regions: None }.divide(&machines).map(|division| division.shares)
+        };
+        assert_eq!(shares("100000").unwrap(), [0.5, 0.5]);
+        let less = shares("2000000").unwrap();
+        assert!(less[1] < 0.35, "{less:?}");
+        machines.nodes[0].memory.limit_bytes = Some(64 << 20);
+        let problem = of(&["--particles", "2000000"]).problem().unwrap();
+        let refused = Plan { problem: &problem, regions: None }.divide(&machines).unwrap_err().to_string();
+        assert!(refused.starts_with("a plasma of 2000000 particles on 128 x 32 cells needs "), "{refused}");
+    }
+}
