@@ -1,10 +1,11 @@
 //! What a user says of a plasma, and whether it makes sense.
 
+use super::choices::{Grid, SchemeChoice, Setup};
 use super::input::Input;
 use super::problem::{Problem, REACH, Scheme, Species};
 use crate::output::{check_option, read, written};
 use chares::RunError;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use command::NamedFile;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
@@ -87,45 +88,6 @@ pub struct Pic {
     pub verify: bool,
 }
 
-/// How a plasma begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Setup {
-    /// A beam through electrons at rest
-    #[default]
-    Beam,
-    /// Two streams against each other
-    TwoStreams,
-    /// Warm electrons, in which a wave is damped
-    Landau,
-}
-
-/// Who decides on the scheme.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum SchemeChoice {
-    /// What costs less by what is measured at the start
-    #[default]
-    Auto,
-    /// Particles go to the chare of the region where they are
-    #[value(alias = "1")]
-    Regions,
-    /// Particles stay, and charges of the whole grid are added up
-    #[value(alias = "2")]
-    Fixed,
-}
-
-/// Who has the grid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Grid {
-    /// One chare adds up the charge of all and solves for the field
-    #[default]
-    Replicated,
-    /// Each region has its part; particles and guard columns go to neighbours, and the transforms are divided
-    Distributed,
-}
-
 fn wrong<T>(sentence: String) -> Result<T, RunError> {
     Err(RunError::Input(sentence))
 }
@@ -137,7 +99,8 @@ impl Pic {
     /// What does not.
     pub fn completed(mut self) -> Result<Self, RunError> {
         if let Some(file) = &self.input {
-            Input::read(file).map_err(|error| RunError::Input(error.to_string()))?.fill(&mut self);
+            let input = Input::read(file).map_err(|error| RunError::Input(error.to_string()))?;
+            self.take(input);
         }
         self.problem()?;
         let outputs = [
@@ -156,6 +119,28 @@ impl Pic {
             check_option(option, path)?;
         }
         Ok(self)
+    }
+
+    /// Takes from a file what options leave open.
+    fn take(&mut self, Input { plasma, bounds, run, output }: Input) {
+        fill(&mut self.setup, plasma.setup);
+        fill(&mut self.particles, plasma.particles);
+        fill(&mut self.beam, plasma.beam.map(|beam| [beam.fraction, beam.velocity]));
+        fill(&mut self.thermal, plasma.thermal);
+        fill(&mut self.mode, plasma.mode);
+        fill(&mut self.perturbation, plasma.perturbation);
+        fill(&mut self.seed, plasma.seed);
+        fill(&mut self.cells, bounds.cells);
+        fill(&mut self.length, bounds.length.map(Vec::from));
+        fill(&mut self.steps, run.steps);
+        fill(&mut self.dt, run.dt);
+        fill(&mut self.scheme, run.scheme);
+        fill(&mut self.grid, run.grid);
+        fill(&mut self.regions, run.regions);
+        fill(&mut self.trace, output.trace);
+        fill(&mut self.out, output.out);
+        fill(&mut self.phase_space, output.phase_space);
+        fill(&mut self.density, output.density);
     }
 
     /// How it begins.
@@ -331,6 +316,13 @@ impl Pic {
             ("--density", &self.density),
         ];
         read([("the input file", &self.input)]).chain(written(outputs)).collect()
+    }
+}
+
+/// What a file says counts where no option does.
+fn fill<T>(option: &mut Option<T>, of_file: Option<T>) {
+    if option.is_none() {
+        *option = of_file;
     }
 }
 

@@ -1,20 +1,22 @@
 //! The driver: divides the plasma, follows it step by step, and says what came of it.
 
-use super::arguments::{Pic, Setup};
+use super::arguments::Pic;
+use super::charge::Charge;
+use super::choices::Setup;
 use super::division::Plan;
 use super::figures::Figures;
 use super::particles::Particles;
 use super::picture::{self, Map};
-use super::poisson::{Charge, Poisson, PoissonInit, Regions};
+use super::poisson::{Poisson, PoissonInit, Regions};
 use super::problem::{Problem, Scheme};
-use super::region::{Go, Region, RegionInit};
-use super::result::{Collect, Counts, Density, Digest, DigestOf, Fastest, PhaseSpace};
+use super::region::{Go, Region, RegionInit, ToPoisson};
+use super::requests::{Collect, Counts, Density, Digest, DigestOf, Fastest, PhaseSpace};
 use super::scheme::{self, Costs};
 use super::serial::Serial;
 use super::theory;
 use crate::matrix::npy::{NpyWriteError, NpyWriter};
 use crate::output;
-use chares::{Array, Cx as _, Driver, Max, Pending, Placement, RunError};
+use chares::{Array, Callback, Cx as _, Driver, Max, Pending, Placement, RunError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -48,7 +50,11 @@ pub(super) fn drive(main: &mut Driver, pic: Pic) -> Result<(), RunError> {
         let placed = Placement::on_pes([owners.solver]);
         main.array_placed::<Poisson>(1, PoissonInit { problem: known, told }, placed)
     });
-    let init = RegionInit { problem: known, poisson, told };
+    let to = |poisson: Array<Poisson>| {
+        let only = poisson.at(0);
+        ToPoisson { columns: Callback::element(&only), all: Callback::element(&only) }
+    };
+    let init = RegionInit { problem: known, poisson: poisson.map(to), told };
     let count = problem.regions() as u32;
     let regions: Array<Region> = main.array_placed(count, init, Placement::on_pes(owners.pes));
     if let Some(poisson) = poisson {

@@ -2,7 +2,7 @@
 //!
 //! Options on the command line go over it.
 
-use super::arguments::{Grid, Pic, SchemeChoice, Setup};
+use super::choices::{Grid, SchemeChoice, Setup};
 use crate::statics::file::{FileError, read_text, wrong_line};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -10,62 +10,62 @@ use std::path::{Path, PathBuf};
 /// A file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Input {
-    plasma: Plasma,
+pub(super) struct Input {
+    pub(super) plasma: Plasma,
     #[serde(rename = "box")]
-    bounds: Bounds,
-    run: Run,
-    output: Output,
+    pub(super) bounds: Bounds,
+    pub(super) run: Run,
+    pub(super) output: Output,
 }
 
 /// What is in the box.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Plasma {
-    setup: Option<Setup>,
-    particles: Option<u64>,
-    beam: Option<Beam>,
-    thermal: Option<f64>,
-    mode: Option<u32>,
-    perturbation: Option<f64>,
-    seed: Option<u64>,
+pub(super) struct Plasma {
+    pub(super) setup: Option<Setup>,
+    pub(super) particles: Option<u64>,
+    pub(super) beam: Option<Beam>,
+    pub(super) thermal: Option<f64>,
+    pub(super) mode: Option<u32>,
+    pub(super) perturbation: Option<f64>,
+    pub(super) seed: Option<u64>,
 }
 
 /// A beam.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Beam {
-    fraction: f64,
-    velocity: f64,
+pub(super) struct Beam {
+    pub(super) fraction: f64,
+    pub(super) velocity: f64,
 }
 
 /// The box and its grid.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Bounds {
-    cells: Option<[usize; 2]>,
-    length: Option<[f64; 2]>,
+pub(super) struct Bounds {
+    pub(super) cells: Option<[usize; 2]>,
+    pub(super) length: Option<[f64; 2]>,
 }
 
 /// How it is followed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Run {
-    steps: Option<u32>,
-    dt: Option<f64>,
-    scheme: Option<SchemeChoice>,
-    grid: Option<Grid>,
-    regions: Option<usize>,
+pub(super) struct Run {
+    pub(super) steps: Option<u32>,
+    pub(super) dt: Option<f64>,
+    pub(super) scheme: Option<SchemeChoice>,
+    pub(super) grid: Option<Grid>,
+    pub(super) regions: Option<usize>,
 }
 
 /// Files.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Output {
-    trace: Option<PathBuf>,
-    out: Option<PathBuf>,
-    phase_space: Option<PathBuf>,
-    density: Option<PathBuf>,
+pub(super) struct Output {
+    pub(super) trace: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
+    pub(super) phase_space: Option<PathBuf>,
+    pub(super) density: Option<PathBuf>,
 }
 
 impl Input {
@@ -73,7 +73,7 @@ impl Input {
     ///
     /// # Errors
     /// It cannot be read, or the first key or value that is wrong, with its line.
-    pub fn read(file: &Path) -> Result<Self, FileError> {
+    pub(super) fn read(file: &Path) -> Result<Self, FileError> {
         let text = read_text(file)?;
         let mut input: Self = toml::from_str(&text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -86,35 +86,5 @@ impl Input {
             *path = folder.join(&*path);
         }
         Ok(input)
-    }
-
-    /// Fills in what options leave open.
-    pub fn fill(self, pic: &mut Pic) {
-        let Self { plasma, bounds, run, output } = self;
-        fill(&mut pic.setup, plasma.setup);
-        fill(&mut pic.particles, plasma.particles);
-        fill(&mut pic.beam, plasma.beam.map(|beam| [beam.fraction, beam.velocity]));
-        fill(&mut pic.thermal, plasma.thermal);
-        fill(&mut pic.mode, plasma.mode);
-        fill(&mut pic.perturbation, plasma.perturbation);
-        fill(&mut pic.seed, plasma.seed);
-        fill(&mut pic.cells, bounds.cells);
-        fill(&mut pic.length, bounds.length.map(Vec::from));
-        fill(&mut pic.steps, run.steps);
-        fill(&mut pic.dt, run.dt);
-        fill(&mut pic.scheme, run.scheme);
-        fill(&mut pic.grid, run.grid);
-        fill(&mut pic.regions, run.regions);
-        fill(&mut pic.trace, output.trace);
-        fill(&mut pic.out, output.out);
-        fill(&mut pic.phase_space, output.phase_space);
-        fill(&mut pic.density, output.density);
-    }
-}
-
-/// What a file says counts where no option does.
-fn fill<T>(option: &mut Option<T>, of_file: Option<T>) {
-    if option.is_none() {
-        *option = of_file;
     }
 }

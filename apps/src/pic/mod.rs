@@ -1,20 +1,24 @@
 //! Plasma in a periodic box in two dimensions, as particles in cells: electrons between which only the electrostatic field
 //! acts, and ions that stand still.
 //!
-//! The physics is in plain functions and data without chares: [`problem`] says what begins where, [`particles`] moves particles
+//! The physics is in plain functions and data without chares: [`problem`] says what is followed, `beginning` where it begins, [`particles`] moves particles
 //! and adds up their charge, [`field`] solves for the field, [`theory`] says what should come of it; [`serial`] shows in one
 //! page how a step is made of these. Chares have the particles ([`region`]) and the field ([`poisson`], [`distributed`]).
 //! Schemes and their costs are those of the adaptive thesis (M. V. Nibhanupudi, Rensselaer Polytechnic Institute, 1998).
 #![doc = include_str!("README.md")]
 
+mod answers;
 pub mod arguments;
+mod beginning;
+pub mod charge;
+pub mod choices;
 mod cost;
 pub mod distributed;
 mod division;
 mod drive;
 pub mod field;
 pub mod figures;
-pub mod input;
+mod input;
 mod kernel;
 pub mod numbers;
 pub mod particles;
@@ -22,9 +26,10 @@ mod picture;
 pub mod poisson;
 pub mod problem;
 pub mod region;
-pub mod result;
+pub mod requests;
 pub mod scheme;
 pub mod serial;
+pub mod spectrum;
 pub mod theory;
 
 pub use arguments::Pic;

@@ -3,7 +3,7 @@
 //! The charge of a particle is shared by the four points around it (cloud in cell) in whole numbers, whose sums are the same
 //! in any order. So the field is the same bits whoever has the particles, and with it the way of each.
 
-use super::problem::{Problem, REACH, Strip, wrapped};
+use super::problem::{Problem, REACH, Strip};
 use chares::Bulk;
 use pulp::{Arch, Simd, WithSimd};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -106,6 +106,13 @@ pub(super) fn cell_of(place: f64) -> (usize, f64) {
     (near.to_bits().wrapping_sub(ROUNDS.to_bits()) as usize, place - (near - ROUNDS))
 }
 
+/// A place up to a box away as one inside it.
+#[inline(always)]
+pub(super) fn wrapped(place: f64, cells: f64) -> f64 {
+    let place = if place < 0.0 { place + cells } else { place };
+    if place >= cells { place - cells } else { place }
+}
+
 /// The charge of a particle that is `x`, `y` cells away from the point at `at`, to that and the three behind it.
 #[inline(always)]
 fn deposit(grid: &mut [i64], (at, points): (usize, usize), (x, y): (f64, f64), bits: u32) {
@@ -135,6 +142,14 @@ impl WithSimd for Step<'_> {
     fn with_simd<S: Simd>(self, _: S) -> Pushed {
         self.particles.advance_all(self.pushing, self.field, self.grid, self.leaving)
     }
+}
+
+/// The charge of the whole grid, with what stands in the column behind the last where it belongs, in the first.
+#[must_use]
+pub fn around(mut charge: Vec<i64>, cells: usize) -> Vec<i64> {
+    let behind = charge.split_off(charge.len() - cells);
+    charge.iter_mut().zip(behind).for_each(|(sum, behind)| *sum += behind);
+    charge
 }
 
 impl Particles {

@@ -3,11 +3,12 @@
 //! Transforms of a grid are a hundredth of the time of its particles, so all wait less for one fast PE than for exchanges
 //! between many; and there is one who rounds.
 
+use super::charge::{Charge, Columns};
 use super::field::{Solved, Solver};
 use super::figures::{Account, Figures};
-use super::problem::{Problem, Scheme, Strip};
-use super::region::{Region, Slab};
-use chares::{Array, Bulk, Callback, Chare, Ctx, Cx as _, Entry, Inbox, Readonly, Reduce, Scratch};
+use super::problem::{Problem, Scheme};
+use super::region::{Region, Slab, WILD};
+use chares::{Array, Bulk, Callback, Chare, Ctx, Cx as _, Entry, Inbox, Readonly, Scratch};
 use serde::{Deserialize, Serialize};
 
 /// The chare.
@@ -36,35 +37,7 @@ pub struct PoissonInit {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Regions(pub Array<Region>);
 
-/// The charge of the columns of a region and of the one behind them before a step, and what came of the step before.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Columns {
-    /// The step.
-    pub step: u32,
-    /// The columns.
-    pub strip: Strip,
-    /// Column after column.
-    pub charge: Bulk<i64>,
-    /// Rounded squares of velocities.
-    pub kinetic: i64,
-    /// A particle goes further in a step than it may.
-    pub is_wild: bool,
-}
-
-/// The same of all columns, as particles are added up that stay where they are.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Charge(pub Columns);
-
 chares::entries!(Poisson: Regions, Columns, Charge);
-
-impl Reduce for Charge {
-    fn combine(&mut self, other: Self) {
-        let Columns { charge, kinetic, is_wild, .. } = &mut self.0;
-        charge.as_mut_slice().iter_mut().zip(other.0.charge.iter()).for_each(|(sum, charge)| *sum += charge);
-        *kinetic = kinetic.wrapping_add(other.0.kinetic);
-        *is_wild |= other.0.is_wild;
-    }
-}
 
 impl Chare for Poisson {
     type Index = u32;
@@ -121,7 +94,7 @@ impl Poisson {
         let problem = self.setup.problem.read(ctx);
         if let Some(mut account) = self.account.take() {
             if all.is_wild {
-                return ctx.fail(super::region::WILD);
+                return ctx.fail(WILD);
             }
             account.kinetic = all.kinetic;
             self.setup.told.send(ctx, account.figures(&problem));

@@ -5,15 +5,13 @@
 //! neighbour (its distributed grid). Every region sends to all that its particles can reach, so each knows when it has
 //! heard from all.
 
-use super::distributed::{Bands, Guard, Lines, Spectrum};
+use super::charge::{Charge, Columns};
 use super::figures::{Account, Figures};
-use super::particles::{Particles, Pushed, Pushing, cell_of};
-use super::poisson::{Charge, Columns, Poisson};
+use super::particles::{Particles, Pushed, Pushing, around, cell_of};
 use super::problem::{Problem, Scheme};
-use super::result::{Collect, Counts, Density, Digest, DigestOf, Fastest, PhaseSpace};
-use chares::{
-    Array, Bulk, Callback, Chare, Ctx, Cx as _, Element, Entry, Inbox, Max, Part, Readonly, Scratch,
-};
+use super::requests::{Collect, Counts, Density, Digest, DigestOf, Fastest, PhaseSpace};
+use super::spectrum::{Bands, Guard, Lines, Spectrum};
+use chares::{Bulk, Callback, Chare, Ctx, Cx as _, Element, Entry, Inbox, Max, Part, Readonly, Scratch};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -50,9 +48,18 @@ pub struct RegionInit {
     /// The problem.
     pub problem: Readonly<Problem>,
     /// Who solves for the field, unless all do together.
-    pub poisson: Option<Array<Poisson>>,
+    pub poisson: Option<ToPoisson>,
     /// Who hears of each step where all solve together.
     pub told: Callback<Figures>,
+}
+
+/// How charge comes to who solves for the field.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ToPoisson {
+    /// That of a region's columns.
+    pub columns: Callback<Columns>,
+    /// That of all columns, added up.
+    pub all: Callback<Charge>,
 }
 
 /// Begin.
@@ -233,16 +240,14 @@ impl Region {
         let charge = pushing.folded(&self.grid);
         let Pushed { kinetic, is_wild } = self.pushed;
         let (step, strip) = (self.step, problem.strip(ctx.index()));
-        let Some(poisson) = self.setup.poisson.map(|poisson| poisson.at(0)) else {
-            return self.begin_spectrum(problem, charge, ctx);
-        };
+        let Some(poisson) = self.setup.poisson else { return self.begin_spectrum(problem, charge, ctx) };
         let mut columns = Columns { step, strip, charge: Bulk::default(), kinetic, is_wild };
         if problem.scheme == Scheme::Fixed {
             columns.charge = Bulk::from_slice(&around(charge, problem.cells[1]));
-            ctx.contribute(Charge(columns), Callback::element(&poisson));
+            ctx.contribute(Charge(columns), poisson.all);
         } else {
             columns.charge = Bulk::from(charge);
-            poisson.send(ctx, columns);
+            poisson.columns.send(ctx, columns);
         }
     }
 
@@ -253,11 +258,4 @@ impl Region {
         self.particles.deposit(0, &pushing, &mut grid);
         Bulk::from_slice(&around(pushing.folded(&grid), problem.cells[1]))
     }
-}
-
-/// The charge of the whole grid, with what stands in the column behind the last where it belongs, in the first.
-pub(super) fn around(mut charge: Vec<i64>, cells: usize) -> Vec<i64> {
-    let behind = charge.split_off(charge.len() - cells);
-    charge.iter_mut().zip(behind).for_each(|(sum, behind)| *sum += behind);
-    charge
 }

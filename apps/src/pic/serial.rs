@@ -2,9 +2,8 @@
 
 use super::field::Solver;
 use super::figures::{Account, Figures};
-use super::particles::{Particles, Pushing};
+use super::particles::{Particles, Pushing, around};
 use super::problem::{Problem, Scheme};
-use super::region::around;
 
 /// A plasma that is followed here.
 #[derive(Debug)]

@@ -3,9 +3,8 @@
 use super::arguments::Pic;
 use super::field::{Solver, Wave};
 use super::figures::Figures;
-use super::particles::Pushing;
+use super::particles::{Pushing, around};
 use super::problem::{Problem, Scheme, Strip};
-use super::region::around;
 use super::serial::Serial;
 use super::{add_to, drive, theory};
 use chares::{InProcess, Program, RunError};
