@@ -7,8 +7,7 @@ use super::requests::{Collect, Counts, Density, Digest, DigestOf, Fastest, Phase
 use chares::{Ctx, Entry, Max};
 
 /// How many particles are at each place with each velocity along x, row after row from the lowest velocity.
-#[must_use]
-pub fn counted(particles: &Particles, cells: usize, [columns, rows]: [usize; 2], top: f64) -> Vec<i64> {
+fn counted(particles: &Particles, cells: usize, [columns, rows]: [usize; 2], top: f64) -> Vec<i64> {
     let mut counts = vec![0; columns * rows];
     for [x, _, u, _] in particles.each() {
         let bin = |part: f64, bins: usize| ((part * bins as f64) as usize).min(bins - 1);
