@@ -25,8 +25,7 @@ pub(super) fn cost(pic: &Pic, machines: &Machines, known: Option<f64>) -> Result
     if pic.is_auto() {
         problem.scheme = chosen(&problem, machines);
     }
-    let Division { owners, shares, bytes, .. } =
-        Plan { problem: &problem, regions: pic.regions }.divide(machines)?;
+    let Division { owners, shares, bytes, .. } = Plan::of(pic, &problem).divide(machines)?;
     let particles = problem.particles() as f64;
     let times = known.map_or(f64::from(problem.steps), |work| work / particles);
     let mut work: Vec<f64> = shares.iter().map(|share| share * particles).collect();
@@ -107,15 +106,15 @@ mod tests {
         let mut machines = Machines::on_one_host(&[&[1e8], &[1e8]], LAN);
         machines.nodes[1].memory.limit_bytes = Some(64 << 20);
         let shares = |particles| {
-            let problem = of(&["--particles", particles, "--cells", "64x16"]).problem().unwrap();
-            Plan { problem: &problem, regions: None }.divide(&machines).map(|division| division.shares)
+            let pic = of(&["--particles", particles, "--cells", "64x16"]);
+            Plan::of(&pic, &pic.problem().unwrap()).divide(&machines).map(|division| division.shares)
         };
         assert_eq!(shares("100000").unwrap(), [0.5, 0.5]);
         let less = shares("2000000").unwrap();
         assert!(less[1] < 0.35, "{less:?}");
         machines.nodes[0].memory.limit_bytes = Some(64 << 20);
-        let problem = of(&["--particles", "2000000"]).problem().unwrap();
-        let refused = Plan { problem: &problem, regions: None }.divide(&machines).unwrap_err().to_string();
+        let pic = of(&["--particles", "2000000"]);
+        let refused = Plan::of(&pic, &pic.problem().unwrap()).divide(&machines).unwrap_err().to_string();
         assert!(refused.starts_with("a plasma of 2000000 particles on 128 x 32 cells needs "), "{refused}");
     }
 }

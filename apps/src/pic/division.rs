@@ -1,6 +1,7 @@
 //! Who has what at the beginning: columns of the grid or particles, as many as each PE's speed earns, in a few chares for each
 //! PE so that they can move; as far as nodes have memory.
 
+use super::arguments::Pic;
 use super::problem::{Problem, Scheme};
 use crate::division::{self, Division, DivisionError, Shortage, Work, shares_of};
 use chares::loadbalance::machines::{Bytes, Machines};
@@ -29,6 +30,8 @@ pub(super) struct Plan<'a> {
     pub(super) problem: &'a Problem,
     /// Chares of each PE, if somebody says how many.
     pub(super) regions: Option<usize>,
+    /// Whether the launcher has all particles at the end, to write or to check them.
+    pub(super) is_collected: bool,
 }
 
 /// Who has what.
@@ -42,7 +45,12 @@ pub(super) struct Owners {
     pub(super) solver: u32,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// Of these arguments, for their problem with a scheme that is settled.
+    pub(super) fn of(pic: &Pic, problem: &'a Problem) -> Self {
+        Self { problem, regions: pic.regions, is_collected: pic.verify || pic.out.is_some() }
+    }
+
     /// Divides it.
     ///
     /// # Errors
@@ -151,7 +159,8 @@ impl Work for Plan<'_> {
     }
 
     fn of_launcher(&self, _: bool) -> u64 {
-        self.problem.grid() as u64 * 2 * CHARGE_BYTES
+        let particles = if self.is_collected { self.problem.particles() * PARTICLE_BYTES } else { 0 };
+        particles + self.problem.grid() as u64 * SOLVER_BYTES
     }
 
     fn advice(&self, place: Shortage) -> &'static str {

@@ -39,7 +39,7 @@ pub(super) fn drive(main: &mut Driver, pic: Pic) -> Result<(), RunError> {
         problem.scheme = costs.cheaper();
         say_costs(main, &costs);
     }
-    let division = Plan { problem: &problem, regions: pic.regions }.divide(main.machines())?;
+    let division = Plan::of(&pic, &problem).divide(main.machines())?;
     division.state(main);
     let owners = division.owners;
     problem.bounds = owners.bounds;
