@@ -190,23 +190,10 @@ impl Pic {
         if !(0.0..=0.9).contains(&perturbation) {
             return wrong(format!("--perturbation {perturbation}: give 0 to 0.9"));
         }
-        if self.regions.is_some_and(|regions| !(1..=REGIONS_MAX).contains(&regions)) {
-            return wrong(format!("--regions: give 1 to {REGIONS_MAX} chares for each PE"));
-        }
-        if self.grid == Some(Grid::Distributed) && self.scheme == Some(SchemeChoice::Fixed) {
-            return wrong(
-                "--grid distributed: its particles go where they are in the box, so --scheme fixed cannot be"
-                    .into(),
-            );
-        }
         let species = self.species(particles)?;
         let length = self.length(cells, &species, mode)?;
         let seed = self.seed.unwrap_or(1);
-        let scheme = match (self.grid.unwrap_or_default(), self.scheme.unwrap_or_default()) {
-            (Grid::Distributed, _) => Scheme::Distributed,
-            (Grid::Replicated, SchemeChoice::Regions) => Scheme::Regions,
-            (Grid::Replicated, SchemeChoice::Fixed | SchemeChoice::Auto) => Scheme::Fixed,
-        };
+        let scheme = self.scheme()?;
         let problem = Problem {
             cells,
             length,
@@ -219,16 +206,26 @@ impl Pic {
             scheme,
             bounds: vec![0, 0],
         };
-        let fastest = |kind: &Species| (kind.drift.abs() + 4.0 * kind.thermal) * dt;
-        let side = problem.cell().into_iter().fold(f64::INFINITY, f64::min);
-        let cells = problem.species.iter().map(fastest).fold(0.0, f64::max) / side;
-        if !(cells < REACH as f64) {
-            return wrong(format!(
-                "particles would go through {cells:.1} cells in a step, and may through {REACH}: take a smaller --dt, fewer \
-                 --cells or a larger --length"
-            ));
-        }
+        check_reach(&problem)?;
         Ok(problem)
+    }
+
+    /// Who has what, as yet `Fixed` where that is to be chosen.
+    fn scheme(&self) -> Result<Scheme, RunError> {
+        if self.regions.is_some_and(|regions| !(1..=REGIONS_MAX).contains(&regions)) {
+            return wrong(format!("--regions: give 1 to {REGIONS_MAX} chares for each PE"));
+        }
+        if self.grid == Some(Grid::Distributed) && self.scheme == Some(SchemeChoice::Fixed) {
+            return wrong(
+                "--grid distributed: its particles go where they are in the box, so --scheme fixed cannot be"
+                    .into(),
+            );
+        }
+        Ok(match (self.grid.unwrap_or_default(), self.scheme.unwrap_or_default()) {
+            (Grid::Distributed, _) => Scheme::Distributed,
+            (Grid::Replicated, SchemeChoice::Regions) => Scheme::Regions,
+            (Grid::Replicated, SchemeChoice::Fixed | SchemeChoice::Auto) => Scheme::Fixed,
+        })
     }
 
     /// Whether the scheme is to be chosen.
@@ -317,6 +314,20 @@ impl Pic {
         ];
         read([("the input file", &self.input)]).chain(written(outputs)).collect()
     }
+}
+
+/// Checks that no particle goes further in its first steps than it may.
+fn check_reach(problem: &Problem) -> Result<(), RunError> {
+    let fastest = |kind: &Species| (kind.drift.abs() + 4.0 * kind.thermal) * problem.dt;
+    let side = problem.cell().into_iter().fold(f64::INFINITY, f64::min);
+    let cells = problem.species.iter().map(fastest).fold(0.0, f64::max) / side;
+    if !(cells < REACH as f64) {
+        return wrong(format!(
+            "particles would go through {cells:.1} cells in a step, and may through {REACH}: take a smaller --dt, fewer \
+                 --cells or a larger --length"
+        ));
+    }
+    Ok(())
 }
 
 /// What a file says counts where no option does.
