@@ -278,7 +278,26 @@ fn files_say_the_same_as_options_and_options_go_over_them() {
     assert!(refused.contains("two.toml:4: ") && refused.contains("unknown field `step`"), "{refused}");
 }
 
-/// Messages of a step in which regions do all together are many times those in which charges are added up.
+/// Messages between nodes in a step in which regions do all together are many times those in which charges are added up.
+#[test]
+fn the_distributed_grid_takes_many_messages() {
+    let messages = |words: &[&str], steps: &str| {
+        let rest = ["--particles", "2000", "--cells", "64x8", "--regions", "1", "--steps", steps];
+        let pic = of(&[words, &rest].concat()).completed().unwrap();
+        let program = add_to(CommandLine::new(Program::new("test", "1"))).into_program();
+        let nodes = program.run_in_process(&InProcess::new(&[1; 8]), |main| {
+            drive::drive(main, pic)?;
+            main.snapshots()
+        });
+        nodes.unwrap().iter().map(|node| node.sent_messages).sum::<u64>()
+    };
+    let of_step = |words: &[&str]| (messages(words, "22") - messages(words, "2")) / 20;
+    let schemes = [&["--scheme", "fixed"][..], &["--scheme", "regions"], &["--grid", "distributed"]];
+    let [fixed, regions, distributed] = schemes.map(of_step);
+    assert!((10..40).contains(&fixed) && regions < 80, "{fixed} {regions} {distributed}");
+    assert!(distributed >= 3 * fixed && distributed >= 2 * regions, "{fixed} {regions} {distributed}");
+}
+
 #[test]
 fn fast_particles_go_through_several_regions() {
     let problem = |scheme| {
