@@ -31,11 +31,11 @@ impl Kernel {
             particles
         });
         // Alternating pushes of a thousandth of a cell: particles stay where they are, about.
-        let field = (0..2 * pushing.grid()).map(|at| if at % 3 == 0 { 1e-3 } else { -5e-4 }).collect();
+        let field = (0..2 * pushing.field()).map(|at| if at % 3 == 0 { 1e-3 } else { -5e-4 }).collect();
         Self {
             parts: parts.collect(),
             field,
-            grid: vec![0; pushing.grid()],
+            grid: vec![0; pushing.sums()],
             pushing,
             leaving: Vec::new(),
             next: 0,

@@ -10,6 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Adding this to a number below 2^51 rounds it to a whole one, which is then in the lower bits.
 const ROUNDS: f64 = 6_755_399_441_055_744.0;
+/// Of a cell.
+const CORNERS: usize = 4;
 
 /// Particles, each by its number in all four vectors: places in cells, velocities in cells per step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -71,23 +73,34 @@ impl Pushing {
         }
     }
 
-    /// Points of a grid of these columns, with the one behind them, and a row behind the last.
+    /// Points of a field in these columns, with the one behind them, and a row behind the last.
     #[must_use]
-    pub fn grid(&self) -> usize {
+    pub fn field(&self) -> usize {
         (self.strip.columns + 1) * self.points
     }
 
-    /// The sums of a grid with what stands in the row behind the last where it belongs, in the first: column after column,
-    /// without that row.
+    /// Sums of charge in these columns: four for each cell, one for each of its corners, next to each other.
     #[must_use]
-    pub fn folded(&self, grid: &[i64]) -> Vec<i64> {
-        let rows = self.points - 1;
-        let mut folded = Vec::with_capacity((self.strip.columns + 1) * rows);
-        for column in grid.chunks_exact(self.points) {
-            folded.push(column[0] + column[rows]);
-            folded.extend_from_slice(&column[1..rows]);
+    pub fn sums(&self) -> usize {
+        CORNERS * self.strip.columns * (self.points - 1)
+    }
+
+    /// The charge at each point of the columns and of the one behind them, column after column, of the sums of cells' corners.
+    #[must_use]
+    pub fn folded(&self, sums: &[i64]) -> Vec<i64> {
+        let (columns, rows) = (self.strip.columns, self.points - 1);
+        let mut charge = vec![0; (columns + 1) * rows];
+        for (column, cells) in sums.chunks_exact(CORNERS * rows).enumerate() {
+            let (left, right) = charge[column * rows..(column + 2) * rows].split_at_mut(rows);
+            for (row, cell) in cells.chunks_exact(CORNERS).enumerate() {
+                let above = if row + 1 == rows { 0 } else { row + 1 };
+                left[row] += cell[0];
+                left[above] += cell[1];
+                right[row] += cell[2];
+                right[above] += cell[3];
+            }
         }
-        folded
+        charge
     }
 }
 
@@ -113,17 +126,16 @@ pub(super) fn wrapped(place: f64, cells: f64) -> f64 {
     if place >= cells { place - cells } else { place }
 }
 
-/// The charge of a particle that is `x`, `y` cells away from the point at `at`, to that and the three behind it.
+/// The charge of a particle that is `x`, `y` cells away from the first corner of a cell, to its corners.
 #[inline(always)]
-fn deposit(grid: &mut [i64], (at, points): (usize, usize), (x, y): (f64, f64), bits: u32) {
+fn deposit(sums: &mut [[i64; CORNERS]], cell: usize, (x, y): (f64, f64), bits: u32) {
     let scale = (1u64 << bits) as f64;
     let (x, y) = (rounded(x * scale).cast_signed(), rounded(y * scale).cast_signed());
     let both = x * y;
-    let Some(near) = grid.get_mut(at..at + points + 2) else { return };
-    near[points + 1] += both;
-    near[points] += (x << bits) - both;
-    near[1] += (y << bits) - both;
-    near[0] += (1 << (2 * bits)) - (x << bits) - (y << bits) + both;
+    let (x, y) = (x << bits, y << bits);
+    let parts = [(1 << (2 * bits)) - x - y + both, y - both, x - both, both];
+    let Some(corners) = sums.get_mut(cell) else { return };
+    corners.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
 }
 
 /// A step, compiled for each set of vector instructions; none of them fuses a product with a sum by itself.
@@ -182,10 +194,11 @@ impl Particles {
     /// Adds the charge of all from the `first` on to a grid of the columns that they are in.
     pub fn deposit(&self, first: usize, pushing: &Pushing, grid: &mut [i64]) {
         let Pushing { strip, points, bits, .. } = *pushing;
+        let (grid, _) = grid.as_chunks_mut();
         for (x, y) in self.x[first..].iter().zip(&self.y[first..]) {
             let ((column, right), (row, up)) = (cell_of(*x), cell_of(*y));
-            let at = column.wrapping_sub(strip.first).wrapping_mul(points).wrapping_add(row);
-            deposit(grid, (at, points), (right, up), bits);
+            let cell = column.wrapping_sub(strip.first).wrapping_mul(points - 1).wrapping_add(row);
+            deposit(grid, cell, (right, up), bits);
         }
     }
 
@@ -213,30 +226,39 @@ impl Particles {
         let Pushing { cells: [nx, ny], strip, points, bits, energy: [of_u, of_v] } = *pushing;
         let (until_middle, whole) = if is_first { (0.0, 0.5) } else { (0.5, 1.0) };
         let limit = (REACH as f64).min(nx).min(ny);
+        let (grid, _) = grid.as_chunks_mut();
+        // Two accelerations at a point.
+        let (field, _) = field.as_chunks::<2>();
         let (mut kinetic, mut is_wild) = (0u64, false);
         let places = self.x.iter_mut().zip(self.y.iter_mut());
         let velocities = self.u.iter_mut().zip(self.v.iter_mut());
         for (number, ((x, y), (u, v))) in places.zip(velocities).enumerate() {
             let ((column, right), (row, up)) = (cell_of(*x), cell_of(*y));
             let at = column.wrapping_sub(strip.first).wrapping_mul(points).wrapping_add(row);
-            let Some(near) = field.get(2 * at..2 * (at + points + 2)) else {
+            let next = at.wrapping_add(points);
+            let (Some([a, b]), Some([c, d])) =
+                (field.get(at..at.wrapping_add(2)), field.get(next..next.wrapping_add(2)))
+            else {
                 is_wild = true;
                 continue;
             };
             let (left, down) = (1.0 - right, 1.0 - up);
-            let weights = [left * down, left * up, right * down, right * up];
-            let pull = |axis: usize| {
-                (weights[0] * near[axis] + weights[1] * near[2 + axis])
-                    + (weights[2] * near[2 * points + axis] + weights[3] * near[2 * points + 2 + axis])
-            };
-            let (pull_x, pull_y) = (pull(0), pull(1));
+            // Both axes at two points: four numbers for an instruction.
+            let (of_left, of_right) = (
+                [left * down, left * down, left * up, left * up],
+                [right * down, right * down, right * up, right * up],
+            );
+            let (near_left, near_right) = ([a[0], a[1], b[0], b[1]], [c[0], c[1], d[0], d[1]]);
+            let pulls: [f64; 4] =
+                std::array::from_fn(|at| of_left[at] * near_left[at] + of_right[at] * near_right[at]);
+            let (pull_x, pull_y) = (pulls[0] + pulls[2], pulls[1] + pulls[3]);
             let (mid_u, mid_v) = (*u + until_middle * pull_x, *v + until_middle * pull_y);
             let squares = of_u * (mid_u * mid_u) + of_v * (mid_v * mid_v);
             kinetic = kinetic.wrapping_add(rounded(squares));
             let (new_u, new_v) = (*u + whole * pull_x, *v + whole * pull_y);
             (*u, *v) = (new_u, new_v);
             // No field is infinite, so neither is a number.
-            if new_u.abs().max(new_v.abs()) >= limit {
+            if (new_u.abs() >= limit) | (new_v.abs() >= limit) {
                 is_wild = true;
                 continue;
             }
@@ -245,8 +267,7 @@ impl Particles {
             let ((column, right), (row, up)) = (cell_of(new_x), cell_of(new_y));
             let inside = column.wrapping_sub(strip.first);
             if inside < strip.columns {
-                let at = (inside * points).wrapping_add(row);
-                deposit(grid, (at, points), (right, up), bits);
+                deposit(grid, inside * (points - 1) + row, (right, up), bits);
             } else {
                 leaving.push(number as u32);
             }
@@ -272,9 +293,9 @@ impl Particles {
         let Pushing { strip, points, .. } = *pushing;
         let cell = |x: f64, y: f64| {
             let (column, row) = (cell_of(x).0, cell_of(y).0);
-            (column.saturating_sub(strip.first) * points + row).min(pushing.grid())
+            (column.saturating_sub(strip.first) * points + row).min(pushing.field())
         };
-        let mut starts = vec![0u32; pushing.grid() + 2];
+        let mut starts = vec![0u32; pushing.field() + 2];
         let cells: Vec<u32> = self.x.iter().zip(&self.y).map(|(&x, &y)| cell(x, y) as u32).collect();
         cells.iter().for_each(|&cell| starts[cell as usize + 1] += 1);
         let mut sum = 0;

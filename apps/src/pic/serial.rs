@@ -24,7 +24,7 @@ impl Serial {
         let problem = Problem { scheme: Scheme::Fixed, ..problem.clone() };
         let pushing = Pushing::new(&problem, problem.whole());
         let particles = problem.numbered(0..problem.particles());
-        let mut grid = vec![0; pushing.grid()];
+        let mut grid = vec![0; pushing.sums()];
         particles.deposit(0, &pushing, &mut grid);
         Self { solver: Solver::new(&problem), pushing, particles, grid, step: 0, problem }
     }

@@ -174,7 +174,7 @@ fn fields_and_their_energy_are_those_of_the_sums_that_transforms_stand_for() {
         let problem =
             problem(&["--particles", "500", "--cells", cells, "--length", "3,2", "--thermal", "0.1"]);
         let pushing = Pushing::new(&problem, problem.whole());
-        let mut grid = vec![0; pushing.grid()];
+        let mut grid = vec![0; pushing.sums()];
         problem.numbered(0..500).deposit(0, &pushing, &mut grid);
         let charge = around(pushing.folded(&grid), problem.cells[1]);
         assert_eq!(charge.iter().sum::<i64>(), problem.charge());
@@ -188,6 +188,28 @@ fn fields_and_their_energy_are_those_of_the_sums_that_transforms_stand_for() {
         }
         assert!((solved.energy.row / energy - 1.0).abs() < 1e-12, "{cells}");
     }
+}
+
+#[test]
+fn a_particle_shares_its_charge_among_the_corners_of_its_cell() {
+    let problem = problem(&["--particles", "500", "--cells", "8x4"]);
+    let whole = 1i64 << (2 * problem.bits());
+    // In the last row and the last column, behind which are the first ones.
+    let pushing = Pushing::new(&problem, Strip { first: 6, columns: 2 });
+    let mut particles = super::particles::Particles::default();
+    particles.push([7.25, 3.5, 0.0, 0.0]);
+    let mut sums = vec![0; pushing.sums()];
+    particles.deposit(0, &pushing, &mut sums);
+    let charge = pushing.folded(&sums);
+    let expected = [[0.0; 4], [0.375, 0.0, 0.0, 0.375], [0.125, 0.0, 0.0, 0.125]];
+    assert_eq!(
+        charge,
+        expected.as_flattened().iter().map(|part| (part * whole as f64) as i64).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        around(charge, 4),
+        [0.125, 0.0, 0.0, 0.125, 0.375, 0.0, 0.0, 0.375].map(|part| (part * whole as f64) as i64)
+    );
 }
 
 #[test]
