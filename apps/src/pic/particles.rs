@@ -122,6 +122,13 @@ pub(super) fn cell_of(place: f64) -> (usize, f64) {
 /// A place up to a box away as one inside it.
 #[inline(always)]
 pub(super) fn wrapped(place: f64, cells: f64) -> f64 {
+    if (0.0..cells).contains(&place) { place } else { brought_back(place, cells) }
+}
+
+/// The same of one outside, which is rare: the others need not wait for what it would be.
+#[cold]
+#[inline(never)]
+fn brought_back(place: f64, cells: f64) -> f64 {
     let place = if place < 0.0 { place + cells } else { place };
     if place >= cells { place - cells } else { place }
 }
