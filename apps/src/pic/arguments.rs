@@ -321,7 +321,7 @@ fn check_reach(problem: &Problem) -> Result<(), RunError> {
     let fastest = |kind: &Species| (kind.drift.abs() + 4.0 * kind.thermal) * problem.dt;
     let side = problem.cell().into_iter().fold(f64::INFINITY, f64::min);
     let cells = problem.species.iter().map(fastest).fold(0.0, f64::max) / side;
-    if !(cells < REACH as f64) {
+    if cells.is_nan() || cells >= REACH as f64 {
         return wrong(format!(
             "particles would go through {cells:.1} cells in a step, and may through {REACH}: take a smaller --dt, fewer \
                  --cells or a larger --length"

@@ -114,7 +114,8 @@ fn follow(
 fn drift(course: &[Figures]) -> f64 {
     let Some(first) = course.first() else { return 0.0 };
     let differs = |figures: &Figures| (figures.total() - first.total()).abs() / first.total();
-    course.iter().map(differs).fold(0.0, f64::max)
+    // What is no number counts as the most.
+    course.iter().map(differs).fold(0.0, |most: f64, next| if next.is_nan() { next } else { most.max(next) })
 }
 
 /// States work and result in the report.
@@ -283,14 +284,15 @@ fn verify(main: &mut Driver, problem: &Problem, course: &[Figures], digest: u64)
 
 /// What is wrong with a run, if anything is; so many of its steps are computed again.
 pub(super) fn first_wrong(problem: &Problem, course: &[Figures], digest: u64, again: u32) -> Option<String> {
-    if let Some(step) = course.iter().position(|figures| !(figures.charge_error <= CHARGE_ERROR)) {
+    let is_kept = |figures: &Figures| figures.charge_error <= CHARGE_ERROR;
+    if let Some(step) = course.iter().position(|figures| !is_kept(figures)) {
         return Some(format!(
             "charge is lost before step {step}: a part of {:.1e}",
             course[step].charge_error
         ));
     }
     let (drift, allowed) = (drift(course), DRIFT * (f64::from(problem.steps) / 200.0).max(1.0));
-    if !(drift <= allowed) {
+    if drift.is_nan() || drift > allowed {
         return Some(format!(
             "the energy drifts by {drift:.1e} of itself, and may by {allowed:.1e}: take a smaller --dt, more --cells, or more \
              --particles"

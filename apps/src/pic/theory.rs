@@ -85,7 +85,7 @@ pub fn landau(k: f64) -> f64 {
     for _ in 0..100 {
         let here = dispersion(root);
         let step = here * (root - before) / (here - of_before);
-        if !(step.norm() > 1e-14) {
+        if step.is_nan() || step.norm() <= 1e-14 {
             break;
         }
         (before, of_before) = (root, here);
