@@ -115,7 +115,10 @@ fn drift(course: &[Figures]) -> f64 {
     let Some(first) = course.first() else { return 0.0 };
     let differs = |figures: &Figures| (figures.total() - first.total()).abs() / first.total();
     // What is no number counts as the most.
-    course.iter().map(differs).fold(0.0, |most: f64, next| if next.is_nan() { next } else { most.max(next) })
+    course
+        .iter()
+        .map(differs)
+        .fold(0.0, |most: f64, next| if most.is_nan() || next <= most { most } else { next })
 }
 
 /// States work and result in the report.

@@ -246,6 +246,7 @@ fn a_wrong_result_is_told() {
     };
     assert!(changed(|figures| figures.charge_error = 1e-11).starts_with("charge is lost before step 4"));
     assert!(changed(|figures| figures.kinetic *= 1.5).starts_with("the energy drifts by "));
+    assert!(changed(|figures| figures.kinetic = f64::NAN).starts_with("the energy drifts by NaN"));
     assert_eq!(changed(|figures| figures.mode *= 1.0 + 1e-15), "step 4 differs from that of one thread");
 }
 
