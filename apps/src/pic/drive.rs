@@ -201,6 +201,7 @@ fn write(
             values: picture::transposed(&all.charge, problem.cells).map(|sum| sum as f64 * unit).collect(),
             x: ("x".into(), [0.0, problem.length[0]]),
             y: ("y".into(), [0.0, problem.length[1]]),
+            power: 1.0,
         };
         map.write(path)?;
     }
@@ -219,6 +220,7 @@ fn write(
             values: counts.iter().map(|count| *count as f64).collect(),
             x: ("x".into(), [0.0, problem.length[0]]),
             y: ("velocity along x".into(), [-velocity, velocity]),
+            power: 0.25,
         };
         map.write(path)?;
     }

@@ -27,6 +27,8 @@ pub(super) struct Map {
     /// What is along each axis, and from where to where.
     pub(super) x: (String, [f64; 2]),
     pub(super) y: (String, [f64; 2]),
+    /// Colours go like this power of the values: one below 1 shows what there is little of.
+    pub(super) power: f64,
 }
 
 /// Values of a grid that stand column after column, row after row.
@@ -90,8 +92,7 @@ impl Map {
                 (x(column + 1), y(row + 1)),
                 (x(column), y(row + 1)),
             ];
-            // A square root shows what there is little of.
-            let part = ((value - lowest) / (highest - lowest).max(f64::MIN_POSITIVE)).sqrt();
+            let part = ((value - lowest) / (highest - lowest).max(f64::MIN_POSITIVE)).powf(self.power);
             drawing.shapes.push(Shape::Area { points, color: color(part) });
         }
         self.write_words(&mut drawing, lowest, highest);
@@ -149,6 +150,7 @@ mod tests {
             values,
             x: ("x".into(), [0.0, 1.0]),
             y: ("y".into(), [0.0, 1.0]),
+            power: 1.0,
         };
         let drawing = map.drawing();
         let areas: Vec<Color> = drawing
