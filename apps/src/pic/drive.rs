@@ -107,6 +107,7 @@ fn follow(
             main.forecast("step", u64::from(step) + 1, Some(problem.steps.into()), &detail);
         }
     }
+    course.sort_by_key(|figures| figures.step);
     Ok(course)
 }
 

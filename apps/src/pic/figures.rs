@@ -11,6 +11,8 @@ pub const PARTS: usize = 24;
 /// What is told of a step. Energies are those of an electron in the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
+    /// The step. They come in another order where who tells of them moves.
+    pub step: u32,
     /// Of the particles' velocities at the time of the step.
     pub kinetic: f64,
     /// Of the field at that time.
@@ -26,6 +28,8 @@ pub struct Figures {
 /// What a chare, or one chare for all, adds to the figures of a step. Rows of spectra and columns come in order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Account {
+    /// The step.
+    pub step: u32,
     /// Rounded squares of velocities.
     pub kinetic: i64,
     /// Energies of rows of the spectrum, each with that of the watched wave in it.
@@ -82,6 +86,7 @@ impl Account {
         }
         let error = self.columns.iter().sum::<i64>().abs_diff(charge);
         Figures {
+            step: self.step,
             kinetic: problem.kinetic(self.kinetic),
             potential: energy.row,
             mode: energy.mode,
@@ -113,8 +118,14 @@ mod tests {
 
     #[test]
     fn bars_are_as_high_as_the_density() {
-        let mut figures =
-            Figures { kinetic: 1.0, potential: 0.5, mode: 0.0, charge_error: 0.0, density: [1.0; PARTS] };
+        let mut figures = Figures {
+            step: 0,
+            kinetic: 1.0,
+            potential: 0.5,
+            mode: 0.0,
+            charge_error: 0.0,
+            density: [1.0; PARTS],
+        };
         assert_eq!((figures.bars(), figures.total()), ("▄".repeat(PARTS), 1.5));
         (figures.density[0], figures.density[1]) = (4.0, 0.0);
         assert!(figures.bars().starts_with("█▁▂▂"), "{}", figures.bars());

@@ -103,6 +103,7 @@ impl Poisson {
         let solver = self.solver.get_or_insert_with(|| Solver::new(&problem));
         let solved = solver.solve(&all.charge);
         let mut account = Account::of(&all.charge, problem.cells[1]);
+        account.step = self.step;
         account.add_row(solved.energy);
         self.account = Some(account);
         self.hand_out(&problem, regions, &solved, ctx);

@@ -176,6 +176,7 @@ impl Region {
         if problem.scheme == Scheme::Distributed {
             let mut account = self.spectrum.account(problem.cells[1]);
             (account.kinetic, account.is_wild) = (self.pushed.kinetic, self.pushed.is_wild);
+            account.step = self.step - 1;
             let first = ctx.array().at(0);
             ctx.contribute_ordered(account, Callback::element(&first));
         }

@@ -38,7 +38,7 @@ impl Serial {
         account.add_row(solved.energy);
         grid.fill(0);
         let pushed = particles.advance(pushing, (&solved.accelerations, *step == 0), grid, &mut Vec::new());
-        account.kinetic = pushed.kinetic;
+        (account.step, account.kinetic) = (*step, pushed.kinetic);
         *step += 1;
         (!pushed.is_wild).then(|| account.figures(problem))
     }
