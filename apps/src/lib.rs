@@ -15,6 +15,7 @@ pub mod matrix;
 pub mod mis;
 pub mod netbench;
 pub mod output;
+pub mod pic;
 pub mod statics;
 pub mod statistics;
 pub mod system;
@@ -38,6 +39,7 @@ mod tests {
             crate::statics::add_to,
             crate::mis::add_to,
             crate::fem::add_to,
+            crate::pic::add_to,
             crate::imbalance::add_to,
             crate::netbench::add_to,
         ]

@@ -15,6 +15,7 @@ fn main() -> ExitCode {
     let program = apps::statics::add_to(program);
     let program = apps::mis::add_to(program);
     let program = apps::fem::add_to(program);
+    let program = apps::pic::add_to(program);
     let program = apps::imbalance::add_to(program);
     let program = apps::netbench::add_to(program);
     let program = apps::bench::add_to(program);

@@ -13,6 +13,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
         .page("statics", include_str!("statics/README.md"))
         .page("mis", include_str!("mis/README.md"))
         .page("fem", include_str!("fem/README.md"))
+        .page("pic", include_str!("pic/README.md"))
         .page("imbalance", include_str!("imbalance/README.md"))
         .page("netbench", include_str!("netbench/README.md"))
         .page("bench", include_str!("bench/README.md"))

@@ -162,6 +162,7 @@ fn a_plan_can_be_made_for_every_application_with_a_model() {
         &["statics", "--size", "5"],
         &["mis", "--vertices", "60"],
         &["fem", "--elements", "30"],
+        &["pic", "--particles", "5000", "--scheme", "regions"],
         &["imbalance", "--work", "1000"],
     ];
     for words in apps {

@@ -93,7 +93,7 @@ impl Applications {
 }
 
 /// Each of them checks its own result.
-pub(super) const ALL: [&str; 14] = [
+pub(super) const ALL: [&str; 15] = [
     "matmul --n 200 --verify --algorithm cannon",
     "matmul --n 200 --verify --algorithm fox",
     "matmul --n 200 --verify --algorithm fox-hey-otto",
@@ -106,6 +106,7 @@ pub(super) const ALL: [&str; 14] = [
     "statics --size 6 --max-force 1e-3 --shake 0.05",
     "mis --vertices 150 --density 0.2 --verify",
     "fem --elements 40 --coarsest 200 --verify",
+    "pic --particles 4000 --cells 32x8 --steps 30 --grid distributed --verify",
     "imbalance --chares 24 --steps 50 --work 20000 --verify",
     "netbench --sizes 1,64 --repeats 2 --warm-up 0",
 ];

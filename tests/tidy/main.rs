@@ -135,9 +135,15 @@ fn scripts_say_what_they_do_without_building_anything() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
-    for script in
-        ["against_lammps", "against_numpy", "against_peers", "against_scipy", "efficiency", "slowed"]
-    {
+    for script in [
+        "against_lammps",
+        "against_numba",
+        "against_numpy",
+        "against_peers",
+        "against_scipy",
+        "efficiency",
+        "slowed",
+    ] {
         let mut command = Command::new(root().join("tests").join(script));
         let output = command.arg("--help").env("PATH", &path).env_remove("METACHARE").output().unwrap();
         let words = String::from_utf8_lossy(&output.stdout);

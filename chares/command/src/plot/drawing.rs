@@ -84,6 +84,14 @@ impl Drawing {
         super::svg::written(self)
     }
 
+    /// The picture as a PNG file, with two pixels for one along each axis.
+    ///
+    /// # Errors
+    /// If the encoder fails, which it has no reason to.
+    pub fn png(&self) -> std::io::Result<Vec<u8>> {
+        super::png::written(self).map_err(std::io::Error::other)
+    }
+
     pub(super) fn line(&mut self, ends: [(f64, f64); 2], color: Color, width: f64) {
         self.shapes.push(Shape::Line { points: ends.to_vec(), color, width, is_dashed: false });
     }

@@ -119,7 +119,7 @@ impl Chart {
     /// # Errors
     /// If the encoder fails, which it has no reason to.
     pub fn to_png(&self) -> std::io::Result<Vec<u8>> {
-        png::written(&self.drawing()).map_err(std::io::Error::other)
+        self.drawing().png()
     }
 
     /// As lines, dots and words.
