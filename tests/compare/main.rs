@@ -154,7 +154,7 @@ fn a_plan_predicts_the_same_table_from_speeds_measured_now_or_before() {
 #[test]
 fn a_plan_can_be_made_for_every_application_with_a_model() {
     let folder = tempfile::tempdir().unwrap();
-    let apps: [&[&str]; 8] = [
+    let apps: [&[&str]; 9] = [
         &["matmul", "--n", "256"],
         &["gauss", "--n", "256"],
         &["jacobi", "--n", "256"],
