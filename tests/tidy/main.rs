@@ -26,11 +26,12 @@ const TOP_LEVEL: [&str; 10] = [
 ];
 
 /// Package and what it may depend on. To add an arrow is to change the architecture.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("loadbalance", &[]),
     ("runtime", &["loadbalance"]),
     ("tui", &["runtime"]),
-    ("chares", &["runtime", "loadbalance"]),
+    ("chares-macros", &[]),
+    ("chares", &["chares-macros", "runtime", "loadbalance"]),
     ("command", &["chares", "runtime", "loadbalance", "tui"]),
     ("apps", &["chares", "command"]),
     ("tests", &["loadbalance", "runtime", "tui", "chares", "command", "apps"]),
