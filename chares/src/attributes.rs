@@ -134,7 +134,46 @@
 /// [`Ctx::all_gather`](crate::Ctx::all_gather) need that. Messages cost what they cost with `entries!`.
 ///
 /// An executable knows such types without a [list](crate::Program::chare); nodes compare those that they know by name, as all
-/// others, before they work together. Types with parameters use `entries!`.
+/// others, before they work together. A type with parameters is packed where the bounds in its own definition hold, and the
+/// program lists each type that there will be, `.chare::<Grid<f32>>().chare::<Grid<f64>>()`:
+///
+/// ```
+/// use chares::prelude::*;
+/// use chares::Number;
+///
+/// #[chare]
+/// struct Grid<T: Number> {
+///     cells: Bulk<T>,
+/// }
+///
+/// #[chare]
+/// impl<T: Number> Grid<T> {
+///     fn new(length: usize) -> Self {
+///         Self { cells: Bulk::zeros(length) }
+///     }
+///
+///     #[entry]
+///     fn fill(&mut self, cells: Bulk<T>) {
+///         self.cells = cells;
+///     }
+///
+///     #[entry]
+///     fn cells(&self) -> Bulk<T> {
+///         self.cells.clone()
+///     }
+/// }
+///
+/// let program = Program::new("grids", "1.0").chare::<Grid<u8>>().chare::<Grid<f64>>();
+/// let run = program.run_in_process(&InProcess::new(&[1, 1]), |main| {
+///     let (bytes, floats) = (main.array::<Grid<u8>>(2, 7), main.array::<Grid<f64>>(2, 7));
+///     floats.fill(main, Bulk::from_slice(&[0.5, 2.5]));
+///     main.quiescence()?;
+///     assert_eq!(floats.at(1).cells().ask(main)?[..], [0.5, 2.5]);
+///     assert_eq!(bytes.at(1).cells().ask(main)?[..], [0; 7]);
+///     Ok(())
+/// });
+/// run.unwrap();
+/// ```
 pub use chares_macros::chare;
 
 /// Makes a type of the program's own that can be a part of messages and of state: it derives serde's traits, without

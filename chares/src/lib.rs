@@ -33,14 +33,15 @@
 //! one, two or three dimensions, and in groups (one on every PE, or on every node). The *driver* is a plain
 //! function on the launcher that makes the first chares and may wait for results.
 //!
-//! Where to begin: the attribute [`#[chare]`](macro@chare) says all of a chare type in one place, and [`Driver::tasks`] hands out work that
-//! needs none. The folder `chares/examples` has three programs with the lines for Cargo that they need, all in all `chares =
-//! { path = "…" }` (or `git`) under `[dependencies]`; `chares/command/examples/stencil2d.rs` is one with a command line,
-//! which comes from the crate `command` in the folder `chares/command`; this crate needs none.
+//! Where to begin: the attribute [`#[chare]`](macro@chare) says all of a chare type in one place, and [`Driver::tasks`]
+//! hands out work that needs none. The folder `chares/examples` has three programs with the lines that they need for Cargo,
+//! all in all `chares = { path = "…" }` (or `git`) under `[dependencies]`; `chares/command/examples/stencil2d.rs` is one with
+//! a command line, which comes from the crate `command` in the folder `chares/command`; this crate needs none.
 //!
-//! What the attribute writes can be written without it, as generic chares are: [`Chare`](trait@Chare), [`Entry`] and the
-//! macro [`entries!`]. What methods may do is in [`Ctx`]; how others send to a chare in [`Element`], [`Array`] and
-//! [`Group`]; what the driver may do in [`Driver`]; how a program is put together and run inside one process in [`Program`].
+//! What the attribute writes can be written without it, for messages that are types of their own: [`Chare`](trait@Chare),
+//! [`Entry`] and the macro [`entries!`]. What methods may do is in [`Ctx`]; how others send to a chare in [`Element`],
+//! [`Array`] and [`Group`]; what the driver may do in [`Driver`]; how a program is put together and run inside one process in
+//! [`Program`].
 //!
 //! # What is guaranteed of messages
 //!

@@ -7,7 +7,9 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use std::collections::BTreeMap;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, ImplItem, ItemImpl, LitInt, LitStr, Result, Token, Type, Visibility};
+use syn::{
+    Error, Generics, ImplItem, ItemImpl, LitInt, LitStr, Result, Token, Type, Visibility, parse_quote,
+};
 
 /// What stands in `#[chare(…)]`.
 #[derive(Default)]
@@ -72,6 +74,7 @@ fn after_equals<T: Parse>(input: ParseStream<'_>) -> Result<T> {
 struct Chare {
     ty: TokenStream,
     name: Ident,
+    generics: Generics,
     options: Options,
     init: Parameters,
     entries: Vec<Entry>,
@@ -82,8 +85,10 @@ struct Chare {
 pub(crate) fn expand(options: Options, mut block: ItemImpl) -> Result<TokenStream> {
     let chare = Chare::read(options, &mut block)?;
     let (proxies, tables, methods) = (chare.proxies(), chare.tables(), chare.methods());
-    let init_checks = chare.init.types.iter().map(is_message);
-    let checks = chare.entries.iter().map(Entry::checks);
+    // What has parameters cannot be looked at by itself.
+    let is_plain = chare.generics.params.is_empty();
+    let init_checks = chare.init.types.iter().filter(|_| is_plain).map(is_message);
+    let checks = chare.entries.iter().filter(|_| is_plain).map(Entry::checks);
     Ok(quote! {
         #(#init_checks)*
         #(#checks)*
@@ -105,10 +110,12 @@ impl Chare {
             ));
         }
         let ty = block.self_ty.to_token_stream();
-        if !block.generics.params.is_empty() {
-            let why = "a type with parameters lists its entry methods with `chares::entries!`, and the program lists each type \
-                       that there will be";
-            return Err(Error::new_spanned(&block.generics, why));
+        let generics = block.generics.clone();
+        if let Some(lifetime) = generics.lifetimes().next() {
+            return Err(Error::new_spanned(
+                lifetime,
+                "a chare borrows nothing: it has no lifetime among its parameters",
+            ));
         }
         let name = match &*block.self_ty {
             Type::Path(path) => path.path.segments.last().map(|last| last.ident.clone()),
@@ -147,7 +154,7 @@ impl Chare {
             let why = format!("`{name}` has no constructor: write `fn new(ctx: &mut Ctx<Self>) -> Self`");
             Error::new_spanned(&block.self_ty, why)
         })?;
-        Ok(Self { ty, name, options, init, entries, whens, vis })
+        Ok(Self { ty, name, generics, options, init, entries, whens, vis })
     }
 
     fn trait_name(&self) -> Ident {
@@ -157,6 +164,7 @@ impl Chare {
     /// The trait by which proxies have a method for each entry method.
     fn proxies(&self) -> TokenStream {
         let (ty, vis, name) = (&self.ty, &self.vis, self.trait_name());
+        let (impl_generics, _, where_clause) = self.generics.split_for_impl();
         let docs = format!(
             "What can be sent to a `{}`: methods of its proxies. Who sends from another module imports it.",
             self.name
@@ -174,7 +182,7 @@ impl Chare {
         quote! {
             #[doc = #docs]
             #[allow(dead_code, clippy::too_many_arguments)]
-            #vis trait #name: ::chares::Proxy<Chare = #ty> {
+            #vis trait #name #impl_generics: ::chares::Proxy<Chare = #ty> #where_clause {
                 #(#methods)*
             }
         }
@@ -183,15 +191,24 @@ impl Chare {
     /// How messages are sent, and what is called for each.
     fn methods(&self) -> TokenStream {
         let (ty, name) = (&self.ty, self.trait_name());
+        let proxy = Ident::new("P", Span::mixed_site());
+        let mut with_proxy = self.generics.clone();
+        with_proxy.params.push(parse_quote!(#proxy: ::chares::Proxy<Chare = #ty>));
+        let (impl_generics, _, where_clause) = with_proxy.split_for_impl();
+        let (_, type_generics, _) = self.generics.split_for_impl();
         let proxies = self.entries.iter().enumerate().map(|(number, entry)| entry.proxy_methods(number));
         let has_whens = !self.whens.is_empty();
-        let calls = self.entries.iter().enumerate().map(|(number, entry)| entry.call(ty, number, has_whens));
+        let calls = self
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(number, entry)| entry.call((ty, &self.generics), number, has_whens));
         let turns = self.turns();
         quote! {
             #(#calls)*
             #turns
 
-            impl<P: ::chares::Proxy<Chare = #ty>> #name for P {
+            impl #impl_generics #name #type_generics for #proxy #where_clause {
                 #(#proxies)*
             }
         }
@@ -221,8 +238,9 @@ impl Chare {
             }
         });
         let holds = self.entries.iter().filter_map(Entry::hold);
+        let (impl_generics, _, where_clause) = self.generics.split_for_impl();
         Some(quote! {
-            impl #ty {
+            impl #impl_generics #ty #where_clause {
                 #(#holds)*
 
                 #[allow(unused_variables, clippy::nonminimal_bool)]
@@ -242,9 +260,13 @@ impl Chare {
         let markers = self.entries.iter().map(|entry| &entry.marker);
         let names = self.entries.iter().map(|entry| &entry.message_name);
         let name = match &options.name {
-            Some(name) => quote!(::std::string::String::from(#name)),
+            Some(name) => quote!(::chares::renamed::<#ty>(#name)),
             None => quote!(::chares::type_name::<#ty>()),
         };
+        let (impl_generics, _, where_clause) = self.generics.split_for_impl();
+        let registered = self.generics.params.is_empty().then(|| {
+            quote!(::chares::inventory::submit! { ::chares::Registered::of::<#ty>(::core::module_path!()) })
+        });
         let reduced = self.reduced();
         let reducers = reduced.iter().map(|Reduced { ty, name }| {
             let name = match name {
@@ -254,7 +276,9 @@ impl Chare {
             quote!((#name, ::chares::reducer::<#ty>()))
         });
         let reduces = (0u16..).zip(&reduced).map(|(number, Reduced { ty: value, .. })| {
-            quote_spanned!(value.span()=> impl ::chares::Reduces<#value> for #ty { const INDEX: u16 = #number; })
+            quote_spanned!(value.span()=>
+                impl #impl_generics ::chares::Reduces<#value> for #ty #where_clause { const INDEX: u16 = #number; }
+            )
         });
         let listed = self.listed();
         let index = options.index.as_ref().map_or_else(|| quote!(u32), ToTokens::to_token_stream);
@@ -263,7 +287,7 @@ impl Chare {
         let ctx = Ident::new("ctx", Span::mixed_site());
         let arguments = init.arguments(&ctx.to_token_stream());
         quote! {
-            impl ::chares::EntryTable for #ty {
+            impl #impl_generics ::chares::EntryTable for #ty #where_clause {
                 const ENTRIES: &'static [::chares::EntryMethod<Self>] = &[#(::chares::method::<#ty, #markers>()),*];
 
                 fn name() -> ::std::string::String { #name }
@@ -277,7 +301,7 @@ impl Chare {
                 }
             }
 
-            impl ::chares::Chare for #ty {
+            impl #impl_generics ::chares::Chare for #ty #where_clause {
                 type Index = #index;
                 type Init = #init_type;
                 #version
@@ -289,9 +313,9 @@ impl Chare {
 
             #(#reduces)*
             // Were there one only, it would be taken for the one that is meant, whatever is contributed.
-            impl ::chares::Reduces<::chares::Nothing> for #ty { const INDEX: u16 = u16::MAX; }
+            impl #impl_generics ::chares::Reduces<::chares::Nothing> for #ty #where_clause { const INDEX: u16 = u16::MAX; }
             #listed
-            ::chares::inventory::submit! { ::chares::Registered::of::<#ty>(::core::module_path!()) }
+            #registered
         }
     }
 
@@ -318,15 +342,16 @@ impl Chare {
         let mut counts = BTreeMap::<String, usize>::new();
         self.entries.iter().filter(plain).for_each(|entry| *counts.entry(given(entry)).or_default() += 1);
         let ty = &self.ty;
+        let (impl_generics, _, where_clause) = self.generics.split_for_impl();
         let single = self.entries.iter().filter(plain).filter(|entry| counts[&given(entry)] == 1);
         let listed = single.map(|entry| {
             let (message, marker) = (&entry.parameters.types[0], &entry.marker);
             let at = message.span();
             quote_spanned! {at=>
-                impl ::chares::Listed<#message> for #ty {
+                impl #impl_generics ::chares::Listed<#message> for #ty #where_clause {
                     const INDEX: u16 = <#marker as ::chares::Method<#ty>>::INDEX;
                 }
-                impl ::chares::Entry<#message> for #ty {
+                impl #impl_generics ::chares::Entry<#message> for #ty #where_clause {
                     fn receive(&mut self, message: #message, ctx: &mut ::chares::Ctx<'_, Self>) {
                         <#marker as ::chares::Method<#ty>>::call(self, message, ctx);
                     }

@@ -5,7 +5,9 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Field, Item, LitStr, Meta, Path, Result, Token, parse_quote};
+use syn::{
+    Attribute, Error, Field, Generics, Item, LitStr, Meta, Path, Result, Token, TypeParam, parse_quote,
+};
 
 /// Refuses options where there are none.
 pub(crate) fn none(options: TokenStream) -> Result<()> {
@@ -24,12 +26,12 @@ pub(crate) fn state(mut item: Item) -> Result<TokenStream> {
             checks.extend(demand(&field.ty, "Travels"));
         }
     }
-    // With parameters of its own a type cannot be named outside itself.
-    let checks = (!has_parameters(&item)).then_some(checks);
+    // What has parameters cannot be looked at by itself.
+    let checks = generics_of(&item).is_some_and(|generics| generics.params.is_empty()).then_some(checks);
+    let packing = packing(&item);
     Ok(quote! {
         #checks
-        #[derive(::chares::serde::Serialize, ::chares::serde::Deserialize)]
-        #[serde(crate = "::chares::serde")]
+        #packing
         #item
     })
 }
@@ -48,11 +50,31 @@ pub(crate) fn message(mut item: Item) -> Result<TokenStream> {
         }
         refuse_skipped(field)?;
     }
+    let packing = packing(&item);
     Ok(quote! {
-        #[derive(::chares::serde::Serialize, ::chares::serde::Deserialize)]
-        #[serde(crate = "::chares::serde")]
+        #packing
         #item
     })
+}
+
+/// What has a type packed. A type with parameters is packed where these are what the type says of them: that is what its chare
+/// knows of them too.
+fn packing(item: &Item) -> TokenStream {
+    let bounds =
+        generics_of(item).filter(|generics| generics.type_params().next().is_some()).map(|generics| {
+            let own = generics.type_params().filter(|parameter| !parameter.bounds.is_empty());
+            let own = own.map(|TypeParam { ident, bounds, .. }| quote!(#ident: #bounds));
+            let others =
+                generics.where_clause.iter().flat_map(|clause| clause.predicates.iter().map(|p| quote!(#p)));
+            let all: Vec<String> = own.chain(others).map(|bound| bound.to_string()).collect();
+            let all = all.join(", ");
+            quote!(#[serde(bound(serialize = #all, deserialize = #all))])
+        });
+    quote! {
+        #[derive(::chares::serde::Serialize, ::chares::serde::Deserialize)]
+        #[serde(crate = "::chares::serde")]
+        #bounds
+    }
 }
 
 fn fields_of(item: &mut Item) -> Result<Vec<&mut Field>> {
@@ -63,13 +85,12 @@ fn fields_of(item: &mut Item) -> Result<Vec<&mut Field>> {
     }
 }
 
-fn has_parameters(item: &Item) -> bool {
-    let generics = match item {
-        Item::Struct(item) => &item.generics,
-        Item::Enum(item) => &item.generics,
-        _ => return false,
-    };
-    !generics.params.is_empty()
+fn generics_of(item: &Item) -> Option<&Generics> {
+    match item {
+        Item::Struct(item) => Some(&item.generics),
+        Item::Enum(item) => Some(&item.generics),
+        _ => None,
+    }
 }
 
 /// Has a field that says so made anew on arrival by a function of the program; whether it does.

@@ -5,7 +5,9 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, GenericArgument, ImplItemFn, LitStr, PathArguments, Result, Token, Type};
+use syn::{
+    Attribute, Error, Expr, GenericArgument, Generics, ImplItemFn, LitStr, PathArguments, Result, Token, Type,
+};
 
 /// What proxies have methods of already, which would be called in place of entry methods of these names.
 const TAKEN: [&str; 17] = [
@@ -284,7 +286,13 @@ impl Entry {
     }
 
     /// How it is called with what was sent; `has_whens`: then what waits may go on.
-    pub(crate) fn call(&self, chare: &TokenStream, number: usize, has_whens: bool) -> TokenStream {
+    pub(crate) fn call(
+        &self,
+        (chare, generics): (&TokenStream, &Generics),
+        number: usize,
+        has_whens: bool,
+    ) -> TokenStream {
+        let (impl_generics, _, where_clause) = generics.split_for_impl();
         let (name, marker, message) = (&self.name, &self.marker, self.parameters.message());
         let local = |name| Ident::new(name, Span::mixed_site());
         let (this, ctx, reply, answer) = (local("this"), local("ctx"), local("reply"), local("answer"));
@@ -311,7 +319,7 @@ impl Entry {
             #[allow(non_camel_case_types)]
             struct #marker;
 
-            impl ::chares::Method<#chare> for #marker {
+            impl #impl_generics ::chares::Method<#chare> for #marker #where_clause {
                 type Message = #message;
                 const INDEX: u16 = #number;
 
