@@ -217,9 +217,12 @@ fn below(folder: &str) -> Vec<SourceFile> {
     files
 }
 
-/// The folders of the packages; that of the command line lies within the model's.
+/// The folders of the packages; those of the command line and of the attributes lie within the model's.
 fn folders() -> impl Iterator<Item = &'static str> {
-    ARROWS.iter().map(|(package, _)| *package).filter(|package| *package != "command")
+    ARROWS
+        .iter()
+        .map(|(package, _)| *package)
+        .filter(|package| !["command", "chares-macros"].contains(package))
 }
 
 /// All Rust files of the packages.
