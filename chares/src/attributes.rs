@@ -65,6 +65,8 @@
 /// - **`#[entry]` with an answer** is asked of one element, see [`Ask`](crate::Ask).
 /// - **`#[reduce]`** is asked of one element or of all of an array or group, as a reduction to which each contributes its
 ///   answer; `#[reduce(ordered)]` as one that combines in [index order](crate::Ctx::contribute_ordered).
+///   As all elements contribute in the same order, several such questions that are under way to one array come from one
+///   asker; those of two askers may come to elements in different orders, which ends the run with a sentence.
 /// - **`#[when(ready)]`** makes a method that is called after any entry method when `ready`, an expression that may use
 ///   `self` and `ctx`, is `Some`, with what is in it, and as often as that is so. `#[when(ready if condition)]` looks only if
 ///   a condition holds. With [`Inbox::take`](crate::Inbox::take) and [`Exchange::take`](crate::Exchange::take) it waits for
