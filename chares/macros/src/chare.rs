@@ -133,9 +133,9 @@ impl Chare {
             }
             match role {
                 Role::Plain => {}
-                Role::When(parts) => whens.push(When::read(method, parts)?),
+                Role::When(ready) => whens.push(When::read(method, *ready)?),
                 Role::Collect(collect) => {
-                    let (entry, when) = Entry::collecting(method, &ty, collect)?;
+                    let (entry, when) = Entry::collecting(method, &ty, *collect)?;
                     entries.push(entry);
                     whens.push(when);
                 }

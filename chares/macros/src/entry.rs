@@ -72,9 +72,9 @@ pub(crate) enum Role {
     /// An entry method whose answers from all elements are combined, in their order or not.
     Reduce { is_ordered: bool },
     /// Called when what it waits for is there.
-    When(Ready),
+    When(Box<Ready>),
     /// An entry method that is called when all messages of a step have come.
-    Collect(Collect),
+    Collect(Box<Collect>),
     /// The program's own.
     Plain,
 }
@@ -105,10 +105,10 @@ impl Role {
             ));
         }
         if attribute.path().is_ident("when") {
-            return attribute.parse_args().map(Self::When);
+            return attribute.parse_args().map(|ready| Self::When(Box::new(ready)));
         }
         if attribute.path().is_ident("collect") {
-            return attribute.parse_args().map(Self::Collect);
+            return attribute.parse_args().map(|collect| Self::Collect(Box::new(collect)));
         }
         let (mut name, mut is_ordered) = (None, false);
         let is_entry = attribute.path().is_ident("entry");
