@@ -116,7 +116,7 @@
 /// let run = Program::new("cells", "1.0").run_in_process(&InProcess::new(&[2, 1]), |main| {
 ///     let cells = main.array::<Cell>(5, ());
 ///     main.quiescence()?;
-///     assert_eq!(cells.value().ask(main)?.0, [15, 15, 16, 17, 17]);
+///     assert_eq!(cells.value().ask(main)?.0, [20, 13, 16, 19, 12]);
 ///     Ok(())
 /// });
 /// run.unwrap();

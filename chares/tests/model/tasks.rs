@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 fn collatz(from: u64) -> u32 {
     match from {
         1 => 0,
-        even if even % 2 == 0 => 1 + collatz(even / 2),
+        even if even.is_multiple_of(2) => 1 + collatz(even / 2),
         odd => 1 + collatz(3 * odd + 1),
     }
 }

@@ -3,7 +3,7 @@ use chares::prelude::*;
 
 #[task]
 fn primes_between(from: u64, to: u64) -> u64 {
-    let has_divisor = |n: u64| (2..).take_while(|d| d * d <= n).any(|d| n % d == 0);
+    let has_divisor = |n: u64| (2..).take_while(|d| d * d <= n).any(|d| n.is_multiple_of(d));
     (from.max(2)..to).filter(|n| !has_divisor(*n)).count() as u64
 }
 
