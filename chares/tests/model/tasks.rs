@@ -32,7 +32,7 @@ fn outputs_come_in_the_order_of_the_inputs_or_as_they_come() {
     on_every_mix(
         || Program::new("tasks", "1"),
         |main| {
-            let expected: Vec<u32> = (1..40).map(|from| collatz(from)).collect();
+            let expected: Vec<u32> = (1..40).map(*collatz).collect();
             let ordered: Vec<u32> = main.tasks(1..40, collatz).collect::<Result<_, _>>()?;
             assert_eq!(ordered, expected);
             let came: Vec<(u64, u32)> =
