@@ -73,7 +73,7 @@ impl<M: Message> Callback<M> {
         self.target
     }
 
-    fn over(target: CallbackTarget) -> Self {
+    pub(crate) fn over(target: CallbackTarget) -> Self {
         Self { target, message: PhantomData }
     }
 }

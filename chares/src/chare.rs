@@ -77,7 +77,7 @@ use std::fmt::{self, Debug};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a message",
     label = "not serde data that can go to another thread and another machine",
-    note = "derive `serde::Serialize` and `serde::Deserialize`, and hold neither references nor `Rc`"
+    note = "say `#[message]` before it, or derive `serde::Serialize` and `serde::Deserialize`, and hold neither references nor `Rc`"
 )]
 pub trait Message: Serialize + DeserializeOwned + Send + 'static {}
 
@@ -127,8 +127,8 @@ pub trait Listed<M> {
 
 /// That a chare type lists a contribution under `reduces`; written by [`entries!`](crate::entries!).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not list `{R}` under `reduces` in its `entries!`",
-    label = "add `{R}` behind `reduces` to the `chares::entries!` of `{Self}`"
+    message = "`{Self}` does not list `{R}` under `reduces`",
+    label = "add `{R}` to the `reduces` of `{Self}`, in its `#[chare(…)]` or its `chares::entries!`"
 )]
 pub trait Reduces<R> {
     /// Number of the reduction.

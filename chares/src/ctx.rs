@@ -318,7 +318,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
     /// # fn main() {}
     /// ```
     ///
-    /// Anything else is refused: "`Block` does not list `Min<f64>` under `reduces` in its `entries!`".
+    /// Anything else is refused: "`Block` does not list `Min<f64>` under `reduces`".
     ///
     /// ```compile_fail,E0277
     /// # #![allow(unused)]

@@ -19,13 +19,14 @@ pub use draining::Drained;
 use draining::Nodes;
 pub use joining::{Joined, Joining};
 use loadbalance::machines::{Machine, Machines};
-use runtime::envelope::{Packed, Payload, PeOrder};
+use runtime::envelope::{CollectionId, Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::ids::{NodeId, PeId};
 use runtime::monitor::requests::Asked;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{DriverEvent, INIT_OVER, Node};
 use runtime::pe::Pe;
+use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
@@ -70,6 +71,8 @@ pub struct Driver {
     asked: VecDeque<Asked>,
     /// The nodes that are there, or were.
     nodes: Nodes,
+    /// Who does tasks, by their types.
+    pub(crate) crews: HashMap<TypeId, (CollectionId, [u32; 3])>,
 }
 
 impl fmt::Debug for Driver {
@@ -128,6 +131,7 @@ impl Driver {
             history: History::default(),
             asked: VecDeque::new(),
             nodes: Nodes::of(topology),
+            crews: HashMap::new(),
         }
     }
 

@@ -1,11 +1,12 @@
 //! The list of a chare type's entry methods and reductions, and the tables made of it.
 
-use crate::chare::{Entry, EntryMethod, Message};
+use crate::chare::{Entry, EntryMethod, Listed, Message};
 use crate::ctx::Ctx;
 use crate::pup;
 use crate::reduce::Reduce;
 use runtime::envelope::{Arrived, Packed, Value};
 use runtime::object::{PupError, Reducer};
+use std::marker::PhantomData;
 
 /// Lists the messages that a chare type takes and the types that its elements contribute to reductions.
 ///
@@ -167,27 +168,55 @@ pub fn renamed<T>(name: &str) -> String {
 #[doc(hidden)]
 #[must_use]
 pub const fn entry_method<C: Entry<M>, M: Message>() -> EntryMethod<C> {
-    EntryMethod { moved: receive::<C, M>, packed: receive_packed::<C, M>, pack: pack_moved::<M> }
+    method::<C, ByMessage<M>>()
 }
 
-fn receive<C: Entry<M>, M: Message>(
-    chare: &mut C,
-    message: Value,
-    ctx: &mut Ctx<'_, C>,
-) -> Result<(), PupError> {
-    match message.downcast::<M>() {
-        Ok(message) => chare.receive(*message, ctx),
-        Err(_) => return Err(moved_another::<M>()),
+/// An entry method; for [`#[chare]`](macro@crate::chare).
+#[doc(hidden)]
+#[must_use]
+pub const fn method<C, W: Method<C>>() -> EntryMethod<C> {
+    EntryMethod { moved: receive::<C, W>, packed: receive_packed::<C, W>, pack: pack_moved::<W::Message> }
+}
+
+/// What is called for one kind of messages; for [`#[chare]`](macro@crate::chare).
+#[doc(hidden)]
+pub trait Method<C> {
+    /// What is sent.
+    type Message: Message;
+    /// Number of the entry method.
+    const INDEX: u16;
+
+    /// Calls it.
+    fn call(chare: &mut C, message: Self::Message, ctx: &mut Ctx<'_, C>);
+}
+
+/// The entry method that is found by the type of its messages.
+struct ByMessage<M>(PhantomData<M>);
+
+impl<C: Entry<M>, M: Message> Method<C> for ByMessage<M> {
+    type Message = M;
+    const INDEX: u16 = <C as Listed<M>>::INDEX;
+
+    #[inline]
+    fn call(chare: &mut C, message: M, ctx: &mut Ctx<'_, C>) {
+        chare.receive(message, ctx);
+    }
+}
+
+fn receive<C, W: Method<C>>(chare: &mut C, message: Value, ctx: &mut Ctx<'_, C>) -> Result<(), PupError> {
+    match message.downcast::<W::Message>() {
+        Ok(message) => W::call(chare, *message, ctx),
+        Err(_) => return Err(moved_another::<W::Message>()),
     }
     Ok(())
 }
 
-fn receive_packed<C: Entry<M>, M: Message>(
+fn receive_packed<C, W: Method<C>>(
     chare: &mut C,
     message: &Packed,
     ctx: &mut Ctx<'_, C>,
 ) -> Result<(), PupError> {
-    chare.receive(pup::unpack(message)?, ctx);
+    W::call(chare, pup::unpack(message)?, ctx);
     Ok(())
 }
 

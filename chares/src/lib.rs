@@ -1,15 +1,47 @@
 //! What a program is written against: chares, their entry methods, proxies, reductions and the driver.
 //!
+//! ```
+//! use chares::prelude::*;
+//!
+//! #[chare]
+//! struct Square(u64);
+//!
+//! #[chare]
+//! impl Square {
+//!     fn new(ctx: &mut Ctx<Self>) -> Self {
+//!         Self(u64::from(ctx.index()))
+//!     }
+//!
+//!     #[reduce]
+//!     fn area(&self) -> Sum<u64> {
+//!         Sum(self.0 * self.0)
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), RunError> {
+//!     // Two nodes with two PEs and one, inside this process.
+//!     Program::new("squares", "1.0").run_in_process(&InProcess::new(&[2, 1]), |main| {
+//!         let squares = main.array::<Square>(10, ());
+//!         assert_eq!(squares.area().ask(main)?, Sum(285));
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
 //! A *chare* is an object with state and typed entry methods. It lives on one PE (a scheduler thread of a
 //! node), reacts to one message at a time, each to its end, and never blocks. Chares come single, in arrays of
 //! one, two or three dimensions, and in groups (one on every PE, or on every node). The *driver* is a plain
 //! function on the launcher that makes the first chares and may wait for results.
 //!
-//! Where to begin: the README has a first program, and `chares/command/examples/stencil2d.rs` is a complete one. What a
-//! chare type says of itself is in [`Chare`], [`Entry`] and the macro `entries!`, once for all types of a generic chare;
-//! what its methods may do in [`Ctx`]; how others send to it in [`Element`], [`Array`] and [`Group`]; what the driver may
-//! do in [`Driver`]; how a program is put together and run inside one process in [`Program`]. Its command line comes from
-//! the crate `command` in the folder `chares/command`; this crate needs none.
+//! Where to begin: the attribute [`#[chare]`](macro@chare) says all of a chare type in one place, and [`Driver::tasks`]
+//! hands out work that needs none. The folder `chares/examples` has three programs with the lines that they need for Cargo,
+//! all in all `chares = { path = "…" }` (or `git`) under `[dependencies]`; `chares/command/examples/stencil2d.rs` is one with
+//! a command line, which comes from the crate `command` in the folder `chares/command`; this crate needs none.
+//!
+//! What the attribute writes can be written without it, for messages that are types of their own: [`Chare`](trait@Chare),
+//! [`Entry`] and the macro [`entries!`]. What methods may do is in [`Ctx`]; how others send to a chare in [`Element`],
+//! [`Array`] and [`Group`]; what the driver may do in [`Driver`]; how a program is put together and run inside one process in
+//! [`Program`].
 //!
 //! # What is guaranteed of messages
 //!
@@ -125,6 +157,11 @@
 //! - 8 GiB may wait for one other node. Nobody waits while sending, so a chare that sends without end to a node
 //!   that takes more slowly comes to that limit, or to the memory of its machine.
 
+// What the attributes write begins with `::chares`, here too.
+extern crate self as chares;
+
+mod asking;
+mod attributes;
 mod bulk;
 mod callback;
 mod chare;
@@ -143,31 +180,40 @@ mod reduce;
 mod shared;
 mod state;
 mod store;
+mod tasks;
 mod timeline;
 
 /// What nearly every program needs: `use chares::prelude::*`.
 pub mod prelude {
     pub use crate::{
         Array, Barrier, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Group, InProcess, Inbox, Max,
-        Pending, Placement, Program, RunError, Sum,
+        Pending, Placement, Program, Proxy, RunError, Sum, Sums, chare, message, task,
     };
 }
 
+pub use asking::{Ask, Askable, One, Prioritised, Proxy};
+#[doc(hidden)]
+pub use asking::{Nothing, Reduced, Reply, Sent, Travels};
+pub use attributes::{chare, message, task};
 pub use bulk::{Bulk, Number};
 pub use callback::Callback;
 pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, Reduces};
 pub use ctx::{Ctx, Cx};
 pub use driver::{Drained, Driver, Joined, Joining, Pending};
 #[doc(hidden)]
-pub use entries::{entry_method, reducer, renamed, type_name};
+pub use entries::{Method, entry_method, method, reducer, renamed, type_name};
 pub use exchange::{Exchange, Part};
 pub use in_process::InProcess;
 pub use inbox::Inbox;
+#[doc(hidden)]
+pub use inventory;
 pub use loadbalance;
 pub use placement::{On, Placement};
+#[doc(hidden)]
+pub use program::Registered;
 pub use program::{Program, RunError};
 pub use proxy::{Array, Element, Group, NodeGroup, Section};
-pub use reduce::{Barrier, Better, Gather, Max, Min, Reduce, Sum};
+pub use reduce::{Barrier, Better, Gather, Max, Min, Reduce, Sum, Sums};
 pub use runtime::failure;
 pub use runtime::object::KernelCall;
 #[doc(hidden)]
@@ -175,6 +221,9 @@ pub use runtime::object::Reducer;
 pub use runtime::pe::queue::QueueOrder;
 pub use runtime::priority::{Bits, Priority};
 pub use runtime::size::Size;
+#[doc(hidden)]
+pub use serde;
 pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use state::{Scratch, Stopwatch};
+pub use tasks::{AsTheyCome, Doer, Task, Tasks};
 pub use timeline::{EarlierSpeeds, Timeline};

@@ -3,10 +3,11 @@
 use crate::chare::Chare;
 use crate::store;
 use runtime::failure::{Failure, Kind};
-use runtime::object::{Kernel, ProgramTable, PupError};
+use runtime::object::{ChareType, Kernel, ProgramTable, PupError};
 use runtime::pe::queue::QueueOrder;
 use serde::de::DeserializeOwned;
 use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Why a run did not end well.
@@ -90,6 +91,8 @@ pub struct Program {
     name: &'static str,
     version: &'static str,
     table: ProgramTable,
+    /// How many of the table's chare types, which are its last ones, nobody has listed.
+    unlisted: usize,
 }
 
 impl fmt::Debug for Program {
@@ -102,8 +105,15 @@ impl Program {
     /// A program of that name and version; nodes refuse to work with another version.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str) -> Self {
-        let table = ProgramTable { name: name.into(), version: version.into(), ..ProgramTable::default() };
-        Self { name, version, table }
+        let chare_types = registered();
+        let unlisted = chare_types.len();
+        let table = ProgramTable {
+            name: name.into(),
+            version: version.into(),
+            chare_types,
+            ..ProgramTable::default()
+        };
+        Self { name, version, table, unlisted }
     }
 
     /// Its name.
@@ -118,20 +128,31 @@ impl Program {
         self.version
     }
 
-    /// Lists a chare type. All types that are ever made must be listed.
+    /// Lists a chare type. All types that are ever made must be listed, but those that
+    /// [`#[chare]`](macro@crate::chare) stands before: an executable knows them by itself.
     ///
     /// # Panics
     /// If another type of the same name is listed already.
     #[must_use]
     pub fn chare<C: Chare>(mut self) -> Self {
         let made = store::chare_type::<C>();
-        let is_new = self.table.chare_types.iter().all(|t| t.name != made.name);
+        let types = &mut self.table.chare_types;
+        let (listed, unlisted) = types.split_at(types.len() - self.unlisted);
+        if unlisted.iter().any(|known| known.type_id == made.type_id) {
+            return self;
+        }
         assert!(
-            is_new,
-            "two chare types are named {}: name one with `entries!(… as \"Name\": …)`",
+            listed.iter().all(|known| known.name != made.name),
+            "two chare types are named {}: name one with `entries!(… as \"Name\": …)` or `#[chare(name = \"Name\")]`",
             made.name
         );
-        self.table.chare_types.push(made);
+        let at = listed.len();
+        // What is listed is meant, whatever else there is of its name in other parts of the executable.
+        if let Some(other) = unlisted.iter().position(|known| known.name == made.name) {
+            types.remove(at + other);
+            self.unlisted -= 1;
+        }
+        types.insert(at, made);
         self
     }
 
@@ -181,5 +202,150 @@ impl Program {
     #[must_use]
     pub fn into_table(self) -> ProgramTable {
         self.table
+    }
+}
+
+/// A chare type that an executable knows without a list: what `#[chare]` and `#[task]` write into it.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Registered {
+    module: &'static str,
+    make: fn() -> ChareType,
+}
+
+inventory::collect!(Registered);
+
+impl Registered {
+    /// A chare type of the module of that path.
+    #[must_use]
+    pub const fn of<C: Chare>(module: &'static str) -> Self {
+        Self { module, make: store::chare_type::<C> }
+    }
+}
+
+/// The chare types that an executable knows without a list, in the order of their names, which is the same in all
+/// executables of one source. Types of the same name have the path of their module before it.
+fn registered() -> Vec<ChareType> {
+    let mut by_name = BTreeMap::<String, Vec<(&str, ChareType)>>::new();
+    for registered in inventory::iter::<Registered> {
+        let made = (registered.make)();
+        by_name.entry(made.name.clone()).or_default().push((registered.module, made));
+    }
+    let named = |(name, mut types): (String, Vec<(&'static str, ChareType)>)| {
+        types.sort_by_key(|(module, _)| *module);
+        let is_alone = types.len() == 1;
+        types.into_iter().map(move |(module, made)| {
+            let name = if is_alone { name.clone() } else { format!("{module}::{name}") };
+            ChareType { name, ..made }
+        })
+    };
+    by_name.into_iter().flat_map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    mod one {
+        use crate::prelude::*;
+
+        #[message]
+        pub(super) struct Shape(u32);
+
+        #[chare]
+        pub(super) struct Lamp;
+
+        #[chare(reduces(Max<u32> as "Highest"))]
+        impl Lamp {
+            fn new(_height: u32) -> Self {
+                Self
+            }
+            #[entry]
+            fn go_on(&mut self, _shape: Shape, _step: u32) {}
+            #[entry(name = "Off")]
+            fn stop(&mut self) {}
+            #[reduce]
+            fn count(&self) -> Sum<u32> {
+                Sum(1)
+            }
+        }
+
+        #[chare]
+        pub(super) struct Bulb;
+
+        #[chare]
+        impl Bulb {
+            fn new() -> Self {
+                Self
+            }
+        }
+    }
+
+    mod other {
+        use crate::prelude::*;
+
+        #[chare]
+        pub(super) struct Bulb;
+
+        #[chare]
+        impl Bulb {
+            fn new() -> Self {
+                Self
+            }
+        }
+
+        #[task]
+        pub(super) fn double(number: u32) -> u32 {
+            2 * number
+        }
+    }
+
+    mod listed {
+        use crate::prelude::*;
+
+        #[derive(serde::Serialize, serde::Deserialize)]
+        pub(super) struct Lamp;
+        crate::entries!(Lamp:);
+        impl Chare for Lamp {
+            type Index = u32;
+            type Init = ();
+            fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
+                Self
+            }
+        }
+    }
+
+    fn lines(program: &Program) -> Vec<String> {
+        program
+            .table()
+            .lines()
+            .into_iter()
+            .filter(|line| ["Lamp", "Bulb", "double"].iter().any(|n| line.contains(n)))
+            .collect()
+    }
+
+    /// What nodes compare.
+    #[test]
+    fn types_are_known_without_a_list_by_names_that_tell_them_apart_in_an_order_that_is_that_of_all_builds() {
+        let known = lines(&Program::new("lamps", "1"));
+        let lamp = "Lamp: GoOn Off Count; reduces Highest Sum<u32>";
+        let bulbs = ["chares::program::tests::one::Bulb", "chares::program::tests::other::Bulb"];
+        assert_eq!(known.len(), 4, "{known:#?}");
+        assert!(known[0].contains(bulbs[0]) && known[1].contains(bulbs[1]), "{known:#?}");
+        assert!(known[3].contains(lamp), "{known:#?}");
+        assert!(known[2].contains("Doer<double>: Do"), "{known:#?}");
+        let again = Program::new("lamps", "1").chare::<one::Lamp>().chare::<other::Bulb>();
+        assert_eq!(lines(&again), known, "to list them too changes nothing");
+    }
+
+    #[test]
+    fn what_is_listed_is_meant_whatever_else_has_its_name() {
+        let program = Program::new("lamps", "1").chare::<listed::Lamp>();
+        let made = |types: &[ChareType]| types.iter().find(|known| known.name == "Lamp").unwrap().type_id;
+        assert_eq!(made(&program.table().chare_types), TypeId::of::<listed::Lamp>());
+        let other = std::panic::AssertUnwindSafe(|| drop(program.chare::<one::Lamp>()));
+        let other = std::panic::catch_unwind(other);
+        assert!(other.is_err(), "two of a name can only be told apart by their author");
+        assert_eq!(other::double(4), 8);
     }
 }

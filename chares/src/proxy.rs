@@ -319,16 +319,20 @@ impl<C: Chare> Section<C> {
     where
         C: Entry<M>,
     {
-        let (packed, priority) = (pup::pack(&message), priority.into());
+        self.multicast(cx, C::INDEX, priority.into(), message);
+    }
+
+    pub(crate) fn multicast<M: Message>(&self, cx: &mut impl Cx, entry: u16, priority: Priority, message: M) {
+        let packed = pup::pack(&message);
         let pe = cx.pe();
-        match pe.multicast(self.collection, &self.members, C::INDEX, priority.clone(), &packed) {
+        match pe.multicast(self.collection, &self.members, entry, priority.clone(), &packed) {
             Ok(()) => {}
             Err(Some(index)) => pe.fail(format!("a section of {} has no element {index:?}", C::name())),
             // The array is not known here yet: element by element, these wait for it.
             Err(None) => {
                 for &index in self.members.iter() {
                     let copy = Payload::packed(packed.clone());
-                    pe.send_element((self.collection, index, None), C::INDEX, priority.clone(), |_| copy);
+                    pe.send_element((self.collection, index, None), entry, priority.clone(), |_| copy);
                 }
             }
         }

@@ -30,6 +30,19 @@ impl<T: AddAssign + Message> Reduce for Sum<T> {
     }
 }
 
+/// Sums place by place: of histograms, for example. Where one has more places than another, they count as they are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sums<T>(pub Vec<T>);
+
+impl<T: AddAssign + Message> Reduce for Sums<T> {
+    fn combine(&mut self, other: Self) {
+        let common = self.0.len();
+        let mut others = other.0.into_iter();
+        self.0.iter_mut().zip(others.by_ref().take(common)).for_each(|(sum, value)| *sum += value);
+        self.0.extend(others);
+    }
+}
+
 /// The smallest of all.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Min<T>(pub T);

@@ -9,12 +9,15 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_model-under-test");
 
 /// Runs a case on nodes with so many PEs.
 fn run(pes: &[u32], case: &str, options: &[&str]) -> Done {
+    run_app(pes, &["model", "--case", case], options)
+}
+
+/// Runs an application of the program.
+fn run_app(pes: &[u32], app: &[&str], options: &[&str]) -> Done {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), pes);
     let mut command = Command::new(PROGRAM);
-    command
-        .args(["run", "--nodes", "nodes.toml", "--quiet", "--speed", "equal", "--case", case])
-        .args(options);
+    command.arg("run").args(app).args(["--nodes", "nodes.toml", "--quiet", "--speed", "equal"]).args(options);
     command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path()).env_remove("METACHARE_NODES");
     start(&mut command).done()
 }
@@ -56,6 +59,37 @@ fn everything_is_the_same_on_any_mix_moved_or_packed() {
     let mut by_priority = vec![Vec::new(); 24];
     by_priority[1] = vec![2, 5, 1, 4, 0, 3, 6];
     is_in(&format!("heard: {by_priority:?}"));
+}
+
+/// Each with what a program computes that knows nothing of chares.
+#[test]
+fn examples_give_what_they_should_on_any_mix() {
+    let cells = (0..12).flat_map(|line| [f64::from(line); 50]).collect::<Vec<f64>>();
+    let heat = (0..200).fold(cells, |old, _| {
+        let around = |at: usize| old[at - 1] + old[at + 1] + (old[(at + 50) % 600] + old[(at + 550) % 600]);
+        let is_end = |at: usize| at % 50 == 0 || at % 50 == 49;
+        (0..600)
+            .map(|at| if is_end(at) { old[at] } else { old[at] + 0.2 * (around(at) - 4.0 * old[at]) })
+            .collect()
+    });
+    let lines = heat.chunks(50).map(|line| line.iter().sum::<f64>()).reduce(|all, line| all + line).unwrap();
+    let mut bins = [0; 10];
+    (0..12_000).for_each(|n: usize| bins[n * n % 9973 * 10 / 9973] += 1);
+    for (name, expected) in [
+        ("heat", format!("heat after 200 steps: {lines}")),
+        ("primes", "primes below 100000: 9592".into()),
+        ("histogram", format!("{bins:?}")),
+    ] {
+        for (pes, options) in
+            [(&[1][..], &[][..]), (&[2, 1], &["--always-pup"]), (&[1; 3], &["--wander", "7"])]
+        {
+            let done = run_app(pes, &[name], options);
+            assert!(
+                done.code == 0 && done.stdout.lines().any(|line| line == expected),
+                "{expected}: {done:?}"
+            );
+        }
+    }
 }
 
 /// As in the program.

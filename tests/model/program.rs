@@ -1,5 +1,5 @@
 //! A program that tries what the programming model promises, for tests that run it on several processes.
-//! What it prints does not depend on the nodes.
+//! What it prints does not depend on the nodes. The examples of the crate `chares` are applications of it too.
 
 use chares::{
     Accumulator, Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Element, Entry, Exchange, Gather, Inbox, Max,
@@ -18,6 +18,30 @@ struct Arguments {
     #[arg(long)]
     case: String,
 }
+
+#[allow(
+    dead_code,
+    elided_lifetimes_in_paths,
+    unreachable_pub,
+    reason = "as its user has written it, with a `main` of its own"
+)]
+#[path = "../../chares/examples/src/bin/heat.rs"]
+mod heat;
+#[allow(
+    dead_code,
+    elided_lifetimes_in_paths,
+    unreachable_pub,
+    reason = "as its user has written it, with a `main` of its own"
+)]
+#[path = "../../chares/examples/src/bin/histogram.rs"]
+mod histogram;
+#[allow(dead_code, unreachable_pub, reason = "as its user has written it, with a `main` of its own")]
+#[path = "../../chares/examples/src/bin/primes.rs"]
+mod primes;
+
+/// What the examples take.
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+struct Nothing {}
 
 /// An element that does a little of everything.
 #[derive(Serialize, Deserialize)]
@@ -372,5 +396,9 @@ fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunError> {
 
 fn main() -> ExitCode {
     let program = Program::new("model", "1").chare::<Cell>().chare::<Twig>().chare::<Warden>();
-    program.app(App::new("model", "What chares promise", drive)).main()
+    let example = |name, drive| App::<Nothing>::new(name, "An example", drive);
+    let program = program.app(App::new("model", "What chares promise", drive));
+    let program = program.app(example("heat", |main, _| heat::drive(main)));
+    let program = program.app(example("primes", |main, _| primes::drive(main)));
+    program.app(example("histogram", |main, _| histogram::drive(main))).main()
 }

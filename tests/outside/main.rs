@@ -1,61 +1,122 @@
-//! A program outside the workspace that depends on the model alone, by path: it compiles, it pulls in nothing of the command
-//! line, and it is right, for which it is built as a program of the tests too, as that costs nearly nothing.
+//! Programs outside the workspace that depend on the model alone, by path: they compile, pull in nothing of the command
+//! line, and are short. What is wrong with others the compiler says first. That examples are right is seen where they run on
+//! several nodes, in `tests/model`.
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use harness::{after, start, write};
-use std::f64::consts::PI;
-use std::path::Path;
-use std::process::Command;
+use harness::write;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 /// What a program without a command line has no use for.
 const UNWANTED: [&str; 6] =
     ["clap", "ratatui", "crossterm", "png", "tracing-subscriber", "metachare-command"];
 
-/// What a command of Cargo says about the program, as its user would have it: in a folder of its own, with the versions of
+/// The examples, and how many lines each has at most that are neither empty nor comments.
+const EXAMPLES: [(&str, usize); 3] = [("heat", 45), ("histogram", 25), ("primes", 25)];
+
+/// The folder of the examples.
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../chares/examples")
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(examples().join(path)).unwrap()
+}
+
+/// The Rust files of a folder, by their names without the ending.
+fn programs(folder: &Path) -> Vec<(String, String)> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut programs: Vec<_> = files
+        .map(|path| {
+            (path.file_stem().unwrap().to_str().unwrap().into(), std::fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    programs.sort();
+    programs
+}
+
+/// What a command of Cargo says about programs, as their user would have it: in a folder of its own, with the versions of
 /// libraries that are there.
-fn cargo(words: &[&str]) -> String {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |path: &str| std::fs::read_to_string(here.join(path)).unwrap();
-    let chares = here.parent().unwrap().join("chares").display().to_string();
-    let manifest = read("outside/heat/Cargo.toml").replace("../../../chares", &chares);
+fn cargo(programs: &[(String, String)], words: &[&str]) -> Output {
+    let chares = examples().parent().unwrap().canonicalize().unwrap().display().to_string();
+    let manifest = read("Cargo.toml").replace("path = \"..\"", &format!("path = {chares:?}"));
     assert!(manifest.contains(&chares), "{manifest}");
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "Cargo.toml", &manifest);
-    write(folder.path(), "Cargo.lock", &read("../Cargo.lock"));
-    std::fs::create_dir(folder.path().join("src")).unwrap();
-    write(&folder.path().join("src"), "main.rs", &read("outside/heat/src/main.rs"));
+    write(folder.path(), "Cargo.lock", &read("../../Cargo.lock"));
+    let sources = folder.path().join("src/bin");
+    std::fs::create_dir_all(&sources).unwrap();
+    for (name, text) in programs {
+        write(&sources, &format!("{name}.rs"), text);
+    }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(words).arg("--offline").current_dir(folder.path());
     // What was built is kept for the next time.
     command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside"));
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    command.output().unwrap()
+}
+
+/// The first error of each program that does not compile: its line and what it says.
+fn first_errors(output: &Output) -> BTreeMap<String, (u64, String)> {
+    let mut first = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let told: serde_json::Value = serde_json::from_str(line).unwrap();
+        let (message, name) = (&told["message"], told["target"]["name"].as_str());
+        let (Some(name), Some("error")) = (name, message["level"].as_str()) else { continue };
+        let spans = message["spans"].as_array().unwrap();
+        let Some(at) = spans.iter().find(|span| span["is_primary"] == true) else { continue };
+        let line = at["line_start"].as_u64().unwrap();
+        first.entry(name.into()).or_insert((line, message["message"].as_str().unwrap().into()));
+    }
+    first
 }
 
 #[test]
-fn a_program_on_the_model_alone_compiles_and_needs_no_command_line() {
-    let tree = cargo(&["tree", "--prefix", "none"]);
+fn programs_on_the_model_alone_compile_and_need_no_command_line() {
+    let examples = programs(&examples().join("src/bin"));
+    assert_eq!(
+        examples.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        EXAMPLES.map(|(name, _)| name)
+    );
+    let tree = cargo(&examples, &["tree", "--prefix", "none"]);
+    let tree = String::from_utf8_lossy(&tree.stdout);
     let names: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-    assert!(names.contains(&"metachare-chares") && names.contains(&"quinn"), "{tree}");
+    assert!(names.contains(&"chares") && names.contains(&"quinn"), "{tree}");
     assert!(!names.iter().any(|name| UNWANTED.contains(name)), "{tree}");
-    cargo(&["check"]);
+    let checked = cargo(&examples, &["check"]);
+    let said = String::from_utf8_lossy(&checked.stderr);
+    assert!(checked.status.success() && !said.contains("warning"), "{said}");
+}
+
+/// Each program has one mistake; where it is, a comment has what the compiler says first.
+#[test]
+fn the_first_error_of_the_compiler_names_the_mistake_and_its_line() {
+    let mistakes = programs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("outside/mistakes"));
+    let output = cargo(&mistakes, &["check", "--keep-going", "--message-format", "json"]);
+    let errors = first_errors(&output);
+    assert!(mistakes.len() >= 10, "{mistakes:?}");
+    for (name, text) in mistakes {
+        let marked =
+            (1..).zip(text.lines()).find_map(|(number, line)| Some((number, line.split_once("//~ ")?.1)));
+        let (line, expected) = marked.unwrap();
+        let found = errors.get(&name);
+        assert!(
+            found.is_some_and(|(at, said)| *at == line && said.contains(expected)),
+            "{name}: {expected:?} in line {line}, not {found:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
 }
 
 #[test]
-fn the_heat_that_is_left_in_a_plate_is_what_mathematics_says() {
-    let done = start(&mut Command::new(env!("CARGO_BIN_EXE_heat"))).done();
-    assert_eq!(done.code, 0, "{done:?}");
-    // A hump of the sine is an eigenvector of the scheme.
-    let (side, flow) = (48u32, 0.2);
-    let angle = PI / f64::from(side + 1);
-    let at_first = (1..=side).map(|place| (angle * f64::from(place)).sin()).sum::<f64>().powi(2);
-    let factor = 1.0 - 8.0 * flow * (angle / 2.0).sin().powi(2);
-    for steps in [50, 100, 150, 200] {
-        let heat: f64 = after(&done.stdout, &format!("heat after {steps} steps:")).unwrap().parse().unwrap();
-        let exact = at_first * factor.powi(steps);
-        assert!((heat / exact - 1.0).abs() < 1e-12, "after {steps} steps {heat:e}, not {exact:e}");
+fn examples_are_short() {
+    for (name, lines_max) in EXAMPLES {
+        let text = read(format!("src/bin/{name}.rs"));
+        let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
+        let lines = text.lines().filter(is_code).count();
+        assert!(lines <= lines_max, "{name} has {lines} lines");
     }
 }

@@ -26,11 +26,12 @@ const TOP_LEVEL: [&str; 10] = [
 ];
 
 /// Package and what it may depend on. To add an arrow is to change the architecture.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("loadbalance", &[]),
     ("runtime", &["loadbalance"]),
     ("tui", &["runtime"]),
-    ("chares", &["runtime", "loadbalance"]),
+    ("chares-macros", &[]),
+    ("chares", &["chares-macros", "runtime", "loadbalance"]),
     ("command", &["chares", "runtime", "loadbalance", "tui"]),
     ("apps", &["chares", "command"]),
     ("tests", &["loadbalance", "runtime", "tui", "chares", "command", "apps"]),
@@ -222,9 +223,12 @@ fn below(folder: &str) -> Vec<SourceFile> {
     files
 }
 
-/// The folders of the packages; that of the command line lies within the model's.
+/// The folders of the packages; those of the command line and of the attributes lie within the model's.
 fn folders() -> impl Iterator<Item = &'static str> {
-    ARROWS.iter().map(|(package, _)| *package).filter(|package| *package != "command")
+    ARROWS
+        .iter()
+        .map(|(package, _)| *package)
+        .filter(|package| !["command", "chares-macros"].contains(package))
 }
 
 /// All Rust files of the packages.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod attributes;
 mod balancing;
 mod basics;
 mod checkpoints;
@@ -15,6 +16,7 @@ mod reductions;
 mod search;
 mod sections;
 mod state;
+mod tasks;
 mod variables;
 
 use chares::{Driver, InProcess, Program, RunError};
