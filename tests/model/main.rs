@@ -67,7 +67,7 @@ fn examples_give_what_they_should_on_any_mix() {
     let cells = (0..12).flat_map(|line| [f64::from(line); 50]).collect::<Vec<f64>>();
     let heat = (0..200).fold(cells, |old, _| {
         let around = |at: usize| old[at - 1] + old[at + 1] + (old[(at + 50) % 600] + old[(at + 550) % 600]);
-        let is_end = |at: usize| at % 50 == 0 || at % 50 == 49;
+        let is_end = |at: usize| at.is_multiple_of(50) || at % 50 == 49;
         (0..600)
             .map(|at| if is_end(at) { old[at] } else { old[at] + 0.2 * (around(at) - 4.0 * old[at]) })
             .collect()
