@@ -109,7 +109,7 @@ fn a_recording_becomes_a_picture_and_a_trace() {
     let still = ["replay", "run.mcr", "--picture", "work.svg", "--screen", "work", "--size", "90x20"];
     let done = stencil(path, &still);
     assert!(done.code == 0 && done.stdout.is_empty(), "{done:?}");
-    assert!(fs::read_to_string(path.join("work.svg")).unwrap().contains("8 Block"));
+    assert!(fs::read_to_string(path.join("work.svg")).unwrap().contains(">Block<"));
     let load = fs::read_to_string(path.join("load.csv")).unwrap();
     assert!(
         load.starts_with("at_s,node,pe,compute,") && load.lines().all(|line| line.split(',').count() == 15)
