@@ -105,10 +105,10 @@ pub(super) const ALL: [&str; 15] = [
     "apsp --n 150 --verify --algorithm floyd-warshall",
     "statics --size 6 --max-force 1e-3 --shake 0.05",
     "mis --vertices 150 --density 0.2 --verify",
-    "fem --elements 40 --coarsest 200 --verify",
-    "pic --particles 4000 --cells 32x8 --steps 30 --grid distributed --verify",
     "imbalance --chares 24 --steps 50 --work 20000 --verify",
     "netbench --sizes 1,64 --repeats 2 --warm-up 0",
+    "fem --elements 40 --coarsest 200 --verify",
+    "pic --particles 4000 --cells 32x8 --steps 30 --grid distributed --verify",
 ];
 
 #[test]
