@@ -29,6 +29,7 @@ pub use drawing::{Anchor, Color, Drawing, Shape};
 
 pub(crate) use axis::Span;
 use drawing::{GREY, INK, LIGHT};
+pub(crate) use svg::escaped;
 
 /// A line chart.
 #[derive(Clone, Debug, PartialEq)]

@@ -62,7 +62,7 @@ fn hex(Color([red, green, blue]): Color) -> String {
 }
 
 /// Names come from users' files; what an XML document may not hold at all is left out.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -2,6 +2,7 @@
 
 use super::causes::causes;
 use super::{LINES, REASONS, list, name_of};
+use crate::plot::escaped;
 use runtime::monitor::text::clean_line;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -223,10 +224,6 @@ fn number(value: &Value) -> f64 {
 
 fn text_of(value: &Value) -> String {
     escaped(&clean_line(value.as_str().unwrap_or("?"), 200))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
