@@ -19,6 +19,7 @@ pub mod pic;
 pub mod statics;
 pub mod statistics;
 pub mod system;
+pub mod text_file;
 mod trial;
 pub mod verify;
 

@@ -1,6 +1,7 @@
 //! Text files that a user gives, and what is wrong with one: in which line.
 
 use crate::matrix::TextError;
+use serde::de::DeserializeOwned;
 use std::path::Path;
 
 /// What is wrong with a line.
@@ -41,4 +42,31 @@ pub fn split_comment(line: &str) -> (&str, &str) {
 /// A line, from 1, is not what it has to be.
 pub fn wrong_line(file: &Path, line: usize, sentence: String) -> FileError {
     TextError::Line { path: file.into(), line: line as u64, source: Sentence(sentence) }
+}
+
+/// What a file with this text says in TOML. `hint` is added to what is wrong where the file is not called one of TOML; it may be
+/// empty.
+///
+/// # Errors
+/// The first key or value that is wrong, with its line.
+pub fn parse_toml<T: DeserializeOwned>(file: &Path, text: &str, hint: &str) -> Result<T, FileError> {
+    toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let is_toml = file.extension().is_some_and(|end| end == "toml");
+        wrong_line(file, line, plain(error.message()) + if is_toml { "" } else { hint })
+    })
+}
+
+/// In the words of TOML what the parser says in those of Rust.
+fn plain(message: &str) -> String {
+    let words = [
+        ("\n", "; "),
+        ("invalid type: unit variant, expected struct variant", "this takes values: { name = { … } }"),
+        ("invalid type: map, expected a sequence", "a list is needed: [{ … }, { … }]"),
+        ("expected a sequence", "expected a list"),
+        ("invalid type: map", "invalid type: table"),
+        ("expected struct", "expected the table of"),
+    ];
+    words.into_iter().fold(message.to_owned(), |said, (rust, plain)| said.replace(rust, plain))
 }

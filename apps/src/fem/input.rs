@@ -4,7 +4,7 @@ use super::exact::Exact;
 use super::lattice::Lattice;
 use super::problem::{Boundary, Condition, Domain, Physics, Source};
 use super::shape::Shape;
-use crate::statics::file::{FileError, read_text, wrong_line};
+use crate::text_file::{FileError, parse_toml, read_text};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -126,12 +126,7 @@ impl Input {
     /// # Errors
     /// It cannot be read, or which line is wrong.
     pub fn read(file: &Path) -> Result<Self, InputError> {
-        let text = read_text(file)?;
-        let mut input: Self = toml::from_str(&text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-            wrong_line(file, line, error.message().replace('\n', "; "))
-        })?;
+        let mut input: Self = parse_toml(file, &read_text(file)?, "")?;
         let folder = file.parent().unwrap_or(Path::new(""));
         input.mesh.file.iter_mut().for_each(|path| *path = folder.join(&*path));
         Ok(input)

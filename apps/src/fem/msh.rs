@@ -3,7 +3,7 @@
 
 use super::mesh::Mesh;
 use super::shape::Shape;
-use crate::statics::file::{FileError, read_text, wrong_line};
+use crate::text_file::{FileError, read_text, wrong_line};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 

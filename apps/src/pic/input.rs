@@ -3,7 +3,7 @@
 //! Options on the command line go over it.
 
 use super::choices::{Grid, SchemeChoice, Setup};
-use crate::statics::file::{FileError, read_text, wrong_line};
+use crate::text_file::{FileError, parse_toml, read_text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -74,12 +74,7 @@ impl Input {
     /// # Errors
     /// It cannot be read, or the first key or value that is wrong, with its line.
     pub(super) fn read(file: &Path) -> Result<Self, FileError> {
-        let text = read_text(file)?;
-        let mut input: Self = toml::from_str(&text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-            wrong_line(file, line, error.message().replace('\n', "; "))
-        })?;
+        let mut input: Self = parse_toml(file, &read_text(file)?, "")?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let Output { trace, out, phase_space, density } = &mut input.output;
         for path in [trace, out, phase_space, density].into_iter().flatten() {

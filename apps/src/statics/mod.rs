@@ -26,7 +26,6 @@ pub mod course;
 pub mod crystal;
 mod drive;
 mod eam;
-pub mod file;
 pub mod input;
 pub mod neighbours;
 pub mod partition;

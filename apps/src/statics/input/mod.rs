@@ -9,8 +9,8 @@ mod tests;
 use super::aberration::Aberration;
 use super::crystal::Side;
 use super::crystal::lattice::Kind;
-use super::file::{read_text, wrong_line};
 use super::relax::Method;
+use crate::text_file::{parse_toml, read_text};
 pub use problem::InputError;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -203,15 +203,8 @@ impl Input {
 
     /// The same of a file with this text.
     fn parse(file: &Path, text: &str) -> Result<Self, InputError> {
-        let mut input: Self = toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-            let mut message = plain(error.message());
-            if file.extension().is_none_or(|end| end != "toml") {
-                message += "; is this an input file in TOML? A file of atoms is named in one, as `file` in [crystal]";
-            }
-            wrong_line(file, line, message)
-        })?;
+        let hint = "; is this an input file in TOML? A file of atoms is named in one, as `file` in [crystal]";
+        let mut input: Self = parse_toml(file, text, hint)?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let Self { crystal, potential, output, .. } = &mut input;
         let outputs = [&mut output.xyz, &mut output.dump, &mut output.trace];
@@ -219,17 +212,4 @@ impl Input {
         paths.for_each(|path| *path = folder.join(&*path));
         Ok(input)
     }
-}
-
-/// In the words of TOML what the parser says in those of Rust.
-fn plain(message: &str) -> String {
-    let words = [
-        ("\n", "; "),
-        ("invalid type: unit variant, expected struct variant", "this takes values: { name = { … } }"),
-        ("invalid type: map, expected a sequence", "a list is needed: [{ … }, { … }]"),
-        ("expected a sequence", "expected a list"),
-        ("invalid type: map", "invalid type: table"),
-        ("expected struct", "expected the table of"),
-    ];
-    words.into_iter().fold(message.to_owned(), |said, (rust, plain)| said.replace(rust, plain))
 }

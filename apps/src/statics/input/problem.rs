@@ -5,13 +5,13 @@ use crate::statics::crystal::lattice::{Kind, Lattice, Site};
 use crate::statics::crystal::oriented::AS_IT_IS;
 use crate::statics::crystal::read;
 use crate::statics::crystal::{Crystal, CrystalError, Side};
-use crate::statics::file::FileError;
 use crate::statics::partition::{ATOMS_PER_BLOCK, Partition};
 use crate::statics::potential::{Format, Potential, PotentialError, analytic};
 use crate::statics::pressure::Together;
 use crate::statics::problem::{Problem, Step};
 use crate::statics::relax::{Limits, Method};
 use crate::statics::studies::{Material, StudyError};
+use crate::text_file::FileError;
 
 /// Why an input is not usable.
 #[derive(Debug, thiserror::Error)]

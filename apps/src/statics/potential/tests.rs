@@ -1,8 +1,8 @@
 //! Malformed files are told with their line.
 
 use super::*;
-use crate::statics::file::split_comment;
 use crate::statics::tests::faults;
+use crate::text_file::split_comment;
 use proptest::prelude::*;
 
 /// Two elements, five values each.

@@ -1,7 +1,7 @@
 //! A text file of numbers, word by word, each with its line: what all formats of potential files are made of.
 
 use super::PotentialError;
-use crate::statics::file::split_comment;
+use crate::text_file::split_comment;
 use std::path::Path;
 
 /// Above every mass, spacing and cutoff.

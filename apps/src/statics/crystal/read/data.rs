@@ -2,7 +2,7 @@
 //! a line with its name, a line that is skipped, and rows.
 
 use super::{LARGEST_ID, List, MOST, RIGHT_ANGLES, Wrong, box_of, number, whole};
-use crate::statics::file::split_comment;
+use crate::text_file::split_comment;
 
 /// Which words of a row of `Atoms` hold what in an atom style.
 struct Style {

@@ -6,7 +6,7 @@ mod data;
 mod tests;
 mod xyz;
 
-use crate::statics::file::{FileError, read_lossy, wrong_line};
+use crate::text_file::{FileError, read_lossy, wrong_line};
 use std::path::Path;
 
 /// Atoms of a file, with the low corner of their box in the origin.
