@@ -41,12 +41,31 @@ fn wait_until_gone(nodes: &[i32]) {
 }
 
 #[test]
-fn the_window_ends_with_the_run_and_the_table_follows_it() {
+fn the_window_stays_with_the_result_until_a_key_and_the_table_follows_it() {
     let shown = Shown::new();
-    let running = shown.start(STENCIL, &["run", "--steps", "300", "--cells", "16", "--watch"]);
+    let report = shown.path().join("report.json");
+    let words = ["run", "--steps", "300", "--cells", "16", "--watch", "--report", "report.json"];
+    let running = shown.start(STENCIL, &words);
+    shown.terminal.wait_for_window("ENDED: finished");
+    shown.terminal.wait_for_window("node        PEs speed");
+    wait_for("the report", || {
+        std::fs::read_to_string(&report).ok().filter(|text| text.contains("exit_code"))
+    });
+    assert!(is_alive(running.pid()));
+    shown.terminal.keys("x");
     assert_eq!(running.done().code, 0, "{}", shown.terminal.shown());
     let after = shown.terminal.after_the_window();
     assert!(after.contains("node        PEs speed"), "{after:?}");
+}
+
+#[test]
+fn a_signal_ends_a_window_that_stays() {
+    let shown = Shown::new();
+    let running = shown.start(STENCIL, &["run", "--steps", "10", "--cells", "16", "--watch"]);
+    shown.terminal.wait_for_window("ENDED: finished");
+    signal(running.pid(), "TERM");
+    assert_eq!(running.done().code, 143);
+    shown.terminal.wait_for_leaving();
 }
 
 #[test]

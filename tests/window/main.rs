@@ -87,6 +87,10 @@ fn the_progress_bar_shows_what_all_nodes_have_done() {
         let running = terminal.start(&command);
         // 25 blocks, 100 steps.
         terminal.wait_for_words(if window { "2500" } else { "/2500" });
+        if window {
+            terminal.wait_for_window("ENDED: finished");
+            terminal.keys("q");
+        }
         assert_eq!(running.done().code, 0, "{}", terminal.shown());
         assert!(terminal.shown().contains("stepping"), "{}", terminal.shown());
     }

@@ -13,7 +13,7 @@ use crate::player::Player;
 use crate::screen::Screen;
 use crate::view::traffic::Unit;
 use crate::view::{self, help};
-use crate::{Left, WindowOptions};
+use crate::{AtEnd, Left, WindowOptions};
 
 /// Time per column, quarter seconds.
 const SCALES: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -112,6 +112,8 @@ pub(crate) struct App {
     pub(crate) player: Option<Player>,
     pub(crate) choice: Choice,
     pub(crate) options: WindowOptions,
+    /// The run's time when the viewer began: the times of the run, not of the viewer, are shown.
+    ahead: Duration,
     /// Where a click does something in the last picture.
     pub(crate) spots: Vec<Spot>,
     size: (u16, u16),
@@ -127,6 +129,7 @@ impl App {
             live: Model::default(),
             frozen: None,
             player: None,
+            ahead: Duration::ZERO,
             choice,
             options,
             spots,
@@ -137,7 +140,7 @@ impl App {
 
     /// A window on a recording, which it outlasts.
     pub(crate) fn of_player(player: Player, options: &WindowOptions) -> Self {
-        let options = WindowOptions { leave_at_end: false, ..options.clone() };
+        let options = WindowOptions { at_end: AtEnd::Stays, ..options.clone() };
         let mut app = Self { player: Some(player), ..Self::new(&options) };
         app.begin_by_node();
         app
@@ -226,7 +229,10 @@ impl App {
     pub(crate) fn update(&mut self, event: Event, now: Duration) -> Option<Left> {
         match event {
             Event::Monitor(event) => {
-                self.live.apply(*event, now);
+                if let MonitorEvent::At(nanos) = *event {
+                    self.ahead = Duration::from_nanos(nanos).saturating_sub(now);
+                }
+                self.live.apply(*event, now.saturating_add(self.ahead));
                 self.begin_by_node();
                 self.changed |= self.frozen.is_none() || self.ended();
             }
@@ -263,13 +269,19 @@ impl App {
                     self.begin_by_node();
                     return None;
                 }
+                let now = now.saturating_add(self.ahead);
                 // Ages and the elapsed time are shown in seconds.
                 self.changed |=
                     self.frozen.is_none() && !self.ended() && now.as_secs() != self.live.now.as_secs();
                 self.live.tick(now);
             }
         }
-        (self.ended() && self.options.leave_at_end).then_some(Left::Ended)
+        let leaves = match self.options.at_end {
+            AtEnd::Stays => false,
+            AtEnd::StaysIfWell => self.live.end.as_ref().is_some_and(|end| end.code != Some(0)),
+            AtEnd::Leaves => self.ended(),
+        };
+        leaves.then_some(Left::Ended)
     }
 
     fn begin_by_node(&mut self) {

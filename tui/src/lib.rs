@@ -48,10 +48,21 @@ pub struct WindowOptions {
     pub unicode: bool,
     /// Least time between two pictures.
     pub refresh: Duration,
-    /// Return as soon as the run is over, instead of waiting for a key.
-    pub leave_at_end: bool,
+    /// What is done when the run is over.
+    pub at_end: AtEnd,
     /// The screen that is shown first.
     pub screen: Screen,
+}
+
+/// What the window does when the run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtEnd {
+    /// It stays until a key.
+    Stays,
+    /// It stays until a key if the run ended well; the terminal is given back at once for what else there is to say.
+    StaysIfWell,
+    /// The terminal is given back at once.
+    Leaves,
 }
 
 impl Default for WindowOptions {
@@ -61,7 +72,7 @@ impl Default for WindowOptions {
             colors: Colors::Named,
             unicode: true,
             refresh: Duration::from_millis(100),
-            leave_at_end: false,
+            at_end: AtEnd::Stays,
             screen: Screen::Load,
         }
     }
@@ -117,7 +128,7 @@ impl Default for PlayOptions {
 /// How the user left the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// The run ended (or its feed did), and the user left or `leave_at_end` was set.
+    /// The run ended (or its feed did), and the user left or [`AtEnd`] says so.
     Ended,
     /// The user left while the run goes on.
     Detached,
@@ -136,7 +147,7 @@ pub enum TuiError {
     Terminal(#[from] std::io::Error),
 }
 
-/// Shows the window in this process's terminal until the user leaves or, with `leave_at_end`, the run is over.
+/// Shows the window in this process's terminal until the user leaves or, as [`AtEnd`] says, the run is over.
 /// The terminal is restored in any case. On a panic in another thread the window closes as if the user had left, so
 /// that the message stays readable. A channel that closes without
 /// [`MonitorEvent::Ended`] counts as the end of the run.

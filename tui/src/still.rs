@@ -13,7 +13,7 @@ use runtime::monitor::wire::MonitorEvent;
 use crate::app::{App, Event};
 use crate::palette::{self, Colors};
 use crate::player::Player;
-use crate::{PlayOptions, WindowOptions, view};
+use crate::{AtEnd, PlayOptions, WindowOptions, view};
 
 /// Most columns and lines.
 const LARGEST: u16 = 500;
@@ -34,11 +34,13 @@ impl Still {
     /// The window after these events; the time is taken from the snapshots.
     #[must_use]
     pub fn after(events: &[MonitorEvent], options: &WindowOptions) -> Self {
-        let mut app = App::new(&WindowOptions { leave_at_end: false, ..options.clone() });
+        let mut app = App::new(&WindowOptions { at_end: AtEnd::Stays, ..options.clone() });
         let mut now = Duration::ZERO;
         for event in events {
-            if let MonitorEvent::Snapshot(snapshot) = event {
-                now = now.max(Duration::from_nanos(snapshot.uptime_ns));
+            match event {
+                MonitorEvent::Snapshot(snapshot) => now = now.max(Duration::from_nanos(snapshot.uptime_ns)),
+                MonitorEvent::At(nanos) => now = now.max(Duration::from_nanos(*nanos)),
+                _ => {}
             }
             app.update(Event::Monitor(Box::new(event.clone())), now);
         }

@@ -41,6 +41,7 @@ mod still;
 mod summary;
 pub mod terminal;
 mod unstarted;
+mod viewers;
 mod watch;
 
 pub use app::App;

@@ -4,13 +4,13 @@ use super::keeping::{self, Schedule, StoreKeeper};
 use super::live::metrics;
 use super::log::NodeLogs;
 use super::options::{self, RunOptions, SpeedSource};
-use super::record::{Form, Recording};
 use super::report::{Report, Sources};
 use super::restart::{self, Origin};
 use super::speeds::{self, PeSpeeds, SpeedQuery};
 use super::unstarted::{self, Unstarted};
+use super::viewers::{Viewers, kept};
 use super::{changes, driving};
-use super::{console, copies, log, note, output, say, warn};
+use super::{copies, log, note, output, say, warn};
 use crate::app::Started;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
@@ -23,19 +23,13 @@ use loadbalance::machines::{Machine, Machines, Memory};
 use runtime::checkpoint::{SavedSchema, Store, schemas};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
-use runtime::job::{Interrupter, Job, JobPlan};
+use runtime::job::{Job, JobPlan};
 use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
-use runtime::monitor::requests::RequestSocket;
-use runtime::monitor::socket::MonitorSocket;
 use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo};
 use std::net::TcpListener;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tui::{Left, WindowOptions};
 
 /// How often the clocks of nodes are read at both ends of a recorded run: the best reading counts.
 const CLOCK_READINGS: u32 = 5;
@@ -44,9 +38,6 @@ const CLOCK_READINGS: u32 = 5;
 const NO_SPEEDS: &str = "chares were placed by speed, but the application has no kernel to measure it with, so that all \
                          PEs counted the same: give it one with `App::kernel`, or say `--speed equal`, or `--speed file` \
                          with the speeds in the nodes file";
-
-/// How long the window may take to leave when its run is over.
-const LAST_PICTURE: Duration = Duration::from_secs(2);
 
 /// A run that a command line asks for.
 pub(crate) struct Asked<'a> {
@@ -119,6 +110,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
             info: unstarted.info,
             timeline: Timeline::new(command_started),
             error: Some(Failure::from(error)),
+            viewers: None,
         },
     };
     told(done, (version, arguments), &options, logs)
@@ -140,17 +132,20 @@ fn told(
     };
     let logged = logs.map_or(Ok(()), NodeLogs::finish);
     let mut error = first_of(done.error.take(), logged);
-    if !done.timeline.printed.is_empty() {
-        error = error.or(say(&done.timeline.printed).err());
-    }
     // A run that failed on its way has measured nothing that a table could show.
-    if !options.quiet && (error.is_none() || done.timeline.timed().is_some()) {
-        let table = Report::new(sources(&error), &done.timeline).table();
-        error = error.or(say(&table).err());
-    }
+    let has_table = !options.quiet && (error.is_none() || done.timeline.timed().is_some());
+    let table = if has_table { Report::new(sources(&error), &done.timeline).table() } else { String::new() };
+    let result = format!("{}{table}", done.timeline.printed);
+    let ended = done.viewers.as_mut().map_or(Ok(()), |viewers| viewers.end(error.as_ref(), options, &result));
+    error = first_of(error, ended);
+    // A window may stay for long, and the report is there meanwhile.
     if let Some(path) = &options.report {
         let written = unstarted::write(path, &Report::new(sources(&error), &done.timeline));
         error = first_of(error, written);
+    }
+    error = error.or(done.viewers.take().and_then(|viewers| viewers.leave().err()));
+    if !result.is_empty() {
+        error = error.or(say(&result).err());
     }
     if let (Some(_), Some(dir)) = (&error, &options.checkpoint) {
         keeping::say_what_is_left(dir, &done.info.program);
@@ -243,13 +238,6 @@ fn ready(
     Ok(Ready { started, config, launch, logs })
 }
 
-/// Where events are kept, and in which form.
-fn kept(options: &RunOptions) -> impl Iterator<Item = (&Path, Form)> {
-    let recording = options.record.iter().map(|path| (path.as_path(), Form::Recording));
-    let events = options.events.iter().map(|path| (path.as_path(), Form::Lines));
-    recording.chain(events).chain(options.load.iter().map(|path| (path.as_path(), Form::Table)))
-}
-
 /// All files of a run but its report.
 fn files(started: &Started, options: &RunOptions, config: &ClusterConfig) -> Vec<NamedFile> {
     let recording = kept(options).map(|(path, form)| NamedFile::written(form.option(), path));
@@ -271,11 +259,12 @@ fn taken(
     Ok(config)
 }
 
-/// How a run ended.
+/// How a run ended, and who still watches it.
 struct Finished {
     info: RunInfo,
     timeline: Timeline,
     error: Option<Failure>,
+    viewers: Option<Viewers>,
 }
 
 fn drive_and_show(
@@ -286,19 +275,7 @@ fn drive_and_show(
     command_started: Instant,
 ) -> Finished {
     let hub = Arc::clone(job.hub());
-    let socket =
-        MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
-    let recordings = kept(options).map(|(path, form)| Recording::start(&hub, path, form));
-    let recordings: Vec<Result<Recording, Failure>> = recordings.collect();
-    metrics.into_iter().for_each(|listener| metrics::serve(&hub, listener));
-    let asked = Arc::clone(job.node());
-    let requests = RequestSocket::serve(&hub.info().run_id, move |request| asked.ask_driver(request))
-        .map_err(|e| tracing::warn!("nothing can be asked of this run: {e}"));
-    let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
-    let events = hub.subscribe();
-    let screen = std::thread::Builder::new().name("screen".into());
-    let screen = screen.spawn(move || show(events, &viewed, &shown, &interrupter));
-    let screen = screen.map_err(|e| warn(&format!("the system has no thread to show the run: {e}"))).ok();
+    let viewers = Viewers::of(&job, options, metrics);
     let (source, is_quiet, described) = (options.speed, options.quiet, Arc::clone(&hub));
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
     let schedule = Schedule { every: options.checkpoint_every, limit: options.timeout, is_quiet };
@@ -315,16 +292,7 @@ fn drive_and_show(
     timeline.finished.get_or_insert_with(Instant::now);
     // The failure of the run explains the driver's error better than the driver can.
     let error = job.finish().or(driven.err());
-    let (code, summary) = match &error {
-        Some(error) => (i32::from(error.exit_code()), error.sentence.clone()),
-        None => (0, "finished".to_string()),
-    };
-    hub.publish(MonitorEvent::Ended { code, summary });
-    let shown = screen.map_or(Ok(()), |screen| end_show(screen, options));
-    let recorded = recordings.into_iter().map(|recording| recording.and_then(Recording::finish));
-    let recorded = recorded.fold(Ok(()), Result::and);
-    drop((requests, socket));
-    Finished { info: hub.info(), timeline, error: first_of(error.or(shown.err()), recorded) }
+    Finished { info: hub.info(), timeline, error, viewers: Some(viewers) }
 }
 
 /// What ends a run that may have failed before a file of it could not be written; that is told in any case.
@@ -489,44 +457,4 @@ fn machines(nodes: &[NodeInfo], now: &[NodeSnapshot], rates: &[f64], is_measured
     let launcher = NodeInfo { name: "launcher".into(), host: "localhost".into(), ..NodeInfo::default() };
     let nodes = nodes.iter().map(machine).collect();
     Machines { nodes, launcher: machine(&launcher), is_measured, ..Machines::default() }
-}
-
-/// Waits until all is shown. A window may be held up by its terminal for ever; it gets `LAST_PICTURE`.
-fn end_show(screen: JoinHandle<Result<(), Failure>>, options: &RunOptions) -> Result<(), Failure> {
-    let limit = options.shows_window().then(|| Instant::now() + LAST_PICTURE);
-    while limit.is_some() && !screen.is_finished() {
-        if limit.is_some_and(|limit| Instant::now() > limit) {
-            tui::restore_terminal();
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    screen.join().unwrap_or_else(|_| Err(Failure::new(Kind::Failed, "the window panicked")))
-}
-
-/// Shows a run in the window or on the console, until it ends.
-fn show(
-    events: Receiver<MonitorEvent>,
-    hub: &Hub,
-    options: &RunOptions,
-    interrupter: &Interrupter,
-) -> Result<(), Failure> {
-    if !options.shows_window() {
-        return console::show(&events, hub, options);
-    }
-    let mut window = WindowOptions::from_env();
-    window.leave_at_end = true;
-    window.colors = options.color.of(window.colors);
-    match tui::run(&events, &window) {
-        Ok(Left::Ended) => return Ok(()),
-        Ok(Left::Detached) => {}
-        Ok(Left::Interrupted) => interrupter.interrupt(),
-        Ok(Left::HungUp) => {
-            interrupter.hang_up();
-            return Ok(());
-        }
-        Err(error) => warn(&format!("{error}; the run goes on without it")),
-    }
-    // The run goes on without the window.
-    console::show(&hub.subscribe(), hub, options)
 }

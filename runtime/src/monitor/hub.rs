@@ -1,6 +1,7 @@
 //! Where a launcher's events meet its viewers. A viewer that is too slow loses events and is told how many.
 
 use super::pace::Pace;
+use super::past::Past;
 use super::wire::{MonitorEvent, NodeSnapshot, Phase, RunInfo, Slowdown};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -24,6 +25,7 @@ struct State {
     info: RunInfo,
     latest: BTreeMap<u16, NodeSnapshot>,
     paces: BTreeMap<u16, Pace>,
+    past: Past,
     phase: Option<Phase>,
     /// In the log, from the first word of the phase to the first of the next.
     span: Option<tracing::Span>,
@@ -110,6 +112,7 @@ impl Hub {
             }
             _ => {}
         }
+        state.past.take(self.now(), &event);
         state.distribute(&event);
         state.advance();
         if state.ended.is_some() {
@@ -127,22 +130,15 @@ impl Hub {
 
     /// A new viewer's events: first what is known, then what happens.
     pub fn subscribe(&self) -> Receiver<MonitorEvent> {
-        let (events, receiver) = sync_channel(BEHIND_MAX);
+        self.lock().subscribe(&[])
+    }
+
+    /// The same, and before that what has happened since the run began to be watched, as far as it is remembered: of a long
+    /// run ever fewer snapshots.
+    pub fn subscribe_late(&self) -> Receiver<MonitorEvent> {
         let mut state = self.lock();
-        let mut viewer = Viewer { events, dropped: 0 };
-        viewer.tell(&MonitorEvent::Run(state.info.clone()));
-        for snapshot in state.latest.values() {
-            viewer.tell(&MonitorEvent::Snapshot(snapshot.clone()));
-        }
-        if let Some(phase) = &state.phase {
-            viewer.tell(&MonitorEvent::Phase(phase.clone()));
-        }
-        if let Some(ended) = &state.ended {
-            viewer.tell(ended);
-        } else {
-            state.viewers.push(viewer);
-        }
-        receiver
+        let past: Vec<_> = state.past.events().chain([MonitorEvent::at(self.now())]).collect();
+        state.subscribe(&past)
     }
 
     /// How far the run is, in words such as `multiplying 12 of 40`; empty while nothing is known.
@@ -186,6 +182,27 @@ impl State {
         slowdowns.drain(..slowdowns.len().saturating_sub(SLOWDOWNS_MAX));
         let event = MonitorEvent::Run(self.info.clone());
         self.distribute(&event);
+    }
+
+    fn subscribe(&mut self, past: &[MonitorEvent]) -> Receiver<MonitorEvent> {
+        let (events, receiver) = sync_channel(BEHIND_MAX + past.len());
+        let mut viewer = Viewer { events, dropped: 0 };
+        viewer.tell(&MonitorEvent::Run(self.info.clone()));
+        for event in past {
+            viewer.tell(event);
+        }
+        for snapshot in self.latest.values() {
+            viewer.tell(&MonitorEvent::Snapshot(snapshot.clone()));
+        }
+        if let Some(phase) = &self.phase {
+            viewer.tell(&MonitorEvent::Phase(phase.clone()));
+        }
+        if let Some(ended) = &self.ended {
+            viewer.tell(ended);
+        } else {
+            self.viewers.push(viewer);
+        }
+        receiver
     }
 
     fn left_s(&self, now: Duration) -> Option<f64> {
@@ -253,6 +270,23 @@ mod tests {
         assert!(matches!(&got[0], MonitorEvent::Run(info) if info.run_id == "r"));
         assert_eq!(got[1..], [MonitorEvent::Snapshot(snapshot(2)), phase(9)]);
         assert_eq!(hub.subscribe().try_iter().last(), Some(phase(9)));
+    }
+
+    #[test]
+    fn a_late_viewer_may_have_the_past() {
+        let hub = Hub::new(RunInfo { run_id: "r".into(), ..RunInfo::default() });
+        let snapshot =
+            |sequence| MonitorEvent::Snapshot(NodeSnapshot { node: 1, sequence, ..NodeSnapshot::default() });
+        (1..=3).for_each(|sequence| hub.publish(snapshot(sequence)));
+        let got: Vec<_> = hub.subscribe_late().try_iter().collect();
+        assert!(matches!(&got[0], MonitorEvent::Run(_)));
+        let times = got.iter().filter_map(|event| match event {
+            MonitorEvent::At(nanos) => Some(*nanos),
+            _ => None,
+        });
+        assert!(times.clone().is_sorted() && times.count() >= 2, "{got:?}");
+        let told: Vec<_> = got[1..].iter().filter(|event| !matches!(event, MonitorEvent::At(_))).collect();
+        assert_eq!(told, [&snapshot(1), &snapshot(2), &snapshot(3), &snapshot(3)]);
     }
 
     #[test]
@@ -334,7 +368,7 @@ mod tests {
         for n in 0..BEHIND_MAX as u64 + 9 {
             hub.publish(phase(n));
         }
-        let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
+        let ended = MonitorEvent::Ended { code: 0, summary: "well".into(), result: String::new() };
         hub.publish(ended.clone());
         assert_eq!(slow.iter().count(), BEHIND_MAX);
         assert_eq!(hub.subscribe().iter().last(), Some(ended));

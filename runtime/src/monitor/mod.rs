@@ -3,6 +3,7 @@
 pub mod hosts;
 pub mod hub;
 mod pace;
+mod past;
 pub mod profile;
 pub mod recording;
 pub mod requests;

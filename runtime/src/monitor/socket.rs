@@ -115,7 +115,7 @@ impl MonitorSocket {
                     if Arc::strong_count(&open) > VIEWERS_MAX {
                         continue;
                     }
-                    let (events, open) = (hub.subscribe(), Arc::clone(&open));
+                    let (events, open) = (hub.subscribe_late(), Arc::clone(&open));
                     let serve = move || {
                         // A viewer may leave at any moment; that ends its thread and nothing else.
                         let _ = send_all(viewer, &events);
@@ -321,7 +321,7 @@ mod tests {
         let (one, two) = (watch(Some(&run_id)).unwrap(), watch(Some(&run_id)).unwrap());
         drop(watch(Some(&run_id)).unwrap());
         assert!(runs().unwrap().contains(&run_id));
-        let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
+        let ended = MonitorEvent::Ended { code: 0, summary: "well".into(), result: String::new() };
         hub.publish(ended.clone());
         let open = socket.open.clone();
         drop(socket);
@@ -393,7 +393,7 @@ mod tests {
         rude.iter_mut().for_each(|viewer| drop(viewer.write_all(&[0xff; 4096])));
         let more: Vec<_> = (0..2 * VIEWERS_MAX).map_while(|_| watch(Some(&run_id)).ok()).collect();
         assert!(more.len() < VIEWERS_MAX, "{} too many", more.len());
-        let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
+        let ended = MonitorEvent::Ended { code: 0, summary: "well".into(), result: String::new() };
         hub.publish(ended.clone());
         assert_eq!(good.iter().last(), Some(ended));
     }

@@ -6,12 +6,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::ops::Range;
+use std::time::Duration;
 
 /// The longest event that a viewer accepts, bytes.
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 12;
+pub const MONITOR_VERSION: u16 = 13;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,12 +40,23 @@ pub enum MonitorEvent {
     Ended {
         /// Exit code of the run.
         code: i32,
-        /// The last line that the launcher prints.
+        /// How it ended, in a line.
         summary: String,
+        /// What the launcher prints behind the window: what the program says at its end, and the table; may be empty.
+        result: String,
     },
+    /// What follows happened so many nanoseconds after the run began to be watched, up to the next of these: a viewer that
+    /// comes late is told the past, and at its end the time that it is now.
+    At(u64),
 }
 
 impl MonitorEvent {
+    /// Says when that which follows happened, from when the run began to be watched.
+    #[must_use]
+    pub fn at(time: Duration) -> Self {
+        Self::At(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
     /// Writes the event to a feed: its length and itself as postcard.
     ///
     /// # Errors

@@ -26,6 +26,8 @@ const NODES_MAX: usize = 4096;
 const PES_MAX: usize = 16_384;
 /// Lines of output kept.
 const LINES_MAX: usize = 2000;
+/// Lines kept of what a run came to.
+const RESULT_MAX: usize = 200;
 /// Characters kept of a line.
 const LINE_MAX: usize = 400;
 /// Names of entry methods, or of chare types, kept.
@@ -37,6 +39,8 @@ pub(crate) struct End {
     /// Exit code; `None` when the feed broke off before the run told it.
     pub(crate) code: Option<i32>,
     pub(crate) summary: String,
+    /// What the run came to, by lines.
+    pub(crate) result: Vec<String>,
     pub(crate) at: Duration,
 }
 
@@ -99,9 +103,13 @@ impl Model {
                 self.dropped_at = Some(now);
                 self.remark(Weight::Warning, &format!("{count} events were missed"));
             }
-            MonitorEvent::Clocks(_) => {}
-            MonitorEvent::Ended { code, summary } => {
+            MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
+            MonitorEvent::Ended { code, summary, result } => {
                 self.finish(Some(code), &summary);
+                if let Some(end) = &mut self.end {
+                    let lines = result.lines().take(RESULT_MAX);
+                    end.result = lines.map(|line| text::clean_line(line, LINE_MAX)).collect();
+                }
             }
         }
     }
@@ -111,7 +119,8 @@ impl Model {
         if self.end.is_none() {
             let weight = if code == Some(0) { Weight::Note } else { Weight::Warning };
             self.remark(weight, &format!("ended: {summary}"));
-            self.end = Some(End { code, summary: text::clean_line(summary, LINE_MAX), at: self.now });
+            let summary = text::clean_line(summary, LINE_MAX);
+            self.end = Some(End { code, summary, result: Vec::new(), at: self.now });
         }
     }
 
@@ -200,7 +209,7 @@ impl Model {
             let (number, now) = (info.node, self.now);
             if let Some(node) = self.node_mut(number) {
                 let loss = |left: &LeftAt| Loss {
-                    at: now,
+                    at: Duration::try_from_secs_f64(left.at_s).unwrap_or(now),
                     reason: text::clean_line(&left.how, LINE_MAX),
                     is_meant: true,
                 };
@@ -211,9 +220,9 @@ impl Model {
                 said.into_iter().for_each(|text| self.remark(Weight::Note, &text));
             }
         }
-        let (at, nodes) = (self.elapsed(), &self.nodes);
+        let nodes = &self.nodes;
         let name = |node| nodes.get(&node).map_or_else(|| format!("node{node}"), Node::name);
-        self.remarks.compare(at, &self.run, &run, name);
+        self.remarks.compare(&self.run, &run, name);
         let names = |names: &[String]| -> Vec<String> {
             names.iter().take(NAMES_MAX).map(|name| text::clean_line(name, 80)).collect()
         };

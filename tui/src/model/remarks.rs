@@ -41,21 +41,17 @@ impl Remarks {
         self.0.iter()
     }
 
+    /// Adds one behind all of its time and before.
     pub(crate) fn push(&mut self, at: Duration, weight: Weight, text: &str) {
         if self.0.len() >= REMARKS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(Remark { at, weight, text: text::clean_line(text, REMARK_MAX) });
+        let place = self.0.partition_point(|other| other.at <= at);
+        self.0.insert(place, Remark { at, weight, text: text::clean_line(text, REMARK_MAX) });
     }
 
     /// Takes in what a new description of the run says that the one before did not.
-    pub(crate) fn compare(
-        &mut self,
-        at: Duration,
-        before: &RunInfo,
-        now: &RunInfo,
-        name: impl Fn(u16) -> String,
-    ) {
+    pub(crate) fn compare(&mut self, before: &RunInfo, now: &RunInfo, name: impl Fn(u16) -> String) {
         for slow in &now.slowdowns {
             let same = |other: &&Slowdown| {
                 (other.node, other.since_s.to_bits()) == (slow.node, slow.since_s.to_bits())
@@ -63,23 +59,36 @@ impl Remarks {
             let known = before.slowdowns.iter().find(same);
             if known.is_none_or(|known| known.until_s.is_none() && slow.until_s.is_some()) {
                 let weight = if slow.until_s.is_none() { Weight::Warning } else { Weight::Note };
-                self.push(at, weight, &slow.sentence(&name(slow.node)));
+                self.push(
+                    after(slow.until_s.unwrap_or(slow.since_s)),
+                    weight,
+                    &slow.sentence(&name(slow.node)),
+                );
             }
         }
         for decision in &now.balanced {
             let same = |other: &&Balanced| other.at_s.to_bits() == decision.at_s.to_bits();
             let known = before.balanced.iter().find(same);
             if known.is_none_or(|known| known.after.is_none() && decision.after.is_some()) {
-                self.push(at, Weight::Note, &said(decision));
+                self.push(after(decision.at_s), Weight::Note, &said(decision));
             }
         }
         if let Some(saved) =
             now.saved.filter(|saved| before.saved.is_none_or(|before| before.number != saved.number))
         {
             let bytes = figures::bytes(saved.bytes as f64);
-            self.push(at, Weight::Note, &format!("saved as checkpoint {} ({bytes})", saved.number));
+            self.push(
+                after(saved.at_s),
+                Weight::Note,
+                &format!("saved as checkpoint {} ({bytes})", saved.number),
+            );
         }
     }
+}
+
+/// That time of the run, whatever number was told.
+fn after(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// A decision to move chares, and what came of it.

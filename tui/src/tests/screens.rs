@@ -8,7 +8,7 @@ use runtime::monitor::wire::{LeftAt, MonitorEvent, OutputLine, Phase};
 use super::{press, run_info, running, same, same_text, snapshot, tell};
 use crate::app::{App, Event};
 use crate::still::screen;
-use crate::{Colors, Left, Screen, Still, WindowOptions};
+use crate::{AtEnd, Colors, Left, Screen, Still, WindowOptions};
 
 fn ordinary() -> App {
     running(3, 2, &WindowOptions::default())
@@ -177,13 +177,65 @@ fn a_pause_freezes_the_picture_but_not_the_recording() {
 #[test]
 fn the_end_is_said_and_any_other_key_leaves() {
     let mut app = ordinary();
-    let end = MonitorEvent::Ended { code: 3, summary: "verification failed".into() };
+    let end = MonitorEvent::Ended { code: 3, summary: "verification failed".into(), result: String::new() };
     assert_eq!(tell(&mut app, end, 121), None);
     same("ended", &app);
     assert_eq!(press(&mut app, KeyCode::Char('x')), Some(Left::Ended));
-    let mut app = running(3, 2, &WindowOptions { leave_at_end: true, ..WindowOptions::default() });
-    let end = MonitorEvent::Ended { code: 0, summary: "fine".into() };
-    assert_eq!(tell(&mut app, end, 121), Some(Left::Ended));
+    for (at_end, code, left) in [
+        (AtEnd::Leaves, 0, Some(Left::Ended)),
+        (AtEnd::StaysIfWell, 0, None),
+        (AtEnd::StaysIfWell, 1, Some(Left::Ended)),
+        (AtEnd::Stays, 1, None),
+    ] {
+        let mut app = running(3, 2, &WindowOptions { at_end, ..WindowOptions::default() });
+        let end = MonitorEvent::Ended { code, summary: "over".into(), result: String::new() };
+        assert_eq!(tell(&mut app, end, 121), left, "{at_end:?} {code}");
+    }
+}
+
+#[test]
+fn what_the_run_came_to_stands_below_the_load_at_its_end() {
+    let mut app = ordinary();
+    let lines = ["node        PEs speed", "fast          2  1.00", "result verified"];
+    let result = lines.map(|line| format!("{line}\n")).concat();
+    tell(&mut app, MonitorEvent::Ended { code: 0, summary: "finished".into(), result }, 121);
+    same("result", &app);
+    let small = screen(&app, 40, 11);
+    assert!(small.contains("result verified") && small.contains("fast"), "{small}");
+    press(&mut app, KeyCode::Char('w'));
+    assert!(!screen(&app, 80, 24).contains("verified"), "other screens keep their room");
+}
+
+#[test]
+fn a_late_viewer_sees_what_an_early_one_does() {
+    let mut early = App::new(&WindowOptions::default());
+    let mut late = App::new(&WindowOptions::default());
+    tell(&mut late, run_info(3, 2), 0);
+    tell(&mut early, run_info(3, 2), 0);
+    for tenths in 1..=400 {
+        let mut events: Vec<_> =
+            (0..3).map(|place| MonitorEvent::Snapshot(snapshot(place, 2, tenths))).collect();
+        if tenths == 55 {
+            let text = "something is odd".into();
+            events.push(MonitorEvent::Output(OutputLine { node: 2, is_error: true, text }));
+        }
+        tell(&mut late, MonitorEvent::at(Duration::from_millis(tenths * 100)), 0);
+        for event in events {
+            tell(&mut early, event.clone(), tenths);
+            tell(&mut late, event, 0);
+        }
+    }
+    late.update(Event::Tick, Duration::ZERO);
+    early.update(Event::Tick, Duration::from_secs(40));
+    for key in ['1', '2', '3', '4', '5', '6'] {
+        press(&mut early, KeyCode::Char(key));
+        press(&mut late, KeyCode::Char(key));
+        assert_eq!(screen(&late, 80, 24), screen(&early, 80, 24), "{key}");
+    }
+    assert!(screen(&late, 80, 24).contains("0:05.5"), "the log has the times of then");
+    // Its clock goes on from there.
+    late.update(Event::Tick, Duration::from_secs(1));
+    assert_eq!(late.model().now, Duration::from_secs(41));
 }
 
 #[test]

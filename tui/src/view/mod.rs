@@ -11,6 +11,7 @@ mod nodes;
 mod pes;
 mod player;
 mod remarks;
+mod result;
 pub(crate) mod traffic;
 mod why;
 mod work;
@@ -41,6 +42,11 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) -> Vec<Spot> {
     let log = if app.choice.log { (rest.height / 3).clamp(rest.height.min(2), 14) } else { 0 };
     let (body, log) = split(rest, rest.height - log);
     log::draw(frame, log, app, look);
+    let result = result::height(app, body.height);
+    let (body, result) = split(body, body.height - result);
+    if result.height > 0 {
+        result::draw(frame, result, app, look);
+    }
     if app.choice.help {
         help::draw(frame, body, app, look);
     } else if let Some(number) = app.choice.detail {

@@ -51,6 +51,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::Dropped(_) => "dropped",
         MonitorEvent::Clocks(_) => "clocks",
         MonitorEvent::Ended { .. } => "ended",
+        MonitorEvent::At(_) => "at",
     }
 }
 
@@ -68,7 +69,7 @@ mod tests {
             MonitorEvent::Phase(Phase { name: "two\nlines".into(), done: 1, total: 9, ..Phase::default() }),
             MonitorEvent::NodeLost { node: 2, reason: "gone".into() },
             MonitorEvent::Dropped(5),
-            MonitorEvent::Ended { code: 69, summary: "lost".into() },
+            MonitorEvent::Ended { code: 69, summary: "lost".into(), result: String::new() },
         ];
         let mut lines = EventLines::new(Vec::new());
         events.iter().for_each(|event| lines.take(Duration::from_millis(1500), event).unwrap());

@@ -129,8 +129,11 @@ impl<'a> Series<'a> {
                 }
                 MonitorEvent::Phase(phase) => series.take_phase(at, phase),
                 MonitorEvent::NodeLost { node, reason } => series.lost.push((at, *node, reason)),
-                MonitorEvent::Ended { code, summary } => series.ended = Some((*code, summary)),
-                MonitorEvent::Output(_) | MonitorEvent::Dropped(_) | MonitorEvent::Clocks(_) => {}
+                MonitorEvent::Ended { code, summary, .. } => series.ended = Some((*code, summary)),
+                MonitorEvent::Output(_)
+                | MonitorEvent::Dropped(_)
+                | MonitorEvent::Clocks(_)
+                | MonitorEvent::At(_) => {}
             }
         }
         for (node, snapshots) in snapshots {

@@ -78,7 +78,10 @@ fn recording() -> Recording {
         }
     }
     put(4500, MonitorEvent::NodeLost { node: 2, reason: "no sign of life".into() });
-    put(4600, MonitorEvent::Ended { code: 69, summary: "node \"old\" was lost".into() });
+    put(
+        4600,
+        MonitorEvent::Ended { code: 69, summary: "node \"old\" was lost".into(), result: String::new() },
+    );
     Recording { events, broken: None }
 }
 
