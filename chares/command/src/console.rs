@@ -58,7 +58,8 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             MonitorEvent::NodeLost { .. }
             | MonitorEvent::Clocks(_)
             | MonitorEvent::Dropped(_)
-            | MonitorEvent::At(_) => {}
+            | MonitorEvent::At(_)
+            | MonitorEvent::Result(_) => {}
         }
     }
     progress.bar.finish_and_clear();

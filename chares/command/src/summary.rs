@@ -91,7 +91,7 @@ fn of_recording(recording: &Recording) -> Report {
                 let before = last.remove(&snapshot.node);
                 last.insert(snapshot.node, snapshot.clone().after(before));
             }
-            MonitorEvent::Ended { code, summary, .. } => {
+            MonitorEvent::Ended { code, summary } => {
                 exit_code = u8::try_from(*code).unwrap_or(u8::MAX);
                 error = (*code != 0).then(|| summary.clone());
             }
@@ -183,7 +183,7 @@ mod tests {
             snapshot(1, Some(profile(1))),
             snapshot(2, Some(profile(2))),
             snapshot(2, None),
-            MonitorEvent::Ended { code: 0, summary: "finished".into(), result: String::new() },
+            MonitorEvent::Ended { code: 0, summary: "finished".into() },
         ];
         let events = (0..).zip(events).map(|(at, event)| Recorded { at: Duration::from_secs(at), event });
         Recording { events: events.collect(), broken: None }

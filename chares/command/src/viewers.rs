@@ -68,7 +68,10 @@ impl Viewers {
         if code == 0 && at_end(options) != AtEnd::Leaves {
             self.limit = None;
         }
-        self.hub.publish(MonitorEvent::Ended { code, summary, result: result.to_owned() });
+        if !result.is_empty() {
+            self.hub.publish(MonitorEvent::Result(result.to_owned()));
+        }
+        self.hub.publish(MonitorEvent::Ended { code, summary });
         let recorded = self.recordings.drain(..).map(|recording| recording.and_then(Recording::finish));
         let recorded = recorded.fold(Ok(()), Result::and);
         self.sockets = (None, None);

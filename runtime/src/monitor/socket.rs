@@ -321,7 +321,7 @@ mod tests {
         let (one, two) = (watch(Some(&run_id)).unwrap(), watch(Some(&run_id)).unwrap());
         drop(watch(Some(&run_id)).unwrap());
         assert!(runs().unwrap().contains(&run_id));
-        let ended = MonitorEvent::Ended { code: 0, summary: "well".into(), result: String::new() };
+        let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
         hub.publish(ended.clone());
         let open = socket.open.clone();
         drop(socket);
@@ -393,7 +393,7 @@ mod tests {
         rude.iter_mut().for_each(|viewer| drop(viewer.write_all(&[0xff; 4096])));
         let more: Vec<_> = (0..2 * VIEWERS_MAX).map_while(|_| watch(Some(&run_id)).ok()).collect();
         assert!(more.len() < VIEWERS_MAX, "{} too many", more.len());
-        let ended = MonitorEvent::Ended { code: 0, summary: "well".into(), result: String::new() };
+        let ended = MonitorEvent::Ended { code: 0, summary: "well".into() };
         hub.publish(ended.clone());
         assert_eq!(good.iter().last(), Some(ended));
     }

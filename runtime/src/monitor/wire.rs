@@ -42,12 +42,12 @@ pub enum MonitorEvent {
         code: i32,
         /// How it ended, in a line.
         summary: String,
-        /// What the launcher prints behind the window: what the program says at its end, and the table; may be empty.
-        result: String,
     },
     /// What follows happened so many nanoseconds after the run began to be watched, up to the next of these: a viewer that
     /// comes late is told the past, and at its end the time that it is now.
     At(u64),
+    /// What the run came to, by lines: what the program says at its end, and the table.
+    Result(String),
 }
 
 impl MonitorEvent {

@@ -273,7 +273,7 @@ fn feeds_of_any_content_are_read_or_end() {
             ..NodeSnapshot::default()
         }),
         MonitorEvent::Output(OutputLine { text: "a line".into(), ..OutputLine::default() }),
-        MonitorEvent::Ended { code: 0, summary: "finished".into(), result: String::new() },
+        MonitorEvent::Ended { code: 0, summary: "finished".into() },
     ];
     let mut whole = Vec::new();
     sound.iter().for_each(|event| event.write_to(&mut whole).unwrap());

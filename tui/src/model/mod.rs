@@ -39,8 +39,6 @@ pub(crate) struct End {
     /// Exit code; `None` when the feed broke off before the run told it.
     pub(crate) code: Option<i32>,
     pub(crate) summary: String,
-    /// What the run came to, by lines.
-    pub(crate) result: Vec<String>,
     pub(crate) at: Duration,
 }
 
@@ -54,6 +52,8 @@ pub(crate) struct Model {
     /// Events that this viewer missed.
     pub(crate) dropped: u64,
     pub(crate) dropped_at: Option<Duration>,
+    /// What the run came to, by lines.
+    pub(crate) result: Vec<String>,
     pub(crate) end: Option<End>,
     /// The viewer's clock.
     pub(crate) now: Duration,
@@ -104,13 +104,11 @@ impl Model {
                 self.remark(Weight::Warning, &format!("{count} events were missed"));
             }
             MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
-            MonitorEvent::Ended { code, summary, result } => {
-                self.finish(Some(code), &summary);
-                if let Some(end) = &mut self.end {
-                    let lines = result.lines().take(RESULT_MAX);
-                    end.result = lines.map(|line| text::clean_line(line, LINE_MAX)).collect();
-                }
+            MonitorEvent::Result(result) => {
+                let lines = result.lines().take(RESULT_MAX);
+                self.result = lines.map(|line| text::clean_line(line, LINE_MAX)).collect();
             }
+            MonitorEvent::Ended { code, summary } => self.finish(Some(code), &summary),
         }
     }
 
@@ -120,7 +118,7 @@ impl Model {
             let weight = if code == Some(0) { Weight::Note } else { Weight::Warning };
             self.remark(weight, &format!("ended: {summary}"));
             let summary = text::clean_line(summary, LINE_MAX);
-            self.end = Some(End { code, summary, result: Vec::new(), at: self.now });
+            self.end = Some(End { code, summary, at: self.now });
         }
     }
 

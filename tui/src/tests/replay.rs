@@ -27,7 +27,7 @@ fn recording() -> Recording {
         let phase = (tenths >= 50).then_some(MonitorEvent::Phase(phase));
         events.extend(snapshots.chain(phase).map(|event| Recorded { at: at(tenths), event }));
     }
-    let event = MonitorEvent::Ended { code: 0, summary: "finished".into(), result: String::new() };
+    let event = MonitorEvent::Ended { code: 0, summary: "finished".into() };
     events.push(Recorded { at: at(303), event });
     Recording { events, broken: None }
 }

@@ -177,7 +177,7 @@ fn a_pause_freezes_the_picture_but_not_the_recording() {
 #[test]
 fn the_end_is_said_and_any_other_key_leaves() {
     let mut app = ordinary();
-    let end = MonitorEvent::Ended { code: 3, summary: "verification failed".into(), result: String::new() };
+    let end = MonitorEvent::Ended { code: 3, summary: "verification failed".into() };
     assert_eq!(tell(&mut app, end, 121), None);
     same("ended", &app);
     assert_eq!(press(&mut app, KeyCode::Char('x')), Some(Left::Ended));
@@ -188,7 +188,7 @@ fn the_end_is_said_and_any_other_key_leaves() {
         (AtEnd::Stays, 1, None),
     ] {
         let mut app = running(3, 2, &WindowOptions { at_end, ..WindowOptions::default() });
-        let end = MonitorEvent::Ended { code, summary: "over".into(), result: String::new() };
+        let end = MonitorEvent::Ended { code, summary: "over".into() };
         assert_eq!(tell(&mut app, end, 121), left, "{at_end:?} {code}");
     }
 }
@@ -198,7 +198,8 @@ fn what_the_run_came_to_stands_below_the_load_at_its_end() {
     let mut app = ordinary();
     let lines = ["node        PEs speed", "fast          2  1.00", "result verified"];
     let result = lines.map(|line| format!("{line}\n")).concat();
-    tell(&mut app, MonitorEvent::Ended { code: 0, summary: "finished".into(), result }, 121);
+    tell(&mut app, MonitorEvent::Result(result), 121);
+    tell(&mut app, MonitorEvent::Ended { code: 0, summary: "finished".into() }, 121);
     same("result", &app);
     let small = screen(&app, 40, 11);
     assert!(small.contains("result verified") && small.contains("fast"), "{small}");

@@ -31,6 +31,7 @@ fn line(at: Duration, event: &MonitorEvent) -> io::Result<Value> {
     let mut object = match serde_json::to_value(event)? {
         Value::Object(of_kind) => match of_kind.into_iter().next() {
             Some((_, Value::Object(fields))) => fields,
+            Some((_, value @ Value::String(_))) => Map::from_iter([("text".to_string(), value)]),
             Some((_, value)) => Map::from_iter([("count".to_string(), value)]),
             None => Map::new(),
         },
@@ -52,6 +53,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::Clocks(_) => "clocks",
         MonitorEvent::Ended { .. } => "ended",
         MonitorEvent::At(_) => "at",
+        MonitorEvent::Result(_) => "result",
     }
 }
 
@@ -69,7 +71,7 @@ mod tests {
             MonitorEvent::Phase(Phase { name: "two\nlines".into(), done: 1, total: 9, ..Phase::default() }),
             MonitorEvent::NodeLost { node: 2, reason: "gone".into() },
             MonitorEvent::Dropped(5),
-            MonitorEvent::Ended { code: 69, summary: "lost".into(), result: String::new() },
+            MonitorEvent::Ended { code: 69, summary: "lost".into() },
         ];
         let mut lines = EventLines::new(Vec::new());
         events.iter().for_each(|event| lines.take(Duration::from_millis(1500), event).unwrap());

@@ -129,11 +129,12 @@ impl<'a> Series<'a> {
                 }
                 MonitorEvent::Phase(phase) => series.take_phase(at, phase),
                 MonitorEvent::NodeLost { node, reason } => series.lost.push((at, *node, reason)),
-                MonitorEvent::Ended { code, summary, .. } => series.ended = Some((*code, summary)),
+                MonitorEvent::Ended { code, summary } => series.ended = Some((*code, summary)),
                 MonitorEvent::Output(_)
                 | MonitorEvent::Dropped(_)
                 | MonitorEvent::Clocks(_)
-                | MonitorEvent::At(_) => {}
+                | MonitorEvent::At(_)
+                | MonitorEvent::Result(_) => {}
             }
         }
         for (node, snapshots) in snapshots {

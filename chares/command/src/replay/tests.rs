@@ -78,10 +78,7 @@ fn recording() -> Recording {
         }
     }
     put(4500, MonitorEvent::NodeLost { node: 2, reason: "no sign of life".into() });
-    put(
-        4600,
-        MonitorEvent::Ended { code: 69, summary: "node \"old\" was lost".into(), result: String::new() },
-    );
+    put(4600, MonitorEvent::Ended { code: 69, summary: "node \"old\" was lost".into() });
     Recording { events, broken: None }
 }
 

@@ -20,7 +20,7 @@ fn run() -> MonitorEvent {
 }
 
 fn ended() -> MonitorEvent {
-    MonitorEvent::Ended { code: 0, summary: "finished".into(), result: String::new() }
+    MonitorEvent::Ended { code: 0, summary: "finished".into() }
 }
 
 fn recorded(events: &[MonitorEvent]) -> Vec<u8> {
