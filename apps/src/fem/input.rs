@@ -5,7 +5,7 @@ use super::lattice::Lattice;
 use super::problem::{Boundary, Condition, Domain, Physics, Source};
 use super::shape::Shape;
 use crate::text_file::{FileError, parse_toml, read_text};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
 /// Most conditions, and groups, of a problem: each group is a bit.
@@ -72,13 +72,45 @@ pub struct BoundaryInput {
 }
 
 /// A value, or that there is none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A value.
     Number(f64),
     /// The word "free".
     Word(String),
+}
+
+/// A value as files have it, where a number is a number and a word a word.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(f64),
+    Word(String),
+}
+
+// Messages to nodes say which of the two it is, for they cannot be asked what comes next.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match (self, to.is_human_readable()) {
+            (Self::Number(number), true) => Written::Number(*number).serialize(to),
+            (Self::Word(word), true) => Written::Word(word.clone()).serialize(to),
+            (Self::Number(number), false) => Ok::<_, String>(*number).serialize(to),
+            (Self::Word(word), false) => Err::<f64, _>(word).serialize(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        if from.is_human_readable() {
+            return Ok(match Written::deserialize(from)? {
+                Written::Number(number) => Self::Number(number),
+                Written::Word(word) => Self::Word(word),
+            });
+        }
+        let value = Result::<f64, String>::deserialize(from)?;
+        Ok(value.map_or_else(Self::Word, Self::Number))
+    }
 }
 
 /// What of a mesh in a file is known before it is read as a whole.
@@ -288,5 +320,22 @@ fn spread<T: Copy>(given: &[T], dim: usize, usual: T, name: &str) -> Result<Vec<
         1 => Ok(vec![given[0]; dim]),
         count if count == dim => Ok(given.to_vec()),
         _ => says(&format!("{name}: give one number, or {dim}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chares::pup::{pack, unpack};
+
+    /// Nodes that measure their speed for a problem get its input, and reports have it.
+    #[test]
+    fn what_a_file_says_goes_into_messages_and_reports() {
+        let text = "boundary = [{ on = \"x-\", fixed = [1, \"free\", -0.5] }]\n";
+        let input: Input = toml::from_str(text).unwrap();
+        assert_eq!(unpack::<Input>(&pack(&input)).unwrap(), input);
+        let report = serde_json::to_value(&input).unwrap();
+        assert_eq!(report["boundary"][0]["fixed"], serde_json::json!([1.0, "free", -0.5]));
+        assert_eq!(serde_json::from_value::<Input>(report).unwrap(), input);
     }
 }
