@@ -5,7 +5,7 @@
 //! to the first block that touches it. Blocks are numbered as bisection makes them.
 
 use super::kind::Kind;
-use super::lattice::{Cut, Lattice, each};
+use super::lattice::{Lattice, each};
 use super::submesh::Submesh;
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
@@ -27,16 +27,42 @@ pub struct Forest {
 }
 
 impl Forest {
-    /// Where blocks are, by number.
-    fn cut(&self) -> Cut {
-        let nodes = self.lattice.elements.map(|count| (count / self.side).max(1));
-        Cut { nodes, parts: nodes.iter().product::<usize>() as u32 }
+    /// Blocks along x and y.
+    fn blocks_along(&self) -> [usize; 2] {
+        [0, 1].map(|k| (self.lattice.elements[k] / self.side).max(1))
+    }
+
+    /// Halves the box across its longest side until one block is left, on the side that is told of each cut: its axis, the first
+    /// block above it, and how many are below.
+    fn descend(&self, mut is_below: impl FnMut(usize, usize, u32) -> bool) -> [usize; 2] {
+        let (mut low, mut along) = ([0; 2], self.blocks_along());
+        while along[0] * along[1] > 1 {
+            let axis = usize::from(along[1] >= along[0]);
+            let half = along[axis] / 2;
+            if is_below(axis, low[axis] + half, (half * along[1 - axis]) as u32) {
+                along[axis] = half;
+            } else {
+                (low[axis], along[axis]) = (low[axis] + half, along[axis] - half);
+            }
+        }
+        low
+    }
+
+    /// The number of the block at a place, in blocks.
+    fn number(&self, at: [usize; 2]) -> u32 {
+        let mut number = 0;
+        self.descend(|axis, place, count| {
+            let is_below = at[axis] < place;
+            number += if is_below { 0 } else { count };
+            is_below
+        });
+        number
     }
 
     /// Blocks.
     #[must_use]
     pub fn blocks(&self) -> u32 {
-        self.cut().parts
+        self.blocks_along().iter().product::<usize>() as u32
     }
 
     /// The lattice of which nodes have numbers.
@@ -60,18 +86,22 @@ impl Forest {
     /// Where a block is, in blocks.
     #[must_use]
     pub fn place(&self, block: u32) -> [usize; 2] {
-        let [x, y, _] = self.cut().part(block);
-        [x.start, y.start]
+        let mut rest = block;
+        self.descend(|_, _, count| {
+            let is_below = rest < count;
+            rest -= if is_below { 0 } else { count };
+            is_below
+        })
     }
 
     /// Blocks that touch a block, ascending, and where they are beside it.
     #[must_use]
     pub fn around(&self, block: u32) -> Vec<(u32, [isize; 2])> {
-        let ([x, y], cut) = (self.place(block), self.cut());
+        let ([x, y], along) = (self.place(block), self.blocks_along());
         let steps = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| [dx, dy])).filter(|step| *step != [0, 0]);
         let beside = steps.filter_map(|[dx, dy]| {
             let at = [x.checked_add_signed(dx)?, y.checked_add_signed(dy)?];
-            (at[0] < cut.nodes[0] && at[1] < cut.nodes[1]).then(|| (cut.owner([at[0], at[1], 0]), [dx, dy]))
+            (at[0] < along[0] && at[1] < along[1]).then(|| (self.number(at), [dx, dy]))
         });
         let mut all: Vec<_> = beside.collect();
         all.sort_unstable();
@@ -80,13 +110,13 @@ impl Forest {
 
     /// The block that a node belongs to: the first of those that touch it.
     fn owner(&self, fine: [usize; 3]) -> u32 {
-        let (cut, along) = (self.cut(), self.along(self.finest));
+        let (blocks, along) = (self.blocks_along(), self.along(self.finest));
         let touching = |k: usize| {
             let block = fine[k] / along;
             let below = if fine[k].is_multiple_of(along) { block.saturating_sub(1) } else { block };
-            below..block.min(cut.nodes[k] - 1) + 1
+            below..block.min(blocks[k] - 1) + 1
         };
-        each(&[touching(0), touching(1), 0..1]).map(|at| cut.owner(at)).min().unwrap_or(0)
+        each(&[touching(0), touching(1), 0..1]).map(|[x, y, _]| self.number([x, y])).min().unwrap_or(0)
     }
 
     /// A node of a block in the finest lattice.
@@ -241,5 +271,25 @@ impl Owners<'_> {
     fn of(&mut self, id: u64) -> u32 {
         let Self { forest, known } = self;
         *known.entry(id).or_insert_with(|| forest.owner(forest.fine().place(id)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fem::shape::Shape;
+
+    #[test]
+    fn each_block_has_a_number_and_its_neighbours_have_it_beside_them() {
+        for elements in [[2, 2, 0], [12, 8, 0], [10, 6, 0], [2, 14, 0], [22, 18, 0]] {
+            let lattice = Lattice { shape: Shape::product(1, 2), elements, lengths: [1.0, 1.0, 0.0] };
+            let forest = Forest { lattice, side: 2, finest: 1 };
+            for block in 0..forest.blocks() {
+                assert_eq!(forest.number(forest.place(block)), block);
+                for (other, [dx, dy]) in forest.around(block) {
+                    assert!(forest.around(other).contains(&(block, [-dx, -dy])));
+                }
+            }
+        }
     }
 }

@@ -167,8 +167,10 @@ impl Swelling {
     /// # Errors
     /// How many there must be, and how to mend it.
     pub fn check_most(&self) -> Result<(), InputError> {
-        let count = |step| self.forest.elements(&graded(&self.forest, &self.floors(step)));
-        match (0..self.steps).map(count).max().filter(|count| *count > self.most) {
+        let mut all: Vec<Vec<u8>> = (0..self.steps).map(|step| self.floors(step)).collect();
+        all.dedup();
+        let count = |floors: &Vec<u8>| self.forest.elements(&graded(&self.forest, floors));
+        match all.iter().map(count).max().filter(|count| *count > self.most) {
             Some(count) => says(&format!(
                 "--most-elements {}: near the spot elements are as long as its radius, which takes {count}: give as many, or \
                  fewer --levels",

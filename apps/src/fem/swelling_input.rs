@@ -113,8 +113,8 @@ impl Input {
         }
         let forest = self.forest(times)?;
         let steps = times.steps.or(self.time.steps).unwrap_or(40);
-        if !(1..=1_000_000).contains(&steps) {
-            return says(&format!("steps = {steps}: give 1 to 1000000"));
+        if !(1..=100_000).contains(&steps) {
+            return says(&format!("steps = {steps}: give 1 to 100000"));
         }
         let accuracy = times.accuracy.unwrap_or(3e-3);
         if !(accuracy > 0.0 && accuracy < 1.0) {

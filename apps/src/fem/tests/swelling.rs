@@ -335,7 +335,7 @@ fn what_makes_no_sense_of_a_body_that_swells_is_refused() {
     );
     assert_eq!(told(&["--block", "1"]), "--block 1: give 2 to 1024");
     assert_eq!(told(&["--levels", "7"]), "--levels 7: give 0 to 6");
-    assert_eq!(told(&["--steps", "0"]), "steps = 0: give 1 to 1000000");
+    assert_eq!(told(&["--steps", "0"]), "steps = 0: give 1 to 100000");
     assert_eq!(told(&["--duration", "0"]), "duration = 0: give a positive number");
     assert_eq!(told(&["--accuracy", "1"]), "--accuracy 1: give a number between 0 and 1");
     assert!(
