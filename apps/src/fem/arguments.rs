@@ -2,7 +2,8 @@
 
 use super::input::{Announced, Input, InputError, Kind, Said};
 use super::msh;
-use super::problem::{Domain, Method, Physics, Preconditioner, Problem, Solver};
+use super::problem::{Domain, Method, Physics, Preconditioner, Problem, Solver, Source};
+use super::swelling_input::Times;
 use crate::output::{check_option, read, written};
 use chares::RunError;
 use clap::Args;
@@ -69,6 +70,10 @@ pub struct Fem {
     /// Check the solution element by element; a wrong one gives a non-zero exit code
     #[arg(long)]
     pub verify: bool,
+    /// Of bodies that swell.
+    #[command(flatten)]
+    #[serde(default)]
+    pub times: Times,
     /// What the launcher read, for nodes that do not have the files.
     #[arg(skip)]
     pub known: Known,
@@ -97,7 +102,8 @@ impl Fem {
             self.known.mesh = Some(mesh.announced());
         }
         self.known.input = Some(input);
-        self.problem()?;
+        let problem = self.problem()?;
+        problem.swelling.map_or(Ok(()), |swelling| swelling.check_most()).map_err(wrong)?;
         let outputs = [("--vtu", &self.vtu), ("--out", &self.out)];
         for (option, path) in outputs {
             path.as_ref().map_or(Ok(()), |path| check_option(option, path))?;
@@ -143,10 +149,54 @@ impl Fem {
                 &merged
             }
         };
+        if input.physics == Some(Kind::Swelling) {
+            return self.swelling(input);
+        }
+        if let Some(option) = self.times.given().next() {
+            return says(format!("{option} is of use with --physics swelling only"));
+        }
         let said = input.said(self.dim.unwrap_or(2), self.known.mesh.as_ref()).map_err(wrong)?;
         let Said { physics, domain, source, boundaries, exact } = said;
-        let is_read = matches!(domain, Domain::Read { .. });
-        let (method, preconditioner) = self.methods(&physics, is_read)?;
+        let solver = self.solver(&physics, matches!(domain, Domain::Read { .. }))?;
+        let mut problem =
+            Problem { physics, domain, source, boundaries, exact, parts: 1, solver, swelling: None };
+        problem.parts = self.parts(problem.nodes())?;
+        Ok(problem)
+    }
+
+    /// A body that swells.
+    fn swelling(&self, input: &Input) -> Result<Problem, RunError> {
+        if self.subdomains.is_some() || self.dim.is_some_and(|dim| dim != 2) {
+            let option =
+                if self.subdomains.is_some() { "--subdomains: give --block" } else { "--dim: leave it out" };
+            return Err(RunError::Input(format!("with --physics swelling there is no {option}")));
+        }
+        let (physics, boundaries, mut swelling) = input.swelling(&self.times).map_err(wrong)?;
+        swelling.is_checked = self.verify;
+        let every = self.times.vtu_every.filter(|_| self.vtu.is_some()).unwrap_or(swelling.steps);
+        if every == 0 {
+            return Err(RunError::Input("--vtu-every 0: give at least 1".into()));
+        }
+        swelling.every = (self.vtu.is_some() || self.out.is_some()).then_some(every);
+        Ok(Problem {
+            solver: self.solver(&physics, true)?,
+            physics,
+            domain: Domain::Read {
+                shape: swelling.forest.lattice.shape,
+                nodes: swelling.most,
+                elements: swelling.most,
+            },
+            source: Source::Even([0.0; 3]),
+            boundaries,
+            exact: None,
+            parts: swelling.forest.blocks(),
+            swelling: Some(swelling),
+        })
+    }
+
+    fn solver(&self, physics: &Physics, is_read: bool) -> Result<Solver, RunError> {
+        let says = |sentence: String| Err(RunError::Input(sentence));
+        let (method, preconditioner) = self.methods(physics, is_read)?;
         if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
             return says(format!("--tolerance {}: give a number between 0 and 1", self.tolerance));
         }
@@ -156,16 +206,13 @@ impl Fem {
         if !(1..=1 << 20).contains(&self.coarsest) {
             return says(format!("--coarsest {}: give 1 to {}", self.coarsest, 1 << 20));
         }
-        let solver = Solver {
+        Ok(Solver {
             method,
             tolerance: self.tolerance,
             max_iterations: self.max_iterations,
             preconditioner,
             coarsest: self.coarsest,
-        };
-        let mut problem = Problem { physics, domain, source, boundaries, exact, parts: 1, solver };
-        problem.parts = self.parts(problem.nodes())?;
-        Ok(problem)
+        })
     }
 
     /// The iteration and what helps it.

@@ -1,11 +1,13 @@
 //! The element loop: what each element adds to the rows of its nodes.
 
+use super::kind::Kind;
 use super::problem::{Problem, Source};
 use super::rows::Rows;
-use super::shape::{Placed, Sample};
+use super::shape::{NODES_MAX, Placed, Sample};
 use super::submesh::Submesh;
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The equations of the own nodes. What is fixed is left out: its row has nothing beside the diagonal, its column nothing at
 /// all, and its right-hand side is 0; the solution is what these equations give and the fixed values.
@@ -56,8 +58,10 @@ pub struct Elements<'a> {
     places: Vec<[f64; 3]>,
     /// The matrix of the last element: rows and columns by node and unknown.
     pub matrix: Vec<f64>,
-    /// Whether it is that of all.
-    is_known: bool,
+    /// The kind of that element.
+    kind: Kind,
+    /// Matrices of kinds that are known.
+    known: BTreeMap<Kind, Vec<f64>>,
 }
 
 impl<'a> Elements<'a> {
@@ -72,17 +76,21 @@ impl<'a> Elements<'a> {
             samples: shape.samples(shape.samples_along()),
             places: Vec::new(),
             matrix: vec![0.0; size * size],
-            is_known: false,
+            kind: Kind(0),
+            known: BTreeMap::new(),
         }
     }
 
-    /// Computes the matrix of an element, unless those of all elements are alike and it is known.
-    pub fn compute(&mut self, mesh: &Submesh, nodes: &[u32]) {
-        mesh.points_of(nodes, &mut self.places);
-        if self.is_known {
+    /// Computes the matrix of an element, unless that of its kind is known.
+    pub fn compute(&mut self, mesh: &Submesh, (nodes, kind): (&[u32], Kind)) {
+        mesh.corners_of(nodes, kind, &mut self.places);
+        let last = std::mem::replace(&mut self.kind, kind);
+        if let Some(known) = self.known.get(&kind) {
+            if last != kind {
+                self.matrix.copy_from_slice(known);
+            }
             return;
         }
-        self.is_known = mesh.is_uniform;
         self.matrix.fill(0.0);
         for sample in &self.samples {
             let placed = mesh.shape.place(&sample.functions, &self.places);
@@ -95,6 +103,10 @@ impl<'a> Elements<'a> {
                 (nodes.len(), self.each),
             );
         }
+        kind.collect_matrix(&mut self.matrix, self.each);
+        if mesh.is_uniform || kind != Kind(0) {
+            self.known.insert(kind, self.matrix.clone());
+        }
     }
 
     /// Adds what is put into the element that was computed last to the load of its nodes.
@@ -102,13 +114,53 @@ impl<'a> Elements<'a> {
         if self.problem.source == Source::Even([0.0; 3]) {
             return;
         }
-        let each = self.each;
+        let (each, mut sums) = (self.each, [0.0; 3 * NODES_MAX]);
         for sample in &self.samples {
             let (point, volume) = mesh.shape.place_point(&sample.functions, &self.places);
             let source = self.problem.source_at(point);
-            for (at, &node) in nodes.iter().enumerate().filter(|(_, node)| (**node as usize) < mesh.own) {
+            for at in 0..nodes.len() {
                 let weight = sample.weight * volume * sample.functions.values[at];
-                (0..each).for_each(|c| load[node as usize * each + c] += weight * source[c]);
+                (0..each).for_each(|c| sums[at * each + c] += weight * source[c]);
+            }
+        }
+        self.add(mesh, nodes, &mut sums, load);
+    }
+
+    /// Adds to the load what swells the element that was computed last: an even stress of so much by what its nodes have of
+    /// it, `swells`.
+    pub fn add_swelling(
+        &self,
+        mesh: &Submesh,
+        (nodes, stress): (&[u32], f64),
+        swells: &[f64],
+        load: &mut [f64],
+    ) {
+        let (each, mut sums) = (self.each, [0.0; 3 * NODES_MAX]);
+        let mut at_corners = [0.0; NODES_MAX];
+        at_corners.iter_mut().zip(nodes).for_each(|(to, node)| *to = swells[*node as usize]);
+        self.kind.spread(&mut at_corners, 1);
+        for sample in &self.samples {
+            let placed = mesh.shape.place(&sample.functions, &self.places);
+            let values = &sample.functions.values[..nodes.len()];
+            let swells: f64 = values.iter().zip(&at_corners).map(|(f, at)| f * at).sum();
+            let weight = sample.weight * placed.volume * stress * swells;
+            for (at, slopes) in placed.slopes[..nodes.len()].iter().enumerate() {
+                (0..each).for_each(|c| sums[at * each + c] += weight * slopes[c]);
+            }
+        }
+        self.add(mesh, nodes, &mut sums, load);
+    }
+
+    /// Adds loads of an element's corners to those of its own nodes.
+    fn add(&self, mesh: &Submesh, nodes: &[u32], sums: &mut [f64], load: &mut [f64]) {
+        let each = self.each;
+        self.kind.collect(sums, each);
+        for (sums, &node) in sums.chunks_exact(each).zip(nodes) {
+            if (node as usize) < mesh.own {
+                load[node as usize * each..][..each]
+                    .iter_mut()
+                    .zip(sums)
+                    .for_each(|(load, sum)| *load += sum);
             }
         }
     }
@@ -129,9 +181,10 @@ fn add_sample(
             let (a, b) = (&placed.slopes[i], &placed.slopes[j]);
             let dot: f64 = (0..dim).map(|k| a[k] * b[k]).sum();
             match problem.physics {
-                Poisson { conductivity, wind } => {
+                Poisson { conductivity, wind, rate } => {
                     let carried: f64 = (0..dim).map(|k| wind[k] * b[k]).sum();
-                    matrix[i * size + j] += weight * (conductivity * dot + values[i] * carried);
+                    matrix[i * size + j] +=
+                        weight * (conductivity * dot + values[i] * (carried + rate * values[j]));
                 }
                 Elasticity { lambda, mu } => {
                     for c in 0..each {
@@ -147,16 +200,17 @@ fn add_sample(
     }
 }
 
-/// Computes the equations of a subdomain's own nodes.
+/// Computes the equations of a subdomain's own nodes. `more` is a load of these beside what the problem says, or empty.
 #[must_use]
-pub fn assemble(mesh: &Submesh, problem: &Problem) -> System {
+pub fn assemble(mesh: &Submesh, problem: &Problem, more: &[f64]) -> System {
     let each = problem.each();
     let fixed = Fixed::of(mesh, problem);
     let mut rows = Rows::of_elements(each, mesh.own, mesh.each_element());
     let mut load = vec![0.0; mesh.own * each];
+    load[..more.len()].copy_from_slice(more);
     let mut elements = Elements::new(problem);
-    for nodes in mesh.each_element() {
-        elements.compute(mesh, nodes);
+    for (nodes, kind) in mesh.each_kind() {
+        elements.compute(mesh, (nodes, kind));
         elements.add_source(mesh, nodes, &mut load);
         add_element(&mut rows, &mut load, nodes, (&elements.matrix, &fixed));
     }

@@ -72,25 +72,32 @@ impl Measured {
     }
 }
 
-/// Measures the solution of a subdomain, which comes with the numbers of others that it has copies of.
+/// Measures the solution of a subdomain, which comes with the numbers of others that it has copies of. `more` is a load beside
+/// what the problem says, or empty.
 #[must_use]
-pub fn measure(mesh: &Submesh, problem: &Problem, solution: &[f64]) -> Measured {
+pub fn measure(mesh: &Submesh, problem: &Problem, solution: &[f64], more: &[f64]) -> Measured {
     let mut measured = Measured::default();
-    measure_residual(mesh, problem, solution, &mut measured);
+    measure_residual(mesh, problem, (solution, more), &mut measured);
     measure_error(mesh, problem, solution, &mut measured);
     measured
 }
 
-fn measure_residual(mesh: &Submesh, problem: &Problem, solution: &[f64], measured: &mut Measured) {
+fn measure_residual(
+    mesh: &Submesh,
+    problem: &Problem,
+    (solution, more): (&[f64], &[f64]),
+    measured: &mut Measured,
+) {
     let each = problem.each();
     let fixed = Fixed::of(mesh, problem);
     let count = mesh.own * each;
     let mut left = vec![0.0; count];
+    left[..more.len()].copy_from_slice(more);
     let mut elements = Elements::new(problem);
     add_loads(mesh, problem, &mut left);
     let (mut of_fixed, mut sizes) = (vec![0.0; count], vec![0.0; count]);
-    for nodes in mesh.each_element() {
-        elements.compute(mesh, nodes);
+    for (nodes, kind) in mesh.each_kind() {
+        elements.compute(mesh, (nodes, kind));
         elements.add_source(mesh, nodes, &mut left);
         let size = nodes.len() * each;
         let unknown = |at: usize| nodes[at / each] as usize * each + at % each;
@@ -114,22 +121,26 @@ fn measure_residual(mesh: &Submesh, problem: &Problem, solution: &[f64], measure
     }
 }
 
-fn measure_error(mesh: &Submesh, problem: &Problem, solution: &[f64], measured: &mut Measured) {
+/// Adds up how far a solution is from the one that is known, if one is, and that one itself.
+pub fn measure_error(mesh: &Submesh, problem: &Problem, solution: &[f64], measured: &mut Measured) {
     let Some(exact) = problem.exact else { return };
     let (each, dim) = (problem.each(), problem.dim());
     let samples = mesh.shape.samples((mesh.shape.samples_along() + 1).min(4));
     let mut places = Vec::new();
     // Whoever owns its first node counts an element.
-    for nodes in mesh.each_element().filter(|nodes| (nodes[0] as usize) < mesh.own) {
-        mesh.points_of(nodes, &mut places);
+    for (nodes, kind) in mesh.each_kind().filter(|(nodes, _)| (nodes[0] as usize) < mesh.own) {
+        mesh.corners_of(nodes, kind, &mut places);
+        let mut numbers: Vec<f64> =
+            nodes.iter().flat_map(|&node| &solution[node as usize * each..][..each]).copied().collect();
+        kind.spread(&mut numbers, each);
         let at_nodes: Vec<[f64; 3]> = places.iter().map(|&point| exact.value(dim, point)).collect();
         for sample in &samples {
             let placed = mesh.shape.place(&sample.functions, &places);
             let (weight, value) = (sample.weight * placed.volume, exact.value(dim, placed.point));
             for c in 0..each {
-                let functions = || sample.functions.values.iter().zip(nodes).zip(&at_nodes);
-                let found: f64 =
-                    functions().map(|((f, &node), _)| f * solution[node as usize * each + c]).sum();
+                let functions =
+                    || sample.functions.values.iter().zip(numbers.chunks_exact(each)).zip(&at_nodes);
+                let found: f64 = functions().map(|((f, numbers), _)| f * numbers[c]).sum();
                 let interpolated: f64 = functions().map(|((f, _), known)| f * known[c]).sum();
                 measured.error += weight * (found - value[c]).powi(2);
                 measured.interpolated += weight * (interpolated - value[c]).powi(2);

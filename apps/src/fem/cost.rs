@@ -9,7 +9,7 @@ use chares::loadbalance::machines::Machines;
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "iterations of subdomains that live where the speeds of the PEs put them, exchanges along \
                                 their surfaces that follow one another, and a sum of all; as many iterations as were made, \
-                                or a guess by the mesh";
+                                or a guess by the mesh, of the first step where it changes";
 
 /// The iterations, each a phase of work and exchanges.
 ///

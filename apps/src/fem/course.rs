@@ -1,5 +1,6 @@
 //! How far an iteration is.
 
+use super::problem::{Preconditioner, Problem};
 use chares::Reduce;
 use serde::{Deserialize, Serialize};
 
@@ -40,4 +41,25 @@ impl Course {
     pub fn residual(&self) -> f64 {
         if self.begun > 0.0 { (self.now / self.begun).sqrt() } else { 0.0 }
     }
+}
+
+/// Why an iteration did not converge, and what would help.
+#[must_use]
+pub fn not_converged(problem: &Problem, course: &Course) -> String {
+    let (residual, iterations) = (course.residual(), course.iterations);
+    if course.why == Some(Why::Broken) {
+        return format!(
+            "the iteration broke down after {iterations} iterations at a residual of {residual:.1e}: something is not fixed \
+             enough, or numbers differ too much in size"
+        );
+    }
+    format!(
+        "no convergence in {iterations} iterations: the residual is {residual:.1e} of the first, and --tolerance is {:.1e}: \
+         raise --max-iterations or --tolerance{}",
+        problem.solver.tolerance,
+        match problem.solver.preconditioner {
+            Preconditioner::Jacobi | Preconditioner::None => ", or take a better --preconditioner",
+            _ => "",
+        }
+    )
 }

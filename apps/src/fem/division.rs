@@ -5,7 +5,8 @@ use super::gmres::BASIS;
 use super::machine::DEGREE;
 use super::problem::{Method, Preconditioner, Problem};
 use super::shape::Family;
-use crate::division::{self, Division, DivisionError, Shortage, Work, shares_of};
+use super::swelling::Swelling;
+use crate::division::{self, Division, DivisionError, Shortage, Work, shares_by, shares_of};
 use chares::loadbalance::machines::{Bytes, Machines};
 use chares::loadbalance::{Items, PartitionError, placement};
 
@@ -13,6 +14,8 @@ use chares::loadbalance::{Items, PartitionError, placement};
 const CYCLES: f64 = 12.0;
 /// Vectors of the finest mesh.
 const VECTORS: usize = 12;
+/// What a body that swells holds, by what its displacements alone take.
+const SWELLING: f64 = 1.6;
 /// Bytes of a node beside its numbers: its place, number, groups and elements.
 const NODE_BYTES: usize = 80;
 
@@ -65,6 +68,9 @@ impl Problem {
     #[must_use]
     pub fn iterations_guess(&self) -> f64 {
         let along = (self.nodes() as f64).powf(1.0 / self.dim() as f64);
+        if let Some(swelling) = &self.swelling {
+            return swelling.iterations_guess(self);
+        }
         let guess = match self.solver.preconditioner {
             Preconditioner::Multigrid => CYCLES,
             Preconditioner::Ilu => along,
@@ -79,6 +85,8 @@ impl Problem {
         let each = self.each();
         let of_row = self.blocks_of_row() * (8 * each * each + 4) as f64;
         let factors = if self.solver.preconditioner == Preconditioner::Ilu { 2.0 } else { 1.0 };
+        // Of a body that swells there is the matrix of its values, too, and blocks have copies of their neighbours' nodes.
+        let nodes = if self.swelling.is_some() { SWELLING * nodes } else { nodes };
         let of_node = of_row * factors + ((VECTORS + self.basis()) * 8 * each + NODE_BYTES) as f64;
         nodes * of_node * self.of_all_meshes()
     }
@@ -121,13 +129,21 @@ impl Work for Problem {
     type Owners = Vec<u32>;
 
     fn by(&self, machines: &Machines, weights: &[f64]) -> Result<Division<Vec<u32>>, PartitionError> {
-        let bounds = placement::contiguous(&Items::alike(self.parts.into()), &machines.parts(weights))?;
+        let costs = self.swelling.as_ref().map_or(Vec::new(), Swelling::costs);
+        let items =
+            if costs.is_empty() { Items::alike(self.parts.into()) } else { Items::with_costs(&costs) };
+        let bounds = placement::contiguous(&items, &machines.parts(weights))?;
         let owners = (0..).zip(bounds.windows(2)).flat_map(|(pe, ends)| (ends[0]..ends[1]).map(move |_| pe));
-        let (shares, pes) = (shares_of(&bounds), machines.pes());
+        let owners: Vec<u32> = owners.collect();
+        let shares = match costs.is_empty() {
+            true => shares_of(&bounds),
+            false => shares_by(&owners, weights.len(), |block| costs[block]),
+        };
+        let pes = machines.pes();
         let of = |pes: &std::ops::Range<u32>| pes.clone().map(|pe| shares[pe as usize]).sum::<f64>();
         let nodes = self.nodes() as f64;
         Ok(Division {
-            owners: owners.collect(),
+            owners,
             weights: weights.to_vec(),
             bytes: pes.iter().map(|pes| self.exchanged(of(pes))).collect(),
             memory: pes.iter().map(|pes| self.bytes_of(of(pes) * nodes) as u64).collect(),
@@ -136,10 +152,15 @@ impl Work for Problem {
     }
 
     fn what(&self) -> String {
-        format!("a mesh of {} nodes with {} unknowns", self.nodes(), self.unknowns())
+        let unit = if self.swelling.is_some() { "elements" } else { "nodes" };
+        format!("a mesh of {} {unit} with {} unknowns", self.nodes(), self.unknowns())
     }
 
     fn of_launcher(&self, _: bool) -> u64 {
+        if let Some(swelling) = &self.swelling {
+            // All values of a step, and what is written of them.
+            return if swelling.every.is_some() { self.nodes() as u64 * 4 * NODE_BYTES as u64 } else { 0 };
+        }
         let is_read = self.lattice().is_none();
         // A mesh that is read is here as a whole, and then in parts.
         if is_read { 3 * (self.nodes() as u64 * NODE_BYTES as u64) } else { 0 }

@@ -1,12 +1,16 @@
 //! The driver: puts subdomains where speeds want them, has them iterate, and says what came of it.
 
+use super::amdahl;
 use super::arguments::Fem;
 use super::check::Measured;
-use super::course::{Course, Why};
+use super::course::{Course, Why, not_converged};
+use super::follow::follow;
 use super::mesh::Mesh;
 use super::msh;
-use super::problem::{Domain, Preconditioner, Problem};
-use super::subdomain::{Account, Check, Collect, Figures, Go, Load, Part, Prepare, Subdomain, Subdomains};
+use super::problem::{Domain, Problem};
+use super::subdomain::{
+    Account, Check, Collect, Figures, Go, Load, Part, Prepare, Subdomain, Subdomains, spent,
+};
 use super::vtu;
 use crate::matrix::{self, Matrix};
 use chares::{Cx as _, Driver, Placement, RunError, Stopwatch};
@@ -39,9 +43,13 @@ pub(super) fn drive(main: &mut Driver, fem: Fem) -> Result<(), RunError> {
         main.quiescence()?;
     }
     main.init_over()?;
+    if let Some(swelling) = &problem.swelling {
+        return follow(main, &fem, (&problem, swelling), &array);
+    }
+    let begun = spent();
     let (course, figures) = solve(main, &problem, &array)?;
     main.timed_over()?;
-    say(main, &problem, &course, &figures);
+    say(main, &problem, &course, (&figures, spent() - begun));
     let measured = if fem.verify || problem.exact.is_some() {
         let (to, measured) = main.pending::<Measured>();
         array.broadcast(main, Check(to));
@@ -100,41 +108,19 @@ fn state(main: &mut Driver, problem: &Problem) {
 }
 
 /// States how the iteration went.
-fn say(main: &mut Driver, problem: &Problem, course: &Course, figures: &Figures) {
-    let seconds = main.outcome().timed().map_or(0.0, |timed| timed.as_secs_f64());
+fn say(main: &mut Driver, problem: &Problem, course: &Course, (figures, driver_s): (&Figures, f64)) {
     let outcome = main.outcome();
     outcome.fact("iterations", course.iterations);
     outcome.fact("residual", course.residual());
     outcome.fact("matrix_entries", figures.entries);
     outcome.fact("subdomain_bytes", figures.bytes);
-    outcome.fact("assembling_s", figures.assembling_s);
-    outcome.fact("subdomains_s", figures.iterating_s);
-    outcome.fact("coarsest_s", figures.coarsest_s);
     outcome.remark(&format!(
         "{} unknowns, {} iterations, residual {:.2e} of the first",
         problem.unknowns(),
         course.iterations,
         course.residual()
     ));
-    let parallel = figures.assembling_s + figures.iterating_s;
-    let whole = parallel + figures.coarsest_s;
-    if whole <= 0.0 || seconds <= 0.0 {
-        return;
-    }
-    // Amdahl's law: what subdomains do beside each other, of all that is computed.
-    let (fraction, speedup) = (parallel / whole, whole / seconds);
-    outcome.fact("parallel_fraction", fraction);
-    outcome.fact("speedup", speedup);
-    let most = match figures.coarsest_s > 0.0 {
-        true => format!(", by Amdahl's law {:.0} at most", 1.0 / (1.0 - fraction)),
-        false => String::new(),
-    };
-    outcome.remark(&format!(
-        "{:.2} % of the processor time is in subdomains, {:.1} % in element loops; it is {speedup:.2} times the time by the \
-         clock{most}",
-        100.0 * fraction,
-        100.0 * figures.assembling_s / whole
-    ));
+    amdahl::state(main, figures, driver_s);
 }
 
 fn say_measured(main: &mut Driver, problem: &Problem, measured: &Measured) {
@@ -155,26 +141,10 @@ fn say_measured(main: &mut Driver, problem: &Problem, measured: &Measured) {
 
 /// The error of an iteration that did not converge.
 fn ended(problem: &Problem, course: &Course) -> Result<(), RunError> {
-    let residual = course.residual();
-    let sentence = match course.why {
-        Some(Why::Converged) => return Ok(()),
-        Some(Why::Broken) => format!(
-            "the iteration broke down after {} iterations at a residual of {residual:.1e}: something is not fixed enough, or \
-             numbers differ too much in size",
-            course.iterations
-        ),
-        _ => format!(
-            "no convergence in {} iterations: the residual is {residual:.1e} of the first, and --tolerance is {:.1e}: raise \
-             --max-iterations or --tolerance{}",
-            course.iterations,
-            problem.solver.tolerance,
-            match problem.solver.preconditioner {
-                Preconditioner::Jacobi | Preconditioner::None => ", or take a better --preconditioner",
-                _ => "",
-            }
-        ),
-    };
-    Err(RunError::App(sentence.into()))
+    if course.why == Some(Why::Converged) {
+        return Ok(());
+    }
+    Err(RunError::App(not_converged(problem, course).into()))
 }
 
 fn verify(main: &mut Driver, problem: &Problem, measured: &Measured) -> Result<(), RunError> {
@@ -227,7 +197,7 @@ fn write(
             (None, Domain::Lattice(lattice)) => (*lattice).into(),
             (None, Domain::Read { .. }) => return Ok(()),
         };
-        vtu::write(path, problem, &whole, &solution)?;
+        vtu::write_solution(path, problem, &whole, &solution)?;
     }
     if let Some(path) = &fem.out {
         let rows = Matrix::from_vec(nodes, each, solution).map_err(|e| RunError::Failed(e.to_string()))?;

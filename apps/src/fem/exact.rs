@@ -3,15 +3,30 @@
 //! Engineering", 1998).
 
 use super::problem::Physics;
+use super::spot::Spot;
 use serde::{Deserialize, Serialize};
 
 /// A known solution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Exact {
     /// Products of sines.
     Sines,
     /// Linear functions, which elements of any kind can be.
     Linear,
+    /// A spot that goes on as it is, in two dimensions: its highest value is 1.
+    Spot {
+        /// Where it is.
+        spot: Spot,
+        /// What a volume holds of it by its value.
+        capacity: f64,
+    },
+    /// Displacements of a plane that such a spot swells.
+    Swollen {
+        /// Where it is.
+        spot: Spot,
+        /// The divergence of the displacements by the value of the spot.
+        divergence: f64,
+    },
 }
 
 /// How fast component c oscillates along axis k, and where it begins.
@@ -24,12 +39,23 @@ impl Exact {
     /// Its value.
     #[must_use]
     pub fn value(self, dim: usize, point: [f64; 3]) -> [f64; 3] {
-        std::array::from_fn(|c| self.component(c, dim, point, [0; 3]))
+        match self {
+            Self::Spot { spot, .. } => [spot.value(point), 0.0, 0.0],
+            Self::Swollen { spot, divergence } => spot.away(point).map(|x| divergence * x),
+            _ => std::array::from_fn(|c| self.component(c, dim, point, [0; 3])),
+        }
     }
 
     /// Its derivatives: `[c][k]` is that of component c along axis k.
     #[must_use]
     pub fn slopes(self, dim: usize, point: [f64; 3]) -> [[f64; 3]; 3] {
+        match self {
+            Self::Spot { spot, .. } => return [spot.slope(point), [0.0; 3], [0.0; 3]],
+            Self::Swollen { spot, divergence } => {
+                return spot.slopes_away(point).map(|row| row.map(|x| divergence * x));
+            }
+            _ => {}
+        }
         let along = |c: usize, k: usize| if k < dim { self.component(c, dim, point, unit(k)) } else { 0.0 };
         std::array::from_fn(|c| if c < dim { std::array::from_fn(|k| along(c, k)) } else { [0.0; 3] })
     }
@@ -37,6 +63,14 @@ impl Exact {
     /// The source that it solves the equation with.
     #[must_use]
     pub fn source(self, physics: &Physics, dim: usize, point: [f64; 3]) -> [f64; 3] {
+        match (self, *physics) {
+            (Self::Spot { spot, capacity }, Physics::Poisson { conductivity, .. }) => {
+                return [spot.source(point, capacity, conductivity), 0.0, 0.0];
+            }
+            // What swells holds the balance.
+            (Self::Spot { .. } | Self::Swollen { .. }, _) => return [0.0; 3],
+            _ => {}
+        }
         let second = |c: usize, k: usize, l: usize| {
             let [mut times, with] = [unit(k), unit(l)];
             times.iter_mut().zip(with).for_each(|(times, with)| *times += with);
@@ -44,10 +78,11 @@ impl Exact {
         };
         let laplacian = |c: usize| (0..dim).map(|k| second(c, k, k)).sum::<f64>();
         match *physics {
-            Physics::Poisson { conductivity, wind } => {
+            Physics::Poisson { conductivity, wind, rate } => {
                 let slopes = self.slopes(dim, point)[0];
                 let carried: f64 = wind.iter().zip(slopes).map(|(w, slope)| w * slope).sum();
-                [carried - conductivity * laplacian(0), 0.0, 0.0]
+                let used = rate * self.value(dim, point)[0];
+                [carried + used - conductivity * laplacian(0), 0.0, 0.0]
             }
             Physics::Elasticity { lambda, mu } => std::array::from_fn(|i| {
                 let of_divergence: f64 = (0..dim).map(|j| second(j, i, j)).sum();
@@ -75,6 +110,8 @@ impl Exact {
                 1 => (0..dim).map(|k| GRADIENTS[c][k] * f64::from(times[k])).sum(),
                 _ => 0.0,
             },
+            // These have their own derivatives.
+            Self::Spot { .. } | Self::Swollen { .. } => 0.0,
         }
     }
 }

@@ -4,8 +4,9 @@ use super::exact::Exact;
 use super::lattice::Lattice;
 use super::problem::{Boundary, Condition, Domain, Physics, Source};
 use super::shape::Shape;
+use super::swelling_input::{SpotInput, TimeInput};
 use crate::text_file::{FileError, parse_toml, read_text};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
 /// Most conditions, and groups, of a problem: each group is a bit.
@@ -25,6 +26,16 @@ pub struct Input {
     pub poisson_ratio: Option<f64>,
     /// Conductivity.
     pub conductivity: Option<f64>,
+    /// What a volume holds of what swells, by its value.
+    pub capacity: Option<f64>,
+    /// The strain of a free body by the value of what swells.
+    pub expansion: Option<f64>,
+    /// The value of what swells everywhere at the beginning.
+    pub initial: Option<f64>,
+    /// Where what swells is put in.
+    pub spot: Option<SpotInput>,
+    /// Steps in time of what swells.
+    pub time: TimeInput,
     /// A wind that carries along what Poisson's equation is about.
     pub wind: Vec<f64>,
     /// What is put in everywhere, by volume.
@@ -43,6 +54,8 @@ pub enum Kind {
     Poisson,
     /// Linear elasticity; in two dimensions plane strain
     Elasticity,
+    /// Something that diffuses in time and swells an elastic body, as heat does; elements are refined where it changes
+    Swelling,
 }
 
 /// A box, or a file.
@@ -72,13 +85,45 @@ pub struct BoundaryInput {
 }
 
 /// A value, or that there is none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A value.
     Number(f64),
     /// The word "free".
     Word(String),
+}
+
+/// A value as files have it, where a number is a number and a word a word.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(f64),
+    Word(String),
+}
+
+// Messages to nodes say which of the two it is, for they cannot be asked what comes next.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match (self, to.is_human_readable()) {
+            (Self::Number(number), true) => Written::Number(*number).serialize(to),
+            (Self::Word(word), true) => Written::Word(word.clone()).serialize(to),
+            (Self::Number(number), false) => Ok::<_, String>(*number).serialize(to),
+            (Self::Word(word), false) => Err::<f64, _>(word).serialize(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        if from.is_human_readable() {
+            return Ok(match Written::deserialize(from)? {
+                Written::Number(number) => Self::Number(number),
+                Written::Word(word) => Self::Word(word),
+            });
+        }
+        let value = Result::<f64, String>::deserialize(from)?;
+        Ok(value.map_or_else(Self::Word, Self::Number))
+    }
 }
 
 /// What of a mesh in a file is known before it is read as a whole.
@@ -166,11 +211,17 @@ impl Input {
     }
 
     fn physics(&self, dim: usize) -> Result<Physics, InputError> {
-        let positive = |name: &str, value: Option<f64>| match value.unwrap_or(1.0) {
-            value if value > 0.0 && value.is_finite() => Ok(value),
-            value => says(&format!("{name} = {value}: give a positive number")),
-        };
         let is_elastic = self.physics == Some(Kind::Elasticity);
+        let of_swelling = [
+            ("capacity", self.capacity.is_some()),
+            ("expansion", self.expansion.is_some()),
+            ("initial", self.initial.is_some()),
+            ("spot", self.spot.is_some()),
+            ("time", self.time != TimeInput::default()),
+        ];
+        if let Some((name, _)) = of_swelling.iter().find(|(_, is_given)| *is_given) {
+            return says(&format!("{name} is of use with physics = \"swelling\" only"));
+        }
         if is_elastic && (self.conductivity.is_some() || !self.wind.is_empty()) {
             return says("conductivity and wind are of no use in elasticity: take physics = \"poisson\"");
         }
@@ -181,8 +232,17 @@ impl Input {
         }
         if !is_elastic {
             let wind = triple(&self.wind, dim, "wind")?;
-            return Ok(Physics::Poisson { conductivity: positive("conductivity", self.conductivity)?, wind });
+            return Ok(Physics::Poisson {
+                conductivity: positive("conductivity", self.conductivity)?,
+                wind,
+                rate: 0.0,
+            });
         }
+        self.elastic()
+    }
+
+    /// The body.
+    pub(super) fn elastic(&self) -> Result<Physics, InputError> {
         let ratio = self.poisson_ratio.unwrap_or(0.3);
         if !(ratio > -1.0 && ratio < 0.5) {
             return says(&format!("poisson_ratio = {ratio}: give a number above -1 and below 0.5"));
@@ -232,7 +292,7 @@ impl Input {
 }
 
 impl BoundaryInput {
-    fn condition(&self, groups: &[String], each: usize) -> Result<Vec<Boundary>, InputError> {
+    pub(super) fn condition(&self, groups: &[String], each: usize) -> Result<Vec<Boundary>, InputError> {
         let Some(group) = groups.iter().position(|name| *name == self.on) else {
             return says(&format!(
                 "on = {:?}: there is no such group; there are {}",
@@ -269,8 +329,16 @@ impl BoundaryInput {
     }
 }
 
-fn says<T>(sentence: &str) -> Result<T, InputError> {
+pub(super) fn says<T>(sentence: &str) -> Result<T, InputError> {
     Err(InputError::Says(sentence.into()))
+}
+
+/// A positive number, 1 if none is given.
+fn positive(name: &str, value: Option<f64>) -> Result<f64, InputError> {
+    match value.unwrap_or(1.0) {
+        value if value > 0.0 && value.is_finite() => Ok(value),
+        value => says(&format!("{name} = {value}: give a positive number")),
+    }
 }
 
 /// As many numbers as a node has unknowns; none are zeros.
@@ -282,11 +350,28 @@ fn triple(given: &[f64], each: usize, name: &str) -> Result<[f64; 3], InputError
 }
 
 /// One number for each axis.
-fn spread<T: Copy>(given: &[T], dim: usize, usual: T, name: &str) -> Result<Vec<T>, InputError> {
+pub(super) fn spread<T: Copy>(given: &[T], dim: usize, usual: T, name: &str) -> Result<Vec<T>, InputError> {
     match given.len() {
         0 => Ok(vec![usual; dim]),
         1 => Ok(vec![given[0]; dim]),
         count if count == dim => Ok(given.to_vec()),
         _ => says(&format!("{name}: give one number, or {dim}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chares::pup::{pack, unpack};
+
+    /// Nodes that measure their speed for a problem get its input, and reports have it.
+    #[test]
+    fn what_a_file_says_goes_into_messages_and_reports() {
+        let text = "boundary = [{ on = \"x-\", fixed = [1, \"free\", -0.5] }]\n";
+        let input: Input = toml::from_str(text).unwrap();
+        assert_eq!(unpack::<Input>(&pack(&input)).unwrap(), input);
+        let report = serde_json::to_value(&input).unwrap();
+        assert_eq!(report["boundary"][0]["fixed"], serde_json::json!([1.0, "free", -0.5]));
+        assert_eq!(serde_json::from_value::<Input>(report).unwrap(), input);
     }
 }

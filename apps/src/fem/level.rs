@@ -74,10 +74,10 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Of a mesh from a file.
+    /// Of a mesh that is no box; `more` is a load beside what the problem says, or empty.
     #[must_use]
-    pub fn of_mesh(problem: &Problem, mesh: Submesh) -> Self {
-        let System { rows, load, fixed, is_fixed } = assemble(&mesh, problem);
+    pub fn of_mesh(problem: &Problem, mesh: Submesh, more: &[f64]) -> Self {
+        let System { rows, load, fixed, is_fixed } = assemble(&mesh, problem, more);
         let level = Level::new(&mesh, rows, is_fixed);
         Self { levels: vec![level], mesh: Some(mesh), load, fixed }
     }
@@ -106,7 +106,7 @@ impl Levels {
             // On coarser meshes only residuals are loads.
             let source = if is_finest { problem.source } else { Source::Even([0.0; 3]) };
             let of_level = Problem { domain: Domain::Lattice(*lattice), source, ..problem.clone() };
-            let System { rows, load, fixed, is_fixed } = assemble(&mesh, &of_level);
+            let System { rows, load, fixed, is_fixed } = assemble(&mesh, &of_level, &[]);
             let mut level = Level::new(&mesh, rows, is_fixed);
             level.polynomial = polynomial(&of_level, &mesh);
             all.levels.push(level);
@@ -192,10 +192,10 @@ impl Level {
 }
 
 fn polynomial(problem: &Problem, mesh: &Submesh) -> Polynomial {
-    let Some(nodes) = mesh.each_element().next() else { return Polynomial::new(1.0, 0.1) };
+    let Some(element) = mesh.each_kind().next() else { return Polynomial::new(1.0, 0.1) };
     let mut elements = Elements::new(problem);
-    elements.compute(mesh, nodes);
-    let largest = largest_eigenvalue(&elements.matrix, nodes.len() * problem.each());
+    elements.compute(mesh, element);
+    let largest = largest_eigenvalue(&elements.matrix, element.0.len() * problem.each());
     Polynomial::new(largest, largest / SMOOTHED)
 }
 

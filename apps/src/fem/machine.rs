@@ -66,10 +66,18 @@ impl Machine {
     /// A subdomain of a box, or of a mesh that was read.
     #[must_use]
     pub fn new(problem: &Problem, part: u32, read: Option<Submesh>) -> Self {
-        let Levels { levels, mesh, load, fixed } = match read {
-            Some(mesh) => Levels::of_mesh(problem, mesh),
-            None => Levels::of_lattice(problem, part),
-        };
+        Self::of(
+            problem,
+            match read {
+                Some(mesh) => Levels::of_mesh(problem, mesh, &[]),
+                None => Levels::of_lattice(problem, part),
+            },
+        )
+    }
+
+    /// A subdomain of these equations.
+    #[must_use]
+    pub fn of(problem: &Problem, Levels { levels, mesh, load, fixed }: Levels) -> Self {
         let each = problem.each();
         let is_cycle = problem.solver.preconditioner == Preconditioner::Multigrid;
         let mut vectors: Vec<Vectors> = levels.iter().map(|level| level.vectors(each, is_cycle)).collect();

@@ -4,6 +4,7 @@
 use super::input::Announced;
 use super::shape::{Family, Shape};
 use super::submesh::Submesh;
+use chares::Bulk;
 use std::ops::Range;
 
 /// A mesh.
@@ -129,6 +130,7 @@ impl Mesh {
             faces: faces.into(),
             face_groups: face_groups.into(),
             is_uniform: false,
+            kinds: Bulk::default(),
         }
     }
 

@@ -3,17 +3,21 @@
 use super::exact::Exact;
 use super::lattice::{Cut, Lattice};
 use super::shape::Shape;
+use super::spot::Spot;
+use super::swelling::Swelling;
 use serde::{Deserialize, Serialize};
 
 /// The equation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Physics {
-    /// Poisson's: -div(k grad u) + w . grad u = f.
+    /// Poisson's: -div(k grad u) + w . grad u + r u = f.
     Poisson {
         /// k.
         conductivity: f64,
         /// w, a wind that carries u along.
         wind: [f64; 3],
+        /// r, what is used up by volume: of a time step what a volume holds, over the length of the step.
+        rate: f64,
     },
     /// Linear elasticity, in two dimensions plane strain: -div(lambda div(u) I + 2 mu eps(u)) = f.
     Elasticity {
@@ -78,6 +82,8 @@ pub enum Source {
     Even([f64; 3]),
     /// That of the known solution.
     Exact,
+    /// A spot at its place.
+    Spot(Spot),
 }
 
 /// What holds on a group of the boundary.
@@ -107,11 +113,11 @@ pub struct Boundary {
 pub enum Domain {
     /// In a box, which every subdomain makes its part of.
     Lattice(Lattice),
-    /// In a mesh from a file.
+    /// In a mesh that is no lattice: from a file, or of blocks whose elements are made smaller and larger.
     Read {
         /// Of its elements.
         shape: Shape,
-        /// Nodes.
+        /// Nodes; in blocks about as many as elements, at most.
         nodes: usize,
         /// Elements.
         elements: usize,
@@ -174,6 +180,8 @@ pub struct Problem {
     pub parts: u32,
     /// How it is solved.
     pub solver: Solver,
+    /// What swells the body in the course of time, if something does.
+    pub swelling: Option<Swelling>,
 }
 
 impl Problem {
@@ -198,7 +206,7 @@ impl Problem {
         self.physics.each(self.dim())
     }
 
-    /// Nodes.
+    /// Nodes; in blocks about as many as elements, at most.
     #[must_use]
     pub fn nodes(&self) -> usize {
         match &self.domain {
@@ -236,6 +244,7 @@ impl Problem {
             (Source::Exact, Some(exact)) => exact.source(&self.physics, self.dim(), point),
             (Source::Exact, None) => [0.0; 3],
             (Source::Even(source), _) => *source,
+            (Source::Spot(spot), _) => [spot.density(point), 0.0, 0.0],
         }
     }
 

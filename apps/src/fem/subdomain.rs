@@ -6,7 +6,9 @@ use super::course::Course;
 use super::lattice::{Cut, each};
 use super::level::{Levels, lattices};
 use super::machine::{Machine, Need, Sums};
+use super::marching::{Marching, Rim};
 use super::problem::{Domain, Preconditioner, Problem};
+use super::stages::{Adapt, March, Verdicts};
 use super::submesh::Submesh;
 use chares::{Array, Bulk, Callback, Chare, Ctx, Cx as _, Entry, Gather, Inbox, Readonly, Reduce, Stopwatch};
 use nix::time::{ClockId, clock_gettime};
@@ -14,28 +16,32 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What others wait for goes before anything that computes.
-const URGENT: i32 = -1;
+pub(super) const URGENT: i32 = -1;
 /// How often the window is told how it goes.
 const TELL: Duration = Duration::from_millis(100);
 
 /// A subdomain.
 #[derive(Serialize, Deserialize)]
 pub struct Subdomain {
-    problem: Readonly<Problem>,
-    number: u32,
+    pub(super) problem: Readonly<Problem>,
+    pub(super) number: u32,
     /// Its part of a mesh that was read, before [`Prepare`].
     read: Option<Submesh>,
-    machine: Machine,
+    pub(super) machine: Machine,
     /// The coarsest mesh, at the first subdomain.
     coarsest: Option<Cholesky>,
     /// Counts exchanges; messages carry it.
     exchange: u64,
     halos: Inbox<u64, Halo>,
     /// It waits for sums, or for the coarsest mesh.
-    is_waiting: bool,
-    figures: Figures,
+    pub(super) is_waiting: bool,
+    pub(super) figures: Figures,
     ended: Option<Callback<Course>>,
     shown: Option<Stopwatch>,
+    /// In the course of time.
+    pub(super) marching: Marching,
+    pub(super) rims: Inbox<u32, Rim>,
+    pub(super) march: Option<March>,
 }
 
 /// What a subdomain holds and what it took, or all.
@@ -133,8 +139,9 @@ pub struct Part {
 }
 
 chares::entries!(Subdomain:
-    Load, Prepare, Want, Go, Halo, Added, Coarse as "Coarse", Solved, Account, Check, Collect;
-    reduces Figures, Added, Course, Coarse as "Coarse", Measured);
+    Load, Prepare, Want, Go, Halo, Added, Coarse as "Coarse", Solved, Account, Check, Collect, March, Rim, Adapt,
+        Verdicts as "Verdicts";
+    reduces Figures, Added, Course, Coarse as "Coarse", Measured, Verdicts as "Verdicts");
 
 impl Chare for Subdomain {
     type Index = u32;
@@ -153,6 +160,9 @@ impl Chare for Subdomain {
             figures: Figures::default(),
             ended: None,
             shown: None,
+            marching: Marching::default(),
+            rims: Inbox::default(),
+            march: None,
         }
     }
 }
@@ -222,7 +232,7 @@ impl Entry<Added> for Subdomain {
         self.machine.take_sums(&sums);
         self.figures.iterating_s += spent() - begun;
         self.is_waiting = false;
-        if self.number == 0 {
+        if self.number == 0 && self.march.is_none() {
             self.show(ctx);
         }
         self.advance(ctx);
@@ -258,7 +268,7 @@ impl Entry<Check> for Subdomain {
     fn receive(&mut self, Check(to): Check, ctx: &mut Ctx<'_, Self>) {
         let problem = self.problem.read(ctx);
         let measured =
-            self.machine.mesh.as_ref().map(|mesh| measure(mesh, &problem, self.machine.solution()));
+            self.machine.mesh.as_ref().map(|mesh| measure(mesh, &problem, self.machine.solution(), &[]));
         ctx.contribute_ordered(measured.unwrap_or_default(), to);
     }
 }
@@ -276,8 +286,8 @@ impl Entry<Collect> for Subdomain {
 
 impl Subdomain {
     /// Takes steps until something of others is needed that is not here.
-    fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
-        while self.ended.is_some() && !self.is_waiting {
+    pub(super) fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        while (self.ended.is_some() || self.march.is_some()) && !self.is_waiting {
             let begun = spent();
             let need = self.machine.step();
             self.figures.iterating_s += spent() - begun;
@@ -307,6 +317,12 @@ impl Subdomain {
                     let first = Callback::element(&ctx.array().at(0));
                     ctx.contribute_ordered(Gather(vec![part]), first);
                 }
+                Need::Over if self.march.is_some() => {
+                    self.solved(ctx);
+                    if self.machine.levels.is_empty() {
+                        return;
+                    }
+                }
                 Need::Over => {
                     if let Some(ended) = self.ended.take() {
                         ctx.contribute(self.machine.course, ended);
@@ -335,7 +351,7 @@ impl Subdomain {
 }
 
 /// Seconds of processor time that this thread has taken; by the clock there would be what others take of its core, too.
-fn spent() -> f64 {
+pub(super) fn spent() -> f64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |time| Duration::from(time).as_secs_f64())
 }
 

@@ -3,6 +3,7 @@
 //! Whoever owns a node adds up its row of the matrix, of all its elements. Elements along cuts are computed by all their
 //! owners, in the order of their numbers, so that a row has the same bits however the mesh is cut.
 
+use super::kind::Kind;
 use super::lattice::{Cut, Lattice, Nodes, each};
 use super::shape::Shape;
 use chares::Bulk;
@@ -32,12 +33,20 @@ pub struct Submesh {
     pub face_groups: Bulk<u32>,
     /// Whether all elements are of one form, so that one matrix is that of all.
     pub is_uniform: bool,
+    /// The kind of each element, where elements of one kind have one matrix and corners may hang; empty elsewhere.
+    pub kinds: Bulk<u32>,
 }
 
 impl Submesh {
     /// Nodes of each element.
     pub fn each_element(&self) -> impl Iterator<Item = &[u32]> {
         self.elements.chunks_exact(self.shape.nodes())
+    }
+
+    /// Nodes of each element, and its kind.
+    pub fn each_kind(&self) -> impl Iterator<Item = (&[u32], Kind)> {
+        let kinds = self.kinds.iter().copied().chain(std::iter::repeat(0));
+        self.each_element().zip(kinds.map(Kind))
     }
 
     /// Nodes of each face, and its group.
@@ -49,6 +58,12 @@ impl Submesh {
     #[must_use]
     pub fn point(&self, node: usize) -> [f64; 3] {
         std::array::from_fn(|k| self.points[3 * node + k])
+    }
+
+    /// Where the corners of an element are.
+    pub fn corners_of(&self, nodes: &[u32], kind: Kind, points: &mut Vec<[f64; 3]>) {
+        self.points_of(nodes, points);
+        kind.spread(points.as_flattened_mut(), 3);
     }
 
     /// Where the nodes of an element or a face are.
@@ -66,7 +81,8 @@ impl Submesh {
     /// Bytes that it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        36 * self.ids.len() + 4 * (self.elements.len() + self.faces.len() + self.face_groups.len())
+        let of_elements = self.elements.len() + self.kinds.len();
+        36 * self.ids.len() + 4 * (of_elements + self.faces.len() + self.face_groups.len())
     }
 
     /// A subdomain of a lattice that may be coarser than the one that was cut. `held` are the nodes that are to be here, own
@@ -97,6 +113,7 @@ impl Submesh {
             faces: Bulk::default(),
             face_groups: Bulk::default(),
             is_uniform: true,
+            kinds: Bulk::default(),
         };
         if count > 0 {
             mesh.add_elements(lattice, &own, held);

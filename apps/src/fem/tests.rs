@@ -1,5 +1,7 @@
 //! Orders of convergence, iterations of multigrid, and the same bits everywhere: in one thread, and on nodes inside one process.
 
+mod swelling;
+
 use super::arguments::Fem;
 use super::check::{Measured, measure};
 use super::course::{Course, Why};
@@ -44,6 +46,12 @@ fn solve(problem: &Problem, mesh: Option<&Mesh>) -> Solved {
             }
         }
     }
+    iterate(problem, &mut machines);
+    ended(problem, &machines)
+}
+
+/// Takes the steps of all subdomains until the iteration is over.
+fn iterate(problem: &Problem, machines: &mut [Machine]) {
     let factor = coarsest(problem);
     let mut told: Vec<Vec<(u32, Bulk<f64>)>> = vec![Vec::new(); machines.len()];
     loop {
@@ -66,7 +74,7 @@ fn solve(problem: &Problem, mesh: Option<&Mesh>) -> Solved {
                     all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
                 }
                 Need::Coarse(part) => coarse.push(part),
-                Need::Over => return ended(problem, &machines),
+                Need::Over => return,
             }
         }
         if let Some(sums) = sums {
@@ -86,7 +94,7 @@ fn ended(problem: &Problem, machines: &[Machine]) -> Solved {
     let mut solution = vec![f64::NAN; problem.unknowns()];
     let each = problem.each();
     for machine in machines {
-        measured.combine(measure(machine.mesh.as_ref().unwrap(), problem, machine.solution()));
+        measured.combine(measure(machine.mesh.as_ref().unwrap(), problem, machine.solution(), &[]));
         for (&id, values) in machine.levels[0].ids.iter().zip(machine.solution().chunks_exact(each)) {
             solution[id as usize * each..][..each].copy_from_slice(values);
         }
@@ -450,7 +458,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     };
     assert!(told("phisics = 1").ends_with(
         "in.toml:1: unknown field `phisics`, expected one of `physics`, `young`, \
-        `poisson_ratio`, `conductivity`, `wind`, `source`, `mesh`, `boundary`"
+        `poisson_ratio`, `conductivity`, `capacity`, `expansion`, `initial`, `spot`, `time`, `wind`, `source`, `mesh`, `boundary`"
     ));
     assert!(told("source = [1]\n").starts_with("nothing is fixed anywhere"));
     let on = |rest: &str| told(&format!("[[boundary]]\non = \"x-\"\n{rest}"));

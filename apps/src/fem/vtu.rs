@@ -13,13 +13,35 @@ use std::path::Path;
 /// Nodes and elements of a whole mesh.
 #[derive(Debug)]
 pub struct Whole {
-    points: Vec<[f64; 3]>,
-    elements: Vec<u32>,
+    /// Of all elements.
+    pub shape: Shape,
+    /// Where nodes are.
+    pub points: Vec<[f64; 3]>,
+    /// Nodes of the elements, one after the other.
+    pub elements: Vec<u32>,
+}
+
+/// Numbers of all nodes, or of all elements.
+#[derive(Debug)]
+pub struct Field<'a> {
+    /// What they are.
+    pub name: &'a str,
+    /// How many each has; of two a third one is made, 0.
+    pub width: usize,
+    /// The numbers.
+    pub values: &'a [f64],
+}
+
+impl Field<'_> {
+    /// How many each has in the file.
+    fn written(&self) -> usize {
+        if self.width == 1 { 1 } else { 3 }
+    }
 }
 
 impl From<Mesh> for Whole {
     fn from(mesh: Mesh) -> Self {
-        Self { points: mesh.points, elements: mesh.elements }
+        Self { shape: mesh.shape, points: mesh.points, elements: mesh.elements }
     }
 }
 
@@ -33,7 +55,8 @@ impl From<Lattice> for Whole {
             });
             each(&nodes).map(move |at| lattice.id(at) as u32)
         });
-        Self { elements: elements.collect(), points: each(&all).map(|at| lattice.point(at)).collect() }
+        let points = each(&all).map(|at| lattice.point(at)).collect();
+        Self { shape: lattice.shape, elements: elements.collect(), points }
     }
 }
 
@@ -41,12 +64,33 @@ impl From<Lattice> for Whole {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn write(path: &Path, problem: &Problem, whole: &Whole, solution: &[f64]) -> Result<(), RunError> {
-    let (shape, unknowns) = (problem.shape(), problem.each());
+pub fn write_solution(
+    path: &Path,
+    problem: &Problem,
+    whole: &Whole,
+    solution: &[f64],
+) -> Result<(), RunError> {
+    let width = problem.each();
+    let stress = if width > 1 { von_mises(problem, whole, solution) } else { Vec::new() };
+    let name = if width == 1 { "u" } else { "displacement" };
+    let cells = Field { name: "von_mises", width: 1, values: &stress };
+    let cells = if width > 1 { &[cells][..] } else { &[] };
+    write(path, whole, &[Field { name, width, values: solution }], cells)
+}
+
+/// Writes numbers of nodes and of elements.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(
+    path: &Path,
+    whole: &Whole,
+    of_nodes: &[Field<'_>],
+    of_cells: &[Field<'_>],
+) -> Result<(), RunError> {
+    let shape = whole.shape;
     let (kind, order) = cell(shape);
     let count = whole.elements.len() / shape.nodes();
-    let (name, width) = if unknowns == 1 { ("u", 1) } else { ("displacement", 3) };
-    let stress = (unknowns > 1).then(|| von_mises(problem, whole, solution));
     let mut text = String::from(
         "<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=\"1.0\" byte_order=\"LittleEndian\" \
          header_type=\"UInt64\">\n<UnstructuredGrid>\n",
@@ -62,9 +106,12 @@ pub fn write(path: &Path, problem: &Problem, whole: &Whole, solution: &[f64]) ->
         line
     };
     let nodes = whole.points.len();
-    text += &format!("<PointData>\n{}</PointData>\n", array("Float64", name, width, nodes * width * 8));
-    if stress.is_some() {
-        text += &format!("<CellData>\n{}</CellData>\n", array("Float64", "von_mises", 1, count * 8));
+    for (section, fields, count) in [("PointData", of_nodes, nodes), ("CellData", of_cells, count)] {
+        text += &format!("<{section}>\n");
+        for field in fields {
+            text += &array("Float64", field.name, field.written(), count * field.written() * 8);
+        }
+        text += &format!("</{section}>\n");
     }
     text += &format!("<Points>\n{}</Points>\n<Cells>\n", array("Float64", "points", 3, nodes * 24));
     text += &array("UInt32", "connectivity", 1, whole.elements.len() * 4);
@@ -73,12 +120,12 @@ pub fn write(path: &Path, problem: &Problem, whole: &Whole, solution: &[f64]) ->
     text += "</Cells>\n</Piece>\n</UnstructuredGrid>\n<AppendedData encoding=\"raw\">\n_";
     output::fill(path, |out| {
         out.write_all(text.as_bytes())?;
-        let padded = solution
-            .chunks_exact(unknowns)
-            .flat_map(|node| (0..width).map(|c| node.get(c).copied().unwrap_or(0.0)));
-        numbers(out, nodes * width * 8, padded.map(f64::to_le_bytes))?;
-        if let Some(stress) = &stress {
-            numbers(out, count * 8, stress.iter().map(|x| x.to_le_bytes()))?;
+        for field in of_nodes.iter().chain(of_cells) {
+            let rows = field.values.chunks_exact(field.width);
+            let padded =
+                rows.flat_map(|row| (0..field.written()).map(|c| row.get(c).copied().unwrap_or(0.0)));
+            let bytes = field.values.len() / field.width * field.written() * 8;
+            numbers(out, bytes, padded.map(f64::to_le_bytes))?;
         }
         numbers(out, nodes * 24, whole.points.iter().flatten().map(|x| x.to_le_bytes()))?;
         let ordered =
