@@ -5,6 +5,7 @@
 //! once it is committed; whatever happens before that, the ones before it stay whole.
 
 mod check;
+mod copy;
 mod disk;
 mod error;
 mod files;
@@ -19,6 +20,7 @@ mod understood;
 mod writer;
 
 pub use check::{Change, Difference, Identity, Verified};
+pub use copy::{Copied, CopyError, Ends, answer, copy, pull, push};
 pub use error::{Damage, ReadError, WriteError};
 pub use manifest::{About, Machine, SavedSchema, SavedType};
 pub use record::{Kind, Record};
