@@ -1,6 +1,7 @@
 //! `checkpoint`: what a folder of checkpoints holds, whether it is whole, and how two of its generations differ; values in
 //! it by name.
 
+mod merge;
 mod npy;
 mod push_pull;
 mod save_now;
@@ -72,6 +73,7 @@ pub(crate) fn command() -> Command {
                     .help("The new value: an .npy or .json file, or as JSON"),
             ),
         )
+        .subcommand(merge::command())
         .subcommands(push_pull::commands(&newest))
         .subcommand(
             one("verify", "Read whole checkpoints and compare all checksums")
@@ -91,6 +93,7 @@ fn value_named(id: &'static str) -> Arg {
 pub(crate) fn checkpoint(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Failure> {
     let (name, matches) = match matches.subcommand() {
         Some(("push", matches)) => return push_pull::push(matches),
+        Some(("merge", matches)) => return merge::merge(matches),
         Some(("pull", matches)) => return push_pull::pull(matches),
         Some((name, matches)) => (name, matches),
         None => return save_now::save(matches),

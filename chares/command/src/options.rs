@@ -341,15 +341,11 @@ pub(crate) fn launch_options(
     config: &ClusterConfig,
     start_deadline: Duration,
 ) -> Result<LaunchOptions, Failure> {
-    let mut options = LaunchOptions {
-        binaries: config.binaries.clone(),
-        start_deadline,
-        ..LaunchOptions::default()
-    };
+    let mut options =
+        LaunchOptions { binaries: config.binaries.clone(), start_deadline, ..LaunchOptions::default() };
     if let Some(ssh) = std::env::var_os("METACHARE_SSH") {
-        let ssh = ssh
-            .into_string()
-            .map_err(|_| Failure::new(Kind::Usage, "METACHARE_SSH is no text; unset it"))?;
+        let ssh =
+            ssh.into_string().map_err(|_| Failure::new(Kind::Usage, "METACHARE_SSH is no text; unset it"))?;
         options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
     }
     Ok(options)

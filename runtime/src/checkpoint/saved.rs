@@ -237,7 +237,7 @@ impl Saved {
         Err(self.damage(place, "the checksum of a chunk is wrong").into())
     }
 
-    fn record(&self, table: &TableEntry, row: Row) -> Result<Record, ReadError> {
+    pub(super) fn record(&self, table: &TableEntry, row: Row) -> Result<Record, ReadError> {
         let Row { type_name, collection, index, values } = row;
         let mut values = values.into_iter();
         let body = match values.next() {

@@ -47,10 +47,10 @@ pub(crate) async fn converse<T: Send + 'static>(
     let Talk { mut child, stdin, lines, tail, errors, .. } = talk;
     let (rest, stdout) = lines.into_rest();
     let pipes = stdout.into_owned_fd().and_then(|from| Ok((from, stdin.into_owned_fd()?)));
-    let (from, to) = pipes.map_err(|error| launch_error(node, (Step::Start, diagnose::of_spawn(node, &error))))?;
-    let spoken = tokio::task::spawn_blocking(move || {
-        speak(&mut rest.chain(File::from(from)), &mut File::from(to))
-    });
+    let (from, to) =
+        pipes.map_err(|error| launch_error(node, (Step::Start, diagnose::of_spawn(node, &error))))?;
+    let spoken =
+        tokio::task::spawn_blocking(move || speak(&mut rest.chain(File::from(from)), &mut File::from(to)));
     let done = match spoken.await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

@@ -306,7 +306,11 @@ impl<'a> Talk<'a> {
     }
 
     /// Reads lines until `wanted` makes something of one; the others are noise.
-    pub(super) async fn until<T>(&mut self, step: Step, wanted: impl Fn(&str) -> Option<T>) -> Result<T, Failed> {
+    pub(super) async fn until<T>(
+        &mut self,
+        step: Step,
+        wanted: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Failed> {
         let lines = &mut self.lines;
         let find = async {
             while let Some(line) = lines.next().await {

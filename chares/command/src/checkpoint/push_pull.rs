@@ -55,9 +55,7 @@ pub(super) fn commands(generation: &Arg) -> [Command; 2] {
     let patience = Arg::new("start-timeout").long("start-timeout").value_name("SECONDS");
     let patience = patience.default_value("30").value_parser(seconds).allow_negative_numbers(true);
     let patience = patience.help("Give up when the host is silent for so many seconds at the start");
-    let with_options = |command: Command| {
-        command.args([generation.clone(), nodes.clone(), patience.clone()])
-    };
+    let with_options = |command: Command| command.args([generation.clone(), nodes.clone(), patience.clone()]);
     [
         with_options(
             Command::new("push")
@@ -143,7 +141,8 @@ fn converse(
     let node = node(&config, host)?;
     let patience = matches.get_one("start-timeout").copied().unwrap_or(Duration::from_secs(30));
     let launch = launch_options(&config, patience)?;
-    let spoken = runtime::job::converse(&node, OTHER_END, launch, |from, to| speak(&mut Ends::new(from, to)))?;
+    let spoken =
+        runtime::job::converse(&node, OTHER_END, launch, |from, to| speak(&mut Ends::new(from, to)))?;
     spoken.done.map_err(|error| {
         let end = match (&error, spoken.end) {
             (CopyError::Lost(_), Some(end)) => format!(" (the process there {end})"),

@@ -10,15 +10,15 @@ use bytes::Bytes;
 ///
 /// # Errors
 /// If something of the generation is damaged, the other end does not take it, or is lost.
-pub(in crate::checkpoint) fn give(saved: &Saved, ends: &mut Ends<'_>, tell: impl FnMut(u64, u64)) -> Result<Copied, CopyError> {
+pub(in crate::checkpoint) fn give(
+    saved: &Saved,
+    ends: &mut Ends<'_>,
+    tell: impl FnMut(u64, u64),
+) -> Result<Copied, CopyError> {
     try_give(saved, ends, tell).inspect_err(|error| ends.explain(error))
 }
 
-fn try_give(
-    saved: &Saved,
-    ends: &mut Ends<'_>,
-    mut tell: impl FnMut(u64, u64),
-) -> Result<Copied, CopyError> {
+fn try_give(saved: &Saved, ends: &mut Ends<'_>, mut tell: impl FnMut(u64, u64)) -> Result<Copied, CopyError> {
     let places = saved.places()?;
     let (manifest, index) = (saved.manifest_bytes().to_vec().into(), saved.index_bytes().into());
     ends.say(&Message::Offer(Offer { manifest, index, places: places.clone() }))?;

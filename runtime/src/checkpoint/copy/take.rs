@@ -86,10 +86,11 @@ struct Taking<'a> {
 impl<'a> Taking<'a> {
     fn new(folder: &'a Folder, offer: Offer) -> Result<Self, CopyError> {
         let dir = &folder.dir;
-        let manifest = manifest_of(Path::new("MANIFEST.json"), &offer.manifest).map_err(|trouble| match trouble {
-            Trouble::Other(error) => CopyError::Read(error),
-            Trouble::Damage(_) => CopyError::Nonsense("its manifest is malformed"),
-        })?;
+        let manifest =
+            manifest_of(Path::new("MANIFEST.json"), &offer.manifest).map_err(|trouble| match trouble {
+                Trouble::Other(error) => CopyError::Read(error),
+                Trouble::Damage(_) => CopyError::Nonsense("its manifest is malformed"),
+            })?;
         let files = Files::of(dir, manifest.generation);
         if FileSum::of(&offer.index) != manifest.index {
             return Err(CopyError::Nonsense("its index is not that of its manifest"));
@@ -102,7 +103,8 @@ impl<'a> Taking<'a> {
             end(place).zip(lengths.get(&place.generation)).is_some_and(|(end, length)| end <= *length)
         };
         let is_apart = |pair: &[Place]| {
-            (pair[0].generation, end(&pair[0])) <= (pair[1].generation, Some(pair[1].offset)) && pair[0] < pair[1]
+            (pair[0].generation, end(&pair[0])) <= (pair[1].generation, Some(pair[1].offset))
+                && pair[0] < pair[1]
         };
         if !offer.places.iter().all(is_inside) || !offer.places.windows(2).all(is_apart) {
             return Err(CopyError::Nonsense("its chunks are not where chunks can be"));
@@ -115,7 +117,8 @@ impl<'a> Taking<'a> {
         let dir = &self.folder.dir;
         let own = self.manifest.generation;
         let numbers = committed(dir).map_err(|error| ReadError::io(dir, error))?;
-        if numbers.contains(&own) && fs::read(&self.files.manifest).ok().as_deref() != Some(&self.offer.manifest)
+        if numbers.contains(&own)
+            && fs::read(&self.files.manifest).ok().as_deref() != Some(&self.offer.manifest)
         {
             return Err(CopyError::Taken { path: self.files.folder.clone(), generation: own });
         }
@@ -167,8 +170,7 @@ impl<'a> Taking<'a> {
                     break;
                 }
                 bytes.resize(place.stored_bytes as usize, 0);
-                file.read_exact_at(&mut bytes, place.offset)
-                    .map_err(|error| ReadError::io(&path, error))?;
+                file.read_exact_at(&mut bytes, place.offset).map_err(|error| ReadError::io(&path, error))?;
                 if Digest::of(&bytes) == place.digest {
                     there.insert(*place);
                 }

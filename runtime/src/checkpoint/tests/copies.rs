@@ -92,7 +92,10 @@ fn a_copy_that_was_cut_off_goes_on_where_it_was() {
         let (whole, gave, took) = given(&saved, Arc::new(Faulty::default()), to.path(), left);
         for outcome in [gave, took] {
             let said = said(outcome);
-            assert!(said.starts_with("the copy was cut off: ") && said.ends_with(" goes on from there"), "{said}");
+            assert!(
+                said.starts_with("the copy was cut off: ") && said.ends_with(" goes on from there"),
+                "{said}"
+            );
         }
         assert!(committed(to.path()).unwrap().is_empty(), "what was cut off does not count");
         let copied = given(&saved, Arc::new(Faulty::default()), to.path(), usize::MAX).2.unwrap();
@@ -201,8 +204,7 @@ fn words_of_any_content_are_refused_or_make_a_whole_generation() {
         let to = tempfile::tempdir().unwrap();
         let heard = if number == 0 { words.clone() } else { random.mutated(&words) };
         let disk = Arc::new(Faulty::default());
-        let took =
-            take_on(disk, to.path(), &mut Ends::new(&mut &heard[..], &mut io::sink()), |_, _| ());
+        let took = take_on(disk, to.path(), &mut Ends::new(&mut &heard[..], &mut io::sink()), |_, _| ());
         let kind = match took {
             Ok(_) => {
                 let verified = Store::open(to.path()).unwrap().latest().unwrap().verify(|_| ()).unwrap();
