@@ -82,10 +82,9 @@ impl<'a> Merging<'a> {
                     )));
                 }
                 Change::Changed if is_of_run => {
-                    return Err(wrong(format!(
-                        "collection {} is not the same in A and B: only runs that have the same chares can be put together",
-                        identity.collection
-                    )));
+                    return Err(wrong(
+                        "the collections of A and B are not the same: only runs that have the same chares can be put together",
+                    ));
                 }
                 Change::Changed if is_chare => {
                     changed.insert((identity.type_name, identity.collection, identity.index));
@@ -219,14 +218,14 @@ impl<'a> Merging<'a> {
             return Err(unfound(which, self.a));
         }
         let Some(first) = self.undecided.first() else { return Ok(()) };
-        let others = match self.undecided.len() - 1 {
-            0 => String::new(),
-            count => format!(" and {count} others"),
+        let what = match self.undecided.len() - 1 {
+            0 => format!("{first} differs"),
+            count => format!("{first} and {count} others differ"),
         };
         Err(Failure::new(
             Kind::Usage,
             format!(
-                "{first}{others} differ between A and B: say whose to take with --prefer a or --prefer b, or name those of B with \
+                "{what} between A and B: say whose to take with --prefer a or --prefer b, or name those of B with \
                  --take"
             ),
         ))

@@ -43,7 +43,7 @@ impl Run<'_> {
         writer.put(&record(RecordKind::Pe, "PE", 0, 0, of_bytes(&self.counted.to_le_bytes()))).unwrap();
         writer.put(&record(RecordKind::Node, "collection", 5, 0, of_bytes(b"Block"))).unwrap();
         writer.put(&record(RecordKind::Node, "variable", 6, 1, of_bytes(self.variable))).unwrap();
-        writer.put(&record(RecordKind::Node, "sum", 7, 0, of_bytes(self.variable))).unwrap();
+        writer.put(&record(RecordKind::Node, "sum", 7, 0, of_bytes(&[self.variable[0] + 100]))).unwrap();
         writer.describe(RecordKind::Chare, "Block", SavedSchema { version: 1, shape });
         writer.commit().unwrap();
     }
@@ -83,39 +83,42 @@ fn whole(state: &Json) -> Json {
     json!({ "runtime": 1, "state": state })
 }
 
+/// The states of the blocks of two runs, of which the first is the same.
+fn blocks() -> [[Json; 2]; 2] {
+    [[block(1.0, 3), block(2.0, 3)], [block(1.0, 3), block(9.0, 4)]]
+}
+
 #[test]
 fn values_of_one_run_are_put_into_another_which_stays_where_it_is() {
-    let (blocks_a, blocks_b) = ([block(1.0, 3), block(2.0, 3)], [block(1.0, 3), block(9.0, 4)]);
+    let [blocks_a, blocks_b] = blocks();
     let run = Run { program: "heat", rows: "f64", counted: 1, blocks: &blocks_a, variable: &[7] };
     let other = Run { counted: 2, blocks: &blocks_b, variable: &[8], ..run };
-    let [first, second] = [&blocks_a[0], &blocks_a[1]].map(whole);
-    let expected = |second: &Json, variables: [u8; 2]| {
-        let rest = [json!(1), json!(b'B'), json!(variables[0]), json!(variables[1])];
-        [first.clone(), second.clone()].into_iter().chain(rest).collect::<Vec<_>>()
+    let is = |words: &[&str], second: &Json, [variable, sum]: [u8; 2]| {
+        let mut values = merged(&run, &other, words).unwrap();
+        values[4..].sort_by_key(ToString::to_string);
+        let mut rest = [json!(variable), json!(sum)];
+        rest.sort_by_key(ToString::to_string);
+        let first = [whole(&blocks_a[0]), whole(second), json!(1), json!(b'B')];
+        assert_eq!(values, [&first[..], &rest].concat(), "{words:?}");
     };
-    let sorted = |mut values: Vec<Json>| {
-        values[3..].sort_by_key(ToString::to_string);
-        values
-    };
-    let is = |words: &[&str], second: &Json, variables: [u8; 2]| {
-        assert_eq!(
-            sorted(merged(&run, &other, words).unwrap()),
-            sorted(expected(second, variables)),
-            "{words:?}"
-        );
-    };
-    is(&["--prefer", "a"], &second, [7, 7]);
-    is(&["--prefer", "b"], &whole(&blocks_b[1]), [8, 8]);
-    is(&["--prefer", "a", "--take", "Block[1].step"], &whole(&block(2.0, 4)), [7, 7]);
-    is(&["--prefer", "a", "--take", "Block.rows", "--take", "variable"], &whole(&block(9.0, 3)), [7, 8]);
-    let differ = "differ between A and B: say whose to take with --prefer a or --prefer b, or name those of B with --take";
-    let refused = |run: &Run<'_>, other: &Run<'_>, words: &[&str]| merged(run, other, words).unwrap_err();
-    assert_eq!(refused(&run, &other, &[]), format!("sum@7[0,0,0] and 2 others {differ}"));
-    // What only counts what the run has done is no difference.
+    is(&["--prefer", "a"], &blocks_a[1], [7, 107]);
+    is(&["--prefer", "b"], &blocks_b[1], [8, 108]);
+    is(&["--prefer", "a", "--take", "Block[1].step"], &block(2.0, 4), [7, 107]);
+    is(&["--prefer", "a", "--take", "Block.rows", "--take", "variable"], &block(9.0, 3), [8, 107]);
+    is(&["--prefer", "b", "--take", "Block[1].step"], &block(2.0, 4), [8, 108]);
+    let sentence = "sum@7[0,0,0] and 2 others differ between A and B: say whose to take with --prefer a or --prefer b, or name \
+                    those of B with --take";
+    assert_eq!(merged(&run, &other, &[]).unwrap_err(), sentence);
+    // What only counts what a run has done is no difference.
     let same = Run { counted: 2, ..run };
     assert_eq!(merged(&run, &same, &[]).unwrap(), merged(&run, &run, &[]).unwrap());
+}
 
-    let more = [blocks_a.clone(), [block(0.0, 0), block(0.0, 1)]].concat();
+#[test]
+fn what_cannot_be_put_together_is_refused_by_its_name() {
+    let [blocks_a, blocks_b] = blocks();
+    let run = Run { program: "heat", rows: "f64", counted: 1, blocks: &blocks_a, variable: &[7] };
+    let more = [&blocks_a[..], &[block(0.0, 0)]].concat();
     for (other, words, sentence) in [
         (
             Run { blocks: &more, ..run },
@@ -148,6 +151,6 @@ fn values_of_one_run_are_put_into_another_which_stays_where_it_is() {
             "there is no Block[4]: the checkpoint has other records of Block",
         ),
     ] {
-        assert_eq!(refused(&run, &other, words), sentence);
+        assert_eq!(merged(&run, &other, words).unwrap_err(), sentence);
     }
 }
