@@ -10,7 +10,7 @@ use bytes::Bytes;
 ///
 /// # Errors
 /// If something of the generation is damaged, the other end does not take it, or is lost.
-pub(in crate::checkpoint) fn give(
+pub(crate) fn give(
     saved: &Saved,
     ends: &mut Ends<'_>,
     tell: impl FnMut(u64, u64),

@@ -28,7 +28,7 @@ pub(super) fn take(dir: &Path, ends: &mut Ends<'_>, tell: impl FnMut(u64, u64)) 
     take_on(Arc::new(System), dir, ends, tell)
 }
 
-pub(in crate::checkpoint) fn take_on(
+pub(crate) fn take_on(
     disk: Arc<dyn Disk>,
     dir: &Path,
     ends: &mut Ends<'_>,
