@@ -5,7 +5,7 @@ use super::error::CopyError;
 use super::messages::{Copied, Ends, Message, Offer};
 use bytes::Bytes;
 
-/// Gives a generation to the other end, which [takes](super::take) it. `tell` hears how many bytes have been sent, and of how
+/// Gives a generation to the other end, which [takes](super::take()) it. `tell` hears how many bytes have been sent, and of how
 /// many. No chunk is sent that is damaged.
 ///
 /// # Errors

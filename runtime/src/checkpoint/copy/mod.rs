@@ -1,6 +1,6 @@
 //! Copies of generations in other folders, here or on other hosts; one that was cut off goes on where it was.
 //!
-//! One end [gives](give) a generation, the other [takes](take) it. The giver says what it is, and which chunks it has. The
+//! One end [gives](give()) a generation, the other [takes](take()) it. The giver says what it is, and which chunks it has. The
 //! taker reads what there is in its folder, and asks for the chunks that it does not have whole. Each is compared with its
 //! checksum and written to its place as it comes, so that a copy which is cut off has lost one chunk at most. When all is on
 //! disk and has been read once more, `COMMIT` is written. The files are those of the giver, byte by byte, apart from

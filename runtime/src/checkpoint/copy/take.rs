@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Takes a generation that the other end [gives](super::give) into a folder, made if need be. What the folder has of it
+/// Takes a generation that the other end [gives](super::give()) into a folder, made if need be. What the folder has of it
 /// already is compared with the checksums and not sent again. Generations that are there stay. `tell` hears how many bytes have
 /// come, and of how many.
 ///
