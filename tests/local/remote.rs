@@ -5,6 +5,9 @@ use crate::{END, LONG, METACHARE, STENCIL, command};
 use harness::{
     Done, is_alive, nodes_at, parent, processes_with, signal, start, wait_for, wait_for_work, write,
 };
+use runtime::buffer::Buffer;
+use runtime::checkpoint::{About, Kind, Record, Store};
+use runtime::envelope::Packed;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -251,5 +254,63 @@ fn nothing_of_a_remote_node_outlives_its_ssh_or_its_launcher() {
     signal(parent(nodes[0]), "KILL");
     let done = running.done();
     assert!(done.code == 69 && done.last_error().contains("lost its ssh connection"), "{done:?}");
+    bed.assert_nothing_left();
+}
+
+/// The folder of one checkpoint with several chunks.
+fn saved(bed: &Bed) -> PathBuf {
+    let dir = bed.path().join("saved");
+    let mut writer = Store::create(&dir).expect("a folder").begin(About::default()).expect("a checkpoint");
+    for n in 0..5u32 {
+        let array: Vec<u32> = (0..20_000).map(|k| k * 5 + n * 1_000_003).collect();
+        let packed = Packed { body: vec![1].into(), attachments: vec![Buffer::from_slice(&array)] };
+        let (kind, type_name) = (Kind::Chare, "Block".into());
+        let record = Record { kind, pe: 0, type_name, collection: 1, index: [n, 0, 0], packed };
+        writer.put(&record).expect("room for a record");
+    }
+    writer.commit().expect("room for a checkpoint");
+    dir
+}
+
+#[test]
+fn checkpoints_are_copied_to_hosts_and_from_there() {
+    let bed = Bed::new();
+    let dir = saved(&bed);
+    // A host of the nodes file has the program; another one gets it.
+    let nodes = bed.node("far", &format!("binary = \"{METACHARE}\""));
+    write(bed.path(), "nodes.toml", &nodes);
+    let checkpoint = |words: &[&str]| bed.run(METACHARE, &[&["checkpoint"], words].concat());
+    let whole = "generation 1 is there and whole: 391.4 KiB in 11 chunks, of which ";
+    for sent in ["11 (391.4 KiB) were sent\n", "0 (0 B) were sent\n"] {
+        let done = checkpoint(&["push", "saved", "far:copies/deep"]);
+        assert_eq!((done.code, done.stdout.as_str()), (0, format!("{whole}{sent}").as_str()), "{done:?}");
+    }
+    let there = bed.path().join("copies/deep");
+    let done = checkpoint(&["pull", "far:copies/deep", "back", "--generation", "1"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    for name in ["chunks", "index", "MANIFEST.json", "COMMIT"] {
+        let [here, there, back] = [dir.as_path(), &there, &bed.path().join("back")]
+            .map(|dir| fs::read(dir.join("generation-000001").join(name)).expect("a file of the copy"));
+        assert!(here == there && here == back, "{name}");
+    }
+    let chunks = there.join("generation-000001/chunks");
+    let mut bytes = fs::read(&chunks).expect("the chunks");
+    bytes[70_000] ^= 1;
+    fs::write(&chunks, bytes).expect("the chunks");
+    let damage = "error: far: generation 1 is damaged: copies/deep/generation-000001/chunks: the checksum of a chunk is wrong \
+                  (byte 65536, ";
+    for (words, code, sentence) in [
+        (&["pull", "far:copies/deep", "again"][..], 65, damage),
+        (&["pull", "far:none", "again"], 66, "error: far: none holds no checkpoint: it is not there"),
+        (
+            &["push", "saved", "refused:dir"],
+            69,
+            "error: node \"refused\" on refused was not started (connect)",
+        ),
+        (&["push", "saved", "far:/proc/none"], 73, "error: far: /proc/none cannot be written: "),
+    ] {
+        let done = checkpoint(words);
+        assert!(done.code == code && done.stderr.starts_with(sentence), "{words:?}: {done:?}");
+    }
     bed.assert_nothing_left();
 }

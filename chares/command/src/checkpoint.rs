@@ -1,7 +1,9 @@
 //! `checkpoint`: what a folder of checkpoints holds, whether it is whole, and how two of its generations differ; values in
 //! it by name.
 
+mod merge;
 mod npy;
+mod push_pull;
 mod save_now;
 mod text;
 mod values;
@@ -15,6 +17,8 @@ use runtime::failure::{Failure, Kind};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use values::Which;
+
+pub(crate) use push_pull::{OTHER_END, answer};
 
 pub(crate) fn command() -> Command {
     let dir = Arg::new("dir")
@@ -69,6 +73,8 @@ pub(crate) fn command() -> Command {
                     .help("The new value: an .npy or .json file, or as JSON"),
             ),
         )
+        .subcommand(merge::command())
+        .subcommands(push_pull::commands(&newest))
         .subcommand(
             one("verify", "Read whole checkpoints and compare all checksums")
                 .arg(generation.help("Which one [default: all]")),
@@ -85,7 +91,13 @@ fn value_named(id: &'static str) -> Arg {
 }
 
 pub(crate) fn checkpoint(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Failure> {
-    let Some((name, matches)) = matches.subcommand() else { return save_now::save(matches) };
+    let (name, matches) = match matches.subcommand() {
+        Some(("push", matches)) => return push_pull::push(matches),
+        Some(("merge", matches)) => return merge::merge(matches),
+        Some(("pull", matches)) => return push_pull::pull(matches),
+        Some((name, matches)) => (name, matches),
+        None => return save_now::save(matches),
+    };
     let dir = matches.get_one::<PathBuf>("dir").map_or(Path::new(""), PathBuf::as_path);
     let number = |name: &str| matches.get_one::<u32>(name).copied();
     let store = Store::open(dir)?;

@@ -90,6 +90,10 @@ impl CommandLine {
                 runtime::launch::answer_check(self.program.table());
                 return ExitCode::SUCCESS;
             }
+            Some(checkpoint::OTHER_END) => {
+                log::begin();
+                return checkpoint::answer();
+            }
             _ => {}
         }
         let matches = match command(&self).try_get_matches_from(&arguments) {

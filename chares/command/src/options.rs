@@ -12,7 +12,7 @@ use runtime::launch::LaunchOptions;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tui::Colors;
 
@@ -330,21 +330,32 @@ impl NodesOptions {
         words
     }
 
-    /// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
+    /// How they are started.
     pub(crate) fn launch(&self, config: &ClusterConfig) -> Result<LaunchOptions, Failure> {
-        let mut options = LaunchOptions {
-            binaries: config.binaries.clone(),
-            start_deadline: self.start_timeout,
-            ..LaunchOptions::default()
-        };
-        if let Some(ssh) = std::env::var_os("METACHARE_SSH") {
-            let ssh = ssh
-                .into_string()
-                .map_err(|_| Failure::new(Kind::Usage, "METACHARE_SSH is no text; unset it"))?;
-            options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
-        }
-        Ok(options)
+        launch_options(config, self.start_timeout)
     }
+}
+
+/// How nodes are started; `METACHARE_SSH` names another ssh and its first arguments.
+pub(crate) fn launch_options(
+    config: &ClusterConfig,
+    start_deadline: Duration,
+) -> Result<LaunchOptions, Failure> {
+    let mut options =
+        LaunchOptions { binaries: config.binaries.clone(), start_deadline, ..LaunchOptions::default() };
+    if let Some(ssh) = std::env::var_os("METACHARE_SSH") {
+        let ssh =
+            ssh.into_string().map_err(|_| Failure::new(Kind::Usage, "METACHARE_SSH is no text; unset it"))?;
+        options.ssh = ssh.split_whitespace().map(ToString::to_string).collect();
+    }
+    Ok(options)
+}
+
+/// The nodes file of that name, or else the usual one, or the built-in nodes.
+pub(crate) fn nodes_file(named: Option<&Path>) -> Result<ClusterConfig, Failure> {
+    let environment = std::env::var_os("METACHARE_NODES").filter(|name| !name.is_empty());
+    let named = named.map(Path::to_path_buf).or(environment.map(PathBuf::from));
+    ClusterConfig::load(named.as_deref(), &usual_files()).map_err(|e| Failure::new(Kind::Config, e))
 }
 
 impl RunOptions {

@@ -79,9 +79,17 @@ impl Saved {
     ///
     /// # Errors
     /// If the file system refuses; what is damaged is in the result.
-    pub fn verify(&self, mut read: impl FnMut(u64)) -> Result<Verified, ReadError> {
+    pub fn verify(&self, read: impl FnMut(u64)) -> Result<Verified, ReadError> {
+        self.verify_but(HashSet::new(), read)
+    }
+
+    /// The same, but does not read the values in those chunks.
+    pub(super) fn verify_but(
+        &self,
+        mut seen: HashSet<Place>,
+        mut read: impl FnMut(u64),
+    ) -> Result<Verified, ReadError> {
         let mut verified = Verified::default();
-        let mut seen = HashSet::new();
         for table in self.tables() {
             verified.read_bytes += u64::from(table.place.stored_bytes);
             let rows = match self.rows(table) {

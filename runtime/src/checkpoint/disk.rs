@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -15,6 +16,8 @@ const AHEAD_BYTES: usize = 32 << 20;
 pub(super) trait Disk: Debug + Send + Sync {
     /// Makes a new file; one that is there is an error.
     fn create(&self, path: &Path) -> io::Result<Box<dyn Output>>;
+    /// Opens a file to write to any places of it; one that is not there is made.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Patch>>;
     /// Makes a folder; one that is there is an error.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
     /// Gives a file another name; a file of that name is replaced.
@@ -33,6 +36,16 @@ pub(super) trait Output: Write + Debug + Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// A file of which parts are written.
+pub(super) trait Patch: Debug {
+    /// Writes all of the bytes to that place.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Gives the file that length.
+    fn set_length(&mut self, bytes: u64) -> io::Result<()>;
+    /// Waits until what was written outlasts a crash.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
 /// The file system of this machine.
 #[derive(Debug)]
 pub(super) struct System;
@@ -40,6 +53,11 @@ pub(super) struct System;
 impl Disk for System {
     fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
         Ok(Box::new(SystemFile { file: Arc::new(File::create_new(path)?), waiting_bytes: 0, ahead: None }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Patch>> {
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        Ok(Box::new(file))
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
@@ -60,6 +78,20 @@ impl Disk for System {
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
+    }
+}
+
+impl Patch for File {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
     }
 }
 

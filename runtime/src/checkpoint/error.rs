@@ -40,6 +40,10 @@ impl WriteError {
         Self::Io { path: path.into(), last: None, source }
     }
 
+    pub(super) fn kind(&self) -> Kind {
+        if matches!(self, Self::Busy { .. }) { Kind::Unavailable } else { Kind::Output }
+    }
+
     /// The same, with what is left to restart from.
     pub(super) fn with_last(self, committed: Option<u32>) -> Self {
         match self {
@@ -51,8 +55,7 @@ impl WriteError {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        let kind = if matches!(error, WriteError::Busy { .. }) { Kind::Unavailable } else { Kind::Output };
-        Self::new(kind, error)
+        Self::new(error.kind(), error)
     }
 }
 
@@ -133,14 +136,17 @@ impl ReadError {
     pub(super) fn io(path: &Path, source: io::Error) -> Self {
         Self::Io { path: path.into(), source }
     }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::None { .. } | Self::NoSuch { .. } | Self::Io { .. } => Kind::NoInput,
+            Self::Damaged { .. } | Self::Version { .. } => Kind::Input,
+        }
+    }
 }
 
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
-        let kind = match error {
-            ReadError::None { .. } | ReadError::NoSuch { .. } | ReadError::Io { .. } => Kind::NoInput,
-            ReadError::Damaged { .. } | ReadError::Version { .. } => Kind::Input,
-        };
-        Self::new(kind, error)
+        Self::new(error.kind(), error)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::record::{Kind, Record};
 use crate::digest::Digest;
+use serde::{Deserialize, Serialize};
 
 /// What the manifest says the folder is.
 pub(super) const NAME: &str = "metachare checkpoint";
@@ -16,8 +17,8 @@ const HEADER_BYTES: usize = 24;
 const PLACE_BYTES: usize = 49;
 const TABLE_BYTES: usize = 1 + 4 + 4 + PLACE_BYTES;
 
-/// Where a chunk is, and what it must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Where a chunk is, and what it must be. They are in the order of files and of places in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Place {
     /// The generation in whose folder it is.
     pub(super) generation: u32,

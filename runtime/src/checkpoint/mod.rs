@@ -5,9 +5,11 @@
 //! once it is committed; whatever happens before that, the ones before it stay whole.
 
 mod check;
+mod copy;
 mod disk;
 mod error;
 mod files;
+mod find;
 mod folder;
 mod format;
 mod known;
@@ -19,7 +21,9 @@ mod understood;
 mod writer;
 
 pub use check::{Change, Difference, Identity, Verified};
+pub use copy::{Copied, CopyError, Ends, answer, copy, pull, push};
 pub use error::{Damage, ReadError, WriteError};
+pub use find::Finder;
 pub use manifest::{About, Machine, SavedSchema, SavedType};
 pub use record::{Kind, Record};
 pub use saved::{Records, Saved};

@@ -9,7 +9,7 @@ use crate::buffer::Buffer;
 use crate::digest::Digest;
 use crate::envelope::Packed;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -25,6 +25,7 @@ pub(super) fn commit_line(manifest: &[u8]) -> String {
 pub struct Saved {
     dir: PathBuf,
     manifest: Manifest,
+    manifest_bytes: Vec<u8>,
     index: Index,
     chunks: BTreeMap<u32, File>,
 }
@@ -53,7 +54,7 @@ impl Saved {
 
     fn try_open(dir: &Path, generation: u32) -> Result<Self, Trouble> {
         let files = Files::of(dir, generation);
-        let manifest = read_manifest(&files)?;
+        let (manifest, manifest_bytes) = read_manifest(&files)?;
         if manifest.generation != generation {
             let what = format!("it belongs to generation {}", manifest.generation);
             return Err(Damage::new(&files.manifest, what).into());
@@ -64,6 +65,28 @@ impl Saved {
         }
         let malformed = |error: Malformed| Damage::new(&files.index, error.to_string());
         let index = Index::read(&bytes).map_err(malformed)?;
+        Self::of(dir, (manifest, manifest_bytes), index)
+    }
+
+    /// A generation of which all is there but `COMMIT`.
+    pub(super) fn uncommitted(
+        dir: &Path,
+        manifest: (Manifest, Vec<u8>),
+        index: Index,
+    ) -> Result<Self, ReadError> {
+        let generation = manifest.0.generation;
+        Self::of(dir, manifest, index).map_err(|trouble| match trouble {
+            Trouble::Other(error) => error,
+            Trouble::Damage(damage) => ReadError::Damaged { generation, damage, before: None },
+        })
+    }
+
+    /// A generation of which the files beside its chunks have been read.
+    fn of(
+        dir: &Path,
+        (manifest, manifest_bytes): (Manifest, Vec<u8>),
+        index: Index,
+    ) -> Result<Self, Trouble> {
         let mut chunks = BTreeMap::new();
         for ChunkFile { generation, bytes, .. } in &manifest.chunk_files {
             let path = Files::of(dir, *generation).chunks;
@@ -76,7 +99,7 @@ impl Saved {
             }
             chunks.insert(*generation, file);
         }
-        Ok(Self { dir: dir.into(), manifest, index, chunks })
+        Ok(Self { dir: dir.into(), manifest, manifest_bytes, index, chunks })
     }
 
     /// Where its manifest is.
@@ -156,6 +179,23 @@ impl Saved {
         self.manifest.chunk_files.iter()
     }
 
+    pub(super) fn manifest_bytes(&self) -> &[u8] {
+        &self.manifest_bytes
+    }
+
+    pub(super) fn index_bytes(&self) -> Vec<u8> {
+        self.index.write()
+    }
+
+    /// All its chunks, in the order of files and of places in them.
+    pub(super) fn places(&self) -> Result<Vec<Place>, ReadError> {
+        let mut places: BTreeSet<Place> = self.tables().iter().map(|table| table.place).collect();
+        for table in self.tables() {
+            places.extend(self.rows(table)?.iter().flat_map(Row::places));
+        }
+        Ok(places.into_iter().collect())
+    }
+
     pub(super) fn tables(&self) -> &[TableEntry] {
         &self.index.tables
     }
@@ -197,7 +237,7 @@ impl Saved {
         Err(self.damage(place, "the checksum of a chunk is wrong").into())
     }
 
-    fn record(&self, table: &TableEntry, row: Row) -> Result<Record, ReadError> {
+    pub(super) fn record(&self, table: &TableEntry, row: Row) -> Result<Record, ReadError> {
         let Row { type_name, collection, index, values } = row;
         let mut values = values.into_iter();
         let body = match values.next() {
@@ -299,22 +339,28 @@ struct Format {
     version: u32,
 }
 
-fn read_manifest(files: &Files) -> Result<Manifest, Trouble> {
+/// A manifest that was committed, and its bytes.
+fn read_manifest(files: &Files) -> Result<(Manifest, Vec<u8>), Trouble> {
     let commit = read_whole(&files.commit, None)?;
     let manifest = read_whole(&files.manifest, None)?;
     if commit != commit_line(&manifest).as_bytes() {
         let what = "COMMIT beside it says something else: one of the two is damaged";
         return Err(Damage::new(&files.manifest, what).into());
     }
-    let damage = |error: serde_json::Error| Damage::new(&files.manifest, error.to_string());
-    let Format { format, version } = serde_json::from_slice(&manifest).map_err(damage)?;
+    Ok((manifest_of(&files.manifest, &manifest)?, manifest))
+}
+
+/// What the bytes of a manifest say.
+pub(super) fn manifest_of(path: &Path, bytes: &[u8]) -> Result<Manifest, Trouble> {
+    let damage = |error: serde_json::Error| Damage::new(path, error.to_string());
+    let Format { format, version } = serde_json::from_slice(bytes).map_err(damage)?;
     if format != NAME {
-        return Err(Damage::new(&files.manifest, "it is of something else").into());
+        return Err(Damage::new(path, "it is of something else").into());
     }
     if version != VERSION {
-        return Err(Trouble::Other(ReadError::Version { path: files.manifest.clone(), version }));
+        return Err(Trouble::Other(ReadError::Version { path: path.into(), version }));
     }
-    Ok(serde_json::from_slice(&manifest).map_err(damage)?)
+    Ok(serde_json::from_slice(bytes).map_err(damage)?)
 }
 
 /// Records of a generation. One that is damaged is an error in its place, and the next may be whole.

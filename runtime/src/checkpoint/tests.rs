@@ -1,5 +1,6 @@
 //! What is put comes back, whatever happens between.
 
+mod copies;
 mod decoder;
 mod faults;
 mod left_out;

@@ -1,12 +1,13 @@
-//! Asking nodes before there is a run, as the user sees it: a signal ends that and all that it has started.
+//! Asking nodes where there is no run, as the user sees it: a signal ends that and all that it has started.
 
 use super::signals;
 use super::start_error::{StartError, local};
-use crate::config::ClusterConfig;
-use crate::failure::Failure;
-use crate::launch::{self, CheckResult, KeptCopies, LaunchOptions, Wanted};
+use crate::config::{ClusterConfig, NodeConfig};
+use crate::failure::{Failure, Kind};
+use crate::launch::{self, CheckResult, Conversation, KeptCopies, LaunchOptions, Wanted};
 use crate::object::ProgramTable;
 use crate::proto::membership::fingerprint;
+use std::io::{Read, Write};
 use tokio::sync::mpsc::unbounded_channel;
 
 /// Checks all nodes of `config` side by side for a run of `program`, and gives their results in the same order. Blocks; no node
@@ -34,6 +35,21 @@ pub fn kept_copies(
     options: &LaunchOptions,
 ) -> Result<Vec<KeptCopies>, StartError> {
     until_interrupted(launch::kept_copies(&config.nodes, wanted, options))
+}
+
+/// Starts the program with `argument` where the node lives, and has `speak` speak with it over its standard output and input.
+/// Blocks until both are done.
+///
+/// # Errors
+/// If this machine has no resources for that, the user ended it, or the program cannot be started there.
+pub fn converse<T: Send + 'static>(
+    node: &NodeConfig,
+    argument: &str,
+    options: LaunchOptions,
+    speak: impl FnOnce(&mut (dyn Read + Send), &mut (dyn Write + Send)) -> T + Send + 'static,
+) -> Result<Conversation<T>, Failure> {
+    let spoken = until_interrupted(launch::converse(node, argument, options, speak))?;
+    spoken.map_err(|error| Failure::new(Kind::Unavailable, error))
 }
 
 fn until_interrupted<T>(work: impl Future<Output = T>) -> Result<T, StartError> {

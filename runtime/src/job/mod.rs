@@ -18,7 +18,7 @@ mod start_error;
 mod starts;
 mod supervise;
 
-pub use check::{check_nodes, kept_copies};
+pub use check::{check_nodes, converse, kept_copies};
 pub use launcher::{Interrupter, Job};
 pub use limits::prepare_for_limits;
 pub use node_process::node_process;

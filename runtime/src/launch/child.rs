@@ -83,6 +83,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { from: BufReader::new(from), bytes: Vec::new() }
     }
 
+    /// What has been read and was in no line, and the pipe itself.
+    pub(super) fn into_rest(self) -> (Vec<u8>, R) {
+        ([&self.bytes, self.from.buffer()].concat(), self.from.into_inner())
+    }
+
     /// The next line, without its end; one that is too long comes in pieces. `None` at the end. May be called again
     /// after being dropped half-way.
     pub(super) async fn next(&mut self) -> Option<String> {

@@ -3,6 +3,7 @@
 mod bootstrap;
 mod check;
 mod child;
+mod conversation;
 mod copy;
 mod diagnose;
 mod echo;
@@ -18,6 +19,8 @@ pub use bootstrap::{BootstrapError, Ready, announce_ready, read_bootstrap, watch
 pub(crate) use check::check_nodes;
 pub use check::{CheckResult, Facts, Problem};
 pub use child::LOG_MARK;
+pub(crate) use conversation::converse;
+pub use conversation::{Conversation, answer_in};
 pub use echo::answer_check;
 pub use identity::{own_hash, own_stamp};
 pub(crate) use kept::kept_copies;

@@ -53,6 +53,12 @@ impl fmt::Display for ExitReason {
     }
 }
 
+impl ExitReason {
+    pub(super) fn of(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
 /// A node process that has answered. Dropping it kills it.
 #[derive(Debug)]
 pub struct LaunchedNode {
@@ -203,9 +209,7 @@ pub(super) async fn launch(
         };
         let may_retry = tries < TRIES && config.launch == LaunchMethod::Ssh && failed.0 == Step::Connect;
         if !may_retry || !diagnose::is_transient(&failed.1.reason) {
-            let (step, Diagnosis { reason, mend }) = failed;
-            let (name, host) = (config.name.clone(), config.host.clone());
-            return Err(LaunchError { name, host, phase: step.name(), reason, mend });
+            return Err(launch_error(config, failed));
         }
         tokio::time::sleep(pause).await;
         pause *= 2;
@@ -214,7 +218,13 @@ pub(super) async fn launch(
 }
 
 /// How far a start came, and why not farther.
-type Failed = (Step, Diagnosis);
+pub(super) type Failed = (Step, Diagnosis);
+
+/// What is said about it.
+pub(super) fn launch_error(config: &NodeConfig, (step, Diagnosis { reason, mend }): Failed) -> LaunchError {
+    let (name, host) = (config.name.clone(), config.host.clone());
+    LaunchError { name, host, phase: step.name(), reason, mend }
+}
 
 async fn launch_once(
     id: NodeId,
@@ -223,16 +233,8 @@ async fn launch_once(
     words: &[u8],
     starting: &Starting,
 ) -> Result<LaunchedNode, Failed> {
-    let mut talk = Talk::begin(id, config, argument, starting)?;
+    let mut talk = Talk::open(id, config, argument, starting).await?;
     let is_ssh = config.launch == LaunchMethod::Ssh;
-    if is_ssh {
-        talk.until(Step::Connect, |line| (line == ssh::SHELL).then_some(())).await?;
-        let _ = talk.stdin.write_all(ssh::environment(config).as_bytes()).await;
-        let _ = talk.stdin.flush().await;
-        if config.binary.is_none() {
-            talk.stage().await?;
-        }
-    }
     // A process that ended already says so below.
     let _ = talk.stdin.write_all(words).await;
     let _ = talk.stdin.flush().await;
@@ -243,17 +245,36 @@ async fn launch_once(
 }
 
 /// A process that has been started and not answered.
-struct Talk<'a> {
+pub(super) struct Talk<'a> {
     config: &'a NodeConfig,
     starting: &'a Starting,
-    child: Group,
-    stdin: ChildStdin,
-    lines: Lines<ChildStdout>,
-    tail: Tail,
-    errors: JoinHandle<()>,
+    pub(super) child: Group,
+    pub(super) stdin: ChildStdin,
+    pub(super) lines: Lines<ChildStdout>,
+    pub(super) tail: Tail,
+    pub(super) errors: JoinHandle<()>,
 }
 
 impl<'a> Talk<'a> {
+    /// Starts the program with `argument` where the node lives, copied there first if need be.
+    pub(super) async fn open(
+        id: NodeId,
+        config: &'a NodeConfig,
+        argument: &str,
+        starting: &'a Starting,
+    ) -> Result<Self, Failed> {
+        let mut talk = Self::begin(id, config, argument, starting)?;
+        if config.launch == LaunchMethod::Ssh {
+            talk.until(Step::Connect, |line| (line == ssh::SHELL).then_some(())).await?;
+            let _ = talk.stdin.write_all(ssh::environment(config).as_bytes()).await;
+            let _ = talk.stdin.flush().await;
+            if config.binary.is_none() {
+                talk.stage().await?;
+            }
+        }
+        Ok(talk)
+    }
+
     fn begin(
         id: NodeId,
         config: &'a NodeConfig,
@@ -285,7 +306,11 @@ impl<'a> Talk<'a> {
     }
 
     /// Reads lines until `wanted` makes something of one; the others are noise.
-    async fn until<T>(&mut self, step: Step, wanted: impl Fn(&str) -> Option<T>) -> Result<T, Failed> {
+    pub(super) async fn until<T>(
+        &mut self,
+        step: Step,
+        wanted: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Failed> {
         let lines = &mut self.lines;
         let find = async {
             while let Some(line) = lines.next().await {

@@ -3,7 +3,7 @@
 use super::npy;
 use crate::output;
 use crate::report::unix_ms;
-use runtime::checkpoint::{About, Kind as RecordKind, Record, Saved, Store};
+use runtime::checkpoint::{About, Kind as RecordKind, Record, Saved, Store, Writer};
 use runtime::envelope::Packed;
 use runtime::failure::{Failure, Kind};
 use runtime::schema::{Path as Part, STATE, Shape, Value};
@@ -65,30 +65,30 @@ impl FromStr for Which {
 }
 
 impl Which {
-    fn is_of(&self, record: &Record) -> bool {
+    pub(super) fn is_of(&self, record: &Record) -> bool {
         record.type_name == self.type_name
             && self.collection.is_none_or(|collection| collection == record.collection)
             && self.index.is_none_or(|index| index == record.index)
     }
 
     /// The way into a record: that into a chare begins at its own state.
-    fn path(&self, record: &Record) -> Part {
+    pub(super) fn path(&self, record: &Record) -> Part {
         if record.kind == RecordKind::Chare { self.path.outside(STATE) } else { self.path.clone() }
     }
 }
 
 /// A record by the name that [`Which`] reads.
-fn name(record: &Record) -> String {
+pub(super) fn name(record: &Record) -> String {
     let Record { type_name, collection, index: [x, y, z], .. } = record;
     format!("{type_name}@{collection}[{x},{y},{z}]")
 }
 
-fn wrong(what: impl Into<String>) -> Failure {
+pub(super) fn wrong(what: impl Into<String>) -> Failure {
     Failure::new(Kind::Input, what.into())
 }
 
 /// The shape of a record, and its value.
-fn read(saved: &Saved, record: &Record) -> Result<(Shape, Value), Failure> {
+pub(super) fn read(saved: &Saved, record: &Record) -> Result<(Shape, Value), Failure> {
     let schema = saved.schema_of(record).filter(|of| of.shape != Shape::Opaque);
     let schema = schema.ok_or_else(|| {
         wrong(format!("{} is opaque: the checkpoint does not say what it is made of", name(record)))
@@ -151,7 +151,7 @@ fn line(saved: &Saved, record: &Record, which: Option<&Which>, is_json: bool) ->
     })
 }
 
-fn unfound(which: &Which, saved: &Saved) -> Failure {
+pub(super) fn unfound(which: &Which, saved: &Saved) -> Failure {
     let names: Vec<&str> = saved.types().iter().map(|of| of.name.as_str()).collect();
     let sentence = if names.contains(&which.type_name.as_str()) {
         format!("there is no {}: the checkpoint has other records of {}", which.text, which.type_name)
@@ -243,11 +243,7 @@ fn written(dir: &Path, saved: &Saved, which: &Which, (of, new): (&Record, Packed
     about.edited.push(format!("{}, of generation {}", which.text, saved.generation()));
     let store = Store::create(dir)?;
     let mut writer = store.begin(about)?;
-    for of in saved.types() {
-        if let (Some(kind), Some(schema)) = (RecordKind::of_name(&of.kind), &of.schema) {
-            writer.describe(kind, &of.name, schema.clone());
-        }
-    }
+    describe_as(&mut writer, saved);
     let is_changed = |record: &Record| {
         (record.kind, record.pe, record.collection, record.index) == (of.kind, of.pe, of.collection, of.index)
             && record.type_name == of.type_name
@@ -258,6 +254,15 @@ fn written(dir: &Path, saved: &Saved, which: &Which, (of, new): (&Record, Packed
         writer.put(&record)?;
     }
     Ok(writer.commit()?.generation)
+}
+
+/// Says that records are made of what they were made of there.
+pub(super) fn describe_as(writer: &mut Writer, saved: &Saved) {
+    for of in saved.types() {
+        if let (Some(kind), Some(schema)) = (RecordKind::of_name(&of.kind), &of.schema) {
+            writer.describe(kind, &of.name, schema.clone());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A disk that fails, or loses what was not synchronised when the machine goes down, and bits that flip.
 
-use super::super::disk::{Disk, Output};
+use super::super::disk::{Disk, Output, Patch};
 use super::super::files::{Files, committed};
 use super::super::{ReadError, Record, Store, Written};
 use super::{about, chare, read, sorted};
@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Does everything in a real folder, and knows what of it a crash would leave.
 #[derive(Clone, Debug, Default)]
-struct Faulty(Arc<Mutex<Model>>);
+pub(super) struct Faulty(Arc<Mutex<Model>>);
 
 #[derive(Debug, Default)]
-struct Model {
+pub(super) struct Model {
     /// How many operations succeed before one fails.
-    left: Option<usize>,
+    pub(super) left: Option<usize>,
     /// Whether all that follow fail as well.
-    is_fatal: bool,
-    has_failed: bool,
+    pub(super) is_fatal: bool,
+    pub(super) has_failed: bool,
     /// What each folder holds, and what it held when it was last synchronised.
     folders: BTreeMap<PathBuf, [BTreeMap<PathBuf, Entry>; 2]>,
     files: Vec<Contents>,
@@ -36,12 +36,12 @@ enum Entry {
 #[derive(Debug, Default)]
 struct Contents {
     bytes: Vec<u8>,
-    synced: usize,
+    synced: Vec<u8>,
 }
 
 /// What a crash leaves of what was not synchronised.
 #[derive(Clone, Copy, Debug)]
-enum Crash {
+pub(super) enum Crash {
     /// All of it, as when only the process dies.
     Nothing,
     /// None of it.
@@ -53,7 +53,7 @@ enum Crash {
 }
 
 impl Faulty {
-    fn model(&self) -> MutexGuard<'_, Model> {
+    pub(super) fn model(&self) -> MutexGuard<'_, Model> {
         self.0.lock().unwrap()
     }
 
@@ -78,7 +78,7 @@ impl Faulty {
     }
 
     /// Puts what a crash leaves of `folder` there.
-    fn leave(&self, folder: &Path, crash: Crash, there: &Path) {
+    pub(super) fn leave(&self, folder: &Path, crash: Crash, there: &Path) {
         let model = self.model();
         fs::create_dir(there).unwrap();
         let Some([now, synced]) = model.folders.get(folder) else { return };
@@ -93,8 +93,7 @@ impl Faulty {
                 Entry::Folder => kept.push((path.clone(), to)),
                 Entry::File(file) => {
                     let Contents { bytes, synced } = &model.files[file];
-                    let end = if crash.keeps(file, false) { bytes.len() } else { *synced };
-                    fs::write(to, &bytes[..end]).unwrap();
+                    fs::write(to, if crash.keeps(file, false) { bytes } else { synced }).unwrap();
                 }
             }
         }
@@ -125,6 +124,22 @@ impl Disk for Faulty {
         model.files.push(Contents::default());
         let number = model.files.len() - 1;
         Self::put(&mut model, path, Some(Entry::File(number)));
+        Ok(Box::new(FaultyFile { disk: self.clone(), number, file }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Patch>> {
+        let mut model = self.step()?;
+        let file = fs::File::options().create(true).truncate(false).write(true).open(path)?;
+        let known = model.folders.get(path.parent().unwrap()).and_then(|names| names[0].get(path)).copied();
+        let number = match known {
+            Some(Entry::File(number)) => number,
+            _ => {
+                model.files.push(Contents::default());
+                let number = model.files.len() - 1;
+                Self::put(&mut model, path, Some(Entry::File(number)));
+                number
+            }
+        };
         Ok(Box::new(FaultyFile { disk: self.clone(), number, file }))
     }
 
@@ -195,8 +210,31 @@ impl Output for FaultyFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut model = self.disk.step()?;
         let contents = &mut model.files[self.number];
-        contents.synced = contents.bytes.len();
+        contents.synced.clone_from(&contents.bytes);
         Ok(())
+    }
+}
+
+impl Patch for FaultyFile {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let (written, failed) = match self.disk.step() {
+            Ok(_) => (bytes, None),
+            Err(error) => (&bytes[..bytes.len() / 2], Some(error)),
+        };
+        self.file.write_all_at(written, offset)?;
+        let (mut model, offset) = (self.disk.model(), offset as usize);
+        model.files[self.number].bytes[offset..offset + written.len()].copy_from_slice(written);
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
+        let mut model = self.disk.step()?;
+        model.files[self.number].bytes.resize(bytes as usize, 0);
+        self.file.set_len(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Output::sync(self)
     }
 }
 
