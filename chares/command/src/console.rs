@@ -55,7 +55,10 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
                     status.due(hub.now(), &info, hub.left_s()).iter().for_each(|line| note(line));
                 }
             }
-            MonitorEvent::NodeLost { .. } | MonitorEvent::Clocks(_) | MonitorEvent::Dropped(_) => {}
+            MonitorEvent::NodeLost { .. }
+            | MonitorEvent::Clocks(_)
+            | MonitorEvent::Dropped(_)
+            | MonitorEvent::Samples(_) => {}
         }
     }
     progress.bar.finish_and_clear();

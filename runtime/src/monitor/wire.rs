@@ -2,6 +2,7 @@
 //! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
 
 use super::profile::Profile;
+use super::samples::Samples;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -11,7 +12,9 @@ use std::ops::Range;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 12;
+pub const MONITOR_VERSION: u16 = 13;
+/// Recordings from this version on can be read: what was added since is new kinds of events.
+pub const OLDEST_RECORDED_VERSION: u16 = 12;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +45,9 @@ pub enum MonitorEvent {
         /// The last line that the launcher prints.
         summary: String,
     },
+    /// Single entry methods and messages of a node. Behind the others, so that what was recorded before there were any can be
+    /// read.
+    Samples(Samples),
 }
 
 impl MonitorEvent {

@@ -33,6 +33,7 @@ use crate::ids::{NodeId, PeId};
 use crate::loads::{KnownLoads, NodeLoads};
 use crate::monitor::profile::{Profile, RECEIVERS_MAX, SentTo};
 use crate::monitor::requests::Asked;
+use crate::monitor::samples::Samples;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::{ChareType, ProgramTable};
 use crate::priority::Priority;
@@ -68,6 +69,8 @@ pub struct NodeSettings {
     pub balances: bool,
     /// Say who talks to whom, too.
     pub counts_traffic: bool,
+    /// Whether PEs tell of single [entry methods and messages](crate::monitor::samples).
+    pub samples: bool,
     /// From this seed on, chares move to other PEs at random moments (for tests).
     pub wander: Option<u64>,
     /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
@@ -89,6 +92,7 @@ impl Default for NodeSettings {
             always_pup: false,
             balances: false,
             counts_traffic: false,
+            samples: false,
             wander: None,
             spin: Duration::ZERO,
             has_spare_core: false,
@@ -101,6 +105,8 @@ impl Default for NodeSettings {
 
 /// One of so many snapshots that a node sends has a profile.
 const PROFILE_EVERY: u64 = 5;
+/// After one of so many it tells of single entry methods and messages.
+const SAMPLES_EVERY: u64 = 2;
 /// The launcher is told loads no more often than this.
 const LOADS_EVERY_NS: u64 = 200_000_000;
 
@@ -342,7 +348,20 @@ impl Node {
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
         let snapshot = self.counters(|sequence| sequence.is_multiple_of(PROFILE_EVERY));
+        let has_samples = self.settings.samples && snapshot.sequence.is_multiple_of(SAMPLES_EVERY);
         self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));
+        if has_samples {
+            self.tell_samples();
+        }
+    }
+
+    /// Tells the launcher of single entry methods and messages, if there were any.
+    pub(crate) fn tell_samples(&self) {
+        let (ran, sent) = self.pes.take_sampled();
+        if !ran.is_empty() || !sent.is_empty() {
+            let samples = Samples { node: self.id.0, ran, sent };
+            self.tell_launcher(ControlToLauncher::Samples(Box::new(samples)));
+        }
     }
 
     /// Tells the launcher what chares cost, if somebody wants to know and it is time; to be called several times a second.
@@ -550,7 +569,7 @@ impl Node {
             if node == self.id {
                 self.pes.push(pe, Envelope::new(message, 0, Payload::packed(ready)));
             } else {
-                self.send_frame(node, &WorkToNode::ToPe { pe, priority: Priority::ORDINARY, message }, ready);
+                self.send_frame(node, &WorkToNode::to_pe(pe, Priority::ORDINARY, message), ready);
             }
         });
     }

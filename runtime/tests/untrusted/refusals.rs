@@ -13,6 +13,7 @@ use runtime::envelope::{
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::loads::{Amount, NodeLoads, PeLoads};
+use runtime::mark::Mark;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
@@ -71,11 +72,11 @@ fn cells(id: CollectionId) -> Collection {
 }
 
 fn at(pe: u32, message: ToPe) -> WorkToNode {
-    WorkToNode::ToPe { pe: PeId(pe), priority: Priority::ORDINARY, message }
+    WorkToNode::to_pe(PeId(pe), Priority::ORDINARY, message)
 }
 
 fn element(collection: CollectionId, index: u32, entry: u16) -> ToPe {
-    ToPe::Element { collection, index: ElementIndex([index, 0, 0]), entry, from: PeId(2) }
+    ToPe::Element { collection, index: ElementIndex([index, 0, 0]), entry, from: PeId(2), number: 0 }
 }
 
 fn refused(from: u16, header: &impl Header, why: &str) {
@@ -317,6 +318,7 @@ fn partial_at(pe: u32, change: impl FnOnce(&mut PartialHeader)) -> WorkToNode {
         callback: CallbackTarget::Slot(1),
         parts: vec![(2, 1, 0)],
         ordered: false,
+        mark: Mark::NONE,
     };
     change(&mut header);
     at(pe, ToPe::Partial(Box::new(header)))
@@ -350,7 +352,12 @@ fn impossible_parts_of_reductions_are_refused() {
 #[test]
 fn broadcasts_come_down_their_tree_and_in_nobody_elses_name() {
     let spread = |root, what| WorkToNode::Spread { root: NodeId(root), what };
-    let all = |collection, entry| Spread::Broadcast { collection, entry, priority: Priority::ORDINARY };
+    let all = |collection, entry| Spread::Broadcast {
+        collection,
+        entry,
+        priority: Priority::ORDINARY,
+        mark: Mark::NONE,
+    };
     taken(0, &spread(1, all(CELLS, ADD)));
     taken(2, &spread(2, all(CELLS, ADD)));
     refused(3, &spread(2, all(CELLS, ADD)), "begins at node 2 and comes from node 3");
@@ -524,8 +531,13 @@ fn content_that_is_not_the_message_ends_the_run_with_the_entry_method_named() {
     let mut run = Run::new();
     let made = run.begin(0);
     run.calm();
-    let target =
-        ToPe::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS, from: PeId(3) };
+    let target = ToPe::Element {
+        collection: made.cells,
+        index: ElementIndex([0, 1, 0]),
+        entry: PASS,
+        from: PeId(3),
+        number: 0,
+    };
     let garbage = Packed { body: vec![0xff; 40].into(), attachments: Vec::new() };
     let frame = encode(&at(1, target), garbage);
     run.nodes[1].receive(NodeId(3), Class::Small, frame);
@@ -560,6 +572,7 @@ fn a_callback_to_nobody_inside_a_message_ends_the_run() {
             index: ElementIndex([0, 1, 0]),
             entry: PASS,
             from: PeId(3),
+            number: 0,
         };
         let frame = encode(&at(1, target), pack(&Pass { hops: 0, done }));
         run.nodes[1].receive(NodeId(3), Class::Small, frame);

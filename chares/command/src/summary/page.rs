@@ -29,6 +29,7 @@ pub(super) fn page(report: &Value, chart: Option<&str>) -> String {
     );
     head(&mut out, report);
     lost_to(&mut out, report);
+    critical_path(&mut out, report);
     time_by_reason(&mut out, report);
     time_by_entry(&mut out, report);
     traffic(&mut out, report);
@@ -70,6 +71,30 @@ fn lost_to(out: &mut String, report: &Value) {
         let _ = writeln!(out, "<tr><td>{:.1}<td class=\"left\">{sentence}</tr>", 100.0 * cause.part);
     }
     let _ = writeln!(out, "</table>");
+}
+
+fn critical_path(out: &mut String, report: &Value) {
+    let parts = list(&report["critical_path"]);
+    if parts.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "<h2>Critical path</h2>\n<p>The chain of entry methods and messages that the last ones waited for: whoever is not on \
+         it delays nobody.</p>\n<table><tr><th>% of its time<th class=\"left\">part<th class=\"left\">what</tr>"
+    );
+    for part in parts.iter().take(4 * LINES) {
+        let percent = 100.0 * number(&part["part"]);
+        let _ = writeln!(
+            out,
+            "<tr><td>{percent:.1}<td><div class=\"bar\"><i style=\"width:{percent:.2}%;background:{}\"></i></div><td \
+             class=\"left\">{}</tr>",
+            REASONS[0].2,
+            text_of(&part["what"])
+        );
+    }
+    let _ = writeln!(out, "</table>");
+    the_rest(out, parts.len());
 }
 
 fn time_by_reason(out: &mut String, report: &Value) {
