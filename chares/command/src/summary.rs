@@ -217,6 +217,13 @@ mod tests {
     }
 
     #[test]
+    fn the_critical_path_is_a_part_of_the_text() {
+        let report = json!({"critical_path": [{"part": 0.625, "what": "Row: Pivot on PE 1 (old)\u{1b}"}]});
+        let said = text::text(&report);
+        assert!(said.contains("\ncritical path, % of its time\n  62.5  Row: Pivot on PE 1 (old)"), "{said}");
+    }
+
+    #[test]
     fn a_report_of_other_things_is_shown_without_a_panic_and_a_terminal_is_safe() {
         for text_of in ["{}", r#"{"nodes": 5, "entries": [{"name": "a\u001b[2J"}]}"#, "[]"] {
             let shown = text::text(&serde_json::from_str(text_of).unwrap());

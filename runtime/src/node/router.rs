@@ -307,6 +307,10 @@ impl Node {
     fn obey(&self, order: Order, payload: Packed) {
         match order {
             Order::Ask(mark) => {
+                if self.settings.samples {
+                    // Whoever asks may be about to end the run.
+                    self.tell_samples();
+                }
                 self.tell_launcher(ControlToLauncher::Answer(mark, Box::new(self.snapshot())));
             }
             Order::Speeds(speeds) => self.state.set_speeds(speeds),

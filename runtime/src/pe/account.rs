@@ -596,6 +596,36 @@ mod tests {
         assert!((0.95..1.05).contains(&found) && looks < 0.05, "{found} found with {looks} looks for each");
     }
 
+    #[test]
+    fn messages_are_followed_of_what_is_timed_and_time_what_they_start() {
+        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20, true));
+        let (mut now, mut marked) = (0, 0);
+        timekeeper.switch(&account, PeState::Overhead, 0);
+        let mut run = |timekeeper: &mut Timekeeper, is_followed: bool| {
+            if is_followed {
+                timekeeper.times_next(&account, now);
+            }
+            now += 30;
+            timekeeper.entry_begins(&account, PeState::Compute, || now);
+            marked += u32::from(timekeeper.may_mark());
+            now += 40;
+            timekeeper.entry_ends(&account, || now)
+        };
+        let timed = (0..100_000).filter_map(|_| run(&mut timekeeper, false));
+        let (count, all) = timed.fold((0, 0), |(count, all), timed| (count + 1, all + timed.all_ns()));
+        for _ in 0..1000 {
+            let timed = run(&mut timekeeper, true).expect("it is timed");
+            assert_eq!(timed.took_ns, 40);
+        }
+        assert!((0.9..1.1).contains(&(all as f64 / 4e6)), "{all}");
+        assert_eq!(marked, count + 1000);
+        let snapshot = account.snapshot(0, &Inbox::default(), now, |_, _| String::new());
+        assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now, "no time is lost or counted twice");
+        timekeeper.entry_begins(&account, PeState::Compute, || now);
+        timekeeper.has_marked(false);
+        assert!(!timekeeper.may_mark(), "enough for now");
+    }
+
     /// Long entry methods that follow short ones are not hidden behind these for long.
     #[test]
     fn a_long_entry_method_is_timed_after_a_few_short_ones_and_after_a_time_without_work() {

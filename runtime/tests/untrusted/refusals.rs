@@ -14,6 +14,7 @@ use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::loads::{Amount, NodeLoads, PeLoads};
 use runtime::mark::Mark;
+use runtime::monitor::samples::{Ran, SAMPLES_MAX, Samples};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
@@ -305,6 +306,17 @@ fn partial(change: impl FnOnce(&mut PartialHeader)) -> WorkToNode {
     partial_at(1, change)
 }
 
+/// Nobody has a message followed in the name of another node's PE.
+#[test]
+fn a_mark_is_of_a_pe_of_the_sender() {
+    let marked = |from| {
+        let (pe, message) = (PeId(1), element(CELLS, 1, ADD));
+        let mark = Some(Mark { from: PeId(from), number: 5 });
+        WorkToNode::ToPe { pe, priority: Priority::ORDINARY, mark, message }
+    };
+    refused(2, &marked(3), "in the name of PE 3");
+}
+
 /// A part of a reduction for a PE.
 fn partial_at(pe: u32, change: impl FnOnce(&mut PartialHeader)) -> WorkToNode {
     let mut header = PartialHeader {
@@ -482,6 +494,15 @@ fn the_launcher_believes_no_node_about_another() {
         let sentence = said(control).unwrap_or_default();
         assert!(sentence.starts_with("node 2 sent node 0 a message that it refuses: "), "{sentence}");
     };
+    let samples = |node, pe| {
+        let (ran, sent) = (vec![Ran { pe, ..Ran::default() }], Vec::new());
+        ControlToLauncher::Samples(Box::new(Samples { node, ran, sent }))
+    };
+    assert_eq!(said(samples(2, 2)), None);
+    refused(samples(3, 2));
+    refused(samples(2, 900));
+    let sent = vec![runtime::monitor::samples::Sent::default(); SAMPLES_MAX + 1];
+    refused(ControlToLauncher::Samples(Box::new(Samples { node: 2, ran: Vec::new(), sent })));
     refused(ControlToLauncher::Snapshot(snapshot(3, &[3])));
     refused(ControlToLauncher::Snapshot(snapshot(2, &[])));
     refused(ControlToLauncher::Answer(1, snapshot(2, &[2, 3])));

@@ -263,7 +263,7 @@ mod tests {
             "error": "\"a\" & b", "balance": "refine",
             "balanced": [{"at_s": 2.5, "moves": 7, "before": 1.8, "expected": 1.05, "after": null}],
             "entries": [{"name": "Row: Pivot", "calls": 200, "time_s": 3.0, "slowest_s": 0.2, "slowest_pe": 1}],
-            "remarks": ["<b>"],
+            "remarks": ["<b>"], "critical_path": [{"part": 0.625, "what": "Row: <Pivot> on PE 1"}],
             "nodes": [
                 {"name": "fast", "compute_s": 3.0, "idle_s": 1.0, "chares": 5, "pes": [{}],
                  "sent_to": [{"node": "launcher", "messages": 10, "bytes": 6_000_000}]},
@@ -282,6 +282,8 @@ mod tests {
             "title=\"10 messages\">6.000",
             "<td>2.5<td>7<td>0.000<td>1.80<td>1.05<td>?",
             "<svg></svg>",
+            "62.5<td><div class=\"bar\"><i style=\"width:62.50%",
+            "Row: &lt;Pivot&gt; on PE 1",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }
