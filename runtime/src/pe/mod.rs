@@ -103,7 +103,7 @@ impl Pe {
         let balances = node.settings().balances && id != PeId::DRIVER;
         let look_ns = loads::look_ns(|| node.now_ns());
         let counts_traffic = balances && node.settings().counts_traffic;
-        let pe_count = node.topology().pe_count();
+        let (pe_count, own) = (node.topology().pe_count(), node.id());
         let samples_per_s = if node.settings().samples { per_second(pe_count) } else { 0 };
         let mut timekeeper = Timekeeper::timing(look_ns, samples_per_s > 0);
         if id == PeId::DRIVER {
@@ -132,7 +132,7 @@ impl Pe {
             timekeeper,
             loads: Loads::new(balances, look_ns),
             traffic: Counting::new(counts_traffic),
-            sampling: Sampling::new(samples_per_s),
+            sampling: Sampling::new(samples_per_s, own),
             written: Vec::new(),
         }
     }

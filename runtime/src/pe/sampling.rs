@@ -2,7 +2,7 @@
 
 use super::Pe;
 use super::tally::Timed;
-use crate::ids::PeId;
+use crate::ids::{NodeId, PeId};
 use crate::mark::Mark;
 use crate::monitor::samples::{Cause, Ran, Sent};
 use std::sync::{Mutex, PoisonError};
@@ -56,10 +56,12 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// So many of either a second.
-    pub(super) fn new(per_s: u32) -> Self {
+    /// So many of either a second, on this node.
+    pub(super) fn new(per_s: u32, node: NodeId) -> Self {
         let rate = || Rate::new(per_s);
-        Self { runs: rate(), sends: rate(), number: 0, random: 1, idle: (0, 0), cause: None, has_sent: false }
+        // A PE that comes from another node shall not use the numbers again that it has used there.
+        let number = u32::from(node.0) << 24;
+        Self { runs: rate(), sends: rate(), number, random: 1, idle: (0, 0), cause: None, has_sent: false }
     }
 
     /// The PE had nothing to do in that time.
@@ -182,7 +184,7 @@ mod tests {
 
     #[test]
     fn who_waited_says_how_long_and_for_what() {
-        let mut sampling = Sampling::new(1000);
+        let mut sampling = Sampling::new(1000, NodeId(0));
         let ran = |sampling: &mut Sampling, took_ns, end_ns| {
             sampling.ran((PeId(3), 7), took_ns, end_ns).map(|ran| (ran.began_ns, ran.idle_ns, ran.cause))
         };
