@@ -11,7 +11,7 @@ use super::history::SECOND;
 use super::node::nanos;
 
 /// What is older than the newest by so much is forgotten.
-const KEPT: i64 = 12 * SECOND;
+const KEPT: i64 = 8 * SECOND;
 /// Calls, or messages, kept.
 const KEPT_MAX: usize = 1 << 16;
 /// All nodes have told of what was so long ago.

@@ -167,7 +167,7 @@ fn the_chain_that_all_wait_for_is_named_with_what_it_went_through() {
         }
     }
     let shown = screen(&app, 80, 24);
-    assert!(shown.contains(" all wait for:  79% Block: Shift on PE 2 (old)"), "{shown}");
+    assert!(shown.contains(" all wait for: 79% Block: Shift on PE 2 (old)"), "{shown}");
     assert!(shown.contains("Block: Done on PE 0 (fast)"), "{shown}");
     assert!(shown.contains("messages from PE 2 (old) to PE 0 (fast)"), "{shown}");
     same("path", &app);
