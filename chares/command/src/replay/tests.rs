@@ -132,7 +132,6 @@ fn check(trace: &Value) {
     assert!(!events.is_empty());
     let mut named: HashSet<(&str, u64, u64)> = HashSet::new();
     let (mut slices, mut counters) = (HashMap::new(), HashMap::new());
-    let (mut flows, mut ends_of_flows) = (HashMap::<u64, [Option<i64>; 2]>::new(), Vec::new());
     for event in events {
         let name = event["name"].as_str().unwrap();
         let args = event["args"].as_object().unwrap();
@@ -167,13 +166,8 @@ fn check(trace: &Value) {
                 track.1 = time();
                 &["ts"]
             }
-            "s" | "f" => {
-                let is_end = event["ph"] == "f";
-                let ends = flows.entry(id("id")).or_insert([None; 2]);
-                assert!(ends[usize::from(is_end)].replace(time()).is_none(), "twice: {event}");
-                ends_of_flows.push((process, thread, time()));
-                if is_end { &["cat", "ts", "id", "bp"] } else { &["cat", "ts", "id"] }
-            }
+            "s" => &["cat", "ts", "id"],
+            "f" => &["cat", "ts", "id", "bp"],
             "i" => {
                 assert!(["g", "p", "t"].contains(&event["s"].as_str().unwrap()), "{event}");
                 assert!(time() >= 0);
@@ -193,16 +187,30 @@ fn check(trace: &Value) {
             "no such thread: {event}"
         );
     }
-    // Arrows have two ends, the second not before the first, and each is in a slice, or viewers do not draw it.
-    assert!(flows.values().all(|[begin, end]| begin.is_some() && begin <= end), "{flows:?}");
-    for (process, thread, at) in ends_of_flows {
-        let slices: &Vec<[i64; 2]> = &slices[&(process, thread)];
-        assert!(slices.iter().any(|[from, to]| (*from..=*to).contains(&at)), "{process} {thread} {at}");
-    }
+    check_arrows(events);
     // Slices of a thread that overlap must lie within each other; these come in order and do not overlap.
     for (thread, slices) in &slices {
         assert!(slices.windows(2).all(|pair| pair[0][1] <= pair[1][0]), "{thread:?}: {slices:?}");
     }
+}
+
+/// Arrows have two ends, the second not before the first, and each is in a slice, or viewers do not draw it.
+fn check_arrows(events: &[Value]) {
+    let on = |event: &Value| (event["pid"].as_u64(), event["tid"].as_u64());
+    let is_in_slice = |end: &Value| {
+        let at = end["ts"].as_i64().unwrap();
+        events.iter().filter(|event| event["ph"] == "X" && on(event) == on(end)).any(|slice| {
+            let (from, length) = (slice["ts"].as_i64().unwrap(), slice["dur"].as_i64().unwrap());
+            (from..=from + length).contains(&at)
+        })
+    };
+    let mut arrows: HashMap<u64, [Option<i64>; 2]> = HashMap::new();
+    for end in events.iter().filter(|event| event["ph"] == "s" || event["ph"] == "f") {
+        assert!(is_in_slice(end), "{end}");
+        let ends = arrows.entry(end["id"].as_u64().unwrap()).or_default();
+        assert!(ends[usize::from(end["ph"] == "f")].replace(end["ts"].as_i64().unwrap()).is_none(), "{end}");
+    }
+    assert!(arrows.values().all(|[begin, end]| begin.is_some() && begin <= end), "{arrows:?}");
 }
 
 #[test]
