@@ -24,7 +24,7 @@ fn work(ms: u64) {
     let used = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::MAX, Duration::from);
     let end = used().saturating_add(Duration::from_millis(ms));
     while used() < end {
-        std::hint::black_box((0..100u64).sum::<u64>());
+        std::hint::black_box((0..20_000u64).fold(0, |sum, n| sum ^ std::hint::black_box(n)));
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn drive(main: &mut Driver, arguments: Planted) -> Result<(), RunErro
         Ok(())
     };
     match arguments.cause.as_str() {
-        "nothing" => steps(main, pes, [10, 10, 0], 40),
+        "nothing" => steps(main, pes, [10, 10, 0], 20),
         "a hot chare" => steps(main, pes, [1, 15, 0], 30),
         "too few chares" => steps(main, 1, [15, 15, 0], 30),
         "one long call" => steps(main, pes, [1, 450, 0], 1),
@@ -83,7 +83,7 @@ pub(crate) fn drive(main: &mut Driver, arguments: Planted) -> Result<(), RunErro
             main.quiescence()
         }
         "tiny messages" => {
-            main.array::<Part>(pes, pes).tick(main, 6_000_000);
+            main.array::<Part>(pes, pes).tick(main, 5_000_000);
             main.quiescence()
         }
         other => Err(RunError::Input(format!("nobody has planted {other:?}"))),

@@ -155,7 +155,7 @@ impl Link {
     pub fn words(&self, entry: impl Fn(u16) -> String, pe: impl Fn(u32) -> String) -> String {
         match *self {
             Self::Ran { pe: at, name } => format!("{} on {}", entry(name), pe(at)),
-            Self::Between { pe: at } => format!("short entry methods and the runtime on {}", pe(at)),
+            Self::Between { pe: at } => format!("short entry methods, the runtime, or a stop, on {}", pe(at)),
             Self::Way { from, to } => format!("messages from {} to {}", pe(from), pe(to)),
             Self::Driver => "the driver, and what it waited for".into(),
             Self::Unknown { pe: at } => format!("{} waited, for whom is not known", pe(at)),

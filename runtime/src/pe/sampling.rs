@@ -88,12 +88,12 @@ impl Sampling {
 
     /// The number of the message that is sent now, if it is chosen; whether more of the entry method that runs may be.
     fn sends(&mut self, now_ns: impl FnOnce() -> u64) -> (Option<(u32, u64)>, bool) {
-        // Not always the first ones. The generator of W. Press et al., "Numerical Recipes".
+        let now_ns = now_ns();
+        // Where there are many, not always the first ones. The generator of W. Press et al., "Numerical Recipes".
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if self.random >> 31 == 0 {
+        if self.random >> 31 == 0 && !self.sends.has_plenty(now_ns) {
             return (None, true);
         }
-        let now_ns = now_ns();
         if !self.sends.permits(now_ns) {
             return (None, false);
         }
@@ -115,6 +115,11 @@ impl Rate {
     fn new(per_s: u32) -> Self {
         let gap_ns = if per_s == 0 { u64::MAX } else { 1_000_000_000 / u64::from(per_s) };
         Self { gap_ns, due_ns: if per_s == 0 { u64::MAX } else { 0 } }
+    }
+
+    /// Whether at least half as many are permitted at once as ever are.
+    fn has_plenty(&self, now_ns: u64) -> bool {
+        self.due_ns <= now_ns.saturating_sub(self.gap_ns.saturating_mul(BURST / 2))
     }
 
     fn permits(&mut self, now_ns: u64) -> bool {
@@ -178,8 +183,19 @@ mod tests {
         assert_eq!(permitted(&mut rate, 1000, 2000), 15 + 100);
         assert_eq!(permitted(&mut rate, 2000, 3000), 100);
         assert_eq!(permitted(&mut rate, 9000, 9001), 16, "after a pause");
+        assert!(!rate.has_plenty(9_080_000_000) && rate.has_plenty(9_090_000_000), "half of them");
         let mut off = Rate::new(0);
         assert_eq!(permitted(&mut off, 0, 1000), 0);
+    }
+
+    #[test]
+    fn where_few_messages_are_sent_all_are_followed() {
+        let mut sampling = Sampling::new(100, NodeId(2));
+        let chosen = (1..=50).filter_map(|at| sampling.sends(|| at * 1_000_000_000).0);
+        assert!(chosen.map(|(number, _)| number - (2 << 24)).eq(1..=50));
+        let at_once = (0..100).filter(|_| sampling.sends(|| 60_000_000_000).0.is_some()).count();
+        assert_eq!(at_once, 16);
+        assert!((0..20).any(|_| !sampling.sends(|| 60_000_000_000).1), "enough for now");
     }
 
     #[test]
