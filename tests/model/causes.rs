@@ -34,9 +34,10 @@ fn told(cause: &str, nodes: &[(u32, f64)]) -> (Vec<String>, Vec<String>) {
     (part("lost, %"), part("critical path"))
 }
 
-/// The cause that is dearest, if others that wanted the cores do not count: tests run side by side.
-fn dearest(lost: &[String]) -> &str {
-    lost.iter().find(|line| !line.contains("waited for their cores")).map_or("", String::as_str)
+/// The two causes that are dearest, if others that wanted the cores do not count: tests run side by side. Two, for who sleeps is
+/// also who others wait for.
+fn dearest(lost: &[String]) -> impl Iterator<Item = &String> {
+    lost.iter().filter(|line| !line.contains("waited for their cores")).take(2)
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn whatever_makes_a_run_slow_is_named() {
         ),
     ] {
         let (lost, path) = told(cause, nodes);
-        assert!(dearest(&lost).contains(in_report), "{cause}: {lost:#?}");
+        assert!(dearest(&lost).any(|line| line.contains(in_report)), "{cause}: {lost:#?}");
         assert!(path.first().is_some_and(|line| line.contains(on_path)), "{cause}: {path:#?}");
     }
     let cores = u32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
