@@ -34,11 +34,12 @@ fn target() -> ToPe {
         index: ElementIndex([70_000, 0, 0]),
         entry: 2,
         from: PeId(3),
+        number: 0,
     }
 }
 
 fn header() -> WorkToNode {
-    WorkToNode::ToPe { pe: PeId(3), priority: Priority::ORDINARY, message: target() }
+    WorkToNode::to_pe(PeId(3), Priority::ORDINARY, target())
 }
 
 fn payload() -> Packed {

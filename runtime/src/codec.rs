@@ -6,6 +6,8 @@ use crate::collection::Collection;
 use crate::envelope::{CollectionId, ElementIndex, Packed, PeOrder, ToPe};
 use crate::frame::{Class, Frame, LARGE_BYTES};
 use crate::ids::{NodeId, PeId};
+use crate::mark::Mark;
+use crate::monitor::samples::Samples;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::priority::Priority;
 use crate::proto::ProtocolError;
@@ -19,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 13;
+pub const WIRE_VERSION: u16 = 14;
 
 /// What every frame's body begins with, behind one byte that says which of these it is; the rest of the body and the
 /// attachments are the payload.
@@ -73,6 +75,8 @@ pub enum WorkToNode {
         pe: PeId,
         /// Priority of the envelope.
         priority: Priority,
+        /// Whether and how the message is followed.
+        mark: Option<Mark>,
         /// What the PE is to do.
         message: ToPe,
     },
@@ -109,6 +113,15 @@ pub enum WorkToNode {
     Record(Sent),
 }
 
+impl WorkToNode {
+    /// A message for a PE of the receiving node, with its mark beside it.
+    #[must_use]
+    pub fn to_pe(pe: PeId, priority: Priority, message: ToPe) -> Self {
+        let mark = Some(message.mark()).filter(|mark| !mark.is_none());
+        Self::ToPe { pe, priority, mark, message }
+    }
+}
+
 /// Members of a section by the PE where they live, in order.
 pub type MembersByPe = Vec<(PeId, Vec<ElementIndex>)>;
 
@@ -136,6 +149,8 @@ pub enum Spread {
         entry: u16,
         /// Priority of the envelopes.
         priority: Priority,
+        /// Whether and how it is followed.
+        mark: Mark,
     },
     /// What all nodes have to know.
     Announcement(Announcement),
@@ -215,6 +230,8 @@ pub enum ControlToLauncher {
     Quiescence(QuiescenceMessage),
     /// Counters, ten times a second.
     Snapshot(Box<NodeSnapshot>),
+    /// What its PEs ran and sent, of which little is kept.
+    Samples(Box<Samples>),
     /// The counters asked for.
     Answer(u32, Box<NodeSnapshot>),
     /// The run cannot go on.

@@ -5,6 +5,7 @@ pub use crate::payload::{Arrived, Outgoing, Packed, Payload, Value};
 pub use crate::results::{CallbackTarget, PartialHeader};
 
 use crate::ids::{NodeId, PeId};
+use crate::mark::Mark;
 use crate::moving::Moving;
 use crate::priority::Priority;
 use crate::saved::{RecordHeader, Save};
@@ -23,6 +24,10 @@ pub enum ToPe {
         entry: u16,
         /// The PE that sent it: told where the element is, if that is not at home.
         from: PeId,
+        /// Which message of that PE it is, of those that are [followed](crate::mark::Mark). Not saved, and beside the message
+        /// where that goes to another node.
+        #[serde(skip)]
+        number: u32,
     },
     /// Construct one element.
     Insert {
@@ -37,6 +42,27 @@ pub enum ToPe {
     Relay(Box<CallbackTarget>),
     /// What has to do with chares that move.
     Moving(Box<Moving>),
+}
+
+impl ToPe {
+    /// The mark of the message, if it is followed.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        match self {
+            Self::Element { from, number, .. } => Mark { from: *from, number: *number },
+            Self::Partial(header) => header.mark,
+            _ => Mark::NONE,
+        }
+    }
+
+    /// Has the message followed, if it is of a kind that can be. The mark is one of the PE that it is from.
+    pub fn set_mark(&mut self, mark: Mark) {
+        match self {
+            Self::Element { from, number, .. } if *from == mark.from => *number = mark.number,
+            Self::Partial(header) => header.mark = mark,
+            _ => {}
+        }
+    }
 }
 
 /// What the launcher has a PE do.
@@ -91,6 +117,9 @@ pub enum Target {
         collection: CollectionId,
         /// Number of the entry method to run.
         entry: u16,
+        /// Whether and how it is followed.
+        #[serde(skip)]
+        mark: Mark,
     },
     /// Run an entry method of these elements, which live on the PE.
     Section(Box<MembersHere>),

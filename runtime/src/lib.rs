@@ -15,6 +15,7 @@ pub mod ids;
 pub mod job;
 pub mod launch;
 pub mod loads;
+pub mod mark;
 pub mod monitor;
 pub mod moving;
 pub mod node;

@@ -1,6 +1,7 @@
 //! Where results go, and the parts of reductions on their way.
 
 use crate::ids::{CollectionId, ElementIndex, PeId};
+use crate::mark::Mark;
 use serde::{Deserialize, Serialize};
 
 /// Where the result of a reduction, or any reply, goes.
@@ -64,4 +65,7 @@ pub struct PartialHeader {
     pub parts: Vec<(u64, u32, u32)>,
     /// Whether values are kept apart and combined in index order at the root.
     pub ordered: bool,
+    /// Whether and how it is followed: not saved, and beside the message where that goes to another node.
+    #[serde(skip)]
+    pub mark: Mark,
 }

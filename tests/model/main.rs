@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod causes;
+
 use harness::{Done, local_nodes, start};
 use std::process::Command;
 

@@ -35,6 +35,7 @@ mod heat;
 )]
 #[path = "../../chares/examples/src/bin/histogram.rs"]
 mod histogram;
+mod planted;
 #[allow(dead_code, unreachable_pub, reason = "as its user has written it, with a `main` of its own")]
 #[path = "../../chares/examples/src/bin/primes.rs"]
 mod primes;
@@ -400,5 +401,6 @@ fn main() -> ExitCode {
     let program = program.app(App::new("model", "What chares promise", drive));
     let program = program.app(example("heat", |main, _| heat::drive(main)));
     let program = program.app(example("primes", |main, _| primes::drive(main)));
+    let program = program.app(App::new("planted", "Runs that are slow for one reason", planted::drive));
     program.app(example("histogram", |main, _| histogram::drive(main))).main()
 }

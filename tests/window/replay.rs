@@ -94,7 +94,12 @@ fn a_recording_becomes_a_picture_and_a_trace() {
     let events = trace["traceEvents"].as_array().unwrap();
     let named = |name| events.iter().filter(|event| event["name"] == name).collect::<Vec<_>>();
     let threads: Vec<_> = named("thread_name").iter().map(|event| &event["args"]["name"]).collect();
-    assert_eq!(threads, ["phases", "PE 0", "PE 1", "PE 2"]);
+    let names = ["phases", "PE 0", "PE 1", "PE 2"];
+    assert_eq!(threads[..4], names);
+    assert_eq!(threads[4..], ["PE 0 entry methods", "PE 1 entry methods", "PE 2 entry methods"]);
+    // Edges go from block to block, some of them to another node.
+    let arrows = events.iter().filter(|event| event["ph"] == "f");
+    assert!(arrows.filter(|event| event["args"]["bytes"].as_u64() > Some(0)).count() > 0, "{events:?}");
     // 25 blocks, 100 steps; the last phase has the counters of the end.
     assert_eq!(named("stepping").last().unwrap()["args"]["done"], 2500);
     // Both nodes answered the launcher.

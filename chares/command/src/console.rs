@@ -58,6 +58,7 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             MonitorEvent::NodeLost { .. }
             | MonitorEvent::Clocks(_)
             | MonitorEvent::Dropped(_)
+            | MonitorEvent::Samples(_)
             | MonitorEvent::At(_)
             | MonitorEvent::Result(_) => {}
         }

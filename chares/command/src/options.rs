@@ -77,6 +77,9 @@ pub(crate) struct RunOptions {
     /// finds mistakes)
     #[arg(long, hide = true)]
     pub(crate) always_pup: bool,
+    /// Do not tell which message started what: the window and recordings then have no arrows, and no critical path
+    #[arg(long)]
+    pub(crate) no_arrows: bool,
     /// Move chares to other PEs at random moments that follow from this seed (slow; finds mistakes)
     #[arg(long, hide = true, value_name = "SEED")]
     pub(crate) wander: Option<u64>,

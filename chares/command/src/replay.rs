@@ -2,6 +2,7 @@
 
 mod chart;
 mod clocks;
+mod sampled;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use super::{output, still, warn};
 use crate::named_file::NamedFile;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use runtime::failure::{Failure, Kind};
+use runtime::monitor::critical_path::Path as CriticalPath;
 use runtime::monitor::recording::{Broken, Recording, RecordingError};
 use series::Series;
 use std::fs::File;
@@ -111,6 +113,20 @@ fn export(recording: &Recording, matches: &ArgMatches) -> Result<bool, Failure> 
 /// The three bars of each PE of a recording, as SVG.
 pub(crate) fn chart_of(recording: &Recording) -> String {
     chart::drawing(&Series::of(recording)).svg()
+}
+
+/// What the critical path of a recorded run went through, the largest part first: parts of its length and what they are.
+pub(crate) fn path_of(recording: &Recording) -> Vec<(f64, String)> {
+    let series = Series::of(recording);
+    let path = CriticalPath::of(&series.sampled.calls, &series.sampled.sent, (0, series.end_ns));
+    let entry = |name: u16| {
+        series.run.entry_names.get(usize::from(name)).cloned().unwrap_or_else(|| "an entry method".into())
+    };
+    let pe = |number: u32| {
+        let node = series.nodes.iter().find(|node| node.pes.iter().any(|pe| pe.pe == number));
+        node.map_or_else(|| format!("PE {number}"), |node| format!("PE {number} ({})", node.name))
+    };
+    path.parts().into_iter().map(|(link, part)| (part, link.words(entry, pe))).collect()
 }
 
 fn open(path: &Path) -> Result<Recording, Failure> {

@@ -94,6 +94,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         config: config.clone(),
         always_pup: options.always_pup,
         wander: options.wander,
+        samples: !options.no_arrows,
         begun: saving.from.as_ref().map_or_else(Vec::new, |from| from.began.clone()),
         balance: options::balancer(&balance)?,
         keeps_loads: options.checkpoint.is_some(),

@@ -76,6 +76,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
         config: config.clone(),
         always_pup: false,
         wander: None,
+        samples: false,
         begun: Vec::new(),
         balance: None,
         keeps_loads: false,

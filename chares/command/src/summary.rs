@@ -13,7 +13,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::recording::{MAGIC, Recording};
 use runtime::monitor::wire::{MonitorEvent, NodeSnapshot, RunInfo};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -64,7 +64,10 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
     let report = if bytes.starts_with(&MAGIC) {
         let recording = Recording::read(&mut bytes.as_slice()).map_err(|error| wrong(error.to_string()))?;
         chart = html.map(|_| replay::chart_of(&recording));
-        serde_json::to_value(of_recording(&recording)).map_err(|error| wrong(error.to_string()))?
+        let mut report =
+            serde_json::to_value(of_recording(&recording)).map_err(|error| wrong(error.to_string()))?;
+        report["critical_path"] = path_of(&recording);
+        report
     } else {
         let report: Value = serde_json::from_slice(&bytes)
             .map_err(|error| wrong(format!("{error}; give it the FILE of --report or of --record")))?;
@@ -102,6 +105,12 @@ fn of_recording(recording: &Recording) -> Report {
     timeline.end = last.into_values().collect();
     timeline.set_after(timeline.end.clone());
     Report::new(Sources { info: &info, version: "", arguments: Value::Null, exit_code, error }, &timeline)
+}
+
+/// What a recorded run's last entry methods waited for, as the texts and pages want it.
+fn path_of(recording: &Recording) -> Value {
+    let parts = replay::path_of(recording).into_iter();
+    parts.map(|(part, what)| json!({"part": part, "what": what})).collect()
 }
 
 fn name_of(value: &Value) -> String {
@@ -205,6 +214,13 @@ mod tests {
         assert_eq!(line("old ->"), "old -> fast 10 6.000", "{said}");
         assert_eq!(line("2.5 s"), "2.5 s 7 chares, imbalance 1.80, expected 1.05, found ?", "{said}");
         assert!(said.contains("old delivers 0.20 of its measured speed since 00:12"), "{said}");
+    }
+
+    #[test]
+    fn the_critical_path_is_a_part_of_the_text() {
+        let report = json!({"critical_path": [{"part": 0.625, "what": "Row: Pivot on PE 1 (old)\u{1b}"}]});
+        let said = text::text(&report);
+        assert!(said.contains("\ncritical path, % of its time\n  62.5  Row: Pivot on PE 1 (old)"), "{said}");
     }
 
     #[test]

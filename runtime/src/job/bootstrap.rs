@@ -37,6 +37,8 @@ pub(super) struct Bootstrap {
     /// Whether to tell what chares cost.
     pub(super) balances: bool,
     pub(super) counts_traffic: bool,
+    /// Whether to tell of single entry methods and messages.
+    pub(super) samples: bool,
     /// The seed from which chares move at random moments (for tests).
     pub(super) wander: Option<u64>,
     /// The application's arguments, for its kernel.
@@ -85,6 +87,7 @@ mod tests {
             always_pup: false,
             balances: true,
             counts_traffic: true,
+            samples: true,
             wander: Some(4),
             kernel_arguments: vec![1, 2, 3],
         }

@@ -183,7 +183,8 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let launched = starts.launch_from(1, None)?.instrument(span.clone()).await?;
     let table = table_of(&plan, &run_id, &launched);
     let topology = table.topology().map_err(StartError::Local)?;
-    let settings = NodeSettings { always_pup: plan.always_pup, ..NodeSettings::default() };
+    let settings =
+        NodeSettings { always_pup: plan.always_pup, samples: plan.samples, ..NodeSettings::default() };
     let node = Node::new(NodeId::LAUNCHER, topology, Arc::clone(&plan.program), settings);
     let (driver, events) = mpsc::channel();
     let (launcher, heard) = unbounded_channel();

@@ -31,6 +31,8 @@ pub struct JobPlan {
     pub balance: Option<(Choice, String)>,
     /// Whether what chares cost and who talks to whom is to be known in any case, to be saved.
     pub keeps_loads: bool,
+    /// Whether PEs tell of [entry methods and messages](crate::monitor::samples) one by one, a few a second.
+    pub samples: bool,
     /// The seed from which chares move at random moments (for tests).
     pub wander: Option<u64>,
     /// Counts of PEs of the nodes, launcher first, with which the run began that goes on; empty for a new one.

@@ -23,6 +23,7 @@ pub(super) struct Starts {
     always_pup: bool,
     balances: bool,
     counts_traffic: bool,
+    samples: bool,
     wander: Option<u64>,
     kernel_arguments: Vec<u8>,
 }
@@ -39,6 +40,7 @@ impl Starts {
             always_pup: plan.always_pup,
             balances: plan.wants_loads(),
             counts_traffic: plan.keeps_loads || uses_edges,
+            samples: plan.samples,
             wander: plan.wander,
             kernel_arguments: plan.kernel_arguments.clone(),
         }
@@ -60,6 +62,7 @@ impl Starts {
             always_pup: false,
             balances: false,
             counts_traffic: false,
+            samples: false,
             wander: None,
             kernel_arguments: Vec::new(),
         }
@@ -139,6 +142,7 @@ impl Starts {
             always_pup: self.always_pup,
             balances: self.balances,
             counts_traffic: self.counts_traffic,
+            samples: self.samples,
             wander: self.wander,
             kernel_arguments: self.kernel_arguments.clone(),
         })

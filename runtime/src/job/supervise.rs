@@ -168,6 +168,7 @@ impl Supervisor {
     fn take(&mut self, event: LauncherEvent) {
         match event {
             LauncherEvent::Snapshot(snapshot) => self.hub.publish(MonitorEvent::Snapshot(*snapshot)),
+            LauncherEvent::Samples(samples) => self.hub.publish(MonitorEvent::Samples(*samples)),
             LauncherEvent::Phase(phase) => self.hub.publish(MonitorEvent::Phase(phase)),
             LauncherEvent::Counted { name, total, before } => self.hub.count(name, total, before),
             LauncherEvent::Joining(_, JoinAnswer::Joined) => {}

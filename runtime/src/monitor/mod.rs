@@ -1,5 +1,6 @@
 //! Watching a run from outside: counters in, events out; and asking something of it.
 
+pub mod critical_path;
 pub mod hosts;
 pub mod hub;
 mod pace;
@@ -7,6 +8,7 @@ mod past;
 pub mod profile;
 pub mod recording;
 pub mod requests;
+pub mod samples;
 pub mod socket;
 pub mod text;
 pub mod wire;

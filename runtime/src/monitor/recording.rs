@@ -4,7 +4,7 @@
 //! records: length and checksum of what follows as little-endian `u32`, then time and event as postcard. A file whose
 //! writer was killed is good up to its last whole record.
 
-use super::wire::{MONITOR_VERSION, MonitorEvent, NodeSnapshot, OutputLine, Phase};
+use super::wire::{MONITOR_VERSION, MonitorEvent, NodeSnapshot, OLDEST_RECORDED_VERSION, OutputLine, Phase};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -21,6 +21,8 @@ const SPAN_BYTES: u64 = 32 << 20;
 const PERIOD: Duration = Duration::from_millis(100);
 /// The period doubles no more often: by then it is over an hour.
 const DOUBLINGS_MAX: u64 = 16;
+/// Single entry methods and messages are kept, or left out, of all nodes for so long.
+const SAMPLED: Duration = Duration::from_secs(2);
 /// Lines of output beyond this are counted, not kept.
 const LINES_MAX_BYTES: u64 = 64 << 20;
 /// The longest record that can be, bytes.
@@ -111,6 +113,12 @@ impl<W: Write> Recorder<W> {
                 if let Some(snapshot) = thinned.take(at, gap, false, snapshot) {
                     self.write(at, MonitorEvent::Snapshot(snapshot))?;
                 }
+                Ok(())
+            }
+            // Of all nodes the same times are kept, so that what follows from what can be seen in these.
+            MonitorEvent::Samples(_)
+                if !(at.as_nanos() / SAMPLED.as_nanos()).is_multiple_of(1 << doublings) =>
+            {
                 Ok(())
             }
             MonitorEvent::Phase(phase) => {
@@ -214,7 +222,7 @@ pub enum RecordingError {
     /// The recording was written by another version.
     #[error(
         "it was made by another version of this program (recording {recording}, monitor {monitor}; this one reads \
-         {RECORDING_VERSION} and {MONITOR_VERSION}); replay it with that one"
+         {RECORDING_VERSION} and {OLDEST_RECORDED_VERSION} to {MONITOR_VERSION}); replay it with that one"
     )]
     Version {
         /// Its version of the file's format.
@@ -296,7 +304,8 @@ fn read_header(from: &mut impl Read) -> Result<(), RecordingError> {
         return Err(RecordingError::Other);
     }
     let (recording, monitor) = (u16::from_le_bytes([*r0, *r1]), u16::from_le_bytes([*m0, *m1]));
-    if (recording, monitor) != (RECORDING_VERSION, MONITOR_VERSION) {
+    let is_known = (OLDEST_RECORDED_VERSION..=MONITOR_VERSION).contains(&monitor);
+    if recording != RECORDING_VERSION || !is_known {
         return Err(RecordingError::Version { recording, monitor });
     }
     Ok(())

@@ -2,6 +2,7 @@
 //! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
 
 use super::profile::Profile;
+use super::samples::Samples;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -13,6 +14,8 @@ const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
 pub const MONITOR_VERSION: u16 = 13;
+/// Recordings from this version on can be read: what was added since is new kinds of events.
+pub const OLDEST_RECORDED_VERSION: u16 = 12;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +46,9 @@ pub enum MonitorEvent {
         /// How it ended, in a line.
         summary: String,
     },
+    /// Single entry methods and messages of a node. Behind the others, so that what was recorded before there were any can be
+    /// read.
+    Samples(Samples),
     /// What follows happened so many nanoseconds after the run began to be watched, up to the next of these: a viewer that
     /// comes late is told the past, and at its end the time that it is now.
     At(u64),

@@ -19,6 +19,7 @@ use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader,
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
 use crate::monitor::profile::{COUNTS_MAX, ELEMENT_MAX_BYTES, ENTRIES_MAX, Profile, RECEIVERS_MAX};
+use crate::monitor::samples::{SAMPLES_MAX, Samples};
 use crate::monitor::wire::NodeSnapshot;
 use crate::object::ChareType;
 use crate::proto::tree::TreeOver;
@@ -65,7 +66,12 @@ impl<'a> Checks<'a> {
     /// Checks work for a node with PEs.
     pub(super) fn check_work(&self, from: NodeId, header: &WorkToNode) -> Checked {
         match header {
-            WorkToNode::ToPe { pe, message, .. } => self.check_to_pe(from, *pe, message),
+            WorkToNode::ToPe { pe, mark, message, .. } => {
+                if let Some(mark) = mark {
+                    self.check_origin(from, mark.from)?;
+                }
+                self.check_to_pe(from, *pe, message)
+            }
             WorkToNode::Spread { root, what } => self.check_spread(from, *root, what),
             WorkToNode::Multicast { collection, entry, members, .. } => {
                 self.check_multicast(*collection, *entry, members)
@@ -143,7 +149,7 @@ impl<'a> Checks<'a> {
     fn check_to_pe(&self, from: NodeId, pe: PeId, message: &ToPe) -> Checked {
         self.check_own(pe)?;
         match message {
-            ToPe::Element { collection, index, entry, from: origin } => {
+            ToPe::Element { collection, index, entry, from: origin, .. } => {
                 self.check_origin(from, *origin)?;
                 self.check_members(pe, *collection, std::slice::from_ref(index), Some(*entry))
             }
@@ -412,6 +418,7 @@ impl<'a> Checks<'a> {
             ControlToLauncher::Snapshot(snapshot) | ControlToLauncher::Answer(_, snapshot) => {
                 self.check_snapshot(from, snapshot)
             }
+            ControlToLauncher::Samples(samples) => self.check_samples(from, samples),
             ControlToLauncher::LinkLost(peer, _) if peer.0 >= self.topology.node_count() => {
                 unknown(format!("{peer:?}"))
             }
@@ -459,6 +466,16 @@ impl<'a> Checks<'a> {
             return impossible("counters that are not those of its PEs");
         }
         snapshot.profile.as_ref().map_or(Ok(()), |profile| self.check_profile(profile))
+    }
+
+    /// Checks what a node says of what its PEs ran. It may have been said before PEs went to other nodes.
+    fn check_samples(&self, from: NodeId, samples: &Samples) -> Checked {
+        let is_short = samples.ran.len().max(samples.sent.len()) <= SAMPLES_MAX;
+        let is_pe = |pe: u32| self.is_pe(PeId(pe));
+        let is_sane = samples.ran.iter().all(|ran| is_pe(ran.pe))
+            && samples.sent.iter().all(|sent| is_pe(sent.pe))
+            && samples.node == from.0;
+        if is_short && is_sane { Ok(()) } else { impossible("samples that no node has") }
     }
 
     fn check_profile(&self, profile: &Profile) -> Checked {

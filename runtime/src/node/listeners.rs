@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::ids::{NodeId, PeId};
 use crate::loads::{KnownLoads, NodeLoads};
 use crate::monitor::requests::Asked;
+use crate::monitor::samples::Samples;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
 use crate::saved::{Paused, ToKeep};
@@ -58,6 +59,8 @@ pub enum LauncherEvent {
     Joining(NodeId, JoinAnswer),
     /// Counters of a node.
     Snapshot(Box<NodeSnapshot>),
+    /// What its PEs ran and sent, of which little is kept.
+    Samples(Box<Samples>),
     /// What the application is doing.
     Phase(Phase),
     /// The application begins work of so many units, of which its chares will say how many they have done.

@@ -4,6 +4,7 @@ use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::loads::PeLoads;
 use crate::monitor::profile::{COUNTS_MAX, ChareCount, ENTRIES_MAX, EntryTime, SentTo};
+use crate::monitor::samples::{Ran, SAMPLES_MAX, Sent};
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::object::ProgramTable;
 use crate::pe::account::Account;
@@ -252,6 +253,19 @@ impl LocalPes {
         chares.sort_by_key(|one| std::cmp::Reverse(one.chares));
         chares.truncate(COUNTS_MAX);
         (entries, chares)
+    }
+
+    /// What all that have been here tell of single entry methods and messages; taken away here.
+    pub(super) fn take_sampled(&self) -> (Vec<Ran>, Vec<Sent>) {
+        let (mut ran, mut sent) = (Vec::new(), Vec::new());
+        for slot in self.slots() {
+            let (more_ran, more_sent) = slot.account.sampled().take();
+            ran.extend(more_ran);
+            sent.extend(more_sent);
+        }
+        ran.truncate(SAMPLES_MAX);
+        sent.truncate(SAMPLES_MAX);
+        (ran, sent)
     }
 
     /// The counters of each of these.

@@ -16,21 +16,20 @@ pub(crate) mod processors;
 mod router;
 mod run_state;
 mod saving;
+mod telling;
 pub mod variables;
 
 pub use arranging::Recruit;
 pub use listeners::{BalancingEvent, DriverEvent, LauncherEvent, Listeners};
 pub use variables::INIT_OVER;
 
-use crate::codec::{
-    Announcement, ControlToLauncher, ControlToNode, Order, Spread, VariableKind, WorkToLauncher, WorkToNode,
-};
+use crate::codec::{Announcement, ControlToLauncher, ControlToNode, Order, Spread, VariableKind, WorkToNode};
 use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, ToPe};
 use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
-use crate::loads::{KnownLoads, NodeLoads};
+use crate::loads::KnownLoads;
 use crate::monitor::profile::{Profile, RECEIVERS_MAX, SentTo};
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
@@ -68,6 +67,8 @@ pub struct NodeSettings {
     pub balances: bool,
     /// Say who talks to whom, too.
     pub counts_traffic: bool,
+    /// Whether PEs tell of single [entry methods and messages](crate::monitor::samples).
+    pub samples: bool,
     /// From this seed on, chares move to other PEs at random moments (for tests).
     pub wander: Option<u64>,
     /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
@@ -89,6 +90,7 @@ impl Default for NodeSettings {
             always_pup: false,
             balances: false,
             counts_traffic: false,
+            samples: false,
             wander: None,
             spin: Duration::ZERO,
             has_spare_core: false,
@@ -98,11 +100,6 @@ impl Default for NodeSettings {
         }
     }
 }
-
-/// One of so many snapshots that a node sends has a profile.
-const PROFILE_EVERY: u64 = 5;
-/// The launcher is told loads no more often than this.
-const LOADS_EVERY_NS: u64 = 200_000_000;
 
 /// One process of the run. What changes together is a part with a type of its own; the node connects them.
 pub struct Node {
@@ -339,33 +336,6 @@ impl Node {
         memory::taken_bytes()
     }
 
-    /// Sends the counters to the launcher.
-    pub fn publish(&self) {
-        let snapshot = self.counters(|sequence| sequence.is_multiple_of(PROFILE_EVERY));
-        self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));
-    }
-
-    /// Tells the launcher what chares cost, if somebody wants to know and it is time; to be called several times a second.
-    pub fn tell_loads(&self) {
-        let now_ns = self.now_ns();
-        if !self.settings.balances
-            || self.state.is_leaving()
-            || now_ns - self.told_loads_ns.load(Ordering::Relaxed) < LOADS_EVERY_NS
-        {
-            return;
-        }
-        let Some(pes) = self.pes.take_loads(self.topology().pes(self.id), now_ns) else { return };
-        let since_ns = now_ns - self.told_loads_ns.swap(now_ns, Ordering::Relaxed);
-        let loads = NodeLoads { bytes_per_s: self.links.most_received(since_ns), pes };
-        match postcard::to_stdvec(&loads) {
-            Ok(body) => {
-                let payload = Packed { body: body.into(), attachments: Vec::new() };
-                self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Loads, payload);
-            }
-            Err(error) => tracing::error!("loads cannot be told: {error}"),
-        }
-    }
-
     /// What is known of the loads of chares, where somebody collects that; only on the launcher.
     #[must_use]
     pub fn known_loads(&self) -> Option<KnownLoads> {
@@ -550,7 +520,7 @@ impl Node {
             if node == self.id {
                 self.pes.push(pe, Envelope::new(message, 0, Payload::packed(ready)));
             } else {
-                self.send_frame(node, &WorkToNode::ToPe { pe, priority: Priority::ORDINARY, message }, ready);
+                self.send_frame(node, &WorkToNode::to_pe(pe, Priority::ORDINARY, message), ready);
             }
         });
     }

@@ -19,7 +19,7 @@ impl Brief {
     pub(crate) fn of(target: &Target) -> Self {
         let (collection, index, entry) = match target {
             Target::Message(message) => return Self::of_message(message),
-            Target::All { collection, entry } => (Some(*collection), None, *entry),
+            Target::All { collection, entry, .. } => (Some(*collection), None, *entry),
             Target::Section(section) => (Some(section.collection), None, section.entry),
             Target::Create(collection) => (Some(*collection), None, CONSTRUCTOR),
             Target::Depart { .. } | Target::Order(_) | Target::Record(_) | Target::Stop => (None, None, 0),

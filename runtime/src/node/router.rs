@@ -82,7 +82,12 @@ impl Batch {
 
     /// Whether a message needs no check, because all that would be checked is as in the one before.
     fn vouches_for(&self, header: &WorkToNode) -> bool {
-        let WorkToNode::ToPe { pe, message: ToPe::Element { collection, index, entry, from }, .. } = header
+        let WorkToNode::ToPe {
+            pe,
+            mark: None,
+            message: ToPe::Element { collection, index, entry, from, .. },
+            ..
+        } = header
         else {
             return false;
         };
@@ -117,7 +122,10 @@ impl Node {
             self.pass_batch(batch);
         }
         match header {
-            WorkToNode::ToPe { pe, priority, message } => {
+            WorkToNode::ToPe { pe, priority, mark, mut message } => {
+                if let Some(mark) = mark {
+                    message.set_mark(mark);
+                }
                 if pe != batch.pe {
                     self.pass_batch(batch);
                     batch.pe = pe;
@@ -209,7 +217,7 @@ impl Node {
             }
             // A message without a body takes memory too until it is dealt with.
             let backlog_bytes = (size_of::<ScatterPart>() + body.len()) as u64;
-            let target = ToPe::Element { collection, index, entry, from }.into();
+            let target = ToPe::Element { collection, index, entry, from, number: 0 }.into();
             let packed = Packed { body, attachments: Vec::new() };
             batch.len_bytes += backlog_bytes;
             batch.messages.push(Incoming { target, priority: Priority::ORDINARY, packed, backlog_bytes });
@@ -252,10 +260,10 @@ impl Node {
 
     fn take_spread(&self, what: Spread, payload: Packed) {
         match what {
-            Spread::Broadcast { collection, entry, priority } => {
+            Spread::Broadcast { collection, entry, priority, mark } => {
                 self.pes.push_to_all(
                     self.topology().pes(self.id),
-                    &Target::All { collection, entry },
+                    &Target::All { collection, entry, mark },
                     &priority,
                     &payload,
                 );
@@ -299,6 +307,10 @@ impl Node {
     fn obey(&self, order: Order, payload: Packed) {
         match order {
             Order::Ask(mark) => {
+                if self.settings.samples {
+                    // Whoever asks may be about to end the run.
+                    self.tell_samples();
+                }
                 self.tell_launcher(ControlToLauncher::Answer(mark, Box::new(self.snapshot())));
             }
             Order::Speeds(speeds) => self.state.set_speeds(speeds),
@@ -336,6 +348,9 @@ impl Node {
             }
             ControlToLauncher::Snapshot(snapshot) => {
                 self.listeners.tell_supervision(LauncherEvent::Snapshot(snapshot));
+            }
+            ControlToLauncher::Samples(samples) => {
+                self.listeners.tell_supervision(LauncherEvent::Samples(samples));
             }
             ControlToLauncher::Answer(mark, snapshot) => {
                 self.listeners.tell_driver(DriverEvent::Answer(mark, snapshot));

@@ -3,6 +3,7 @@
 use super::inbox::Inbox;
 use super::loads::Sampling;
 use super::on_core::{Counted, OnCore, STATES};
+use super::sampling::Kept;
 use super::tally::{Tally, Timed};
 use crate::ids::NodeId;
 use crate::monitor::wire::{PeSnapshot, PeState};
@@ -41,6 +42,7 @@ pub struct Account {
     /// Only for those who take snapshots.
     on_core: Mutex<OnCore>,
     tally: Tally,
+    sampled: Kept,
 }
 
 /// What is saved of the counters of a PE: not its times.
@@ -62,6 +64,11 @@ impl Account {
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    /// What is told of single entry methods and messages.
+    pub(crate) fn sampled(&self) -> &Kept {
+        &self.sampled
     }
 
     /// Books the time since the last switch and begins `state`; `now_ns` counts from the node's start. A time
@@ -323,6 +330,10 @@ pub struct Timekeeper {
     is_seen: bool,
     /// How entry methods are timed, if they are.
     timing: Option<Timing>,
+    /// Of the messages that the entry method sends which is timed, so many may be followed.
+    marks_left: u32,
+    /// The same when one begins.
+    marks_each: u32,
 }
 
 /// Times entry methods.
@@ -342,10 +353,43 @@ impl Timekeeper {
     /// How many gaps go untimed between two that are timed.
     const GUESSED: u32 = 63;
 
-    /// A keeper that also times entry methods, where a look at the clock takes so long.
-    pub fn timing(look_ns: u64) -> Self {
+    /// Messages of one entry method that are followed at most.
+    const MARKS_EACH: u32 = 4;
+
+    /// A keeper that also times entry methods, where a look at the clock takes so long, and says of which of them messages
+    /// may be followed, if any are.
+    pub fn timing(look_ns: u64, follows_messages: bool) -> Self {
         let timing = Timing { sampling: Sampling::new(look_ns), began_ns: None, ended_ns: 0 };
-        Self { timing: Some(timing), ..Self::default() }
+        let marks_each = if follows_messages { Self::MARKS_EACH } else { 0 };
+        Self { timing: Some(timing), marks_each, ..Self::default() }
+    }
+
+    /// Whether a message that is sent now may be followed.
+    #[inline]
+    pub fn may_mark(&self) -> bool {
+        self.marks_left > 0
+    }
+
+    /// Says that messages may be followed from now on, whatever runs.
+    pub fn always_marks(&mut self) {
+        self.marks_left = if self.marks_each > 0 { u32::MAX } else { 0 };
+    }
+
+    /// A message is followed; or, if there may be no more, was not.
+    pub fn has_marked(&mut self, may_more: bool) {
+        if self.marks_left < u32::MAX {
+            self.marks_left = if may_more { self.marks_left.saturating_sub(1) } else { 0 };
+        }
+    }
+
+    /// The next entry method is timed.
+    pub fn times_next(&mut self, account: &Account, now_ns: u64) {
+        self.switch(account, PeState::Overhead, now_ns);
+        let unseen = std::mem::take(&mut self.unseen);
+        if let Some(timing) = &mut self.timing {
+            timing.sampling.comes_early(unseen);
+        }
+        self.is_seen = true;
     }
 
     /// An entry method begins, which counts as `state`.
@@ -375,6 +419,7 @@ impl Timekeeper {
             timing.sampling.comes_early(unseen);
             // So that there is a look at its end.
             (timing.began_ns, self.unseen) = (Some(now_ns), 0);
+            self.marks_left = self.marks_each;
         }
         self.switch(account, state, now_ns);
     }
@@ -387,6 +432,7 @@ impl Timekeeper {
 
     fn entry_ends_with_look(&mut self, account: &Account, now_ns: u64) -> Option<Timed> {
         self.switch(account, PeState::Overhead, now_ns);
+        self.marks_left = 0;
         let timed = self.timing.as_mut().and_then(|timing| timing.ends(now_ns));
         if let Some((_, untimed)) = timed {
             self.unseen = untimed;
@@ -529,7 +575,8 @@ mod tests {
     #[test]
     fn entry_methods_are_timed_as_often_as_looks_permit() {
         let timed = |took_ns: u64, count: u64| {
-            let (account, mut timekeeper, looks) = (Account::default(), Timekeeper::timing(20), Cell::new(0));
+            let (account, mut timekeeper, looks) =
+                (Account::default(), Timekeeper::timing(20, true), Cell::new(0));
             let (mut now, mut found) = (0, 0);
             timekeeper.switch(&account, PeState::Overhead, 0);
             for _ in 0..count {
@@ -549,10 +596,40 @@ mod tests {
         assert!((0.95..1.05).contains(&found) && looks < 0.05, "{found} found with {looks} looks for each");
     }
 
+    #[test]
+    fn messages_are_followed_of_what_is_timed_and_time_what_they_start() {
+        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20, true));
+        let (mut now, mut marked) = (0, 0);
+        timekeeper.switch(&account, PeState::Overhead, 0);
+        let mut run = |timekeeper: &mut Timekeeper, is_followed: bool| {
+            if is_followed {
+                timekeeper.times_next(&account, now);
+            }
+            now += 30;
+            timekeeper.entry_begins(&account, PeState::Compute, || now);
+            marked += u32::from(timekeeper.may_mark());
+            now += 40;
+            timekeeper.entry_ends(&account, || now)
+        };
+        let timed = (0..100_000).filter_map(|_| run(&mut timekeeper, false));
+        let (count, all) = timed.fold((0, 0), |(count, all), timed| (count + 1, all + timed.all_ns()));
+        for _ in 0..1000 {
+            let timed = run(&mut timekeeper, true).expect("it is timed");
+            assert_eq!(timed.took_ns, 40);
+        }
+        assert!((0.9..1.1).contains(&(all as f64 / 4e6)), "{all}");
+        assert_eq!(marked, count + 1000);
+        let snapshot = account.snapshot(0, &Inbox::default(), now, |_, _| String::new());
+        assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now, "no time is lost or counted twice");
+        timekeeper.entry_begins(&account, PeState::Compute, || now);
+        timekeeper.has_marked(false);
+        assert!(!timekeeper.may_mark(), "enough for now");
+    }
+
     /// Long entry methods that follow short ones are not hidden behind these for long.
     #[test]
     fn a_long_entry_method_is_timed_after_a_few_short_ones_and_after_a_time_without_work() {
-        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20));
+        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20, true));
         let mut now = 0;
         let mut run = |timekeeper: &mut Timekeeper, took_ns: u64, is_idle: bool| {
             if is_idle {

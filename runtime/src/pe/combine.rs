@@ -13,6 +13,7 @@ use crate::envelope::{
     CallbackTarget, CollectionId, ElementIndex, Packed, PartialHeader, Payload, ToPe, Value,
 };
 use crate::ids::{NodeId, PeId};
+use crate::mark::Mark;
 use crate::moving::Moving;
 use crate::object::{ProgramTable, PupError, Reducer};
 use crate::proto::ProtocolError;
@@ -167,6 +168,7 @@ impl Pe {
             callback,
             parts: Vec::new(),
             ordered: is_ordered,
+            mark: Mark::NONE,
         };
         let Some(table) = self.reducer(&known, reducer) else { return };
         let value = if is_ordered {

@@ -39,7 +39,8 @@ impl Scheduler {
         {
             self.find_members(section, priority, packed);
         }
-        let Target::Message(ToPe::Element { collection, index, entry, from }) = envelope.target else {
+        let Target::Message(ToPe::Element { collection, index, entry, from, number }) = envelope.target
+        else {
             return self.pe.queue.push(envelope);
         };
         let element = ElementId { collection, index };
@@ -51,7 +52,7 @@ impl Scheduler {
                 self.pe.account().processed();
             }
             Err(payload) => {
-                let target = ToPe::Element { collection, index, entry, from }.into();
+                let target = ToPe::Element { collection, index, entry, from, number }.into();
                 self.pe.queue.push(Envelope { target, priority, payload, backlog_bytes });
             }
         }

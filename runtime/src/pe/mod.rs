@@ -13,6 +13,7 @@ mod parked;
 pub mod queue;
 mod recent;
 mod ring;
+pub(crate) mod sampling;
 pub(crate) mod saving;
 pub mod scheduler;
 pub mod section;
@@ -28,6 +29,7 @@ use crate::envelope::{
 };
 use crate::frame::LARGE_BYTES;
 use crate::ids::{NodeId, PeId};
+use crate::monitor::samples::per_second;
 use crate::moving::Audience;
 use crate::node::Node;
 use crate::node::naming::Named;
@@ -43,6 +45,7 @@ use parked::Parked;
 use queue::{Queue, QueueOrder};
 use recent::Recent;
 use rustc_hash::FxHashMap;
+use sampling::Sampling;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -79,6 +82,7 @@ pub struct Pe {
     timekeeper: Timekeeper,
     loads: Loads,
     traffic: Counting,
+    sampling: Sampling,
     /// Where messages for other nodes are written before they leave.
     written: Vec<u8>,
 }
@@ -99,6 +103,12 @@ impl Pe {
         let balances = node.settings().balances && id != PeId::DRIVER;
         let look_ns = loads::look_ns(|| node.now_ns());
         let counts_traffic = balances && node.settings().counts_traffic;
+        let (pe_count, own) = (node.topology().pe_count(), node.id());
+        let samples_per_s = if node.settings().samples { per_second(pe_count) } else { 0 };
+        let mut timekeeper = Timekeeper::timing(look_ns, samples_per_s > 0);
+        if id == PeId::DRIVER {
+            timekeeper.always_marks();
+        }
         let order = node.program().queue_order;
         let delivers_here = id != PeId::DRIVER && !node.settings().always_pup && order == QueueOrder::Fifo;
         Self {
@@ -119,9 +129,10 @@ impl Pe {
             moved: Moved::new(id),
             running: None,
             doing: Doing::default(),
-            timekeeper: Timekeeper::timing(look_ns),
+            timekeeper,
             loads: Loads::new(balances, look_ns),
             traffic: Counting::new(counts_traffic),
+            sampling: Sampling::new(samples_per_s, own),
             written: Vec::new(),
         }
     }
@@ -197,7 +208,7 @@ impl Pe {
             return match message.payload(true) {
                 Payload::Value(message) => self.queue.push_moved(collection, index, entry, message),
                 payload => {
-                    let to = ToPe::Element { collection, index, entry, from: self.id };
+                    let to = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
                     self.queue.push(Envelope::new(to, priority, payload));
                 }
             };
@@ -210,7 +221,7 @@ impl Pe {
                 Err(unsent) => unsent,
             }
         };
-        let to = ToPe::Element { collection, index, entry, from: self.id };
+        let to = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
         match home {
             Some(pe) => self.send_to(pe, to, priority, message),
             None => self.send_by_place(collection, index, to, priority, message),
@@ -274,15 +285,18 @@ impl Pe {
     }
 
     /// Sends to a PE that is known.
-    pub fn send_to(&mut self, pe: PeId, to: ToPe, priority: impl Into<Priority>, message: impl Outgoing) {
+    pub fn send_to(&mut self, pe: PeId, mut to: ToPe, priority: impl Into<Priority>, message: impl Outgoing) {
         let priority = priority.into();
         self.account().created(1);
+        if pe != self.id {
+            to.set_mark(self.mark());
+        }
         let topology = self.node.topology();
         // An address that is no PE can only have come inside a message; `dispatch` reports it.
         if pe.0 < topology.pe_count() {
             let node = topology.node_of(pe);
             if node != self.node.id() {
-                return self.write_to(node, &WorkToNode::ToPe { pe, priority, message: to }, message);
+                return self.write_to(node, &WorkToNode::to_pe(pe, priority, to), message);
             }
         }
         let payload = message.payload(self.moves_to(pe));
@@ -350,8 +364,8 @@ impl Pe {
             self.account().created(1);
             let bundle = bundles.entry(node).or_default();
             if let Err(payload) = bundle.add(pe, index, message) {
-                let message = ToPe::Element { collection, index, entry, from: self.id };
-                self.transmit(node, &WorkToNode::ToPe { pe, priority: Priority::ORDINARY, message }, payload);
+                let message = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
+                self.transmit(node, &WorkToNode::to_pe(pe, Priority::ORDINARY, message), payload);
             } else if bundle.is_full() {
                 self.send_bundle(node, bundle.take(collection, entry, self.id));
             }
@@ -396,7 +410,7 @@ impl Pe {
             Err(packed) => packed,
         };
         self.account().created(u64::from(self.node.topology().pe_count()));
-        let what = Spread::Broadcast { collection, entry, priority };
+        let what = Spread::Broadcast { collection, entry, priority, mark: self.mark() };
         let bytes = self.node.spread(what, packed);
         self.account().left(bytes);
     }
@@ -529,7 +543,7 @@ impl Pe {
         } else if node == self.node.id() {
             self.node.pes().push(pe, Envelope::new(to, priority, payload));
         } else {
-            self.transmit(node, &WorkToNode::ToPe { pe, priority, message: to }, payload);
+            self.transmit(node, &WorkToNode::to_pe(pe, priority, to), payload);
         }
     }
 

@@ -438,7 +438,7 @@ fn envelope(element: ElementId, letter: Letter, from: PeId) -> Envelope {
     let Letter { heading: Heading { what, priority }, payload } = letter;
     match what {
         What::Run(entry) => {
-            Envelope::new(ToPe::Element { collection, index, entry, from }, priority, payload)
+            Envelope::new(ToPe::Element { collection, index, entry, from, number: 0 }, priority, payload)
         }
         What::Migrate(to) => Envelope::new(Target::Depart { collection, index, to }, priority, payload),
     }

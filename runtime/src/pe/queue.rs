@@ -59,7 +59,7 @@ impl Queue {
         }
         match envelope {
             Envelope {
-                target: Target::Message(ToPe::Element { collection, index, entry, .. }),
+                target: Target::Message(ToPe::Element { collection, index, entry, number: 0, .. }),
                 payload: Payload::Value(message),
                 priority,
                 backlog_bytes: 0,
@@ -112,7 +112,7 @@ impl Queue {
     /// Takes the most urgent envelope.
     pub fn pop(&mut self) -> Option<Envelope> {
         if let Some(Moved { collection, index, entry, message }) = self.pop_moved() {
-            let target = ToPe::Element { collection, index, entry, from: PeId::DRIVER };
+            let target = ToPe::Element { collection, index, entry, from: PeId::DRIVER, number: 0 };
             return Some(Envelope::new(target, 0, Payload::Value(message)));
         }
         if !self.has_urgent() && self.ordinary.pop_mark() {
@@ -208,7 +208,7 @@ fn own_of_members(envelope: &mut Envelope, elements: &FxHashSet<ElementId>) -> V
         let element = ElementId { collection, index };
         let leaves = elements.contains(&element);
         if leaves {
-            let message = ToPe::Element { collection, index, entry, from: PeId::DRIVER };
+            let message = ToPe::Element { collection, index, entry, from: PeId::DRIVER, number: 0 };
             own.push((
                 element,
                 Envelope::new(message, priority.clone(), Payload::Packed(Arc::clone(packed))),
@@ -267,7 +267,7 @@ mod tests {
         let element = ElementId { collection: CollectionId(1), index: ElementIndex([7, 0, 0]) };
         let for_it = |number: u64, priority| {
             let ElementId { collection, index } = element;
-            let target = ToPe::Element { collection, index, entry: 3, from: PeId::DRIVER };
+            let target = ToPe::Element { collection, index, entry: 3, from: PeId::DRIVER, number: 0 };
             Envelope::new(target, priority, Payload::Value(Box::new(number)))
         };
         let mut queue = Queue::default();
@@ -301,7 +301,7 @@ mod tests {
         let leaves = ElementId { collection, index: member(7) };
         let mut queue = Queue::default();
         let alone = |word| {
-            let target = ToPe::Element { collection, index: member(7), entry, from: PeId::DRIVER };
+            let target = ToPe::Element { collection, index: member(7), entry, from: PeId::DRIVER, number: 0 };
             Envelope::new(target, 0, packed(word))
         };
         queue.push(alone(0));
@@ -339,7 +339,13 @@ mod tests {
 
     fn value(number: u64) -> Envelope {
         let index = ElementIndex([1, 2, number as u32]);
-        let target = ToPe::Element { collection: CollectionId(number), index, entry: 3, from: PeId::DRIVER };
+        let target = ToPe::Element {
+            collection: CollectionId(number),
+            index,
+            entry: 3,
+            from: PeId::DRIVER,
+            number: 0,
+        };
         Envelope::new(target, 0, Payload::Value(Box::new(number)))
     }
 

@@ -23,6 +23,7 @@ use crate::envelope::{
     ToPe, Value,
 };
 use crate::ids::PeId;
+use crate::mark::Mark;
 use crate::monitor::wire::PeState;
 use crate::moving::{Heading, What};
 use crate::node::Node;
@@ -200,8 +201,10 @@ impl Scheduler {
         self.idle.wait(node.pes().inbox(*id), || {
             timekeeper.switch(account, PeState::Asleep, node.now_ns());
         });
+        let since_ns = self.pe.account().switched_ns();
         self.switch(PeState::Overhead);
         self.stretch_begins();
+        self.pe.sampling.was_idle(since_ns, self.pe.account.switched_ns());
     }
 
     /// Deals with what is not an ordinary value for an element, or waits. Apart, so that the loop keeps in registers what
@@ -217,6 +220,7 @@ impl Scheduler {
             return ControlFlow::Break(());
         }
         self.message_begins(Brief::of(&target), None, backlog_bytes);
+        self.looks_for_mark(&target, backlog_bytes);
         let outcome = self.act(target, priority, payload);
         self.message_ends_with(outcome);
         ControlFlow::Continue(())
@@ -281,7 +285,9 @@ impl Scheduler {
     fn act(&mut self, target: Target, priority: Priority, payload: Payload) -> Result<(), PupError> {
         match target {
             Target::Message(message) => return self.act_on(message, priority, payload),
-            Target::All { collection, entry } => self.deliver_all(collection, entry, priority, payload)?,
+            Target::All { collection, entry, .. } => {
+                self.deliver_all(collection, entry, priority, payload)?
+            }
             Target::Section(section) => {
                 let MembersHere { collection, members, entry } = *section;
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
@@ -364,7 +370,7 @@ impl Scheduler {
         priority: Priority,
         payload: Payload,
     ) -> Result<(), PupError> {
-        let target = ToPe::Element { collection, index, entry, from: PeId::DRIVER };
+        let target = ToPe::Element { collection, index, entry, from: PeId::DRIVER, number: 0 };
         let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, collection) else {
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         };
@@ -414,7 +420,7 @@ impl Scheduler {
         payload: Payload,
     ) -> Result<(), PupError> {
         if !self.has_shelf(collection) || self.lacks_elements(collection) {
-            let target = Target::All { collection, entry };
+            let target = Target::All { collection, entry, mark: Mark::NONE };
             return self.keep_early(collection, Envelope::new(target, priority, payload));
         }
         let Some(shelf) = self.shelves.get_mut(collection) else { return Ok(()) };

@@ -161,6 +161,11 @@ impl Tally {
         (0..).zip(&self.chares).map(count).filter(|count| count.chares > 0)
     }
 
+    /// Place of the name of an entry method among those of the program.
+    pub(super) fn name(&self, chare_type: u16, entry: u16) -> Option<u16> {
+        self.place(chare_type, entry).and_then(|place| u16::try_from(place).ok())
+    }
+
     fn place(&self, chare_type: u16, entry: u16) -> Option<usize> {
         let first = *self.first.get(usize::from(chare_type))?;
         let end = self.first.get(usize::from(chare_type) + 1).copied().unwrap_or(self.entries.len());

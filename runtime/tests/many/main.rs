@@ -54,6 +54,7 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
         launch: LaunchOptions::default(),
         always_pup: false,
         wander: None,
+        samples: true,
         begun: Vec::new(),
         balance: None,
         keeps_loads: false,

@@ -87,7 +87,7 @@ fn sound_frames() -> Vec<Sent> {
     rare(&mut frames, &ControlToNode::InitOver(false));
     let message = ToPe::Relay(Box::new(element));
     let priority = Priority::from((-3, Bits::new().followed_by(0x1234, 13)));
-    rare(&mut frames, &WorkToNode::ToPe { pe: PeId(2), priority, message });
+    rare(&mut frames, &WorkToNode::to_pe(PeId(2), priority, message));
     rare(&mut frames, &WorkToLauncher::Result(77));
     let moved = ElementId { collection: made.cells, index: ElementIndex([1, 1, 0]) };
     let order = ControlToNode::Order(Order::ToPe(PeId(1), PeOrder::Migrate));

@@ -317,7 +317,8 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
     node.set_variable(readonly, VariableKind::Once, PeId::DRIVER, pack(&11u64), true);
     main.broadcast(office, SHARE, 0, pack(&Share { readonly, monotonic, sum, done: CallbackTarget::Ignore }));
     let share = Share { readonly, monotonic, sum, done: done() };
-    let target = ToPe::Element { collection: singles, index: single, entry: SHARE, from: PeId::DRIVER };
+    let target =
+        ToPe::Element { collection: singles, index: single, entry: SHARE, from: PeId::DRIVER, number: 0 };
     main.send_to(PeId(pes - 1), target, 0, |_| Payload::packed(pack(&share)));
     node.ask_all(1);
     node.collect_all(sum);

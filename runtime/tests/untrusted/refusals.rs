@@ -13,6 +13,8 @@ use runtime::envelope::{
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::loads::{Amount, NodeLoads, PeLoads};
+use runtime::mark::Mark;
+use runtime::monitor::samples::{Ran, SAMPLES_MAX, Samples};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
@@ -71,11 +73,11 @@ fn cells(id: CollectionId) -> Collection {
 }
 
 fn at(pe: u32, message: ToPe) -> WorkToNode {
-    WorkToNode::ToPe { pe: PeId(pe), priority: Priority::ORDINARY, message }
+    WorkToNode::to_pe(PeId(pe), Priority::ORDINARY, message)
 }
 
 fn element(collection: CollectionId, index: u32, entry: u16) -> ToPe {
-    ToPe::Element { collection, index: ElementIndex([index, 0, 0]), entry, from: PeId(2) }
+    ToPe::Element { collection, index: ElementIndex([index, 0, 0]), entry, from: PeId(2), number: 0 }
 }
 
 fn refused(from: u16, header: &impl Header, why: &str) {
@@ -304,6 +306,17 @@ fn partial(change: impl FnOnce(&mut PartialHeader)) -> WorkToNode {
     partial_at(1, change)
 }
 
+/// Nobody has a message followed in the name of another node's PE.
+#[test]
+fn a_mark_is_of_a_pe_of_the_sender() {
+    let marked = |from| {
+        let (pe, message) = (PeId(1), element(CELLS, 1, ADD));
+        let mark = Some(Mark { from: PeId(from), number: 5 });
+        WorkToNode::ToPe { pe, priority: Priority::ORDINARY, mark, message }
+    };
+    refused(2, &marked(3), "in the name of PE 3");
+}
+
 /// A part of a reduction for a PE.
 fn partial_at(pe: u32, change: impl FnOnce(&mut PartialHeader)) -> WorkToNode {
     let mut header = PartialHeader {
@@ -317,6 +330,7 @@ fn partial_at(pe: u32, change: impl FnOnce(&mut PartialHeader)) -> WorkToNode {
         callback: CallbackTarget::Slot(1),
         parts: vec![(2, 1, 0)],
         ordered: false,
+        mark: Mark::NONE,
     };
     change(&mut header);
     at(pe, ToPe::Partial(Box::new(header)))
@@ -350,7 +364,12 @@ fn impossible_parts_of_reductions_are_refused() {
 #[test]
 fn broadcasts_come_down_their_tree_and_in_nobody_elses_name() {
     let spread = |root, what| WorkToNode::Spread { root: NodeId(root), what };
-    let all = |collection, entry| Spread::Broadcast { collection, entry, priority: Priority::ORDINARY };
+    let all = |collection, entry| Spread::Broadcast {
+        collection,
+        entry,
+        priority: Priority::ORDINARY,
+        mark: Mark::NONE,
+    };
     taken(0, &spread(1, all(CELLS, ADD)));
     taken(2, &spread(2, all(CELLS, ADD)));
     refused(3, &spread(2, all(CELLS, ADD)), "begins at node 2 and comes from node 3");
@@ -475,6 +494,15 @@ fn the_launcher_believes_no_node_about_another() {
         let sentence = said(control).unwrap_or_default();
         assert!(sentence.starts_with("node 2 sent node 0 a message that it refuses: "), "{sentence}");
     };
+    let samples = |node, pe| {
+        let (ran, sent) = (vec![Ran { pe, ..Ran::default() }], Vec::new());
+        ControlToLauncher::Samples(Box::new(Samples { node, ran, sent }))
+    };
+    assert_eq!(said(samples(2, 2)), None);
+    refused(samples(3, 2));
+    refused(samples(2, 900));
+    let sent = vec![runtime::monitor::samples::Sent::default(); SAMPLES_MAX + 1];
+    refused(ControlToLauncher::Samples(Box::new(Samples { node: 2, ran: Vec::new(), sent })));
     refused(ControlToLauncher::Snapshot(snapshot(3, &[3])));
     refused(ControlToLauncher::Snapshot(snapshot(2, &[])));
     refused(ControlToLauncher::Answer(1, snapshot(2, &[2, 3])));
@@ -524,8 +552,13 @@ fn content_that_is_not_the_message_ends_the_run_with_the_entry_method_named() {
     let mut run = Run::new();
     let made = run.begin(0);
     run.calm();
-    let target =
-        ToPe::Element { collection: made.cells, index: ElementIndex([0, 1, 0]), entry: PASS, from: PeId(3) };
+    let target = ToPe::Element {
+        collection: made.cells,
+        index: ElementIndex([0, 1, 0]),
+        entry: PASS,
+        from: PeId(3),
+        number: 0,
+    };
     let garbage = Packed { body: vec![0xff; 40].into(), attachments: Vec::new() };
     let frame = encode(&at(1, target), garbage);
     run.nodes[1].receive(NodeId(3), Class::Small, frame);
@@ -560,6 +593,7 @@ fn a_callback_to_nobody_inside_a_message_ends_the_run() {
             index: ElementIndex([0, 1, 0]),
             entry: PASS,
             from: PeId(3),
+            number: 0,
         };
         let frame = encode(&at(1, target), pack(&Pass { hops: 0, done }));
         run.nodes[1].receive(NodeId(3), Class::Small, frame);

@@ -4,6 +4,7 @@
 
 pub(crate) mod history;
 pub(crate) mod node;
+pub(crate) mod path;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod remarks;
@@ -17,6 +18,7 @@ use runtime::monitor::{hosts, text};
 
 use self::history::SECOND;
 use self::node::{Loss, Node, Pe};
+use self::path::Recent;
 use self::progress::Progress;
 use self::remarks::{Remarks, Weight};
 
@@ -49,6 +51,8 @@ pub(crate) struct Model {
     pub(crate) progress: Option<Progress>,
     pub(crate) lines: VecDeque<OutputLine>,
     pub(crate) remarks: Remarks,
+    /// Single entry methods and messages of the last seconds.
+    pub(crate) recent: Recent,
     /// Events that this viewer missed.
     pub(crate) dropped: u64,
     pub(crate) dropped_at: Option<Duration>,
@@ -102,6 +106,11 @@ impl Model {
                 self.dropped = self.dropped.saturating_add(count);
                 self.dropped_at = Some(now);
                 self.remark(Weight::Warning, &format!("{count} events were missed"));
+            }
+            MonitorEvent::Samples(samples) => {
+                if let Some(node) = self.nodes.get(&samples.node) {
+                    self.recent.apply(samples, node.offset);
+                }
             }
             MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
             MonitorEvent::Result(result) => {

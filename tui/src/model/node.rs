@@ -77,7 +77,7 @@ pub(crate) struct Node {
     /// When the last snapshot came, on the viewer's clock; `None` before the first.
     pub(crate) heard: Option<Duration>,
     /// Viewer's time minus the node's.
-    offset: i64,
+    pub(crate) offset: i64,
     marks: VecDeque<(i64, [u64; 4])>,
     /// The last two that differ.
     processors: [Processors; 2],
@@ -232,6 +232,6 @@ fn times(pe: &PeSnapshot) -> Times {
     }
 }
 
-fn nanos(time: u64) -> i64 {
+pub(crate) fn nanos(time: u64) -> i64 {
     i64::try_from(time.min(TIME_MAX)).expect("cut off below i64::MAX")
 }

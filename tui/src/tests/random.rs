@@ -5,6 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 use runtime::monitor::profile::{ChareCount, EntryTime, Profile, SentTo, SlowestCall};
+use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
     ClockReading, MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, Processors, RunInfo, Slowdown,
 };
@@ -73,6 +74,13 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
         }),
         1 => number().prop_map(MonitorEvent::Dropped),
         1 => Just(MonitorEvent::Clocks(ClockReading::default())),
+        1 => (node(), proptest::array::uniform8(number()), any::<bool>()).prop_map(|(node, n, is_caused)| {
+            let [pe, name, began_ns, took_ns, idle_ns, from, number, at_ns] = n;
+            let cause = is_caused.then_some(Cause { pe: from as u32 % 9, number: number as u32 % 3, bytes: pe });
+            let ran = Ran { pe: pe as u32 % 9, name: name as u16 % 9, began_ns, took_ns, idle_ns, cause };
+            let sent = Sent { pe: from as u32 % 9, number: number as u32 % 3, at_ns };
+            MonitorEvent::Samples(Samples { node, ran: vec![ran], sent: vec![sent] })
+        }),
         1 => any::<String>().prop_map(|summary| MonitorEvent::Ended { code: 1, summary }),
         1 => any::<String>().prop_map(MonitorEvent::Result),
         1 => (any::<String>(), proptest::collection::vec((node(), any::<f64>(), any::<u32>()), 0..4)).prop_map(

@@ -1,6 +1,7 @@
 //! What PEs wait for: on the screen that says so, and beside the nodes.
 
 use crossterm::event::KeyCode;
+use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
     MonitorEvent, NodeSnapshot, PeSnapshot, PeState, Processors, RunInfo, SavedAt, Slowdown,
 };
@@ -142,4 +143,32 @@ fn more_pes_than_cores_are_worth_no_more_than_these_and_say_so() {
     );
     assert!(screen(&app, 80, 24).contains("2.00x fastest"), "{}", screen(&app, 80, 24));
     assert_eq!(reasons(&mut app)[1..], ["a core: 3 PEs share 2"; 2]);
+}
+
+/// PE 2 computes for 80 ms of each tenth of a second and sends; PE 0 waits for that, and computes for 10.
+#[test]
+fn the_chain_that_all_wait_for_is_named_with_what_it_went_through() {
+    let names = |info: &mut RunInfo| info.entry_names = vec!["Block: Shift".into(), "Block: Done".into()];
+    let mut app = run(names, [[10, 0, 0, 0], [5, 0, 0, 0], [80, 0, 0, 0]], [4, 4, 4]);
+    press(&mut app, KeyCode::Char('w'));
+    assert!(!screen(&app, 80, 24).contains("all wait for"), "nothing is told");
+    for tenth in 20..120_u64 {
+        let at = tenth * TENTH;
+        let (ms, number) = (1_000_000, u32::try_from(tenth).unwrap());
+        let of = |pe, name, began_ns, took_ns, idle_ns, from| {
+            let cause = Some(Cause { pe: from, number, bytes: 10 });
+            Ran { pe, name, began_ns, took_ns, idle_ns, cause }
+        };
+        let (slow, quick) = (of(2, 0, at, 80 * ms, 20 * ms, 0), of(0, 1, at + 85 * ms, 10 * ms, 90 * ms, 2));
+        let sent = |pe, number, at_ns| vec![Sent { pe, number, at_ns }];
+        let all = [(3, slow, sent(2, number, at + 79 * ms)), (1, quick, sent(0, number + 1, at + 94 * ms))];
+        for (node, ran, sent) in all {
+            tell(&mut app, MonitorEvent::Samples(Samples { node, ran: vec![ran], sent }), 120);
+        }
+    }
+    let shown = screen(&app, 80, 24);
+    assert!(shown.contains(" all wait for: 79% Block: Shift on PE 2 (old)"), "{shown}");
+    assert!(shown.contains("Block: Done on PE 0 (fast)"), "{shown}");
+    assert!(shown.contains("messages from PE 2 (old) to PE 0 (fast)"), "{shown}");
+    same("path", &app);
 }

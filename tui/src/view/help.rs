@@ -56,6 +56,8 @@ fn columns(screen: Screen) -> &'static [&'static str] {
             "parts of the last 5 s: comp computing, runt in the runtime, core waiting for",
             "  a core, thro stopped by cpu_share or a quota, idle without a message",
             "queue: messages that wait; waits for: what would let it compute",
+            "all wait for: the chain of entry methods and messages behind what ran last",
+            "  (critical path), by what its time went to; who is not on it delays nobody",
             "below: each host's cores, and how many of them others use",
         ],
         Screen::Entries => &[

@@ -1,5 +1,5 @@
 //! The screen that says why PEs do not compute: for each PE or node what it did in the last seconds and what it waits for, and
-//! below, who else wants the cores of its host.
+//! below, the chain of work that all waited for, and who else wants the cores of its host.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -19,6 +19,9 @@ use crate::model::why::{Present, others_cores};
 const LAST: i64 = 5 * SECOND;
 /// Most hosts that are listed.
 const HOSTS: usize = 8;
+/// Most parts of the critical path that are listed, and the least that is.
+const PARTS: usize = 3;
+const PART_MIN: f64 = 0.05;
 /// Columns of a share.
 const SHARE: usize = 6;
 
@@ -26,10 +29,11 @@ const SHARE: usize = 6;
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let model = app.model();
     let present = Present::of(model, LAST);
-    let hosts = host_lines(model, &present);
-    // The hosts take a third of the screen at most.
-    let below = u16::try_from(hosts.len()).unwrap_or(u16::MAX).min(area.height / 3);
-    let (rows, foot) = split(area, area.height - below);
+    let mut below = path_lines(model);
+    below.extend(host_lines(model, &present));
+    // That takes a third of the screen at most.
+    let height = u16::try_from(below.len()).unwrap_or(u16::MAX).min(area.height / 3);
+    let (rows, foot) = split(area, area.height - height);
     put(frame, rows, 0, titles(look));
     let rows = split(rows, 1).1;
     let items = items(app, &present, look);
@@ -38,7 +42,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
     }
     let selected = app.choice.selected.min(items.len().saturating_sub(1));
     let spots = rows_of(frame, rows, items, selected, "rows", look);
-    for (line, text) in hosts.into_iter().enumerate() {
+    for (line, text) in below.into_iter().enumerate() {
         put(frame, foot, line, Line::styled(text, look.faint()));
     }
     spots
@@ -99,6 +103,17 @@ fn row(
     let queue = pes.iter().fold(0_u64, |sum, pe| sum.saturating_add(pe.last.queue_messages));
     line.push_span(Span::raw(format!("{:>SHARE$}  {reason}", figures::count(queue as f64))));
     line
+}
+
+/// What the critical path of the last seconds went through.
+fn path_lines(model: &Model) -> Vec<String> {
+    let path = model.path(LAST);
+    let parts = model.path_words(&path).into_iter().filter(|(part, _)| *part >= PART_MIN);
+    let line = |(place, (part, words)): (usize, (f64, String))| {
+        let title = if place == 0 { "all wait for:" } else { "" };
+        format!(" {title:<13}{:>4} {words}", figures::percent(part))
+    };
+    parts.take(PARTS).enumerate().map(line).collect()
 }
 
 /// What each host has, and who uses it.

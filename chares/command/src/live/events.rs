@@ -51,6 +51,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::NodeLost { .. } => "node_lost",
         MonitorEvent::Dropped(_) => "dropped",
         MonitorEvent::Clocks(_) => "clocks",
+        MonitorEvent::Samples(_) => "samples",
         MonitorEvent::Ended { .. } => "ended",
         MonitorEvent::At(_) => "at",
         MonitorEvent::Result(_) => "result",

@@ -1,6 +1,7 @@
 //! A recording as series over the launcher's time: what each PE did between two snapshots, and the phases of the run.
 
 use super::clocks::{Clock, clocks};
+use super::sampled::Sampled;
 use runtime::monitor::recording::Recording;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, Phase, RunInfo};
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ pub(crate) struct Series<'a> {
     pub(crate) ended: Option<(i32, &'a str)>,
     /// Nodes that were lost: when, which, why.
     pub(crate) lost: Vec<(i64, u16, &'a str)>,
+    pub(crate) sampled: Sampled,
 }
 
 /// A node over time.
@@ -113,6 +115,7 @@ impl<'a> Series<'a> {
             end_ns: i64::try_from(recording.duration().as_nanos()).unwrap_or(i64::MAX / 4) - first,
             ended: None,
             lost: Vec::new(),
+            sampled: Sampled::of(recording, &clocks, first),
         };
         let mut snapshots: BTreeMap<u16, Vec<(i64, &NodeSnapshot)>> = BTreeMap::new();
         for recorded in &recording.events {
@@ -133,6 +136,7 @@ impl<'a> Series<'a> {
                 MonitorEvent::Output(_)
                 | MonitorEvent::Dropped(_)
                 | MonitorEvent::Clocks(_)
+                | MonitorEvent::Samples(_)
                 | MonitorEvent::At(_)
                 | MonitorEvent::Result(_) => {}
             }

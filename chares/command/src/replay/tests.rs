@@ -1,8 +1,9 @@
 //! Both exports of an invented run: the picture as golden text, the trace against the rules of its format.
 
 use super::series::Series;
-use super::{chart, trace};
+use super::{chart, path_of, trace};
 use runtime::monitor::recording::{Recorded, Recorder, Recording};
+use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
     ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, PeState, Phase, RunInfo,
 };
@@ -45,6 +46,7 @@ fn recording() -> Recording {
         program: "metachare".into(),
         app: "gauss".into(),
         nodes: vec![info(1), info(2)],
+        entry_names: vec!["Rows: Pivot".into(), "Rows: Reduce".into()],
         ..RunInfo::default()
     };
     put(0, MonitorEvent::Run(run));
@@ -77,6 +79,13 @@ fn recording() -> Recording {
             _ => {}
         }
     }
+    // PE 3 waits for what PE 0 sends 90 ms after it began, 2 s after the start of node 1.
+    let ran = |pe, name, began_ns, idle_ns, cause| Ran { pe, name, began_ns, took_ns: TENTH, idle_ns, cause };
+    let cause = Cause { pe: 0, number: 7, bytes: 4000 };
+    let sent = vec![Sent { pe: 0, number: 7, at_ns: 20 * TENTH + 90_000_000 }];
+    let of = |node, ran, sent| MonitorEvent::Samples(Samples { node, ran, sent });
+    put(4200, of(1, vec![ran(0, 0, 20 * TENTH, 0, None)], sent));
+    put(4200, of(2, vec![ran(3, 1, 19 * TENTH, 5 * TENTH, Some(cause))], Vec::new()));
     put(4500, MonitorEvent::NodeLost { node: 2, reason: "no sign of life".into() });
     put(4600, MonitorEvent::Ended { code: 69, summary: "node \"old\" was lost".into() });
     Recording { events, broken: None }
@@ -157,6 +166,8 @@ fn check(trace: &Value) {
                 track.1 = time();
                 &["ts"]
             }
+            "s" => &["cat", "ts", "id"],
+            "f" => &["cat", "ts", "id", "bp"],
             "i" => {
                 assert!(["g", "p", "t"].contains(&event["s"].as_str().unwrap()), "{event}");
                 assert!(time() >= 0);
@@ -176,10 +187,30 @@ fn check(trace: &Value) {
             "no such thread: {event}"
         );
     }
+    check_arrows(events);
     // Slices of a thread that overlap must lie within each other; these come in order and do not overlap.
     for (thread, slices) in &slices {
         assert!(slices.windows(2).all(|pair| pair[0][1] <= pair[1][0]), "{thread:?}: {slices:?}");
     }
+}
+
+/// Arrows have two ends, the second not before the first, and each is in a slice, or viewers do not draw it.
+fn check_arrows(events: &[Value]) {
+    let on = |event: &Value| (event["pid"].as_u64(), event["tid"].as_u64());
+    let is_in_slice = |end: &Value| {
+        let at = end["ts"].as_i64().unwrap();
+        events.iter().filter(|event| event["ph"] == "X" && on(event) == on(end)).any(|slice| {
+            let (from, length) = (slice["ts"].as_i64().unwrap(), slice["dur"].as_i64().unwrap());
+            (from..=from + length).contains(&at)
+        })
+    };
+    let mut arrows: HashMap<u64, [Option<i64>; 2]> = HashMap::new();
+    for end in events.iter().filter(|event| event["ph"] == "s" || event["ph"] == "f") {
+        assert!(is_in_slice(end), "{end}");
+        let ends = arrows.entry(end["id"].as_u64().unwrap()).or_default();
+        assert!(ends[usize::from(end["ph"] == "f")].replace(end["ts"].as_i64().unwrap()).is_none(), "{end}");
+    }
+    assert!(arrows.values().all(|[begin, end]| begin.is_some() && begin <= end), "{arrows:?}");
 }
 
 #[test]
@@ -205,8 +236,10 @@ fn the_trace_has_a_process_for_each_node_and_a_thread_for_each_pe() {
             ((1_000_000, 1), "phases"),
             ((1_000_001, 1), "PE 0"),
             ((1_000_001, 2), "PE 1"),
+            ((1_000_001, 100_000), "PE 0 entry methods"),
             ((1_000_002, 3), "PE 2"),
-            ((1_000_002, 4), "PE 3")
+            ((1_000_002, 4), "PE 3"),
+            ((1_000_002, 100_003), "PE 3 entry methods")
         ]
     );
     let slices: Vec<&str> = events
@@ -219,6 +252,28 @@ fn the_trace_has_a_process_for_each_node_and_a_thread_for_each_pe() {
         events.iter().filter(|event| event["ph"] == "X" && event["pid"] == 1_000_000).collect();
     assert_eq!((&phases[0]["name"], &phases[1]["name"]), (&"reading".into(), &"column".into()));
     assert_eq!(phases[1]["args"]["done"], 1500);
+}
+
+#[test]
+fn a_message_is_an_arrow_from_the_entry_method_that_sent_it_to_the_one_that_it_started() {
+    let trace = trace_of(&recording());
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |kind: &str, on: u64| {
+        let is_it = |event: &&Value| event["ph"] == kind && event["tid"] == on;
+        events.iter().find(is_it).unwrap_or_else(|| panic!("{kind} on {on}"))
+    };
+    let (sender, receiver) = (of("X", 100_000), of("X", 100_003));
+    assert_eq!((&sender["name"], &receiver["name"]), (&"Rows: Pivot".into(), &"Rows: Reduce".into()));
+    assert_eq!(receiver["args"]["waited_ms"], 500.0);
+    let (begin, end) = (of("s", 100_000), of("f", 100_003));
+    assert_eq!((&begin["id"], &begin["args"]["bytes"]), (&end["id"], &4000.into()));
+    assert_eq!(begin["ts"].as_i64(), sender["ts"].as_i64().map(|at| at + 90_000));
+    assert_eq!(end["ts"], receiver["ts"]);
+    let [(all, first), (_, second), (_, third)] = &path_of(&recording())[..] else { panic!("three links") };
+    assert!((0.49..0.51).contains(all), "{all}");
+    assert_eq!(first, "Rows: Reduce on PE 3 (old & <slow>)");
+    assert_eq!(second, "Rows: Pivot on PE 0 (fast)");
+    assert_eq!(third, "messages from PE 0 (fast) to PE 3 (old & <slow>)");
 }
 
 #[test]
@@ -289,7 +344,7 @@ fn times_that_cannot_be_break_nothing() {
 /// A short recording as a file, with every kind of event.
 fn file() -> Vec<u8> {
     let whole = recording().events;
-    let is_kept = |at: &usize| *at < 6 || *at > whole.len() - 8;
+    let is_kept = |at: &usize| *at < 6 || *at > whole.len() - 10;
     let mut bytes = Vec::new();
     let mut recorder = Recorder::begin(&mut bytes).unwrap();
     let line = OutputLine { node: 1, is_error: true, text: "out \u{1b}[31mof\u{1b}[0m paper".into() };

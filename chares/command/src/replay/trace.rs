@@ -1,24 +1,35 @@
 //! A recording in the trace event format that Perfetto and Chrome's `about:tracing` open: a process for each node, a
 //! thread for each PE, all on the launcher's clock.
 //!
-//! Format: "Trace Event Format" (Google, 2016), its JSON object form, with metadata, complete, counter and instant
+//! Format: "Trace Event Format" (Google, 2016), its JSON object form, with metadata, complete, counter, instant and flow
 //! events; times are microseconds. PE `p` is thread `p + 1`, for 0 means the idle process to viewers. Processes have numbers
-//! far from those of threads: Perfetto takes a thread with the number of its process for the main one, and shows it first.
+//! The entry methods that are told of one by one have a thread of their own beside that of their PE, and messages are arrows
+//! between these. Processes have numbers far from those of threads: Perfetto takes a thread with the number of its process for the main one, and shows it first.
 
+use super::sampled::Sampled;
 use super::series::{NodeSeries, PeSeries, Series, Span};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The process of the run; node `n` of it is the process `RUN + n`.
 const RUN: u32 = 1_000_000;
 /// The thread of its phases, and of what happens to all of it.
 const PHASES: (u32, u32) = (RUN, 1);
+/// The thread of the single entry methods of PE `p` is `CALLS + p`, as far as numbers of processes do not follow.
+const CALLS: u32 = 100_000;
+/// PEs from this number on have no such thread.
+const CALLS_MAX: u32 = 800_000;
+
+/// Rounding moves times by so much, microseconds.
+const OFF_US: i64 = 2;
 
 /// The trace, one event a line.
 pub(crate) fn written(series: &Series<'_>) -> String {
     let mut trace = Trace { text: String::new() };
     trace.of_run(series);
     series.nodes.iter().for_each(|node| trace.of_node(node));
+    trace.of_calls(series);
     let precision: serde_json::Map<String, Value> = series
         .nodes
         .iter()
@@ -124,6 +135,62 @@ impl Trace {
         }
     }
 
+    /// Single entry methods as slices, and the messages that started them as arrows.
+    fn of_calls(&mut self, series: &Series<'_>) {
+        let Sampled { calls, sent } = &series.sampled;
+        let process_of = |pe: u32| {
+            let node = series.nodes.iter().find(|node| node.pes.iter().any(|own| own.pe == pe))?;
+            (pe < CALLS_MAX).then(|| RUN + u32::from(node.node))
+        };
+        let mut tracks: BTreeMap<u32, Track> = BTreeMap::new();
+        for call in calls {
+            let Some(process) = process_of(call.pe) else { continue };
+            let track = tracks.entry(call.pe).or_insert_with(|| {
+                let thread = (process, CALLS + call.pe);
+                self.name("thread_name", thread.0, thread.1, &format!("PE {} entry methods", call.pe));
+                Track { thread, slices: Vec::new() }
+            });
+            // A slice begins no sooner than the one before it ended, whatever a recording says.
+            let before = track.slices.last().map_or(0, |(_, end)| *end);
+            let (from, to) = (micros(call.from).max(before), micros(call.to));
+            if from > to {
+                continue;
+            }
+            track.slices.push((from, to));
+            let name = series.run.entry_names.get(usize::from(call.name)).map_or("?", String::as_str);
+            let args = json!({"waited_ms": call.waited as f64 / 1e6});
+            self.slice(track.thread, name, (from * 1000, to * 1000), &args);
+        }
+        let mut number = 0_u64;
+        for call in calls {
+            let Some((cause, left)) =
+                call.cause.and_then(|cause| Some((cause, sent.get(&(cause.pe, cause.number))?)))
+            else {
+                continue;
+            };
+            let (Some(from), Some(to)) = (tracks.get(&cause.pe), tracks.get(&call.pe)) else { continue };
+            // Both ends lie in slices; what sent the message may not be told of.
+            let (Some((begin, _)), Some((end, ends))) =
+                (from.within(micros(*left)), to.within(micros(call.from)))
+            else {
+                continue;
+            };
+            // Clocks may be off by more than a message took.
+            let end = end.max(begin);
+            if end > ends {
+                continue;
+            }
+            number += 1;
+            let args = json!({"bytes": cause.bytes});
+            self.put(
+                &json!({"ph": "s", "cat": "message", "name": "message", "id": number, "pid": from.thread.0,
+                "tid": from.thread.1, "ts": begin, "args": args}),
+            );
+            self.put(&json!({"ph": "f", "bp": "e", "cat": "message", "name": "message", "id": number,
+                "pid": to.thread.0, "tid": to.thread.1, "ts": end, "args": args}));
+        }
+    }
+
     /// Its load as a counter, and as slices what it did most of the time.
     fn of_pe(&mut self, process: u32, pe: &PeSeries<'_>) {
         let load = format!("PE {} load, %", pe.pe);
@@ -163,6 +230,22 @@ impl Trace {
             entries = last.last.entries;
             self.slice((process, pe.pe.saturating_add(1)), state, (first.from, last.to), &args);
         }
+    }
+}
+
+/// The single entry methods of a PE.
+struct Track {
+    thread: (u32, u32),
+    /// Begin and end of each, microseconds.
+    slices: Vec<(i64, i64)>,
+}
+
+impl Track {
+    /// The time, if it lies in a slice, and the end of that.
+    fn within(&self, at: i64) -> Option<(i64, i64)> {
+        let place = self.slices.partition_point(|(from, _)| *from <= at + OFF_US);
+        let (from, to) = *self.slices.get(place.checked_sub(1)?)?;
+        (at <= to + OFF_US).then(|| (at.clamp(from, to), to))
     }
 }
 

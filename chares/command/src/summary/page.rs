@@ -29,6 +29,7 @@ pub(super) fn page(report: &Value, chart: Option<&str>) -> String {
     );
     head(&mut out, report);
     lost_to(&mut out, report);
+    critical_path(&mut out, report);
     time_by_reason(&mut out, report);
     time_by_entry(&mut out, report);
     traffic(&mut out, report);
@@ -70,6 +71,30 @@ fn lost_to(out: &mut String, report: &Value) {
         let _ = writeln!(out, "<tr><td>{:.1}<td class=\"left\">{sentence}</tr>", 100.0 * cause.part);
     }
     let _ = writeln!(out, "</table>");
+}
+
+fn critical_path(out: &mut String, report: &Value) {
+    let parts = list(&report["critical_path"]);
+    if parts.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "<h2>Critical path</h2>\n<p>The chain of entry methods and messages that the last ones waited for: whoever is not on \
+         it delays nobody.</p>\n<table><tr><th>% of its time<th class=\"left\">part<th class=\"left\">what</tr>"
+    );
+    for part in parts.iter().take(4 * LINES) {
+        let percent = 100.0 * number(&part["part"]);
+        let _ = writeln!(
+            out,
+            "<tr><td>{percent:.1}<td><div class=\"bar\"><i style=\"width:{percent:.2}%;background:{}\"></i></div><td \
+             class=\"left\">{}</tr>",
+            REASONS[0].2,
+            text_of(&part["what"])
+        );
+    }
+    let _ = writeln!(out, "</table>");
+    the_rest(out, parts.len());
 }
 
 fn time_by_reason(out: &mut String, report: &Value) {
@@ -238,7 +263,7 @@ mod tests {
             "error": "\"a\" & b", "balance": "refine",
             "balanced": [{"at_s": 2.5, "moves": 7, "before": 1.8, "expected": 1.05, "after": null}],
             "entries": [{"name": "Row: Pivot", "calls": 200, "time_s": 3.0, "slowest_s": 0.2, "slowest_pe": 1}],
-            "remarks": ["<b>"],
+            "remarks": ["<b>"], "critical_path": [{"part": 0.625, "what": "Row: <Pivot> on PE 1"}],
             "nodes": [
                 {"name": "fast", "compute_s": 3.0, "idle_s": 1.0, "chares": 5, "pes": [{}],
                  "sent_to": [{"node": "launcher", "messages": 10, "bytes": 6_000_000}]},
@@ -257,6 +282,8 @@ mod tests {
             "title=\"10 messages\">6.000",
             "<td>2.5<td>7<td>0.000<td>1.80<td>1.05<td>?",
             "<svg></svg>",
+            "62.5<td><div class=\"bar\"><i style=\"width:62.50%",
+            "Row: &lt;Pivot&gt; on PE 1",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }

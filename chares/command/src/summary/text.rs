@@ -23,6 +23,7 @@ pub(super) fn text(report: &Value) -> String {
         let _ = writeln!(out, "timed {timed:.3} s, efficiency {:.1}%", 100.0 * efficiency);
     }
     lost_to(&mut out, report);
+    critical_path(&mut out, report);
     time_by_reason(&mut out, report);
     time_by_entry(&mut out, report);
     traffic(&mut out, report);
@@ -48,6 +49,20 @@ fn lost_to(out: &mut String, report: &Value) {
     if causes.is_empty() {
         let _ = writeln!(out, "        nothing that would be worth a word");
     }
+}
+
+/// What the last entry methods waited for, one after the other back to the first; nothing where that is not known.
+fn critical_path(out: &mut String, report: &Value) {
+    let parts = list(&report["critical_path"]);
+    if parts.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\ncritical path, % of its time");
+    for part in parts.iter().take(LINES) {
+        let what = runtime::monitor::text::clean_line(part["what"].as_str().unwrap_or("?"), 160);
+        let _ = writeln!(out, "{:>6.1}  {what}", 100.0 * part["part"].as_f64().unwrap_or(0.0));
+    }
+    the_rest(out, parts.len());
 }
 
 /// Where the time of each node's PEs went, in the timed part if there was one.

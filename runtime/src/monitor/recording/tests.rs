@@ -1,6 +1,7 @@
 //! What is written is read back; whatever a file holds, reading it ends with a sentence and never with a panic.
 
 use super::*;
+use crate::monitor::samples::Samples;
 use crate::monitor::wire::{ClockReading, PeSnapshot, RunInfo};
 use proptest::prelude::*;
 
@@ -67,6 +68,36 @@ fn what_is_no_recording_is_refused_with_a_sentence() {
     let text: Vec<u8> = good.iter().copied().filter(|byte| *byte != b'\r').collect();
     assert!(matches!(read(&text), Err(RecordingError::Other)));
     assert!(matches!(read(&recorded(&[snapshot(1, 1)])), Err(RecordingError::Other)));
+}
+
+#[test]
+fn recordings_without_single_messages_are_read_and_older_ones_refused() {
+    let mut old = recorded(&[run(), snapshot(1, 1), ended()]);
+    old[10..12].copy_from_slice(&OLDEST_RECORDED_VERSION.to_le_bytes());
+    assert_eq!(read(&old).map(|read| read.events.len()).unwrap(), 3);
+    old[10..12].copy_from_slice(&(OLDEST_RECORDED_VERSION - 1).to_le_bytes());
+    assert!(matches!(read(&old), Err(RecordingError::Version { .. })));
+}
+
+#[test]
+fn of_a_long_recording_single_messages_are_kept_for_times_that_all_nodes_share() {
+    let (mut recorder, mut kept) = (Recorder::begin(Vec::new()).unwrap(), Vec::new());
+    recorder.written = 2 * SPAN_BYTES;
+    for tenth in 0..320 {
+        for node in [1, 2] {
+            let before = recorder.written;
+            let samples = Samples { node, ..Samples::default() };
+            recorder.take(PERIOD * tenth, &MonitorEvent::Samples(samples)).unwrap();
+            if recorder.written > before {
+                kept.push((node, tenth / 20));
+            }
+        }
+    }
+    kept.dedup();
+    kept.sort_unstable();
+    kept.dedup();
+    let of = |node| [0, 4, 8, 12].map(|time| (node, time));
+    assert_eq!(kept, [of(1), of(2)].concat());
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn extractions(targets: Vec<Target>) -> (u64, Vec<usize>) {
 }
 
 fn message(number: u64) -> Target {
-    ToPe::Element { collection: ALL, index: element(number), entry: 0, from: PeId(0) }.into()
+    ToPe::Element { collection: ALL, index: element(number), entry: 0, from: PeId(0), number: 0 }.into()
 }
 
 fn departure(number: u64) -> Target {

@@ -1,7 +1,7 @@
 //! What a PE says of the loads of its chares, and what it is told to do about them.
 
 use super::{Pe, Scheduler, moved_broadcast};
-use crate::envelope::Payload;
+use crate::envelope::{Payload, Target};
 use crate::ids::{CollectionId, ElementId, PeId};
 use crate::node::naming::Brief;
 use crate::object::PupError;
@@ -36,8 +36,22 @@ impl Scheduler {
             let calls = u64::from(timed.stands_for - 1) * count / begun.max(1) + count;
             let element = element.filter(|_| many.is_none());
             account.tally().ran(ran, timed, (calls, element), account.switched_ns());
+            self.pe.sample(ran, timed);
         }
         self.say_loads();
+    }
+
+    /// If the message that comes next is followed, what it starts is told of.
+    #[inline]
+    pub(super) fn looks_for_mark(&mut self, target: &Target, bytes: u64) {
+        let mark = match target {
+            Target::Message(message) => message.mark(),
+            Target::All { mark, .. } => *mark,
+            _ => return,
+        };
+        if !mark.is_none() {
+            self.pe.started_by(mark, bytes);
+        }
     }
 
     /// A message for so many has reached all of them, for which an entry method began so often.

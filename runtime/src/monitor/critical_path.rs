@@ -1,0 +1,326 @@
+//! The chain of entry methods and messages that the last ones of some seconds waited for: who is on it delays all, and who is
+//! not could be slower without delaying anybody.
+//!
+//! It is followed backwards, from the end of what ran last (C.-Q. Yang and B. P. Miller, "Critical path analysis for the
+//! execution of parallel and distributed programs", ICDCS 1988): from an entry method for which a PE had waited to the one
+//! that sent the message, from another to what ran before on its PE. Few messages are [followed](super::samples); for one that
+//! is not, that of the same entry method of the same PE stands in whose time is nearest.
+
+use super::samples::Cause;
+use std::collections::{BTreeMap, HashMap};
+
+/// A PE number that means the driver.
+pub const DRIVER: u32 = u32::MAX;
+/// A path has no more links.
+const LINKS_MAX: usize = 100_000;
+/// So many calls in both directions are looked at for one that stands in.
+const NEAR: usize = 256;
+
+/// A call of an entry method. Times are nanoseconds on one clock of all nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The PE.
+    pub pe: u32,
+    /// Place of its name among those of the program.
+    pub name: u16,
+    /// When it began.
+    pub from: i64,
+    /// When it ended.
+    pub to: i64,
+    /// How long its PE had waited for it; 0 if it had something to do.
+    pub waited: i64,
+    /// What started it, if that is known.
+    pub cause: Option<Cause>,
+}
+
+/// What the time of a link went to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Link {
+    /// An entry method.
+    Ran {
+        /// The PE that ran it.
+        pe: u32,
+        /// Place of its name.
+        name: u16,
+    },
+    /// What a PE did between two calls that are told of: others, or the runtime.
+    Between {
+        /// The PE.
+        pe: u32,
+    },
+    /// A message was on its way, or waited for its turn.
+    Way {
+        /// The PE that sent it.
+        from: u32,
+        /// The one that it was for.
+        to: u32,
+    },
+    /// The driver, and what it waited for.
+    Driver,
+    /// A PE waited, and for whom is not known.
+    Unknown {
+        /// The PE.
+        pe: u32,
+    },
+}
+
+/// The links of a path and their times, the latest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    /// What and how long, nanoseconds, above 0.
+    pub links: Vec<(Link, i64)>,
+}
+
+impl Path {
+    /// The path to what ended last in the time between these two. `sent` are the times at which the messages left that are
+    /// followed, by their PE and number.
+    #[must_use]
+    pub fn of(calls: &[Call], sent: &HashMap<(u32, u32), i64>, (from, to): (i64, i64)) -> Self {
+        let known = Known::of(calls, sent, to);
+        let mut path = Self::default();
+        let last = known.last_end(to);
+        let Some((mut pe, mut at)) = last else { return path };
+        while at > from && path.links.len() < LINKS_MAX {
+            let Some((place, call)) = known.before(pe, at) else { break };
+            path.put(Link::Between { pe }, call.to.max(from), at);
+            path.put(Link::Ran { pe, name: call.name }, call.from.max(from), at.min(call.to));
+            at = call.from;
+            if call.waited <= 0 || at <= from {
+                continue;
+            }
+            let begun = at;
+            (pe, at) = match known.sender(pe, place, call) {
+                Some((DRIVER, _)) => {
+                    // It had waited for what ended last, if for anything.
+                    let Some(before) = known.last_end(begun) else { break };
+                    path.put(Link::Driver, before.1.max(from), begun);
+                    before
+                }
+                Some((sender, left)) => {
+                    let left = left.min(begun);
+                    path.put(Link::Way { from: sender, to: pe }, left.max(from), begun);
+                    (sender, left)
+                }
+                None => {
+                    let before = begun - call.waited;
+                    path.put(Link::Unknown { pe }, before.max(from), begun);
+                    (pe, before)
+                }
+            };
+        }
+        path
+    }
+
+    fn put(&mut self, link: Link, from: i64, to: i64) {
+        if to > from {
+            self.links.push((link, to - from));
+        }
+    }
+
+    /// How long it is, nanoseconds.
+    #[must_use]
+    pub fn length(&self) -> i64 {
+        self.links.iter().map(|(_, time)| time).sum()
+    }
+
+    /// What takes which part of it, 0 to 1, the largest first.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(Link, f64)> {
+        let mut sums: BTreeMap<Link, i64> = BTreeMap::new();
+        self.links.iter().for_each(|(link, time)| *sums.entry(*link).or_default() += time);
+        let length = self.length().max(1) as f64;
+        let mut parts: Vec<(Link, f64)> =
+            sums.into_iter().map(|(link, time)| (link, time as f64 / length)).collect();
+        parts.sort_by(|one, other| other.1.total_cmp(&one.1));
+        parts
+    }
+
+    /// The PE that is on most of it, and its part.
+    #[must_use]
+    pub fn most(&self) -> Option<(u32, f64)> {
+        let mut sums: BTreeMap<u32, i64> = BTreeMap::new();
+        for (link, time) in &self.links {
+            if let Link::Ran { pe, .. } | Link::Between { pe } = link {
+                *sums.entry(*pe).or_default() += time;
+            }
+        }
+        let (pe, time) = sums.into_iter().max_by_key(|(_, time)| *time)?;
+        Some((pe, time as f64 / self.length().max(1) as f64))
+    }
+}
+
+impl Link {
+    /// What it is, for people; `entry` and `pe` name entry methods and PEs.
+    #[must_use]
+    pub fn words(&self, entry: impl Fn(u16) -> String, pe: impl Fn(u32) -> String) -> String {
+        match *self {
+            Self::Ran { pe: at, name } => format!("{} on {}", entry(name), pe(at)),
+            Self::Between { pe: at } => format!("short entry methods, the runtime, or a stop, on {}", pe(at)),
+            Self::Way { from, to } => format!("messages from {} to {}", pe(from), pe(to)),
+            Self::Driver => "the driver, and what it waited for".into(),
+            Self::Unknown { pe: at } => format!("{} waited, for whom is not known", pe(at)),
+        }
+    }
+}
+
+/// The calls of each PE in order.
+struct Known<'a> {
+    of: BTreeMap<u32, Vec<Call>>,
+    /// All ends, in order.
+    ends: Vec<(i64, u32)>,
+    sent: &'a HashMap<(u32, u32), i64>,
+}
+
+impl<'a> Known<'a> {
+    fn of(calls: &[Call], sent: &'a HashMap<(u32, u32), i64>, until: i64) -> Self {
+        let mut of: BTreeMap<u32, Vec<Call>> = BTreeMap::new();
+        for call in calls.iter().filter(|call| call.from < call.to && call.to <= until) {
+            of.entry(call.pe).or_default().push(*call);
+        }
+        of.values_mut().for_each(|calls| calls.sort_by_key(|call| call.from));
+        let mut ends: Vec<(i64, u32)> = of.values().flatten().map(|call| (call.to, call.pe)).collect();
+        ends.sort_unstable();
+        Self { of, ends, sent }
+    }
+
+    /// What ended last until then, and when.
+    fn last_end(&self, until: i64) -> Option<(u32, i64)> {
+        let place = self.ends.partition_point(|(end, _)| *end <= until).checked_sub(1)?;
+        self.ends.get(place).map(|(end, pe)| (*pe, *end))
+    }
+
+    /// The last call of a PE that began before then.
+    fn before(&self, pe: u32, at: i64) -> Option<(usize, Call)> {
+        let calls = self.of.get(&pe)?;
+        let place = calls.partition_point(|call| call.from < at).checked_sub(1)?;
+        Some((place, *calls.get(place)?))
+    }
+
+    /// Who sent what started the call for which its PE had waited, and when; as far as can be known from it or from others
+    /// like it.
+    fn sender(&self, pe: u32, place: usize, call: Call) -> Option<(u32, i64)> {
+        if let Some(way) = self.way(call) {
+            return Some((way.0, call.from - way.1));
+        }
+        let calls = self.of.get(&pe)?;
+        let like = |other: &&Call| other.name == call.name && other.waited > 0;
+        let nearest = |other: &Call| (other.from - call.from).abs();
+        let around = calls[place.saturating_sub(NEAR)..].iter().take(2 * NEAR).filter(like);
+        let known = around.filter_map(|other| Some((nearest(other), self.way(*other)?)));
+        let (_, (sender, took)) = known.min_by_key(|(distance, _)| *distance)?;
+        // It left while its receiver waited, or before.
+        Some((sender, call.from - took))
+    }
+
+    /// Who sent what started a call, and how long that was on its way.
+    fn way(&self, call: Call) -> Option<(u32, i64)> {
+        let cause = call.cause?;
+        if cause.pe == DRIVER {
+            return Some((DRIVER, 0));
+        }
+        let left = self.sent.get(&(cause.pe, cause.number))?;
+        Some((cause.pe, (call.from - left).max(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(pe: u32, name: u16, from: i64, to: i64) -> Call {
+        Call { pe, name, from, to, ..Call::default() }
+    }
+
+    fn waited(pe: u32, name: u16, (from, to): (i64, i64), waited: i64, cause: Option<(u32, u32)>) -> Call {
+        let cause = cause.map(|(pe, number)| Cause { pe, number, bytes: 0 });
+        Call { waited, cause, ..call(pe, name, from, to) }
+    }
+
+    fn ran(pe: u32, name: u16) -> Link {
+        Link::Ran { pe, name }
+    }
+
+    #[test]
+    fn the_path_goes_from_who_waited_to_who_sent_and_else_to_what_ran_before() {
+        // PE 0 computes from 0 to 10 and 10 to 70, sends at 60; PE 1 has waited, gets it at 65 and ends at 90.
+        let calls = [
+            call(0, 1, 0, 10),
+            call(0, 2, 12, 70),
+            call(1, 3, 0, 20),
+            waited(1, 4, (65, 90), 45, Some((0, 7))),
+        ];
+        let sent = HashMap::from([((0, 7), 60)]);
+        let path = Path::of(&calls, &sent, (0, 100));
+        let way = Link::Way { from: 0, to: 1 };
+        let links =
+            [(ran(1, 4), 25), (way, 5), (ran(0, 2), 48), (Link::Between { pe: 0 }, 2), (ran(0, 1), 10)];
+        assert_eq!(path.links, links);
+        assert_eq!((path.length(), path.most()), (90, Some((0, 60.0 / 90.0))));
+        assert_eq!(path.parts()[0], (ran(0, 2), 48.0 / 90.0));
+        // Only what lies in the time that is asked for.
+        assert_eq!(Path::of(&calls, &sent, (50, 100)).links, [(ran(1, 4), 25), (way, 5), (ran(0, 2), 10)]);
+        assert_eq!(Path::of(&calls, &sent, (0, 80)).links[0], (ran(0, 2), 58));
+    }
+
+    #[test]
+    fn a_message_that_is_not_followed_is_like_the_next_one_of_its_kind() {
+        let mut calls = Vec::new();
+        // In each step of 100, PE 0 works for 90, and PE 1 for 5 from what it is sent at the end. One of ten is known.
+        for step in 0..100_i64 {
+            let at = step * 100;
+            calls.push(waited(0, 0, (at + 6, at + 96), 8, (step % 10 == 5).then_some((1, step as u32))));
+            calls.push(waited(1, 1, (at + 98, at + 103), 95, (step % 10 == 3).then_some((0, step as u32))));
+        }
+        let left = |step: i64| [((0, step as u32), step * 100 + 96), ((1, step as u32), step * 100 + 3)];
+        let sent: HashMap<(u32, u32), i64> = (0..100).flat_map(left).collect();
+        let path = Path::of(&calls, &sent, (2000, 10_000));
+        let (pe, part) = path.most().unwrap();
+        assert!(pe == 0 && (0.88..0.92).contains(&part), "{part}: {:?}", &path.links[..8]);
+        assert!(path.parts().iter().all(|(link, _)| !matches!(link, Link::Unknown { .. })));
+    }
+
+    #[test]
+    fn the_driver_is_on_the_path_where_all_wait_for_it() {
+        let mut calls = Vec::new();
+        for step in 0..10 {
+            let at = step * 100;
+            for pe in 0..3_u32 {
+                let end = at + 10 + i64::from(pe);
+                calls.push(waited(pe, 0, (at, end), 88, Some((DRIVER, 1))));
+            }
+        }
+        let path = Path::of(&calls, &HashMap::new(), (0, 1000));
+        assert_eq!(path.links[..2], [(ran(2, 0), 12), (Link::Driver, 88)]);
+        assert_eq!(path.parts()[0].0, Link::Driver);
+    }
+
+    #[test]
+    fn who_waits_for_nobody_knows_whom_says_so_and_no_input_makes_it_endless() {
+        let calls = [call(4, 0, 0, 10), waited(4, 0, (50, 60), 40, None)];
+        let path = Path::of(&calls, &HashMap::new(), (0, 100));
+        assert_eq!(path.links, [(ran(4, 0), 10), (Link::Unknown { pe: 4 }, 40), (ran(4, 0), 10)]);
+        assert_eq!(Path::of(&[], &HashMap::new(), (0, 100)), Path::default());
+        // A clock that is wrong has a message arrive before it left.
+        let calls = [
+            waited(0, 0, (10, 20), 5, Some((1, 1))),
+            waited(1, 0, (5, 30), 5, Some((0, 1))),
+            call(0, 0, 9, 3),
+        ];
+        let sent = HashMap::from([((0, 1), 19), ((1, 1), 29)]);
+        let path = Path::of(&calls, &sent, (0, 100));
+        assert_eq!(path.links, [(ran(1, 0), 25)]);
+        let mut random = crate::proto::sim::Random::new(5);
+        for _ in 0..200 {
+            let mut below = |count: u64| (random.bits() % count) as i64;
+            let mut some = || {
+                let cause = (below(3) > 0).then(|| (below(5) as u32, below(4) as u32));
+                let from = below(100);
+                waited(below(4) as u32, below(2) as u16, (from, from + below(30) - 5), below(20), cause)
+            };
+            let calls: Vec<Call> = (0..60).map(|_| some()).collect();
+            let sent = (0..16).map(|at| ((at % 4, at / 4), below(120))).collect();
+            let path = Path::of(&calls, &sent, (10, 110));
+            assert!(path.length() <= 100 && path.links.iter().all(|(_, time)| *time > 0));
+        }
+    }
+}

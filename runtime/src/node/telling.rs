@@ -1,0 +1,58 @@
+//! What a node tells the launcher by itself, several times a second.
+
+use super::Node;
+use crate::codec::{ControlToLauncher, WorkToLauncher};
+use crate::envelope::Packed;
+use crate::ids::NodeId;
+use crate::loads::NodeLoads;
+use crate::monitor::samples::Samples;
+use std::sync::atomic::Ordering;
+
+/// One of so many snapshots that a node sends has a profile.
+const PROFILE_EVERY: u64 = 5;
+/// After one of so many it tells of single entry methods and messages.
+const SAMPLES_EVERY: u64 = 2;
+/// The launcher is told loads no more often than this.
+const LOADS_EVERY_NS: u64 = 200_000_000;
+
+impl Node {
+    /// Sends the counters to the launcher.
+    pub fn publish(&self) {
+        let snapshot = self.counters(|sequence| sequence.is_multiple_of(PROFILE_EVERY));
+        let has_samples = self.settings.samples && snapshot.sequence.is_multiple_of(SAMPLES_EVERY);
+        self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));
+        if has_samples {
+            self.tell_samples();
+        }
+    }
+
+    /// Tells the launcher of single entry methods and messages, if there were any.
+    pub(crate) fn tell_samples(&self) {
+        let (ran, sent) = self.pes.take_sampled();
+        if !ran.is_empty() || !sent.is_empty() {
+            let samples = Samples { node: self.id.0, ran, sent };
+            self.tell_launcher(ControlToLauncher::Samples(Box::new(samples)));
+        }
+    }
+
+    /// Tells the launcher what chares cost, if somebody wants to know and it is time; to be called several times a second.
+    pub fn tell_loads(&self) {
+        let now_ns = self.now_ns();
+        if !self.settings.balances
+            || self.state.is_leaving()
+            || now_ns - self.told_loads_ns.load(Ordering::Relaxed) < LOADS_EVERY_NS
+        {
+            return;
+        }
+        let Some(pes) = self.pes.take_loads(self.topology().pes(self.id), now_ns) else { return };
+        let since_ns = now_ns - self.told_loads_ns.swap(now_ns, Ordering::Relaxed);
+        let loads = NodeLoads { bytes_per_s: self.links.most_received(since_ns), pes };
+        match postcard::to_stdvec(&loads) {
+            Ok(body) => {
+                let payload = Packed { body: body.into(), attachments: Vec::new() };
+                self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Loads, payload);
+            }
+            Err(error) => tracing::error!("loads cannot be told: {error}"),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Runs that are slow for a reason that is known, recorded: `report` names it, in one line and on the critical path.
+
+use crate::PROGRAM;
+use harness::{Done, start};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn program(folder: &Path, words: &[&str]) -> Done {
+    let mut command = Command::new(PROGRAM);
+    command.args(words).current_dir(folder).env("XDG_CACHE_HOME", folder).env_remove("METACHARE_NODES");
+    let done = start(&mut command).done();
+    assert_eq!(done.code, 0, "{words:?}: {done:?}");
+    done
+}
+
+/// What a report says of a run of that kind on nodes with so many PEs and such a share of their cores: what time was lost to,
+/// without others that wanted the cores, and what the critical path went through.
+fn told(cause: &str, nodes: &[(u32, f64)]) -> (Vec<String>, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = nodes.iter().zip(["a", "b"]).fold(String::new(), |mut file, ((pes, share), name)| {
+        writeln!(file, "[[node]]\nname = \"{name}\"\npes = {pes}\ncpu_share = {share}").unwrap();
+        file
+    });
+    fs::write(folder.path().join("nodes.toml"), file).unwrap();
+    let run = ["run", "planted", "--cause", cause, "--nodes", "nodes.toml", "--speed", "equal", "--quiet"];
+    program(folder.path(), &[&run[..], &["--record", "run.mcr"]].concat());
+    let said = program(folder.path(), &["report", "run.mcr"]).stdout;
+    let part = |title: &str| -> Vec<String> {
+        let lines = said.lines().skip_while(|line| !line.starts_with(title)).skip(1);
+        lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    (part("lost, %"), part("critical path"))
+}
+
+/// The two causes that are dearest, if others that wanted the cores do not count: tests run side by side. Two, for who sleeps is
+/// also who others wait for.
+fn dearest(lost: &[String]) -> impl Iterator<Item = &String> {
+    lost.iter().filter(|line| !line.contains("waited for their cores")).take(2)
+}
+
+#[test]
+fn whatever_makes_a_run_slow_is_named() {
+    let (one, two) = (&[(1, 1.0)][..], &[(1, 1.0), (1, 1.0)][..]);
+    for (cause, nodes, in_report, on_path) in [
+        ("a hot chare", two, "others waited for PE 1 of b", "Part: Step on PE 1 (b)"),
+        ("one long call", two, "one call of Part: Step", "Part: Step on PE 1 (b)"),
+        (
+            "too few chares",
+            two,
+            "1 of 2 PEs had nothing to compute: there were 1 chares",
+            "Part: Step on PE 0 (a)",
+        ),
+        ("a serial driver", two, "for the driver", "the driver, and what it waited for"),
+        ("one after the other", two, "because steps follow one another", "Part: Pass on PE "),
+        (
+            "tiny messages",
+            one,
+            "the runtime itself took it",
+            "short entry methods, the runtime, or a stop, on PE 0 (a)",
+        ),
+        (
+            "nothing",
+            &[(1, 1.0), (1, 0.2)],
+            "the PEs of b slept, because their cpu_share says so",
+            "on PE 1 (b)",
+        ),
+    ] {
+        let (lost, path) = told(cause, nodes);
+        assert!(dearest(&lost).any(|line| line.contains(in_report)), "{cause}: {lost:#?}");
+        assert!(path.first().is_some_and(|line| line.contains(on_path)), "{cause}: {path:#?}");
+    }
+    let cores = u32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
+    let (lost, _) = told("nothing", &[(cores, 1.0), (2 * cores, 1.0)]);
+    assert!(lost.iter().any(|line| line.contains("waited for their cores")), "{lost:#?}");
+}

@@ -1,0 +1,84 @@
+//! The critical path of the last seconds, of the single entry methods and messages that nodes tell of.
+
+use std::collections::VecDeque;
+
+use runtime::monitor::critical_path::{Call, Path};
+use runtime::monitor::samples::Samples;
+use runtime::monitor::wire::PeState;
+
+use super::Model;
+use super::history::SECOND;
+use super::node::nanos;
+
+/// What is older than the newest by so much is forgotten.
+const KEPT: i64 = 8 * SECOND;
+/// Calls, or messages, kept.
+const KEPT_MAX: usize = 1 << 16;
+/// All nodes have told of what was so long ago.
+const TOLD: i64 = SECOND / 2;
+/// What has run for so long is on the path though it has not ended.
+const LONG_NS: u64 = 500_000_000;
+
+/// Calls and messages by when they came.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Recent {
+    calls: VecDeque<Call>,
+    sent: VecDeque<((u32, u32), i64)>,
+}
+
+impl Recent {
+    /// Takes in what a node tells whose clock has to be put forward by so much.
+    pub(crate) fn apply(&mut self, samples: Samples, offset: i64) {
+        for ran in samples.ran {
+            let from = nanos(ran.began_ns) + offset;
+            let (to, waited) = (from + nanos(ran.took_ns), nanos(ran.idle_ns));
+            self.calls.push_back(Call { pe: ran.pe, name: ran.name, from, to, waited, cause: ran.cause });
+        }
+        self.sent.extend(samples.sent.iter().map(|one| ((one.pe, one.number), nanos(one.at_ns) + offset)));
+        let newest = self.calls.back().map_or(0, |call| call.to);
+        let is_old = |at: i64| at < newest - KEPT;
+        while self.calls.len() > KEPT_MAX || self.calls.front().is_some_and(|call| is_old(call.to)) {
+            self.calls.pop_front();
+        }
+        while self.sent.len() > KEPT_MAX || self.sent.front().is_some_and(|(_, at)| is_old(*at)) {
+            self.sent.pop_front();
+        }
+    }
+}
+
+impl Model {
+    /// The path through so much of the past.
+    pub(crate) fn path(&self, recent: i64) -> Path {
+        let mut calls: Vec<Call> = self.recent.calls.iter().copied().collect();
+        if calls.is_empty() {
+            return Path::default();
+        }
+        let edge = self.edge();
+        let mut until = edge - TOLD;
+        for node in self.nodes.values().filter(|node| node.loss.is_none()) {
+            let Some(now) = node.newest() else { continue };
+            for pe in node.pes.iter().map(|pe| &pe.last) {
+                let runs = matches!(pe.state, PeState::Compute | PeState::Init) && pe.in_state_ns >= LONG_NS;
+                let name = self.run.entry_names.iter().position(|name| *name == pe.entry);
+                if let (true, Some(name)) = (runs, name.and_then(|name| u16::try_from(name).ok())) {
+                    let from = now - nanos(pe.in_state_ns);
+                    calls.push(Call { pe: pe.pe, name, from, to: now, ..Call::default() });
+                    until = edge;
+                }
+            }
+        }
+        Path::of(&calls, &self.recent.sent.iter().copied().collect(), (until - recent, until))
+    }
+
+    /// What is on it, the largest part first, for people.
+    pub(crate) fn path_words(&self, path: &Path) -> Vec<(f64, String)> {
+        let entry = |name: u16| {
+            self.run.entry_names.get(usize::from(name)).cloned().unwrap_or_else(|| "an entry method".into())
+        };
+        let pe = |number: u32| {
+            let node = self.nodes.values().find(|node| node.pes.iter().any(|pe| pe.last.pe == number));
+            node.map_or_else(|| format!("PE {number}"), |node| format!("PE {number} ({})", node.name()))
+        };
+        path.parts().into_iter().map(|(link, part)| (part, link.words(entry, pe))).collect()
+    }
+}
