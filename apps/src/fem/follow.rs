@@ -81,14 +81,11 @@ pub(super) fn lost(swelling: &Swelling, course: &[Verdict]) -> Option<f64> {
         expected += verdict.put;
         all += verdict.put.abs();
         let away = (verdict.content - expected).abs();
+        let part = if all == 0.0 { 0.0 } else { away / all };
         // What is no number counts as the most.
-        most = if all == 0.0 {
-            most
-        } else if away / all <= most {
-            most
-        } else {
-            away / all
-        };
+        if part > most || part.is_nan() {
+            most = part;
+        }
     }
     Some(most)
 }

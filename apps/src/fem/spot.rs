@@ -23,7 +23,8 @@ impl Spot {
         Self { at: std::array::from_fn(|k| self.at[k] + time * self.velocity[k]), ..self }
     }
 
-    fn from_middle(&self, point: [f64; 3]) -> ([f64; 3], f64) {
+    /// How far a point is from the middle, and the square of that in radii.
+    fn offset(&self, point: [f64; 3]) -> ([f64; 3], f64) {
         let away: [f64; 3] = std::array::from_fn(|k| point[k] - self.at[k]);
         (away, away.iter().map(|x| x * x).sum::<f64>() / (self.radius * self.radius))
     }
@@ -31,7 +32,7 @@ impl Spot {
     /// Its value at a point.
     #[must_use]
     pub fn value(&self, point: [f64; 3]) -> f64 {
-        (-self.from_middle(point).1).exp()
+        (-self.offset(point).1).exp()
     }
 
     /// What it puts in at a point, by time and volume, in two dimensions.
@@ -44,13 +45,13 @@ impl Spot {
     #[must_use]
     pub fn slope(&self, point: [f64; 3]) -> [f64; 3] {
         let factor = -2.0 * self.value(point) / (self.radius * self.radius);
-        self.from_middle(point).0.map(|x| factor * x)
+        self.offset(point).0.map(|x| factor * x)
     }
 
     /// What must be put in for it to go on as it is, in two dimensions.
     #[must_use]
     pub fn source(&self, point: [f64; 3], capacity: f64, conductivity: f64) -> f64 {
-        let (away, square) = self.from_middle(point);
+        let (away, square) = self.offset(point);
         let (value, squared) = (self.value(point), self.radius * self.radius);
         let ahead: f64 = away.iter().zip(self.velocity).map(|(x, v)| x * v).sum();
         value * (capacity * 2.0 * ahead - conductivity * (4.0 * square - 4.0)) / squared
@@ -59,14 +60,14 @@ impl Spot {
     /// Displacements of a plane whose divergence is its value.
     #[must_use]
     pub fn away(&self, point: [f64; 3]) -> [f64; 3] {
-        let (away, square) = self.from_middle(point);
+        let (away, square) = self.offset(point);
         away.map(|x| x * mean(square) / 2.0)
     }
 
     /// Derivatives of these: `[c][k]` is that of component c along axis k.
     #[must_use]
     pub fn slopes_away(&self, point: [f64; 3]) -> [[f64; 3]; 3] {
-        let (away, square) = self.from_middle(point);
+        let (away, square) = self.offset(point);
         let (mean, value) = (mean(square), self.value(point));
         // The mean over a disc of radius r changes by 2 (value - mean) / r along r.
         let turned = if square > 0.0 { (value - mean) / (square * self.radius * self.radius) } else { 0.0 };
