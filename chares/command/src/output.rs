@@ -40,7 +40,7 @@ pub(crate) fn unwritable(what: &str, path: &Path, error: &io::Error) -> Failure 
 }
 
 /// Whether it is something like /dev/stdout, which nothing can be put in the place of.
-fn is_stream(path: &Path) -> bool {
+pub(crate) fn is_stream(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|old| !old.is_file() && !old.is_dir())
 }
 

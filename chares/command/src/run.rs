@@ -132,21 +132,28 @@ fn told(
         error: error.as_ref().map(|e| e.sentence.clone()),
     };
     let logged = logs.map_or(Ok(()), NodeLogs::finish);
-    let mut error = first_of(done.error.take(), logged);
+    let error = first_of(done.error.take(), logged);
     // A run that failed on its way has measured nothing that a table could show.
     let has_table = !options.quiet && (error.is_none() || done.timeline.timed().is_some());
     let table = if has_table { Report::new(sources(&error), &done.timeline).table() } else { String::new() };
     let result = format!("{}{table}", done.timeline.printed);
-    let ended = done.viewers.as_mut().map_or(Ok(()), |viewers| viewers.end(error.as_ref(), options, &result));
-    error = first_of(error, ended);
-    // A window may stay for long, and the report is there meanwhile.
-    if let Some(path) = &options.report {
+    let mut viewers = done.viewers.take();
+    let ended = viewers.as_mut().map_or(Ok(()), |viewers| viewers.end(error.as_ref(), options, &result));
+    let error = first_of(error, ended);
+    let reported = |error: Option<Failure>| {
+        let Some(path) = &options.report else { return error };
         let written = unstarted::write(path, &Report::new(sources(&error), &done.timeline));
-        error = first_of(error, written);
-    }
-    error = error.or(done.viewers.take().and_then(|viewers| viewers.leave().err()));
+        first_of(error, written)
+    };
+    // A window may stay for long, and the report is there meanwhile; a stream gets it last, where programs look for it.
+    let is_last = options.report.as_deref().is_some_and(output::is_stream);
+    let mut error = if is_last { error } else { reported(error) };
+    error = error.or(viewers.and_then(|viewers| viewers.leave().err()));
     if !result.is_empty() {
         error = error.or(say(&result).err());
+    }
+    if is_last {
+        error = reported(error);
     }
     if let (Some(_), Some(dir)) = (&error, &options.checkpoint) {
         keeping::say_what_is_left(dir, &done.info.program);

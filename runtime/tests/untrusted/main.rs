@@ -248,7 +248,9 @@ fn payloads_of_any_content_end_as_errors() {
         run.nodes[sent.to.as_usize()].receive(sent.from, sent.class, frame);
     }
     let sentence = (0..INPUTS).find_map(|_| run.next_result().err()).expect("the first garbage ends the run");
-    assert!(sentence.contains("failed: ") || sentence.contains("went wrong"), "{sentence}");
+    // What can be read may still name a receiver that cannot be.
+    let is_known = ["failed: ", "went wrong", "would have sent a message to nobody"];
+    assert!(is_known.iter().any(|words| sentence.contains(words)), "{sentence}");
     run.end();
     assert_no_panics();
 }
