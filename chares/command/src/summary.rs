@@ -61,7 +61,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
         &written.into_iter().chain([NamedFile::read("the report", path)]).collect::<Vec<_>>(),
     )?;
     let mut chart = None;
-    let report = if bytes.starts_with(&MAGIC) {
+    let mut report = if bytes.starts_with(&MAGIC) {
         let recording = Recording::read(&mut bytes.as_slice()).map_err(|error| wrong(error.to_string()))?;
         chart = html.map(|_| replay::chart_of(&recording));
         let mut report =
@@ -76,6 +76,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
         }
         report
     };
+    count_init(&mut report);
     match html {
         Some(html) => output::write("page", html, page::page(&report, chart.as_deref()))?,
         None => say(&text::text(&report))?,
@@ -105,6 +106,23 @@ fn of_recording(recording: &Recording) -> Report {
     timeline.end = last.into_values().collect();
     timeline.set_after(timeline.end.clone());
     Report::new(Sources { info: &info, version: "", arguments: Value::Null, exit_code, error }, &timeline)
+}
+
+/// Where no part of a run was timed, what PEs computed before the program said `init_over` is a part of the whole like all else:
+/// many programs never say it.
+fn count_init(report: &mut Value) {
+    if !report["timed_s"].is_null() {
+        return;
+    }
+    let add = |of: &mut Value| {
+        if let Some(init_s) = of["init_s"].as_f64() {
+            of["compute_s"] = json!(of["compute_s"].as_f64().unwrap_or(0.0) + init_s);
+        }
+    };
+    for node in report["nodes"].as_array_mut().into_iter().flatten() {
+        add(node);
+        node["pes"].as_array_mut().into_iter().flatten().for_each(add);
+    }
 }
 
 /// What a recorded run's last entry methods waited for, as the texts and pages want it.
@@ -214,6 +232,19 @@ mod tests {
         assert_eq!(line("old ->"), "old -> fast 10 6.000", "{said}");
         assert_eq!(line("2.5 s"), "2.5 s 7 chares, imbalance 1.80, expected 1.05, found ?", "{said}");
         assert!(said.contains("old delivers 0.20 of its measured speed since 00:12"), "{said}");
+    }
+
+    #[test]
+    fn who_computed_before_the_end_of_initialising_was_not_idle_unless_a_part_was_timed() {
+        let pe =
+            |pe: u32, init_s: f64| json!({"pe": pe, "idle_s": 10.0 - init_s, "init_s": init_s, "chares": 1});
+        let node = |name: &str, init_s: f64, number: u32| json!({"name": name, "idle_s": 10.0 - init_s, "init_s": init_s, "pes": [pe(number, init_s)]});
+        for (timed_s, is_named) in [(Value::Null, true), (json!(10.0), false)] {
+            let mut report = json!({"timed_s": timed_s, "nodes": [node("a", 0.0, 0), node("b", 9.0, 1)]});
+            count_init(&mut report);
+            let said = text::text(&report);
+            assert_eq!(said.contains("others waited for PE 1 of b"), is_named, "{said}");
+        }
     }
 
     #[test]
