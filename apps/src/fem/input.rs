@@ -233,7 +233,7 @@ impl Input {
         if !is_elastic {
             let wind = triple(&self.wind, dim, "wind")?;
             return Ok(Physics::Poisson {
-                conductivity: positive("conductivity", self.conductivity)?,
+                conductivity: positive("conductivity", self.conductivity.unwrap_or(1.0))?,
                 wind,
                 rate: 0.0,
             });
@@ -247,7 +247,7 @@ impl Input {
         if !(ratio > -1.0 && ratio < 0.5) {
             return says(&format!("poisson_ratio = {ratio}: give a number above -1 and below 0.5"));
         }
-        Ok(Physics::elastic(positive("young", self.young)?, ratio))
+        Ok(Physics::elastic(positive("young", self.young.unwrap_or(1.0))?, ratio))
     }
 
     fn domain(&self, dim: usize, mesh: Option<&Announced>) -> Result<Domain, InputError> {
@@ -274,8 +274,8 @@ impl Input {
             return says(&format!("elements = {count}: give 1 to {ELEMENTS_MAX}"));
         }
         let lengths = spread(size, dim, 1.0, "size")?;
-        if let Some(length) = lengths.iter().find(|length| !(**length > 0.0 && length.is_finite())) {
-            return says(&format!("size = {length}: give a positive number"));
+        for length in &lengths {
+            positive("size", *length)?;
         }
         let filled = |k: usize| if k < dim { elements[k] } else { 0 };
         let lattice = Lattice {
@@ -333,11 +333,11 @@ pub(super) fn says<T>(sentence: &str) -> Result<T, InputError> {
     Err(InputError::Says(sentence.into()))
 }
 
-/// A positive number, 1 if none is given.
-fn positive(name: &str, value: Option<f64>) -> Result<f64, InputError> {
-    match value.unwrap_or(1.0) {
-        value if value > 0.0 && value.is_finite() => Ok(value),
-        value => says(&format!("{name} = {value}: give a positive number")),
+pub(super) fn positive(name: &str, value: f64) -> Result<f64, InputError> {
+    if value > 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        says(&format!("{name} = {value}: give a positive number"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a user says of a body that swells in the course of time.
 
 use super::forest::{Forest, LEVELS_MAX};
-use super::input::{Input, InputError, says, spread};
+use super::input::{Input, InputError, positive, says, spread};
 use super::lattice::Lattice;
 use super::problem::{Boundary, Condition, Physics};
 use super::shape::Shape;
@@ -81,14 +81,6 @@ impl Times {
             ("--vtu-every", self.vtu_every.is_some()),
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option)
-    }
-}
-
-fn positive(name: &str, value: f64) -> Result<f64, InputError> {
-    if value > 0.0 && value.is_finite() {
-        Ok(value)
-    } else {
-        says(&format!("{name} = {value}: give a positive number"))
     }
 }
 

@@ -119,14 +119,11 @@ pub(crate) fn chart_of(recording: &Recording) -> String {
 pub(crate) fn path_of(recording: &Recording) -> Vec<(f64, String)> {
     let series = Series::of(recording);
     let path = CriticalPath::of(&series.sampled.calls, &series.sampled.sent, (0, series.end_ns));
-    let entry = |name: u16| {
-        series.run.entry_names.get(usize::from(name)).cloned().unwrap_or_else(|| "an entry method".into())
-    };
-    let pe = |number: u32| {
+    let is_of = |number: u32| {
         let node = series.nodes.iter().find(|node| node.pes.iter().any(|pe| pe.pe == number));
-        node.map_or_else(|| format!("PE {number}"), |node| format!("PE {number} ({})", node.name))
+        node.map(|node| node.name.clone())
     };
-    path.parts().into_iter().map(|(link, part)| (part, link.words(entry, pe))).collect()
+    path.told(&series.run.entry_names, is_of)
 }
 
 fn open(path: &Path) -> Result<Recording, Failure> {

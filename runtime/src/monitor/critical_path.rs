@@ -6,7 +6,7 @@
 //! that sent the message, from another to what ran before on its PE. Few messages are [followed](super::samples); for one that
 //! is not, that of the same entry method of the same PE stands in whose time is nearest.
 
-use super::samples::Cause;
+use super::samples::{Cause, Ran};
 use std::collections::{BTreeMap, HashMap};
 
 /// A PE number that means the driver.
@@ -31,6 +31,22 @@ pub struct Call {
     pub waited: i64,
     /// What started it, if that is known.
     pub cause: Option<Cause>,
+}
+
+impl Call {
+    /// A call that a node tells of; `clock` says when its process was so old.
+    #[must_use]
+    pub fn of(ran: &Ran, clock: impl Fn(u64) -> i64) -> Self {
+        let from = clock(ran.began_ns);
+        Self {
+            pe: ran.pe,
+            name: ran.name,
+            from,
+            to: clock(ran.began_ns.saturating_add(ran.took_ns)).max(from),
+            waited: i64::try_from(ran.idle_ns).unwrap_or(i64::MAX).min(i64::MAX / 4),
+            cause: ran.cause,
+        }
+    }
 }
 
 /// What the time of a link went to.
@@ -135,6 +151,18 @@ impl Path {
         parts
     }
 
+    /// The same in words, for people; `node` names that of a PE.
+    #[must_use]
+    pub fn told(&self, entries: &[String], node: impl Fn(u32) -> Option<String>) -> Vec<(f64, String)> {
+        let entry =
+            |name: u16| entries.get(usize::from(name)).cloned().unwrap_or_else(|| "an entry method".into());
+        let pe = |number: u32| match node(number) {
+            Some(node) => format!("PE {number} ({node})"),
+            None => format!("PE {number}"),
+        };
+        self.parts().into_iter().map(|(link, part)| (part, link.words(entry, pe))).collect()
+    }
+
     /// The PE that is on most of it, and its part.
     #[must_use]
     pub fn most(&self) -> Option<(u32, f64)> {
@@ -151,8 +179,7 @@ impl Path {
 
 impl Link {
     /// What it is, for people; `entry` and `pe` name entry methods and PEs.
-    #[must_use]
-    pub fn words(&self, entry: impl Fn(u16) -> String, pe: impl Fn(u32) -> String) -> String {
+    fn words(&self, entry: impl Fn(u16) -> String, pe: impl Fn(u32) -> String) -> String {
         match *self {
             Self::Ran { pe: at, name } => format!("{} on {}", entry(name), pe(at)),
             Self::Between { pe: at } => format!("short entry methods, the runtime, or a stop, on {}", pe(at)),

@@ -1,6 +1,6 @@
 //! Each thing that a node refuses, with the sentence that ends the run; and what merely comes early.
 
-use crate::program::{ADD, ASK, Ask, PASS, Pass, pack, table};
+use crate::program::{ADD, ASK, Ask, Made, PASS, Pass, pack, table};
 use crate::run::Run;
 use runtime::codec::{
     Announcement, ControlToLauncher, ControlToNode, Header, Order, ScatterPart, Spread, VariableKind,
@@ -78,6 +78,12 @@ fn at(pe: u32, message: ToPe) -> WorkToNode {
 
 fn element(collection: CollectionId, index: u32, entry: u16) -> ToPe {
     ToPe::Element { collection, index: ElementIndex([index, 0, 0]), entry, from: PeId(2), number: 0 }
+}
+
+/// A message of PE 3 for an element on PE 1.
+fn pass_from_3(made: &Made) -> WorkToNode {
+    let (collection, index, from) = (made.cells, ElementIndex([0, 1, 0]), PeId(3));
+    at(1, ToPe::Element { collection, index, entry: PASS, from, number: 0 })
 }
 
 fn refused(from: u16, header: &impl Header, why: &str) {
@@ -552,15 +558,8 @@ fn content_that_is_not_the_message_ends_the_run_with_the_entry_method_named() {
     let mut run = Run::new();
     let made = run.begin(0);
     run.calm();
-    let target = ToPe::Element {
-        collection: made.cells,
-        index: ElementIndex([0, 1, 0]),
-        entry: PASS,
-        from: PeId(3),
-        number: 0,
-    };
     let garbage = Packed { body: vec![0xff; 40].into(), attachments: Vec::new() };
-    let frame = encode(&at(1, target), garbage);
+    let frame = encode(&pass_from_3(&made), garbage);
     run.nodes[1].receive(NodeId(3), Class::Small, frame);
     let sentence = loop {
         match run.next_result() {
@@ -588,14 +587,7 @@ fn a_callback_to_nobody_inside_a_message_ends_the_run() {
         let mut run = Run::new();
         let made = run.begin(0);
         run.calm();
-        let target = ToPe::Element {
-            collection: made.cells,
-            index: ElementIndex([0, 1, 0]),
-            entry: PASS,
-            from: PeId(3),
-            number: 0,
-        };
-        let frame = encode(&at(1, target), pack(&Pass { hops: 0, done }));
+        let frame = encode(&pass_from_3(&made), pack(&Pass { hops: 0, done }));
         run.nodes[1].receive(NodeId(3), Class::Small, frame);
         let sentence = (0..50).find_map(|_| run.next_result().err()).unwrap();
         assert!(sentence.contains("PE 1 would have sent a message to nobody"), "{sentence}");

@@ -29,12 +29,9 @@ pub(crate) struct Recent {
 impl Recent {
     /// Takes in what a node tells whose clock has to be put forward by so much.
     pub(crate) fn apply(&mut self, samples: Samples, offset: i64) {
-        for ran in samples.ran {
-            let from = nanos(ran.began_ns) + offset;
-            let (to, waited) = (from + nanos(ran.took_ns), nanos(ran.idle_ns));
-            self.calls.push_back(Call { pe: ran.pe, name: ran.name, from, to, waited, cause: ran.cause });
-        }
-        self.sent.extend(samples.sent.iter().map(|one| ((one.pe, one.number), nanos(one.at_ns) + offset)));
+        let clock = |age_ns: u64| nanos(age_ns) + offset;
+        self.calls.extend(samples.ran.iter().map(|ran| Call::of(ran, clock)));
+        self.sent.extend(samples.sent.iter().map(|one| ((one.pe, one.number), clock(one.at_ns))));
         let newest = self.calls.back().map_or(0, |call| call.to);
         let is_old = |at: i64| at < newest - KEPT;
         while self.calls.len() > KEPT_MAX || self.calls.front().is_some_and(|call| is_old(call.to)) {
@@ -72,13 +69,6 @@ impl Model {
 
     /// What is on it, the largest part first, for people.
     pub(crate) fn path_words(&self, path: &Path) -> Vec<(f64, String)> {
-        let entry = |name: u16| {
-            self.run.entry_names.get(usize::from(name)).cloned().unwrap_or_else(|| "an entry method".into())
-        };
-        let pe = |number: u32| {
-            let node = self.nodes.values().find(|node| node.pes.iter().any(|pe| pe.last.pe == number));
-            node.map_or_else(|| format!("PE {number}"), |node| format!("PE {number} ({})", node.name()))
-        };
-        path.parts().into_iter().map(|(link, part)| (part, link.words(entry, pe))).collect()
+        path.told(&self.run.entry_names, |number| self.pe(number).map(|(node, _)| node.name()))
     }
 }

@@ -22,17 +22,7 @@ impl Sampled {
             let MonitorEvent::Samples(samples) = &recorded.event else { continue };
             let Some(clock) = clocks.get(&samples.node) else { continue };
             let time = |uptime_ns: u64| clock.launcher_ns(uptime_ns) - first;
-            for ran in &samples.ran {
-                let from = time(ran.began_ns);
-                sampled.calls.push(Call {
-                    pe: ran.pe,
-                    name: ran.name,
-                    from,
-                    to: time(ran.began_ns.saturating_add(ran.took_ns)).max(from),
-                    waited: i64::try_from(ran.idle_ns).unwrap_or(i64::MAX / 4).min(i64::MAX / 4),
-                    cause: ran.cause,
-                });
-            }
+            sampled.calls.extend(samples.ran.iter().map(|ran| Call::of(ran, time)));
             sampled.sent.extend(samples.sent.iter().map(|one| ((one.pe, one.number), time(one.at_ns))));
         }
         sampled.calls.sort_by_key(|call| (call.pe, call.from));
