@@ -151,8 +151,12 @@ macro_rules! entries {
 #[doc(hidden)]
 #[must_use]
 pub fn type_name<T>() -> String {
+    without_modules(std::any::type_name::<T>())
+}
+
+fn without_modules(name: &str) -> String {
     let is_of_path = |c: char| c.is_alphanumeric() || "_:{}#".contains(c);
-    let paths = std::any::type_name::<T>().split_inclusive(|c| !is_of_path(c));
+    let paths = name.split_inclusive(|c| !is_of_path(c));
     paths.map(|path| path.rfind("::").map_or(path, |at| &path[at + 2..])).collect()
 }
 

@@ -22,18 +22,30 @@ thread_local! {
     static ROOM_INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Does `work` with these bulk arrays, so many bytes of which may go inside the body; what they have become.
-fn with_attachments<R>(
-    attachments: Vec<Buffer>,
-    inside: usize,
-    work: impl FnOnce() -> R,
-) -> (R, Vec<Buffer>) {
-    let outer =
-        (ATTACHMENTS.replace(Some(attachments)), IS_UNDER_WAY.replace(true), ROOM_INSIDE.replace(inside));
-    let result = work();
-    IS_UNDER_WAY.set(outer.1);
-    ROOM_INSIDE.set(outer.2);
-    (result, ATTACHMENTS.replace(outer.0).unwrap_or_default())
+/// While it lives, bulk arrays of what this thread packs or unpacks come from here and go here. No generic code: there would
+/// be a copy of it for each type of message.
+struct Under {
+    outer: Option<Vec<Buffer>>,
+    was_under_way: bool,
+    room: usize,
+}
+
+impl Under {
+    /// Begins with these bulk arrays; so many bytes of others may go inside the body.
+    fn begin(attachments: Vec<Buffer>, inside: usize) -> Self {
+        Self {
+            outer: ATTACHMENTS.replace(Some(attachments)),
+            was_under_way: IS_UNDER_WAY.replace(true),
+            room: ROOM_INSIDE.replace(inside),
+        }
+    }
+
+    /// What the bulk arrays have become.
+    fn end(self) -> Vec<Buffer> {
+        IS_UNDER_WAY.set(self.was_under_way);
+        ROOM_INSIDE.set(self.room);
+        ATTACHMENTS.replace(self.outer).unwrap_or_default()
+    }
 }
 
 /// A value as bytes, for any number of receivers. Bulk arrays inside it are shared, not copied.
@@ -55,17 +67,16 @@ pub(crate) fn append_for_one<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>
 
 /// How many bytes the body of a value has, and its bulk arrays, without making them.
 pub(crate) fn packed_bytes<T: Serialize + ?Sized>(value: &T) -> (usize, usize) {
-    let (body, attachments) = with_attachments(Vec::new(), 0, || {
-        postcard::serialize_with_flavor::<T, Size, usize>(value, Size::default())
-    });
-    (body.unwrap_or_default(), attachments.iter().map(Buffer::len).sum())
+    let under = Under::begin(Vec::new(), 0);
+    let body = postcard::serialize_with_flavor::<T, Size, usize>(value, Size::default());
+    (body.unwrap_or_default(), under.end().iter().map(Buffer::len).sum())
 }
 
 fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) -> Vec<Buffer> {
-    let (written, attachments) =
-        with_attachments(Vec::new(), inside, || postcard::to_extend(value, std::mem::take(out)));
+    let under = Under::begin(Vec::new(), inside);
+    let written = postcard::to_extend(value, std::mem::take(out));
     *out = written.expect("a message must be serialisable: no map or sequence of unknown length");
-    attachments
+    under.end()
 }
 
 /// The value that [`pack`] made bytes of.
@@ -73,16 +84,26 @@ fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) ->
 /// # Errors
 /// If the bytes do not hold a `T`, or more than one.
 pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
-    let open = || postcard::take_from_bytes::<T>(&packed.body);
     // Most messages have no bulk arrays, and then none need be looked for.
     let is_plain = packed.attachments.is_empty() && !IS_UNDER_WAY.get();
-    let result = if is_plain { open() } else { with_attachments(packed.attachments.clone(), 0, open).0 };
-    let wrong = |reason: String| PupError::new(std::any::type_name::<T>(), reason);
+    let under = (!is_plain).then(|| Under::begin(packed.attachments.clone(), 0));
+    let result = postcard::take_from_bytes::<T>(&packed.body);
+    under.map(Under::end);
     match result {
         Ok((value, [])) => Ok(value),
-        Ok((_, rest)) => Err(wrong(format!("{} bytes are left over", rest.len()))),
-        Err(error) => Err(wrong(error.to_string())),
+        Ok((_, rest)) => Err(left_over(std::any::type_name::<T>(), rest)),
+        Err(error) => Err(unreadable(std::any::type_name::<T>(), &error)),
     }
+}
+
+#[cold]
+fn left_over(of: &'static str, rest: &[u8]) -> PupError {
+    PupError::new(of, format!("{} bytes are left over", rest.len()))
+}
+
+#[cold]
+fn unreadable(of: &'static str, error: &postcard::Error) -> PupError {
+    PupError::new(of, error.to_string())
 }
 
 /// Puts a bulk array beside the body that is being packed; its number, or `None` if it is to go inside, as it is short

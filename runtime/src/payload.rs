@@ -107,6 +107,42 @@ impl<F: FnOnce(bool) -> Payload> Outgoing for F {
     }
 }
 
+/// A message of any type on its way out. What takes one of these exists once and not once for each type of message; the
+/// quickest way, to an element of the same PE, does not take it.
+pub(crate) trait Unsent {
+    /// As [`Outgoing::payload`], which is to be asked for once: it is empty afterwards.
+    fn payload(&mut self, may_move: bool) -> Payload;
+
+    /// As [`Outgoing::packed_bytes`].
+    fn packed_bytes(&self) -> (usize, usize);
+
+    /// As [`Outgoing::write`]; `None` where the payload has to be made.
+    fn write(&mut self, out: &mut Vec<u8>) -> Option<Vec<Buffer>>;
+}
+
+impl<M: Outgoing> Unsent for Option<M> {
+    fn payload(&mut self, may_move: bool) -> Payload {
+        match self.take() {
+            Some(message) => message.payload(may_move),
+            None => Payload::packed(Packed::default()),
+        }
+    }
+
+    fn packed_bytes(&self) -> (usize, usize) {
+        self.as_ref().map_or((0, 0), Outgoing::packed_bytes)
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>) -> Option<Vec<Buffer>> {
+        match self.take()?.write(out) {
+            Ok(attachments) => Some(attachments),
+            Err(message) => {
+                *self = Some(message);
+                None
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

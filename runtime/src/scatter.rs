@@ -1,8 +1,9 @@
 //! Messages of a scatter for elements of the same other node: written one behind the other, and there in one frame.
 
 use crate::codec::{Refusal, ScatterPart, WorkToNode};
-use crate::envelope::{CollectionId, ElementIndex, Outgoing, Packed, Payload};
+use crate::envelope::{CollectionId, ElementIndex, Packed, Payload};
 use crate::ids::PeId;
+use crate::payload::Unsent;
 use bytes::Bytes;
 
 /// From this length on a message goes by itself: to share a frame saves it little.
@@ -32,10 +33,10 @@ impl Bundle {
         &mut self,
         pe: PeId,
         index: ElementIndex,
-        message: impl Outgoing,
+        message: &mut dyn Unsent,
     ) -> Result<(), Payload> {
         let start = self.body.len();
-        let attachments = message.write(&mut self.body).map_err(|message| message.payload(false))?;
+        let attachments = message.write(&mut self.body).ok_or_else(|| message.payload(false))?;
         let len = self.body.len() - start;
         if attachments.is_empty() && len < ALONE_BYTES {
             self.parts.push(ScatterPart { pe, index, len_bytes: len as u32 });

@@ -15,6 +15,7 @@ mod recent;
 mod ring;
 pub(crate) mod sampling;
 pub(crate) mod saving;
+mod scattering;
 pub mod scheduler;
 pub mod section;
 mod share;
@@ -33,9 +34,9 @@ use crate::monitor::samples::per_second;
 use crate::moving::Audience;
 use crate::node::Node;
 use crate::node::naming::Named;
+use crate::payload::Unsent;
 use crate::priority::Priority;
 use crate::proto::reduction::Reductions;
-use crate::scatter::Bundle;
 use account::{Account, Timekeeper};
 use bytes::Bytes;
 use doing::Doing;
@@ -46,7 +47,6 @@ use queue::{Queue, QueueOrder};
 use recent::Recent;
 use rustc_hash::FxHashMap;
 use sampling::Sampling;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use traffic::Counting;
@@ -213,30 +213,45 @@ impl Pe {
                 }
             };
         }
-        let (priority, message) = if self.moved.locations.is_empty() {
-            (priority, message)
-        } else {
-            match self.send_numbered((ElementId { collection, index }, home), entry, priority, message) {
-                Ok(()) => return,
-                Err(unsent) => unsent,
-            }
-        };
+        self.send_unsent((collection, index, home), entry, priority, message);
+    }
+
+    /// By itself, so that a message which stays here never has an address.
+    #[inline(never)]
+    fn send_unsent(
+        &mut self,
+        to: (CollectionId, ElementIndex, Option<PeId>),
+        entry: u16,
+        priority: Priority,
+        message: impl Outgoing,
+    ) {
+        self.send_away(to, entry, priority, &mut Some(message));
+    }
+
+    /// Sends to an element that need not be here.
+    fn send_away(
+        &mut self,
+        (collection, index, home): (CollectionId, ElementIndex, Option<PeId>),
+        entry: u16,
+        priority: Priority,
+        message: &mut dyn Unsent,
+    ) {
+        let is_numbered = !self.moved.locations.is_empty()
+            && self.send_numbered((ElementId { collection, index }, home), entry, &priority, message);
+        if is_numbered {
+            return;
+        }
         let to = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
         match home {
-            Some(pe) => self.send_to(pe, to, priority, message),
+            Some(pe) => self.send_to_pe(pe, to, priority, message),
             None => self.send_by_place(collection, index, to, priority, message),
         }
     }
 
     /// Sends a constructor argument for the element at `index` of a deferred collection.
     pub fn insert(&mut self, collection: CollectionId, index: ElementIndex, message: impl Outgoing) {
-        self.send_by_place(
-            collection,
-            index,
-            ToPe::Insert { collection, index },
-            Priority::ORDINARY,
-            message,
-        );
+        let to = ToPe::Insert { collection, index };
+        self.send_by_place(collection, index, to, Priority::ORDINARY, &mut Some(message));
     }
 
     fn send_by_place(
@@ -245,12 +260,12 @@ impl Pe {
         index: ElementIndex,
         to: ToPe,
         priority: Priority,
-        message: impl Outgoing,
+        message: &mut dyn Unsent,
     ) {
         // What waits must not be overtaken by what comes later.
         let known = if self.is_waited_for(collection) { None } else { self.place_of(collection, index) };
         match known {
-            Some(Some(pe)) => self.send_to(pe, to, priority, message),
+            Some(Some(pe)) => self.send_to_pe(pe, to, priority, message),
             Some(None) => self.outside(collection, index),
             None => {
                 if let Err(refusal) = self.node.checks().check_id(collection) {
@@ -285,8 +300,11 @@ impl Pe {
     }
 
     /// Sends to a PE that is known.
-    pub fn send_to(&mut self, pe: PeId, mut to: ToPe, priority: impl Into<Priority>, message: impl Outgoing) {
-        let priority = priority.into();
+    pub fn send_to(&mut self, pe: PeId, to: ToPe, priority: impl Into<Priority>, message: impl Outgoing) {
+        self.send_to_pe(pe, to, priority.into(), &mut Some(message));
+    }
+
+    fn send_to_pe(&mut self, pe: PeId, mut to: ToPe, priority: Priority, message: &mut dyn Unsent) {
         self.account().created(1);
         if pe != self.id {
             to.set_mark(self.mark());
@@ -304,7 +322,7 @@ impl Pe {
     }
 
     /// Sends a result for which the driver waits under this number.
-    fn send_result(&mut self, slot: u64, result: impl Outgoing) {
+    fn send_result(&mut self, slot: u64, result: &mut dyn Unsent) {
         self.account().created(1);
         if self.node.id() == NodeId::LAUNCHER {
             self.node.take_result(slot, result.payload(!self.always_pup()));
@@ -321,78 +339,24 @@ impl Pe {
 
     /// Sends to another node. Short messages are written once, behind their header, and copied to where they leave
     /// from.
-    fn write_to(&mut self, node: NodeId, header: &impl Named, message: impl Outgoing) {
+    fn write_to(&mut self, node: NodeId, header: &impl Named, message: &mut dyn Unsent) {
         self.written.clear();
         append_header(header, &mut self.written);
         let head = self.written.len();
         match message.write(&mut self.written) {
-            Ok(bulk) if bulk.is_empty() && self.written.len() - head < LARGE_BYTES => {
+            Some(bulk) if bulk.is_empty() && self.written.len() - head < LARGE_BYTES => {
                 let bytes = self.node.send_small(node, header, &self.written);
                 self.account().left_small(node, bytes);
             }
-            Ok(attachments) => {
+            Some(attachments) => {
                 let body = Bytes::copy_from_slice(&self.written[head..]);
                 // The buffer is emptied first, because memory that is still in use cannot be given back.
                 self.written.clear();
                 self.written.shrink_to(WRITTEN_KEPT_BYTES);
                 self.transmit(node, header, Payload::packed(Packed { body, attachments }));
             }
-            Err(message) => self.transmit(node, header, message.payload(false)),
+            None => self.transmit(node, header, message.payload(false)),
         }
-    }
-
-    /// Sends each of these elements of a collection a message of its own, ordinary ones. Short ones for the same other
-    /// node go there together; nobody but the sender can tell.
-    pub fn scatter<M: Outgoing>(
-        &mut self,
-        collection: CollectionId,
-        entry: u16,
-        messages: impl Iterator<Item = (ElementIndex, M)>,
-    ) {
-        let mut bundles: BTreeMap<NodeId, Bundle> = BTreeMap::new();
-        for (index, message) in messages {
-            let is_numbered =
-                !self.moved.locations.is_empty() && self.numbers(ElementId { collection, index });
-            let elsewhere = if is_numbered { None } else { self.elsewhere(collection, index) };
-            let Some((node, pe)) = elsewhere else {
-                self.send_element((collection, index, None), entry, 0, message);
-                continue;
-            };
-            if self.traffic.is_next() {
-                self.look_at(ElementId { collection, index }, &message);
-            }
-            self.account().created(1);
-            let bundle = bundles.entry(node).or_default();
-            if let Err(payload) = bundle.add(pe, index, message) {
-                let message = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
-                self.transmit(node, &WorkToNode::to_pe(pe, Priority::ORDINARY, message), payload);
-            } else if bundle.is_full() {
-                self.send_bundle(node, bundle.take(collection, entry, self.id));
-            }
-        }
-        for (node, mut bundle) in bundles {
-            if !bundle.is_empty() {
-                self.send_bundle(node, bundle.take(collection, entry, self.id));
-            }
-        }
-    }
-
-    /// Where an element lives, if that is known, and is another node.
-    fn elsewhere(&mut self, collection: CollectionId, index: ElementIndex) -> Option<(NodeId, PeId)> {
-        if self.is_waited_for(collection) {
-            return None;
-        }
-        let pe = self.place_of(collection, index)??;
-        let node = self.node.topology().node_of(pe);
-        (node != self.node.id()).then_some((node, pe))
-    }
-
-    fn send_bundle(&mut self, node: NodeId, (header, body): (WorkToNode, Vec<u8>)) {
-        self.written.clear();
-        append_header(&header, &mut self.written);
-        self.written.extend_from_slice(&body);
-        let bytes = self.node.send_small(node, &header, &self.written);
-        self.account().left_small(node, bytes);
     }
 
     /// Sends to every element of a collection, over the tree of nodes.
@@ -490,7 +454,7 @@ impl Pe {
         }
         match to {
             CallbackTarget::Ignore => {}
-            CallbackTarget::Slot(slot) => self.send_result(slot, result),
+            CallbackTarget::Slot(slot) => self.send_result(slot, &mut Some(result)),
             CallbackTarget::Element { collection, index, entry, home } => {
                 self.send_element((collection, index, home), entry, 0, result);
             }

@@ -6,13 +6,12 @@
 use super::Pe;
 use super::parked::{Parked, Stamp};
 use crate::class::Class;
-use crate::envelope::{
-    CollectionId, ElementId, ElementIndex, Envelope, Outgoing, Packed, Payload, Target, ToPe,
-};
+use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, Target, ToPe};
 use crate::frame::LARGE_BYTES;
 use crate::ids::PeId;
 use crate::moving::{Audience, Heading, Letter, Moving, What};
 use crate::object::PupError;
+use crate::payload::Unsent;
 use crate::priority::Priority;
 use crate::proto::location::{Load, Locations, Output, Parcel};
 use rustc_hash::FxHashMap;
@@ -150,26 +149,23 @@ impl Pe {
         self.moved.mover.is_some() || self.moved.locations.knows(element)
     }
 
-    /// Sends to an element that has moved, or from a chare that has.
-    ///
-    /// # Errors
-    /// The message and its priority, if neither is so, or the element is none, or is not known and the chare has not moved:
-    /// it goes the ordinary way.
+    /// Sends to an element that has moved, or from a chare that has. `false` if neither is so, or the element is none, or is
+    /// not known and the chare has not moved: then the message is as it was, and goes the ordinary way.
     #[cold]
     #[inline(never)]
-    pub(super) fn send_numbered<M: Outgoing>(
+    pub(super) fn send_numbered(
         &mut self,
         (element, home): (ElementId, Option<PeId>),
         entry: u16,
-        priority: Priority,
-        message: M,
-    ) -> Result<(), (Priority, M)> {
-        let Some(home) = self.home_to_number(element, home) else { return Err((priority, message)) };
+        priority: &Priority,
+        message: &mut dyn Unsent,
+    ) -> bool {
+        let Some(home) = self.home_to_number(element, home) else { return false };
         let place = self.moved.locations.place(element).or(home);
         let payload = message.payload(place.is_some_and(|place| self.moves_to(place)));
-        let heading = Heading { what: What::Run(entry), priority };
+        let heading = Heading { what: What::Run(entry), priority: priority.clone() };
         self.send_letter((element, home), Letter { heading, payload });
-        Ok(())
+        true
     }
 
     /// The home of an element to which messages are numbered, as far as it is known; `None` if they are not numbered.

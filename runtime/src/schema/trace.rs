@@ -199,12 +199,12 @@ impl<'a> Tracer<'a> {
         let Shape::Tuple(parts) = note(self.shape, Shape::Tuple(vec![Shape::Opaque; len]))? else {
             return Err(Error::custom("it is no tuple"));
         };
-        visitor.visit_seq(Parts { pass: self.pass, left: parts.iter_mut() })
+        visitor.visit_seq(Parts { pass: self.pass, left: &mut parts.iter_mut() })
     }
 
     fn fields<'de, V: Visitor<'de>>(self, names: &[&str], visitor: V) -> Result<V::Value, Error> {
         let fields = fields_of(self.shape, names)?;
-        visitor.visit_seq(Parts { pass: self.pass, left: fields.iter_mut().map(|(_, field)| field) })
+        visitor.visit_seq(Parts { pass: self.pass, left: &mut fields.iter_mut().map(|(_, field)| field) })
     }
 }
 
@@ -326,7 +326,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
             return Err(Error::custom("it is no sequence"));
         };
         let is_seen = self.pass.scratch > 0 || is_known(of);
-        visitor.visit_seq(Parts { pass: self.pass, left: (!is_seen).then_some(&mut **of).into_iter() })
+        visitor.visit_seq(Parts { pass: self.pass, left: &mut (!is_seen).then_some(&mut **of).into_iter() })
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Error> {
@@ -397,17 +397,21 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
     }
 }
 
-/// Parts in their order.
-struct Parts<'a, I> {
+/// Parts in their order. The iterators of a tuple's and a struct's are not of one type, and behind a pointer they need no
+/// code of their own for each type of a part.
+struct Parts<'a> {
     pass: &'a mut Pass,
-    left: I,
+    left: &'a mut dyn Iterator<Item = &'a mut Shape>,
 }
 
-impl<'de, 'a, I: Iterator<Item = &'a mut Shape>> SeqAccess<'de> for Parts<'_, I> {
+impl<'de> SeqAccess<'de> for Parts<'_> {
     type Error = Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
-        self.left.next().map(|shape| seed.deserialize(Tracer::part(self.pass, shape))).transpose()
+        match self.left.next() {
+            Some(shape) => seed.deserialize(Tracer::part(self.pass, shape)).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
