@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What a program without a command line has no use for.
-const UNWANTED: [&str; 6] =
-    ["clap", "ratatui", "crossterm", "png", "tracing-subscriber", "metachare-command"];
+const UNWANTED: [&str; 6] = ["clap", "ratatui", "crossterm", "png", "tracing-subscriber", "command"];
 
 /// The examples, and how many lines each has at most that are neither empty nor comments.
 const EXAMPLES: [(&str, usize); 3] = [("heat", 45), ("histogram", 25), ("primes", 25)];
