@@ -6,12 +6,12 @@
 
 use harness::write;
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What a program without a command line has no use for.
-const UNWANTED: [&str; 6] =
-    ["clap", "ratatui", "crossterm", "png", "tracing-subscriber", "metachare-command"];
+const UNWANTED: [&str; 6] = ["clap", "ratatui", "crossterm", "png", "tracing-subscriber", "command"];
 
 /// The examples, and how many lines each has at most that are neither empty nor comments.
 const EXAMPLES: [(&str, usize); 3] = [("heat", 45), ("histogram", 25), ("primes", 25)];
@@ -119,4 +119,64 @@ fn examples_are_short() {
         let lines = text.lines().filter(is_code).count();
         assert!(lines <= lines_max, "{name} has {lines} lines");
     }
+}
+
+/// What `.ci/package --plan` says on a machine that has these programs, each a shell script, and no others.
+fn plan(python: &Path, programs: &[(&str, String)]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, script) in programs {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/package");
+    let mut command = Command::new(python);
+    command.arg(script).arg("--plan").env_clear().env("PATH", folder.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A compiler that calls the machine x86_64 and has the standard library for musl in `libraries`, if it is there.
+fn rustc(libraries: &Path) -> (&'static str, String) {
+    let host = "echo host: x86_64-unknown-linux-gnu";
+    ("rustc", format!("if [ \"$1\" = -vV ]; then {host}; else echo {libraries:?}; fi"))
+}
+
+#[test]
+fn packages_are_made_of_the_best_programs_that_can_be_built_and_say_what_better_ones_take() {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(python) =
+        std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|file| file.exists())
+    else {
+        return eprintln!("skipped: there is no python3, in which the script is written");
+    };
+    // What is found by its name may be a script that looks for the real one along PATH.
+    let real =
+        Command::new(python).args(["-c", "import sys; print(sys.executable)"]).output().unwrap().stdout;
+    let python = PathBuf::from(String::from_utf8(real).unwrap().trim());
+    let installed = tempfile::tempdir().unwrap();
+    write(installed.path(), "libstd-0123.rlib", "");
+    let [bare, musl] = [rustc(Path::new("/nowhere")), rustc(installed.path())];
+    let tool = |name| (name, String::new());
+    let linker = |libc: &str| ("cc", format!("echo {libc}"));
+
+    let nothing = plan(&python, &[bare.clone(), linker("libc.a")]);
+    assert!(nothing.contains("cc finds no libc.a"), "{nothing}");
+    assert!(nothing.contains("as new as this machine's"), "{nothing}");
+    assert!(nothing.contains("pip install cargo-zigbuild"), "{nothing}");
+
+    let glibc = plan(&python, &[bare, linker("/usr/lib/libc.a"), tool("cargo-zigbuild")]);
+    assert!(glibc.contains("this machine's glibc in it"), "{glibc}");
+    assert!(glibc.contains("rustup target add x86_64-unknown-linux-musl"), "{glibc}");
+    assert!(glibc.contains("for glibc 2.28 and later\n"), "{glibc}");
+
+    let no_compiler = plan(&python, &[musl.clone(), linker("/usr/lib/libc.a")]);
+    assert!(
+        no_compiler.contains("this machine's glibc in it (there is no C compiler for musl"),
+        "{no_compiler}"
+    );
+
+    let best = plan(&python, &[musl, tool("musl-gcc"), tool("cargo-zigbuild")]);
+    assert!(best.contains("with musl in it\n"), "{best}");
 }

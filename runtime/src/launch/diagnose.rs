@@ -175,7 +175,7 @@ fn of_program(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Di
     if tail.contains("GLIBC") || tail.contains("libc.so") {
         return diagnosis(
             format!("the program does not fit its system{}", last_of(tail)),
-            "build it there and name it as `binary`, or build it for musl, which needs no libc",
+            "start with a program that needs no libc, as `.ci/package` makes, or build one there and name it as `binary`",
         );
     }
     match code {
