@@ -3,6 +3,7 @@
 use crate::codec::{Refusal, ScatterPart, WorkToNode};
 use crate::envelope::{CollectionId, ElementIndex, Outgoing, Packed, Payload};
 use crate::ids::PeId;
+use crate::mark::Mark;
 use bytes::Bytes;
 
 /// From this length on a message goes by itself: to share a frame saves it little.
@@ -56,10 +57,11 @@ impl Bundle {
         self.parts.is_empty()
     }
 
-    /// Returns the header and the body of the frame, and leaves an empty bundle.
-    pub(crate) fn take(&mut self, collection: CollectionId, entry: u16, from: PeId) -> (WorkToNode, Vec<u8>) {
+    /// Returns the header and the body of the frame, whose first message has the mark, and leaves an empty bundle.
+    pub(crate) fn take(&mut self, collection: CollectionId, entry: u16, mark: Mark) -> (WorkToNode, Vec<u8>) {
         let Self { parts, body } = std::mem::take(self);
-        (WorkToNode::Scatter { collection, entry, from, parts }, body)
+        let Mark { from, number } = mark;
+        (WorkToNode::Scatter { collection, entry, from, number, parts }, body)
     }
 }
 
@@ -111,7 +113,8 @@ mod tests {
 
     /// What a bundle holds.
     fn sent(bundle: &mut Bundle) -> (Vec<ScatterPart>, Packed) {
-        let (WorkToNode::Scatter { parts, .. }, body) = bundle.take(CollectionId(1 << 63), 3, PeId(1)) else {
+        let (WorkToNode::Scatter { parts, .. }, body) = bundle.take(CollectionId(1 << 63), 3, Mark::NONE)
+        else {
             unreachable!()
         };
         (parts, Packed { body: body.into(), attachments: Vec::new() })

@@ -29,6 +29,7 @@ use crate::envelope::{
 };
 use crate::frame::LARGE_BYTES;
 use crate::ids::{NodeId, PeId};
+use crate::mark::Mark;
 use crate::monitor::samples::per_second;
 use crate::moving::Audience;
 use crate::node::Node;
@@ -364,15 +365,18 @@ impl Pe {
             self.account().created(1);
             let bundle = bundles.entry(node).or_default();
             if let Err(payload) = bundle.add(pe, index, message) {
-                let message = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
+                let Mark { from, number } = self.mark();
+                let message = ToPe::Element { collection, index, entry, from, number };
                 self.transmit(node, &WorkToNode::to_pe(pe, Priority::ORDINARY, message), payload);
             } else if bundle.is_full() {
-                self.send_bundle(node, bundle.take(collection, entry, self.id));
+                let mark = self.mark();
+                self.send_bundle(node, bundle.take(collection, entry, mark));
             }
         }
         for (node, mut bundle) in bundles {
             if !bundle.is_empty() {
-                self.send_bundle(node, bundle.take(collection, entry, self.id));
+                let mark = self.mark();
+                self.send_bundle(node, bundle.take(collection, entry, mark));
             }
         }
     }
