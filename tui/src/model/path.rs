@@ -19,8 +19,8 @@ const KEPT_MAX: usize = 1 << 16;
 const TOLD: i64 = SECOND / 2;
 /// What has run for so long is on the path though it has not ended.
 const LONG_NS: u64 = 500_000_000;
-/// Messages on their way are what a path mostly went through from this part of it on.
-const UNDER_WAY: f64 = 0.3;
+/// Messages on their way are worth a line from this part of a path on.
+const UNDER_WAY: f64 = 0.2;
 
 /// Calls and messages by when they came.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,7 +76,7 @@ impl Model {
         ways::ways(&calls, &self.recent.sent.iter().copied().collect(), |pe| self.node_of(pe))
     }
 
-    /// The same in words, if that is what a path mostly went through.
+    /// The same in words, if that is a good part of a path.
     pub(crate) fn network_words(&self, path: &Path) -> Option<String> {
         let is_it = path.under_way(|pe| self.node_of(pe)) >= UNDER_WAY;
         is_it.then(|| ways::told(&self.ways(), |node| self.name_of(node))).flatten()

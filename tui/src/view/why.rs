@@ -105,7 +105,7 @@ fn row(
     line
 }
 
-/// What the critical path of the last seconds went through, and which link is slow if that was mostly links.
+/// What the critical path of the last seconds went through, and which link is slow if links were a good part of that.
 fn path_lines(model: &Model) -> Vec<String> {
     let path = model.path(LAST);
     let parts = model.path_words(&path).into_iter().filter(|(part, _)| *part >= PART_MIN);

@@ -6,12 +6,12 @@ use serde_json::Value;
 /// What is lost is said if it is at least this part of the time of all PEs.
 const LEAST: f64 = 0.03;
 /// Messages on their way are what PEs wait for from this part of the critical path on.
-const UNDER_WAY: f64 = 0.3;
-/// What keeps PEs from their cores, as reports name it, and in words for those of a node, or for one.
-const STOPS: [(&str, &str); 3] = [
-    ("core_wait", "waited for their cores: other programs, or more PEs than cores, used them"),
-    ("quota", "had to stop: the CPU quota of their control group was used up"),
-    ("throttled", "slept, because their cpu_share says so"),
+const UNDER_WAY: f64 = 0.2;
+/// What keeps PEs from their cores, as reports name it, and in words for those of a node, and for one.
+const STOPS: [(&str, &str, &str); 3] = [
+    ("core_wait", "waited for their cores: other programs, or more PEs than cores, used them", "had no core"),
+    ("quota", "had to stop: the CPU quota of their control group was used up", "was stopped by a CPU quota"),
+    ("throttled", "slept, because their cpu_share says so", "slept for its cpu_share"),
 ];
 
 /// Something that kept PEs from computing.
@@ -54,7 +54,7 @@ fn pes(report: &Value) -> Vec<Pe> {
         let name = name_of(&node["name"]);
         let pe = move |pe: &Value| {
             let of = |state: &str| seconds(&pe[format!("{state}_s")]);
-            let stopped = STOPS.map(|(state, _)| of(state));
+            let stopped = STOPS.map(|(state, ..)| of(state));
             let busy = of("compute") + of("overhead") + stopped.iter().sum::<f64>();
             let count = |key: &str| pe[key].as_u64().unwrap_or(0);
             let has_worked = count("chares") > 0 || count("entries") > 0;
@@ -75,7 +75,7 @@ fn stopped(report: &Value, all: f64) -> Vec<Cause> {
             .sum();
         let name = name_of(&node["name"]);
         let slowdown = slowdown(report, &name).map_or_else(String::new, |said| format!("; {said}"));
-        for (state, why) in STOPS {
+        for (state, why, _) in STOPS {
             let lost = seconds(&node[format!("{state}_s")]);
             let percent = 100.0 * lost / own.max(f64::MIN_POSITIVE);
             let sentence = format!("{percent:.0}% of its time the PEs of {name} {why}{slowdown}");
@@ -146,8 +146,8 @@ fn why_busy(report: &Value, pe: &Pe) -> String {
     let mut said = String::new();
     let most = STOPS.iter().zip(pe.stopped).max_by(|one, other| one.1.total_cmp(&other.1));
     let stop = most.filter(|(_, lost)| *lost > pe.busy / 2.0);
-    if let Some(((_, why), lost)) = stop {
-        said = format!("; {lost:.2} s of that the PEs there {why}");
+    if let Some(((.., why), lost)) = stop {
+        said = format!("; for {lost:.2} s of that it {why}");
         said.extend(slowdown(report, &pe.node).map(|slowdown| format!("; {slowdown}")));
     }
     match (longest_call(report, pe), stop) {
@@ -290,8 +290,8 @@ mod tests {
             {"node": "old", "since_s": 2.0, "until_s": null, "sentence": sentence},
         ]);
         let (_, said) = first(&report);
-        let begins = "others waited for PE 3 of old, which was busy for 9.90 s, they for 1.00 s on average; 8.90 s of that the \
-                      PEs there waited for their cores";
+        let begins = "others waited for PE 3 of old, which was busy for 9.90 s, they for 1.00 s on average; for 8.90 s of that \
+                      it had no core";
         let ends = "; old delivers 0.09 of its measured speed since 00:02";
         assert!(said.starts_with(begins) && said.ends_with(ends), "{said}");
         let of_node = causes(&report).into_iter().find(|cause| cause.sentence.contains("PEs of old waited"));
