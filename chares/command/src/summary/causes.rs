@@ -94,7 +94,9 @@ fn runtime_itself(report: &Value, all: f64) -> Option<Cause> {
         "the runtime itself took it: {calls:.0} entry methods of {computed_us:.1} us on average, and what they sent; fewer and \
          longer ones cost less"
     );
-    (lost / all > 0.1).then(|| Cause { part: lost / all, sentence })
+    // Of the time in which nobody kept the PEs from their cores.
+    let own = lost + of_nodes("compute_s") + of_nodes("idle_s");
+    (lost > 0.1 * own).then(|| Cause { part: lost / all, sentence })
 }
 
 /// Time without a message: for want of work, because one PE had more than others, or else.
@@ -264,6 +266,9 @@ mod tests {
         assert!(said.contains("-> other, carried 20.0 MB/s"), "{said}");
         let (part, said) = first(&run([[5.0, 4.9, 0.0, 0.0, 0.1]; 4]));
         assert!(part == 49.0 && said.contains("4000 entry methods of 5000.0 us"), "{said}");
+        let crowded = causes(&run([[0.9, 0.9, 8.2, 0.0, 0.0]; 4]));
+        let is_it = |cause: &Cause| cause.sentence.starts_with("the runtime itself");
+        assert!(crowded.iter().any(is_it), "others that want the cores do not hide it: {crowded:?}");
     }
 
     #[test]
