@@ -54,6 +54,8 @@ pub struct Driver {
     collected: HashMap<u64, BTreeMap<NodeId, Option<Packed>>>,
     /// Counters that nodes have sent, by the mark of the question and the node.
     answers: HashMap<u32, BTreeMap<u16, NodeSnapshot>>,
+    /// When each node answered last.
+    answered: HashMap<u16, Instant>,
     next_mark: u32,
     /// The latest search for quiescence that has ended, and how many messages were held then.
     quiescent: (u64, u64),
@@ -121,6 +123,7 @@ impl Driver {
             acknowledged: HashMap::new(),
             collected: HashMap::new(),
             answers: HashMap::new(),
+            answered: HashMap::new(),
             next_mark: 0,
             quiescent: (0, 0),
             failed: None,
@@ -361,6 +364,12 @@ impl Driver {
         })
     }
 
+    /// When the counters came of which this node told last; `None` if it has not told any.
+    #[must_use]
+    pub fn answered(&self, node: u16) -> Option<Instant> {
+        self.answered.get(&node).copied()
+    }
+
     pub(crate) fn wait_for_variable(&mut self, id: u64) -> Result<(), RunError> {
         self.once("a variable", |main| {
             let nodes = main.pe.node().topology().members().count();
@@ -464,6 +473,7 @@ impl Driver {
                 self.rates.insert(pe, rate);
             }
             DriverEvent::Answer(mark, snapshot) => {
+                self.answered.insert(snapshot.node, Instant::now());
                 self.answers.entry(mark).or_default().insert(snapshot.node, *snapshot);
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),

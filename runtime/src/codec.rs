@@ -95,6 +95,8 @@ pub enum WorkToNode {
         entry: u16,
         /// Priority of the envelope.
         priority: Priority,
+        /// Whether and how it is followed.
+        mark: Mark,
         /// The elements, by the PE where they live.
         members: MembersByPe,
     },
@@ -106,6 +108,8 @@ pub enum WorkToNode {
         entry: u16,
         /// The PE that sent it.
         from: PeId,
+        /// Which message of that PE the first part is, of those that are followed; 0 if it is not.
+        number: u32,
         /// Who gets which part, in the order of the parts.
         parts: Vec<ScatterPart>,
     },

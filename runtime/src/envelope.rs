@@ -151,6 +151,9 @@ pub struct MembersHere {
     pub members: Vec<ElementIndex>,
     /// Number of the entry method to run.
     pub entry: u16,
+    /// Whether and how the message is followed.
+    #[serde(skip)]
+    pub mark: Mark,
 }
 
 impl From<ToPe> for Target {

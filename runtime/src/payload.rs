@@ -113,9 +113,6 @@ pub(crate) trait Unsent {
     /// As [`Outgoing::payload`], which is to be asked for once: it is empty afterwards.
     fn payload(&mut self, may_move: bool) -> Payload;
 
-    /// As [`Outgoing::packed_bytes`].
-    fn packed_bytes(&self) -> (usize, usize);
-
     /// As [`Outgoing::write`]; `None` where the payload has to be made.
     fn write(&mut self, out: &mut Vec<u8>) -> Option<Vec<Buffer>>;
 }
@@ -126,10 +123,6 @@ impl<M: Outgoing> Unsent for Option<M> {
             Some(message) => message.payload(may_move),
             None => Payload::packed(Packed::default()),
         }
-    }
-
-    fn packed_bytes(&self) -> (usize, usize) {
-        self.as_ref().map_or((0, 0), Outgoing::packed_bytes)
     }
 
     fn write(&mut self, out: &mut Vec<u8>) -> Option<Vec<Buffer>> {

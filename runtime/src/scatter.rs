@@ -3,6 +3,7 @@
 use crate::codec::{Refusal, ScatterPart, WorkToNode};
 use crate::envelope::{CollectionId, ElementIndex, Packed, Payload};
 use crate::ids::PeId;
+use crate::mark::Mark;
 use crate::payload::Unsent;
 use bytes::Bytes;
 
@@ -57,10 +58,11 @@ impl Bundle {
         self.parts.is_empty()
     }
 
-    /// Returns the header and the body of the frame, and leaves an empty bundle.
-    pub(crate) fn take(&mut self, collection: CollectionId, entry: u16, from: PeId) -> (WorkToNode, Vec<u8>) {
+    /// Returns the header and the body of the frame, whose first message has the mark, and leaves an empty bundle.
+    pub(crate) fn take(&mut self, collection: CollectionId, entry: u16, mark: Mark) -> (WorkToNode, Vec<u8>) {
         let Self { parts, body } = std::mem::take(self);
-        (WorkToNode::Scatter { collection, entry, from, parts }, body)
+        let Mark { from, number } = mark;
+        (WorkToNode::Scatter { collection, entry, from, number, parts }, body)
     }
 }
 
@@ -85,6 +87,7 @@ pub(crate) fn open(parts: Vec<ScatterPart>, packed: &Packed) -> Result<Vec<(Scat
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
+    use crate::payload::Outgoing;
     use crate::proto::sim::Random;
     use proptest::prelude::*;
 
@@ -112,7 +115,8 @@ mod tests {
 
     /// What a bundle holds.
     fn sent(bundle: &mut Bundle) -> (Vec<ScatterPart>, Packed) {
-        let (WorkToNode::Scatter { parts, .. }, body) = bundle.take(CollectionId(1 << 63), 3, PeId(1)) else {
+        let (WorkToNode::Scatter { parts, .. }, body) = bundle.take(CollectionId(1 << 63), 3, Mark::NONE)
+        else {
             unreachable!()
         };
         (parts, Packed { body: body.into(), attachments: Vec::new() })
@@ -127,7 +131,7 @@ mod tests {
             for (number, &(pe, len, has_bulk)) in messages.iter().enumerate() {
                 let bulk = if has_bulk && number % 5 == 0 { vec![Buffer::zeroed(9)] } else { Vec::new() };
                 let goes_alone = len >= ALONE_BYTES || !bulk.is_empty();
-                match bundle.add(PeId(pe), index(number), Message(bytes(number, len), bulk.clone())) {
+                match bundle.add(PeId(pe), index(number), &mut Some(Message(bytes(number, len), bulk.clone()))) {
                     Ok(()) => prop_assert!(!goes_alone),
                     Err(Payload::Packed(packed)) => {
                         prop_assert!(goes_alone);
@@ -159,7 +163,7 @@ mod tests {
         let mut bundle = Bundle::default();
         for number in 0..FULL_PARTS {
             assert!(!bundle.is_full());
-            assert!(bundle.add(PeId(0), index(number), Message(Vec::new(), Vec::new())).is_ok());
+            assert!(bundle.add(PeId(0), index(number), &mut Some(Message(Vec::new(), Vec::new()))).is_ok());
         }
         assert!(bundle.is_full());
     }
@@ -171,7 +175,11 @@ mod tests {
             let mut bundle = Bundle::default();
             for number in 0..20 {
                 let len = usize::from(random.node(90).0);
-                assert!(bundle.add(PeId(0), index(number), Message(bytes(number, len), Vec::new())).is_ok());
+                assert!(
+                    bundle
+                        .add(PeId(0), index(number), &mut Some(Message(bytes(number, len), Vec::new())))
+                        .is_ok()
+                );
             }
             let (mut parts, mut packed) = sent(&mut bundle);
             assert!(open(parts.clone(), &packed).is_ok());

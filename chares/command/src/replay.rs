@@ -15,6 +15,8 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::critical_path::Path as CriticalPath;
 use runtime::monitor::recording::{Broken, Recording, RecordingError};
+use runtime::monitor::ways::{self, Way};
+use sampled::Sampled;
 use series::Series;
 use std::fs::File;
 use std::io::BufReader;
@@ -115,15 +117,35 @@ pub(crate) fn chart_of(recording: &Recording) -> String {
     chart::drawing(&Series::of(recording)).svg()
 }
 
-/// What the critical path of a recorded run went through, the largest part first: parts of its length and what they are.
-pub(crate) fn path_of(recording: &Recording) -> Vec<(f64, String)> {
+/// What the PEs of a recorded run waited for.
+pub(crate) struct Waits {
+    /// What the critical path went through, the largest part first: parts of its length and what they are.
+    pub(crate) path: Vec<(f64, String)>,
+    /// The part of the path in which a message was on its way between nodes.
+    pub(crate) under_way: f64,
+    /// How long messages are on their way between two nodes, the slowest first.
+    pub(crate) ways: Vec<([String; 2], Way)>,
+    /// What is to be said of these, if any is known.
+    pub(crate) said: Option<String>,
+}
+
+pub(crate) fn waits_of(recording: &Recording) -> Waits {
     let series = Series::of(recording);
-    let path = CriticalPath::of(&series.sampled.calls, &series.sampled.sent, (0, series.end_ns));
-    let is_of = |number: u32| {
-        let node = series.nodes.iter().find(|node| node.pes.iter().any(|pe| pe.pe == number));
-        node.map(|node| node.name.clone())
+    let Sampled { calls, sent } = &series.sampled;
+    let path = CriticalPath::of(calls, sent, (0, series.end_ns));
+    let node_of = |number: u32| series.nodes.iter().find(|node| node.pes.iter().any(|pe| pe.pe == number));
+    let number_of = |pe: u32| node_of(pe).map(|node| node.node);
+    let ways = ways::ways(calls, sent, number_of);
+    let name = |number: u16| {
+        let node = series.nodes.iter().find(|node| node.node == number);
+        node.map_or_else(|| "?".into(), |node| node.name.clone())
     };
-    path.told(&series.run.entry_names, is_of)
+    Waits {
+        path: path.told(&series.run.entry_names, |pe| node_of(pe).map(|node| node.name.clone())),
+        under_way: path.under_way(number_of),
+        said: ways::told(&ways, name),
+        ways: ways.into_iter().map(|way| ([name(way.nodes.0), name(way.nodes.1)], way)).collect(),
+    }
 }
 
 fn open(path: &Path) -> Result<Recording, Failure> {

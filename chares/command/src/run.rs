@@ -435,15 +435,20 @@ fn parts(wall: &[f64], cpu: &[f64], cpu_share: f64) -> Vec<f64> {
 /// Counters of all nodes, now; the viewers are told them, and how the clocks of the nodes stand.
 fn snapshots(main: &mut Driver, hub: &Hub) -> Result<Vec<NodeSnapshot>, RunError> {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let asked_ns = nanos(hub.now());
+    let (asked_ns, asked) = (nanos(hub.now()), Instant::now());
     let snapshots = main.snapshots()?;
-    let answered_ns = nanos(hub.now());
     let gone: Vec<u16> =
         hub.info().nodes.iter().filter(|node| node.left.is_some()).map(|node| node.node).collect();
-    let nodes = snapshots.iter().filter(|snapshot| snapshot.node != 0 && !gone.contains(&snapshot.node));
-    let uptimes = nodes.clone().map(|snapshot| (snapshot.node, snapshot.uptime_ns)).collect();
-    nodes.for_each(|snapshot| hub.publish(MonitorEvent::Snapshot(snapshot.clone())));
-    hub.publish(MonitorEvent::Clocks(ClockReading { asked_ns, answered_ns, uptimes }));
+    for snapshot in snapshots.iter().filter(|snapshot| snapshot.node != 0 && !gone.contains(&snapshot.node)) {
+        hub.publish(MonitorEvent::Snapshot(snapshot.clone()));
+        // Each of its own: with one for all, a node that is far would make the clocks of those uncertain that are near.
+        let took = main
+            .answered(snapshot.node)
+            .map_or_else(|| asked.elapsed(), |at| at.saturating_duration_since(asked));
+        let uptimes = vec![(snapshot.node, snapshot.uptime_ns)];
+        let answered_ns = asked_ns.saturating_add(nanos(took));
+        hub.publish(MonitorEvent::Clocks(ClockReading { asked_ns, answered_ns, uptimes }));
+    }
     Ok(snapshots)
 }
 

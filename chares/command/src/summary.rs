@@ -4,7 +4,7 @@ mod causes;
 mod page;
 mod text;
 
-use super::replay;
+use super::replay::{self, Waits};
 use super::report::{Report, Sources};
 use super::{output, say};
 use crate::named_file::NamedFile;
@@ -12,6 +12,7 @@ use chares::Timeline;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::recording::{MAGIC, Recording};
+use runtime::monitor::ways::Way;
 use runtime::monitor::wire::{MonitorEvent, NodeSnapshot, RunInfo};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -66,7 +67,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
         chart = html.map(|_| replay::chart_of(&recording));
         let mut report =
             serde_json::to_value(of_recording(&recording)).map_err(|error| wrong(error.to_string()))?;
-        report["critical_path"] = path_of(&recording);
+        put_waits(&mut report, &replay::waits_of(&recording));
         report
     } else {
         let report: Value = serde_json::from_slice(&bytes)
@@ -125,10 +126,13 @@ fn count_init(report: &mut Value) {
     }
 }
 
-/// What a recorded run's last entry methods waited for, as the texts and pages want it.
-fn path_of(recording: &Recording) -> Value {
-    let parts = replay::path_of(recording).into_iter();
-    parts.map(|(part, what)| json!({"part": part, "what": what})).collect()
+/// What the PEs of a recorded run waited for, as the texts and pages want it.
+fn put_waits(report: &mut Value, waits: &Waits) {
+    let part = |(part, what): &(f64, String)| json!({"part": part, "what": what});
+    report["critical_path"] = waits.path.iter().map(part).collect();
+    let way = |(nodes, way): &([String; 2], Way)| json!({"nodes": nodes, "ms": way.ns as f64 / 1e6});
+    report["ways"] = waits.ways.iter().map(way).collect();
+    report["under_way"] = json!({"part": waits.under_way, "sentence": waits.said});
 }
 
 fn name_of(value: &Value) -> String {

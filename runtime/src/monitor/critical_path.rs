@@ -139,6 +139,17 @@ impl Path {
         self.links.iter().map(|(_, time)| time).sum()
     }
 
+    /// The part of it, 0 to 1, in which a message was on its way from one node to another; `node` says where a PE is.
+    #[must_use]
+    pub fn under_way(&self, node: impl Fn(u32) -> Option<u16>) -> f64 {
+        let is_between = |link: &Link| match link {
+            Link::Way { from, to } => node(*from) != node(*to),
+            _ => false,
+        };
+        let between: i64 = self.links.iter().filter(|(link, _)| is_between(link)).map(|(_, time)| time).sum();
+        between as f64 / self.length().max(1) as f64
+    }
+
     /// What takes which part of it, 0 to 1, the largest first.
     #[must_use]
     pub fn parts(&self) -> Vec<(Link, f64)> {
@@ -284,6 +295,8 @@ mod tests {
         assert_eq!(path.links, links);
         assert_eq!((path.length(), path.most()), (90, Some((0, 60.0 / 90.0))));
         assert_eq!(path.parts()[0], (ran(0, 2), 48.0 / 90.0));
+        assert_eq!(path.under_way(|pe| u16::try_from(pe).ok()), 5.0 / 90.0);
+        assert_eq!(path.under_way(|_| Some(1)), 0.0, "on one node");
         // Only what lies in the time that is asked for.
         assert_eq!(Path::of(&calls, &sent, (50, 100)).links, [(ran(1, 4), 25), (way, 5), (ran(0, 2), 10)]);
         assert_eq!(Path::of(&calls, &sent, (0, 80)).links[0], (ran(0, 2), 58));

@@ -11,4 +11,5 @@ pub mod requests;
 pub mod samples;
 pub mod socket;
 pub mod text;
+pub mod ways;
 pub mod wire;

@@ -3,8 +3,9 @@
 //! that [started](Cause) an entry method.
 //!
 //! A message is chosen by its sender, among those that an entry method sends which is timed, and carries the sender's number
-//! for it; its receiver then times what it starts. So both ends of an arrow are known without a word between them. What a PE
-//! sends to itself, what is said to sections and to elements that have moved, and what is scattered, is never chosen.
+//! for it; its receiver then times what it starts. So both ends of an arrow are known without a word between them. Of what
+//! is scattered, the first message for each node may be chosen. What a PE sends to itself, and what is said to elements that
+//! have moved, is never: a PE that has something to do waits for nobody.
 
 use serde::{Deserialize, Serialize};
 

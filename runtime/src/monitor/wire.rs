@@ -389,13 +389,13 @@ pub struct PeSnapshot {
     pub entry: String,
 }
 
-/// Clocks of the nodes, all read between two readings of the launcher's: so no two can be further apart than the
-/// time between these.
+/// Clocks of nodes, all read between two readings of the launcher's: so no two can be further apart than the time between
+/// these.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
     /// When the launcher asked, nanoseconds since the run began to be watched.
     pub asked_ns: u64,
-    /// When it had the last answer.
+    /// When it had the last of their answers.
     pub answered_ns: u64,
     /// Node ids and the ages of their processes between these two times, nanoseconds.
     pub uptimes: Vec<(u16, u64)>,

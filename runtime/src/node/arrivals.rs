@@ -80,7 +80,7 @@ impl<'a> Checks<'a> {
                 self.check_handed_over(from, &sent.header)
             }
             WorkToNode::Record(sent) => self.check_saved(&sent.header),
-            WorkToNode::Scatter { collection, entry, from: origin, parts } => {
+            WorkToNode::Scatter { collection, entry, from: origin, parts, .. } => {
                 self.check_origin(from, *origin)?;
                 self.check_scatter(*collection, *entry, parts)
             }

@@ -8,6 +8,7 @@ use super::Node;
 use crate::codec::{MembersByPe, WorkToNode};
 use crate::envelope::{CollectionId, ElementIndex, Envelope, MembersHere, Packed, Payload, Target};
 use crate::ids::PeId;
+use crate::mark::Mark;
 use crate::priority::Priority;
 use crate::proto::tree::ARITY;
 use std::sync::Arc;
@@ -16,8 +17,7 @@ impl Node {
     /// Sends a message to members of a section; gives the bytes that leave this node.
     pub(crate) fn multicast(
         &self,
-        collection: CollectionId,
-        entry: u16,
+        (collection, entry, mark): (CollectionId, u16, Mark),
         priority: Priority,
         members: MembersByPe,
         payload: &Packed,
@@ -27,7 +27,7 @@ impl Node {
             members.into_iter().partition(|(pe, _)| self.topology().node_of(*pe) == self.id);
         let shared = Arc::new(payload.clone());
         for (pe, members) in here {
-            let target = Target::Section(Box::new(MembersHere { collection, members, entry }));
+            let target = Target::Section(Box::new(MembersHere { collection, members, entry, mark }));
             let envelope = Envelope::new(target, priority.clone(), Payload::Packed(Arc::clone(&shared)));
             self.pes.push_arrived(pe, envelope, payload.len_bytes() as u64);
         }
@@ -39,6 +39,7 @@ impl Node {
                 collection,
                 entry,
                 priority: priority.clone(),
+                mark,
                 members: run.concat(),
             };
             bytes += self.send_frame(node_of(&run[0][0]), &header, payload.clone());
@@ -130,8 +131,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_multicast_that_is_followed_is_so_wherever_it_comes() {
+        let (net, id) = nodes();
+        let all = net.nodes.get().unwrap();
+        let known = all[3].collection(id).unwrap();
+        let mut members = BTreeMap::<PeId, Vec<ElementIndex>>::new();
+        let with_home = |element| (known.pe_of(element).unwrap(), element);
+        elements(1).into_iter().map(with_home).for_each(|(pe, at)| members.entry(pe).or_default().push(at));
+        let mark = Mark { from: PeId(4), number: 77 };
+        let what = (id, 0, mark);
+        all[3].multicast(what, Priority::ORDINARY, members.into_iter().collect(), &Packed::default());
+        let sections: Vec<MembersHere> = all.iter().flat_map(sections).collect();
+        assert!(sections.len() > 50 && sections.iter().all(|section| section.mark == mark), "{sections:?}");
+    }
+
     /// Members in what has arrived at the PEs of a node, which must be the PEs where they live.
     fn received(node: &Arc<Node>) -> Vec<ElementIndex> {
+        sections(node).into_iter().flat_map(|section| section.members).collect()
+    }
+
+    /// What has arrived at the PEs of a node for members that must live there.
+    fn sections(node: &Arc<Node>) -> Vec<MembersHere> {
         let mut found = Vec::new();
         for pe in node.topology().pes(node.id()).iter().copied() {
             let (mut arrivals, mut envelopes) = (VecDeque::new(), Vec::new());
@@ -141,10 +162,9 @@ mod tests {
                 .for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
             for envelope in envelopes {
                 let Target::Section(section) = envelope.target else { continue };
-                let MembersHere { collection, members, .. } = *section;
-                let known = node.collection(collection).unwrap();
-                assert!(members.iter().all(|member| known.pe_of(*member) == Some(PeId(pe))));
-                found.extend(members);
+                let known = node.collection(section.collection).unwrap();
+                assert!(section.members.iter().all(|member| known.pe_of(*member) == Some(PeId(pe))));
+                found.push(*section);
             }
         }
         found
@@ -186,8 +206,8 @@ mod tests {
         let node = &net.nodes.get().unwrap()[3];
         let check = |pe, index, entry| {
             let members = vec![(PeId(pe), vec![ElementIndex([index, 0, 0])])];
-            let header =
-                WorkToNode::Multicast { collection: id, entry, priority: Priority::ORDINARY, members };
+            let (priority, mark) = (Priority::ORDINARY, Mark::NONE);
+            let header = WorkToNode::Multicast { collection: id, entry, priority, mark, members };
             node.checks().check_work(NodeId(1), &header).is_ok()
         };
         assert!(check(19, 199, 0) && !check(1, 199, 0));

@@ -12,6 +12,7 @@ use crate::envelope::{CollectionId, Envelope, Packed, Payload, PeOrder, Target, 
 use crate::failure::{Failure, Kind};
 use crate::frame::{Class, Frame, Receiver};
 use crate::ids::{NodeId, PeId};
+use crate::mark::Mark;
 use crate::monitor::wire::Phase;
 use crate::pe::inbox::Incoming;
 use crate::priority::Priority;
@@ -146,11 +147,12 @@ impl Node {
                 self.pass_on(root, &what, &payload);
                 self.take_spread(what, payload);
             }
-            WorkToNode::Multicast { collection, entry, priority, members } => {
-                self.multicast(collection, entry, priority, members, &payload);
+            WorkToNode::Multicast { collection, entry, priority, mark, members } => {
+                self.multicast((collection, entry, mark), priority, members, &payload);
             }
-            WorkToNode::Scatter { collection, entry, from, parts } => {
-                self.take_scatter((collection, entry, from), scatter::open(parts, &payload)?, batch);
+            WorkToNode::Scatter { collection, entry, from, number, parts } => {
+                let messages = scatter::open(parts, &payload)?;
+                self.take_scatter((collection, entry), Mark { from, number }, messages, batch);
             }
             WorkToNode::Record(sent) => {
                 let (header, packed) = sent.open(payload);
@@ -203,10 +205,11 @@ impl Node {
         self.hear(from, control, payload)
     }
 
-    /// Gives each PE its messages, which lie together.
+    /// Gives each PE its messages, which lie together. The first one has the mark.
     fn take_scatter(
         &self,
-        (collection, entry, from): (CollectionId, u16, PeId),
+        (collection, entry): (CollectionId, u16),
+        Mark { from, mut number }: Mark,
         messages: Vec<(ScatterPart, Bytes)>,
         batch: &mut Batch,
     ) {
@@ -217,7 +220,8 @@ impl Node {
             }
             // A message without a body takes memory too until it is dealt with.
             let backlog_bytes = (size_of::<ScatterPart>() + body.len()) as u64;
-            let target = ToPe::Element { collection, index, entry, from, number: 0 }.into();
+            let number = std::mem::take(&mut number);
+            let target = ToPe::Element { collection, index, entry, from, number }.into();
             let packed = Packed { body, attachments: Vec::new() };
             batch.len_bytes += backlog_bytes;
             batch.messages.push(Incoming { target, priority: Priority::ORDINARY, packed, backlog_bytes });

@@ -332,8 +332,9 @@ pub struct Timekeeper {
     timing: Option<Timing>,
     /// Of the messages that the entry method sends which is timed, so many may be followed.
     marks_left: u32,
-    /// The same when one begins.
+    /// The same when one begins, from this time on.
     marks_each: u32,
+    marks_from_ns: u64,
 }
 
 /// Times entry methods.
@@ -375,10 +376,17 @@ impl Timekeeper {
         self.marks_left = if self.marks_each > 0 { u32::MAX } else { 0 };
     }
 
-    /// A message is followed; or, if there may be no more, was not.
-    pub fn has_marked(&mut self, may_more: bool) {
+    /// A message is followed.
+    pub fn has_marked(&mut self) {
         if self.marks_left < u32::MAX {
-            self.marks_left = if may_more { self.marks_left.saturating_sub(1) } else { 0 };
+            self.marks_left = self.marks_left.saturating_sub(1);
+        }
+    }
+
+    /// No more messages may be followed until then.
+    pub fn marks_again(&mut self, at_ns: u64) {
+        if self.marks_left < u32::MAX {
+            (self.marks_left, self.marks_from_ns) = (0, at_ns);
         }
     }
 
@@ -419,7 +427,7 @@ impl Timekeeper {
             timing.sampling.comes_early(unseen);
             // So that there is a look at its end.
             (timing.began_ns, self.unseen) = (Some(now_ns), 0);
-            self.marks_left = self.marks_each;
+            self.marks_left = if now_ns >= self.marks_from_ns { self.marks_each } else { 0 };
         }
         self.switch(account, state, now_ns);
     }
@@ -622,8 +630,14 @@ mod tests {
         let snapshot = account.snapshot(0, &Inbox::default(), now, |_, _| String::new());
         assert_eq!(snapshot.overhead_ns + snapshot.compute_ns, now, "no time is lost or counted twice");
         timekeeper.entry_begins(&account, PeState::Compute, || now);
-        timekeeper.has_marked(false);
+        timekeeper.marks_again(now + 100);
         assert!(!timekeeper.may_mark(), "enough for now");
+        for (begins, may) in [(now + 99, false), (now + 100, true)] {
+            timekeeper.times_next(&account, begins);
+            timekeeper.entry_begins(&account, PeState::Compute, || begins);
+            assert_eq!(timekeeper.may_mark(), may);
+            timekeeper.entry_ends(&account, || begins);
+        }
     }
 
     /// Long entry methods that follow short ones are not hidden behind these for long.

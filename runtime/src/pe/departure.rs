@@ -61,7 +61,7 @@ impl Scheduler {
     /// Passes a message to a section on to those members of which more is known than their home, before anything else can
     /// be said to them; the others stay.
     fn find_members(&mut self, section: &mut MembersHere, priority: &Priority, packed: &Arc<Packed>) {
-        let MembersHere { collection, members, entry } = section;
+        let MembersHere { collection, members, entry, .. } = section;
         members.retain(|&index| {
             let element = ElementId { collection: *collection, index };
             let heading = Heading { what: What::Run(*entry), priority: priority.clone() };

@@ -201,7 +201,7 @@ fn own_of_members(envelope: &mut Envelope, elements: &FxHashSet<ElementId>) -> V
     else {
         return Vec::new();
     };
-    let MembersHere { collection, members, entry } = section.as_mut();
+    let MembersHere { collection, members, entry, .. } = section.as_mut();
     let (collection, entry) = (*collection, *entry);
     let mut own = Vec::new();
     members.retain(|&index| {
@@ -250,6 +250,7 @@ impl Eq for Ranked {}
 mod tests {
     use super::*;
     use crate::envelope::Packed;
+    use crate::mark::Mark;
     use crate::priority::Bits;
     use proptest::prelude::*;
 
@@ -307,7 +308,8 @@ mod tests {
         queue.push(alone(0));
         for word in [1, 2] {
             let members = vec![member(5), member(7), member(9)];
-            let target = Target::Section(Box::new(MembersHere { collection, members, entry }));
+            let target =
+                Target::Section(Box::new(MembersHere { collection, members, entry, mark: Mark::NONE }));
             queue.push(Envelope::new(target, 0, packed(word)));
         }
         queue.push(alone(3));

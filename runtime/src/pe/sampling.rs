@@ -86,21 +86,31 @@ impl Sampling {
         Some(Ran { pe: pe.0, name, began_ns, took_ns, idle_ns, cause })
     }
 
-    /// The number of the message that is sent now, if it is chosen; whether more of the entry method that runs may be.
-    fn sends(&mut self, now_ns: impl FnOnce() -> u64) -> (Option<(u32, u64)>, bool) {
-        let now_ns = now_ns();
+    /// What becomes of the message that is sent now.
+    fn sends(&mut self, now_ns: u64) -> Choice {
         // Where there are many, not always the first ones. The generator of W. Press et al., "Numerical Recipes".
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         if self.random >> 31 == 0 && !self.sends.has_plenty(now_ns) {
-            return (None, true);
+            return Choice::PassedOver;
         }
         if !self.sends.permits(now_ns) {
-            return (None, false);
+            return Choice::NoneUntil(self.sends.due_ns);
         }
         self.number = self.number.wrapping_add(1).max(1);
         self.has_sent = true;
-        (Some((self.number, now_ns)), true)
+        Choice::Followed(self.number)
     }
+}
+
+/// What becomes of a message that might be followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    /// It is, under this number.
+    Followed(u32),
+    /// It is not; the next one may be.
+    PassedOver,
+    /// Nor is any other until then: the PE need not look at the clock for them.
+    NoneUntil(u64),
 }
 
 /// Permits so many a second, and some at once after a time without any.
@@ -142,11 +152,16 @@ impl Pe {
 
     #[cold]
     fn choose(&mut self) -> u32 {
-        let (chosen, may_more) = self.sampling.sends(|| self.node.now_ns());
-        if chosen.is_some() || !may_more {
-            self.timekeeper.has_marked(may_more);
-        }
-        let Some((number, at_ns)) = chosen else { return 0 };
+        let at_ns = self.node.now_ns();
+        let number = match self.sampling.sends(at_ns) {
+            Choice::Followed(number) => number,
+            Choice::PassedOver => return 0,
+            Choice::NoneUntil(due_ns) => {
+                self.timekeeper.marks_again(due_ns);
+                return 0;
+            }
+        };
+        self.timekeeper.has_marked();
         if self.id != PeId::DRIVER {
             self.account.sampled().sent(Sent { pe: self.id.0, number, at_ns });
         }
@@ -191,11 +206,11 @@ mod tests {
     #[test]
     fn where_few_messages_are_sent_all_are_followed() {
         let mut sampling = Sampling::new(100, NodeId(2));
-        let chosen = (1..=50).filter_map(|at| sampling.sends(|| at * 1_000_000_000).0);
-        assert!(chosen.map(|(number, _)| number - (2 << 24)).eq(1..=50));
-        let at_once = (0..100).filter(|_| sampling.sends(|| 60_000_000_000).0.is_some()).count();
-        assert_eq!(at_once, 16);
-        assert!((0..20).any(|_| !sampling.sends(|| 60_000_000_000).1), "enough for now");
+        let chosen = (1..=50).map(|at| sampling.sends(at * 1_000_000_000));
+        assert!(chosen.eq((1..=50).map(|number| Choice::Followed(number + (2 << 24)))));
+        let at_once: Vec<Choice> = (0..100).map(|_| sampling.sends(60_000_000_000)).collect();
+        assert_eq!(at_once.iter().filter(|choice| matches!(choice, Choice::Followed(_))).count(), 16);
+        assert!(at_once.contains(&Choice::NoneUntil(60_010_000_000)), "enough for now: {at_once:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::Pe;
 use crate::codec::{WorkToNode, append_header};
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Outgoing, ToPe};
 use crate::ids::{NodeId, PeId};
+use crate::mark::Mark;
 use crate::payload::Unsent;
 use crate::priority::Priority;
 use crate::scatter::Bundle;
@@ -57,17 +58,20 @@ impl Pe {
         self.account().created(1);
         let bundle = bundles.entry(node).or_default();
         if let Err(payload) = bundle.add(pe, index, message) {
-            let message = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
+            let Mark { from, number } = self.mark();
+            let message = ToPe::Element { collection, index, entry, from, number };
             self.transmit(node, &WorkToNode::to_pe(pe, Priority::ORDINARY, message), payload);
         } else if bundle.is_full() {
-            self.send_bundle(node, bundle.take(collection, entry, self.id));
+            let mark = self.mark();
+            self.send_bundle(node, bundle.take(collection, entry, mark));
         }
     }
 
     fn send_bundles(&mut self, bundles: Bundles, collection: CollectionId, entry: u16) {
         for (node, mut bundle) in bundles {
             if !bundle.is_empty() {
-                self.send_bundle(node, bundle.take(collection, entry, self.id));
+                let mark = self.mark();
+                self.send_bundle(node, bundle.take(collection, entry, mark));
             }
         }
     }

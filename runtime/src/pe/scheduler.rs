@@ -289,7 +289,7 @@ impl Scheduler {
                 self.deliver_all(collection, entry, priority, payload)?
             }
             Target::Section(section) => {
-                let MembersHere { collection, members, entry } = *section;
+                let MembersHere { collection, members, entry, .. } = *section;
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 let count = members.len() as u64;
                 // Those that had moved when it came were taken out, and so was who left later.

@@ -70,7 +70,8 @@ impl Pe {
             by_pe.entry(home).or_default().push(element.index);
         }
         self.account().created(by_pe.len() as u64);
-        let bytes = self.node.multicast(collection, entry, priority, by_pe.into_iter().collect(), packed);
+        let what = (collection, entry, self.mark());
+        let bytes = self.node.multicast(what, priority, by_pe.into_iter().collect(), packed);
         self.account().left(bytes);
         Ok(())
     }

@@ -127,7 +127,8 @@ fn scatters_to_others_or_of_other_lengths_are_refused() {
             index: ElementIndex([index, 0, 0]),
             len_bytes,
         };
-        WorkToNode::Scatter { collection, entry, from: PeId(2), parts: parts.iter().map(part).collect() }
+        let parts = parts.iter().map(part).collect();
+        WorkToNode::Scatter { collection, entry, from: PeId(2), number: 0, parts }
     };
     taken(2, &scatter(CELLS, ADD, &[]));
     taken(2, &scatter(CELLS, ADD, &[(1, 1, 0), (0, 0, 0), (1, 1, 0)]));

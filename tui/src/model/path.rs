@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use runtime::monitor::critical_path::{Call, Path};
 use runtime::monitor::samples::Samples;
+use runtime::monitor::ways::{self, Way};
 use runtime::monitor::wire::PeState;
 
 use super::Model;
@@ -18,6 +19,8 @@ const KEPT_MAX: usize = 1 << 16;
 const TOLD: i64 = SECOND / 2;
 /// What has run for so long is on the path though it has not ended.
 const LONG_NS: u64 = 500_000_000;
+/// Messages on their way are worth a line from this part of a path on.
+const UNDER_WAY: f64 = 0.2;
 
 /// Calls and messages by when they came.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,6 +68,22 @@ impl Model {
             }
         }
         Path::of(&calls, &self.recent.sent.iter().copied().collect(), (until - recent, until))
+    }
+
+    /// How long messages are on their way between nodes, of the last ones, the slowest first.
+    pub(crate) fn ways(&self) -> Vec<Way> {
+        let calls: Vec<Call> = self.recent.calls.iter().copied().collect();
+        ways::ways(&calls, &self.recent.sent.iter().copied().collect(), |pe| self.node_of(pe))
+    }
+
+    /// The same in words, if that is a good part of a path.
+    pub(crate) fn network_words(&self, path: &Path) -> Option<String> {
+        let is_it = path.under_way(|pe| self.node_of(pe)) >= UNDER_WAY;
+        is_it.then(|| ways::told(&self.ways(), |node| self.name_of(node))).flatten()
+    }
+
+    fn node_of(&self, pe: u32) -> Option<u16> {
+        self.pe(pe).map(|(node, _)| node.last.node)
     }
 
     /// What is on it, the largest part first, for people.

@@ -23,6 +23,8 @@ pub(crate) struct Present<'a> {
     /// PEs that are busy, a few.
     busy: Vec<(u32, String)>,
     busy_count: usize,
+    /// PEs that have work and are kept from their cores, a few.
+    stopped: Vec<String>,
 }
 
 impl<'a> Present<'a> {
@@ -34,10 +36,15 @@ impl<'a> Present<'a> {
             span,
             busy: Vec::new(),
             busy_count: 0,
+            stopped: Vec::new(),
         };
         for node in model.nodes.values().filter(|node| node.loss.is_none()) {
             for pe in &node.pes {
-                if !is_busy(present.times_of(pe)) {
+                let times = present.times_of(pe);
+                if !is_busy(times) {
+                    if is_stopped(times) && present.stopped.len() < NAMED {
+                        present.stopped.push(format!("PE {} ({})", pe.last.pe, node.name()));
+                    }
                     continue;
                 }
                 present.busy_count += 1;
@@ -102,12 +109,22 @@ impl<'a> Present<'a> {
             return "work: it has no chares".into();
         }
         match (self.busy.as_slice(), self.busy_count) {
-            ([], _) => "messages: no PE is busy".into(),
+            ([], _) => match self.stopped.as_slice() {
+                [] => "messages: no PE is busy".into(),
+                [one] => format!("messages: {one} has work, but no core"),
+                some => format!("messages: {} have work, but no core", some.join(" and ")),
+            },
             ([(pe, node)], 1) => format!("messages: only PE {pe} ({node}) is busy"),
             ([(one, _), (other, _)], 2) => format!("messages: only PEs {one} and {other} are busy"),
             (_, count) => format!("messages: {count} PEs are busy"),
         }
     }
+}
+
+/// Whether a PE had something to do for most of the time, and did less than half of it for want of a core.
+fn is_stopped(times: Times) -> bool {
+    let stopped = times.share(times.core_wait) + times.share(times.throttled);
+    stopped > 0.5 && times.share(times.idle) < 1.0 - BUSY
 }
 
 fn is_busy(times: Times) -> bool {

@@ -128,6 +128,9 @@ fn who_is_idle_is_told_what_is_known_and_no_more() {
     assert_eq!(reasons(&mut app)[2], "messages: only PEs 0 and 1 are busy");
     let mut app = run(|_| {}, [idle; 3], [1, 1, 1]);
     assert_eq!(reasons(&mut app), ["messages: no PE is busy"; 3]);
+    let mut app = run(|_| {}, [idle, [10, 85, 0, 0], [20, 0, 0, 78]], [1, 1, 1]);
+    let who = "messages: PE 1 (middle) and PE 2 (old) have work, but no core";
+    assert_eq!(reasons(&mut app)[0], who);
 }
 
 #[test]
@@ -143,6 +146,40 @@ fn more_pes_than_cores_are_worth_no_more_than_these_and_say_so() {
     );
     assert!(screen(&app, 80, 24).contains("2.00x fastest"), "{}", screen(&app, 80, 24));
     assert_eq!(reasons(&mut app)[1..], ["a core: 3 PEs share 2"; 2]);
+}
+
+/// All PEs do nothing but wait for what each of the others sends, over links of which those of PE 2 are slow.
+#[test]
+fn a_slow_link_is_named_where_all_wait_for_messages() {
+    let mut app = run(|info| info.entry_names = vec!["Cell: Halo".into()], [[1, 0, 0, 0]; 3], [1, 1, 1]);
+    for (step, pe) in (0..400_u32).flat_map(|step| (0..3).map(move |pe| (step, pe))) {
+        let at = u64::from(step) * TENTH / 5 + 4 * 10 * TENTH;
+        let from = (pe + 1 + step % 2) % 3;
+        let way = if pe == 2 || from == 2 { 19_500_000 } else { 200_000 };
+        let ran = Ran {
+            pe,
+            began_ns: at + way,
+            took_ns: 10_000,
+            idle_ns: way,
+            cause: Some(Cause { pe: from, number: 3 * step + pe, bytes: 100 }),
+            ..Ran::default()
+        };
+        let node = |pe: u32| u16::try_from(pe).unwrap() + 1;
+        tell(
+            &mut app,
+            MonitorEvent::Samples(Samples { node: node(pe), ran: vec![ran], sent: Vec::new() }),
+            120,
+        );
+        let sent = vec![Sent { pe: from, number: 3 * step + pe, at_ns: at }];
+        tell(&mut app, MonitorEvent::Samples(Samples { node: node(from), ran: Vec::new(), sent }), 120);
+    }
+    press(&mut app, KeyCode::Char('w'));
+    let shown = screen(&app, 120, 30);
+    let network = shown.lines().find(|line| line.starts_with(" network:")).unwrap_or_default();
+    assert!(
+        network.contains("between old and others is on its way for 20 ms, between the rest for 0.20 ms"),
+        "{shown}"
+    );
 }
 
 /// PE 2 computes for 80 ms of each tenth of a second and sends; PE 0 waits for that, and computes for 10.

@@ -58,6 +58,7 @@ fn columns(screen: Screen) -> &'static [&'static str] {
             "queue: messages that wait; waits for: what would let it compute",
             "all wait for: the chain of entry methods and messages behind what ran last",
             "  (critical path), by what its time went to; who is not on it delays nobody",
+            "network: how long messages are on their way, if that is what all wait for",
             "below: each host's cores, and how many of them others use",
         ],
         Screen::Entries => &[
@@ -70,6 +71,7 @@ fn columns(screen: Screen) -> &'static [&'static str] {
             "each line is a sender, each column a receiver; * half of the busiest or more",
             "s changes what is counted: bytes/s, msg/s (last 2 s), bytes, messages in all",
             "where numbers do not fit: a shade for each receiver; below: busiest links",
+            "on way: from sending to what it starts where a PE waits; mean of both ways",
         ],
         Screen::Work => &[
             "chares: that live there; busy: part of the last 2 s in which it worked",

@@ -17,6 +17,8 @@ use crate::model::profile::Link;
 const NAME: usize = 9;
 /// Columns of a number and its mark.
 const CELL: usize = 9;
+/// Columns that a list of links needs to say also how long messages are on their way.
+const WITH_WAYS: u16 = 72;
 /// Lines that the list of links gets at least.
 const LIST: usize = 5;
 
@@ -171,15 +173,25 @@ impl Matrix<'_> {
 
 fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &App, links: &[Link], look: Look) -> Vec<Spot> {
     let unit = app.choice.unit;
+    let model = app.model();
+    let ways = if area.width >= WITH_WAYS { model.ways() } else { Vec::new() };
+    let has_ways = !ways.is_empty();
     let name = usize::from(area.width).saturating_sub(37).clamp(15, 26);
     let title = format!(
-        " {}{:>9}{:>9}{:>9}{:>9}",
+        " {}{:>9}{:>9}{:>9}{:>9}{}",
         figures::fit(&format!("busiest by {}", unit.name()), name),
         "bytes/s",
         "msg/s",
         "bytes",
-        "messages"
+        "messages",
+        if has_ways { "   on way" } else { "" }
     );
+    // Of both directions together: the clocks of two nodes say no more.
+    let way = |link: &Link| {
+        let between = (link.from.min(link.to), link.from.max(link.to));
+        let way = ways.iter().find(|way| way.nodes == between);
+        way.map_or_else(String::new, |way| format!("{:.2}ms", way.ns as f64 / 1e6))
+    };
     put(frame, area, 0, Line::styled(title, look.faint()));
     let rest = split(area, 1).1;
     if links.is_empty() {
@@ -187,18 +199,18 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &App, links: &[Link], look:
         return Vec::new();
     }
     let most = links.first().map_or(0.0, |link| unit.of(link));
-    let bar = usize::from(area.width).saturating_sub(64).min(40);
-    let model = app.model();
+    let bar = usize::from(area.width).saturating_sub(if has_ways { 73 } else { 64 }).min(40);
     let line = |link: &Link| {
         let (from, to) = (model.name_of(link.from), model.name_of(link.to));
         let arrow = look.pick("→", "->");
         let mut line = Line::from(format!(
-            " {}{:>9}{:>9}{:>9}{:>9} ",
+            " {}{:>9}{:>9}{:>9}{:>9}{}",
             figures::fit(&format!("{from} {arrow} {to}"), name),
             figures::bytes(link.bytes_per_s),
             figures::count(link.messages_per_s),
             figures::bytes(link.bytes as f64),
-            figures::count(link.messages as f64)
+            figures::count(link.messages as f64),
+            if has_ways { format!("{:>9} ", way(link)) } else { " ".into() }
         ));
         if bar > 5 && most > 0.0 {
             line.extend(look.bar(unit.of(link) / most, bar, look.accent()));

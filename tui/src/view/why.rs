@@ -105,7 +105,7 @@ fn row(
     line
 }
 
-/// What the critical path of the last seconds went through.
+/// What the critical path of the last seconds went through, and which link is slow if links were a good part of that.
 fn path_lines(model: &Model) -> Vec<String> {
     let path = model.path(LAST);
     let parts = model.path_words(&path).into_iter().filter(|(part, _)| *part >= PART_MIN);
@@ -113,7 +113,8 @@ fn path_lines(model: &Model) -> Vec<String> {
         let title = if place == 0 { "all wait for:" } else { "" };
         format!(" {title:<13}{:>4} {words}", figures::percent(part))
     };
-    parts.take(PARTS).enumerate().map(line).collect()
+    let network = model.network_words(&path).map(|said| format!(" {:<13}{said}", "network:"));
+    parts.take(PARTS).enumerate().map(line).chain(network).collect()
 }
 
 /// What each host has, and who uses it.

@@ -1,7 +1,7 @@
 //! Both exports of an invented run: the picture as golden text, the trace against the rules of its format.
 
 use super::series::Series;
-use super::{chart, path_of, trace};
+use super::{chart, trace, waits_of};
 use runtime::monitor::recording::{Recorded, Recorder, Recording};
 use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
@@ -269,7 +269,9 @@ fn a_message_is_an_arrow_from_the_entry_method_that_sent_it_to_the_one_that_it_s
     assert_eq!((&begin["id"], &begin["args"]["bytes"]), (&end["id"], &4000.into()));
     assert_eq!(begin["ts"].as_i64(), sender["ts"].as_i64().map(|at| at + 90_000));
     assert_eq!(end["ts"], receiver["ts"]);
-    let [(all, first), (_, second), (_, third)] = &path_of(&recording())[..] else { panic!("three links") };
+    let [(all, first), (_, second), (_, third)] = &waits_of(&recording()).path[..] else {
+        panic!("three links")
+    };
     assert!((0.49..0.51).contains(all), "{all}");
     assert_eq!(first, "Rows: Reduce on PE 3 (old & <slow>)");
     assert_eq!(second, "Rows: Pivot on PE 0 (fast)");

@@ -5,6 +5,14 @@ use serde_json::Value;
 
 /// What is lost is said if it is at least this part of the time of all PEs.
 const LEAST: f64 = 0.03;
+/// Messages on their way are what PEs wait for from this part of the critical path on.
+const UNDER_WAY: f64 = 0.2;
+/// What keeps PEs from their cores, as reports name it, and in words for those of a node, and for one.
+const STOPS: [(&str, &str, &str); 3] = [
+    ("core_wait", "waited for their cores: other programs, or more PEs than cores, used them", "had no core"),
+    ("quota", "had to stop: the CPU quota of their control group was used up", "was stopped by a CPU quota"),
+    ("throttled", "slept, because their cpu_share says so", "slept for its cpu_share"),
+];
 
 /// Something that kept PEs from computing.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +29,8 @@ struct Pe {
     /// Seconds in which it was idle, and in which it was not.
     idle: f64,
     busy: f64,
+    /// Seconds of what is not idle for each of [`STOPS`].
+    stopped: [f64; 3],
     has_worked: bool,
 }
 
@@ -44,10 +54,11 @@ fn pes(report: &Value) -> Vec<Pe> {
         let name = name_of(&node["name"]);
         let pe = move |pe: &Value| {
             let of = |state: &str| seconds(&pe[format!("{state}_s")]);
-            let busy = ["compute", "overhead", "core_wait", "quota", "throttled"].map(of).iter().sum();
+            let stopped = STOPS.map(|(state, ..)| of(state));
+            let busy = of("compute") + of("overhead") + stopped.iter().sum::<f64>();
             let count = |key: &str| pe[key].as_u64().unwrap_or(0);
             let has_worked = count("chares") > 0 || count("entries") > 0;
-            Pe { number: count("pe"), node: name.clone(), idle: of("idle"), busy, has_worked }
+            Pe { number: count("pe"), node: name.clone(), idle: of("idle"), busy, stopped, has_worked }
         };
         list(&node["pes"]).iter().map(pe).collect::<Vec<_>>()
     };
@@ -56,21 +67,18 @@ fn pes(report: &Value) -> Vec<Pe> {
 
 /// Nodes whose PEs had something to do and did not get their cores.
 fn stopped(report: &Value, all: f64) -> Vec<Cause> {
-    let whys = [
-        ("core_wait", "waited for their cores: other programs, or more PEs than cores, used them"),
-        ("quota", "had to stop: the CPU quota of their control group was used up"),
-        ("throttled", "slept, because their cpu_share says so"),
-    ];
     let mut causes = Vec::new();
     for node in list(&report["nodes"]) {
         let own: f64 = ["compute", "overhead", "core_wait", "quota", "throttled", "idle"]
             .map(|state| seconds(&node[format!("{state}_s")]))
             .iter()
             .sum();
-        for (state, why) in whys {
+        let name = name_of(&node["name"]);
+        let slowdown = slowdown(report, &name).map_or_else(String::new, |said| format!("; {said}"));
+        for (state, why, _) in STOPS {
             let lost = seconds(&node[format!("{state}_s")]);
             let percent = 100.0 * lost / own.max(f64::MIN_POSITIVE);
-            let sentence = format!("{percent:.0}% of its time the PEs of {} {why}", name_of(&node["name"]));
+            let sentence = format!("{percent:.0}% of its time the PEs of {name} {why}{slowdown}");
             causes.push(Cause { part: lost / all, sentence });
         }
     }
@@ -86,7 +94,9 @@ fn runtime_itself(report: &Value, all: f64) -> Option<Cause> {
         "the runtime itself took it: {calls:.0} entry methods of {computed_us:.1} us on average, and what they sent; fewer and \
          longer ones cost less"
     );
-    (lost / all > 0.1).then(|| Cause { part: lost / all, sentence })
+    // Of the time in which nobody kept the PEs from their cores.
+    let own = lost + of_nodes("compute_s") + of_nodes("idle_s");
+    (lost > 0.1 * own).then(|| Cause { part: lost / all, sentence })
 }
 
 /// Time without a message: for want of work, because one PE had more than others, or else.
@@ -117,20 +127,53 @@ fn idle(report: &Value, pes: &[Pe], all: f64) -> Vec<Cause> {
             "others waited for PE {} of {}, which was busy for {:.2} s, they for {mean:.2} s on average",
             busiest.number, busiest.node, busiest.busy
         );
-        sentence.push_str(&match longest_call(report, busiest) {
-            Some(call) => format!("; {call}: make it shorter"),
-            None => "; smaller blocks or --balance auto divide the work better".into(),
-        });
+        sentence.push_str(&why_busy(report, busiest));
         causes.push(Cause { part: lost / all, sentence });
     }
     let rest = workers.iter().map(|pe| pe.idle).sum::<f64>() - lost;
     let link = busiest_link(report).map_or_else(String::new, |link| format!("; {link}"));
-    let sentence = format!(
-        "PEs waited for messages while no other had more to do: for the driver, the network, or because steps follow one \
-         another{link}"
-    );
+    let sentence = match on_their_way(report) {
+        Some(said) => format!("PEs waited for messages on their way: {said}{link}"),
+        None => format!(
+            "PEs waited for messages while no other had more to do: for the driver, the network, or because steps follow \
+             one another{link}"
+        ),
+    };
     causes.push(Cause { part: rest / all, sentence });
     causes
+}
+
+/// What the busiest PE was busy with, as far as that is known, or what to do.
+fn why_busy(report: &Value, pe: &Pe) -> String {
+    let mut said = String::new();
+    let most = STOPS.iter().zip(pe.stopped).max_by(|one, other| one.1.total_cmp(&other.1));
+    let stop = most.filter(|(_, lost)| *lost > pe.busy / 2.0);
+    if let Some(((.., why), lost)) = stop {
+        said = format!("; for {lost:.2} s of that it {why}");
+        said.extend(slowdown(report, &pe.node).map(|slowdown| format!("; {slowdown}")));
+    }
+    match (longest_call(report, pe), stop) {
+        (Some(call), None) => said + "; " + &call + ": make it shorter",
+        (Some(call), Some(_)) => said + "; " + &call,
+        (None, None) => said + "; smaller blocks or --balance auto divide the work better",
+        (None, Some(_)) => said,
+    }
+}
+
+/// When the node delivered less than its speed for longest, without why.
+fn slowdown(report: &Value, node: &str) -> Option<String> {
+    let of_it = list(&report["slowdowns"]).iter().filter(|slow| name_of(&slow["node"]) == node);
+    let length = |slow: &Value| slow["until_s"].as_f64().unwrap_or(f64::MAX) - seconds(&slow["since_s"]);
+    let longest = of_it.max_by(|one, other| length(one).total_cmp(&length(other)))?;
+    let sentence = runtime::monitor::text::clean_line(longest["sentence"].as_str()?, 160);
+    Some(sentence.rsplit_once(": ").map_or(sentence.as_str(), |(said, _)| said).to_string())
+}
+
+/// How long messages were on their way between nodes, if that was what PEs waited for.
+fn on_their_way(report: &Value) -> Option<String> {
+    let under_way = &report["under_way"];
+    let sentence = under_way["sentence"].as_str().filter(|_| seconds(&under_way["part"]) >= UNDER_WAY)?;
+    Some(runtime::monitor::text::clean_line(sentence, 160))
 }
 
 /// A call that took more than half of what its PE did.
@@ -223,6 +266,9 @@ mod tests {
         assert!(said.contains("-> other, carried 20.0 MB/s"), "{said}");
         let (part, said) = first(&run([[5.0, 4.9, 0.0, 0.0, 0.1]; 4]));
         assert!(part == 49.0 && said.contains("4000 entry methods of 5000.0 us"), "{said}");
+        let crowded = causes(&run([[0.9, 0.9, 8.2, 0.0, 0.0]; 4]));
+        let is_it = |cause: &Cause| cause.sentence.starts_with("the runtime itself");
+        assert!(crowded.iter().any(is_it), "others that want the cores do not hide it: {crowded:?}");
     }
 
     #[test]
@@ -235,6 +281,42 @@ mod tests {
         ]);
         let (_, said) = first(&report);
         assert!(said.ends_with("; one call of Row: Pivot [4] took 7.50 s of it: make it shorter"), "{said}");
+    }
+
+    #[test]
+    fn a_node_that_became_slow_is_named_with_when_and_not_its_blocks() {
+        let (waits, taken) = ([1.0, 0.0, 0.0, 0.0, 9.0], [1.0, 0.0, 8.9, 0.0, 0.1]);
+        let mut report = run([waits, waits, waits, taken]);
+        let sentence = "old delivers 0.09 of its measured speed since 00:02: it waits for its cores";
+        let of_other = "fast delivers 0.50 of its measured speed since 00:01: it waits for its cores";
+        report["slowdowns"] = json!([
+            {"node": "fast", "since_s": 1.0, "until_s": null, "sentence": of_other},
+            {"node": "old", "since_s": 1.0, "until_s": 1.5, "sentence": "old delivered 0.5 long ago"},
+            {"node": "old", "since_s": 2.0, "until_s": null, "sentence": sentence},
+        ]);
+        let (_, said) = first(&report);
+        let begins = "others waited for PE 3 of old, which was busy for 9.90 s, they for 1.00 s on average; for 8.90 s of that \
+                      it had no core";
+        let ends = "; old delivers 0.09 of its measured speed since 00:02";
+        assert!(said.starts_with(begins) && said.ends_with(ends), "{said}");
+        let of_node = causes(&report).into_iter().find(|cause| cause.sentence.contains("PEs of old waited"));
+        assert!(of_node.is_some_and(|cause| cause.sentence.ends_with(ends)), "{report}");
+    }
+
+    #[test]
+    fn a_slow_link_is_named_if_messages_on_their_way_are_what_all_wait_for() {
+        let waits = [1.0, 0.0, 0.0, 0.0, 9.0];
+        let mut report = run([waits; 4]);
+        let sentence =
+            "a message between old and others is on its way for 10 ms, between the rest for 0.20 ms";
+        report["under_way"] = json!({"part": 0.8, "sentence": sentence});
+        let (_, said) = first(&report);
+        assert!(
+            said.starts_with(&format!("PEs waited for messages on their way: {sentence}; the busiest")),
+            "{said}"
+        );
+        report["under_way"]["part"] = json!(0.1);
+        assert!(first(&report).1.contains("no other had more to do"), "{report}");
     }
 
     #[test]

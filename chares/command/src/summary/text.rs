@@ -116,10 +116,19 @@ fn traffic(out: &mut String, report: &Value) {
         }
     }
     links.sort_by_key(|(.., bytes)| std::cmp::Reverse(*bytes));
-    let _ = writeln!(out, "\n{:<36}{:>10}{:>10}", "traffic between nodes", "messages", "MB");
+    let way = |from: &str, to: &str| {
+        let is_it = |way: &&Value| {
+            let nodes: Vec<String> = list(&way["nodes"]).iter().map(name_of).collect();
+            nodes == [from, to] || nodes == [to, from]
+        };
+        let way = list(&report["ways"]).iter().find(is_it)?;
+        way["ms"].as_f64().map(|ms| format!("{ms:>12.2}"))
+    };
+    let title = if list(&report["ways"]).is_empty() { "" } else { "  ms on way" };
+    let _ = writeln!(out, "\n{:<36}{:>10}{:>10}{title}", "traffic between nodes", "messages", "MB");
     for (from, to, messages, bytes) in links.iter().take(LINES) {
-        let link = format!("{from} -> {to}");
-        let _ = writeln!(out, "  {link:<34.34}{messages:>10}{:>10.3}", *bytes as f64 / 1e6);
+        let (link, way) = (format!("{from} -> {to}"), way(from, to).unwrap_or_default());
+        let _ = writeln!(out, "  {link:<34.34}{messages:>10}{:>10.3}{way}", *bytes as f64 / 1e6);
     }
     the_rest(out, links.len());
 }

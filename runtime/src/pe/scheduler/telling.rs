@@ -47,6 +47,7 @@ impl Scheduler {
         let mark = match target {
             Target::Message(message) => message.mark(),
             Target::All { mark, .. } => *mark,
+            Target::Section(section) => section.mark,
             _ => return,
         };
         if !mark.is_none() {
