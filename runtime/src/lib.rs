@@ -1,5 +1,6 @@
 //! Moves envelopes between PEs and nodes; knows no user type.
 
+pub mod architecture;
 pub mod balancing;
 pub mod buffer;
 pub mod checkpoint;

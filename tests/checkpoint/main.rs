@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use harness::{Done, start};
+use harness::{Done, local_nodes, start};
+use runtime::architecture::Architecture;
 use runtime::buffer::Buffer;
 use runtime::checkpoint::{About, Kind, Machine, Record, Store};
 use runtime::envelope::Packed;
@@ -40,9 +41,9 @@ fn records() -> Vec<Record> {
 fn written(folder: &Path) {
     let store = Store::create(folder).unwrap();
     let mut records = records();
+    let node = Machine { name: "a".into(), architecture: Architecture::here(), pes: 3 };
     for progress in ["the first", "the second"] {
-        let about =
-            About { progress: progress.into(), nodes: vec![Machine::this("a", 3)], ..About::default() };
+        let about = About { progress: progress.into(), nodes: vec![node.clone()], ..About::default() };
         let mut writer = store.begin(about).unwrap();
         records.iter().for_each(|record| writer.put(record).unwrap());
         writer.commit().unwrap();
@@ -159,4 +160,28 @@ fn a_checkpoint_of_version_0_1_is_whole_and_read_by_name_here_and_by_who_knows_o
     let own = of_lines(shown);
     let others = of_lines(run("python3", &[READER, GOLDEN], Path::new(".")));
     assert_eq!(own, others);
+}
+
+/// The same run, saved by version 0.1.0 on nodes and a launcher of another kind of machine, as `tests/foreign --golden` does.
+const GOLDEN_ARM64: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden-arm64");
+
+#[test]
+fn a_run_that_an_arm64_machine_saved_goes_on_here_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[2, 1]);
+    let shown = run(METACHARE, &["checkpoint", "show", GOLDEN_ARM64], folder);
+    assert!(shown.stdout.contains("a: aarch64 linux, little-endian, 64 bits, PEs: 2\n"), "{shown:?}");
+    let result = |words: &str| {
+        let done = run(METACHARE, &words.split(' ').collect::<Vec<_>>(), folder);
+        assert_eq!(done.code, 0, "{words}: {done:?}");
+        let result = fs::read(folder.join("x.npy")).unwrap();
+        fs::remove_file(folder.join("x.npy")).unwrap();
+        result
+    };
+    let whole = result("run jacobi --n 24 --blocks-per-pe 1 --speed equal --quiet --out x.npy");
+    let words = format!("restart {GOLDEN_ARM64} --checkpoint others --speed equal --quiet");
+    assert!(result(&words) == whole, "other bits");
+    local_nodes(folder, &[1, 1, 1]);
+    assert!(result(&words) == whole, "other bits on other nodes");
 }

@@ -16,7 +16,7 @@ use runtime::envelope::Packed;
 use runtime::failure::{Failure, Kind};
 use runtime::ids::{CollectionId, ElementId, ElementIndex, PeId};
 use runtime::monitor::hub::Hub;
-use runtime::monitor::wire::{MonitorEvent, OutputLine, RunInfo, SavedAt};
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt};
 use runtime::saved::{RecordHeader, RecordOf};
 use std::path::Path;
 use std::sync::Arc;
@@ -105,9 +105,13 @@ fn about(info: &RunInfo, version: &str, arguments: Vec<String>) -> About {
         version: version.into(),
         arguments,
         pes: info.nodes.iter().map(|node| node.pe_count).sum(),
-        nodes: info.nodes.iter().map(|node| Machine::this(&node.name, node.pe_count)).collect(),
+        nodes: info.nodes.iter().map(machine).collect(),
         ..About::default()
     }
+}
+
+fn machine(node: &NodeInfo) -> Machine {
+    Machine { name: node.name.clone(), architecture: node.architecture.clone(), pes: node.pe_count }
 }
 
 impl Keeper for StoreKeeper {

@@ -10,6 +10,7 @@ use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _, value_parse
 use runtime::checkpoint::{Foreign, Saved, Store, Understood};
 use runtime::config::{ClusterConfig, LaunchMethod};
 use runtime::failure::{Failure, Kind};
+use runtime::monitor::wire::RunInfo;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,6 +35,9 @@ pub(crate) fn command_of() -> Command {
 /// What a run goes on from.
 pub(crate) struct Origin {
     pub(crate) go_on: GoOn,
+    /// The checkpoint itself, and its folder.
+    saved: Arc<Saved>,
+    dir: PathBuf,
     /// What it is, in words.
     pub(crate) name: String,
     /// Counts of PEs of the nodes, launcher first, when the run began.
@@ -55,6 +59,22 @@ impl Origin {
         match self.mapping {
             Some(mapping) => mapping != Mapping::Keep,
             None => !now.eq(self.nodes.iter().map(|(name, pes)| (name.as_str(), *pes))),
+        }
+    }
+
+    /// Whether all nodes have room for all numbers of all chares, wherever these go: known when nodes have been started, and
+    /// said before they are given anything.
+    ///
+    /// # Errors
+    /// The first number that is too big for one of them; or if the checkpoint cannot be read.
+    pub(crate) fn fits_on(&self, info: &RunInfo) -> Result<(), Failure> {
+        // The launcher's own width has been looked at before.
+        let narrowest = info.nodes.iter().map(|node| node.architecture.pointer_bits).min();
+        match narrowest {
+            Some(bits) if bits < usize::BITS => {
+                self.saved.fits(bits).map_err(|why| foreign(&self.saved, &self.dir, why))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -105,22 +125,37 @@ pub(crate) fn restart(
         note(&format!("going on from {origin}: {}", line.get(1..).unwrap_or_default().join(" ")));
     }
     let nodes = about.nodes.iter().map(|node| (node.name.clone(), node.pes)).collect();
-    let foreign = |why: Foreign| match Failure::from(why) {
-        Failure { kind: Kind::Input, sentence } => {
-            let number = saved.generation();
-            wrong(format!("checkpoint {number}, which is not of this program: {sentence}"))
-        }
-        other => other,
-    };
-    let understood = Understood::new(&saved, program.program.table()).map_err(foreign)?;
-    saved.fits(usize::BITS).map_err(foreign)?;
+    let refused = |why| foreign(&saved, dir, why);
+    let understood = Understood::new(&saved, program.program.table()).map_err(refused)?;
+    saved.fits(usize::BITS).map_err(refused)?;
     let is_shown = !options.quiet && !options.shows_window() && !log::is_json();
-    let go_on = keeping::go_on(saved, understood, is_shown)?;
+    let go_on = keeping::go_on(Arc::clone(&saved), understood, is_shown)?;
     let (began, pes) = go_on.pe_counts()?;
     let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
     let mapping = matches.get_one("map").copied();
-    let from = Some(Origin { go_on, name: origin, began, pes, nodes, has_balancer, mapping });
+    let from = Some(Origin {
+        go_on,
+        saved,
+        dir: dir.clone(),
+        name: origin,
+        began,
+        pes,
+        nodes,
+        has_balancer,
+        mapping,
+    });
     run::run(program, Asked { name, matches: then, options, line, from }, command_started)
+}
+
+fn foreign(saved: &Saved, dir: &Path, why: Foreign) -> Failure {
+    match Failure::from(why) {
+        Failure { kind: Kind::Input, sentence } => {
+            let (dir, number) = (dir.display(), saved.generation());
+            let what = format!("{dir} holds checkpoint {number}, which is not of this program: {sentence}");
+            Failure::new(Kind::Input, what)
+        }
+        other => other,
+    }
 }
 
 fn open(dir: &Path, generation: Option<u32>) -> Result<Arc<Saved>, Failure> {

@@ -339,7 +339,9 @@ fn save(
         let keeper = StoreKeeper::new(store, schedule, (hub, version, line), schemas);
         main.keep_checkpoints(Box::new(keeper.map_err(RunError::Ended)?));
     }
-    let Some(Origin { mut go_on, name, mapping, .. }) = from else { return Ok(()) };
+    let Some(from) = from else { return Ok(()) };
+    from.fits_on(&hub.info()).map_err(RunError::Ended)?;
+    let Origin { mut go_on, name, mapping, .. } = from;
     main.outcome().from_checkpoint = Some(name);
     let (hub, is_quiet) = (Arc::clone(hub), schedule.is_quiet);
     let tell = move |placed: &Placed| {

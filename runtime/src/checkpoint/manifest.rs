@@ -1,5 +1,6 @@
 //! `MANIFEST.json`: what a generation is, for people and programs.
 
+use crate::architecture::Architecture;
 use crate::digest::Digest;
 use crate::schema::Shape;
 use serde::{Deserialize, Serialize};
@@ -31,31 +32,11 @@ pub struct About {
 pub struct Machine {
     /// Name of the node.
     pub name: String,
-    /// Architecture, such as `x86_64`.
-    pub arch: String,
-    /// Operating system, such as `linux`.
-    pub os: String,
-    /// `little` or `big`.
-    pub endian: String,
-    /// Width of a pointer.
-    pub pointer_bits: u32,
+    /// What kind of machine it was.
+    #[serde(flatten)]
+    pub architecture: Architecture,
     /// How many PEs it had.
     pub pes: u32,
-}
-
-impl Machine {
-    /// The one that this process runs on.
-    #[must_use]
-    pub fn this(name: &str, pes: u32) -> Self {
-        Self {
-            name: name.into(),
-            arch: std::env::consts::ARCH.into(),
-            os: std::env::consts::OS.into(),
-            endian: if cfg!(target_endian = "little") { "little" } else { "big" }.into(),
-            pointer_bits: usize::BITS,
-            pes,
-        }
-    }
 }
 
 /// A type that has records in a generation.

@@ -6,6 +6,7 @@ mod faults;
 mod left_out;
 
 use super::*;
+use crate::architecture::Architecture;
 use crate::buffer::Buffer;
 use crate::envelope::Packed;
 
@@ -15,7 +16,7 @@ fn about() -> About {
         version: "1.2".into(),
         arguments: vec!["run".into(), "--n".into(), "8".into()],
         pes: 3,
-        nodes: vec![Machine::this("a", 3)],
+        nodes: vec![Machine { name: "a".into(), architecture: Architecture::here(), pes: 3 }],
         progress: "step 7 of 9".into(),
         taken_ms: 1_700_000_000_000,
         edited: Vec::new(),

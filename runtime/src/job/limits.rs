@@ -2,16 +2,16 @@
 //! its user, so limits with which no run is possible are found before anything begins.
 
 use crate::failure::Kind;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::Signal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Open files that are enough for any run, and without which not even one node starts.
-const FILES: u64 = 1 << 18;
-const FILES_MIN: u64 = 24;
+const FILES: rlim_t = 1 << 18;
+const FILES_MIN: rlim_t = 24;
 /// Address space without which threads cannot be started, bytes.
-const SPACE_MIN: u64 = 64 << 20;
+const SPACE_MIN: rlim_t = 64 << 20;
 
 /// Takes what limits permit, and from now on survives a file that grows too large: writing fails then with a reason,
 /// where the system would end the process without a word. To be called before any thread is started.
@@ -46,7 +46,7 @@ pub(super) fn fail_when_exhausted() -> std::io::Result<()> {
     signal_hook::flag::register_conditional_shutdown(Signal::SIGABRT as i32, code, always).map(drop)
 }
 
-fn check(most: u64, needed: u64, what: &str, raise: &str, unit: u64) -> Result<(), String> {
+fn check(most: rlim_t, needed: rlim_t, what: &str, raise: &str, unit: rlim_t) -> Result<(), String> {
     if most >= needed {
         return Ok(());
     }

@@ -157,6 +157,7 @@ pub(super) fn info_of(config: &NodeConfig, started: &LaunchedNode, first_pe: u32
         name: config.name.clone(),
         host: config.host.clone(),
         cpu: started.ready.cpu_model.clone(),
+        architecture: started.ready.architecture.clone(),
         cores: started.ready.cores,
         allowed_cores: started.ready.allowed_cores.clone(),
         first_pe,

@@ -1,6 +1,7 @@
 //! The first words between a launcher and a node process, over the process's standard input and output.
 
 use super::identity::{clock_s, hex};
+use crate::architecture::Architecture;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -41,8 +42,8 @@ pub struct Ready {
     pub allowed_cores: String,
     /// CPU model as the system names it.
     pub cpu_model: String,
-    /// Architecture, e.g. `x86_64`.
-    pub arch: String,
+    /// What kind of machine it runs on.
+    pub architecture: Architecture,
     /// Memory of the host.
     pub memory_bytes: u64,
     /// Its clock, seconds since 1970.
@@ -63,7 +64,7 @@ impl Ready {
             cores,
             allowed_cores: from_proc("/proc/self/status", "Cpus_allowed_list").unwrap_or_default(),
             cpu_model: from_proc("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into()),
-            arch: std::env::consts::ARCH.into(),
+            architecture: Architecture::here(),
             memory_bytes: memory_bytes(),
             clock_s: clock_s(),
             program,
@@ -235,7 +236,7 @@ mod tests {
             let line = String::from_utf8_lossy(&line);
             if let Some(ready) = Ready::from_line(&line) {
                 read += 1;
-                assert!(ready.cpu_model.len() < line.len() && ready.arch.len() < line.len());
+                assert!(ready.cpu_model.len() < line.len() && ready.architecture.arch.len() < line.len());
             }
         }
         assert!(read > 500, "{read} read");

@@ -8,6 +8,7 @@ use super::identity::{clock_s, own_hash};
 use super::options::LaunchOptions;
 use super::process::{self, LaunchError, LaunchedNode, Starting};
 use super::{reach, stage};
+use crate::architecture::Architecture;
 use crate::codec::WIRE_VERSION;
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
@@ -307,7 +308,7 @@ fn facts(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Facts {
         cores: ready.cores,
         memory_bytes: ready.memory_bytes,
         cpu_model: ready.cpu_model.clone(),
-        arch: ready.arch.clone(),
+        arch: ready.architecture.arch.clone(),
         clock_offset_s: i64::try_from(probe.clock_offset_s).unwrap_or_default(),
         address: ready.addr,
         launcher_round_trip_s: from_here.unwrap_or_default().as_secs_f64(),
@@ -344,7 +345,7 @@ fn warnings(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe, starting: &St
             format!("the host has {has} MiB, but the limits `memory` of its nodes add up to {sum} MiB");
         all.push(Problem::new(reason, "lower `memory` of its nodes"));
     }
-    let build = expected_hash(&ready.arch, starting);
+    let build = expected_hash(&ready.architecture, starting);
     let differs = |found: &Found| build.is_some_and(|hash| hash != found.hash);
     if node.binary.is_some() && probe.found.as_ref().is_some_and(differs) {
         let mend = "put the same build there, or leave `binary` out";
@@ -354,11 +355,11 @@ fn warnings(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe, starting: &St
 }
 
 /// The hash of the build for an architecture, if there is one here.
-fn expected_hash<'a>(arch: &str, starting: &'a Starting) -> Option<&'a str> {
-    if arch == std::env::consts::ARCH {
+fn expected_hash<'a>(of: &Architecture, starting: &'a Starting) -> Option<&'a str> {
+    if *of == Architecture::here() {
         return Some(own_hash());
     }
-    let name = stage::here().replace(std::env::consts::ARCH, arch);
+    let name = stage::name_of(of);
     starting.builds.iter().find(|build| build.arch == name).map(|build| build.hash.as_str())
 }
 

@@ -258,7 +258,7 @@ mod tests {
     }
 
     fn build(bytes: &[u8]) -> Build {
-        Build::of(&format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS), "here".into(), bytes)
+        Build::of(&super::super::stage::here(), "here".into(), bytes)
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::identity::{hash_of, own_hash};
 use super::options::LaunchOptions;
+use crate::architecture::Architecture;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -78,13 +79,54 @@ pub(super) fn builds(options: &LaunchOptions) -> Vec<Build> {
     own.into_iter().chain(others).collect()
 }
 
-/// This machine's architecture.
+/// This program's architecture.
 pub(super) fn here() -> String {
-    format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)
+    name_of(&Architecture::here())
+}
+
+/// The name of an architecture as `uname -m` and `uname -s` of its machines say it, which is not always Rust's.
+pub(super) fn name_of(of: &Architecture) -> String {
+    let arch = match (of.arch.as_str(), of.endian.as_str()) {
+        ("x86", _) => "i686",
+        ("arm", _) => "armv7l",
+        ("powerpc64", "little") => "ppc64le",
+        ("powerpc64", _) => "ppc64",
+        ("aarch64", _) if of.os == "macos" => "arm64",
+        (arch, _) => arch,
+    };
+    format!("{arch}-{}", if of.os == "macos" { "darwin" } else { of.os.as_str() })
 }
 
 /// The name of this program on other hosts.
 pub(super) fn program_name() -> String {
     let exe = std::env::current_exe().unwrap_or_default();
     exe.file_name().map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn architectures_are_named_as_their_hosts_name_themselves() {
+        let of = |arch: &str, os: &str, endian: &str| {
+            name_of(&Architecture {
+                arch: arch.into(),
+                os: os.into(),
+                endian: endian.into(),
+                pointer_bits: 64,
+            })
+        };
+        assert_eq!(of("aarch64", "linux", "little"), "aarch64-linux");
+        assert_eq!(of("s390x", "linux", "big"), "s390x-linux");
+        assert_eq!(of("x86", "linux", "little"), "i686-linux");
+        assert_eq!(of("powerpc64", "linux", "little"), "ppc64le-linux");
+        assert_eq!(of("aarch64", "macos", "little"), "arm64-darwin");
+        let said = Command::new("uname").args(["-m", "-s"]).output().unwrap().stdout;
+        let said = String::from_utf8(said).unwrap().to_lowercase();
+        let (system, machine) = said.trim().split_once(' ').unwrap();
+        // A program of 32 bits may run on a host of 64.
+        assert!(here() == format!("{machine}-{system}") || usize::BITS < 64, "{} on {said}", here());
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::profile::Profile;
 use super::samples::Samples;
+use crate::architecture::Architecture;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -216,6 +217,9 @@ pub struct NodeInfo {
     pub host: String,
     /// CPU model as the system names it.
     pub cpu: String,
+    /// What kind of machine it is; only the launcher is told.
+    #[serde(skip)]
+    pub architecture: Architecture,
     /// Cores that its process may use at a time.
     pub cores: u32,
     /// Which cores those are among, as the system lists them, e.g. `0-3,8`.

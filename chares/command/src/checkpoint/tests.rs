@@ -1,6 +1,7 @@
 //! What the commands say, of folders that are written here.
 
 use super::*;
+use runtime::architecture::Architecture;
 use runtime::buffer::Buffer;
 use runtime::checkpoint::{About, Kind as RecordKind, Machine, Record};
 use runtime::envelope::Packed;
@@ -14,10 +15,12 @@ fn folder() -> tempfile::TempDir {
     for step in 1..=2u32 {
         let node = Machine {
             name: "a\x1b[2J".into(),
-            arch: "s390x".into(),
-            os: "linux".into(),
-            endian: "big".into(),
-            pointer_bits: 64,
+            architecture: Architecture {
+                arch: "s390x".into(),
+                os: "linux".into(),
+                endian: "big".into(),
+                pointer_bits: 64,
+            },
             pes: 2,
         };
         let about = About {

@@ -1,6 +1,7 @@
 //! What is said about checkpoints. Names in them come from files that anybody may have written.
 
 use crate::report::utc;
+use runtime::architecture::Architecture;
 use runtime::checkpoint::{Change, Difference, Generation, Saved, SavedSchema, Verified};
 use runtime::monitor::text::clean_line;
 use runtime::schema::Shape;
@@ -57,8 +58,9 @@ pub(super) fn show(saved: &Saved, now_ms: u64, foreign: Option<&str>) -> String 
     }
     let _ = writeln!(text, "PEs         {}", about.pes);
     for node in &about.nodes {
-        let [name, arch, os, endian] = [&node.name, &node.arch, &node.os, &node.endian].map(|of| plain(of));
-        let (bits, pes) = (node.pointer_bits, node.pes);
+        let Architecture { arch, os, endian, pointer_bits: bits } = &node.architecture;
+        let [name, arch, os, endian] = [&node.name, arch, os, endian].map(|of| plain(of));
+        let pes = node.pes;
         let _ = writeln!(text, "node        {name}: {arch} {os}, {endian}-endian, {bits} bits, PEs: {pes}");
     }
     let _ = writeln!(text, "\n{:>10}  {:>10}  {:<6}  type", "records", "size", "kind");
