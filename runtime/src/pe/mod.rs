@@ -213,19 +213,21 @@ impl Pe {
                 }
             };
         }
-        self.send_unsent((collection, index, home), entry, priority, message);
+        self.send_unsent(collection, index, home, entry, priority, message);
     }
 
-    /// By itself, so that a message which stays here never has an address.
+    /// By itself, and with what it takes one by one, so that of a message which stays here nothing is put together in memory.
     #[inline(never)]
     fn send_unsent(
         &mut self,
-        to: (CollectionId, ElementIndex, Option<PeId>),
+        collection: CollectionId,
+        index: ElementIndex,
+        home: Option<PeId>,
         entry: u16,
         priority: Priority,
         message: impl Outgoing,
     ) {
-        self.send_away(to, entry, priority, &mut Some(message));
+        self.send_away((collection, index, home), entry, priority, &mut Some(message));
     }
 
     /// Sends to an element that need not be here.
