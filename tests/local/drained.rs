@@ -1,8 +1,11 @@
 //! Nodes that leave a run, which goes on without them, and nodes that join it.
 
 use super::{METACHARE, command, run};
-use harness::{is_alive, local_nodes, start, wait_for_work, write};
+use harness::{is_alive, local_nodes, start, wait_for, wait_for_work, write};
 use std::fs;
+
+/// Prints what checkpoints hold, in the order of kinds and PEs.
+const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/reader.py");
 
 #[test]
 fn a_node_leaves_and_the_result_is_the_same() {
@@ -101,4 +104,38 @@ fn nodes_join_and_leave_and_the_result_is_the_same() {
     fs::remove_file(folder.join("ends.npy")).unwrap();
     assert_eq!(run(METACHARE, folder, &words).code, 0);
     assert!(fs::read(folder.join("ends.npy")).unwrap() == moved, "other bits after nodes have joined");
+}
+
+/// Chares that were on a node which had joined are in the checkpoint, and go on wherever the run does.
+#[test]
+fn a_run_that_was_saved_after_a_node_had_joined_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    write(folder, "more.toml", "[[node]]\nname = \"c\"\npes = 2\n");
+    let words =
+        "run imbalance --chares 24 --steps 1200 --work 20000 --reduce-every 3 --balance rotate --speed equal";
+    let words: Vec<&str> = words.split(' ').chain(["--out", "ends.npy"]).collect();
+    assert_eq!(run(METACHARE, folder, &words).code, 0);
+    let whole = fs::read(folder.join("ends.npy")).unwrap();
+    fs::remove_file(folder.join("ends.npy")).unwrap();
+    let saving = [&words[..], &["--checkpoint", "saved", "--checkpoint-every", "1h"]].concat();
+    let running = start(&mut command(METACHARE, folder, &saving));
+    wait_for_work(folder);
+    let name = run(METACHARE, folder, &["watch", "--list"]).stdout;
+    let joined = run(METACHARE, folder, &["nodes", "add", name.trim(), "c", "--nodes", "more.toml"]);
+    assert_eq!(joined.code, 0, "{joined:?}");
+    // Some chares are there as soon as the balancer has sent them on.
+    let records = || run("python3", folder, &[READER, "saved"]).stdout;
+    wait_for("chares on the node that has joined", || {
+        assert_eq!(run(METACHARE, folder, &["checkpoint", name.trim()]).code, 0);
+        records().contains(r#""kind": "chare", "pe": 2"#).then_some(())
+    });
+    assert_eq!(run(METACHARE, folder, &["checkpoint", name.trim(), "--stop"]).code, 0);
+    running.done();
+    let shown = run(METACHARE, folder, &["checkpoint", "show", "saved"]).stdout;
+    assert!(shown.contains("\nPEs         4\n") && shown.contains("\nnode        c: "), "{shown}");
+    let done = run(METACHARE, folder, &["restart", "saved", "--speed", "equal"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits");
 }

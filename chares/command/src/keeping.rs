@@ -40,7 +40,8 @@ const LAST_TIMES: u32 = 3;
 /// Writes the checkpoints of a run.
 pub(crate) struct StoreKeeper {
     store: Store,
-    about: About,
+    version: String,
+    arguments: Vec<String>,
     hub: Arc<Hub>,
     is_quiet: bool,
     every: Every,
@@ -73,12 +74,12 @@ impl StoreKeeper {
         (hub, version, arguments): (&Arc<Hub>, &str, Vec<String>),
         schemas: Vec<(String, SavedSchema)>,
     ) -> Result<Self, Failure> {
-        let info = hub.info();
         let wanted = runtime::job::hear_checkpoint_orders()
             .map_err(|e| Failure::new(Kind::Unavailable, format!("signals cannot be heard: {e}")))?;
         Ok(Self {
             store,
-            about: about(&info, version, arguments),
+            version: version.into(),
+            arguments,
             hub: Arc::clone(hub),
             is_quiet: schedule.is_quiet,
             every: schedule.every,
@@ -99,13 +100,12 @@ impl StoreKeeper {
     }
 }
 
-fn about(info: &RunInfo, version: &str, arguments: Vec<String>) -> About {
+/// The run as it is now: nodes join it and leave it. The PEs of those that have left are on others, with their numbers.
+fn about(info: RunInfo) -> About {
     About {
-        program: info.program.clone(),
-        version: version.into(),
-        arguments,
         pes: info.nodes.iter().map(|node| node.pe_count).sum(),
-        nodes: info.nodes.iter().map(machine).collect(),
+        nodes: info.nodes.iter().filter(|node| node.left.is_none()).map(machine).collect(),
+        program: info.program,
         ..About::default()
     }
 }
@@ -136,7 +136,13 @@ impl Keeper for StoreKeeper {
     fn begin(&mut self) -> Result<bool, String> {
         let began = Instant::now();
         (self.last, self.last_done) = (began, self.hub.done());
-        let about = About { taken_ms: unix_ms(), progress: self.hub.progress(), ..self.about.clone() };
+        let about = About {
+            version: self.version.clone(),
+            arguments: self.arguments.clone(),
+            taken_ms: unix_ms(),
+            progress: self.hub.progress(),
+            ..about(self.hub.info())
+        };
         let mut writer = self.store.begin(about).map_err(|e| e.to_string())?;
         for (name, schema) in &self.schemas {
             writer.describe(RecordKind::Chare, name, schema.clone());
@@ -231,14 +237,12 @@ pub(crate) fn go_on(saved: Arc<Saved>, understood: Understood, is_shown: bool) -
     let log = log.ok_or_else(|| Failure::new(Kind::Input, "the checkpoint holds no driver's log"))?;
     let driver = log.map_err(Failure::from)?.packed;
     let (found, records) = sync_channel(AHEAD);
-    let pes = saved.about().pes;
     let bar = terminal::bar_of_bytes("restoring", saved.bytes(), is_shown);
     std::thread::spawn(move || {
         let shared = saved.records_of_kind(RecordKind::Node);
-        let of_pes = (0..pes).flat_map(|pe| {
-            saved
-                .records_where(move |kind, of| of == pe && matches!(kind, RecordKind::Chare | RecordKind::Pe))
-        });
+        let is_of_pe = |kind| matches!(kind, RecordKind::Chare | RecordKind::Pe);
+        let of_pes = saved.pes_where(is_of_pe).into_iter();
+        let of_pes = of_pes.flat_map(|pe| saved.records_where(move |kind, of| of == pe && is_of_pe(kind)));
         for record in shared.chain(of_pes) {
             let record = record.map_err(Failure::from).and_then(|record| {
                 let header = header(&record);

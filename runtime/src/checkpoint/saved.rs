@@ -162,6 +162,12 @@ impl Saved {
         self.records_where(|_, of| of == pe)
     }
 
+    /// The PEs that have records of the kinds that are wanted.
+    #[must_use]
+    pub fn pes_where(&self, is_wanted: impl Fn(Kind) -> bool) -> BTreeSet<u32> {
+        self.tables().iter().filter(|table| is_wanted(table.kind)).map(|table| table.pe).collect()
+    }
+
     /// The records of that kind, of whatever PE.
     #[must_use]
     pub fn records_of_kind(&self, kind: Kind) -> Records<'_> {

@@ -86,6 +86,9 @@ fn what_was_put_comes_back() {
     assert_eq!(read(&saved), sorted(records.clone()));
     let of_one = saved.records_of(1).map(Result::unwrap).collect();
     assert_eq!(sorted(of_one), sorted(records.iter().filter(|r| r.pe == 1).cloned().collect()));
+    let of_chares =
+        records.iter().filter(|record| record.kind == Kind::Chare).map(|record| record.pe).collect();
+    assert_eq!(saved.pes_where(|kind| kind == Kind::Chare), of_chares);
     let driver: Vec<Record> = saved.records_of_kind(Kind::Driver).map(Result::unwrap).collect();
     assert_eq!(driver, [of_kind(Kind::Driver)]);
     let total: usize = records.iter().map(|record| record.packed.len_bytes()).sum();
