@@ -22,15 +22,15 @@ thread_local! {
     static ROOM_INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it lives, bulk arrays of what this thread packs or unpacks come from here and go here. No generic code: there would
-/// be a copy of it for each type of message.
-struct Under {
+/// A value is being packed or unpacked by this thread, with bulk arrays of its own; what was before is kept, as a value may hold
+/// packed ones. No generic code: there would be a copy of it for each type of message.
+struct UnderWay {
     outer: Option<Vec<Buffer>>,
     was_under_way: bool,
     room: usize,
 }
 
-impl Under {
+impl UnderWay {
     /// Begins with these bulk arrays; so many bytes of others may go inside the body.
     fn begin(attachments: Vec<Buffer>, inside: usize) -> Self {
         Self {
@@ -67,13 +67,13 @@ pub(crate) fn append_for_one<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>
 
 /// How many bytes the body of a value has, and its bulk arrays, without making them.
 pub(crate) fn packed_bytes<T: Serialize + ?Sized>(value: &T) -> (usize, usize) {
-    let under = Under::begin(Vec::new(), 0);
+    let under = UnderWay::begin(Vec::new(), 0);
     let body = postcard::serialize_with_flavor::<T, Size, usize>(value, Size::default());
     (body.unwrap_or_default(), under.end().iter().map(Buffer::len).sum())
 }
 
 fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) -> Vec<Buffer> {
-    let under = Under::begin(Vec::new(), inside);
+    let under = UnderWay::begin(Vec::new(), inside);
     let written = postcard::to_extend(value, std::mem::take(out));
     *out = written.expect("a message must be serialisable: no map or sequence of unknown length");
     under.end()
@@ -86,9 +86,9 @@ fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) ->
 pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
     // Most messages have no bulk arrays, and then none need be looked for.
     let is_plain = packed.attachments.is_empty() && !IS_UNDER_WAY.get();
-    let under = (!is_plain).then(|| Under::begin(packed.attachments.clone(), 0));
+    let under = (!is_plain).then(|| UnderWay::begin(packed.attachments.clone(), 0));
     let result = postcard::take_from_bytes::<T>(&packed.body);
-    under.map(Under::end);
+    under.map(UnderWay::end);
     match result {
         Ok((value, [])) => Ok(value),
         Ok((_, rest)) => Err(left_over(std::any::type_name::<T>(), rest)),

@@ -162,7 +162,8 @@ fn a_checkpoint_of_version_0_1_is_whole_and_read_by_name_here_and_by_who_knows_o
     assert_eq!(own, others);
 }
 
-/// The same run, saved by version 0.1.0 on nodes and a launcher of another kind of machine, as `tests/foreign --golden` does.
+/// The same run, saved by version 0.1.0 on nodes and a launcher of another kind of machine, which were killed in its first
+/// iterations.
 const GOLDEN_ARM64: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden-arm64");
 
 #[test]

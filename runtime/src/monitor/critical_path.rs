@@ -49,6 +49,9 @@ impl Call {
     }
 }
 
+/// From this part of a path on, messages on their way are what there was to wait for.
+pub const UNDER_WAY: f64 = 0.2;
+
 /// What the time of a link went to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Link {

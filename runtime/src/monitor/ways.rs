@@ -30,9 +30,13 @@ pub struct Way {
 /// The ways between nodes that are known, the slowest first. `sent` are the times at which messages left, by their PE and
 /// number; `node` says where a PE is.
 #[must_use]
-pub fn ways(calls: &[Call], sent: &HashMap<(u32, u32), i64>, node: impl Fn(u32) -> Option<u16>) -> Vec<Way> {
+pub fn ways<'a>(
+    calls: impl IntoIterator<Item = &'a Call>,
+    sent: &HashMap<(u32, u32), i64>,
+    node: impl Fn(u32) -> Option<u16>,
+) -> Vec<Way> {
     let mut by_direction: BTreeMap<(u16, u16), Vec<(i64, u64)>> = BTreeMap::new();
-    for call in calls.iter().filter(|call| call.waited > 0) {
+    for call in calls.into_iter().filter(|call| call.waited > 0) {
         let Some(cause) = call.cause else { continue };
         let Some(left) = sent.get(&(cause.pe, cause.number)) else { continue };
         if let (Some(from), Some(to)) = (node(cause.pe), node(call.pe))

@@ -143,11 +143,11 @@ impl Pe {
     #[inline(never)]
     pub(super) fn look_at(&mut self, to: ElementId, message: &impl Outgoing) {
         if self.traffic.is_on {
-            self.has_length(to, message.packed_bytes());
+            self.count_message(to, message.packed_bytes());
         }
     }
 
-    fn has_length(&mut self, to: ElementId, (body, attachments): (usize, usize)) {
+    fn count_message(&mut self, to: ElementId, (body, attachments): (usize, usize)) {
         let sender = self.doing.collection().zip(self.running);
         let from = sender.map(|(collection, index)| ElementId { collection, index });
         self.traffic.counts(from, to, body + attachments, body);

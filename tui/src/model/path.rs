@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use runtime::monitor::critical_path::{Call, Path};
+use runtime::monitor::critical_path::{Call, Path, UNDER_WAY};
 use runtime::monitor::samples::Samples;
 use runtime::monitor::ways::{self, Way};
 use runtime::monitor::wire::PeState;
@@ -19,8 +19,6 @@ const KEPT_MAX: usize = 1 << 16;
 const TOLD: i64 = SECOND / 2;
 /// What has run for so long is on the path though it has not ended.
 const LONG_NS: u64 = 500_000_000;
-/// Messages on their way are worth a line from this part of a path on.
-const UNDER_WAY: f64 = 0.2;
 
 /// Calls and messages by when they came.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,8 +70,7 @@ impl Model {
 
     /// How long messages are on their way between nodes, of the last ones, the slowest first.
     pub(crate) fn ways(&self) -> Vec<Way> {
-        let calls: Vec<Call> = self.recent.calls.iter().copied().collect();
-        ways::ways(&calls, &self.recent.sent.iter().copied().collect(), |pe| self.node_of(pe))
+        ways::ways(&self.recent.calls, &self.recent.sent.iter().copied().collect(), |pe| self.node_of(pe))
     }
 
     /// The same in words, if that is a good part of a path.

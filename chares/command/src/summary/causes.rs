@@ -1,12 +1,11 @@
 //! What a run lost time to: what its report says of its PEs, in sentences, the dearest first.
 
 use super::{list, name_of};
+use runtime::monitor::critical_path::UNDER_WAY;
 use serde_json::Value;
 
 /// What is lost is said if it is at least this part of the time of all PEs.
 const LEAST: f64 = 0.03;
-/// Messages on their way are what PEs wait for from this part of the critical path on.
-const UNDER_WAY: f64 = 0.2;
 /// What keeps PEs from their cores, as reports name it, and in words for those of a node, and for one.
 const STOPS: [(&str, &str, &str); 3] = [
     ("core_wait", "waited for their cores: other programs, or more PEs than cores, used them", "had no core"),
