@@ -213,34 +213,10 @@ impl Pe {
                 }
             };
         }
-        self.send_unsent(collection, index, home, entry, priority, message);
-    }
-
-    /// By itself, and with what it takes one by one, so that of a message which stays here nothing is put together in memory.
-    #[inline(never)]
-    fn send_unsent(
-        &mut self,
-        collection: CollectionId,
-        index: ElementIndex,
-        home: Option<PeId>,
-        entry: u16,
-        priority: Priority,
-        message: impl Outgoing,
-    ) {
-        self.send_away((collection, index, home), entry, priority, &mut Some(message));
-    }
-
-    /// Sends to an element that need not be here.
-    fn send_away(
-        &mut self,
-        (collection, index, home): (CollectionId, ElementIndex, Option<PeId>),
-        entry: u16,
-        priority: Priority,
-        message: &mut dyn Unsent,
-    ) {
-        let is_numbered = !self.moved.locations.is_empty()
-            && self.send_numbered((ElementId { collection, index }, home), entry, &priority, message);
-        if is_numbered {
+        let message: &mut dyn Unsent = &mut Some(message);
+        if !self.moved.locations.is_empty()
+            && self.send_numbered((ElementId { collection, index }, home), entry, &priority, message)
+        {
             return;
         }
         let to = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
