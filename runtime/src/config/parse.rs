@@ -108,7 +108,11 @@ fn node(
             .as_str()
             .map(ToString::to_string)
             .ok_or_else(|| file.error(value.span().start, "`name` must be text in quotes"))?,
-        None => return Err(file.error(at, "a node needs a `name`")),
+        None => {
+            // A mistyped `name` is an unknown key, and that sentence tells how to mend it.
+            table.iter().try_for_each(|entry| known(file, entry.0, &KEYS, "a node without a `name`"))?;
+            return Err(file.error(at, "a node needs a `name`"));
+        }
     };
     let is_name = !name.is_empty()
         && name.len() <= NAME_MAX

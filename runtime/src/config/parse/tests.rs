@@ -47,6 +47,10 @@ fn every_mistake_has_its_line_and_a_mend() {
         ("nodes = 3", "1: the nodes file has no key `nodes`; did you mean `node`?"),
         ("[[node]]\nname = \"a\"\n\n[[node]]\nname = \"a\"", "4: there are two nodes called \"a\""),
         ("[[node]]\nhost = \"a\"", "1: a node needs a `name`"),
+        (
+            "[[node]]\npes = 2\nnmae = \"a\"",
+            "3: a node without a `name` has no key `nmae`; did you mean `name`?",
+        ),
         ("[[node]]\nname = \"a b\"", "2: \"a b\" is no node name"),
         ("[[node]]\nname = \"a\"\npes = 0", "3: node \"a\": `pes` must be a whole number from 1"),
         ("[[node]]\nname = \"a\"\npes = \"4\"", "3: node \"a\": `pes` must be"),
