@@ -68,8 +68,10 @@ impl Jacobi {
         let matrix = self.matrix_bytes() * rows / n * copies;
         // B, the diagonal, sums, and x of the last iterations.
         let own = (u128::from(AHEAD) + 8) * self.vector_bytes() * rows / n;
-        // Every block has all of x that its rows need; the parts of the next one, which blocks of a node share, are here too.
-        let held = self.vector_bytes() * u128::from(self.needed_of_others()) / n * u128::from(blocks);
+        // Every block has all of x that its rows need, of as many iterations; the parts of the next one, which blocks of a node
+        // share, are here too.
+        let foreign = self.vector_bytes() * u128::from(self.needed_of_others()) / n;
+        let held = foreign * u128::from(blocks) * (u128::from(AHEAD) + 3);
         u64::try_from(matrix + own + held + self.vector_bytes()).unwrap_or(u64::MAX)
     }
 

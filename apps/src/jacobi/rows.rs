@@ -196,17 +196,29 @@ impl<T: Real> Rows<T> {
         }
     }
 
-    /// Numbers in [`add_up`](Self::add_up)'s `sums` for each right-hand side.
+    /// Numbers in [`multiply`](Self::multiply)'s `sums` for each right-hand side.
     pub(super) fn sums_each(&self) -> usize {
-        let rows = self.range().len();
         match self {
-            Self::Dense(dense) => rows * dense.segments(),
-            Self::Sparse(_) => rows,
+            Self::Dense(dense) => dense.rows.len() * dense.segments(),
+            Self::Sparse(sparse) => sparse.units.iter().map(Range::len).max().unwrap_or(0),
         }
     }
 
-    /// Computes a unit of work: its part of A x into its place among `sums`, where the parts of x that are held, `held`
-    /// of them, and the sums of one right-hand side follow those of the one before.
+    /// Whether each unit of work gives whole rows of A x, else [`add_up`](Self::add_up) does in the end.
+    pub(super) fn end_by_units(&self) -> bool {
+        matches!(self, Self::Sparse(_))
+    }
+
+    /// The rows (of these, from 0) that a unit of work gives as a whole: the first of the sums are theirs.
+    pub(super) fn ended_by(&self, unit: usize) -> Option<Range<usize>> {
+        match self {
+            Self::Dense(_) => None,
+            Self::Sparse(sparse) => Some(sparse.units[unit].clone()),
+        }
+    }
+
+    /// Computes a unit of work: its part of A x into its place among `sums` (of sparse rows: from the first on), where the
+    /// numbers of x that are held, `held` of them, and the sums of one right-hand side follow those of the one before.
     pub(super) fn multiply(&self, unit: usize, held: usize, x: &[T], sums: &mut [T]) {
         let each = self.sums_each();
         if each == 0 {
@@ -228,13 +240,13 @@ impl<T: Real> Rows<T> {
                 let rows = sparse.units[unit].clone();
                 let starts = &sparse.starts[rows.start..=rows.end];
                 for (x, sums) in x.chunks_exact(held).zip(sums.chunks_exact_mut(each)) {
-                    dot::sparse(starts, &sparse.cols, &sparse.values, x, &mut sums[rows.clone()]);
+                    dot::sparse(starts, &sparse.cols, &sparse.values, x, &mut sums[..rows.len()]);
                 }
             }
         }
     }
 
-    /// Adds up the sums of all units for one right-hand side: A x of the rows, in as many first numbers.
+    /// Adds up the sums of all units of dense rows for one right-hand side: A x of the rows, in as many first numbers.
     pub(super) fn add_up(&self, sums: &mut [T]) {
         let rows = self.range().len();
         let (first, others) = sums.split_at_mut(rows);

@@ -2,11 +2,18 @@
 
 use super::parts::Parts;
 use super::rows::Rows;
+use super::step::{Known, Step};
 use crate::matrix::Real;
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::ops::Range;
 
-/// Rows of A and B, and the parts of x that they need. What has many right-hand sides lies one after the other.
+/// Rows of A and B, and x as the last iterations made it. What has many right-hand sides lies one after the other.
+///
+/// Memory is what sparse systems wait for, so each number is touched as seldom as can be: x of every iteration stays where
+/// it was made, with the parts of others beside the own one, and the rows of a unit of work end while their sums are in a
+/// cache.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub(super) struct Share<T> {
@@ -15,22 +22,25 @@ pub(super) struct Share<T> {
     b: Bulk<T>,
     diagonal: Vec<T>,
     pub(super) parts: Parts,
-    x: Vec<T>,
+    /// Where the own unknowns lie among the numbers that are held.
+    own: Range<usize>,
+    /// The last one is x before the iteration that is computed.
+    iterates: VecDeque<Iterate<T>>,
+    /// x that is being made.
+    next: Bulk<T>,
     sums: Vec<T>,
-    /// The own unknowns before the iteration.
-    own: Bulk<T>,
+    /// What the rows gave that have ended, for each right-hand side.
+    steps: Vec<Step<T>>,
 }
 
-/// What an iteration gave.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// x as an iteration made it.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
-pub(super) struct Outcome<T> {
-    /// The own unknowns, one right-hand side after the other.
-    pub(super) x: Bulk<T>,
-    /// The largest change of one of them, for each right-hand side; infinite if one is not finite.
-    pub(super) changes: Vec<f64>,
+struct Iterate<T> {
+    iteration: u32,
+    x: Bulk<T>,
     /// The largest magnitude of a residual B - A x before the iteration.
-    pub(super) residual: f64,
+    residual: f64,
 }
 
 impl<T: Real> Share<T> {
@@ -49,82 +59,104 @@ impl<T: Real> Share<T> {
             None => Parts::all(bounds),
         };
         let units = rows.localize(&parts);
-        let (x, sums) = (vec![T::zeroed(); rhs * parts.len()], vec![T::zeroed(); rhs * rows.sums_each()]);
-        let own = Bulk::zeros(rhs * diagonal.len());
-        (Self { rhs, rows, b, diagonal, parts, x, sums, own }, units)
+        let own = parts.source(block).map_or(0..0, |own| parts.sources()[own].place.clone());
+        let begun = Iterate { iteration: 0, x: Bulk::zeros(rhs * parts.len()), residual: 0.0 };
+        let (next, sums) = (Bulk::zeros(rhs * parts.len()), vec![T::zeroed(); rhs * rows.sums_each()]);
+        let (iterates, steps) = (VecDeque::from([begun]), vec![Step::default(); rhs]);
+        (Self { rhs, rows, b, diagonal, parts, own, iterates, next, sums, steps }, units)
     }
 
-    /// Takes a part of x in; nothing if it has not as many numbers as belong to it.
+    /// Takes another block's part of x in that the iteration computes with; nothing if it has not as many numbers as belong
+    /// to it.
     pub(super) fn take_in(&mut self, source: usize, values: &[T]) -> bool {
-        let place = self.parts.sources()[source].place.clone();
+        let (place, held) = (self.parts.sources()[source].place.clone(), self.parts.len());
+        let Some(last) = self.iterates.back_mut() else { return false };
         if values.len() != self.rhs * place.len() {
             return false;
         }
-        for (x, values) in self.x.chunks_exact_mut(self.parts.len()).zip(values.chunks_exact(place.len())) {
-            x[place.clone()].copy_from_slice(values);
-        }
+        let by_rhs = last.x.as_mut_slice().chunks_exact_mut(held);
+        by_rhs
+            .zip(values.chunks_exact(place.len()))
+            .for_each(|(x, part)| x[place.clone()].copy_from_slice(part));
         true
     }
 
     /// Computes a unit of work, all of whose sources have been taken in.
     pub(super) fn compute(&mut self, unit: usize) {
-        self.rows.multiply(unit, self.parts.len(), &self.x, &mut self.sums);
+        let Some(last) = self.iterates.back() else { return };
+        self.rows.multiply(unit, self.parts.len(), &last.x, &mut self.sums);
+        if let Some(rows) = self.rows.ended_by(unit) {
+            self.end_rows(&rows);
+        }
     }
 
-    /// Ends the iteration, all of whose units have been computed: each unknown takes up its residual, divided by its
-    /// number on the diagonal.
-    pub(super) fn finish(&mut self) -> Outcome<T> {
-        let (rows, each) = (self.diagonal.len(), self.rows.sums_each());
-        let mut x = Bulk::zeros(self.rhs * rows);
-        let (mut changes, mut residual) = (vec![0.0; self.rhs], T::zeroed());
-        if rows > 0 {
-            let by_rhs = x.as_mut_slice().chunks_exact_mut(rows).zip(self.own.chunks_exact(rows));
-            let known = self.b.chunks_exact(rows).zip(self.sums.chunks_exact_mut(each));
-            for (((x, old), (b, sums)), largest) in by_rhs.zip(known).zip(&mut changes) {
-                let (mut change, mut is_finite) = (T::zeroed(), true);
-                self.rows.add_up(sums);
-                let numbers = x.iter_mut().zip(old).zip(b.iter().zip(sums.iter().zip(&self.diagonal)));
-                for ((x, &old), (&b, (&sum, &diagonal))) in numbers {
-                    let off = b - sum;
-                    *x = old + off / diagonal;
-                    let moved = magnitude(*x - old);
-                    is_finite &= moved.to_f64().is_finite();
-                    change = larger(change, moved);
-                    residual = larger(residual, magnitude(off));
-                }
-                *largest = if is_finite { change.to_f64() } else { f64::INFINITY };
-            }
+    /// Ends iteration number `iteration`, all of whose units have been computed, and forgets all but the last `kept`. Gives
+    /// the largest change of an own unknown, for each right-hand side; infinite if one is not finite.
+    pub(super) fn finish(&mut self, iteration: u32, kept: usize) -> Vec<f64> {
+        if !self.rows.end_by_units() {
+            let each = self.rows.sums_each().max(1);
+            self.sums.chunks_exact_mut(each).for_each(|sums| self.rows.add_up(sums));
+            self.end_rows(&(0..self.diagonal.len()));
         }
-        self.own = x.clone();
-        Outcome { x, changes, residual: residual.to_f64() }
+        let residual = self.steps.iter().map(Step::residual).fold(0.0, f64::max);
+        let changes = self.steps.iter_mut().map(|step| std::mem::take(step).change()).collect();
+        let oldest = if self.iterates.len() < kept { None } else { self.iterates.pop_front() };
+        let unused = oldest.map_or_else(|| Bulk::zeros(self.next.len()), |oldest| oldest.x);
+        let x = std::mem::replace(&mut self.next, unused);
+        self.iterates.push_back(Iterate { iteration, x, residual });
+        changes
+    }
+
+    /// Each unknown of these rows, whose sums are known, takes up its residual, divided by its number on the diagonal.
+    fn end_rows(&mut self, rows: &Range<usize>) {
+        let (held, count, each) = (self.parts.len(), self.diagonal.len(), self.rows.sums_each());
+        let Some(last) = self.iterates.back() else { return };
+        if rows.is_empty() {
+            return;
+        }
+        let place = self.own.start + rows.start..self.own.start + rows.end;
+        let x = last.x.chunks_exact(held).zip(self.next.as_mut_slice().chunks_exact_mut(held));
+        let known = self.b.chunks_exact(count).zip(self.sums.chunks_exact(each));
+        for (((old, new), (b, sums)), step) in x.zip(known).zip(&mut self.steps) {
+            let known = Known { b: &b[rows.clone()], sums, diagonal: &self.diagonal[rows.clone()] };
+            step.take(&known, &old[place.clone()], &mut new[place.clone()]);
+        }
+    }
+
+    /// The largest magnitude of a residual B - A x before an iteration, if it is still known.
+    pub(super) fn residual_before(&self, iteration: u32) -> Option<f64> {
+        self.iterate(iteration).map(|iterate| iterate.residual)
+    }
+
+    /// The own unknowns as an iteration made them, one right-hand side after the other; none if that is forgotten.
+    pub(super) fn own(&self, iteration: u32) -> Bulk<T> {
+        self.gathered(iteration, self.own.len(), |own, to| to.copy_from_slice(own))
+    }
+
+    /// Of those the numbers `rows`.
+    pub(super) fn pick(&self, iteration: u32, rows: &[u32]) -> Bulk<T> {
+        self.gathered(iteration, rows.len(), |own, to| {
+            to.iter_mut().zip(rows).for_each(|(to, &row)| *to = own[row as usize]);
+        })
+    }
+
+    fn gathered(&self, iteration: u32, count: usize, gather: impl Fn(&[T], &mut [T])) -> Bulk<T> {
+        let Some(iterate) = self.iterate(iteration).filter(|_| count > 0) else { return Bulk::default() };
+        let mut gathered = Bulk::zeros(self.rhs * count);
+        let by_rhs =
+            gathered.as_mut_slice().chunks_exact_mut(count).zip(iterate.x.chunks_exact(self.parts.len()));
+        by_rhs.for_each(|(to, x)| gather(&x[self.own.clone()], to));
+        gathered
+    }
+
+    fn iterate(&self, iteration: u32) -> Option<&Iterate<T>> {
+        self.iterates.iter().rev().find(|iterate| iterate.iteration == iteration)
     }
 
     /// The right-hand sides of these rows.
     pub(super) fn right_hand_sides(&self) -> &[T] {
         &self.b
     }
-
-    /// The own unknowns that are numbers `rows` of its own, one right-hand side after the other.
-    pub(super) fn pick(&self, own: &[T], rows: &[u32]) -> Bulk<T> {
-        let mut picked = Bulk::zeros(self.rhs * rows.len());
-        let count = self.diagonal.len();
-        if count == 0 || rows.is_empty() {
-            return picked;
-        }
-        let by_rhs = picked.as_mut_slice().chunks_exact_mut(rows.len()).zip(own.chunks_exact(count));
-        for (picked, own) in by_rhs {
-            picked.iter_mut().zip(rows).for_each(|(to, &row)| *to = own[row as usize]);
-        }
-        picked
-    }
-}
-
-fn magnitude<T: Real>(x: T) -> T {
-    if x < T::zeroed() { T::zeroed() - x } else { x }
-}
-
-fn larger<T: Real>(a: T, b: T) -> T {
-    if b > a { b } else { a }
 }
 
 #[cfg(test)]
@@ -132,36 +164,42 @@ mod tests {
     use super::*;
     use crate::jacobi::rows::Dense;
 
-    /// Two iterations of one block from x = 0.
-    fn outcomes(a: [[f64; 2]; 2], b: [f64; 2]) -> [Outcome<f64>; 2] {
+    /// x, the changes and the residual of two iterations of one block from x = 0.
+    fn outcomes(a: [[f64; 2]; 2], b: [f64; 2]) -> [(Vec<f64>, Vec<f64>, f64); 2] {
         let mut rows = Dense::zeros(2, 0..2);
         a.iter().enumerate().for_each(|(at, row)| rows.set_row(at, row));
         let (mut share, units) = Share::new(0, &[0, 2], 1, Rows::Dense(rows), Bulk::from_slice(&b));
-        let mut x = Bulk::zeros(2);
-        [(); 2].map(|()| {
-            assert!(share.take_in(0, &x));
+        [1, 2].map(|iteration| {
             (0..units.len()).for_each(|unit| share.compute(unit));
-            let outcome = share.finish();
-            x = outcome.x.clone();
-            outcome
+            let changes = share.finish(iteration, 2);
+            (share.own(iteration).to_vec(), changes, share.residual_before(iteration).unwrap())
         })
     }
 
     #[test]
     fn changes_and_residuals_are_the_largest_of_all_rows() {
         let [first, second] = outcomes([[4.0, 1.0], [2.0, -8.0]], [4.0, 24.0]);
-        assert_eq!((&first.x[..], &first.changes[..], first.residual), (&[1.0, -3.0][..], &[3.0][..], 24.0));
+        assert_eq!(first, (vec![1.0, -3.0], vec![3.0], 24.0));
         // A x is (1, 26).
-        assert_eq!(
-            (&second.x[..], &second.changes[..], second.residual),
-            (&[1.75, -2.75][..], &[0.75][..], 3.0)
-        );
+        assert_eq!(second, (vec![1.75, -2.75], vec![0.75], 3.0));
     }
 
     #[test]
     fn a_change_that_is_no_number_in_any_row_is_infinite() {
         for b in [[f64::NAN, 1.0], [1.0, f64::NAN], [f64::INFINITY, 1.0]] {
-            assert_eq!(outcomes([[2.0, 0.0], [0.0, 2.0]], b)[0].changes, [f64::INFINITY]);
+            assert_eq!(outcomes([[2.0, 0.0], [0.0, 2.0]], b)[0].1, [f64::INFINITY]);
         }
+    }
+
+    #[test]
+    fn only_so_many_iterations_are_kept_and_a_part_of_another_length_is_refused() {
+        let (mut share, _) =
+            Share::new(1, &[0, 1, 2], 1, Rows::Dense(Dense::zeros(2, 1..2)), Bulk::from_slice(&[1.0]));
+        assert!(share.take_in(0, &[5.0]) && !share.take_in(0, &[5.0, 6.0]));
+        (1..=4).for_each(|iteration| drop(share.finish(iteration, 3)));
+        let known: Vec<u32> =
+            (0..=5).filter(|iteration| share.residual_before(*iteration).is_some()).collect();
+        assert_eq!(known, [2, 3, 4]);
+        assert!(share.own(1).is_empty() && share.pick(4, &[0]).len() == 1);
     }
 }

@@ -10,7 +10,6 @@
 use super::dominance::Dominance;
 use super::generated::Generated;
 use super::rows::{Dense, Rows, Sparse};
-use super::share::Outcome;
 use super::watch::IterationEnd;
 use super::work::Work;
 use crate::matrix::{Piece, Real, generated};
@@ -264,9 +263,9 @@ impl<T: Real> Entry<ComputeNext> for Solver<T> {
             }
         }
         if work.is_over() {
-            let (iteration, outcome) = work.finish();
+            let (iteration, changes) = work.finish();
             if work.ended.is_none() {
-                self.hand_out(iteration, outcome, ctx);
+                self.hand_out(Change { iteration, changes }, ctx);
             }
             if let Some(work) = &mut self.work {
                 work.begin();
@@ -330,20 +329,20 @@ impl<T: Real> Solver<T> {
     }
 
     /// Sends the own part of x to those who need it, and the largest change to all.
-    fn hand_out(&mut self, iteration: u32, outcome: Outcome<T>, ctx: &mut Ctx<'_, Self>) {
+    fn hand_out(&mut self, change: Change, ctx: &mut Ctx<'_, Self>) {
         let (Some(work), solvers, block) = (&self.work, ctx.array(), self.block) else { return };
+        let iteration = change.iteration;
         if self.setup.is_dense {
             if self.setup.blocks() > 1 {
-                let part = SolutionPart { iteration, block, values: outcome.x.clone() };
+                let part = SolutionPart { iteration, block, values: work.share.own(iteration) };
                 solvers.broadcast_with(ctx, URGENT, part);
             }
         } else {
             for (to, rows) in &work.wanted {
-                let values = work.share.pick(&outcome.x, rows);
+                let values = work.share.pick(iteration, rows);
                 solvers.at(*to).send_with(ctx, URGENT, SolutionPart { iteration, block, values });
             }
         }
-        let change = Change { iteration, changes: outcome.changes };
         ctx.contribute(change, Callback::broadcast(&solvers));
     }
 }

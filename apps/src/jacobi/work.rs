@@ -2,17 +2,18 @@
 
 use super::rounds::Rounds;
 use super::rows::Rows;
-use super::share::{Outcome, Share};
+use super::share::Share;
 use super::solver::{Left, SolutionPart, SolverInit};
 use super::watch::{IterationEnd, Watch};
 use crate::matrix::Real;
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Inbox, Stopwatch};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Iterations that may be begun before it is known whether one of them was the last.
 pub(super) const AHEAD: u32 = 4;
+/// Iterations whose x is kept: those ahead of the one that decides, that one, and the one before the oldest of them.
+pub(super) const KEPT: usize = AHEAD as usize + 2;
 /// How often the window is told how it goes.
 const TELL: Duration = Duration::from_millis(100);
 
@@ -34,8 +35,6 @@ pub(super) struct Work<T> {
     pub(super) is_stepping: bool,
     /// Parts of x of iterations to come, by the iteration that made them.
     early: Inbox<u32, (u32, Bulk<T>)>,
-    /// The last iterations that were made here.
-    past: VecDeque<(u32, Outcome<T>)>,
     pub(super) ended: Option<IterationEnd>,
     pub(super) stopped: Option<Callback<IterationEnd>>,
     pub(super) told: Option<Callback<Left>>,
@@ -56,7 +55,6 @@ impl<T: Real> Work<T> {
             is_parked: false,
             is_stepping: false,
             early: Inbox::default(),
-            past: VecDeque::new(),
             ended: None,
             stopped: None,
             told: None,
@@ -79,8 +77,9 @@ impl<T: Real> Work<T> {
             (0..self.share.parts.sources().len()).for_each(|source| self.rounds.arrive(source));
             return;
         }
-        let own = self.past.back().map(|(_, outcome)| outcome.x.clone()).unwrap_or_default();
-        self.place(self.block, &own);
+        if let Some(own) = self.share.parts.source(self.block) {
+            self.rounds.arrive(own);
+        }
         for (block, values) in self.early.take(&(next - 1), 0).into_iter().flatten() {
             self.place(block, &values);
         }
@@ -120,36 +119,21 @@ impl<T: Real> Work<T> {
         self.iteration > 0 && !self.is_parked && is_wanted
     }
 
-    /// Ends the iteration: its number, and what it gave.
-    pub(super) fn finish(&mut self) -> (u32, Outcome<T>) {
-        let outcome = self.share.finish();
-        self.past.push_back((self.iteration, outcome.clone()));
-        if self.past.len() > AHEAD as usize + 2 {
-            self.past.pop_front();
-        }
-        (self.iteration, outcome)
-    }
-
-    /// What iteration number `iteration` gave here.
-    fn outcome(&self, iteration: u32) -> Option<&Outcome<T>> {
-        self.past.iter().find(|(number, _)| *number == iteration).map(|(_, outcome)| outcome)
+    /// Ends the iteration: its number, and the largest change of an unknown for each right-hand side.
+    pub(super) fn finish(&mut self) -> (u32, Vec<f64>) {
+        (self.iteration, self.share.finish(self.iteration, KEPT))
     }
 
     /// The own unknowns of the iteration that decided.
     pub(super) fn result(&self) -> Bulk<T> {
-        let outcome = self.ended.and_then(|verdict| self.outcome(verdict.iteration));
-        outcome.map(|outcome| outcome.x.clone()).unwrap_or_default()
+        self.ended.map(|verdict| self.share.own(verdict.iteration)).unwrap_or_default()
     }
 
     /// What is left of the residual with the result, once the iteration after it has been made.
     fn left(&self) -> Option<Left> {
-        let after = self.outcome(self.ended?.iteration + 1)?;
+        let residual = self.share.residual_before(self.ended?.iteration + 1)?;
         let most = |values: &[T]| values.iter().fold(0.0, |most: f64, value| most.max(value.to_f64().abs()));
-        Some(Left {
-            residual: after.residual,
-            x: most(&self.result()),
-            b: most(self.share.right_hand_sides()),
-        })
+        Some(Left { residual, x: most(&self.result()), b: most(self.share.right_hand_sides()) })
     }
 
     /// Says what is left, if somebody has asked and it is known.
