@@ -6,6 +6,7 @@
 use crate::matrix::Real;
 use pulp::{Arch, Simd, WithSimd};
 use serde::{Deserialize, Serialize};
+use std::array::from_fn;
 
 /// Rows that are taken at once: a vector of f64 in AVX-512, two in AVX2.
 const LANES: usize = 8;
@@ -94,12 +95,15 @@ impl<T: Real> WithSimd for Rows<'_, T> {
         let (new, new_rest) = new.as_chunks_mut::<LANES>();
         let (mut change, mut residual, mut poison) =
             ([T::zeroed(); LANES], [T::zeroed(); LANES], [T::zeroed(); LANES]);
+        // One operation on all lanes after the other: of one lane after the other the compiler makes no vectors.
         for ((b, sums), ((diagonal, old), new)) in b.iter().zip(sums).zip(diagonal.iter().zip(old).zip(new)) {
-            for lane in 0..LANES {
-                let mut one = Step { change: change[lane], residual: residual[lane], poison: poison[lane] };
-                new[lane] = one.take_one((b[lane], sums[lane], diagonal[lane]), old[lane]);
-                (change[lane], residual[lane], poison[lane]) = (one.change, one.residual, one.poison);
-            }
+            let off: [T; LANES] = from_fn(|lane| b[lane] - sums[lane]);
+            let by: [T; LANES] = from_fn(|lane| off[lane] / diagonal[lane]);
+            *new = from_fn(|lane| old[lane] + by[lane]);
+            let moved: [T; LANES] = from_fn(|lane| magnitude(new[lane] - old[lane]));
+            change = from_fn(|lane| larger(change[lane], moved[lane]));
+            residual = from_fn(|lane| larger(residual[lane], magnitude(off[lane])));
+            poison = from_fn(|lane| poison[lane] + moved[lane] * T::zeroed());
         }
         for lane in 0..LANES {
             step.join(Step { change: change[lane], residual: residual[lane], poison: poison[lane] });
@@ -113,7 +117,7 @@ impl<T: Real> WithSimd for Rows<'_, T> {
 
 #[inline(always)]
 fn magnitude<T: Real>(x: T) -> T {
-    if x < T::zeroed() { T::zeroed() - x } else { x }
+    larger(x, T::zeroed() - x)
 }
 
 #[inline(always)]
