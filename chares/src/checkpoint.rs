@@ -15,6 +15,7 @@ use crate::pup;
 pub use crate::timeline::Kept;
 pub use loadbalance::balance::Mapping;
 pub use runtime::balancing::Placed;
+use runtime::checkpoint::SavedVariable;
 use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload};
 use runtime::failure::{Failure, Kind};
@@ -47,11 +48,12 @@ pub trait Keeper: Send {
         digested: Vec<Digested>,
     ) -> Result<(), String>;
 
-    /// It is complete, with the driver's own part. The run goes on meanwhile.
+    /// It is complete, with the driver's own part, and with what the values of shared variables are made of. The run goes on
+    /// meanwhile.
     ///
     /// # Errors
     /// As those of [`begin`](Self::begin).
-    fn commit(&mut self, driver: Packed) -> Result<Kept, String>;
+    fn commit(&mut self, driver: Packed, variables: Vec<SavedVariable>) -> Result<Kept, String>;
 
     /// It is not taken: why.
     fn discard(&mut self, why: &str);
@@ -63,6 +65,8 @@ pub struct GoOn {
     pub driver: Packed,
     /// All others: what nodes share first, then PE by PE.
     pub records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + Send>,
+    /// What the values of shared variables were made of, as far as that is known: others are taken as they are.
+    pub variables: Vec<SavedVariable>,
     /// How chares are placed; where they were if nothing is said.
     pub placing: Option<Placing>,
 }

@@ -123,7 +123,9 @@ pub trait Cx: private::HasPe {
     /// Makes a variable that all nodes will share, with the only value that it ever has: nothing can set it
     /// again. The handle may be sent at once; `ready` gets it when the value is in place everywhere.
     fn write_once<T: Message + Sync>(&mut self, value: T, ready: Callback<WriteOnce<T>>) -> WriteOnce<T> {
-        WriteOnce::spread(self.pe(), value, ready)
+        let made = WriteOnce::spread(self.pe(), value, ready);
+        self.note_variable::<T>(made.id());
+        made
     }
 
     /// Has an element of an array, or a single chare, go on on another PE, when it has dealt with what it is sent before, and
@@ -189,6 +191,11 @@ pub(crate) mod private {
 
         /// Takes note that chares are placed by speed.
         fn note_by_speed(&mut self) {}
+
+        /// Takes note of the type of a shared variable that is made, so that checkpoints say it.
+        fn note_variable<T: Message>(&mut self, id: u64) {
+            let _ = id;
+        }
 
         /// Looks at what others may change at any time. `what` is its name.
         fn witness<T: Message>(&mut self, what: &str, look: impl FnOnce(&mut Pe) -> Option<T>) -> Option<T> {

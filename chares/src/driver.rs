@@ -4,6 +4,7 @@ mod checkpoint;
 mod draining;
 mod joining;
 mod requests;
+mod variables;
 
 use crate::callback::Callback;
 use crate::chare::Message;
@@ -84,6 +85,10 @@ impl fmt::Debug for Driver {
 }
 
 impl HasPe for Driver {
+    fn note_variable<T: Message>(&mut self, id: u64) {
+        self.history.note_variable(id, variables::Made::of::<T>());
+    }
+
     fn pe(&mut self) -> &mut Pe {
         &mut self.pe
     }

@@ -1,6 +1,6 @@
 //! A program: its chare types, and why a run of it may not end well.
 
-use crate::chare::Chare;
+use crate::chare::{Chare, Message};
 use crate::store;
 use runtime::failure::{Failure, Kind};
 use runtime::object::{ChareType, Kernel, ProgramTable, PupError};
@@ -171,6 +171,20 @@ impl Program {
         let listed = self.table.chare_types.iter_mut().find(|t| t.type_id == TypeId::of::<C>());
         let listed = listed.expect("list a chare type before its migrations");
         listed.schema.migrations.push(store::migration(from, make));
+        self
+    }
+
+    /// The same for values of shared variables, readonly and write-once ones that the driver makes, accumulators and monotonic
+    /// ones: says how one that was saved as an `Old` becomes a `T`. The version of the type of a variable is 1 in a program that
+    /// lists no migration to it, and otherwise one more than the newest from which it lists one.
+    #[must_use]
+    pub fn migrate_variable<Old, T>(mut self, from: u16, make: fn(Old) -> Result<T, String>) -> Self
+    where
+        Old: DeserializeOwned + 'static,
+        T: Message,
+    {
+        let migration = store::variable_migration(from, make);
+        self.table.variable_migrations.push((TypeId::of::<T>(), migration));
         self
     }
 

@@ -76,6 +76,7 @@ impl<T: Message + Sync> Readonly<T> {
 
     pub(crate) fn spread(main: &mut Driver, value: T) -> Result<Self, RunError> {
         let handle = Self::fresh(main.pe());
+        main.note_variable::<T>(handle.id);
         let packed = pup::pack(&value);
         if !main.pe().always_pup() {
             main.pe().node().variables().set(handle.id, Arc::new(value));
@@ -101,6 +102,12 @@ impl<T: Message + Sync> WriteOnce<T> {
     }
 }
 
+impl<T> WriteOnce<T> {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
 impl<T: Reduce> Accumulator<T> {
     /// Adds to the variable on this node. Costs no message.
     pub fn add(&self, cx: &mut impl Cx, value: T) {
@@ -109,7 +116,9 @@ impl<T: Reduce> Accumulator<T> {
     }
 
     pub(crate) fn new(main: &mut Driver) -> Self {
-        Self::fresh(main.pe())
+        let handle = Self::fresh(main.pe());
+        main.note_variable::<T>(handle.id);
+        handle
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -142,7 +151,9 @@ impl<T: Message + Sync + Better + Clone> Monotonic<T> {
     }
 
     pub(crate) fn new(main: &mut Driver) -> Self {
-        Self::fresh(main.pe())
+        let handle = Self::fresh(main.pe());
+        main.note_variable::<T>(handle.id);
+        handle
     }
 }
 

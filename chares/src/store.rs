@@ -1,6 +1,6 @@
 //! The elements of one collection on one PE, behind the runtime's trait.
 
-use crate::chare::{Chare, EntryMethod, Index};
+use crate::chare::{Chare, EntryMethod, Index, Message};
 use crate::ctx::{Ctx, Site};
 use crate::entries::{open, pack_moved};
 use crate::pup::{pack, unpack};
@@ -54,6 +54,19 @@ where
         Ok(pack(&(site, make(old)?)))
     };
     Migration { from, shape: record_shape::<Old>, apply: Arc::new(apply) }
+}
+
+/// How values of shared variables that were `Old`s become `T`s.
+pub(crate) fn variable_migration<Old, T>(from: u16, make: fn(Old) -> Result<T, String>) -> Migration
+where
+    Old: DeserializeOwned + 'static,
+    T: Message,
+{
+    let apply = move |packed: &Packed| {
+        let old = unpack(packed).map_err(|error| error.to_string())?;
+        Ok(pack(&make(old)?))
+    };
+    Migration { from, shape: shape_of::<Old>, apply: Arc::new(apply) }
 }
 
 pub(crate) fn new_store<C: Chare>(what: StoreFor) -> Box<dyn Store> {

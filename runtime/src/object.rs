@@ -6,7 +6,7 @@ use crate::ids::PeId;
 use crate::pe::Pe;
 use crate::pe::queue::QueueOrder;
 use crate::proto::number_set::NumberSet;
-use crate::schema::Schema;
+use crate::schema::{Migration, Schema, Shape};
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -104,6 +104,8 @@ pub struct ProgramTable {
     pub version: String,
     /// Its chare types.
     pub chare_types: Vec<ChareType>,
+    /// How values of shared variables that were saved as another type become ones of this type.
+    pub variable_migrations: Vec<(TypeId, Migration)>,
     /// Its kernels.
     pub kernels: Vec<Kernel>,
     /// Which of equally urgent messages a PE takes first.
@@ -121,6 +123,16 @@ impl ProgramTable {
         let head = format!("program {} {}", self.name, self.version);
         let kernels = self.kernels.iter().map(|k| format!("kernel {}", k.name));
         std::iter::once(head).chain(self.chare_types.iter().map(type_line)).chain(kernels).collect()
+    }
+
+    /// How values of shared variables of that type are understood. Its version is one more than the newest from which there is a
+    /// migration, and 1 where there is none.
+    #[must_use]
+    pub fn variable_schema(&self, of: TypeId, shape: fn() -> Shape) -> Schema {
+        let own = self.variable_migrations.iter().filter(|(into, _)| *into == of);
+        let migrations: Vec<Migration> = own.map(|(_, migration)| migration.clone()).collect();
+        let newest = migrations.iter().map(|migration| migration.from).max();
+        Schema { version: newest.unwrap_or_default().saturating_add(1), shape, migrations }
     }
 
     /// `Type: Entry`, for people.

@@ -6,8 +6,9 @@
 use harness::{Done, local_nodes, start};
 use runtime::architecture::Architecture;
 use runtime::buffer::Buffer;
-use runtime::checkpoint::{About, Kind, Machine, Record, Store};
+use runtime::checkpoint::{About, Kind, Machine, Record, SavedSchema, SavedVariable, Store};
 use runtime::envelope::Packed;
+use runtime::schema::Shape;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -96,6 +97,32 @@ fn a_reader_that_knows_only_the_specification_finds_every_record() {
         fs::write(&path, whole).unwrap();
     }
     assert_eq!(run("python3", &[READER, "."], folder.path()).stdout.lines().count(), 40);
+}
+
+#[test]
+fn the_reader_reads_values_of_shared_variables_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let mut writer = store.begin(About::default()).unwrap();
+    let shape = Shape::Struct(vec![("step".into(), Shape::Text)]);
+    let schema = SavedSchema { version: 1, shape };
+    writer.describe_variable(SavedVariable { id: 1 << 60, name: "Rates".into(), schema });
+    for (type_name, collection) in
+        [("variable", 1 << 60), ("variable", 7), ("sum", 1 << 60), ("Block", 1 << 60)]
+    {
+        let kind = if type_name == "Block" { Kind::Chare } else { Kind::Node };
+        let packed = Packed { body: b"\x02up".to_vec().into(), attachments: Vec::new() };
+        let record = Record { kind, pe: 0, type_name: type_name.into(), collection, index: [0; 3], packed };
+        writer.put(&record).unwrap();
+    }
+    writer.commit().unwrap();
+    let done = run("python3", &[READER, "."], folder.path());
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    let lines = done.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let values: Vec<_> = lines.map(|line| (line["type"].clone(), line["value"]["step"].clone())).collect();
+    let up = |of: &str| (Value::from(of), Value::from("up"));
+    let opaque = |of: &str| (Value::from(of), Value::Null);
+    assert_eq!(values, [opaque("Block"), up("variable"), opaque("variable"), up("sum")]);
 }
 
 #[test]

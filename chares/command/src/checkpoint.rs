@@ -164,6 +164,7 @@ fn shown(program: &CommandLine, store: &Store, number: Option<u32>, now_ms: u64)
     let foreign = foreign(program, &saved);
     let mut json = summary(&saved);
     json["types"] = json!(saved.types());
+    json["variables"] = json!(saved.variables());
     json["foreign"] = json!(foreign);
     Ok(Answer { text: text::show(&saved, now_ms, foreign.as_deref()), json, failure: None })
 }

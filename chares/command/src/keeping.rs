@@ -8,7 +8,8 @@ use super::report::unix_ms;
 use super::terminal;
 use chares::checkpoint::{GoOn, Keeper, Kept};
 use runtime::checkpoint::{
-    About, Kind as RecordKind, Machine, Record, Saved, SavedSchema, Store, Understood, Written,
+    About, Kind as RecordKind, Machine, Record, SUM, Saved, SavedSchema, SavedVariable, Store, Understood,
+    VARIABLE, Written,
 };
 use runtime::codec::VariableKind;
 use runtime::digest::Digested;
@@ -27,8 +28,6 @@ use writing::Writing;
 
 /// Names of what nodes share, as the types of their records.
 const COLLECTION: &str = "collection";
-const VARIABLE: &str = "variable";
-const SUM: &str = "sum";
 const LOADS: &str = "loads";
 /// As many records are read ahead of who takes them in.
 const AHEAD: usize = 16;
@@ -164,7 +163,7 @@ impl Keeper for StoreKeeper {
         Ok(())
     }
 
-    fn commit(&mut self, driver: Packed) -> Result<Kept, String> {
+    fn commit(&mut self, driver: Packed, variables: Vec<SavedVariable>) -> Result<Kept, String> {
         let Some((mut writing, began)) = self.under_way.take() else { return Ok(Kept::default()) };
         let log = Record {
             kind: RecordKind::Driver,
@@ -176,7 +175,7 @@ impl Keeper for StoreKeeper {
         };
         let digested = Digested::all(&log.packed);
         writing.put(log, digested);
-        let written = writing.commit()?;
+        let written = writing.commit(variables)?;
         self.took = began.elapsed();
         let Written { generation: number, bytes, new_bytes, .. } = written;
         let kept = Kept { number, bytes, new_bytes, took: self.took, ..Kept::default() };
@@ -236,6 +235,7 @@ pub(crate) fn go_on(saved: Arc<Saved>, understood: Understood, is_shown: bool) -
     let log = saved.records_of_kind(RecordKind::Driver).next();
     let log = log.ok_or_else(|| Failure::new(Kind::Input, "the checkpoint holds no driver's log"))?;
     let driver = log.map_err(Failure::from)?.packed;
+    let variables = saved.variables().to_vec();
     let (found, records) = sync_channel(AHEAD);
     let bar = terminal::bar_of_bytes("restoring", saved.bytes(), is_shown);
     std::thread::spawn(move || {
@@ -262,7 +262,7 @@ pub(crate) fn go_on(saved: Arc<Saved>, understood: Understood, is_shown: bool) -
         }
         bar.finish_and_clear();
     });
-    Ok(GoOn { driver, records: Box::new(records.into_iter()), placing: None })
+    Ok(GoOn { driver, records: Box::new(records.into_iter()), variables, placing: None })
 }
 
 /// Says how to go on with a run that has failed, if it was saved.

@@ -1,6 +1,7 @@
 //! How a driver takes checkpoints, and how it is run again by its log.
 
 use super::Driver;
+use super::variables::{Made, Variables};
 use crate::checkpoint::{GoOn, Keeper, Outcome, Placed, Placing, SavedDriver, VERSION};
 use crate::program::RunError;
 use crate::pup;
@@ -16,7 +17,7 @@ use runtime::monitor::requests::Answer;
 use runtime::node::{INIT_OVER, Node, NodeSettings};
 use runtime::pe::Pe;
 use runtime::saved::{Paused, RecordHeader, RecordOf, Save, ToKeep};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,12 +38,12 @@ const FLUSH_LOOK: Duration = Duration::from_millis(1);
 #[derive(Default)]
 pub(super) struct History {
     /// Who keeps checkpoints, if anybody does. Otherwise nothing need be remembered.
-    keeper: Option<Box<dyn Keeper>>,
+    pub(super) keeper: Option<Box<dyn Keeper>>,
     outcomes: Vec<Outcome>,
     /// How many [once](Driver::once) are inside each other now.
     depth: u32,
     /// What remains to be done again, while that is so.
-    replay: Option<Box<Replay>>,
+    pub(super) replay: Option<Box<Replay>>,
     pub(super) checkpoint: Underway,
     /// How many checkpoints have begun in this run, and the last one that was complete.
     begun: u32,
@@ -54,14 +55,17 @@ pub(super) struct History {
     pub(super) is_moving: bool,
     /// What had been added to accumulators on nodes that are not there any more.
     pub(super) sums: BTreeMap<u64, Vec<Packed>>,
+    /// What the variables are made of that the driver has made.
+    pub(super) variables: BTreeMap<u64, Made>,
     /// The work that is counted, and how much had been done before.
     pub(super) counted: Option<(String, u64, u64)>,
 }
 
-struct Replay {
+pub(super) struct Replay {
     left: VecDeque<Outcome>,
     saved: SavedDriver,
     records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + Send>,
+    pub(super) variables: Variables,
     placing: Option<Placing>,
     /// The driver's own, which sends to the nodes that there are.
     pe: Pe,
@@ -74,6 +78,8 @@ pub(super) struct Underway {
     number: u32,
     pub(super) paused: BTreeMap<PeId, Paused>,
     records: u64,
+    /// The variables and accumulators that have records in it.
+    pub(super) variables: BTreeSet<u64>,
     failed: Option<String>,
 }
 
@@ -134,8 +140,9 @@ impl Driver {
         again.connect(Arc::new(Nowhere));
         let pe = std::mem::replace(&mut self.pe, Pe::new(PeId::DRIVER, again));
         let left = std::mem::take(&mut saved.outcomes).into();
-        self.history.replay =
-            Some(Box::new(Replay { left, saved, records: from.records, placing: from.placing, pe }));
+        let GoOn { records, variables, placing, .. } = from;
+        let variables = Variables::new(variables);
+        self.history.replay = Some(Box::new(Replay { left, saved, records, variables, placing, pe }));
         Ok(())
     }
 
@@ -162,6 +169,7 @@ impl Driver {
         if self.history.depth > 0 {
             return work(self);
         }
+        self.understand_variables()?;
         if let Some(replay) = &mut self.history.replay {
             if let Some(outcome) = replay.left.pop_front() {
                 let what = what();
@@ -254,8 +262,9 @@ impl Driver {
         let began = Instant::now();
         let taken = self.inside(Self::checkpoint)?;
         let number = self.history.checkpoint.number;
+        let variables = self.saved_variables();
         let Some(keeper) = &mut self.history.keeper else { return Ok(Err("nobody keeps it".into())) };
-        let committed = taken.and_then(|(driver, paused)| Ok((keeper.commit(driver)?, paused)));
+        let committed = taken.and_then(|(driver, paused)| Ok((keeper.commit(driver, variables)?, paused)));
         self.history.complete = committed.is_ok().then_some(number);
         match committed {
             Ok((kept, paused)) => {
@@ -437,6 +446,10 @@ impl Driver {
         let node = self.pe.node();
         let chare_type = match &header.of {
             RecordOf::Chare(element) => node.chare_type_of(element.collection),
+            RecordOf::Sum(id) | RecordOf::Variable { id, .. } => {
+                underway.variables.insert(*id);
+                None
+            }
             _ => None,
         };
         let name = chare_type.map_or("", |known| known.name.as_str());
@@ -459,7 +472,8 @@ impl Driver {
     /// All that was done before the checkpoint has been done again: gives all nodes what was saved, and goes on.
     fn go_live(&mut self) -> Result<(), RunError> {
         let Some(replay) = self.history.replay.take() else { return Ok(()) };
-        let Replay { saved, records, placing, pe, .. } = *replay;
+        let Replay { saved, records, variables, placing, pe, .. } = *replay;
+        let records = records.map(|record| variables.take_in(record?));
         if (self.pe.serial(), self.next_slot) != (saved.serial, saved.next_slot) {
             return Err(RunError::Input(format!(
                 "the driver does not do what it did before the checkpoint: it has made {} collections, sections and \

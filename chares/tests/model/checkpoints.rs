@@ -3,6 +3,7 @@
 use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing};
 use chares::prelude::*;
 use chares::{InProcess, Program};
+use runtime::checkpoint::SavedVariable;
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::proto::sim::Random;
@@ -12,15 +13,17 @@ use std::sync::{Arc, Mutex};
 
 /// A checkpoint that is kept in memory.
 #[derive(Clone, Default)]
-struct Snapshot {
+pub(crate) struct Snapshot {
     driver: Packed,
     records: Vec<(RecordHeader, Packed)>,
+    pub(crate) variables: Vec<SavedVariable>,
 }
 
 impl Snapshot {
-    fn go_on(&self) -> GoOn {
+    pub(crate) fn go_on(&self) -> GoOn {
         let records = Box::new(self.records.clone().into_iter().map(Ok));
-        GoOn { driver: self.driver.clone(), records, placing: None }
+        let (driver, variables) = (self.driver.clone(), self.variables.clone());
+        GoOn { driver, records, variables, placing: None }
     }
 
     /// With chares that are placed anew.
@@ -31,7 +34,7 @@ impl Snapshot {
 }
 
 /// Takes a checkpoint each time that it has been asked so often.
-struct InMemory {
+pub(crate) struct InMemory {
     every: u32,
     asked: u32,
     under_way: Snapshot,
@@ -42,7 +45,7 @@ struct InMemory {
 const MOST: usize = 4;
 
 impl InMemory {
-    fn new(every: u32) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
+    pub(crate) fn new(every: u32) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
         let taken = Arc::default();
         (Self { every, asked: 0, under_way: Snapshot::default(), taken: Arc::clone(&taken) }, taken)
     }
@@ -62,8 +65,9 @@ impl Keeper for InMemory {
         self.under_way.records.push((header, packed));
         Ok(())
     }
-    fn commit(&mut self, driver: Packed) -> Result<Kept, String> {
+    fn commit(&mut self, driver: Packed, variables: Vec<SavedVariable>) -> Result<Kept, String> {
         self.under_way.driver = driver;
+        self.under_way.variables = variables;
         self.taken.lock().unwrap().push(std::mem::take(&mut self.under_way));
         Ok(Kept::default())
     }

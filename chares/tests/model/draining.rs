@@ -3,6 +3,7 @@
 use chares::checkpoint::{Keeper, Kept};
 use chares::prelude::*;
 use chares::{Accumulator, InProcess, Program};
+use runtime::checkpoint::SavedVariable;
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::monitor::requests::{Answer, Asked, Request};
@@ -34,7 +35,7 @@ impl Keeper for Drainer {
     fn put(&mut self, _: RecordHeader, _: &str, _: Packed, _: Vec<Digested>) -> Result<(), String> {
         Ok(())
     }
-    fn commit(&mut self, _: Packed) -> Result<Kept, String> {
+    fn commit(&mut self, _: Packed, _: Vec<SavedVariable>) -> Result<Kept, String> {
         Ok(Kept::default())
     }
     fn discard(&mut self, _: &str) {}

@@ -5,6 +5,7 @@
 mod attributes;
 mod balancing;
 mod basics;
+mod changed;
 mod checkpoints;
 mod collectives;
 mod draining;

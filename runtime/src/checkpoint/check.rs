@@ -29,6 +29,9 @@ impl fmt::Display for Identity {
         match kind {
             Kind::Chare => write!(f, "{type_name}[{x}, {y}, {z}] of collection {collection} on PE {pe}"),
             Kind::Pe => write!(f, "{type_name} of PE {pe}"),
+            Kind::Node if *collection != 0 => {
+                write!(f, "{type_name}@{collection}[{x}, {y}, {z}] of all nodes")
+            }
             Kind::Node => write!(f, "{type_name} of all nodes"),
             Kind::Driver => write!(f, "{type_name} of the driver"),
         }

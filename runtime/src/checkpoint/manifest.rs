@@ -64,6 +64,18 @@ pub struct SavedSchema {
     pub shape: Shape,
 }
 
+/// What the values of a shared variable are made of, or what has been added to an accumulator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedVariable {
+    /// The number of the variable in its run.
+    pub id: u64,
+    /// Name of the type of its values.
+    pub name: String,
+    /// What they are made of.
+    #[serde(flatten)]
+    pub schema: SavedSchema,
+}
+
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
@@ -79,6 +91,9 @@ pub(super) struct Manifest {
     /// Bytes that this generation added to the folder, apart from this file and `COMMIT`.
     pub(super) new_bytes: u64,
     pub(super) types: Vec<SavedType>,
+    /// In the order of their numbers; programs of before this key have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) variables: Vec<SavedVariable>,
     pub(super) index: FileSum,
     /// The files that hold its chunks.
     pub(super) chunk_files: Vec<ChunkFile>,

@@ -24,11 +24,11 @@ pub use check::{Change, Difference, Identity, Verified};
 pub use copy::{Copied, CopyError, Ends, answer, copy, pull, push};
 pub use error::{Damage, ReadError, WriteError};
 pub use find::Finder;
-pub use manifest::{About, Machine, SavedSchema, SavedType};
-pub use record::{Kind, Record};
+pub use manifest::{About, Machine, SavedSchema, SavedType, SavedVariable};
+pub use record::{Kind, Record, SUM, VARIABLE};
 pub use saved::{Records, Saved};
 pub use store::{Generation, Store};
-pub use understood::{Foreign, Understood, schemas};
+pub use understood::{Foreign, Understood, schemas, understand_variable};
 pub use writer::{Writer, Written};
 
 #[cfg(test)]

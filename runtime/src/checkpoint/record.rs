@@ -3,6 +3,11 @@
 use crate::envelope::Packed;
 use std::fmt;
 
+/// The type of the records of a value of a shared variable, whose number stands where chares have their collection.
+pub const VARIABLE: &str = "variable";
+/// The same for what has been added to an accumulator.
+pub const SUM: &str = "sum";
+
 /// What one thing of a run was at the checkpoint: a chare, or what a scheduler, a node or the driver knew.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -31,6 +36,15 @@ pub enum Kind {
     Node,
     /// The driver's log.
     Driver,
+}
+
+impl Record {
+    /// The number of the variable or accumulator that it is of, if it is of one.
+    #[must_use]
+    pub fn variable(&self) -> Option<u64> {
+        let is_shared = self.kind == Kind::Node && [VARIABLE, SUM].contains(&self.type_name.as_str());
+        is_shared.then_some(self.collection)
+    }
 }
 
 impl Kind {

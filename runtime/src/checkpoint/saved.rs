@@ -3,7 +3,7 @@
 use super::error::{Damage, ReadError};
 use super::files::{Files, committed};
 use super::format::{Index, Malformed, NAME, Place, Row, TableEntry, VERSION, Value, read_table};
-use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedType};
+use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedType, SavedVariable};
 use super::record::{Kind, Record};
 use crate::buffer::Buffer;
 use crate::digest::Digest;
@@ -148,6 +148,12 @@ impl Saved {
     #[must_use]
     pub fn types(&self) -> &[SavedType] {
         &self.manifest.types
+    }
+
+    /// What shared variables are made of that have records in it, where that is known.
+    #[must_use]
+    pub fn variables(&self) -> &[SavedVariable] {
+        &self.manifest.variables
     }
 
     /// All records, those of one kind and PE after each other, as they were put.

@@ -9,6 +9,7 @@ use super::*;
 use crate::architecture::Architecture;
 use crate::buffer::Buffer;
 use crate::envelope::Packed;
+use crate::schema::{Number, Shape};
 
 fn about() -> About {
     About {
@@ -97,6 +98,48 @@ fn what_was_put_comes_back() {
         saved.types().iter().map(|of| (of.records, of.bytes)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)),
         (63, total as u64)
     );
+}
+
+#[test]
+fn a_manifest_says_what_shared_variables_are_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let number = |value: u8| Record {
+        type_name: VARIABLE.into(),
+        collection: u64::MAX,
+        packed: Packed { body: vec![value].into(), attachments: Vec::new() },
+        ..of_kind(Kind::Node)
+    };
+    let text = |saved: &Saved| std::fs::read_to_string(saved.manifest_path()).unwrap();
+    write(&store, &[number(7)]);
+    let saved = store.latest().unwrap();
+    assert!(saved.variables().is_empty() && !text(&saved).contains("variables"), "{}", text(&saved));
+    assert_eq!(saved.schema_of(&number(7)), None, "as in checkpoints of before there was this key");
+
+    let shape = Shape::Struct(vec![("step".into(), Shape::Number(Number::Usize))]);
+    let schema = SavedSchema { version: 3, shape };
+    let variable = SavedVariable { id: u64::MAX, name: "Rates".into(), schema: schema.clone() };
+    let mut writer = store.begin(about()).unwrap();
+    writer.describe_variable(variable.clone());
+    let wide = Record { type_name: SUM.into(), ..number(0) };
+    let body = [0x80, 0x80, 0x80, 0x80, 0x10].to_vec().into();
+    let wide = Record { packed: Packed { body, attachments: Vec::new() }, ..wide };
+    [&number(7), &wide].into_iter().for_each(|record| writer.put(record).unwrap());
+    writer.commit().unwrap();
+    let saved = store.latest().unwrap();
+    assert_eq!(saved.variables(), [variable]);
+    assert_eq!((saved.schema_of(&number(7)), saved.schema_of(&wide)), (Some(&schema), Some(&schema)));
+    let said = saved.fits(32).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        format!("sum@{}: step is 4294967296, and machines of 32 bits have no such usize", u64::MAX)
+    );
+
+    let flipped = text(&saved).replace("usize", "isize");
+    assert_ne!(flipped, text(&saved));
+    std::fs::write(saved.manifest_path(), flipped).unwrap();
+    let said = store.generation(2).unwrap_err().to_string();
+    assert!(said.contains("COMMIT beside it says something else"), "{said}");
 }
 
 #[test]

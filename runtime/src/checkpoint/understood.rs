@@ -1,13 +1,13 @@
 //! Whether a program understands the records of a checkpoint, and how it takes them in: said before anything is started.
 
 use super::error::ReadError;
-use super::manifest::{SavedSchema, SavedType};
+use super::manifest::{SavedSchema, SavedVariable};
 use super::record::{Kind, Record};
 use super::saved::Saved;
 use crate::envelope::Packed;
 use crate::failure::{Failure, Kind as FailureKind};
 use crate::object::ProgramTable;
-use crate::schema::{Change, Migrate, Path, STATE, Value, difference, fits};
+use crate::schema::{Change, Migrate, Path, STATE, Schema, Value, difference, fits};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -76,22 +76,18 @@ pub enum Foreign {
         change: Change,
     },
     /// A migration failed.
-    #[error("{name}{index:?} cannot be migrated: {why}")]
+    #[error("{whose} cannot be migrated: {why}")]
     Migration {
-        /// The type.
-        name: String,
-        /// The index of the chare.
-        index: [u32; 3],
+        /// Of which chare or variable.
+        whose: String,
         /// What the migration said.
         why: String,
     },
     /// A number is too big for a machine that is to have it.
-    #[error("{name}{index:?}: {misfit}")]
+    #[error("{whose}: {misfit}")]
     Narrow {
-        /// The type.
-        name: String,
-        /// The index of the chare.
-        index: [u32; 3],
+        /// Of which chare or variable.
+        whose: String,
         /// Which number.
         misfit: crate::schema::Misfit,
     },
@@ -109,9 +105,9 @@ impl From<Foreign> for Failure {
     }
 }
 
-/// A part of a chare by the name of its type; of its own state if it does not say otherwise.
+/// A part of a value by the name of its type.
 fn part(name: &str, path: &Path) -> String {
-    let own = path.inside(STATE).unwrap_or_else(|| path.clone()).to_string();
+    let own = path.to_string();
     if own.is_empty() || own.starts_with('[') { format!("{name}{own}") } else { format!("{name}.{own}") }
 }
 
@@ -124,7 +120,11 @@ impl Understood {
     pub fn new(saved: &Saved, program: &ProgramTable) -> Result<Self, Foreign> {
         let mut migrations = BTreeMap::new();
         for saved in saved.types().iter().filter(|of| of.kind == Kind::Chare.to_string()) {
-            if let Some(migrate) = understand(saved, program)? {
+            let own = program.chare_types.iter().find(|own| own.name == saved.name).map(|own| &own.schema);
+            let own = own.ok_or_else(|| Foreign::Unknown { name: saved.name.clone() })?;
+            let Some(schema) = &saved.schema else { continue };
+            let migrate = understand(&saved.name, schema, own).map_err(Foreign::of_state)?;
+            if let Some(migrate) = migrate {
                 migrations.insert(saved.name.clone(), migrate);
             }
         }
@@ -138,20 +138,35 @@ impl Understood {
     pub fn take_in(&self, record: &Record) -> Result<Packed, Foreign> {
         let migrate = self.migrations.get(&record.type_name).filter(|_| record.kind == Kind::Chare);
         let Some(migrate) = migrate else { return Ok(record.packed.clone()) };
-        let Record { type_name, index, .. } = record;
-        migrate(&record.packed).map_err(|why| Foreign::Migration {
-            name: type_name.clone(),
-            index: *index,
-            why,
-        })
+        let whose = format!("{}{:?}", record.type_name, record.index);
+        migrate(&record.packed).map_err(|why| Foreign::Migration { whose, why })
     }
 }
 
-fn understand(saved: &SavedType, program: &ProgramTable) -> Result<Option<Migrate>, Foreign> {
-    let name = saved.name.clone();
-    let own = program.chare_types.iter().find(|own| own.name == name).map(|own| &own.schema);
-    let own = own.ok_or_else(|| Foreign::Unknown { name: name.clone() })?;
-    let Some(SavedSchema { version, shape }) = &saved.schema else { return Ok(None) };
+impl Foreign {
+    /// What is found in a record of a chare is said of the chare's own state, unless it lies beside that.
+    fn of_state(mut self) -> Self {
+        if let Self::Changed { change, .. } | Self::OtherMigration { change, .. } = &mut self
+            && let Some(inside) = change.path.inside(STATE)
+        {
+            change.path = inside;
+        }
+        self
+    }
+}
+
+/// How a program takes in the values of a shared variable that it has made of a type with that schema: by a migration, or as they
+/// are.
+///
+/// # Errors
+/// Why it does not understand them.
+pub fn understand_variable(saved: &SavedVariable, own: &Schema) -> Result<Option<Migrate>, Foreign> {
+    understand(&saved.name, &saved.schema, own)
+}
+
+fn understand(name: &str, saved: &SavedSchema, own: &Schema) -> Result<Option<Migrate>, Foreign> {
+    let name = name.to_string();
+    let SavedSchema { version, shape } = saved;
     let version = *version;
     let change = difference(shape, &(own.shape)());
     if version == own.version && change.is_none() {
@@ -170,7 +185,7 @@ fn understand(saved: &SavedType, program: &ProgramTable) -> Result<Option<Migrat
 }
 
 impl Saved {
-    /// Whether machines whose addresses have so many bits have room for all numbers of all chares.
+    /// Whether machines whose addresses have so many bits have room for all numbers of all chares and shared variables.
     ///
     /// # Errors
     /// The first number that is too big for them; or if the checkpoint cannot be read.
@@ -178,12 +193,16 @@ impl Saved {
         if pointer_bits >= u64::BITS {
             return Ok(());
         }
-        for record in self.records_of_kind(Kind::Chare) {
+        for record in self.records_where(|kind, _| matches!(kind, Kind::Chare | Kind::Node)) {
             let record = record?;
             let value = self.schema_of(&record).and_then(|of| Value::read(&of.shape, &record.packed).ok());
             if let Some(misfit) = value.and_then(|value| fits(&value, pointer_bits)) {
-                let Record { type_name, index, .. } = record;
-                return Err(Foreign::Narrow { name: type_name, index, misfit });
+                let Record { type_name, collection, index, .. } = &record;
+                let whose = match record.variable() {
+                    Some(_) => format!("{type_name}@{collection}"),
+                    None => format!("{type_name}{index:?}"),
+                };
+                return Err(Foreign::Narrow { whose, misfit });
             }
         }
         Ok(())
@@ -192,6 +211,9 @@ impl Saved {
     /// What a record is made of, where that is known.
     #[must_use]
     pub fn schema_of(&self, record: &Record) -> Option<&SavedSchema> {
+        if let Some(id) = record.variable() {
+            return self.variables().iter().find(|of| of.id == id).map(|of| &of.schema);
+        }
         let kind = record.kind.to_string();
         let of = self.types().iter().find(|of| of.kind == kind && of.name == record.type_name)?;
         of.schema.as_ref()

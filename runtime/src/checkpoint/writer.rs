@@ -6,7 +6,7 @@ use super::files::{Files, committed, numbers};
 use super::folder::Folder;
 use super::format::{Index, NAME, Place, TableEntry, VERSION, Value, write_row};
 use super::known::{Known, KnownChunk};
-use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedSchema, SavedType};
+use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedSchema, SavedType, SavedVariable};
 use super::record::{Kind, Record};
 use super::saved::commit_line;
 use crate::digest::{CHUNK_BYTES, Digest, Digested, INSIDE_MAX_BYTES};
@@ -39,6 +39,7 @@ pub struct Writer {
     tables: BTreeMap<(Kind, u32), Vec<TableEntry>>,
     types: BTreeMap<(Kind, String), SavedType>,
     schemas: BTreeMap<(Kind, String), SavedSchema>,
+    variables: BTreeMap<u64, SavedVariable>,
     records: u64,
     bytes: u64,
     state: State,
@@ -158,6 +159,7 @@ impl Writer {
             tables: BTreeMap::new(),
             types: BTreeMap::new(),
             schemas: BTreeMap::new(),
+            variables: BTreeMap::new(),
             records: 0,
             bytes: 0,
             state: State::Writing,
@@ -168,6 +170,11 @@ impl Writer {
     /// Says what the records of a type are made of.
     pub fn describe(&mut self, kind: Kind, type_name: &str, schema: SavedSchema) {
         self.schemas.insert((kind, type_name.into()), schema);
+    }
+
+    /// Says what the values of a shared variable are made of, or what is added to an accumulator.
+    pub fn describe_variable(&mut self, variable: SavedVariable) {
+        self.variables.insert(variable.id, variable);
     }
 
     /// Adds a record. Records of one PE should come in the same order as for the generation before: what has not changed
@@ -329,6 +336,7 @@ impl Writer {
             bytes: self.bytes,
             new_bytes,
             types,
+            variables: std::mem::take(&mut self.variables).into_values().collect(),
             index,
             chunk_files: chunk_files.collect(),
         };

@@ -71,6 +71,7 @@ pub(crate) fn table() -> ProgramTable {
         name: "cells".into(),
         version: "1".into(),
         chare_types: vec![cell("Cell"), cell("Office")],
+        variable_migrations: Vec::new(),
         kernels: Vec::new(),
         queue_order: QueueOrder::default(),
     }

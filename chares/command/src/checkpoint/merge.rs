@@ -233,7 +233,7 @@ impl<'a> Merging<'a> {
 }
 
 fn is_variable(record: &Record) -> bool {
-    record.kind == RecordKind::Node && ["variable", "sum"].contains(&record.type_name.as_str())
+    record.variable().is_some()
 }
 
 fn variables_of(saved: &Saved) -> Result<BTreeMap<Variable, Vec<Record>>, Failure> {
@@ -260,20 +260,23 @@ fn check_types(a: &Saved, b: &Saved) -> Result<(), Failure> {
         )));
     }
     let one = "only runs of one version of the program can be put together";
-    for own in a.types() {
-        let other = b.types().iter().find(|other| (&other.kind, &other.name) == (&own.kind, &own.name));
-        let Some((own_schema, schema)) = own.schema.as_ref().zip(other.and_then(|of| of.schema.as_ref()))
-        else {
-            continue;
-        };
+    let of_types = a.types().iter().filter_map(|own| {
+        let other = b.types().iter().find(|other| (&other.kind, &other.name) == (&own.kind, &own.name))?;
+        Some((&own.name, own.schema.as_ref()?, other.schema.as_ref()?))
+    });
+    let of_variables = a.variables().iter().filter_map(|own| {
+        let other = b.variables().iter().find(|other| other.id == own.id)?;
+        Some((&own.name, &own.schema, &other.schema))
+    });
+    for (name, own_schema, schema) in of_types.chain(of_variables) {
         if let Some(change) = difference(&own_schema.shape, &schema.shape) {
             let path = change.path.inside(STATE).unwrap_or(change.path).to_string();
             let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
-            return Err(wrong(format!("{}{dot}{path} {}, from A to B: {one}", own.name, change.what)));
+            return Err(wrong(format!("{name}{dot}{path} {}, from A to B: {one}", change.what)));
         }
         if own_schema.version != schema.version {
             let [was, is] = [own_schema.version, schema.version];
-            return Err(wrong(format!("{} is of version {was} in A and of {is} in B: {one}", own.name)));
+            return Err(wrong(format!("{name} is of version {was} in A and of {is} in B: {one}")));
         }
     }
     Ok(())

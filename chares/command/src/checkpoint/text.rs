@@ -2,7 +2,7 @@
 
 use crate::report::utc;
 use runtime::architecture::Architecture;
-use runtime::checkpoint::{Change, Difference, Generation, Saved, SavedSchema, Verified};
+use runtime::checkpoint::{Change, Difference, Generation, Saved, SavedSchema, SavedVariable, Verified};
 use runtime::monitor::text::clean_line;
 use runtime::schema::Shape;
 use runtime::size::Size;
@@ -72,6 +72,13 @@ pub(super) fn show(saved: &Saved, now_ms: u64, foreign: Option<&str>) -> String 
             None => String::new(),
         };
         let _ = writeln!(text, "{:>10}  {size:>10}  {kind:<6}  {name}{made_of}", of.records);
+    }
+    if !saved.variables().is_empty() {
+        let _ = writeln!(text, "\n{:>22}  type", "variable or sum");
+    }
+    for SavedVariable { id, name, schema } in saved.variables() {
+        let opaque = if schema.shape == Shape::Opaque { ", opaque" } else { "" };
+        let _ = writeln!(text, "{id:>22}  {}, version {}{opaque}", plain(name), schema.version);
     }
     text
 }

@@ -263,6 +263,7 @@ pub(super) fn describe_as(writer: &mut Writer, saved: &Saved) {
             writer.describe(kind, &of.name, schema.clone());
         }
     }
+    saved.variables().iter().cloned().for_each(|variable| writer.describe_variable(variable));
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A checkpoint is written by a thread of its own, while the driver takes what comes.
 
-use runtime::checkpoint::{Record, Writer, Written};
+use runtime::checkpoint::{Record, SavedVariable, Writer, Written};
 use runtime::digest::Digested;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -44,11 +44,12 @@ impl Writing {
         let _ = self.to_thread.send(std::mem::take(&mut self.batch));
     }
 
-    /// Waits until all of it is on disk.
-    pub(super) fn commit(mut self) -> Result<Written, String> {
+    /// Says what shared variables are made of, and waits until all of it is on disk.
+    pub(super) fn commit(mut self, variables: Vec<SavedVariable>) -> Result<Written, String> {
         self.pass_on();
         drop(self.to_thread);
-        let writer = self.thread.join().map_err(|_| "the thread that writes it has failed")??;
+        let mut writer = self.thread.join().map_err(|_| "the thread that writes it has failed")??;
+        variables.into_iter().for_each(|variable| writer.describe_variable(variable));
         writer.commit().map_err(|error| error.to_string())
     }
 

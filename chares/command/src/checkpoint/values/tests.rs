@@ -2,7 +2,8 @@
 
 use super::*;
 use chares::{Chare, Ctx, Entry, Program, entries};
-use runtime::checkpoint::{Understood, schemas};
+use runtime::checkpoint::{SavedSchema, SavedVariable, Understood, schemas};
+use runtime::schema::shape_of;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -121,6 +122,54 @@ fn a_checkpoint_is_refused_for_machines_that_have_no_room_for_a_number() {
     let sentence =
         "heat::Block[0, 0, 0]: state.count is 1099511627776, and machines of 32 bits have no such usize";
     assert_eq!(saved.fits(32).unwrap_err().to_string(), sentence);
+}
+
+#[test]
+fn values_of_shared_variables_are_shown_and_changed_by_name_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let store = Store::create(dir).unwrap();
+    let shape = shape_of::<before::Block>();
+    let value = |step: f64| Value::from_json(&shape, &json!({ "rows": [step], "count": 2 })).unwrap().write();
+    let of = |type_name: &str, collection, step| Record {
+        kind: RecordKind::Node,
+        type_name: type_name.into(),
+        collection,
+        packed: value(step),
+        ..record(0, &schemas(before::program().table())[0].1.shape, &json!([]))
+    };
+    let mut writer = store.begin(About::default()).unwrap();
+    [of("variable", 6, 0.5), of("variable", 7, 1.5), of("sum", 8, 2.5)]
+        .iter()
+        .for_each(|record| writer.put(record).unwrap());
+    for id in [6, 8] {
+        let schema = SavedSchema { version: 1, shape: shape.clone() };
+        writer.describe_variable(SavedVariable { id, name: "Block".into(), schema });
+    }
+    writer.commit().unwrap();
+    drop(store);
+    let store = Store::open(dir).unwrap();
+    let shown = |saved: &Saved| {
+        let records = saved.records().map(Result::unwrap);
+        records.map(|record| line(saved, &record, None, false).unwrap()).collect::<Vec<_>>()
+    };
+    let first = store.latest().unwrap();
+    let lines = [
+        "variable@6[0,0,0] = {\"count\":2,\"rows\":[0.5]}\n",
+        "variable@7[0,0,0] is opaque, 10 bytes\n",
+        "sum@8[0,0,0] = {\"count\":2,\"rows\":[2.5]}\n",
+    ];
+    assert_eq!(shown(&first), lines);
+    let which = |text: &str| text.parse::<Which>().unwrap();
+    set(dir, &first, &which("variable@6.rows[0]"), "4").unwrap();
+    let last = store.latest().unwrap();
+    assert_eq!(shown(&last)[0], lines[0].replace("0.5", "4.0"));
+    assert_eq!((shown(&last)[2].as_str(), last.variables()), (lines[2], first.variables()));
+    let differences = first.differences(&last).unwrap();
+    assert_eq!(differences.len(), 1);
+    assert_eq!(differences[0].identity.to_string(), "variable@6[0, 0, 0] of all nodes");
+    let said = set(dir, &last, &which("sum.line"), "1").unwrap_err().sentence;
+    assert_eq!(said, "sum@8[0,0,0]: line: there is no field line; there are rows, count");
 }
 
 #[test]
