@@ -182,6 +182,8 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let starts = Starts::new(&plan, authority, output);
     let launched = starts.launch_from(1, None)?.instrument(span.clone()).await?;
     let table = table_of(&plan, &run_id, &launched);
+    let widths = launched.iter().map(|node| node.ready.architecture.pointer_bits);
+    let narrowest = widths.chain([usize::BITS]).min().unwrap_or(usize::BITS);
     let topology = table.topology().map_err(StartError::Local)?;
     let settings =
         NodeSettings { always_pup: plan.always_pup, samples: plan.samples, ..NodeSettings::default() };
@@ -216,7 +218,7 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
             .map_err(|e| local("there is no thread to balance on", &e))?;
     }
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
-    let recruiting = Recruiting::new(starts, table, &lines_of_program);
+    let recruiting = Recruiting::new(starts, table, &lines_of_program, narrowest);
     let supervisor = Supervisor::new(node, fabric, hub, processes, recruiting, heard, lines, limit);
     Ok((supervisor, ready))
 }

@@ -12,7 +12,7 @@ use crate::codec::WIRE_VERSION;
 use crate::config::{LaunchMethod, NodeConfig};
 use crate::frame::Fabric as _;
 use crate::ids::NodeId;
-use crate::launch::{LaunchedNode, local_listen_ip};
+use crate::launch::{LaunchedNode, Ready, local_listen_ip};
 use crate::node::Recruit;
 use crate::proto::membership::{ClusterTable, NodeEntry, Welcome, fingerprint};
 use crate::topology::Topology;
@@ -29,6 +29,8 @@ pub(super) struct Recruiting {
     starts: Starts,
     table: ClusterTable,
     program: u64,
+    /// Width of a pointer on the narrowest machine that the run began on.
+    pointer_bits: u32,
     /// Ends with this, and what it has started with it.
     under_way: UnboundedSender<Outcome>,
     /// Where it is said what became of a start.
@@ -38,10 +40,11 @@ pub(super) struct Recruiting {
 }
 
 impl Recruiting {
-    /// None are wanted yet beside those of the table, whose program has these lines.
-    pub(super) fn new(starts: Starts, table: ClusterTable, lines: &[String]) -> Self {
+    /// None are wanted yet beside those of the table, whose program has these lines, and whose narrowest machine has pointers of
+    /// so many bits.
+    pub(super) fn new(starts: Starts, table: ClusterTable, lines: &[String], pointer_bits: u32) -> Self {
         let (under_way, outcomes) = unbounded_channel();
-        Self { starts, table, program: fingerprint(lines), under_way, outcomes, waiting: None }
+        Self { starts, table, program: fingerprint(lines), pointer_bits, under_way, outcomes, waiting: None }
     }
 
     /// Names of all nodes, launcher first.
@@ -61,21 +64,25 @@ impl Recruiting {
     /// Starts a process for one more node and dials it; what comes of it is told as an outcome.
     pub(super) fn want(&mut self, config: NodeConfig, topology: &Topology, fabric: &Arc<QuicFabric>) {
         let (id, name, is_local) = (self.next(), config.name.clone(), config.launch == LaunchMethod::Local);
-        let there = self.addresses_of(topology);
-        let outward = || local_listen_ip(there.iter().copied().filter(|ip| !ip.is_loopback()));
+        let there = There {
+            program: self.program,
+            addresses: self.addresses_of(topology),
+            pointer_bits: self.pointer_bits,
+        };
+        let outward = || local_listen_ip(there.addresses.iter().copied().filter(|ip| !ip.is_loopback()));
         self.starts.add(config, topology);
         let launched = match self.starts.launch_from(id.0, is_local.then(outward)) {
             Ok(launched) => launched,
             Err(error) => return drop(self.under_way.send(Err(error))),
         };
-        let (fabric, program, told) = (Arc::clone(fabric), self.program, self.under_way.clone());
+        let (fabric, told) = (Arc::clone(fabric), self.under_way.clone());
         tokio::spawn(async move {
             let reached = async {
                 let mut launched = launched.await?;
                 let started =
                     launched.pop().ok_or_else(|| StartError::Local("nothing was started".into()))?;
                 let address = started.ready.addr;
-                fits(&started, program, &there)?;
+                fits(&started.name, &started.ready, &there).map_err(StartError::Local)?;
                 fabric.meets(id, address);
                 let reached = connect(&fabric, id).await;
                 reached.map_err(|reason| StartError::Unreachable { name, address, reason })?;
@@ -125,21 +132,62 @@ impl Recruiting {
     }
 }
 
-/// Whether a process can work with those that are there, which listen at these addresses.
-fn fits(started: &LaunchedNode, program: u64, there: &[IpAddr]) -> Result<(), StartError> {
-    let (name, ready) = (&started.name, &started.ready);
-    if (ready.version, ready.program) != (WIRE_VERSION, program) {
-        return Err(StartError::Local(format!(
+/// What the nodes have in common that are there when another comes.
+struct There {
+    /// Fingerprint of their program.
+    program: u64,
+    /// Where they listen.
+    addresses: Vec<IpAddr>,
+    /// Width of a pointer on the narrowest machine that the run began on.
+    pointer_bits: u32,
+}
+
+/// Whether a process can work with those that are there; else why not, and how to mend it.
+fn fits(name: &str, ready: &Ready, there: &There) -> Result<(), String> {
+    if (ready.version, ready.program) != (WIRE_VERSION, there.program) {
+        return Err(format!(
             "node {name:?} runs another build of the program; remove its `binary` setting or put the same build there"
-        )));
+        ));
+    }
+    let bits = ready.architecture.pointer_bits;
+    if bits < there.pointer_bits {
+        return Err(format!(
+            "node {name:?} is a machine of {bits} bits, and this run began on machines of {}, whose numbers it may not hold; begin \
+             a run with it, or add another node",
+            there.pointer_bits
+        ));
     }
     let is_apart = |ip: &&IpAddr| ip.is_loopback() != ready.addr.ip().is_loopback();
-    match there.iter().find(is_apart) {
-        Some(ip) => Err(StartError::Local(format!(
+    match there.addresses.iter().find(is_apart) {
+        Some(ip) => Err(format!(
             "node {name:?} listens at {}, and others of this run at {ip}, where only one machine can reach them; begin a run \
              that other machines may join with `address` in its nodes file",
             ready.addr.ip()
-        ))),
+        )),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_work_with_those_that_are_there_is_told_why() {
+        let ready = Ready::here(SocketAddr::from(([127, 0, 0, 1], 7)), 5);
+        let there = |address: [u8; 4], pointer_bits| There {
+            program: 5,
+            addresses: vec![IpAddr::from(address)],
+            pointer_bits,
+        };
+        let near = there([127, 0, 0, 1], usize::BITS);
+        assert_eq!(fits("late", &ready, &near), Ok(()));
+        let why = |ready: &Ready, there: &There| fits("late", ready, there).unwrap_err();
+        assert!(why(&Ready { program: 6, ..ready.clone() }, &near).contains("another build"));
+        assert!(why(&ready, &there([10, 0, 0, 1], usize::BITS)).contains("only one machine can reach"));
+        let mut narrow = ready;
+        narrow.architecture.pointer_bits = usize::BITS / 2;
+        assert!(why(&narrow, &near).contains(&format!("is a machine of {} bits", usize::BITS / 2)));
+        assert_eq!(fits("late", &narrow, &there([127, 0, 0, 1], usize::BITS / 2)), Ok(()));
     }
 }

@@ -267,7 +267,7 @@ mod tests {
         let entry = |name: &str| NodeEntry { name: name.into(), address: String::new(), pe_count: 0 };
         let nodes = vec![entry("launcher"), entry("b")];
         let table = ClusterTable::new("test-1", nodes);
-        let recruiting = Recruiting::new(Starts::of_nobody(authority), table, &[]);
+        let recruiting = Recruiting::new(Starts::of_nobody(authority), table, &[], usize::BITS);
         let processes = Processes::attend(Vec::new());
         let supervisor = Supervisor::new(node, fabric, hub, processes, recruiting, heard, lines, limit);
         (supervisor, (hear, told))
