@@ -19,6 +19,7 @@ mod rows;
 mod share;
 pub mod solver;
 mod step;
+mod version_1;
 pub mod watch;
 mod work;
 
@@ -42,7 +43,12 @@ const LEAST_WORK: f64 = (1u32 << 22) as f64;
 /// Adds the application and its chare types to a program.
 #[must_use]
 pub fn add_to(program: CommandLine) -> CommandLine {
-    program.chare::<solver::Solver<f32>>().chare::<solver::Solver<f64>>().app(
+    let program = program
+        .chare::<solver::Solver<f32>>()
+        .migrate(1, version_1::migrated::<f32>)
+        .chare::<solver::Solver<f64>>()
+        .migrate(1, version_1::migrated::<f64>);
+    program.app(
         App::new("jacobi", "Solve a linear system by Jacobi's method", drive::drive)
             .kernel(kernel)
             .kernel_key(Jacobi::kernel_key)

@@ -67,6 +67,14 @@ impl Rounds {
         Some(unit as usize)
     }
 
+    /// The units that have been given in this iteration, ascending.
+    pub(super) fn given(&self) -> impl Iterator<Item = usize> {
+        let units = (0..).zip(&self.missing);
+        units
+            .filter(|(unit, missing)| **missing == 0 && !self.ready.contains(unit))
+            .map(|(unit, _)| unit as usize)
+    }
+
     /// Whether a unit can be computed now.
     pub(super) fn is_ready(&self) -> bool {
         !self.ready.is_empty()

@@ -36,11 +36,11 @@ pub(super) struct Share<T> {
 /// x as an iteration made it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
-struct Iterate<T> {
-    iteration: u32,
-    x: Bulk<T>,
+pub(super) struct Iterate<T> {
+    pub(super) iteration: u32,
+    pub(super) x: Bulk<T>,
     /// The largest magnitude of a residual B - A x before the iteration.
-    residual: f64,
+    pub(super) residual: f64,
 }
 
 impl<T: Real> Share<T> {
@@ -59,11 +59,23 @@ impl<T: Real> Share<T> {
             None => Parts::all(bounds),
         };
         let units = rows.localize(&parts);
-        let own = parts.source(block).map_or(0..0, |own| parts.sources()[own].place.clone());
         let begun = Iterate { iteration: 0, x: Bulk::zeros(rhs * parts.len()), residual: 0.0 };
+        (Self::resumed(block, rhs, rows, b, diagonal, parts, VecDeque::from([begun])), units)
+    }
+
+    /// The share of a block that has made these iterations of those that it still needs, nothing yet of the next.
+    pub(super) fn resumed(
+        block: u32,
+        rhs: usize,
+        rows: Rows<T>,
+        b: Bulk<T>,
+        diagonal: Vec<T>,
+        parts: Parts,
+        iterates: VecDeque<Iterate<T>>,
+    ) -> Self {
+        let own = parts.source(block).map_or(0..0, |own| parts.sources()[own].place.clone());
         let (next, sums) = (Bulk::zeros(rhs * parts.len()), vec![T::zeroed(); rhs * rows.sums_each()]);
-        let (iterates, steps) = (VecDeque::from([begun]), vec![Step::default(); rhs]);
-        (Self { rhs, rows, b, diagonal, parts, own, iterates, next, sums, steps }, units)
+        Self { rhs, rows, b, diagonal, parts, own, iterates, next, sums, steps: vec![Step::default(); rhs] }
     }
 
     /// Takes another block's part of x in that the iteration computes with; nothing if it has not as many numbers as belong

@@ -64,12 +64,12 @@ impl SolverInit {
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Solver<T> {
-    setup: SolverInit,
-    block: u32,
+    pub(super) setup: SolverInit,
+    pub(super) block: u32,
     /// As they come, before [`Prepare`].
-    rows: Option<Rows<T>>,
-    b: Bulk<T>,
-    work: Option<Work<T>>,
+    pub(super) rows: Option<Rows<T>>,
+    pub(super) b: Bulk<T>,
+    pub(super) work: Option<Work<T>>,
 }
 
 /// Dense rows of A, where they are not generated: adjoining ones from row `first` of A on.
@@ -175,6 +175,7 @@ chares::entries!(impl<T: Real> Solver<T>:
 impl<T: Real> Chare for Solver<T> {
     type Index = u32;
     type Init = SolverInit;
+    const VERSION: u16 = 2;
     fn new(setup: SolverInit, ctx: &mut Ctx<'_, Self>) -> Self {
         Self::made(setup, ctx.index())
     }

@@ -21,24 +21,24 @@ const TELL: Duration = Duration::from_millis(100);
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub(super) struct Work<T> {
-    block: u32,
+    pub(super) block: u32,
     pub(super) share: Share<T>,
     pub(super) rounds: Rounds,
     /// Who needs which of the own unknowns (by number here); not used where all need all.
     pub(super) wanted: Vec<(u32, Bulk<u32>)>,
     pub(super) watch: Watch,
     /// The iteration that is being computed, from 1; 0 before the start.
-    iteration: u32,
+    pub(super) iteration: u32,
     /// It may not begin yet.
     pub(super) is_parked: bool,
     /// A message to go on is on its way.
     pub(super) is_stepping: bool,
     /// Parts of x of iterations to come, by the iteration that made them.
-    early: Inbox<u32, (u32, Bulk<T>)>,
+    pub(super) early: Inbox<u32, (u32, Bulk<T>)>,
     pub(super) ended: Option<IterationEnd>,
     pub(super) stopped: Option<Callback<IterationEnd>>,
     pub(super) told: Option<Callback<Left>>,
-    shown: Option<Stopwatch>,
+    pub(super) shown: Option<Stopwatch>,
 }
 
 impl<T: Real> Work<T> {

@@ -155,7 +155,10 @@ fn told(
     if is_last {
         error = reported(error);
     }
-    if let (Some(_), Some(dir)) = (&error, &options.checkpoint) {
+    // What was not understood would be refused again.
+    if let (Some(error), Some(dir)) = (&error, &options.checkpoint)
+        && error.kind != Kind::Input
+    {
         keeping::say_what_is_left(dir, &done.info.program);
     }
     match error {
