@@ -2,10 +2,11 @@
 
 use super::bound::Choice;
 use super::graph::{Graph, VERTICES_MAX};
+use super::neighbours::Random;
 use super::read;
 use crate::output::{check_option, read as read_files, written};
 use chares::RunError;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use command::NamedFile;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -35,6 +36,9 @@ pub struct Mis {
     /// last number counts for all that follow. What is found need not be the largest
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub lim: Option<Vec<u32>>,
+    /// Where the graph is kept
+    #[arg(long, value_enum, default_value = "basic")]
+    pub adjacency: Adjacency,
     /// Of the largest sets find the one that a single search meets first, whatever the nodes: a second search
     #[arg(long)]
     pub deterministic: bool,
@@ -49,6 +53,15 @@ pub struct Mis {
     pub announced: Option<(usize, f64)>,
 }
 
+/// Where the graph is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+pub enum Adjacency {
+    /// The whole on every node
+    Basic,
+    /// Equally many rows on each node: for graphs that are too large for one. With --lim
+    Partitioned,
+}
+
 impl Mis {
     /// The graph that an independent set is wanted of.
     ///
@@ -60,6 +73,13 @@ impl Mis {
             None => Graph::random(self.vertices, self.density, self.seed),
         };
         Ok(if self.complement { graph.complement() } else { graph })
+    }
+
+    /// The graph as numbers that any row can be made of; `None` if it is in a file.
+    #[must_use]
+    pub fn random(&self) -> Option<Random> {
+        let Self { vertices, density, seed, complement: is_complement, .. } = *self;
+        self.graph.is_none().then_some(Random { vertices, density, seed, is_complement })
     }
 
     /// The graph that speeds are measured with: the same, but one like it where that is in a file or large.
@@ -114,6 +134,9 @@ pub(super) fn check(mis: &Mis) -> Result<(), RunError> {
     if mis.lim.as_ref().is_some_and(|lim| lim.is_empty() || lim.contains(&0)) {
         return wrong("--lim: at each depth at least 1 vertex must be tried".into());
     }
+    if mis.adjacency == Adjacency::Partitioned && mis.lim.is_none() {
+        return wrong("--adjacency partitioned: give --lim, because a search that is exhaustive reads all rows all the time".into());
+    }
     mis.out.as_ref().map_or(Ok(()), |out| check_option("--out", out))
 }
 
@@ -129,6 +152,9 @@ mod tests {
         assert_eq!(sentence(&["--density", "1.5"]), "--density 1.5: give a probability from 0 to 1");
         assert_eq!(sentence(&["--density", "nan"]), "--density NaN: give a probability from 0 to 1");
         assert!(sentence(&["--lim", "4,0"]).contains("at least 1 vertex"));
+        let refused = sentence(&["--adjacency", "partitioned"]);
+        assert!(refused.starts_with("--adjacency partitioned: give --lim, because"), "{refused}");
+        check(&of(&["--adjacency", "partitioned", "--lim", "2"])).unwrap();
         assert_eq!(of(&["--lim", "8,4"]).choice(), Choice::Beam(vec![8, 4]));
     }
 }

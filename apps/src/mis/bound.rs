@@ -7,7 +7,7 @@
 //! place of one that finds another (E. Tomita, Y. Sutani, T. Higashi, S. Takahashi, M. Wakatsuki, "A simple and faster
 //! branch-and-bound algorithm for finding a maximum clique", WALCOM 2010).
 
-use super::graph::{Complement, count, holds, insert, members, remove};
+use super::graph::{Complement, Graph, count, holds, insert, members, remove};
 use serde::{Deserialize, Serialize};
 
 /// A vertex to be tried.
@@ -28,6 +28,27 @@ pub enum Choice {
     /// So many at each depth, those with the most neighbours in the complement; behind the last number it counts on. What is
     /// found need not be the best.
     Beam(Vec<u32>),
+}
+
+impl Choice {
+    /// At most so many vertices are tried at this depth.
+    #[must_use]
+    pub fn limit(&self, depth: usize) -> u32 {
+        match self {
+            Self::Bound => u32::MAX,
+            Self::Beam(limits) => limits.get(depth).or(limits.last()).copied().unwrap_or(1),
+        }
+    }
+
+    /// What is searched for sets of this graph. For a beam its vertices stay at their places: of those with equally many
+    /// neighbours it tries the first, so that what it finds follows from the graph alone.
+    #[must_use]
+    pub fn complement(&self, graph: &Graph) -> Complement {
+        match self {
+            Self::Bound => Complement::of(graph),
+            Self::Beam(_) => Complement::in_place(graph),
+        }
+    }
 }
 
 /// Workspace.
@@ -56,10 +77,7 @@ impl Bound {
         branches.clear();
         match choice {
             Choice::Bound => self.colour(graph, candidates, beaten, branches),
-            Choice::Beam(limits) => {
-                let limit = limits.get(depth).or(limits.last()).copied().unwrap_or(1);
-                self.of_high_degree(graph, candidates, limit, branches);
-            }
+            Choice::Beam(_) => self.of_high_degree(graph, candidates, choice.limit(depth), branches),
         }
     }
 
@@ -179,13 +197,13 @@ impl Bound {
 
 /// Candidates of each step of a descent to vertices with the most neighbours among those that are left, and what it finds.
 #[must_use]
-pub fn descent(graph: &Complement, mut candidates: Vec<u64>) -> (Vec<u32>, Vec<usize>) {
+pub fn descent(graph: &Complement, mut candidates: Vec<u64>) -> (Vec<u32>, Vec<u32>) {
     let (mut bound, mut branches) = (Bound::default(), Vec::new());
     let (mut set, mut sizes) = (Vec::new(), Vec::new());
     loop {
         bound.of_high_degree(graph, &candidates, 1, &mut branches);
         let Some(branch) = branches.pop() else { return (set, sizes) };
-        sizes.push(count(&candidates));
+        sizes.push(count(&candidates) as u32);
         candidates.iter_mut().zip(graph.row(branch.vertex as usize)).for_each(|(all, row)| *all &= row);
         set.push(branch.vertex);
     }

@@ -23,8 +23,8 @@ pub(super) fn cost(mis: &Mis, machines: &Machines, known: Option<f64>) -> Result
     let work = match known {
         Some(work) => work,
         None => {
-            let graph = Complement::of(&mis.graph()?);
             let choice = mis.choice();
+            let graph = choice.complement(&mis.graph()?);
             let beaten = beginning(&graph, &choice).len();
             graph.work(1) * rows(&graph, &choice, beaten)
         }

@@ -1,44 +1,48 @@
 //! The driver: makes the graph known everywhere, has the tree searched, once or twice, and says what was found.
 
-use super::arguments::Mis;
-use super::bound::{Bound, Choice};
+use super::arguments::{Adjacency, Mis};
+use super::block::Blocks;
+use super::bound::{Bound, Choice, descent};
 use super::division::Plan;
 use super::graph::{Complement, Graph, all};
+use super::neighbours::{Neighbours, complete};
 use super::result::IndependentSet;
-use super::subproblem::{Placer, Problem, Subproblem, SubproblemInit, TREE, Tally};
+use super::subproblem::{Placer, Problem, Searched, Subproblem, SubproblemInit, TREE, Tally};
+use super::walk::{Walk, WalkInit};
 use crate::output;
-use chares::{Cx, Driver, Group, On, RunError, Stopwatch, WriteOnce};
+use chares::{Cx, Driver, Gather, Group, On, Reduce as _, RunError, Stopwatch, WriteOnce};
+
+/// A graph that is ready to be searched.
+struct Ready {
+    /// What is told of it.
+    graph: Box<dyn Neighbours>,
+    edges: u64,
+    root: Root,
+    /// The set that the search begins with.
+    known: Vec<u32>,
+    /// No set has more vertices.
+    bound: usize,
+    /// Candidates of each step of the first descent, if they are known.
+    descent: Vec<u32>,
+}
+
+/// Where the graph is, and so who begins.
+enum Root {
+    Whole(WriteOnce<Complement>),
+    InBlocks(Blocks),
+}
 
 /// Finds a set as the command line asks.
 pub(super) fn drive(main: &mut Driver, mis: Mis) -> Result<(), RunError> {
-    let state = |main: &mut Driver, vertices: usize, density: f64| {
-        let division = Plan { vertices, density }.divide(main.machines())?;
-        division.state(main);
-        Ok::<_, RunError>(())
-    };
-    if mis.graph.is_none() {
-        // Before it is made: a few words may ask for a large one.
-        let density = if mis.complement { 1.0 - mis.density } else { mis.density };
-        state(main, mis.vertices, density)?;
-    }
-    main.phase(if mis.graph.is_some() { "reading the graph" } else { "generating the graph" }, 0, 0);
-    let graph = mis.graph()?;
-    if mis.graph.is_some() {
-        state(main, graph.vertices, graph.density())?;
-    }
-    main.phase("ordering the vertices", 0, 0);
-    let complement = Complement::of(&graph);
-    let (ready, placed) = main.pending();
-    main.write_once(complement.clone(), ready);
-    let everywhere: WriteOnce<Complement> = placed.wait(main)?;
-    let placers: Group<Placer> = main.group(());
     let choice = mis.choice();
-    let known = beginning(&complement, &choice);
-    let bound = Bound::default().colours(&complement, &all(complement.len()));
+    let Ready { graph, edges, root, known, bound, descent } = match mis.adjacency {
+        Adjacency::Basic => whole(main, &mis, &choice)?,
+        Adjacency::Partitioned => in_blocks(main, &mis)?,
+    };
+    let placers: Group<Placer> = main.group(());
     main.init_over()?;
 
     let problem = Problem {
-        graph: everywhere,
         choice: choice.clone(),
         beaten: known.len(),
         is_first: false,
@@ -47,7 +51,7 @@ pub(super) fn drive(main: &mut Driver, mis: Mis) -> Result<(), RunError> {
         placers,
         begun: Stopwatch::start(),
     };
-    let mut all = search(main, "searching", problem.clone())?;
+    let mut all = search(main, "searching", problem.clone(), &root)?;
     let found = all.best.take();
     let after = found.as_ref().map(|found| found.after.as_secs_f64());
     let mut set = found.map_or(known, |found| found.set);
@@ -55,24 +59,88 @@ pub(super) fn drive(main: &mut Driver, mis: Mis) -> Result<(), RunError> {
         let (best, tally) = (main.monotonic(), main.accumulator());
         let beaten = set.len() - 1;
         let again = Problem { beaten, is_first: true, best, tally, ..problem };
-        let second = search(main, "finding the first of the largest sets", again)?;
-        all.nodes += second.nodes;
-        all.rows += second.rows;
-        all.subproblems += second.subproblems;
-        set = second.best.map_or(set, |found| found.set);
+        let mut second = search(main, "finding the first of the largest sets", again, &root)?;
+        set = second.best.take().map_or(set, |found| found.set);
+        all.combine(second);
     }
     main.timed_over()?;
-    let mut set: Vec<u32> = set.iter().map(|&place| complement.vertices[place as usize]).collect();
     if choice != Choice::Bound {
-        complete(&graph, &mut set);
+        complete(&*graph, &mut set);
     }
     set.sort_unstable();
     let result = IndependentSet { set, bound, is_proven: choice == Choice::Bound, after };
-    result.state(main, &mis, &graph, (&complement, &all));
+    let descent = if descent.is_empty() { std::mem::take(&mut all.descent) } else { descent };
+    result.state(main, &mis, (&*graph, edges), (&all, &descent));
     if let Some(path) = &mis.out {
-        output::write(path, &result.text(&graph))?;
+        output::write(path, &result.text((&*graph, edges)))?;
     }
-    if mis.verify { result.verify(main, &graph) } else { Ok(()) }
+    if mis.verify { result.verify(main, &*graph) } else { Ok(()) }
+}
+
+/// States what a run needs of memory; the bounds of the rows of each node if none has all.
+fn divide(main: &mut Driver, mis: &Mis, vertices: usize, density: f64) -> Result<Vec<u64>, RunError> {
+    let plan = Plan { vertices, density, adjacency: mis.adjacency, is_read: mis.graph.is_some() };
+    let division = plan.divide(main.machines())?;
+    division.state(main);
+    main.outcome().fact("adjacency_bytes", plan.adjacency(&division));
+    Ok(division.owners)
+}
+
+/// Makes the whole graph known everywhere.
+fn whole(main: &mut Driver, mis: &Mis, choice: &Choice) -> Result<Ready, RunError> {
+    if let Some(random) = mis.random() {
+        // Before it is made: a few words may ask for a large one.
+        divide(main, mis, random.vertices, random.expected_density())?;
+    }
+    let graph = make(main, mis)?;
+    if mis.graph.is_some() {
+        divide(main, mis, graph.vertices, graph.density())?;
+    }
+    main.phase("ordering the vertices", 0, 0);
+    let complement = choice.complement(&graph);
+    let (ready, placed) = main.pending();
+    main.write_once(complement.clone(), ready);
+    let root = Root::Whole(placed.wait(main)?);
+    let places = beginning(&complement, choice);
+    let known = places.iter().map(|&place| complement.vertices[place as usize]).collect();
+    let everything = all(complement.len());
+    let bound = Bound::default().colours(&complement, &everything);
+    let is_beam = *choice != Choice::Bound;
+    let descent = if is_beam { descent(&complement, everything).1 } else { Vec::new() };
+    Ok(Ready { edges: graph.edges(), graph: Box::new(graph), root, known, bound, descent })
+}
+
+/// Gives each node its rows.
+fn in_blocks(main: &mut Driver, mis: &Mis) -> Result<Ready, RunError> {
+    let (graph, blocks): (Box<dyn Neighbours>, _) = match mis.random() {
+        Some(random) => {
+            let bounds = divide(main, mis, random.vertices, random.expected_density())?;
+            main.phase("generating the graph", 0, 0);
+            (Box::new(random.clone()), Blocks::new(main, bounds, Some(random)))
+        }
+        None => {
+            let graph = make(main, mis)?;
+            let bounds = divide(main, mis, graph.vertices, graph.density())?;
+            let blocks = Blocks::new(main, bounds, None);
+            blocks.fill(main, &graph)?;
+            (Box::new(graph), blocks)
+        }
+    };
+    let (to, counted) = main.pending();
+    blocks.count(main, &all(graph.vertices()), to);
+    let Gather(mut degrees) = counted.wait(main)?;
+    let pairs = graph.vertices() * graph.vertices().saturating_sub(1) / 2;
+    let absent: u64 = degrees.iter().map(|&degree| u64::from(degree)).sum();
+    // So many vertices have the degree that all of a set of that size have in the complement.
+    degrees.sort_unstable_by_key(|&degree| std::cmp::Reverse(degree));
+    let bound = (1..).zip(&degrees).take_while(|&(size, &degree)| size <= usize::from(degree) + 1).count();
+    let (edges, root) = (pairs as u64 - absent / 2, Root::InBlocks(blocks));
+    Ok(Ready { graph, edges, root, known: Vec::new(), bound, descent: Vec::new() })
+}
+
+fn make(main: &mut Driver, mis: &Mis) -> Result<Graph, RunError> {
+    main.phase(if mis.graph.is_some() { "reading the graph" } else { "generating the graph" }, 0, 0);
+    mis.graph()
 }
 
 /// The set that a search begins with: of those that begin with each vertex and go on with the first candidate the largest. A
@@ -94,20 +162,20 @@ pub(super) fn beginning(graph: &Complement, choice: &Choice) -> Vec<u32> {
 }
 
 /// Has the whole tree searched.
-fn search(main: &mut Driver, name: &str, problem: Problem) -> Result<Tally, RunError> {
+fn search(main: &mut Driver, name: &str, problem: Problem, root: &Root) -> Result<Tally, RunError> {
     main.expect_progress(name, TREE)?;
     let tally = problem.tally;
     let key = u64::from(problem.is_first);
-    main.chare::<Subproblem>(SubproblemInit { problem, search: None, key }, On::BySpeed);
+    match root {
+        Root::Whole(graph) => {
+            let init =
+                SubproblemInit { problem, graph: Searched::Whole(*graph), search: None, key, over: None };
+            main.chare::<Subproblem>(init, On::BySpeed);
+        }
+        Root::InBlocks(blocks) => {
+            main.chare::<Walk>(WalkInit { problem, blocks: blocks.clone(), key }, On::BySpeed);
+        }
+    }
     main.quiescence()?;
     Ok(main.collect(&tally)?.unwrap_or_default())
-}
-
-/// Adds vertices as long as one can be added.
-fn complete(graph: &Graph, set: &mut Vec<u32>) {
-    while let Ok(free) = graph.addable(set)
-        && let Some(&vertex) = free.first()
-    {
-        set.push(vertex as u32);
-    }
 }

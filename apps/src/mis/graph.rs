@@ -31,12 +31,8 @@ impl Graph {
     pub fn random(vertices: usize, density: f64, seed: u64) -> Self {
         let mut graph = Self::new(vertices);
         for one in 0..vertices {
-            for other in 0..one {
-                let part = (hash(seed, one as u64, other as u64) >> 11) as f64 / (1u64 << 53) as f64;
-                if part < density {
-                    graph.join(one, other);
-                }
-            }
+            let others = (0..one).filter(|&other| is_joined_at_random(density, seed, (one, other)));
+            others.for_each(|other| graph.join(one, other));
         }
         graph
     }
@@ -92,29 +88,16 @@ impl Graph {
     pub fn name(&self, vertex: usize) -> u64 {
         self.names.as_ref().map_or(self.first + vertex as u64, |names| names[vertex])
     }
-
-    /// Which vertices of this set have no neighbour in it and are not in it themselves: it is maximal if there are none.
-    /// Or two that have an edge.
-    ///
-    /// # Errors
-    /// An edge between two of them.
-    pub fn addable(&self, set: &[u32]) -> Result<Vec<usize>, (usize, usize)> {
-        let mut free = all(self.vertices);
-        for &vertex in set {
-            let vertex = vertex as usize;
-            if let Some(&other) = set.iter().find(|&&other| self.has_edge(vertex, other as usize)) {
-                return Err((vertex, other as usize));
-            }
-            remove(&mut free, vertex);
-            free.iter_mut().zip(self.row(vertex)).for_each(|(free, row)| *free &= !row);
-        }
-        Ok(members(&free).collect())
-    }
 }
 
-/// The complement of a graph, in which an independent set is a clique. Its vertices are renumbered: of what is left when all
-/// behind it are taken away, each has the fewest neighbours (the degeneracy order), so that the last, which are tried first,
-/// have few candidates.
+/// Whether a random graph has this edge.
+pub(super) fn is_joined_at_random(density: f64, seed: u64, (one, other): (usize, usize)) -> bool {
+    let (low, high) = (one.min(other), one.max(other));
+    let part = (hash(seed, high as u64, low as u64) >> 11) as f64 / (1u64 << 53) as f64;
+    part < density
+}
+
+/// The complement of a graph or of a part of it, in which an independent set is a clique. Its vertices may be renumbered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Complement {
     /// The vertex of the graph at each place.
@@ -125,10 +108,29 @@ pub struct Complement {
 }
 
 impl Complement {
-    /// Of a graph.
+    /// Of a graph. Of what is left when all behind it are taken away, each vertex has the fewest neighbours (the degeneracy
+    /// order), so that the last, which are tried first, have few candidates.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
-        let order = degeneracy_order(graph);
+        Self::renumbered(graph, degeneracy_order(graph))
+    }
+
+    /// Of a graph, each vertex at its own place.
+    #[must_use]
+    pub fn in_place(graph: &Graph) -> Self {
+        Self::renumbered(graph, (0..graph.vertices as u32).collect())
+    }
+
+    /// Of the part of a graph that has these vertices; `rows` has what may be in a set with each, by their places here. None
+    /// if they do not fit together.
+    #[must_use]
+    pub fn of_part(vertices: Vec<u32>, rows: Vec<u64>) -> Option<Self> {
+        let words = words_of(vertices.len());
+        let fits = rows.len() == vertices.len() * words;
+        fits.then(|| Self { vertices: vertices.into(), words, rows: rows.into() })
+    }
+
+    fn renumbered(graph: &Graph, order: Vec<u32>) -> Self {
         let mut places = vec![0; order.len()];
         (0..).zip(&order).for_each(|(place, &vertex)| places[vertex as usize] = place);
         let words = words_of(order.len());
@@ -162,11 +164,17 @@ impl Complement {
         &self.rows[place * self.words..(place + 1) * self.words]
     }
 
-    /// Units of work of reading so many rows, each with what it takes beside its words.
+    /// Units of work of reading so many rows.
     #[must_use]
     pub fn work(&self, rows: u64) -> f64 {
-        rows as f64 * (self.words + ROW_WORDS) as f64
+        work(self.words, rows)
     }
+}
+
+/// Units of work of reading so many rows of so many words, each with what it takes beside its words.
+#[must_use]
+pub fn work(words: usize, rows: u64) -> f64 {
+    rows as f64 * (words + ROW_WORDS) as f64
 }
 
 /// What a row costs beside its words, in words.
@@ -244,6 +252,7 @@ pub fn members(set: &[u64]) -> impl Iterator<Item = usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::neighbours::addable;
     use super::*;
 
     #[test]
@@ -251,6 +260,8 @@ mod tests {
         for vertices in [0, 1, 63, 64, 65, 130] {
             let graph = Graph::random(vertices, 0.3, 7);
             let (complement, searched) = (graph.clone().complement(), Complement::of(&graph));
+            let in_place = Complement::in_place(&graph);
+            assert!((0..vertices).all(|vertex| in_place.row(vertex) == complement.row(vertex)));
             let pairs = (vertices * vertices.saturating_sub(1) / 2) as u64;
             assert_eq!((graph.edges() + complement.edges(), searched.len()), (pairs, vertices));
             for (one, &first) in searched.vertices.iter().enumerate() {
@@ -271,9 +282,9 @@ mod tests {
         (0..4).for_each(|at| path.join(at, at + 1));
         path.join(2, 2);
         assert_eq!(path.edges(), 4, "a loop is none");
-        assert_eq!(path.addable(&[1]), Ok(vec![3, 4]));
-        assert_eq!(path.addable(&[1, 3]), Ok(vec![]));
-        assert_eq!(path.addable(&[0, 2, 3]), Err((2, 3)));
+        assert_eq!(addable(&path, &[1]), Ok(vec![3, 4]));
+        assert_eq!(addable(&path, &[1, 3]), Ok(vec![]));
+        assert_eq!(addable(&path, &[0, 2, 3]), Err((2, 3)));
         assert_eq!(members(&all(70)).collect::<Vec<_>>(), (0..70).collect::<Vec<_>>());
     }
 

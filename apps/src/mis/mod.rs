@@ -6,21 +6,23 @@
 #![doc = include_str!("README.md")]
 
 mod arguments;
+pub mod block;
 pub mod bound;
 mod cost;
 mod division;
 mod drive;
 pub mod graph;
+pub mod neighbours;
 pub mod read;
 mod result;
 pub mod search;
 pub mod subproblem;
+pub mod walk;
 
 pub use arguments::Mis;
 
 use chares::KernelCall;
 use command::{App, CommandLine};
-use graph::Complement;
 use search::{Known, Search, Workspace};
 
 /// Work of one call by which a speed is measured: some milliseconds.
@@ -29,21 +31,27 @@ const CALL_WORK: f64 = 8e6;
 /// Adds the application and its chare types to a program.
 #[must_use]
 pub fn add_to(program: CommandLine) -> CommandLine {
-    program.chare::<subproblem::Subproblem>().chare::<subproblem::Placer>().app(
-        App::new("mis", "Find a maximum independent set of a graph", drive::drive)
-            .kernel(kernel)
-            .kernel_key(Mis::kernel_key)
-            .check(arguments::check)
-            .complete(Mis::completed)
-            .files(Mis::files)
-            .aside(&["out", "verify"])
-            .cost(cost::MODEL, cost::cost),
-    )
+    program
+        .chare::<subproblem::Subproblem>()
+        .chare::<subproblem::Placer>()
+        .chare::<block::Block>()
+        .chare::<walk::Walk>()
+        .app(
+            App::new("mis", "Find a maximum independent set of a graph", drive::drive)
+                .kernel(kernel)
+                .kernel_key(Mis::kernel_key)
+                .check(arguments::check)
+                .complete(Mis::completed)
+                .files(Mis::files)
+                .aside(&["out", "verify"])
+                .cost(cost::MODEL, cost::cost),
+        )
 }
 
 /// The search itself, in the same graph or one like it; from the beginning when it is over.
 fn kernel(mis: &Mis) -> KernelCall {
-    let (graph, choice) = (Complement::of(&mis.sample()), mis.choice());
+    let choice = mis.choice();
+    let graph = choice.complement(&mis.sample());
     let known = Known { beaten: drive::beginning(&graph, &choice).len(), before: None };
     let (mut search, mut work) = (Search::default(), Workspace::default());
     Box::new(move || {

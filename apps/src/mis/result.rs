@@ -1,8 +1,7 @@
 //! What was found: for the report, for a file, and whether it is right.
 
 use super::arguments::Mis;
-use super::bound::descent;
-use super::graph::{Complement, Graph, all};
+use super::neighbours::{Neighbours, addable};
 use super::subproblem::Tally;
 use chares::{Cx as _, Driver, RunError};
 
@@ -30,17 +29,17 @@ impl IndependentSet {
         &self,
         main: &mut Driver,
         mis: &Mis,
-        graph: &Graph,
-        (complement, tally): (&Complement, &Tally),
+        (graph, edges): (&dyn Neighbours, u64),
+        (tally, descent): (&Tally, &[u32]),
     ) {
         let (found, bound) = (self.set.len(), self.upper_bound());
         let outcome = main.outcome();
         // Of a run that goes on from a checkpoint the nodes are those of all its parts, the time that of the last.
         let timed = outcome.timed().filter(|_| outcome.from_checkpoint.is_none());
         let per_second = timed.map(|timed| tally.nodes as f64 / timed.as_secs_f64().max(1e-9));
-        outcome.work(complement.work(tally.rows));
-        outcome.fact("vertices", graph.vertices);
-        outcome.fact("edges", graph.edges());
+        outcome.work(tally.work);
+        outcome.fact("vertices", graph.vertices());
+        outcome.fact("edges", edges);
         outcome.fact("found", found);
         outcome.fact("upper_bound", bound);
         outcome.fact("first_upper_bound", self.bound);
@@ -59,22 +58,20 @@ impl IndependentSet {
         let rate = per_second.map_or(String::new(), |rate| format!(", {:.2} million nodes/s", 1e-6 * rate));
         outcome.remark(&format!("{} nodes in {} subproblems{rate}", tally.nodes, tally.subproblems));
         if mis.lim.is_some() {
-            let (_, sizes) = descent(complement, all(complement.len()));
-            let said: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+            let said: Vec<String> = descent.iter().map(ToString::to_string).collect();
             outcome.remark(&format!("candidates along the first descent: {}", said.join(", ")));
-            outcome.fact("candidates_of_first_descent", sizes);
+            outcome.fact("candidates_of_first_descent", descent);
         }
     }
 
     /// A line of what it is, then the name of each vertex on a line.
-    pub(super) fn text(&self, graph: &Graph) -> String {
+    pub(super) fn text(&self, (graph, edges): (&dyn Neighbours, u64)) -> String {
         let (found, bound) = (self.set.len(), self.upper_bound());
         let known =
             if found == bound { "none is larger".into() } else { format!("none has more than {bound}") };
         let mut text = format!(
-            "# an independent set of {found} of {} vertices, {} edges; {known}\n",
-            graph.vertices,
-            graph.edges()
+            "# an independent set of {found} of {} vertices, {edges} edges; {known}\n",
+            graph.vertices()
         );
         self.set.iter().for_each(|&vertex| text += &format!("{}\n", graph.name(vertex as usize)));
         text
@@ -84,7 +81,7 @@ impl IndependentSet {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn verify(&self, main: &mut Driver, graph: &Graph) -> Result<(), RunError> {
+    pub(super) fn verify(&self, main: &mut Driver, graph: &dyn Neighbours) -> Result<(), RunError> {
         main.phase("verifying", 0, 0);
         main.outcome().collected();
         let wrong = self.wrong(graph);
@@ -93,9 +90,9 @@ impl IndependentSet {
     }
 
     /// What is wrong with it, if anything is.
-    fn wrong(&self, graph: &Graph) -> Option<String> {
+    fn wrong(&self, graph: &dyn Neighbours) -> Option<String> {
         let name = |vertex: usize| graph.name(vertex);
-        match graph.addable(&self.set) {
+        match addable(graph, &self.set) {
             Err((one, other)) => Some(format!(
                 "the set has the vertices {} and {}, which are neighbours",
                 name(one),
@@ -110,6 +107,7 @@ impl IndependentSet {
 
 #[cfg(test)]
 mod tests {
+    use super::super::graph::Graph;
     use super::*;
 
     #[test]
@@ -122,7 +120,7 @@ mod tests {
         assert!(of(&[0, 1, 3]).wrong(&path).unwrap().contains("vertices 1 and 2, which are neighbours"));
         assert!(of(&[1]).wrong(&path).unwrap().contains("vertex 4 has no neighbour in it"));
         let expected = "# an independent set of 2 of 4 vertices, 3 edges; none is larger\n1\n4\n";
-        assert_eq!(of(&[0, 3]).text(&path), expected);
-        assert!(of(&[1]).text(&path).contains("none has more than 2\n"));
+        assert_eq!(of(&[0, 3]).text((&path, 3)), expected);
+        assert!(of(&[1]).text((&path, 3)).contains("none has more than 2\n"));
     }
 }

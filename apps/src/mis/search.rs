@@ -11,7 +11,7 @@ use std::time::Duration;
 /// better is the one that a single search would have met first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// Its vertices, by their places.
+    /// Its vertices, as the graph numbers them.
     pub set: Vec<u32>,
     /// Its place in the tree.
     pub path: Vec<u32>,
@@ -52,6 +52,7 @@ struct Level {
 /// A search that is under way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Search {
+    /// Vertices of the graph.
     chosen: Vec<u32>,
     path: Vec<u32>,
     /// Where in the tree it began: at each depth which branch, of how many.
@@ -61,6 +62,19 @@ pub struct Search {
     pub nodes: u64,
     /// The part of the tree that has been searched, 0 to 1.
     pub done: f64,
+}
+
+/// Where in the tree a search begins.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Vertices that have been chosen.
+    pub chosen: Vec<u32>,
+    /// At each depth which branch that was,
+    pub path: Vec<u32>,
+    /// and of how many.
+    pub begun: Vec<(u32, u32)>,
+    /// What part of the tree is below.
+    pub part: f64,
 }
 
 /// What a search works with that need not travel.
@@ -81,12 +95,24 @@ impl Search {
         candidates: Vec<u64>,
         work: &mut Workspace,
     ) -> Self {
-        let mut search = Self::default();
-        let mut root = Level { candidates, ..Level::default() };
-        work.bound.branches(graph, choice, 0, (&root.candidates, beaten), &mut root.branches);
-        root.set_parts(1.0);
-        search.levels.push(root);
-        search
+        Self::below(Start { part: 1.0, ..Start::default() }, graph, choice, (beaten, candidates), work)
+    }
+
+    /// Through all sets of these candidates together with those that have been chosen before.
+    #[must_use]
+    pub fn below(
+        start: Start,
+        graph: &Complement,
+        choice: &Choice,
+        (beaten, candidates): (usize, Vec<u64>),
+        work: &mut Workspace,
+    ) -> Self {
+        let Start { chosen, path, begun, part } = start;
+        let (depth, mut root) = (chosen.len(), Level { candidates, ..Level::default() });
+        let beaten = beaten.saturating_sub(depth);
+        work.bound.branches(graph, choice, depth, (&root.candidates, beaten), &mut root.branches);
+        root.set_parts(part);
+        Self { chosen, path, begun, levels: vec![root], ..Self::default() }
     }
 
     /// Whether nothing is left of it.
@@ -151,7 +177,7 @@ impl Search {
             if most > known.beaten {
                 if most == size + 1 {
                     self.done += part;
-                    let set = self.chosen.iter().copied().chain([vertex]).collect();
+                    let set = self.chosen.iter().copied().chain([graph.vertices[vertex as usize]]).collect();
                     return Some((set, self.path.iter().copied().chain([ordinal]).collect()));
                 }
                 let beaten = known.beaten.saturating_sub(size + 1);
@@ -159,7 +185,7 @@ impl Search {
                 work.bound.branches(graph, choice, size + 1, (candidates, beaten), branches);
                 if !child.branches.is_empty() {
                     child.set_parts(part);
-                    self.chosen.push(vertex);
+                    self.chosen.push(graph.vertices[vertex as usize]);
                     self.path.push(ordinal);
                     self.levels.push(child);
                     continue;

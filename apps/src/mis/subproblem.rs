@@ -8,10 +8,11 @@ use super::search::{Found, Known, Search, Workspace};
 use crate::matrix::generate::hash;
 use chares::loadbalance::balance::seeds::Tokens;
 use chares::{
-    Accumulator, Better as _, Chare, Ctx, Cx, Element, Entry, Group, Monotonic, On, Reduce, Scratch,
-    Stopwatch, WriteOnce,
+    Accumulator, Better as _, Callback, Chare, Ctx, Cx, Element, Entry, Group, Monotonic, On, Reduce,
+    Scratch, Stopwatch, WriteOnce,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
 
 /// Rows that a subproblem reads before its PE does what else there is: about a millisecond of work.
 const SLICE_WORK: f64 = 1.6e6;
@@ -23,8 +24,6 @@ pub(super) const TREE: u64 = 1_000_000;
 /// What all subproblems of a search share.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Problem {
-    /// What is searched.
-    pub graph: WriteOnce<Complement>,
     /// How branches are chosen.
     pub choice: Choice,
     /// Only larger sets than this count.
@@ -41,6 +40,49 @@ pub struct Problem {
     pub begun: Stopwatch,
 }
 
+impl Problem {
+    /// What is known here of what others have found.
+    pub(super) fn known(&self, cx: &mut impl Cx) -> Known {
+        let best = self.best.best(cx);
+        if self.is_first {
+            return Known { beaten: self.beaten, before: best.map(|best| best.path.clone()) };
+        }
+        Known { beaten: best.map_or(0, |best| best.set.len()).max(self.beaten), before: None }
+    }
+}
+
+/// Where the graph is that is searched.
+#[derive(Clone, Serialize, Deserialize)]
+pub enum Searched {
+    /// The whole, on every node.
+    Whole(WriteOnce<Complement>),
+    /// A small part of it, with whoever searches it.
+    Part(Complement),
+}
+
+impl Searched {
+    fn read(&self, cx: &mut impl Cx) -> Option<Arc<Complement>> {
+        match self {
+            Self::Whole(graph) => graph.read(cx),
+            Self::Part(graph) => Some(Arc::new(graph.clone())),
+        }
+    }
+}
+
+/// What part of the tree has been searched, where it is said in whole units.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Progress(f64);
+
+impl Progress {
+    /// So much more of it, 0 to 1.
+    pub(super) fn add<C: Chare>(&mut self, ctx: &mut Ctx<'_, C>, part: f64) {
+        self.0 += part * TREE as f64;
+        let whole = self.0.floor();
+        self.0 -= whole;
+        ctx.progress(whole as u64);
+    }
+}
+
 /// What subproblems have done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
@@ -48,17 +90,25 @@ pub struct Tally {
     pub nodes: u64,
     /// Rows that they have read.
     pub rows: u64,
+    /// Units of work that these were.
+    pub work: f64,
     /// How many there were.
     pub subproblems: u64,
     /// The best set that they have found, if they have found any that counts.
     pub best: Option<Found>,
+    /// Candidates of each step of the first descent, from whoever has made it.
+    pub descent: Vec<u32>,
 }
 
 impl Reduce for Tally {
     fn combine(&mut self, other: Self) {
         self.nodes += other.nodes;
         self.rows += other.rows;
+        self.work += other.work;
         self.subproblems += other.subproblems;
+        if self.descent.is_empty() {
+            self.descent = other.descent;
+        }
         let is_better = match (&self.best, &other.best) {
             (Some(mine), Some(theirs)) => theirs.better_than(mine),
             (mine, _) => mine.is_none(),
@@ -73,6 +123,7 @@ impl Reduce for Tally {
 #[derive(Serialize, Deserialize)]
 pub struct Subproblem {
     problem: Problem,
+    graph: Searched,
     search: Search,
     /// Tells it from others.
     key: u64,
@@ -82,8 +133,9 @@ pub struct Subproblem {
     pe: u32,
     /// PEs that wait for a part of it.
     wishes: Vec<u32>,
-    /// What part of the tree it has reported, and not as a whole unit.
-    fraction: f64,
+    /// Who wants to know when it is over.
+    over: Option<Callback<Over>>,
+    progress: Progress,
     work: Scratch<Workspace>,
 }
 
@@ -92,11 +144,19 @@ pub struct Subproblem {
 pub struct SubproblemInit {
     /// What it is part of.
     pub problem: Problem,
+    /// What is searched.
+    pub graph: Searched,
     /// Its part; `None` is the whole tree.
     pub search: Option<Search>,
     /// Tells it from others.
     pub key: u64,
+    /// Who wants to know when it is over.
+    pub over: Option<Callback<Over>>,
 }
+
+/// A subproblem that began on this PE is over; what it has given away may go on.
+#[derive(Serialize, Deserialize)]
+pub struct Over(pub u32);
 
 /// Search for a while.
 #[derive(Serialize, Deserialize)]
@@ -116,9 +176,12 @@ impl Chare for Subproblem {
     type Index = u32;
     type Init = SubproblemInit;
 
-    fn new(SubproblemInit { problem, search, key }: SubproblemInit, ctx: &mut Ctx<'_, Self>) -> Self {
+    fn new(
+        SubproblemInit { problem, graph, search, key, over }: SubproblemInit,
+        ctx: &mut Ctx<'_, Self>,
+    ) -> Self {
         let mut work = Workspace::default();
-        let search = search.unwrap_or_else(|| match problem.graph.read(ctx) {
+        let search = search.unwrap_or_else(|| match graph.read(ctx) {
             Some(graph) => {
                 let all = super::graph::all(graph.len());
                 Search::new(&graph, &problem.choice, problem.beaten, all, &mut work)
@@ -130,12 +193,14 @@ impl Chare for Subproblem {
         problem.placers.on(pe).send(ctx, began);
         let subproblem = Self {
             problem,
+            graph,
             search,
             key,
             given: 0,
             pe,
             wishes: Vec::new(),
-            fraction: 0.0,
+            over,
+            progress: Progress::default(),
             work: Scratch(work),
         };
         subproblem.go_on(ctx);
@@ -145,10 +210,10 @@ impl Chare for Subproblem {
 
 impl Entry<GoOn> for Subproblem {
     fn receive(&mut self, _: GoOn, ctx: &mut Ctx<'_, Self>) {
-        let Some(graph) = self.problem.graph.read(ctx) else {
+        let Some(graph) = self.graph.read(ctx) else {
             return ctx.fail("a subproblem was made where the graph is not known yet");
         };
-        let mut known = self.known(ctx);
+        let mut known = self.problem.known(ctx);
         let begun = (self.search.nodes, self.work.bound.rows);
         // A PE with a part of a core sleeps after each slice for the rest.
         let slice = SLICE_WORK * ctx.cpu_share() / graph.work(1);
@@ -160,15 +225,18 @@ impl Entry<GoOn> for Subproblem {
             if let Some((set, path)) = search.run(&graph, &problem.choice, &known, rows, work) {
                 let found = Found { set, path, after: problem.begun.elapsed() };
                 problem.best.propose(ctx, found.clone());
-                known = self.known(ctx);
+                known = self.problem.known(ctx);
                 best = Some(found);
             }
         }
-        self.report(ctx, begun, best);
+        self.report(ctx, &graph, begun, best);
         self.grant(ctx, &known);
         if self.search.is_over() {
             let ended = Ended(self.key, std::mem::take(&mut self.wishes));
             self.problem.placers.on(self.pe).send(ctx, ended);
+            if let Some(over) = self.over {
+                over.send(ctx, Over(self.pe));
+            }
         } else {
             self.go_on(ctx);
         }
@@ -181,7 +249,7 @@ impl Entry<Divide> for Subproblem {
             self.problem.placers.on(self.pe).send(ctx, Give(pe));
         } else {
             self.wishes.push(pe);
-            let known = self.known(ctx);
+            let known = self.problem.known(ctx);
             self.grant(ctx, &known);
         }
     }
@@ -199,29 +267,25 @@ impl Subproblem {
         ctx.this().send_with(ctx, self.search.bits(), GoOn);
     }
 
-    fn known(&self, ctx: &mut Ctx<'_, Self>) -> Known {
-        let best = self.problem.best.best(ctx);
-        if self.problem.is_first {
-            let before = best.map(|best| best.path.clone());
-            return Known { beaten: self.problem.beaten, before };
-        }
-        Known { beaten: best.map_or(0, |best| best.set.len()).max(self.problem.beaten), before: None }
-    }
-
     /// Adds what a slice did to the counts.
-    fn report(&mut self, ctx: &mut Ctx<'_, Self>, (nodes, rows): (u64, u64), best: Option<Found>) {
-        let is_over = u64::from(self.search.is_over());
+    fn report(
+        &mut self,
+        ctx: &mut Ctx<'_, Self>,
+        graph: &Complement,
+        (nodes, rows): (u64, u64),
+        best: Option<Found>,
+    ) {
+        let rows = self.work.bound.rows - rows;
         let tally = Tally {
             nodes: self.search.nodes - nodes,
-            rows: self.work.bound.rows - rows,
-            subproblems: is_over,
+            rows,
+            work: graph.work(rows),
+            subproblems: u64::from(self.search.is_over()),
             best,
+            descent: Vec::new(),
         };
         self.problem.tally.add(ctx, tally);
-        self.fraction += std::mem::take(&mut self.search.done) * TREE as f64;
-        let whole = self.fraction.floor();
-        self.fraction -= whole;
-        ctx.progress(whole as u64);
+        self.progress.add(ctx, std::mem::take(&mut self.search.done));
     }
 
     /// Gives parts to PEs that wait, as far as it has some to spare now.
@@ -232,7 +296,8 @@ impl Subproblem {
             self.wishes.remove(0);
             self.given += 1;
             let key = hash(self.key, self.given, 0);
-            let init = SubproblemInit { problem: self.problem.clone(), search: Some(part), key };
+            let (problem, graph) = (self.problem.clone(), self.graph.clone());
+            let init = SubproblemInit { problem, graph, search: Some(part), key, over: None };
             ctx.chare::<Self>(init, On::Pe(pe));
         }
     }

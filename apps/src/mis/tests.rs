@@ -2,6 +2,7 @@
 
 use super::bound::Choice;
 use super::graph::{Complement, Graph, all};
+use super::neighbours::addable;
 use super::search::{Found, Known, Search, Workspace};
 use super::{Mis, add_to, arguments, drive};
 use chares::{Better as _, InProcess, Program};
@@ -74,8 +75,8 @@ fn the_search_finds_what_brute_force_does_however_it_is_divided() {
         let complement = Complement::of(&graph);
         for rows in [1, 7, u64::MAX / 2] {
             let found = searched(&complement, &Choice::Bound, Known::default(), rows).unwrap();
-            let set: Vec<u32> = found.set.iter().map(|&at| complement.vertices[at as usize]).collect();
-            assert_eq!((set.len(), graph.addable(&set)), (expected, Ok(vec![])), "{seed}, {rows} rows");
+            let right = (expected, Ok(vec![]));
+            assert_eq!((found.set.len(), addable(&graph, &found.set)), right, "{seed}, {rows} rows");
             let known = Known { beaten: expected, before: None };
             assert_eq!(searched(&complement, &Choice::Bound, known, rows), None);
         }
@@ -167,6 +168,41 @@ fn every_mix_finds_the_same_set() {
         ];
         let found = mixes.map(|mix| run(&mix, folder.path(), words));
         assert!(found.iter().all(|other| *other == found[0]), "{words:?}: {found:?}");
+    }
+}
+
+/// The same tree, whoever has the rows: the same sets are found, however many vertices are left to one PE.
+#[test]
+fn a_graph_in_parts_has_the_set_of_the_whole_on_every_mix() {
+    let folder = tempfile::tempdir().unwrap();
+    let (list, empty) = (folder.path().join("g.txt"), folder.path().join("e.col"));
+    let edges: Vec<_> =
+        (0..90u64).flat_map(|at| [(at, (7 * at + 3) % 90), (at, (at * at + 1) % 90)]).collect();
+    let edges: String = edges.iter().map(|(one, other)| format!("{} {}\n", 10 + one, 10 + other)).collect();
+    std::fs::write(&list, edges).unwrap();
+    std::fs::write(&empty, "p edge 0 0\n").unwrap();
+    let works: [&[&str]; 6] = [
+        &["--vertices", "300", "--density", "0.5", "--lim", "6,4,2,1"],
+        &["--vertices", "130", "--density", "0.3", "--lim", "3", "--seed", "5", "--complement"],
+        &["--graph", list.to_str().unwrap(), "--lim", "4,3,2,1"],
+        &["--graph", list.to_str().unwrap(), "--lim", "90,9", "--complement"],
+        &["--graph", empty.to_str().unwrap(), "--lim", "1"],
+        &["--vertices", "2", "--density", "1", "--lim", "2,1"],
+    ];
+    for words in works {
+        let words = [words, &["--deterministic"]].concat();
+        let whole = run(&InProcess::new(&[1]), folder.path(), &words);
+        let vertices = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+        let mixes = [
+            InProcess::new(&[1]),
+            InProcess::new(&[2, 1]).always_pup(),
+            InProcess::new(&[1, 1, 2]).speeds(&[1.0, 0.3, 0.55, 0.01]).wander(3),
+            InProcess::new(&[1; 5]),
+        ];
+        let words = [&words[..], &["--adjacency", "partitioned"]].concat();
+        let found = mixes.map(|mix| run(&mix, folder.path(), &words));
+        assert!(found.iter().all(|other| *other == found[0]), "{words:?}: {found:?}");
+        assert_eq!(vertices(&found[0]), vertices(&whole), "{words:?}");
     }
 }
 
