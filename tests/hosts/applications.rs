@@ -93,7 +93,7 @@ impl Applications {
 }
 
 /// Each of them checks its own result.
-pub(super) const ALL: [&str; 15] = [
+pub(super) const ALL: [&str; 16] = [
     "matmul --n 200 --verify --algorithm cannon",
     "matmul --n 200 --verify --algorithm fox",
     "matmul --n 200 --verify --algorithm fox-hey-otto",
@@ -105,6 +105,7 @@ pub(super) const ALL: [&str; 15] = [
     "apsp --n 150 --verify --algorithm floyd-warshall",
     "statics --size 6 --max-force 1e-3 --shake 0.05",
     "mis --vertices 150 --density 0.2 --verify",
+    "mis --vertices 300 --density 0.5 --lim 4,2,1 --adjacency partitioned --verify",
     "imbalance --chares 24 --steps 50 --work 20000 --verify",
     "netbench --sizes 1,64 --repeats 2 --warm-up 0",
     "fem --elements 40 --coarsest 200 --verify",

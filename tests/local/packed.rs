@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Applications, each with what it writes, and whether it has chares that move: those of a group stay.
-pub(super) const ALL: [(&str, &str, &str, bool); 17] = [
+pub(super) const ALL: [(&str, &str, &str, bool); 18] = [
     ("matmul --n 70 --algorithm cannon --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm fox --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm fox-hey-otto --deterministic", "--out", "c.npy", true),
@@ -22,6 +22,12 @@ pub(super) const ALL: [(&str, &str, &str, bool); 17] = [
     ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode replicated", "--xyz", "end.xyz", false),
     ("fem --elements 12 --subdomains 6 --coarsest 40 --verify", "--out", "u.npy", true),
     ("mis --vertices 150 --density 0.2 --deterministic --verify", "--out", "set.txt", true),
+    (
+        "mis --vertices 150 --density 0.2 --lim 3,2,1 --adjacency partitioned --deterministic --verify",
+        "--out",
+        "set.txt",
+        true,
+    ),
     (
         "pic --particles 2000 --cells 24x6 --steps 40 --thermal 0.02 --scheme regions --regions 3 --verify",
         "--out",

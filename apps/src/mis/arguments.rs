@@ -82,6 +82,19 @@ impl Mis {
         self.graph.is_none().then_some(Random { vertices, density, seed, is_complement })
     }
 
+    /// Count of vertices of the graph, as far as it is known without its file.
+    #[must_use]
+    pub fn vertices(&self) -> usize {
+        self.announced.map_or(self.vertices, |(vertices, _)| vertices)
+    }
+
+    /// Edges for each pair of vertices of the graph that an independent set is wanted of.
+    #[must_use]
+    pub fn density(&self) -> f64 {
+        let density = self.announced.map_or(self.density, |(_, density)| density);
+        if self.complement { 1.0 - density } else { density }
+    }
+
     /// The graph that speeds are measured with: the same, but one like it where that is in a file or large.
     #[must_use]
     pub fn sample(&self) -> Graph {

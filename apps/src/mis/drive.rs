@@ -90,7 +90,7 @@ fn divide(main: &mut Driver, mis: &Mis, vertices: usize, density: f64) -> Result
 fn whole(main: &mut Driver, mis: &Mis, choice: &Choice) -> Result<Ready, RunError> {
     if let Some(random) = mis.random() {
         // Before it is made: a few words may ask for a large one.
-        divide(main, mis, random.vertices, random.expected_density())?;
+        divide(main, mis, random.vertices, mis.density())?;
     }
     let graph = make(main, mis)?;
     if mis.graph.is_some() {
@@ -114,7 +114,7 @@ fn whole(main: &mut Driver, mis: &Mis, choice: &Choice) -> Result<Ready, RunErro
 fn in_blocks(main: &mut Driver, mis: &Mis) -> Result<Ready, RunError> {
     let (graph, blocks): (Box<dyn Neighbours>, _) = match mis.random() {
         Some(random) => {
-            let bounds = divide(main, mis, random.vertices, random.expected_density())?;
+            let bounds = divide(main, mis, random.vertices, mis.density())?;
             main.phase("generating the graph", 0, 0);
             (Box::new(random.clone()), Blocks::new(main, bounds, Some(random)))
         }

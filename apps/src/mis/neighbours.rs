@@ -46,12 +46,6 @@ pub struct Random {
 }
 
 impl Random {
-    /// Edges for each pair of vertices, about.
-    #[must_use]
-    pub fn expected_density(&self) -> f64 {
-        if self.is_complement { 1.0 - self.density } else { self.density }
-    }
-
     /// Whether two different vertices have an edge.
     #[must_use]
     pub fn has_edge(&self, one: usize, other: usize) -> bool {
