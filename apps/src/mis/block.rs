@@ -4,14 +4,17 @@
 use super::graph::{Graph, all, holds, insert, members, remove, words_of};
 use super::neighbours::{Neighbours, Random};
 use chares::loadbalance::machines::Machines;
-use chares::{Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Gather, Placement, RunError};
+use chares::{Array, Bulk, Callback, Chare, Ctx, Cx, Driver, Entry, Message, Placement, RunError};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Rows of consecutive vertices.
 #[derive(Serialize, Deserialize)]
 pub struct Block {
     own: Range<usize>,
+    /// Count of all blocks.
+    of: u32,
     /// Words of a row.
     words: usize,
     rows: Bulk<u64>,
@@ -32,21 +35,55 @@ pub struct Take(Bulk<u64>);
 
 /// How many of these vertices may be in a set with each of them?
 #[derive(Serialize, Deserialize)]
-pub struct Count(Bulk<u64>, Callback<Gather<u16>>);
+pub struct Count(Bulk<u64>, Callback<Answer<Counts>>);
 
 /// Which of these vertices may be in a set with each of them? The rows of the graph that has no others.
 #[derive(Serialize, Deserialize)]
-pub struct Cut(Bulk<u64>, Callback<Gather<Bulk<u64>>>);
+pub struct Cut(Bulk<u64>, Callback<Answer<Rows>>);
 
 /// Which vertices may be in a set with this one?
 #[derive(Serialize, Deserialize)]
 pub struct Tell(u32, Callback<Row>);
 
+/// What a block says of its own vertices. Not a part of a reduction, because many ask, and their questions come to blocks in
+/// different orders.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer<T> {
+    block: u32,
+    /// How many blocks answer.
+    of: u32,
+    value: T,
+}
+
+/// Answers to one question, until all are there.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answers<T>(BTreeMap<u32, T>);
+
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> Answers<T> {
+    /// With another one: all, in the order of the vertices, if it was the last.
+    pub(super) fn with(&mut self, answer: Answer<T>) -> Option<Vec<T>> {
+        self.0.insert(answer.block, answer.value);
+        (self.0.len() >= answer.of as usize).then(|| std::mem::take(&mut self.0).into_values().collect())
+    }
+}
+
+/// How many vertices of a set may be in a set with each of those that a block has.
+pub type Counts = Vec<u16>;
+
+/// Rows of vertices that a block has, by places in a set.
+pub type Rows = Bulk<u64>;
+
 /// The row of a vertex.
 #[derive(Serialize, Deserialize)]
 pub struct Row(pub Bulk<u64>);
 
-chares::entries!(Block: Take, Count, Cut, Tell; reduces Gather<u16>, Gather<Bulk<u64>>);
+chares::entries!(Block: Take, Count, Cut, Tell);
 
 impl Chare for Block {
     type Index = u32;
@@ -57,7 +94,8 @@ impl Chare for Block {
         let own = bound(ctx.index())..bound(ctx.index() + 1);
         let words = words_of(bounds.last().map_or(0, |&vertices| vertices as usize));
         let rows = random.map_or_else(Bulk::default, |random| rows_of(&random, own.clone()));
-        Self { own, words, rows }
+        let of = u32::try_from(bounds.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        Self { own, of, words, rows }
     }
 }
 
@@ -77,7 +115,7 @@ impl Entry<Count> for Block {
             |row: &[u64]| row.iter().zip(&*set).map(|(row, set)| (row & set).count_ones()).sum::<u32>();
         // A row has at most one vertex less than the largest graph, and that fits.
         let counts = rows.map(|row| u16::try_from(both(row)).unwrap_or(u16::MAX)).collect();
-        ctx.contribute_ordered(Gather(counts), to);
+        self.answer(ctx, to, counts);
     }
 }
 
@@ -92,7 +130,7 @@ impl Entry<Cut> for Block {
             narrow
         };
         let cut: Vec<u64> = rows.flat_map(narrow).collect();
-        ctx.contribute_ordered(Gather(vec![cut.into()]), to);
+        self.answer(ctx, to, cut.into());
     }
 }
 
@@ -106,6 +144,10 @@ impl Entry<Tell> for Block {
 }
 
 impl Block {
+    fn answer<T: Message>(&self, ctx: &mut Ctx<'_, Self>, to: Callback<Answer<T>>, value: T) {
+        to.send(ctx, Answer { block: ctx.index(), of: self.of, value });
+    }
+
     fn row(&self, vertex: usize) -> Option<&[u64]> {
         let at = vertex.checked_sub(self.own.start)? * self.words;
         self.rows.get(at..at + self.words)
@@ -159,13 +201,13 @@ impl Blocks {
         self.bounds.last().map_or(0, |&vertices| vertices as usize)
     }
 
-    /// Asks how many vertices of a set may be in a set with each of them; the answer has them in the order of the vertices.
-    pub(super) fn count(&self, cx: &mut impl Cx, set: &[u64], to: Callback<Gather<u16>>) {
+    /// Asks how many vertices of a set may be in a set with each of them.
+    pub(super) fn count(&self, cx: &mut impl Cx, set: &[u64], to: Callback<Answer<Counts>>) {
         self.array.broadcast(cx, Count(Bulk::from_slice(set), to));
     }
 
-    /// Asks for the rows of the graph that has these vertices alone, each block's in one piece.
-    pub(super) fn cut(&self, cx: &mut impl Cx, set: &[u64], to: Callback<Gather<Bulk<u64>>>) {
+    /// Asks for the rows of the graph that has these vertices alone.
+    pub(super) fn cut(&self, cx: &mut impl Cx, set: &[u64], to: Callback<Answer<Rows>>) {
         self.array.broadcast(cx, Cut(Bulk::from_slice(set), to));
     }
 

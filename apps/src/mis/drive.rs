@@ -1,7 +1,7 @@
 //! The driver: makes the graph known everywhere, has the tree searched, once or twice, and says what was found.
 
 use super::arguments::{Adjacency, Mis};
-use super::block::Blocks;
+use super::block::{Answers, Blocks};
 use super::bound::{Bound, Choice, descent};
 use super::division::Plan;
 use super::graph::{Complement, Graph, all};
@@ -10,7 +10,7 @@ use super::result::IndependentSet;
 use super::subproblem::{Placer, Problem, Searched, Subproblem, SubproblemInit, TREE, Tally};
 use super::walk::{Walk, WalkInit};
 use crate::output;
-use chares::{Cx, Driver, Gather, Group, On, Reduce as _, RunError, Stopwatch, WriteOnce};
+use chares::{Cx, Driver, Group, On, Reduce as _, RunError, Stopwatch, WriteOnce};
 
 /// A graph that is ready to be searched.
 struct Ready {
@@ -128,7 +128,12 @@ fn in_blocks(main: &mut Driver, mis: &Mis) -> Result<Ready, RunError> {
     };
     let (to, counted) = main.pending();
     blocks.count(main, &all(graph.vertices()), to);
-    let Gather(mut degrees) = counted.wait(main)?;
+    let mut answers = Answers::default();
+    let mut degrees = loop {
+        if let Some(counts) = answers.with(counted.wait(main)?) {
+            break counts.concat();
+        }
+    };
     let pairs = graph.vertices() * graph.vertices().saturating_sub(1) / 2;
     let absent: u64 = degrees.iter().map(|&degree| u64::from(degree)).sum();
     // So many vertices have the degree that all of a set of that size have in the complement.
@@ -173,7 +178,8 @@ fn search(main: &mut Driver, name: &str, problem: Problem, root: &Root) -> Resul
             main.chare::<Subproblem>(init, On::BySpeed);
         }
         Root::InBlocks(blocks) => {
-            main.chare::<Walk>(WalkInit { problem, blocks: blocks.clone(), key }, On::BySpeed);
+            let init = WalkInit::whole(problem, blocks.clone(), key, main.pe_count());
+            main.chare::<Walk>(init, On::BySpeed);
         }
     }
     main.quiescence()?;

@@ -65,7 +65,7 @@ pub struct Search {
 }
 
 /// Where in the tree a search begins.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Start {
     /// Vertices that have been chosen.
     pub chosen: Vec<u32>,
