@@ -148,7 +148,8 @@ pub(super) fn check(mis: &Mis) -> Result<(), RunError> {
         return wrong("--lim: at each depth at least 1 vertex must be tried".into());
     }
     if mis.adjacency == Adjacency::Partitioned && mis.lim.is_none() {
-        return wrong("--adjacency partitioned: give --lim, because a search that is exhaustive reads all rows all the time".into());
+        let why = "because a search that is exhaustive reads all rows all the time";
+        return wrong(format!("--adjacency partitioned: give --lim, {why}"));
     }
     mis.out.as_ref().map_or(Ok(()), |out| check_option("--out", out))
 }

@@ -4,7 +4,7 @@ use super::arguments::{Adjacency, Mis};
 use super::bound::{Bound, Branch, Choice};
 use super::drive::beginning;
 use super::graph::{Complement, all, remove};
-use super::walk::local_vertices;
+use super::walk::{AHEAD, local_vertices};
 use crate::matrix::generate::hash;
 use chares::RunError;
 use chares::loadbalance::cost::Phase;
@@ -13,7 +13,7 @@ use chares::loadbalance::machines::Machines;
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "a sample of the tree by random descents, which is right in the mean and may be several \
                                 times too high or too low; subproblems go to PEs that ask for them, so that all end together; of \
-                                a graph that is partitioned, the questions at the top of the tree besides, one after the other";
+                                a graph that is partitioned, the questions at the top of the tree besides";
 /// Descents.
 const DESCENTS: u64 = 2000;
 /// More questions than this are as good as without end.
@@ -37,25 +37,30 @@ pub(super) fn cost(mis: &Mis, machines: &Machines, known: Option<f64>) -> Result
     Ok(vec![match mis.adjacency {
         Adjacency::Basic => all,
         // Subproblems go on meanwhile. A question is a message, and so is what is answered.
-        Adjacency::Partitioned => Phase { rounds: 2.0 * questions(mis), is_overlapped: true, ..all },
+        Adjacency::Partitioned => {
+            Phase { rounds: 2.0 * questions(mis, machines.rates().len()), is_overlapped: true, ..all }
+        }
     }])
 }
 
-/// Questions that the walk asks, about: at each node above the subproblems one for degrees, one for the row of each vertex
-/// that is tried, and one for each graph that is left, where a vertex leaves as many as in a random graph a random one does.
-pub(super) fn questions(mis: &Mis) -> f64 {
+/// Questions that walks ask one after the other, about: at each node above the subproblems one for degrees, one for the row of
+/// each vertex that is tried, and one for each graph that is left, where a vertex leaves as many as in a random graph a
+/// random one does. As soon as there are branches for all PEs as many are under way.
+pub(super) fn questions(mis: &Mis, pes: usize) -> f64 {
     let (vertices, density, choice) = (mis.vertices(), mis.density(), mis.choice());
     let (mut left, mut nodes, mut questions) = (vertices as f64, 1.0, 0.0);
+    let walks = pes as f64 * f64::from(AHEAD);
+    let at_once = |nodes: f64| if nodes < walks { 1.0 } else { walks };
     for depth in 0..vertices {
         if left <= local_vertices(vertices) as f64 || nodes > QUESTIONS_MAX {
             break;
         }
         let tried = nodes * f64::from(choice.limit(depth)).min(left);
-        questions += nodes + tried;
+        questions += (nodes + tried) / at_once(nodes);
         nodes = tried;
         left = (left - 1.0) * (1.0 - density);
     }
-    (questions + nodes).min(QUESTIONS_MAX)
+    (questions + nodes / at_once(nodes)).min(QUESTIONS_MAX)
 }
 
 /// Rows that a search reads, about: the mean over random descents, of which each row stands for as many as there were ways to

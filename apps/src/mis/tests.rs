@@ -224,12 +224,15 @@ fn a_sample_of_the_tree_tells_about_how_much_work_it_is() {
 /// 300, 149.5 and 74.3 vertices, 36.6 and 17.8: at the first four nodes of a path, and then at few that go on.
 #[test]
 fn the_questions_at_the_top_of_the_tree_are_counted() {
-    let questions = |words: &[&str]| super::cost::questions(&of(words));
+    let questions = |words: &[&str], pes| super::cost::questions(&of(words), pes);
     let words = ["--vertices", "300", "--density", "0.5"];
-    assert_eq!(questions(&[&words[..], &["--lim", "1"]].concat()), 4.0 * 2.0 + 1.0);
+    assert_eq!(questions(&[&words[..], &["--lim", "1"]].concat(), 4), 4.0 * 2.0 + 1.0);
     let wide = 1.0 + 6.0 + 6.0 + 24.0 + 24.0 + 48.0 + 48.0 + 48.0 + 48.0;
-    assert_eq!(questions(&[&words[..], &["--lim", "6,4,2,1"]].concat()), wide);
-    assert_eq!(questions(&["--vertices", "16", "--lim", "1"]), 1.0, "all is searched in one place");
-    let endless = questions(&["--vertices", "60000", "--density", "0", "--lim", "2"]);
+    assert_eq!(questions(&[&words[..], &["--lim", "6,4,2,1"]].concat(), 100), wide);
+    // On four PEs eight are under way as soon as there are as many branches.
+    let in_parts = 1.0 + 6.0 + 6.0 + 24.0 + (24.0 + 48.0 + 48.0 + 48.0 + 48.0) / 8.0;
+    assert_eq!(questions(&[&words[..], &["--lim", "6,4,2,1"]].concat(), 4), in_parts);
+    assert_eq!(questions(&["--vertices", "16", "--lim", "1"], 1), 1.0, "all is searched in one place");
+    let endless = questions(&["--vertices", "60000", "--density", "0", "--lim", "2"], 2);
     assert!(endless.is_finite(), "{endless}");
 }
