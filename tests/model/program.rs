@@ -224,7 +224,8 @@ impl Chare for Twig {
     type Init = (u32, Callback<Sum<u64>>);
     fn new((depth, parent): Self::Init, ctx: &mut Ctx<'_, Self>) -> Self {
         let me = Callback::element(&ctx.this());
-        for on in [On::BySpeed, On::Here].into_iter().filter(|_| depth > 0) {
+        let places = [[On::BySpeed, On::Here], [On::ByLoad, On::AtRandom]][depth as usize % 2];
+        for on in places.into_iter().filter(|_| depth > 0) {
             let _: Element<Self> = ctx.chare((depth - 1, me), on);
         }
         if depth == 0 {

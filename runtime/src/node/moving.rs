@@ -36,6 +36,7 @@ impl Checks<'_> {
                 }
                 self.check_partial_content(header)
             }
+            Moving::Ask { pe } => self.check_place(*pe),
         }
     }
 

@@ -15,6 +15,7 @@ use super::idle::Idle;
 use super::inbox::Arrival;
 use super::recent::Recent;
 use super::ring::Moved;
+use super::seeds::is_seed;
 use super::share::Share;
 use crate::codec::Refusal;
 use crate::collection::Collection;
@@ -191,6 +192,9 @@ impl Scheduler {
     }
 
     fn idle(&mut self, node: &Node) {
+        if self.pe.seeds.may_ask() {
+            self.pe.ask_for_seeds();
+        }
         if self.dealt_with_bytes > 0 {
             self.settle();
         }
@@ -273,6 +277,9 @@ impl Scheduler {
         if !self.share.is_whole() {
             self.share.ends(self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
+        }
+        if self.pe.seeds.is_due() {
+            self.give_seeds();
         }
         let Brief { collection, index, .. } = self.pe.doing.brief;
         // Of those that a message for many reached, the last.
@@ -489,6 +496,9 @@ impl Scheduler {
         shelf.made += 1;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
+        if is_seed(ElementId { collection: id, index }) {
+            self.pe.seed_came();
+        }
         self.release(waiting);
         if !self.lacks_elements(id) {
             self.release_early(id);
