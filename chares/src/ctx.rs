@@ -18,6 +18,7 @@ use runtime::monitor::wire::Phase;
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
 use runtime::pe::moving::Mover;
+use runtime::priority::Priority;
 use serde::{Deserialize, Serialize};
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -28,7 +29,7 @@ pub trait Cx: private::HasPe {
     /// [`index`](Ctx::index) says nothing, and it takes no part in reductions.
     fn chare<C: Chare>(&mut self, init: C::Init, on: On) -> Element<C> {
         let Some(chare_type) = registered::<C>(self.pe()) else { return Element::nowhere() };
-        if on == On::BySpeed {
+        if matches!(on, On::BySpeed | On::AtRandom | On::ByLoad) {
             self.note_by_speed();
         }
         let pe = self.pe();
@@ -43,9 +44,15 @@ pub trait Cx: private::HasPe {
                 return Element::nowhere();
             }
             On::Here | On::BySpeed => pe.next_by_speed(),
+            On::AtRandom => pe.any_by_speed(),
+            On::ByLoad => pe.place_of_seed(),
         };
-        let (collection, index) = (CollectionId::singles(chare_type), pe.fresh_single(chare_type, home));
-        pe.send_to(home, ToPe::Insert { collection, index }, 0, Out(init));
+        let collection = CollectionId::singles(chare_type);
+        let index = pe.fresh_single(chare_type, home);
+        // A seed has to be there before its messages have their turn, so that it can go to who asks.
+        let (index, priority) =
+            if on == On::ByLoad { (index.seed(), Priority::first()) } else { (index, Priority::ORDINARY) };
+        pe.send_to(home, ToPe::Insert { collection, index }, priority, Out(init));
         Element::new(collection, index, Some(home))
     }
 

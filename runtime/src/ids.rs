@@ -83,12 +83,16 @@ impl CollectionId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ElementIndex(pub [u32; 3]);
 
+/// Bits of the second dimension of a single chare's index: the upper ones of its number, and whether it is a seed.
+const SERIAL_HIGH: u32 = 0x7f;
+const SEED: u32 = 0x80;
+
 impl ElementIndex {
     /// The single chare that `creator` made as number `serial` of its type on `home`, counted from 0: there is no other
-    /// in the run, for 2^24 PEs and 2^40 chares of one creator on one PE.
+    /// in the run, for 2^24 PEs and 2^39 chares of one creator on one PE.
     #[must_use]
     pub fn of_single(creator: PeId, home: PeId, serial: u64) -> Self {
-        let high = (serial >> 32) as u32 & 0xff;
+        let high = (serial >> 32) as u32 & SERIAL_HIGH;
         Self([creator.0, home.0 << 8 | high, (serial & 0xffff_ffff) as u32])
     }
 
@@ -96,7 +100,20 @@ impl ElementIndex {
     #[must_use]
     pub fn as_single(self) -> (PeId, u64) {
         let [creator, high, low] = self.0;
-        (PeId(creator), u64::from(high & 0xff) << 32 | u64::from(low))
+        (PeId(creator), u64::from(high & SERIAL_HIGH) << 32 | u64::from(low))
+    }
+
+    /// The same single chare as a seed: one that goes to PEs that have nothing to do.
+    #[must_use]
+    pub fn seed(self) -> Self {
+        let [creator, high, low] = self.0;
+        Self([creator, high | SEED, low])
+    }
+
+    /// Whether a single chare is a seed.
+    #[must_use]
+    pub fn is_seed(self) -> bool {
+        self.0[1] & SEED != 0
     }
 }
 
@@ -136,10 +153,12 @@ mod tests {
     fn single_chares_differ_by_creator_home_and_number() {
         let mut all = std::collections::BTreeSet::new();
         for (creator, home) in [(0, 0), (0, 1), (1, 0), (u32::MAX, 0), (u32::MAX, 0xff_ffff)] {
-            for serial in [0, 1, 255, 256, u64::from(u32::MAX), 1 << 32, (1 << 40) - 1] {
+            for serial in [0, 1, 255, 256, u64::from(u32::MAX), 1 << 32, (1 << 39) - 1] {
                 let index = ElementIndex::of_single(PeId(creator), PeId(home), serial);
                 assert_eq!(index.as_single(), (PeId(creator), serial));
-                assert!(all.insert(index));
+                assert!(all.insert(index) && !index.is_seed());
+                assert!(all.insert(index.seed()) && index.seed().is_seed());
+                assert_eq!(index.seed().as_single(), index.as_single());
             }
         }
     }

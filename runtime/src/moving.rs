@@ -50,6 +50,13 @@ pub enum Moving {
     /// What an element that is away adds to a reduction, for the PE where it is at home; and the members of the section,
     /// if that PE has to know them. The payload is the value.
     Contribution(PartialHeader, Vec<ElementIndex>),
+    /// A PE has nothing to do, and asks for chares that may go where there is least to do.
+    Ask {
+        /// Which one.
+        pe: PeId,
+    },
+    /// There are such chares: the PE that has nothing to do may ask, or ask again once it has done what came before this.
+    MayAsk,
 }
 
 /// To whom a message for many goes.

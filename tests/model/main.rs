@@ -81,6 +81,7 @@ fn examples_give_what_they_should_on_any_mix() {
         ("heat", format!("heat after 200 steps: {lines}")),
         ("primes", "primes below 100000: 9592".into()),
         ("histogram", format!("{bins:?}")),
+        ("queens", "ways to place 10 queens: 724".into()),
     ] {
         for (pes, options) in
             [(&[1][..], &[][..]), (&[2, 1], &["--always-pup"]), (&[1; 3], &["--wander", "7"])]

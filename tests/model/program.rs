@@ -39,6 +39,14 @@ mod planted;
 #[allow(dead_code, unreachable_pub, reason = "as its user has written it, with a `main` of its own")]
 #[path = "../../chares/examples/src/bin/primes.rs"]
 mod primes;
+#[allow(
+    dead_code,
+    elided_lifetimes_in_paths,
+    unreachable_pub,
+    reason = "as its user has written it, with a `main` of its own"
+)]
+#[path = "../../chares/examples/src/bin/queens.rs"]
+mod queens;
 
 /// What the examples take.
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
@@ -224,7 +232,8 @@ impl Chare for Twig {
     type Init = (u32, Callback<Sum<u64>>);
     fn new((depth, parent): Self::Init, ctx: &mut Ctx<'_, Self>) -> Self {
         let me = Callback::element(&ctx.this());
-        for on in [On::BySpeed, On::Here].into_iter().filter(|_| depth > 0) {
+        let places = [[On::BySpeed, On::Here], [On::ByLoad, On::AtRandom]][depth as usize % 2];
+        for on in places.into_iter().filter(|_| depth > 0) {
             let _: Element<Self> = ctx.chare((depth - 1, me), on);
         }
         if depth == 0 {
@@ -402,5 +411,6 @@ fn main() -> ExitCode {
     let program = program.app(example("heat", |main, _| heat::drive(main)));
     let program = program.app(example("primes", |main, _| primes::drive(main)));
     let program = program.app(App::new("planted", "Runs that are slow for one reason", planted::drive));
+    let program = program.app(example("queens", |main, _| queens::drive(main)));
     program.app(example("histogram", |main, _| histogram::drive(main))).main()
 }

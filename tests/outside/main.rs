@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 const UNWANTED: [&str; 6] = ["clap", "ratatui", "crossterm", "png", "tracing-subscriber", "command"];
 
 /// The examples, and how many lines each has at most that are neither empty nor comments.
-const EXAMPLES: [(&str, usize); 3] = [("heat", 45), ("histogram", 25), ("primes", 25)];
+const EXAMPLES: [(&str, usize); 4] = [("heat", 45), ("histogram", 25), ("primes", 25), ("queens", 45)];
 
 /// The folder of the examples.
 fn examples() -> PathBuf {

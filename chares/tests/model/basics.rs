@@ -342,7 +342,8 @@ impl Chare for Lone {
     type Init = (u32, Callback<Sum<u64>>);
     fn new((depth, done): Self::Init, ctx: &mut Ctx<'_, Self>) -> Self {
         if depth > 0 {
-            let child: Element<Self> = ctx.chare((depth - 1, done), On::BySpeed);
+            let on = [On::BySpeed, On::ByLoad, On::AtRandom][depth as usize % 3];
+            let child: Element<Self> = ctx.chare((depth - 1, done), on);
             child.send(ctx, Number(depth));
         } else {
             ctx.this().send(ctx, Number(0));

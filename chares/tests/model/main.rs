@@ -16,6 +16,7 @@ mod places;
 mod reductions;
 mod search;
 mod sections;
+mod seeds;
 mod state;
 mod tasks;
 mod variables;

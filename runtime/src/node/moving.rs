@@ -36,6 +36,8 @@ impl Checks<'_> {
                 }
                 self.check_partial_content(header)
             }
+            Moving::Ask { pe } => self.check_place(*pe),
+            Moving::MayAsk => Ok(()),
         }
     }
 

@@ -119,7 +119,7 @@ impl Scheduler {
         Ok(())
     }
 
-    fn is_here(&self, element: ElementId) -> bool {
+    pub(super) fn is_here(&self, element: ElementId) -> bool {
         let shelf = self.shelves.get(element.collection);
         shelf.is_some_and(|shelf| shelf.store.find(element.index).is_some())
     }
@@ -211,6 +211,8 @@ impl Scheduler {
                 self.pe.introduce((element, home), chare);
             }
             Moving::Arrive(record) => return self.arrive(record, payload),
+            Moving::Ask { pe } => self.pe.asked_for_seeds(pe),
+            Moving::MayAsk => self.pe.may_ask_for_seeds(),
             Moving::Spoken { chare, number, audience } => {
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 self.pe.take_spoken(chare, number, audience, Arc::unwrap_or_clone(packed));

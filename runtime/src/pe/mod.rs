@@ -18,6 +18,7 @@ pub(crate) mod saving;
 mod scattering;
 pub mod scheduler;
 pub mod section;
+mod seeds;
 mod share;
 pub(crate) mod tally;
 pub(crate) mod traffic;
@@ -47,6 +48,7 @@ use queue::{Queue, QueueOrder};
 use recent::Recent;
 use rustc_hash::FxHashMap;
 use sampling::Sampling;
+use seeds::Seeds;
 use std::fmt;
 use std::sync::Arc;
 use traffic::Counting;
@@ -76,6 +78,7 @@ pub struct Pe {
     /// How reductions over sections go from here.
     plans: FxHashMap<(u64, PeId), Arc<section::SectionPlan>>,
     moved: Moved,
+    seeds: Seeds,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
     doing: Doing,
@@ -127,6 +130,7 @@ impl Pe {
             reductions: combine::Places::default(),
             plans: FxHashMap::default(),
             moved: Moved::new(id),
+            seeds: Seeds::new(id),
             running: None,
             doing: Doing::default(),
             timekeeper,

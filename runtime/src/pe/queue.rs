@@ -134,6 +134,19 @@ impl Queue {
         }
     }
 
+    /// The elements that messages wait for, each as often as there are such messages, in the order in which they would have
+    /// their turn. It takes as long as to take all that waits.
+    pub(super) fn receivers(&mut self) -> Vec<ElementId> {
+        let all = self.take_all();
+        let receivers = all.iter().filter_map(|envelope| match envelope.target {
+            Target::Message(ToPe::Element { collection, index, .. }) => Some(ElementId { collection, index }),
+            _ => None,
+        });
+        let receivers = receivers.collect();
+        self.put_back(all);
+        receivers
+    }
+
     /// Takes out all messages for some elements, each one's in the order in which they would have had their turn. It takes
     /// as long as to take all that waits, for however many elements. Of a message to a section each element gets its own;
     /// how many such were made is said too.

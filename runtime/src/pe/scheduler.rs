@@ -1,6 +1,7 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
 mod failing;
+mod making;
 mod measuring;
 mod pausing;
 mod saver;
@@ -17,10 +18,9 @@ use super::recent::Recent;
 use super::ring::Moved;
 use super::share::Share;
 use crate::codec::Refusal;
-use crate::collection::Collection;
 use crate::envelope::{
-    Arrived, CollectionId, ElementId, ElementIndex, Envelope, MembersHere, Packed, Payload, PeOrder, Target,
-    ToPe, Value,
+    CollectionId, ElementId, ElementIndex, Envelope, MembersHere, Packed, Payload, PeOrder, Target, ToPe,
+    Value,
 };
 use crate::ids::PeId;
 use crate::mark::Mark;
@@ -28,7 +28,7 @@ use crate::monitor::wire::PeState;
 use crate::moving::{Heading, What};
 use crate::node::Node;
 use crate::node::naming::Brief;
-use crate::object::{CONSTRUCTOR, KernelCall, PupError, REDUCTION, Store, StoreFor};
+use crate::object::{KernelCall, PupError, REDUCTION, Store, StoreFor};
 use crate::priority::Priority;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
@@ -191,6 +191,9 @@ impl Scheduler {
     }
 
     fn idle(&mut self, node: &Node) {
+        if self.pe.seeds.may_ask() {
+            self.pe.ask_for_seeds();
+        }
         if self.dealt_with_bytes > 0 {
             self.settle();
         }
@@ -276,8 +279,13 @@ impl Scheduler {
         }
         let Brief { collection, index, .. } = self.pe.doing.brief;
         // Of those that a message for many reached, the last.
-        self.leave((collection, index.or(self.pe.running)));
-        let stays = self.wander.is_some() || !self.share.is_whole();
+        let running = (collection, index.or(self.pe.running));
+        if self.pe.seeds.are_awaited() {
+            self.give_seeds(running);
+        } else {
+            self.leave(running);
+        }
+        let stays = self.wander.is_some() || !self.share.is_whole() || self.pe.seeds.are_awaited();
         self.pe.has_more_to_do = stays || !self.pe.moved.leaving.is_empty();
     }
 
@@ -435,76 +443,6 @@ impl Scheduler {
             self.deliver_copy(collection, index, entry, priority.clone(), &packed)?;
         }
         Ok(())
-    }
-
-    fn create(&mut self, id: CollectionId, payload: Payload) -> Result<(), PupError> {
-        let Some(collection) = self.pe.collection(id) else { return Ok(()) };
-        if !self.has_shelf(id) {
-            return Ok(());
-        }
-        if !collection.is_deferred {
-            let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
-            entry_begins(&mut self.pe, collection.chare_type, CONSTRUCTOR);
-            self.construct_all(&collection, &packed)?;
-        }
-        self.pe.unpark(id);
-        self.release_early(id);
-        Ok(())
-    }
-
-    fn construct_all(&mut self, collection: &Collection, packed: &Packed) -> Result<(), PupError> {
-        let Some(shelf) = self.shelves.get_mut(collection.id) else { return Ok(()) };
-        let mut count = 0_i64;
-        for linear in collection.on_pe(self.pe.id) {
-            shelf.store.insert(collection.index_at(linear), Arrived::Packed(packed), &mut self.pe)?;
-            count += 1;
-        }
-        shelf.made += count.unsigned_abs();
-        self.pe.account().chares(count);
-        let waiting = shelf.early.drain().flat_map(|(_, waiting)| waiting).collect();
-        self.release(waiting);
-        Ok(())
-    }
-
-    fn insert(
-        &mut self,
-        id: CollectionId,
-        index: ElementIndex,
-        priority: Priority,
-        payload: Payload,
-    ) -> Result<(), PupError> {
-        let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, id) else {
-            let target = ToPe::Insert { collection: id, index };
-            return self.keep_early(id, Envelope::new(target, priority, payload));
-        };
-        check_home(&mut self.pe, id, index)?;
-        if self.pe.moved.locations.is_away(ElementId { collection: id, index }) {
-            return Err(PupError::new(
-                "a new element",
-                format!("element {index:?} was made before, and has moved"),
-            ));
-        }
-        entry_begins(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
-        payload.open(|init| shelf.store.insert(index, init, &mut self.pe))?;
-        shelf.made += 1;
-        let waiting = shelf.early.remove(&index).unwrap_or_default();
-        self.pe.account().chares(1);
-        self.release(waiting);
-        if !self.lacks_elements(id) {
-            self.release_early(id);
-        }
-        Ok(())
-    }
-
-    /// Whether elements of a deferred collection that belong here have not been inserted yet. Broadcasts
-    /// wait for them, so that "every element" does not depend on timing.
-    fn lacks_elements(&mut self, id: CollectionId) -> bool {
-        if id.as_singles().is_some() {
-            return false;
-        }
-        let Some(collection) = self.pe.collection(id) else { return true };
-        let Some(shelf) = self.shelves.get(id) else { return true };
-        shelf.made < collection.count_on(self.pe.id)
     }
 
     /// Whether there is a shelf for the collection. One is put up if there is none and the collection is known here.

@@ -1,7 +1,7 @@
 //! Two runs of two blocks and a variable, put together in all ways.
 
 use super::*;
-use runtime::checkpoint::{About, SavedSchema};
+use runtime::checkpoint::{About, SavedSchema, SavedVariable};
 use runtime::envelope::Packed;
 use runtime::schema::{Shape, Value};
 use serde_json::{Value as Json, json};
@@ -19,6 +19,8 @@ struct Run<'a> {
     counted: u64,
     blocks: &'a [Json],
     variable: &'a [u8],
+    /// What the variable is made of, and the version of its type.
+    made_of: (&'a str, u16),
 }
 
 impl Run<'_> {
@@ -45,6 +47,9 @@ impl Run<'_> {
         writer.put(&record(RecordKind::Node, "variable", 6, 1, of_bytes(self.variable))).unwrap();
         writer.put(&record(RecordKind::Node, "sum", 7, 0, of_bytes(&[self.variable[0] + 100]))).unwrap();
         writer.describe(RecordKind::Chare, "Block", SavedSchema { version: 1, shape });
+        let (shape, version) = (serde_json::from_value(json!(self.made_of.0)).unwrap(), self.made_of.1);
+        let schema = SavedSchema { version, shape };
+        writer.describe_variable(SavedVariable { id: 6, name: "Rate".into(), schema });
         writer.commit().unwrap();
     }
 }
@@ -91,7 +96,8 @@ fn blocks() -> [[Json; 2]; 2] {
 #[test]
 fn values_of_one_run_are_put_into_another_which_stays_where_it_is() {
     let [blocks_a, blocks_b] = blocks();
-    let run = Run { program: "heat", rows: "f64", counted: 1, blocks: &blocks_a, variable: &[7] };
+    let made_of = ("u8", 1);
+    let run = Run { program: "heat", rows: "f64", counted: 1, blocks: &blocks_a, variable: &[7], made_of };
     let other = Run { counted: 2, blocks: &blocks_b, variable: &[8], ..run };
     let is = |words: &[&str], second: &Json, [variable, sum]: [u8; 2]| {
         let mut values = merged(&run, &other, words).unwrap();
@@ -117,7 +123,8 @@ fn values_of_one_run_are_put_into_another_which_stays_where_it_is() {
 #[test]
 fn what_cannot_be_put_together_is_refused_by_its_name() {
     let [blocks_a, blocks_b] = blocks();
-    let run = Run { program: "heat", rows: "f64", counted: 1, blocks: &blocks_a, variable: &[7] };
+    let made_of = ("u8", 1);
+    let run = Run { program: "heat", rows: "f64", counted: 1, blocks: &blocks_a, variable: &[7], made_of };
     let more = [&blocks_a[..], &[block(0.0, 0)]].concat();
     for (other, words, sentence) in [
         (
@@ -134,6 +141,16 @@ fn what_cannot_be_put_together_is_refused_by_its_name() {
             Run { rows: "f32", ..run },
             &[],
             "Block.rows[] was f64 and is f32 now, from A to B: only runs of one version of the program can be put together",
+        ),
+        (
+            Run { made_of: ("i8", 1), ..run },
+            &["--prefer", "b"],
+            "Rate was u8 and is i8 now, from A to B: only runs of one version of the program can be put together",
+        ),
+        (
+            Run { made_of: ("u8", 2), ..run },
+            &["--prefer", "b"],
+            "Rate is of version 1 in A and of 2 in B: only runs of one version of the program can be put together",
         ),
         (
             Run { blocks: &blocks_b, ..run },
