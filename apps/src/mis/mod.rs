@@ -1,6 +1,7 @@
 //! Maximum independent sets: as many vertices of a graph as possible, no two of which are neighbours.
 //!
-//! The search is branch and bound on rows of bits ([`bound`], [`search`]); its parts are chares ([`subproblem`]). The beam
+//! The search is branch and bound on rows of bits ([`bound`], [`search`]); its parts are chares ([`subproblem`]). Of a graph
+//! that no node has as a whole rows are in blocks ([`block`]), which are asked for the top of the tree ([`walk`]). The beam
 //! (`--lim`) is that of the adaptive parallel thesis (M. V. Nibhanupudi, Rensselaer Polytechnic Institute, 1998), section 3.3,
 //! where the numbers come from a database of earlier runs.
 #![doc = include_str!("README.md")]

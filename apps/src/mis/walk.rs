@@ -197,6 +197,9 @@ impl Entry<Row> for Walk {
             self.init.problem.best.propose(ctx, found.clone());
             tally.best = Some(found);
         }
+        if left == 0 {
+            tally.descent = self.init.descent.take().unwrap_or_default();
+        }
         self.tally(ctx, tally);
         self.progress.add(ctx, part);
         self.leave();
