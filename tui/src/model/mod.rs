@@ -112,7 +112,7 @@ impl Model {
                     self.recent.apply(samples, node.offset);
                 }
             }
-            MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
+            MonitorEvent::Clocks(_) | MonitorEvent::At(_) | MonitorEvent::Map(_) => {}
             MonitorEvent::Result(result) => {
                 let lines = result.lines().take(RESULT_MAX);
                 self.result = lines.map(|line| text::clean_line(line, LINE_MAX)).collect();
