@@ -391,6 +391,8 @@ fn drive(
             node.pe_speeds = speeds_now.get(range).map(<[f64]>::to_vec).unwrap_or_default();
         }
     });
+    let (asked, told) = (Arc::clone(hub), Arc::clone(hub));
+    main.on_maps(move || asked.shows_maps(), move |map| told.publish(MonitorEvent::Map(map)));
     let viewers = Arc::clone(hub);
     main.on_shares(move |shares, holdings| {
         tracing::info!("shares of the PEs in the data: {shares:.4?}");
