@@ -5,7 +5,7 @@
 use super::picture;
 use super::problem::Problem;
 use super::region::Region;
-use chares::{Array, Axis, Bulk, Callback, Ctx, Cx as _, Driver, Entry, Map, RunError};
+use chares::{Array, Axis, Bulk, Callback, Ctx, Driver, Entry, Map, RunError};
 use serde::{Deserialize, Serialize};
 
 /// Most columns and rows of the map of the density, and those of places and velocities.

@@ -391,18 +391,7 @@ fn drive(
             node.pe_speeds = speeds_now.get(range).map(<[f64]>::to_vec).unwrap_or_default();
         }
     });
-    let (asked, told) = (Arc::clone(hub), Arc::clone(hub));
-    main.on_maps(move || asked.shows_maps(), move |map| told.publish(MonitorEvent::Map(map)));
-    let viewers = Arc::clone(hub);
-    main.on_shares(move |shares, holdings| {
-        tracing::info!("shares of the PEs in the data: {shares:.4?}");
-        viewers.describe(|info| {
-            for (place, node) in info.nodes.iter_mut().enumerate() {
-                node.holds = holdings.get(place).cloned().unwrap_or_default();
-                node.share = shares.get(node.pes()).map(|part| part.iter().sum());
-            }
-        });
-    });
+    tell_viewers(main, hub);
     let mut start = snapshots(main, hub)?;
     for _ in 1..clock_readings {
         start = snapshots(main, hub)?;
@@ -431,6 +420,22 @@ fn drive(
         main.outcome().end = snapshots(main, hub).unwrap_or_default();
     }
     result
+}
+
+/// The viewers learn what the driver says of shares, and see what it shows.
+fn tell_viewers(main: &mut Driver, hub: &Arc<Hub>) {
+    let viewers = Arc::clone(hub);
+    main.on_shares(move |shares, holdings| {
+        tracing::info!("shares of the PEs in the data: {shares:.4?}");
+        viewers.describe(|info| {
+            for (place, node) in info.nodes.iter_mut().enumerate() {
+                node.holds = holdings.get(place).cloned().unwrap_or_default();
+                node.share = shares.get(node.pes()).map(|part| part.iter().sum());
+            }
+        });
+    });
+    let (asked, told) = (Arc::clone(hub), Arc::clone(hub));
+    main.on_maps(move || asked.shows_maps(), move |map| told.publish(MonitorEvent::Map(map)));
 }
 
 /// The part of the time that PEs with a `cpu_share` were on their cores when they were not asleep for it, by their rates per

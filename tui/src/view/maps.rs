@@ -13,6 +13,8 @@ use crate::figures;
 
 /// Columns and lines around the cells of a map: what is along its axes, and its title.
 const AROUND: [u16; 2] = [9, 2];
+/// So much of a title is there beside the range of the map, or it stands alone.
+const TITLE: usize = 12;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let maps = &app.model().maps;
@@ -65,15 +67,19 @@ fn plot(tile: Rect) -> Rect {
 fn draw_map(frame: &mut Frame<'_>, tile: Rect, map: &Map, look: Look) {
     let plot = plot(tile);
     let [low, high] = map.range().map(figures::value);
-    let title = Span::styled(format!(" {}", text::clean_line(map.title(), 80)), look.strong());
     let range = vec![
-        Span::raw(format!("  {low} ")),
+        Span::raw(format!(" {low} ")),
         look.heat(0, 0),
         look.heat(85, 85),
         look.heat(170, 170),
         look.heat(255, 255),
         Span::raw(format!(" {high} ")),
     ];
+    let title = format!(" {}", text::clean_line(map.title(), 80));
+    // A title is known by its beginning, and numbers are nothing without their end.
+    let room = usize::from(tile.width).saturating_sub(range.iter().map(Span::width).sum::<usize>() + 1);
+    let title = if room >= TITLE { figures::fit(&title, room).trim_end().to_owned() } else { title };
+    let title = Span::styled(title, look.strong());
     put(frame, tile, 0, spread(vec![title], range, tile.width));
     if plot.width == 0 || plot.height == 0 {
         return;
