@@ -32,9 +32,10 @@ pub enum On {
     /// At random, on each PE as often as its measured speed earns: for many chares of about the same work, made on many PEs that
     /// know nothing of each other.
     AtRandom,
-    /// Where there is least to do: near its creator, from where it goes to a PE that has nothing to do and asks, as many chares at a
-    /// time as that PE's speed earns. For work that nobody knows beforehand, such as searches in trees. Chares go only while
-    /// messages wait for them; with their first message their data travels too.
+    /// Where there is least to do: on the PE of its creator (by speed if that is the driver), from where it goes to a PE that has
+    /// nothing to do and asks, as many chares at a time as that PE's speed earns. For work that nobody knows beforehand, such as
+    /// searches in trees. Chares go only while messages wait for them. In a tree, messages that come last and run first
+    /// ([`queue_order`](crate::Program::queue_order)) keep queues short, and those that go are large branches.
     ByLoad,
 }
 

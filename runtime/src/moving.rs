@@ -55,6 +55,8 @@ pub enum Moving {
         /// Which one.
         pe: PeId,
     },
+    /// There are such chares: the PE that has nothing to do may ask, or ask again once it has done what came before this.
+    MayAsk,
 }
 
 /// To whom a message for many goes.

@@ -96,6 +96,48 @@ impl Tokens {
     }
 }
 
+/// Whether a PE gains time when it gives chares away: not if it would have done their work sooner.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Worth {
+    /// Seconds that it needs for a message to such a chare, as it was lately.
+    run_s: Option<f64>,
+    /// Seconds that it needs to give one away.
+    give_s: Option<f64>,
+}
+
+impl Worth {
+    /// It has run so many entry methods in that time.
+    pub fn ran(&mut self, seconds: f64, entries: u64) {
+        if entries >= ENTRIES_MIN {
+            self.run_s = Some(seconds / entries as f64);
+        }
+    }
+
+    /// It has given so many chares away in that time.
+    pub fn gave(&mut self, seconds: f64, chares: usize) {
+        if chares > 0 {
+            let now = seconds / chares as f64;
+            self.give_s = Some(self.give_s.map_or(now, |before| (before + now) / 2.0));
+        }
+    }
+
+    /// How many chares it should give at most: few as long as it is not known what that costs.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        match (self.run_s, self.give_s) {
+            (_, None) => GIVEN_FIRST,
+            // Whoever gets it needs about as long as it to take it in.
+            (Some(run), Some(give)) if run < 2.0 * give => 0,
+            _ => usize::MAX,
+        }
+    }
+}
+
+/// Of fewer entry methods the mean says nothing.
+const ENTRIES_MIN: u64 = 16;
+/// Chares that may be given away to find out what that costs.
+const GIVEN_FIRST: usize = 16;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +191,22 @@ mod tests {
         assert_eq!(two.divide(0, 2, &[1.0; 3]), [(1, 2)]);
         assert_eq!((two.divide(0, 1, &[1.0; 3]), two.is_empty()), (vec![], false));
         assert_eq!(two.divide(0, 2, &[0.0, f64::NAN, 0.0]), [(1, 1)], "speeds that are none are equal");
+    }
+
+    #[test]
+    fn nobody_gives_away_what_it_would_have_done_sooner() {
+        let mut worth = Worth::default();
+        assert_eq!(worth.most(), GIVEN_FIRST);
+        worth.gave(80e-6, 8);
+        assert_eq!(worth.most(), usize::MAX, "nobody knows how long they run");
+        worth.ran(1e-6, 1);
+        worth.ran(32e-6, 16);
+        assert_eq!(worth.most(), 0, "2 us against 20");
+        worth.ran(400e-6, 16);
+        assert_eq!(worth.most(), usize::MAX, "25 us against 20");
+        worth.gave(20e-6, 1);
+        worth.gave(1.0, 0);
+        assert_eq!(worth.most(), 0, "25 us against 30");
     }
 
     proptest! {

@@ -37,6 +37,7 @@ impl Checks<'_> {
                 self.check_partial_content(header)
             }
             Moving::Ask { pe } => self.check_place(*pe),
+            Moving::MayAsk => Ok(()),
         }
     }
 

@@ -105,6 +105,11 @@ impl Account {
         (of(PeState::Compute) + of(PeState::Init), of(PeState::Overhead))
     }
 
+    /// Entry methods that have run.
+    pub(super) fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+
     /// When the current state began.
     pub fn switched_ns(&self) -> u64 {
         unpack(self.current.load(Ordering::Relaxed)).1

@@ -1,7 +1,6 @@
 //! Elements that go to other PEs, and come from there.
 
 use super::scheduler::{Scheduler, moved_broadcast};
-use super::seeds::is_seed;
 use crate::envelope::{
     CollectionId, ElementId, ElementIndex, Envelope, MembersHere, Packed, Payload, Target, ToPe,
 };
@@ -213,6 +212,7 @@ impl Scheduler {
             }
             Moving::Arrive(record) => return self.arrive(record, payload),
             Moving::Ask { pe } => self.pe.asked_for_seeds(pe),
+            Moving::MayAsk => self.pe.may_ask_for_seeds(),
             Moving::Spoken { chare, number, audience } => {
                 let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
                 self.pe.take_spoken(chare, number, audience, Arc::unwrap_or_clone(packed));
@@ -251,9 +251,6 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
         shelf.store.put(element.index, &state)?;
         self.pe.account().arrived();
-        if is_seed(element) {
-            self.pe.seed_came();
-        }
         self.pe.loads.arrived(element, len_bytes);
         mailbox.into_iter().for_each(|letter| self.pe.receives(element, letter));
         let mut outputs = Vec::new();

@@ -277,13 +277,15 @@ impl Scheduler {
             self.share.ends(self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
         }
-        if self.pe.seeds.is_due() {
-            self.give_seeds();
-        }
         let Brief { collection, index, .. } = self.pe.doing.brief;
         // Of those that a message for many reached, the last.
-        self.leave((collection, index.or(self.pe.running)));
-        let stays = self.wander.is_some() || !self.share.is_whole();
+        let running = (collection, index.or(self.pe.running));
+        if self.pe.seeds.are_awaited() {
+            self.give_seeds(running);
+        } else {
+            self.leave(running);
+        }
+        let stays = self.wander.is_some() || !self.share.is_whole() || self.pe.seeds.are_awaited();
         self.pe.has_more_to_do = stays || !self.pe.moved.leaving.is_empty();
     }
 

@@ -5,30 +5,41 @@
 
 use super::Pe;
 use super::scheduler::Scheduler;
-use crate::envelope::{ElementId, Packed, Payload};
+use crate::envelope::{CollectionId, ElementId, ElementIndex, Packed, Payload};
 use crate::ids::PeId;
 use crate::moving::Moving;
 use loadbalance::balance::random::Random;
-use loadbalance::balance::seeds::{Tokens, asked_by, at_random};
+use loadbalance::balance::seeds::{Tokens, Worth, asked_by, at_random};
 use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 
 /// What a PE knows of seeds.
 pub(super) struct Seeds {
     random: Random,
-    /// How many have been made from here, as far as that matters.
-    made: u32,
     /// PEs that wait for some.
     tokens: Tokens,
-    /// One has come since others were asked.
+    /// That there are any is known here.
+    are_used: bool,
+    /// Others have not been asked since the last came.
     may_ask: bool,
-    /// Some may be there for those who wait.
-    is_due: bool,
+    worth: Worth,
+    /// Messages that are processed before the next look for some that may go.
+    next_look: u64,
+    /// Entry methods that had been run at the last look, and the time for which the PE had been busy.
+    seen: (u64, u64),
 }
 
 impl Seeds {
     pub(super) fn new(me: PeId) -> Self {
-        let random = Random::of(0, u64::from(me.0));
-        Self { random, made: 0, tokens: Tokens::default(), may_ask: false, is_due: false }
+        Self {
+            random: Random::of(0, u64::from(me.0)),
+            tokens: Tokens::default(),
+            are_used: false,
+            may_ask: false,
+            worth: Worth::default(),
+            next_look: 0,
+            seen: (0, 0),
+        }
     }
 
     /// Whether others should be asked if there is nothing to do.
@@ -37,22 +48,17 @@ impl Seeds {
         self.may_ask
     }
 
-    #[inline]
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due
+    /// Whether somebody waits for some.
+    pub(super) fn are_awaited(&self) -> bool {
+        !self.tokens.is_empty()
     }
 }
 
 impl Pe {
-    /// Where the next seed is made: the first few go round, so that all PEs have some, as often to each as its speed earns. Those
-    /// after them stay here until somebody asks; the driver's never stay.
+    /// Where the next seed is made: it stays here until somebody asks. The driver's go round, as often to each PE as its speed
+    /// earns.
     pub fn place_of_seed(&mut self) -> PeId {
-        let is_spread = self.id == PeId::DRIVER || self.seeds.made < self.node.topology().begun().pe_count();
-        if !is_spread {
-            return self.id;
-        }
-        self.seeds.made = self.seeds.made.saturating_add(1);
-        self.next_by_speed()
+        if self.id == PeId::DRIVER { self.next_by_speed() } else { self.id }
     }
 
     /// A PE at random, the more often the faster it is.
@@ -60,14 +66,24 @@ impl Pe {
         PeId(at_random(&self.node.speeds(), &mut self.seeds.random))
     }
 
-    /// A seed is here now.
-    pub(super) fn seed_came(&mut self) {
-        self.seeds.may_ask = true;
-        self.look_for_seeds();
+    /// A seed has been made here. Of the first others hear; who hears of it asks others, who so hear of it too.
+    pub(super) fn seed_made(&mut self) {
+        if !self.seeds.are_used {
+            self.say_to_some(|_| Moving::MayAsk);
+        }
+        self.may_ask_for_seeds();
+    }
+
+    /// There are seeds, or all have come that are to come for now.
+    pub(super) fn may_ask_for_seeds(&mut self) {
+        (self.seeds.are_used, self.seeds.may_ask) = (true, true);
     }
 
     /// Another PE has nothing to do.
     pub(super) fn asked_for_seeds(&mut self, by: PeId) {
+        if !self.seeds.are_used {
+            self.may_ask_for_seeds();
+        }
         // It may have been there before the run went on elsewhere.
         if by != self.id && by.0 < self.node.topology().pe_count() {
             self.seeds.tokens.idle(by.0);
@@ -75,34 +91,66 @@ impl Pe {
         }
     }
 
+    /// When the present message has been dealt with, seeds go to those who wait.
     fn look_for_seeds(&mut self) {
-        if !self.seeds.tokens.is_empty() {
-            self.seeds.is_due = true;
-            self.has_more_to_do = true;
-        }
+        self.seeds.next_look = 0;
+        self.has_more_to_do = true;
     }
 
-    /// Asks others for seeds: once, until one has come.
+    /// Takes note of how long entry methods have run.
+    fn watch_seeds(&mut self) {
+        let (computed_ns, overhead_ns) = self.account.busy_ns();
+        let now = (self.account.entries(), computed_ns + overhead_ns);
+        let (entries, busy_ns) = std::mem::replace(&mut self.seeds.seen, now);
+        let seconds = now.1.saturating_sub(busy_ns) as f64 * 1e-9;
+        self.seeds.worth.ran(seconds, now.0.saturating_sub(entries));
+    }
+
+    /// Asks others for seeds: once, until some have come.
     #[cold]
     pub(super) fn ask_for_seeds(&mut self) {
         self.seeds.may_ask = false;
+        self.say_to_some(|pe| Moving::Ask { pe });
+    }
+
+    fn say_to_some(&mut self, what: impl Fn(PeId) -> Moving) {
         for pe in asked_by(self.id.0, self.node.topology().pe_count(), &mut self.seeds.random) {
             self.account().created(1);
-            self.say(PeId(pe), Moving::Ask { pe: self.id }, Payload::packed(Packed::default()));
+            self.say(PeId(pe), what(self.id), Payload::packed(Packed::default()));
         }
     }
 }
 
 impl Scheduler {
-    /// Lets seeds go to those who have asked, if there are more than one that have something to do.
-    pub(super) fn give_seeds(&mut self) {
-        self.pe.seeds.is_due = false;
+    /// Lets seeds go to those who have asked, if there are more than one that have something to do, and that pays.
+    pub(super) fn give_seeds(&mut self, running: (Option<CollectionId>, Option<ElementIndex>)) {
+        let processed = self.pe.account.counts().processed;
+        if processed < self.pe.seeds.next_look {
+            return self.leave(running);
+        }
+        // All that waits is looked through, so that should not be done for each message.
+        self.pe.seeds.next_look = processed + (self.pe.queue.len() / 8) as u64 + 1;
+        self.pe.watch_seeds();
+        let most = self.pe.seeds.worth.most();
+        let begun_ns = self.pe.node.now_ns();
+        let mut waiting = if most > 0 { self.pe.queue.receivers() } else { Vec::new() };
         let mut seen = FxHashSet::default();
-        let mut waiting = self.pe.queue.receivers();
         waiting.retain(|element| is_seed(*element) && seen.insert(*element) && self.is_here(*element));
-        let me = self.pe.id;
-        let going = self.pe.seeds.tokens.divide(me.0, waiting.len(), &self.pe.node.speeds());
-        going.into_iter().for_each(|(at, to)| self.pe.will_leave(waiting[at], PeId(to)));
+        let count = waiting.len().min(most);
+        let going = self.pe.seeds.tokens.divide(self.pe.id.0, count, &self.pe.node.speeds());
+        going.iter().for_each(|&(at, to)| self.pe.will_leave(waiting[at], PeId(to)));
+        self.leave(running);
+        self.say_given(going.iter().map(|(_, to)| *to).collect());
+        let seconds = self.pe.node.now_ns().saturating_sub(begun_ns) as f64 * 1e-9;
+        self.pe.seeds.worth.gave(seconds, going.len());
+    }
+
+    /// Says to PEs, behind the seeds that went there, that they may ask again.
+    fn say_given(&mut self, to: BTreeSet<u32>) {
+        for pe in to {
+            self.pe.account().created(1);
+            self.pe.say(PeId(pe), Moving::MayAsk, Payload::packed(Packed::default()));
+        }
     }
 }
 

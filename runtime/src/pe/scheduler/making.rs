@@ -63,7 +63,7 @@ impl Scheduler {
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
         if is_seed(ElementId { collection: id, index }) {
-            self.pe.seed_came();
+            self.pe.seed_made();
         }
         self.release(waiting);
         if !self.lacks_elements(id) {
