@@ -392,10 +392,11 @@ fn drive(
         }
     });
     tell_viewers(main, hub);
-    let mut start = snapshots(main, hub)?;
-    for _ in 1..clock_readings {
-        start = snapshots(main, hub)?;
-    }
+    // As one wait, so that a run goes on though it is recorded where it was not then, or the other way round.
+    let start = main.once("counters", |main| {
+        (1..clock_readings).try_for_each(|_| snapshots(main, hub).map(drop))?;
+        snapshots(main, hub)
+    })?;
     let is_measured = !rates.is_empty();
     // A run that goes on is divided as it was when it began.
     let nodes = main.once("the nodes", |_| Ok(info.nodes.clone()))?;
