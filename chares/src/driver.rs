@@ -3,6 +3,7 @@
 mod checkpoint;
 mod draining;
 mod joining;
+mod maps;
 mod requests;
 mod variables;
 
@@ -70,6 +71,7 @@ pub struct Driver {
     /// The part of the run that goes on, in the log.
     part: tracing::Span,
     history: History,
+    shown: maps::Shown,
     /// What was asked at other terminals and has not been granted.
     asked: VecDeque<Asked>,
     /// The nodes that are there, or were.
@@ -137,6 +139,7 @@ impl Driver {
             on_shares: None,
             part: tracing::info_span!("initialisation"),
             history: History::default(),
+            shown: maps::Shown::default(),
             asked: VecDeque::new(),
             nodes: Nodes::of(topology),
             crews: HashMap::new(),
@@ -462,6 +465,9 @@ impl Driver {
         match event {
             DriverEvent::Slot(slot, payload) => {
                 self.pe.node().driver_processed();
+                if self.shown.is_over(slot) {
+                    return;
+                }
                 self.slots.entry(slot).or_default().push_back(payload);
             }
             // `wait_until` asks for the moment after every event.

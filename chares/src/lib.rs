@@ -215,6 +215,7 @@ pub use program::{Program, RunError};
 pub use proxy::{Array, Element, Group, NodeGroup, Section};
 pub use reduce::{Barrier, Better, Gather, Max, Min, Reduce, Sum, Sums};
 pub use runtime::failure;
+pub use runtime::monitor::map::{Axis, Map};
 pub use runtime::object::KernelCall;
 #[doc(hidden)]
 pub use runtime::object::Reducer;

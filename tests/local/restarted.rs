@@ -55,6 +55,19 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
     }
 }
 
+/// What was measured at the beginning is not measured again, and whether a run is recorded makes no difference.
+#[test]
+fn a_recorded_run_that_measured_what_it_takes_goes_on_unrecorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[2, 1]);
+    let words = "run pic --particles 2000 --cells 24x6 --steps 40 --scheme auto --speed equal --verify --record run.mcr";
+    let begun = run(METACHARE, folder, &[&words.split(' ').collect::<Vec<_>>()[..], &OFTEN].concat());
+    assert_eq!(begun.code, 0, "{begun:?}");
+    let done = run(METACHARE, folder, &["restart", "saved", "--speed", "equal"]);
+    assert_eq!(done.code, 0, "{done:?}");
+}
+
 /// Its launcher killed outright, or stopped from outside, a run goes on where it was saved last: each time on other nodes.
 #[test]
 fn a_run_that_is_killed_or_stopped_over_and_over_comes_to_its_end() {

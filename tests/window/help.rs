@@ -1,11 +1,10 @@
 //! What the command line says of itself.
 
-use crate::{STENCIL, inside};
+use crate::{METACHARE, STENCIL, inside};
 use harness::{Done, start};
 use std::path::Path;
 use std::process::Command;
 
-const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
 const APPS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../apps/src");
 const README: &str = include_str!("../../README.md");
 

@@ -13,6 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
+const METACHARE: &str = env!("CARGO_BIN_EXE_metachare-under-test");
 /// A run whose terminal is closed has ended within this.
 const END: Duration = Duration::from_secs(5);
 

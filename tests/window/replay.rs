@@ -1,6 +1,6 @@
 //! A run that is recorded, and its recording in the window and as text.
 
-use crate::{LONG, STENCIL, inside};
+use crate::{LONG, METACHARE, STENCIL, inside};
 use harness::terminal::Terminal;
 use harness::{Done, local_nodes, signal, start, wait_for};
 use std::fs;
@@ -34,6 +34,34 @@ fn a_recorded_run_is_shown_as_it_ended() {
     }
     let begun = stencil(folder.path(), &["replay", "run.mcr", "--once", "--from", "0"]);
     assert!(begun.code == 0 && begun.stdout.contains(" 0:00.0 of "), "{begun:?}");
+}
+
+/// What a program shows is in the recording, and is computed the same if nobody records it.
+#[test]
+fn what_a_program_shows_is_in_its_recording_and_changes_no_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[2, 1]);
+    let metachare = |words: &[&str]| {
+        let mut command = Command::new(METACHARE);
+        inside(folder.path(), command.args(words).env("LC_ALL", "C.UTF-8"));
+        start(&mut command).done()
+    };
+    let digest = |words: &[&str]| {
+        let plasma = ["run", "pic", "--particles", "20000", "--cells", "32x8", "--steps", "60"];
+        let done =
+            metachare(&[&plasma[..], &["--speed", "equal", "--report", "report.json"], words].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        let report = fs::read_to_string(folder.path().join("report.json")).unwrap();
+        let line = report.lines().find(|line| line.contains("\"digest\"")).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("no digest in\n{report}"))
+    };
+    assert_eq!(digest(&[]), digest(&["--record", "run.mcr", "--events", "events"]));
+    let events = fs::read_to_string(folder.path().join("events")).unwrap();
+    assert!(events.lines().filter(|line| line.contains("\"event\":\"map\"")).count() >= 2, "{events}");
+    let shown = metachare(&["replay", "run.mcr", "--once", "--screen", "maps", "--size", "120x40"]);
+    for part in ["density, relative to the mean", "particles by x and v_x"] {
+        assert!(shown.stdout.contains(part), "{part:?} is not in\n{shown:?}");
+    }
 }
 
 #[test]

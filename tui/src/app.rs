@@ -347,7 +347,16 @@ impl App {
         None
     }
 
+    /// The screens that there are: that of maps only if the program shows some.
+    pub(crate) fn screens(&self) -> impl Iterator<Item = Screen> {
+        let has_maps = !self.model().maps.is_empty();
+        Screen::ALL.into_iter().filter(move |screen| has_maps || *screen != Screen::Maps)
+    }
+
     fn show(&mut self, screen: Screen) {
+        if !self.screens().any(|there| there == screen) {
+            return;
+        }
         let choice = &mut self.choice;
         (choice.screen, choice.detail, choice.help, choice.row) = (screen, None, false, 0);
     }
@@ -409,6 +418,7 @@ impl App {
     fn rows(&self) -> Option<usize> {
         match self.choice.screen {
             Screen::Load | Screen::Why | Screen::Work => None,
+            Screen::Maps => Some(0),
             Screen::Entries => Some(self.model().entries(&self.nodes()).len()),
             Screen::Traffic => Some(self.model().links(&self.nodes()).len()),
             Screen::Log => Some(self.model().remarks.len()),

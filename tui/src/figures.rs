@@ -16,6 +16,20 @@ pub(crate) fn count(value: f64) -> String {
     scaled(value, 1000.0, &["", "k", "M", "G", "T", "P", "E"])
 }
 
+/// Any number with three digits or more: `0`, `0.25`, `-8.38`, `1234`, `1.2e-5`; most take at most eight columns.
+pub(crate) fn value(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 {
+        return "0".into();
+    }
+    if !(1e-3..99_999.5).contains(&size) {
+        return format!("{value:.1e}");
+    }
+    let digits = usize::try_from(2 - size.log10().floor() as i32).unwrap_or(0);
+    let text = format!("{value:.digits$}");
+    if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
+}
+
 /// Bytes in powers of 1024: `512B`, `1.5K`, `3.2G`.
 pub(crate) fn bytes(value: f64) -> String {
     if !value.is_finite() || value <= 0.0 {

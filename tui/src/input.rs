@@ -76,6 +76,7 @@ pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
         KeyCode::Char('e') => Command::Toggle(Screen::Entries),
         KeyCode::Char('t') => Command::Toggle(Screen::Traffic),
         KeyCode::Char('c') => Command::Toggle(Screen::Work),
+        KeyCode::Char('m') => Command::Toggle(Screen::Maps),
         KeyCode::Char(' ') => Command::Pause,
         KeyCode::Char('+' | '=' | ']') => Command::Coarser,
         KeyCode::Char('-' | '_' | '[') => Command::Finer,

@@ -70,6 +70,25 @@ impl Meaning {
     }
 }
 
+/// From the least to the greatest of a map, between which other colours lie: dark to light, also for eyes that see no colours.
+const HEAT: [[u8; 3]; 5] = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+
+/// The colour of a step of a map, 0 to 255; `None` where there are too few colours for it.
+pub(crate) fn heat(step: u8, colors: Colors) -> Option<Color> {
+    let (below, from) = (usize::from(step) / 64, usize::from(step) % 64);
+    let mixed = |channel: usize| {
+        let of = |place: usize| usize::from(HEAT[place][channel]);
+        // Between two colours.
+        ((of(below) * (63 - from) + of(below + 1) * from) / 63) as u8
+    };
+    let [red, green, blue] = [0, 1, 2].map(mixed);
+    match colors {
+        Colors::None | Colors::Named => None,
+        Colors::Indexed => Some(Color::Indexed(nearest(red, green, blue))),
+        Colors::Full => Some(Color::Rgb(red, green, blue)),
+    }
+}
+
 /// The red, green and blue of the colours that a picture of the window needs; `None` for what the terminal itself chooses.
 pub(crate) fn rgb(color: Color) -> Option<(u8, u8, u8)> {
     match color {
@@ -104,6 +123,20 @@ mod tests {
             assert_eq!(Some(distance(LEVELS[place])), least, "{value}");
         }
         assert_eq!((nearest(255, 255, 255), nearest(0, 0, 0)), (231, 16));
+    }
+
+    #[test]
+    fn the_colours_of_a_map_go_from_dark_to_light_where_there_are_enough() {
+        assert_eq!(heat(0, Colors::Full), Some(Color::Rgb(68, 1, 84)));
+        assert_eq!(heat(255, Colors::Full), Some(Color::Rgb(253, 231, 37)));
+        let light = |step| match heat(step, Colors::Full) {
+            Some(Color::Rgb(red, green, blue)) => 2 * u32::from(red) + 7 * u32::from(green) + u32::from(blue),
+            other => panic!("{other:?}"),
+        };
+        assert!((0..255).all(|step| light(step) <= light(step + 1)));
+        assert_eq!((heat(9, Colors::Named), heat(9, Colors::None)), (None, None));
+        let shown: std::collections::HashSet<_> = (0..=255).map(|step| heat(step, Colors::Indexed)).collect();
+        assert!(shown.len() >= 8, "{}", shown.len());
     }
 
     #[test]

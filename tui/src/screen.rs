@@ -16,11 +16,14 @@ pub enum Screen {
     Work,
     /// Warnings and remarks, with their times.
     Log,
+    /// What the program shows of itself; only where there is such a thing.
+    Maps,
 }
 
 impl Screen {
     /// All of them, in the order of their number keys.
-    pub const ALL: [Self; 6] = [Self::Load, Self::Why, Self::Entries, Self::Traffic, Self::Work, Self::Log];
+    pub const ALL: [Self; 7] =
+        [Self::Load, Self::Why, Self::Entries, Self::Traffic, Self::Work, Self::Log, Self::Maps];
 
     /// What it is called on the help line and the command line.
     #[must_use]
@@ -32,6 +35,7 @@ impl Screen {
             Self::Traffic => "traffic",
             Self::Work => "work",
             Self::Log => "log",
+            Self::Maps => "maps",
         }
     }
 

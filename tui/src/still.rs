@@ -69,7 +69,7 @@ impl Still {
 }
 
 /// Draws into memory.
-fn drawn(app: &App, width: u16, height: u16) -> Buffer {
+pub(crate) fn drawn(app: &App, width: u16, height: u16) -> Buffer {
     let Ok(mut terminal) = Terminal::new(TestBackend::new(width.clamp(1, LARGEST), height.clamp(1, LARGEST)));
     let Ok(_) = terminal.draw(|frame| drop(view::draw(frame, app)));
     terminal.backend().buffer().clone()

@@ -5,6 +5,7 @@ use super::charge::Charge;
 use super::choices::Setup;
 use super::division::Plan;
 use super::figures::Figures;
+use super::look;
 use super::particles::Particles;
 use super::picture::{self, Map};
 use super::poisson::{Poisson, PoissonInit, Regions};
@@ -62,10 +63,11 @@ pub(super) fn drive(main: &mut Driver, pic: Pic) -> Result<(), RunError> {
     }
     main.init_over()?;
     regions.broadcast(main, Go);
-    let course = follow(main, &problem, &figures)?;
+    let course = follow(main, &problem, &figures, &regions)?;
     // Particles may still be on their way to where they are now.
     main.quiescence()?;
     main.timed_over()?;
+    main.show_last(|main| look::maps(main, &problem, &regions))?;
     let (to, digest) = main.pending();
     regions.broadcast(main, DigestOf(to));
     let Digest(digest) = digest.wait(main)?;
@@ -90,6 +92,7 @@ fn follow(
     main: &mut Driver,
     problem: &Problem,
     figures: &Pending<Figures>,
+    regions: &Array<Region>,
 ) -> Result<Vec<Figures>, RunError> {
     let mut course: Vec<Figures> = Vec::new();
     let mut shown: Option<Instant> = None;
@@ -105,6 +108,7 @@ fn follow(
                 figures.bars()
             );
             main.forecast("step", u64::from(step) + 1, Some(problem.steps.into()), &detail);
+            main.show(|main| look::maps(main, problem, regions))?;
         }
     }
     course.sort_by_key(|figures| figures.step);

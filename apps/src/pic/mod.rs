@@ -20,6 +20,7 @@ pub mod field;
 pub mod figures;
 mod input;
 mod kernel;
+pub mod look;
 pub mod numbers;
 pub mod particles;
 mod picture;

@@ -7,6 +7,7 @@
 
 use super::charge::{Charge, Columns};
 use super::figures::{Account, Figures};
+use super::look::Look;
 use super::particles::{Particles, Pushed, Pushing, around, cell_of};
 use super::problem::{Problem, Scheme};
 use super::requests::{Collect, Counts, Density, Digest, DigestOf, Fastest, PhaseSpace};
@@ -86,7 +87,7 @@ pub struct Arrivals {
 
 chares::entries!(
     Region: Go, Slab, Arrivals, Guard, Part<Lines> as "Lines", Part<Bands> as "Bands", Account, DigestOf, Fastest,
-        PhaseSpace, Density, Collect;
+        PhaseSpace, Density, Collect, Look;
     reduces Charge, Account, Digest, Counts, Max<f64> as "Fastest"
 );
 

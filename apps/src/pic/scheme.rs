@@ -164,12 +164,13 @@ pub(super) fn measured(main: &mut Driver, problem: &Problem) -> Result<Costs, Ru
     let rates = main.machines().rates();
     let mean = rates.iter().sum::<f64>() / processors as f64;
     let is_measured = main.machines().is_measured;
+    // A run that goes on does not measure again, and counts places for results as it did then.
+    let (heard, all) = main.pending();
     main.once("what the schemes cost", |main| {
         let particle = if is_measured { 1.0 / mean } else { least_of_particles(problem) };
         let mut ping = |words: usize| -> Result<f64, RunError> {
             let mut least = f64::INFINITY;
             for _ in 0..TRIALS {
-                let (heard, all) = main.pending();
                 let begun = Instant::now();
                 probes.broadcast(main, Ping { words: Bulk::zeros(words), heard });
                 all.wait(main)?;

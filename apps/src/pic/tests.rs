@@ -7,11 +7,12 @@ use super::particles::{Pushing, around};
 use super::problem::{Problem, Scheme, Strip};
 use super::serial::Serial;
 use super::{add_to, drive, theory};
-use chares::{InProcess, Program, RunError};
+use chares::{InProcess, Map, Program, RunError};
 use clap::{Args as _, Command, FromArgMatches as _};
 use command::CommandLine;
 use std::f64::consts::TAU;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 fn of(words: &[&str]) -> Pic {
     let command = Pic::augment_args(Command::new("pic"));
@@ -40,6 +41,42 @@ fn written(mix: &InProcess, folder: &Path, words: &[&str]) -> [Vec<u8>; 4] {
         options.into_iter().zip(&names).flat_map(|(option, name)| [option, name]).collect();
     run(mix, &[words, &["--verify"], &files].concat()).unwrap();
     names.map(|name| std::fs::read(name).unwrap())
+}
+
+/// Who looks sees all particles at the end, whoever has them, and changes nothing.
+#[test]
+fn what_is_shown_is_all_particles_and_changes_no_bit() {
+    let words =
+        ["--particles", "4000", "--cells", "24x6", "--steps", "40", "--thermal", "0.02", "--dt", "0.2"];
+    let mut digests = Vec::new();
+    for scheme in [["--scheme", "fixed"], ["--scheme", "regions"], ["--grid", "distributed"]] {
+        for is_watched in [false, true] {
+            let shown: Arc<Mutex<Vec<Map>>> = Arc::default();
+            let seen = Arc::clone(&shown);
+            let pic = of(&[&words[..], &scheme].concat()).completed().unwrap();
+            let program = add_to(CommandLine::new(Program::new("test", "1"))).into_program();
+            let digest = program.run_in_process(&InProcess::new(&[2, 1]).always_pup().wander(5), |main| {
+                main.on_maps(move || is_watched, move |map| seen.lock().unwrap().push(map));
+                drive::drive(main, pic)?;
+                Ok(main.outcome().facts["digest"].clone())
+            });
+            digests.push(digest.unwrap());
+            let maps = shown.lock().unwrap();
+            let titles = ["density, relative to the mean", "particles by x and v_x"];
+            assert!(maps.len().is_multiple_of(2) && (maps.len() >= 4) == is_watched, "{}", maps.len());
+            let Some([density, phase_space]) = maps.last_chunk() else { continue };
+            assert_eq!([density.title(), phase_space.title()], titles);
+            assert_eq!((density.columns(), density.rows()), (24, 6));
+            let [low, high] = density.range();
+            let value = |cell: u8| low + (high - low) * f64::from(cell) / 255.0;
+            let places = (0..6).flat_map(|row| (0..24).map(move |column| (column, row)));
+            let mean = places.map(|(column, row)| value(density.cell(column, row))).sum::<f64>() / 144.0;
+            assert!((mean - 1.0).abs() < 0.01 && high > low, "all are there: {mean}");
+            assert_eq!((phase_space.columns(), phase_space.rows()), (96, 48));
+            assert!(phase_space.y().high > 0.0 && phase_space.y().low == -phase_space.y().high);
+        }
+    }
+    assert!(digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
 }
 
 /// Whoever has the particles and the grid, on whatever machines, and though chares move: the same bits.

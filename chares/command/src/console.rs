@@ -60,7 +60,8 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             | MonitorEvent::Dropped(_)
             | MonitorEvent::Samples(_)
             | MonitorEvent::At(_)
-            | MonitorEvent::Result(_) => {}
+            | MonitorEvent::Result(_)
+            | MonitorEvent::Map(_) => {}
         }
     }
     progress.bar.finish_and_clear();

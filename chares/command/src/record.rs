@@ -39,6 +39,14 @@ impl Form {
         }
     }
 
+    /// The events that it is made of.
+    fn of(self, hub: &Hub) -> Receiver<MonitorEvent> {
+        match self {
+            Self::Recording | Self::Lines => hub.subscribe_to_maps(),
+            Self::Table => hub.subscribe(),
+        }
+    }
+
     /// The option that names the file.
     pub(crate) fn option(self) -> &'static str {
         match self {
@@ -94,7 +102,7 @@ impl Recording {
     /// Begins to record the run of `hub`; an old file of that name is replaced.
     pub(crate) fn start(hub: &Arc<Hub>, path: &Path, form: Form) -> Result<Self, Failure> {
         let file = fresh_file(path).map_err(|e| unwritable(form.name(), path, &e))?;
-        let (events, clock) = (hub.subscribe(), Arc::clone(hub));
+        let (events, clock) = (form.of(hub), Arc::clone(hub));
         let thread = std::thread::Builder::new().name("recorder".into());
         let thread = thread
             .spawn(move || record(&events, &clock, Sink::begin(form, file)?))
@@ -124,7 +132,7 @@ fn record(events: &Receiver<MonitorEvent>, hub: &Hub, mut sink: Sink) -> io::Res
             Err(RecvTimeoutError::Timeout) => {}
             // Too slow to hear of the end, which a new viewer is told.
             Err(RecvTimeoutError::Disconnected) => {
-                hub.subscribe().iter().try_for_each(|event| sink.take(hub.now(), &event))?;
+                hub.subscribe_to_maps().iter().try_for_each(|event| sink.take(hub.now(), &event))?;
                 return sink.flush();
             }
         }

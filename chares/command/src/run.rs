@@ -391,20 +391,12 @@ fn drive(
             node.pe_speeds = speeds_now.get(range).map(<[f64]>::to_vec).unwrap_or_default();
         }
     });
-    let viewers = Arc::clone(hub);
-    main.on_shares(move |shares, holdings| {
-        tracing::info!("shares of the PEs in the data: {shares:.4?}");
-        viewers.describe(|info| {
-            for (place, node) in info.nodes.iter_mut().enumerate() {
-                node.holds = holdings.get(place).cloned().unwrap_or_default();
-                node.share = shares.get(node.pes()).map(|part| part.iter().sum());
-            }
-        });
-    });
-    let mut start = snapshots(main, hub)?;
-    for _ in 1..clock_readings {
-        start = snapshots(main, hub)?;
-    }
+    tell_viewers(main, hub);
+    // As one wait, so that a run goes on though it is recorded where it was not then, or the other way round.
+    let start = main.once("counters", |main| {
+        (1..clock_readings).try_for_each(|_| snapshots(main, hub).map(drop))?;
+        snapshots(main, hub)
+    })?;
     let is_measured = !rates.is_empty();
     // A run that goes on is divided as it was when it began.
     let nodes = main.once("the nodes", |_| Ok(info.nodes.clone()))?;
@@ -429,6 +421,22 @@ fn drive(
         main.outcome().end = snapshots(main, hub).unwrap_or_default();
     }
     result
+}
+
+/// The viewers learn what the driver says of shares, and see what it shows.
+fn tell_viewers(main: &mut Driver, hub: &Arc<Hub>) {
+    let viewers = Arc::clone(hub);
+    main.on_shares(move |shares, holdings| {
+        tracing::info!("shares of the PEs in the data: {shares:.4?}");
+        viewers.describe(|info| {
+            for (place, node) in info.nodes.iter_mut().enumerate() {
+                node.holds = holdings.get(place).cloned().unwrap_or_default();
+                node.share = shares.get(node.pes()).map(|part| part.iter().sum());
+            }
+        });
+    });
+    let (asked, told) = (Arc::clone(hub), Arc::clone(hub));
+    main.on_maps(move || asked.shows_maps(), move |map| told.publish(MonitorEvent::Map(map)));
 }
 
 /// The part of the time that PEs with a `cpu_share` were on their cores when they were not asleep for it, by their rates per

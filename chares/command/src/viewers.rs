@@ -43,7 +43,7 @@ impl Viewers {
         let requests = RequestSocket::serve(&hub.info().run_id, move |request| asked.ask_driver(request))
             .map_err(|e| tracing::warn!("nothing can be asked of this run: {e}"));
         let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
-        let events = hub.subscribe();
+        let events = if options.shows_window() { hub.subscribe_to_maps() } else { hub.subscribe() };
         let screen = std::thread::Builder::new().name("screen".into());
         let screen = screen.spawn(move || show(events, &viewed, &shown, &interrupter));
         let screen = screen.map_err(|e| warn(&format!("the system has no thread to show the run: {e}"))).ok();

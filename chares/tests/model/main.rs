@@ -17,6 +17,7 @@ mod reductions;
 mod search;
 mod sections;
 mod seeds;
+mod showing;
 mod state;
 mod tasks;
 mod variables;

@@ -1,5 +1,6 @@
 //! Where a launcher's events meet its viewers. A viewer that is too slow loses events and is told how many.
 
+use super::map::{self, Map};
 use super::pace::Pace;
 use super::past::Past;
 use super::wire::{MonitorEvent, NodeSnapshot, Phase, RunInfo, Slowdown};
@@ -36,6 +37,8 @@ struct State {
     /// Sum of the progress of all PEs now.
     progress: u64,
     ended: Option<MonitorEvent>,
+    /// What the program shows, each as it was last.
+    maps: Vec<Map>,
     viewers: Vec<Viewer>,
 }
 
@@ -43,6 +46,7 @@ struct State {
 struct Viewer {
     events: SyncSender<MonitorEvent>,
     dropped: u64,
+    wants_maps: bool,
 }
 
 impl Hub {
@@ -110,6 +114,7 @@ impl Hub {
                 state.span = None;
                 state.ended = Some(event.clone());
             }
+            MonitorEvent::Map(map) => map::replace(&mut state.maps, map.clone()),
             _ => {}
         }
         state.past.take(self.now(), &event);
@@ -128,17 +133,29 @@ impl Hub {
         self.lock().counted_from = Some(before);
     }
 
-    /// A new viewer's events: first what is known, then what happens.
+    /// A new viewer's events: first what is known, then what happens; no [maps](MonitorEvent::Map).
     pub fn subscribe(&self) -> Receiver<MonitorEvent> {
-        self.lock().subscribe(&[])
+        self.lock().subscribe(&[], false)
     }
 
-    /// The same, and before that what has happened since the run began to be watched, as far as it is remembered: of a long
+    /// The same with maps, those that were shown last among what is known. As long as the viewer is there the program is
+    /// [asked for them](Self::shows_maps).
+    pub fn subscribe_to_maps(&self) -> Receiver<MonitorEvent> {
+        self.lock().subscribe(&[], true)
+    }
+
+    /// Whether anybody would see a map now: otherwise none need be made.
+    #[must_use]
+    pub fn shows_maps(&self) -> bool {
+        self.lock().viewers.iter().any(|viewer| viewer.wants_maps)
+    }
+
+    /// The same as with maps, and before that what has happened since the run began to be watched, as far as it is remembered: of a long
     /// run ever fewer snapshots.
     pub fn subscribe_late(&self) -> Receiver<MonitorEvent> {
         let mut state = self.lock();
         let past: Vec<_> = state.past.events().chain([MonitorEvent::at(self.now())]).collect();
-        state.subscribe(&past)
+        state.subscribe(&past, true)
     }
 
     /// How far the run is, in words such as `multiplying 12 of 40`; empty while nothing is known.
@@ -184,9 +201,9 @@ impl State {
         self.distribute(&event);
     }
 
-    fn subscribe(&mut self, past: &[MonitorEvent]) -> Receiver<MonitorEvent> {
+    fn subscribe(&mut self, past: &[MonitorEvent], wants_maps: bool) -> Receiver<MonitorEvent> {
         let (events, receiver) = sync_channel(BEHIND_MAX + past.len());
-        let mut viewer = Viewer { events, dropped: 0 };
+        let mut viewer = Viewer { events, dropped: 0, wants_maps };
         viewer.tell(&MonitorEvent::Run(self.info.clone()));
         for event in past {
             viewer.tell(event);
@@ -196,6 +213,9 @@ impl State {
         }
         if let Some(phase) = &self.phase {
             viewer.tell(&MonitorEvent::Phase(phase.clone()));
+        }
+        for map in &self.maps {
+            viewer.tell(&MonitorEvent::Map(map.clone()));
         }
         if let Some(ended) = &self.ended {
             viewer.tell(ended);
@@ -231,6 +251,9 @@ impl State {
 impl Viewer {
     /// Returns false when the viewer has gone.
     fn tell(&mut self, event: &MonitorEvent) -> bool {
+        if matches!(event, MonitorEvent::Map(_)) && !self.wants_maps {
+            return true;
+        }
         if self.dropped > 0 {
             match self.events.try_send(MonitorEvent::Dropped(self.dropped)) {
                 Ok(()) => self.dropped = 0,
@@ -252,6 +275,7 @@ impl Viewer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::map::Axis;
     use crate::monitor::wire::{NodeInfo, PeSnapshot};
 
     fn phase(done: u64) -> MonitorEvent {
@@ -404,6 +428,27 @@ mod tests {
         let last = "fast delivered 0.25 of its measured speed from 00:05 to 00:15";
         assert_eq!(said.last().map(String::as_str), Some(last), "{said:?}");
         assert_eq!(hub.info().slowdowns.len(), 1);
+    }
+
+    #[test]
+    fn maps_are_wanted_while_somebody_sees_them_and_the_last_are_told_to_who_comes_late() {
+        let hub = Hub::new(RunInfo::default());
+        let axes = || [Axis::new("x", 0.0, 1.0), Axis::new("y", 0.0, 1.0)];
+        let map = |title: &str, value| MonitorEvent::Map(Map::new(title, axes(), 1, &[value]));
+        let plain = hub.subscribe();
+        assert!(!hub.shows_maps());
+        let early = hub.subscribe_to_maps();
+        assert!(hub.shows_maps());
+        [map("a", 1.0), map("b", 2.0), map("a", 3.0)].into_iter().for_each(|map| hub.publish(map));
+        assert!(early.try_iter().skip(1).eq([map("a", 1.0), map("b", 2.0), map("a", 3.0)]));
+        assert_eq!(plain.try_iter().count(), 1);
+        drop(early);
+        hub.publish(phase(1));
+        assert!(!hub.shows_maps(), "nobody is there");
+        let last = [phase(1), map("a", 3.0), map("b", 2.0)];
+        assert!(hub.subscribe_to_maps().try_iter().skip(1).eq(last.clone()));
+        let late: Vec<_> = hub.subscribe_late().try_iter().collect();
+        assert!(late.ends_with(&last));
     }
 
     #[test]

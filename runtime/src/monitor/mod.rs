@@ -3,6 +3,7 @@
 pub mod critical_path;
 pub mod hosts;
 pub mod hub;
+pub mod map;
 mod pace;
 mod past;
 pub mod profile;

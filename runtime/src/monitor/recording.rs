@@ -4,6 +4,7 @@
 //! records: length and checksum of what follows as little-endian `u32`, then time and event as postcard. A file whose
 //! writer was killed is good up to its last whole record.
 
+use super::map::{MAPS_MAX, Map};
 use super::wire::{MONITOR_VERSION, MonitorEvent, NodeSnapshot, OLDEST_RECORDED_VERSION, OutputLine, Phase};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -23,6 +24,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 const DOUBLINGS_MAX: u64 = 16;
 /// Single entry methods and messages are kept, or left out, of all nodes for so long.
 const SAMPLED: Duration = Duration::from_secs(2);
+/// Of what the program shows so much less is kept than of snapshots.
+const MAPS_EVERY: u32 = 10;
 /// Lines of output beyond this are counted, not kept.
 const LINES_MAX_BYTES: u64 = 64 << 20;
 /// The longest record that can be, bytes.
@@ -49,6 +52,7 @@ pub struct Recorder<W: Write> {
     left_out: u64,
     snapshots: BTreeMap<u16, Thinned<NodeSnapshot>>,
     phase: Thinned<Phase>,
+    maps: BTreeMap<String, Thinned<Map>>,
 }
 
 /// The last of its kind, if it has not been written, and when the last one was.
@@ -92,6 +96,7 @@ impl<W: Write> Recorder<W> {
             left_out: 0,
             snapshots: BTreeMap::new(),
             phase: Thinned::default(),
+            maps: BTreeMap::new(),
         })
     }
 
@@ -126,6 +131,16 @@ impl<W: Write> Recorder<W> {
                 let is_urgent = phase.done == 0 || phase.done == phase.total;
                 match self.phase.take(at, gap, is_urgent, phase.clone()) {
                     Some(phase) => self.write(at, MonitorEvent::Phase(phase)),
+                    None => Ok(()),
+                }
+            }
+            MonitorEvent::Map(map) => {
+                if self.maps.len() >= MAPS_MAX && !self.maps.contains_key(map.title()) {
+                    return Ok(());
+                }
+                let thinned = self.maps.entry(map.title().to_owned()).or_default();
+                match thinned.take(at, gap * MAPS_EVERY, false, map.clone()) {
+                    Some(map) => self.write(at, MonitorEvent::Map(map)),
                     None => Ok(()),
                 }
             }
@@ -167,6 +182,9 @@ impl<W: Write> Recorder<W> {
         }
         if let Some(phase) = self.phase.waiting.take() {
             self.write(at, MonitorEvent::Phase(phase))?;
+        }
+        for map in std::mem::take(&mut self.maps).into_values().filter_map(|last| last.waiting) {
+            self.write(at, MonitorEvent::Map(map))?;
         }
         match std::mem::take(&mut self.left_out) {
             0 => Ok(()),

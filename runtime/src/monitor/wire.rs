@@ -1,6 +1,7 @@
 //! What the load window is told: raw monotonic counters, never rates. Times are nanoseconds since the node's
 //! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
 
+use super::map::Map;
 use super::profile::Profile;
 use super::samples::Samples;
 use crate::architecture::Architecture;
@@ -14,7 +15,7 @@ use std::time::Duration;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 13;
+pub const MONITOR_VERSION: u16 = 14;
 /// Recordings from this version on can be read: what was added since is new kinds of events.
 pub const OLDEST_RECORDED_VERSION: u16 = 12;
 
@@ -55,6 +56,8 @@ pub enum MonitorEvent {
     At(u64),
     /// What the run came to, by lines: what the program says at its end, and the table.
     Result(String),
+    /// Something that the program shows; in the place of what it has shown under that title.
+    Map(Map),
 }
 
 impl MonitorEvent {

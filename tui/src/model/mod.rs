@@ -13,6 +13,7 @@ pub(crate) mod why;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use runtime::monitor::map::{self, Map};
 use runtime::monitor::wire::{LeftAt, MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo, Slowdown};
 use runtime::monitor::{hosts, text};
 
@@ -56,6 +57,8 @@ pub(crate) struct Model {
     /// Events that this viewer missed.
     pub(crate) dropped: u64,
     pub(crate) dropped_at: Option<Duration>,
+    /// What the program shows.
+    pub(crate) maps: Vec<Map>,
     /// What the run came to, by lines.
     pub(crate) result: Vec<String>,
     pub(crate) end: Option<End>,
@@ -113,6 +116,7 @@ impl Model {
                 }
             }
             MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
+            MonitorEvent::Map(map) => map::replace(&mut self.maps, map),
             MonitorEvent::Result(result) => {
                 let lines = result.lines().take(RESULT_MAX);
                 self.result = lines.map(|line| text::clean_line(line, LINE_MAX)).collect();

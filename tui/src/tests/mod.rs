@@ -1,6 +1,7 @@
 //! Tests of the whole window: screens as text, arithmetic of rates, and anything at any size without a panic.
 
 mod arithmetic;
+mod maps;
 mod questions;
 mod random;
 mod replay;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
+use runtime::monitor::map::{Axis, Map};
 use runtime::monitor::profile::{ChareCount, EntryTime, Profile, SentTo, SlowestCall};
 use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
@@ -83,6 +84,12 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
         }),
         1 => any::<String>().prop_map(|summary| MonitorEvent::Ended { code: 1, summary }),
         1 => any::<String>().prop_map(MonitorEvent::Result),
+        1 => (".{0,3}", any::<[f64; 4]>(), 0..150usize, proptest::collection::vec(any::<f64>(), 0..300)).prop_map(
+            |(name, [a, b, c, d], columns, values)| {
+                let axes = [Axis::new(&name, a, b), Axis::new(&name, c, d)];
+                MonitorEvent::Map(Map::new(&name, axes, columns, &values))
+            }
+        ),
         1 => (any::<String>(), proptest::collection::vec((node(), any::<f64>(), any::<u32>()), 0..4)).prop_map(
             |(app, nodes)| {
                 let nodes = nodes.into_iter().map(|(node, speed, pe_count)| runtime::monitor::wire::NodeInfo {
@@ -130,7 +137,7 @@ fn key() -> impl Strategy<Value = Input> {
     ];
     prop_oneof![
         proptest::sample::select(codes).prop_map(Input::Key),
-        proptest::sample::select("slw+-[]/? abgGhjk1234567etc".chars().collect::<Vec<_>>())
+        proptest::sample::select("slw+-[]/? abgGhjk1234567etcm".chars().collect::<Vec<_>>())
             .prop_map(|c| Input::Key(KeyCode::Char(c))),
     ]
 }

@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::screen::Screen;
 
 const KEYS: [(&str, &str); 14] = [
-    ("1-6, or w e t c", "screens: load, why, entries, traffic, work, log"),
+    ("1-7, or w e t c m", "screens: load, why, entries, traffic, work, log, maps"),
     ("q", "leave; the run goes on"),
     ("ctrl-C", "end the run"),
     ("Esc, left", "back: help, detail, screen, filter; then Esc leaves"),
@@ -28,7 +28,7 @@ const KEYS: [(&str, &str); 14] = [
 
 /// Keys that mean something else, or more, while a recording is played.
 const PLAYER_KEYS: [(&str, &str); 12] = [
-    ("1-6, or w e t c", "screens: load, why, entries, traffic, work, log"),
+    ("1-7, or w e t c m", "screens: load, why, entries, traffic, work, log, maps"),
     ("q", "leave"),
     ("Space", "pause, go on; at the end begin anew"),
     ("left right", "5 seconds back, on"),
@@ -81,6 +81,11 @@ fn columns(screen: Screen) -> &'static [&'static str] {
         Screen::Log => &[
             "times are the age of the run; ! is a warning; the newest is at the bottom",
             "slow nodes, lost nodes, decisions, checkpoints, phases, standard error",
+        ],
+        Screen::Maps => &[
+            "what the program shows of itself: numbers over a plane, as they were last",
+            "above each: its least value, the marks from that to its greatest, and this",
+            "left and below: what its axes are, and where they begin and end",
         ],
     }
 }

@@ -8,10 +8,12 @@ use runtime::monitor::wire::PeState;
 use crate::WindowOptions;
 use crate::figures;
 use crate::model::history::Times;
-use crate::palette::{Colors, Meaning};
+use crate::palette::{self, Colors, Meaning};
 
 const EIGHTHS_UP: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const EIGHTHS_RIGHT: [&str; 8] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+/// From nothing to much, by how dark a character is.
+const DENSER: [&str; 10] = [" ", ".", ":", "-", "=", "+", "*", "#", "%", "@"];
 const TENTHS: [&str; 10] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "#"];
 
 #[derive(Clone, Copy)]
@@ -152,6 +154,21 @@ impl Look {
         let steps: &[&'static str] = if self.unicode { &EIGHTHS_UP } else { &TENTHS };
         let style = if share >= 0.5 { self.core_wait() } else { self.accent() };
         Span::styled(step(steps, share), style)
+    }
+
+    /// How many dots of a map are one above the other in a character.
+    pub(crate) fn dots(self) -> usize {
+        if self.unicode && palette::heat(0, self.colors).is_some() { 2 } else { 1 }
+    }
+
+    /// A character of a map: the steps of its upper and its lower dot, 0 to 255 each; the same if it has only one.
+    pub(crate) fn heat(self, upper: u8, lower: u8) -> Span<'static> {
+        let colors = palette::heat(upper, self.colors).zip(palette::heat(lower, self.colors));
+        match colors {
+            Some((upper, lower)) if self.unicode => Span::styled("▀", Style::new().fg(upper).bg(lower)),
+            Some((upper, _)) => Span::styled(" ", Style::new().bg(upper)),
+            None => Span::raw(DENSER[usize::from(upper) * DENSER.len() / 256]),
+        }
     }
 
     /// A time in at most six columns: `340ns`, `1.2µs`, `45ms`, `3.4s`, `12m05s`.

@@ -7,6 +7,7 @@ mod header;
 pub(crate) mod help;
 mod log;
 pub(crate) mod look;
+mod maps;
 mod nodes;
 mod pes;
 mod player;
@@ -62,6 +63,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) -> Vec<Spot> {
             Screen::Traffic => spots.extend(traffic::draw(frame, body, app, look)),
             Screen::Work => spots.extend(work::draw(frame, body, app, look)),
             Screen::Log => remarks::draw(frame, body, app, look),
+            Screen::Maps => maps::draw(frame, body, app, look),
         }
     }
     spots
@@ -168,13 +170,13 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Sp
             keys_at,
             if app.player.is_some() { player::keys(app, look) } else { keys(app, look) },
         );
-        return screen_spots(area);
+        return screen_spots(area, app);
     }
     Vec::new()
 }
 
 /// The screens stand first on the last line.
-fn screen_spots(area: Rect) -> Vec<Spot> {
+fn screen_spots(area: Rect, app: &App) -> Vec<Spot> {
     let mut x = area.x;
     let spot = |screen: Screen| {
         // A name has a few letters.
@@ -184,7 +186,7 @@ fn screen_spots(area: Rect) -> Vec<Spot> {
         let area = Rect::new(left, area.bottom().saturating_sub(1), width, 1).intersection(area);
         Spot { area, does: Command::Show(screen) }
     };
-    Screen::ALL.into_iter().map(spot).collect()
+    app.screens().map(spot).collect()
 }
 
 fn label(screen: Screen) -> String {
@@ -271,7 +273,7 @@ fn keys(app: &App, look: Look) -> Line<'static> {
 /// The number keys of the screens, the present one marked.
 fn screens(app: &App, look: Look) -> Line<'static> {
     let mut line = Line::default();
-    for screen in Screen::ALL {
+    for screen in app.screens() {
         let text = label(screen);
         line.push_span(if screen == app.choice.screen {
             Span::styled(text, look.selected())

@@ -55,6 +55,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::Ended { .. } => "ended",
         MonitorEvent::At(_) => "at",
         MonitorEvent::Result(_) => "result",
+        MonitorEvent::Map(_) => "map",
     }
 }
 

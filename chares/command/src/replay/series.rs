@@ -138,7 +138,8 @@ impl<'a> Series<'a> {
                 | MonitorEvent::Clocks(_)
                 | MonitorEvent::Samples(_)
                 | MonitorEvent::At(_)
-                | MonitorEvent::Result(_) => {}
+                | MonitorEvent::Result(_)
+                | MonitorEvent::Map(_) => {}
             }
         }
         for (node, snapshots) in snapshots {

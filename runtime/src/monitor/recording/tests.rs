@@ -1,6 +1,7 @@
 //! What is written is read back; whatever a file holds, reading it ends with a sentence and never with a panic.
 
 use super::*;
+use crate::monitor::map::Axis;
 use crate::monitor::samples::Samples;
 use crate::monitor::wire::{ClockReading, PeSnapshot, RunInfo};
 use proptest::prelude::*;
@@ -137,6 +138,33 @@ fn a_long_run_is_thinned_but_its_end_is_exact() {
     assert_eq!(read.events.iter().filter(|recorded| recorded.event == phase(99)).count(), 1);
     // Thirteen of a hundred, and the last, for two nodes and the phase.
     assert_eq!(read.events.len(), 3 * 14 + 2);
+}
+
+#[test]
+fn of_maps_one_a_second_is_kept_of_each_title_and_the_last() {
+    let map = |title: &str, tenth: u32| {
+        let axes = [Axis::new("x", 0.0, 1.0), Axis::new("y", 0.0, 1.0)];
+        MonitorEvent::Map(Map::new(title, axes, 1, &[tenth.into()]))
+    };
+    let mut out = Vec::new();
+    let mut recorder = Recorder::begin(&mut out).unwrap();
+    recorder.take(Duration::ZERO, &run()).unwrap();
+    for tenth in 0..25 {
+        for title in ["a", "b"] {
+            recorder.take(PERIOD * tenth, &map(title, tenth)).unwrap();
+        }
+    }
+    (0..20).for_each(|title| recorder.take(PERIOD * 25, &map(&title.to_string(), 25)).unwrap());
+    recorder.take(PERIOD * 25, &ended()).unwrap();
+    let read = read(&out).unwrap();
+    let kept: Vec<_> = read.events.into_iter().map(|recorded| recorded.event).collect();
+    for title in ["a", "b"] {
+        let expected = [0, 10, 20, 24].map(|tenth| map(title, tenth));
+        let of_title =
+            |event: &&MonitorEvent| matches!(event, MonitorEvent::Map(map) if map.title() == title);
+        assert!(kept.iter().filter(of_title).eq(&expected), "{title}");
+    }
+    assert_eq!(kept.len(), 2 + 2 * 4 + MAPS_MAX - 2, "of more titles than a run has nothing is kept");
 }
 
 #[test]
