@@ -49,7 +49,7 @@ impl Columns {
         let mut there =
             counts.chunks_exact(rows).enumerate().filter(|(_, column)| is_there(column)).map(|(at, _)| at);
         let Some(first) = there.next() else { return Self::default() };
-        let last = there.last().unwrap_or(first);
+        let last = there.next_back().unwrap_or(first);
         let counts = Bulk::from_slice(&counts[first * rows..(last + 1) * rows]);
         Self { first: first as u32, counts }
     }
