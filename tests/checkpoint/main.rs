@@ -189,6 +189,18 @@ fn a_checkpoint_of_version_0_1_is_whole_and_read_by_name_here_and_by_who_knows_o
     assert_eq!(own, others);
 }
 
+/// Its driver had read counters of nodes, which are others since.
+#[test]
+fn a_run_whose_driver_has_read_what_is_made_of_other_things_now_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[2, 1]);
+    let words = ["restart", GOLDEN, "--checkpoint", "others", "--speed", "equal", "--quiet"];
+    let refused = run(METACHARE, &words, folder.path());
+    let sentence = "error: the checkpoint is of another version of this program: what the driver has waited for (counters) was \
+                    made of other things then; go on with the program that wrote it\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (65, sentence));
+}
+
 /// The same run, saved by version 0.1.0 on nodes and a launcher of another kind of machine, which were killed in its first
 /// iterations.
 const GOLDEN_ARM64: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden-arm64");

@@ -176,7 +176,7 @@ impl Driver {
                 if outcome.what != what {
                     return Err(self.differs(&outcome.what, &what));
                 }
-                let result = pup::unpack(&outcome.result)?;
+                let result = pup::unpack(&outcome.result).map_err(|_| unreadable(&what))?;
                 self.history.outcomes.push(outcome);
                 return Ok(result);
             }
@@ -570,4 +570,12 @@ impl Driver {
             Err(why) => Err(RunError::Input(format!("{pe:?} cannot take in what was saved of it: {why}"))),
         }
     }
+}
+
+/// That the driver has waited for something that was made of other things when the checkpoint was written.
+fn unreadable(what: &str) -> RunError {
+    RunError::Input(format!(
+        "the checkpoint is of another version of this program: what the driver has waited for ({what}) was made of other things \
+         then; go on with the program that wrote it"
+    ))
 }

@@ -119,6 +119,25 @@ fn a_variable_of_another_type_is_refused_by_the_path_of_its_field() {
 }
 
 #[test]
+fn what_the_driver_has_waited_for_and_is_made_of_other_things_now_is_refused() {
+    let old = snapshot(program(), |main| {
+        main.once("the weather", |_| Ok(300_u64))?;
+        main.quiescence()?;
+        Ok(READ)
+    });
+    let now: Drive = |main| {
+        main.once("the weather", |_| Ok("fair".to_string()))?;
+        main.quiescence()?;
+        Ok(READ)
+    };
+    assert_eq!(
+        go_on(&old, program(), now).unwrap_err(),
+        "the checkpoint is of another version of this program: what the driver has waited for (the weather) was made of other \
+         things then; go on with the program that wrote it"
+    );
+}
+
+#[test]
 fn variables_are_migrated() {
     let old = snapshot(program(), before::drive);
     let doubled = |old: before::Rates| match old.step {
