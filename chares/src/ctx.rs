@@ -34,7 +34,7 @@ pub trait Cx: private::HasPe {
         }
         let pe = self.pe();
         let home = match on {
-            On::Here if pe.id() != PeId::DRIVER => pe.id(),
+            On::Here | On::ByLoad if pe.id() != PeId::DRIVER => pe.id(),
             On::Pe(home) if home < pe.node().topology().begun().pe_count() => PeId(home),
             On::Pe(home) => {
                 pe.fail(format!(
@@ -43,9 +43,8 @@ pub trait Cx: private::HasPe {
                 ));
                 return Element::nowhere();
             }
-            On::Here | On::BySpeed => pe.next_by_speed(),
+            On::Here | On::BySpeed | On::ByLoad => pe.next_by_speed(),
             On::AtRandom => pe.any_by_speed(),
-            On::ByLoad => pe.place_of_seed(),
         };
         let collection = CollectionId::singles(chare_type);
         let index = pe.fresh_single(chare_type, home);

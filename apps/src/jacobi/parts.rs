@@ -70,6 +70,11 @@ impl Parts {
         self.sources.binary_search_by_key(&block, |source| source.block).ok()
     }
 
+    /// Where the unknowns of that block lie among the numbers that are held; nowhere if none of them are.
+    pub(super) fn place_of(&self, block: u32) -> Range<usize> {
+        self.source(block).map_or(0..0, |at| self.sources[at].place.clone())
+    }
+
     /// The unknowns that source `at` stands for, unless it is the own part or all of its owner's.
     pub(super) fn wanted(&self, at: usize) -> Option<&[u32]> {
         let Unknowns { own, foreign } = self.unknowns.as_ref()?;

@@ -73,7 +73,7 @@ impl<T: Real> Share<T> {
         parts: Parts,
         iterates: VecDeque<Iterate<T>>,
     ) -> Self {
-        let own = parts.source(block).map_or(0..0, |own| parts.sources()[own].place.clone());
+        let own = parts.place_of(block);
         let (next, sums) = (Bulk::zeros(rhs * parts.len()), vec![T::zeroed(); rhs * rows.sums_each()]);
         Self { rhs, rows, b, diagonal, parts, own, iterates, next, sums, steps: vec![Step::default(); rhs] }
     }

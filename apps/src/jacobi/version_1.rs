@@ -113,7 +113,7 @@ impl<T: Real> Share<T> {
         if !is_whole {
             return Err(format!("block {block} has not as many unknowns as rows"));
         }
-        let own_place = parts.source(block).map_or(0..0, |own| parts.sources()[own].place.clone());
+        let own_place = parts.place_of(block);
         // What the block has of x in an iteration: its own unknowns among those of others.
         let among = |mut x: Bulk<T>, own: &[T]| {
             let by_rhs = x.as_mut_slice().chunks_exact_mut(held.max(1)).zip(own.chunks_exact(count.max(1)));

@@ -150,8 +150,8 @@ impl Hub {
         self.lock().viewers.iter().any(|viewer| viewer.wants_maps)
     }
 
-    /// The same as with maps, and before that what has happened since the run began to be watched, as far as it is remembered: of a long
-    /// run ever fewer snapshots.
+    /// The same as with maps, and before that what has happened since the run began to be watched, as far as it is
+    /// remembered: of a long run ever fewer snapshots.
     pub fn subscribe_late(&self) -> Receiver<MonitorEvent> {
         let mut state = self.lock();
         let past: Vec<_> = state.past.events().chain([MonitorEvent::at(self.now())]).collect();

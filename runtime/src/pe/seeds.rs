@@ -55,12 +55,6 @@ impl Seeds {
 }
 
 impl Pe {
-    /// Where the next seed is made: it stays here until somebody asks. The driver's go round, as often to each PE as its speed
-    /// earns.
-    pub fn place_of_seed(&mut self) -> PeId {
-        if self.id == PeId::DRIVER { self.next_by_speed() } else { self.id }
-    }
-
     /// A PE at random, the more often the faster it is.
     pub fn any_by_speed(&mut self) -> PeId {
         PeId(at_random(&self.node.speeds(), &mut self.seeds.random))
@@ -115,9 +109,13 @@ impl Pe {
 
     fn say_to_some(&mut self, what: impl Fn(PeId) -> Moving) {
         for pe in asked_by(self.id.0, self.node.topology().pe_count(), &mut self.seeds.random) {
-            self.account().created(1);
-            self.say(PeId(pe), what(self.id), Payload::packed(Packed::default()));
+            self.say_of_seeds(PeId(pe), what(self.id));
         }
+    }
+
+    fn say_of_seeds(&mut self, to: PeId, what: Moving) {
+        self.account().created(1);
+        self.say(to, what, Payload::packed(Packed::default()));
     }
 }
 
@@ -147,10 +145,7 @@ impl Scheduler {
 
     /// Says to PEs, behind the seeds that went there, that they may ask again.
     fn say_given(&mut self, to: BTreeSet<u32>) {
-        for pe in to {
-            self.pe.account().created(1);
-            self.pe.say(PeId(pe), Moving::MayAsk, Payload::packed(Packed::default()));
-        }
+        to.into_iter().for_each(|pe| self.pe.say_of_seeds(PeId(pe), Moving::MayAsk));
     }
 }
 
