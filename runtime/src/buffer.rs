@@ -1,13 +1,18 @@
 //! Shared, aligned bytes: what bulk numeric data is made of, inside a process and on the wire.
 
+mod spare;
+
+pub(crate) use spare::keep_within;
+pub use spare::reserve;
+
 use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use memmap2::MmapMut;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use spare::Arrival;
 use std::alloc::{Layout, handle_alloc_error};
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// Storing these keeps every buffer aligned for any numeric type. Not more than 16 bytes: for wider alignment the
 /// system's allocator cannot hand out fresh zero pages and would touch every byte of a buffer at once.
@@ -18,103 +23,6 @@ const _: () = assert!(align_of::<Line>() <= 16 && align_of::<Line>() >= align_of
 /// From this length on a buffer is a mapping of its own, in huge pages where the system has them: touching fresh
 /// memory page by page of 4 KiB costs a processor a second per GB, as much as receiving it.
 const MAPPED_FROM_BYTES: usize = 4 << 20;
-
-/// From this length on the memory of an arrival is a mapping that is kept for the next one. The allocator gives that much
-/// back to the system at once, which clears it again for the next: at 1 MiB a third of a round trip.
-const KEPT_FROM_BYTES: usize = 256 << 10;
-
-/// The memory of an arrival serves one that has this part of its length, too: where each is a little shorter than the last,
-/// like the panels of an elimination, memory that only the same length could use again would soon be of use to none.
-const SHORTEST_PART: usize = 4;
-
-/// Most bytes that are kept for arrivals, unless more have been asked for.
-const SPARE_MAX_BYTES: usize = 256 << 20;
-/// Of the memory that a node may take, no more than one in so many parts.
-const SPARE_PARTS: u64 = 16;
-
-/// Mappings of arrivals that nobody needs any more. The system clears the pages of a fresh one, which took a third
-/// of the time that receiving takes, and half of it on virtual machines that give unused memory back to their host.
-static SPARE: Spare = Spare::new();
-
-struct Spare(Mutex<Kept>);
-
-struct Kept {
-    /// In the order in which they came.
-    mappings: VecDeque<MmapMut>,
-    /// As much has been asked for in advance.
-    reserved_bytes: usize,
-    most_bytes: usize,
-}
-
-impl Spare {
-    const fn new() -> Self {
-        Self(Mutex::new(Kept { mappings: VecDeque::new(), reserved_bytes: 0, most_bytes: SPARE_MAX_BYTES }))
-    }
-
-    /// Keeps no more than fits into a process that may take `memory_bytes`.
-    fn fit(&self, memory_bytes: u64) {
-        let part = usize::try_from(memory_bytes / SPARE_PARTS).unwrap_or(usize::MAX);
-        self.lock().most_bytes = part.min(SPARE_MAX_BYTES);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The shortest that is at least so long, and not very much longer.
-    fn take(&self, len_bytes: usize) -> Option<MmapMut> {
-        let mut kept = self.lock();
-        let fits = |one: &MmapMut| (len_bytes..=len_bytes.saturating_mul(SHORTEST_PART)).contains(&one.len());
-        let fitting = kept.mappings.iter().enumerate().filter(|(_, one)| fits(one));
-        let (at, _) = fitting.min_by_key(|(_, one)| one.len())?;
-        kept.mappings.remove(at)
-    }
-
-    /// Keeps it, instead of the oldest where all together are too many: those have lengths that nothing has now.
-    fn put(&self, mapping: MmapMut) {
-        let mut kept = self.lock();
-        let most_bytes = kept.reserved_bytes.max(kept.most_bytes);
-        kept.mappings.push_back(mapping);
-        let mut total = kept.mappings.iter().map(|one| one.len()).sum::<usize>();
-        while total > most_bytes
-            && let Some(oldest) = kept.mappings.pop_front()
-        {
-            total -= oldest.len();
-        }
-    }
-
-    fn reserve(&self, len_bytes: usize, count: usize) {
-        if len_bytes < KEPT_FROM_BYTES {
-            return;
-        }
-        self.lock().reserved_bytes += len_bytes * count;
-        for mut mapping in (0..count).map_while(|_| mapping(len_bytes)) {
-            mapping.fill(0);
-            self.put(mapping);
-        }
-    }
-}
-
-/// Takes memory from the system for `count` buffers of `len_bytes` that will come from other nodes, so that it need
-/// not be taken while they come. Short ones have enough memory as it is. What the system does not have is not taken.
-pub fn reserve(len_bytes: usize, count: usize) {
-    SPARE.reserve(len_bytes, count);
-}
-
-/// From now on this process, which may take `memory_bytes` in all, keeps at most a sixteenth of them, and never more than
-/// 256 MiB, for arrivals that are to come, unless more is [reserved](reserve).
-pub(crate) fn keep_within(memory_bytes: u64) {
-    SPARE.fit(memory_bytes);
-}
-
-/// Memory that is kept for the next arrival when this one is dropped.
-struct Arrival(Option<MmapMut>);
-
-impl Drop for Arrival {
-    fn drop(&mut self) {
-        self.0.take().into_iter().for_each(|mapping| SPARE.put(mapping));
-    }
-}
 
 enum Memory {
     Allocated(Vec<Line>),
@@ -131,20 +39,14 @@ impl Memory {
     }
 
     fn for_arrival(len_bytes: usize) -> Self {
-        if len_bytes < KEPT_FROM_BYTES {
-            return Self::zeroed(len_bytes);
-        }
-        match SPARE.take(len_bytes).or_else(|| mapping(len_bytes)) {
-            Some(mapping) => Self::Arrived(Arrival(Some(mapping))),
-            None => Self::zeroed(len_bytes),
-        }
+        Arrival::new(len_bytes).map_or_else(|| Self::zeroed(len_bytes), Self::Arrived)
     }
 
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Allocated(lines) => bytemuck::cast_slice(lines),
             Self::Mapped(mapping) => mapping,
-            Self::Arrived(arrival) => arrival.0.as_deref().unwrap_or_default(),
+            Self::Arrived(arrival) => arrival.bytes(),
         }
     }
 
@@ -152,7 +54,7 @@ impl Memory {
         match self {
             Self::Allocated(lines) => bytemuck::cast_slice_mut(lines),
             Self::Mapped(mapping) => mapping,
-            Self::Arrived(arrival) => arrival.0.as_deref_mut().unwrap_or_default(),
+            Self::Arrived(arrival) => arrival.bytes_mut(),
         }
     }
 }
@@ -395,63 +297,14 @@ mod tests {
 
     #[test]
     fn an_arrival_of_any_length_is_copied_before_it_is_written_to() {
-        let mut a = Buffer::for_arrival(KEPT_FROM_BYTES + 8);
-        let b = a.clone();
-        a.bytes_mut()[KEPT_FROM_BYTES + 7] = 7;
-        assert_eq!((a.bytes()[KEPT_FROM_BYTES + 7], b.bytes()[KEPT_FROM_BYTES + 7]), (7, 0));
-        assert_eq!((a.len(), b.len()), (KEPT_FROM_BYTES + 8, KEPT_FROM_BYTES + 8));
-    }
-
-    #[test]
-    fn memory_is_kept_for_arrivals_of_about_its_length_and_not_much_of_it() {
-        let spare = Spare::new();
-        let mapping = |len: usize| MmapMut::map_anon(len).unwrap();
-        spare.put(mapping(1200));
-        spare.put(mapping(1000));
-        assert_eq!(spare.take(960).unwrap().len(), 1000);
-        assert_eq!(spare.take(1000).unwrap().len(), 1200);
-        spare.put(mapping(1000));
-        assert!(spare.take(1001).is_none() && spare.take(249).is_none());
-        for _ in 0..3 {
-            spare.put(mapping(SPARE_MAX_BYTES / 2));
+        for len in [100, 8 << 10, 100_000, 256 << 10, MAPPED_FROM_BYTES + 8] {
+            let mut a = Buffer::for_arrival(len);
+            a.bytes_mut().fill(0);
+            let b = a.clone();
+            a.bytes_mut()[len - 1] = 7;
+            assert_eq!((a.bytes()[len - 1], b.bytes()[len - 1]), (7, 0));
+            assert_eq!((a.len(), b.len()), (len, len));
         }
-        assert_eq!(lengths(&spare), [SPARE_MAX_BYTES / 2; 2], "what comes last is what is needed next");
-    }
-
-    #[test]
-    fn arrivals_that_get_shorter_share_the_memory_of_the_first() {
-        let spare = Spare::new();
-        let first = KEPT_FROM_BYTES * SHORTEST_PART;
-        let mut fresh = 0;
-        let mut waiting = VecDeque::new();
-        for len_bytes in (KEPT_FROM_BYTES..=first).rev().step_by(first / 100) {
-            waiting.push_back(spare.take(len_bytes).unwrap_or_else(|| {
-                fresh += 1;
-                mapping(len_bytes).expect("the system has memory")
-            }));
-            if waiting.len() == 5 {
-                waiting.pop_front().into_iter().for_each(|mapping| spare.put(mapping));
-            }
-        }
-        assert_eq!(fresh, 5);
-    }
-
-    #[test]
-    fn what_was_reserved_is_there_and_stays() {
-        let spare = Spare::new();
-        spare.reserve(1000, 5);
-        assert!(lengths(&spare).is_empty(), "short ones are not kept");
-        let (long, count) = (SPARE_MAX_BYTES / 4, 6);
-        spare.reserve(long, count);
-        assert_eq!(lengths(&spare), vec![long; count]);
-        let taken: Vec<_> = (0..count).map(|_| spare.take(long - 1).unwrap()).collect();
-        assert!(spare.take(long).is_none());
-        taken.into_iter().for_each(|mapping| spare.put(mapping));
-        assert_eq!(lengths(&spare), vec![long; count]);
-    }
-
-    fn lengths(spare: &Spare) -> Vec<usize> {
-        spare.lock().mappings.iter().map(|one| one.len()).collect()
     }
 
     #[test]
@@ -477,21 +330,5 @@ mod tests {
         assert_eq!(buffer.bytes(), [1, 2, 3, 4, 5]);
         assert_eq!(buffer.as_slice::<u16>().len(), 2);
         assert!(Buffer::zeroed(0).is_empty());
-    }
-
-    #[test]
-    fn a_node_with_a_limit_keeps_no_more_than_a_part_of_it() {
-        let kept_bytes = |spare: &Spare| {
-            (0..6).for_each(|_| spare.put(mapping(KEPT_FROM_BYTES).expect("the system has memory")));
-            lengths(spare).iter().sum::<usize>()
-        };
-        let spare = Spare::new();
-        assert_eq!(kept_bytes(&spare), 6 * KEPT_FROM_BYTES);
-        spare.fit(SPARE_PARTS * 3 * KEPT_FROM_BYTES as u64);
-        assert_eq!(kept_bytes(&spare), 3 * KEPT_FROM_BYTES);
-        spare.fit(0);
-        assert_eq!(kept_bytes(&spare), 0);
-        spare.reserve(KEPT_FROM_BYTES, 2);
-        assert_eq!(kept_bytes(&spare), 2 * KEPT_FROM_BYTES, "what was asked for in advance is planned");
     }
 }
