@@ -9,6 +9,7 @@ use loadbalance::balance::{BALANCERS, Choice};
 use runtime::config::{ClusterConfig, ConfigError, NodeConfig, Transport};
 use runtime::failure::{Failure, Kind};
 use runtime::launch::LaunchOptions;
+use runtime::monitor::Detail;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -80,6 +81,9 @@ pub(crate) struct RunOptions {
     /// Do not tell which message started what: the window and recordings then have no arrows, and no critical path
     #[arg(long)]
     pub(crate) no_arrows: bool,
+    /// Do not measure what entry methods take and what goes where: what the runtime takes then counts as computing
+    #[arg(long)]
+    pub(crate) no_measuring: bool,
     /// Move chares to other PEs at random moments that follow from this seed (slow; finds mistakes)
     #[arg(long, hide = true, value_name = "SEED")]
     pub(crate) wander: Option<u64>,
@@ -159,15 +163,6 @@ pub(crate) enum SpeedSource {
     Equal,
     /// The `speed` of each node in the nodes file, 1 where it has none
     File,
-}
-
-/// Who balances, if anybody does, and how that was written.
-pub(crate) fn balancer(written: &str) -> Result<Option<(Choice, String)>, Failure> {
-    if written == "none" {
-        return Ok(None);
-    }
-    let choice = written.parse().map_err(|e| Failure::new(Kind::Usage, e))?;
-    Ok(Some((choice, written.into())))
 }
 
 impl SpeedSource {
@@ -372,6 +367,29 @@ impl RunOptions {
             return Err(Failure::new(Kind::Usage, sentence));
         }
         Ok(Some(name.clone()))
+    }
+
+    /// How much PEs are to find out about what they do.
+    pub(crate) fn detail(&self) -> Detail {
+        match (self.no_measuring, self.no_arrows) {
+            (true, _) => Detail::Counts,
+            (false, true) => Detail::Times,
+            (false, false) => Detail::Single,
+        }
+    }
+
+    /// Who balances, if anybody does, and how that was written: by what `--balance` or a run that goes on says.
+    pub(crate) fn balancer(&self, said: &str) -> Result<Option<(Choice, String)>, Failure> {
+        if said == "none" {
+            return Ok(None);
+        }
+        if self.no_measuring {
+            let sentence =
+                "--no-measuring: a balancer has to know what chares cost; leave it out, or --balance";
+            return Err(Failure::new(Kind::Usage, sentence));
+        }
+        let choice = said.parse().map_err(|e| Failure::new(Kind::Usage, e))?;
+        Ok(Some((choice, said.into())))
     }
 
     pub(crate) fn shows_window(&self) -> bool {

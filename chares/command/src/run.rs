@@ -3,7 +3,7 @@
 use super::keeping::{self, Schedule, StoreKeeper};
 use super::live::metrics;
 use super::log::NodeLogs;
-use super::options::{self, RunOptions, SpeedSource};
+use super::options::{RunOptions, SpeedSource};
 use super::report::{Report, Sources};
 use super::restart::{self, Origin};
 use super::speeds::{self, PeSpeeds, SpeedQuery};
@@ -75,15 +75,14 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let unstarted = Unstarted::new(&program, &name, line.clone(), command_started);
     let ready = prepared(&program, &name, (matches, from.as_ref()), &options, &unstarted)?;
     let Ready { started, config, launch, logs } = ready;
+    let balance =
+        from.as_ref().map_or_else(|| options.balance.clone(), |from| from.balance(&config, &options.balance));
+    let balance = options.balancer(&balance)?;
     let metrics = options.metrics.map(metrics::listen).transpose()?;
     let version = program.version;
     let store = options.checkpoint.as_deref().map(Store::create).transpose()?;
     let schemas = store.iter().flat_map(|_| schemas(program.program.table())).collect();
     let saving = Saving { from, store, version, line: line.clone(), schemas };
-    let balance = saving
-        .from
-        .as_ref()
-        .map_or_else(|| options.balance.clone(), |from| from.balance(&config, &options.balance));
     let mut plan = JobPlan {
         name: options.free_name()?,
         program: Arc::new(program.program.into_table()),
@@ -94,10 +93,10 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         config: config.clone(),
         always_pup: options.always_pup,
         wander: options.wander,
-        samples: !options.no_arrows,
+        detail: options.detail(),
         begun: saving.from.as_ref().map_or_else(Vec::new, |from| from.began.clone()),
-        balance: options::balancer(&balance)?,
-        keeps_loads: options.checkpoint.is_some(),
+        balance,
+        keeps_loads: options.checkpoint.is_some() && !options.no_measuring,
         timeout: options.timeout,
     };
     let job = copies::shown(!options.quiet && !log::is_json(), |copies| {

@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
 use runtime::job::{Job, JobPlan};
+use runtime::monitor::Detail;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -76,7 +77,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
         config: config.clone(),
         always_pup: false,
         wander: None,
-        samples: false,
+        detail: Detail::default(),
         begun: Vec::new(),
         balance: None,
         keeps_loads: false,

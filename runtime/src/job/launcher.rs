@@ -186,7 +186,7 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let narrowest = widths.chain([usize::BITS]).min().unwrap_or(usize::BITS);
     let topology = table.topology().map_err(StartError::Local)?;
     let settings =
-        NodeSettings { always_pup: plan.always_pup, samples: plan.samples, ..NodeSettings::default() };
+        NodeSettings { always_pup: plan.always_pup, detail: plan.detail, ..NodeSettings::default() };
     let node = Node::new(NodeId::LAUNCHER, topology, Arc::clone(&plan.program), settings);
     let (driver, events) = mpsc::channel();
     let (launcher, heard) = unbounded_channel();

@@ -305,7 +305,7 @@ impl Gate {
             always_pup: self.bootstrap.always_pup,
             balances: self.bootstrap.balances,
             counts_traffic: self.bootstrap.counts_traffic,
-            samples: self.bootstrap.samples,
+            detail: self.bootstrap.detail,
             wander: self.bootstrap.wander,
             spin: if may_stay_awake(usable, allowed.len(), threads.max(pes + 1), self.bootstrap.cpu_share) {
                 self.bootstrap.network.spin()

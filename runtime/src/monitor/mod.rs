@@ -1,6 +1,7 @@
 //! Watching a run from outside: counters in, events out; and asking something of it.
 
 pub mod critical_path;
+mod detail;
 pub mod hosts;
 pub mod hub;
 pub mod map;
@@ -14,3 +15,5 @@ pub mod socket;
 pub mod text;
 pub mod ways;
 pub mod wire;
+
+pub use detail::Detail;

@@ -30,6 +30,7 @@ use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::loads::KnownLoads;
+use crate::monitor::Detail;
 use crate::monitor::profile::{Profile, RECEIVERS_MAX, SentTo};
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
@@ -67,8 +68,8 @@ pub struct NodeSettings {
     pub balances: bool,
     /// Say who talks to whom, too.
     pub counts_traffic: bool,
-    /// Whether PEs tell of single [entry methods and messages](crate::monitor::samples).
-    pub samples: bool,
+    /// How much PEs find out about what they do.
+    pub detail: Detail,
     /// From this seed on, chares move to other PEs at random moments (for tests).
     pub wander: Option<u64>,
     /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
@@ -90,7 +91,7 @@ impl Default for NodeSettings {
             always_pup: false,
             balances: false,
             counts_traffic: false,
-            samples: false,
+            detail: Detail::default(),
             wander: None,
             spin: Duration::ZERO,
             has_spare_core: false,
@@ -144,6 +145,7 @@ impl Node {
         program: Arc<ProgramTable>,
         settings: NodeSettings,
     ) -> Arc<Self> {
+        let detail = settings.detail;
         Arc::new_cyclic(|this| Self {
             id,
             this: Weak::clone(this),
@@ -151,7 +153,7 @@ impl Node {
             spin: Spin::new(settings.spin),
             settings,
             start: Instant::now(),
-            pes: LocalPes::new(topology.pes(id), &topology, &program),
+            pes: LocalPes::new(topology.pes(id), &topology, &program, detail),
             catalogue: Catalogue::new(program),
             links: Links::new(topology.node_count()),
             listeners: Hearing::default(),

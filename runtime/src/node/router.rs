@@ -311,7 +311,7 @@ impl Node {
     fn obey(&self, order: Order, payload: Packed) {
         match order {
             Order::Ask(mark) => {
-                if self.settings.samples {
+                if self.settings.detail.tells_single() {
                     // Whoever asks may be about to end the run.
                     self.tell_samples();
                 }

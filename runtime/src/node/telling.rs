@@ -19,7 +19,8 @@ impl Node {
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
         let snapshot = self.counters(|sequence| sequence.is_multiple_of(PROFILE_EVERY));
-        let has_samples = self.settings.samples && snapshot.sequence.is_multiple_of(SAMPLES_EVERY);
+        let has_samples =
+            self.settings.detail.tells_single() && snapshot.sequence.is_multiple_of(SAMPLES_EVERY);
         self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));
         if has_samples {
             self.tell_samples();
