@@ -6,6 +6,7 @@ mod foreign;
 mod imbalance;
 mod limits;
 mod log;
+mod measuring;
 mod packed;
 mod remote;
 mod restarted;
