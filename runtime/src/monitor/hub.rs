@@ -4,7 +4,7 @@ use super::map::{self, Map};
 use super::pace::Pace;
 use super::past::Past;
 use super::wire::{MonitorEvent, NodeSnapshot, Phase, RunInfo, Slowdown};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,6 +37,8 @@ struct State {
     /// Sum of the progress of all PEs now.
     progress: u64,
     ended: Option<MonitorEvent>,
+    /// What was remarked.
+    remarks: BTreeSet<String>,
     /// What the program shows, each as it was last.
     maps: Vec<Map>,
     viewers: Vec<Viewer>,
@@ -114,6 +116,8 @@ impl Hub {
                 state.span = None;
                 state.ended = Some(event.clone());
             }
+            // Nobody wants to hear the same twice: what was said at once belongs to the result, too.
+            MonitorEvent::Remark(remark) if !state.remarks.insert(remark.text.clone()) => return,
             MonitorEvent::Map(map) => map::replace(&mut state.maps, map.clone()),
             _ => {}
         }
@@ -276,7 +280,7 @@ impl Viewer {
 mod tests {
     use super::*;
     use crate::monitor::map::Axis;
-    use crate::monitor::wire::{NodeInfo, PeSnapshot};
+    use crate::monitor::wire::{NodeInfo, PeSnapshot, Remark};
 
     fn phase(done: u64) -> MonitorEvent {
         MonitorEvent::Phase(Phase { done, ..Phase::default() })
@@ -449,6 +453,20 @@ mod tests {
         assert!(hub.subscribe_to_maps().try_iter().skip(1).eq(last.clone()));
         let late: Vec<_> = hub.subscribe_late().try_iter().collect();
         assert!(late.ends_with(&last));
+    }
+
+    #[test]
+    fn a_remark_is_told_once_and_late_viewers_hear_of_it() {
+        let hub = Hub::new(RunInfo::default());
+        let events = hub.subscribe();
+        let remark = |text: &str, is_advice| MonitorEvent::Remark(Remark { is_advice, text: text.into() });
+        hub.publish(remark("try --block 800", true));
+        hub.publish(remark("try --block 800", false));
+        hub.publish(remark("9 iterations", false));
+        let told = [remark("try --block 800", true), remark("9 iterations", false)];
+        assert!(events.try_iter().skip(1).eq(told.clone()));
+        let late = hub.subscribe_late();
+        assert!(late.try_iter().filter(|event| matches!(event, MonitorEvent::Remark(_))).eq(told));
     }
 
     #[test]
