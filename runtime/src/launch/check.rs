@@ -64,6 +64,8 @@ pub struct Facts {
     pub memory_bytes: u64,
     /// CPU model as the system names it.
     pub cpu_model: String,
+    /// Clock of the fastest of those cores, MHz; 0 where the system does not tell.
+    pub clock_mhz: u32,
     /// Architecture, e.g. `x86_64`.
     pub arch: String,
     /// How far its clock is ahead of this machine's, seconds.
@@ -78,7 +80,10 @@ pub struct Facts {
 
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (cores, memory_gib) = (count_of_cores(self.cores), self.memory_bytes >> 30);
+        let (mut cores, memory_gib) = (count_of_cores(self.cores), self.memory_bytes >> 30);
+        if self.clock_mhz > 0 {
+            cores += &format!(" at {:.2} GHz", f64::from(self.clock_mhz) / 1e3);
+        }
         if self.launch == LaunchMethod::Local {
             write!(f, "local, {cores}, {memory_gib} GiB, ")?;
         } else {
@@ -332,6 +337,7 @@ fn facts(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Facts {
         cores: ready.cores,
         memory_bytes: ready.memory_bytes,
         cpu_model: ready.cpu_model.clone(),
+        clock_mhz: ready.clock_mhz,
         arch: ready.architecture.arch.clone(),
         clock_offset_s: i64::try_from(probe.clock_offset_s).unwrap_or_default(),
         address: ready.addr,

@@ -16,7 +16,9 @@ const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
 pub const MONITOR_VERSION: u16 = 15;
-/// Recordings from this version on can be read: what was added since is new kinds of events.
+/// Since this version snapshots end with the clock of the cores.
+pub(super) const CLOCKED_VERSION: u16 = 15;
+/// Recordings from this version on can be read: what was added since is new kinds of events, and the end of snapshots.
 pub const OLDEST_RECORDED_VERSION: u16 = 12;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
@@ -311,6 +313,8 @@ pub struct NodeSnapshot {
     pub pes: Vec<PeSnapshot>,
     /// What its entry methods cost and whom it sends to; not in every snapshot.
     pub profile: Option<Profile>,
+    /// Clock of the fastest of the cores that its process may use, MHz; 0 where the system does not tell.
+    pub clock_mhz: u32,
 }
 
 impl NodeSnapshot {
