@@ -1,5 +1,6 @@
 //! Watching a run from outside: counters in, events out; and asking something of it.
 
+mod clock;
 pub mod critical_path;
 mod detail;
 pub mod hosts;

@@ -304,6 +304,7 @@ impl Node {
             self.program().entry_name(chare_type, entry)
         });
         self.quota.lock().unwrap_or_else(PoisonError::into_inner).divide(&mut pes);
+        let (processors, clock_mhz) = self.host_processors.now(now_ns);
         NodeSnapshot {
             node: self.id.0,
             sequence,
@@ -318,9 +319,10 @@ impl Node {
             shares_memory_with: self
                 .fabric()
                 .map_or_else(Vec::new, |fabric| fabric.sharers().iter().map(|n| n.0).collect()),
-            processors: self.host_processors.now(now_ns),
+            processors,
             pes,
             profile: has_profile(sequence).then(|| self.profile(now_ns, sent_to)),
+            clock_mhz,
         }
     }
 

@@ -116,6 +116,10 @@ impl Model {
                 }
             }
             MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
+            MonitorEvent::Remark(remark) => {
+                let weight = if remark.is_advice { Weight::Warning } else { Weight::Note };
+                self.remark(weight, &remark.text);
+            }
             MonitorEvent::Map(map) => map::replace(&mut self.maps, map),
             MonitorEvent::Result(result) => {
                 let lines = result.lines().take(RESULT_MAX);
