@@ -118,7 +118,9 @@ impl Model {
             MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
             MonitorEvent::Map(map) => map::replace(&mut self.maps, map),
             MonitorEvent::Result(result) => {
-                let lines = result.lines().take(RESULT_MAX);
+                // A table has a line for each node; what comes after it says most.
+                let skipped = result.lines().count().saturating_sub(RESULT_MAX);
+                let lines = result.lines().skip(skipped);
                 self.result = lines.map(|line| text::clean_line(line, LINE_MAX)).collect();
             }
             MonitorEvent::Ended { code, summary } => self.finish(Some(code), &summary),

@@ -7,6 +7,7 @@ use runtime::monitor::wire::PeState;
 use std::time::Duration;
 
 use super::look::Look;
+use super::pes::NAME;
 use super::{put, rows_of, split};
 use crate::app::App;
 use crate::figures;
@@ -61,7 +62,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
         frame,
         rest,
         0,
-        Line::styled("   PE node     S runs now, or ran last              for", look.faint()),
+        Line::styled("   PE node      S runs now, or ran last              for", look.faint()),
     );
     let rest = split(rest, 1).1;
     rows_of(frame, rest, pes.into_iter().map(|pe| now(pe, look)).collect(), 0, "PEs", look);
@@ -134,7 +135,7 @@ fn runs(pe: &Pe) -> bool {
 
 fn now((node, pe): (&Node, &Pe), look: Look) -> Line<'static> {
     let (letter, style) = look.state(pe.last.state);
-    let text = format!(" {:>4} {} ", pe.last.pe, figures::fit(&node.name(), 8));
+    let text = format!(" {:>4} {} ", pe.last.pe, figures::fit(&node.name(), NAME));
     let mut line = Line::from(vec![Span::raw(text), Span::styled(letter, style)]);
     let entry = format!(" {} ", figures::fit(&pe.last.entry, 34));
     line.push_span(if runs(pe) { Span::raw(entry) } else { Span::styled(entry, look.faint()) });

@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
+use super::pes::NAME;
 use super::{put, rows_of, split};
-use crate::app::{App, View};
+use crate::app::App;
 use crate::figures;
 use crate::input::Spot;
 use crate::model::Model;
@@ -51,7 +52,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
 fn titles(look: Look) -> Line<'static> {
     let shares = ["comp", "runt", "core", "thro", "idle", "queue"];
     let shares: String = shares.iter().map(|title| format!("{title:>SHARE$}")).collect();
-    let text = format!("   PE {} {shares}  waits for (last {} s)", figures::fit("node", 8), LAST / SECOND);
+    let text = format!("   PE {} {shares}  waits for (last {} s)", figures::fit("node", NAME), LAST / SECOND);
     Line::styled(text, look.faint())
 }
 
@@ -61,7 +62,7 @@ fn items(app: &App, present: &Present<'_>, look: Look) -> Vec<Line<'static>> {
         let chosen = place == app.choice.selected;
         row(chosen, number, node, pes, (times, present.reason(app.model(), node, pes, times)), look)
     };
-    if app.choice.view == View::Nodes {
+    if app.choice.is_by_node() {
         let nodes = app.nodes().into_iter().enumerate();
         return nodes
             .map(|(place, node)| {
@@ -88,7 +89,7 @@ fn row(
     let mark = if chosen { look.pick("▸", ">") } else { " " };
     let style = if chosen { look.selected() } else { look.strong() };
     let mut line = Line::from(Span::styled(format!("{mark}{number:>4} "), style));
-    line.push_span(Span::raw(format!("{} ", figures::fit(&node.name(), 8))));
+    line.push_span(Span::raw(format!("{} ", figures::fit(&node.name(), NAME))));
     let shares = [
         (times.compute.saturating_add(times.init), look.compute()),
         (times.overhead, look.overhead()),
