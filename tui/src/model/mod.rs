@@ -8,6 +8,7 @@ pub(crate) mod path;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod remarks;
+mod waits;
 pub(crate) mod why;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use runtime::monitor::wire::{LeftAt, MonitorEvent, OutputLine, Phase};
 
-use super::{press, run_info, running, same, same_text, snapshot, tell};
+use super::{press, run_info, running, same, same_at_all_sizes, same_text, snapshot, tell};
 use crate::app::{App, Event};
 use crate::still::screen;
 use crate::{AtEnd, Colors, Left, Screen, Still, WindowOptions};
@@ -17,6 +17,7 @@ fn ordinary() -> App {
 #[test]
 fn pes_under_their_nodes() {
     same("pes", &ordinary());
+    same_at_all_sizes("load-of-two-each", &ordinary());
 }
 
 #[test]

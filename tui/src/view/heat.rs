@@ -83,7 +83,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
     let layout = Layout::new(nodes.len(), most, area.width.into(), body.height.into());
     put(frame, title, 0, titles(layout.words(nodes.len()), area.width, look));
     put(frame, foot, 0, nodes::figures_line(app, nodes[selected], look, area.width));
-    let map = Map { app, nodes: &nodes, selected, look, edge: app.model().edge() };
+    let map = Map { nodes: &nodes, selected, look, edge: app.model().edge() };
     let mut spots = Vec::new();
     for (number, first) in (0..nodes.len()).step_by(layout.in_line.max(1)).enumerate() {
         let (line, placed) = map.line(layout, first);
@@ -112,7 +112,6 @@ fn titles(what: String, width: u16, look: Look) -> Line<'static> {
 }
 
 struct Map<'a> {
-    app: &'a App,
     nodes: &'a [&'a Node],
     selected: usize,
     look: Look,
