@@ -8,6 +8,7 @@ pub(crate) mod path;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod remarks;
+pub(crate) mod slowest;
 mod waits;
 pub(crate) mod why;
 
@@ -112,7 +113,8 @@ impl Model {
                 self.remark(Weight::Warning, &format!("{count} events were missed"));
             }
             MonitorEvent::Samples(samples) => {
-                if let Some(node) = self.nodes.get(&samples.node) {
+                if let Some(node) = self.nodes.get_mut(&samples.node) {
+                    samples.ran.iter().for_each(|ran| node.slowest.take_sample(ran));
                     self.recent.apply(samples, node.offset);
                 }
             }

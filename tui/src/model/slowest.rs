@@ -19,8 +19,8 @@ pub(crate) struct SlowCall {
     pub(crate) at_ns: u64,
     /// Place of the entry method's name.
     pub(crate) name: u16,
-    /// Empty where it is not known, or where it was for several.
-    pub(crate) element: String,
+    /// `None` where it is not known, empty where it was for several.
+    pub(crate) element: Option<String>,
 }
 
 /// Those of a node, the slowest first.
@@ -40,32 +40,30 @@ impl Slowest {
                 pe: slowest.pe,
                 at_ns: slowest.at_ns,
                 name: entry.name,
-                element: String::new(),
+                element: Some(text::clean_line(&slowest.element, ELEMENT_MAX)),
             };
-            self.take(call, || text::clean_line(&slowest.element, ELEMENT_MAX));
+            self.take(call);
         }
     }
 
     pub(super) fn take_sample(&mut self, ran: &Ran) {
         let at_ns = ran.began_ns.saturating_add(ran.took_ns);
-        let call =
-            SlowCall { ns: ran.took_ns, pe: ran.pe, at_ns, name: ran.name, element: String::new() };
-        self.take(call, String::new);
+        let call = SlowCall { ns: ran.took_ns, pe: ran.pe, at_ns, name: ran.name, element: None };
+        self.take(call);
     }
 
-    fn take(&mut self, call: SlowCall, element: impl Fn() -> String) {
+    fn take(&mut self, call: SlowCall) {
         if call.ns == 0 || (self.0.len() >= KEPT_MAX && self.0.last().is_some_and(|last| last.ns > call.ns)) {
             return;
         }
-        // Of a PE one call ends at a time, and both kinds of news may tell of it.
-        if let Some(known) = self.0.iter_mut().find(|one| (one.pe, one.at_ns) == (call.pe, call.at_ns)) {
-            if known.element.is_empty() {
-                known.element = element();
-            }
+        // Both kinds of news may tell of it.
+        let which = |one: &SlowCall| (one.pe, one.at_ns, one.name);
+        if let Some(known) = self.0.iter_mut().find(|one| which(one) == which(&call)) {
+            known.element = known.element.take().or(call.element);
             return;
         }
         let place = self.0.partition_point(|one| one.ns >= call.ns);
-        self.0.insert(place, SlowCall { element: element(), ..call });
+        self.0.insert(place, call);
         self.0.truncate(KEPT_MAX);
     }
 }
@@ -77,14 +75,11 @@ mod tests {
 
     fn profile(ns: u64, at_ns: u64, element: &str) -> Profile {
         let slowest = SlowestCall { ns, at_ns, pe: 1, element: element.into() };
-        Profile {
-            entries: vec![EntryTime { name: 3, calls: 1, ns, slowest }],
-            ..Profile::default()
-        }
+        Profile { entries: vec![EntryTime { name: 3, calls: 1, ns, slowest }], ..Profile::default() }
     }
 
-    fn known(slowest: &Slowest) -> Vec<(u64, u64, &str)> {
-        slowest.calls().iter().map(|call| (call.ns, call.at_ns, call.element.as_str())).collect()
+    fn known(slowest: &Slowest) -> Vec<(u64, u64, Option<&str>)> {
+        slowest.calls().iter().map(|call| (call.ns, call.at_ns, call.element.as_deref())).collect()
     }
 
     #[test]
@@ -93,8 +88,8 @@ mod tests {
         slowest.take_sample(&Ran { pe: 1, name: 3, began_ns: 100, took_ns: 50, ..Ran::default() });
         slowest.take_profile(&profile(50, 150, "[2]"));
         slowest.take_profile(&profile(50, 150, "[2]"));
-        slowest.take_profile(&profile(90, 400, "\u{1b}[7]"));
-        assert_eq!(known(&slowest), [(90, 400, " [7]"), (50, 150, "[2]")]);
+        slowest.take_profile(&profile(90, 400, "[7]"));
+        assert_eq!(known(&slowest), [(90, 400, Some("[7]")), (50, 150, Some("[2]"))]);
         slowest.take_sample(&Ran { pe: 2, began_ns: 100, took_ns: 50, ..Ran::default() });
         assert_eq!(slowest.calls().len(), 3, "another PE's");
     }

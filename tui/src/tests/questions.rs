@@ -79,6 +79,9 @@ fn entries_are_shown_with_what_they_cost_and_what_runs_now() {
     press(&mut app, KeyCode::Char('3'));
     same_at_all_sizes("entries", &app);
     let shown = screen(&app, 120, 40);
+    let slow = shown.lines().skip_while(|line| !line.contains("slowest calls")).nth(1).unwrap_or_default();
+    let said: Vec<_> = slow.split_whitespace().collect();
+    assert_eq!(said, ["Block:", "Shift", "18ms", "5", "0:07.3", "old", "[2,", "4]"], "{shown}");
     let first = shown.lines().find(|line| line.contains("Block: Shift")).unwrap_or_default();
     // Of 50 calls in a tenth of a second two nodes take 1.5 ms for each, and the third 6 ms.
     for part in ["18k", "54s", "3.0ms", "18ms", "5   0:07.3"] {

@@ -68,6 +68,8 @@ fn columns(screen: Screen) -> &'static [&'static str] {
             "calls, time: since the start, by the clock on the wall; part: of all time;",
             "  where calls are shorter than some microseconds some stand for the others",
             "mean, slowest: of a call; PE, at, element: of the slowest one",
+            "slowest calls: of each node those that it told of as the slowest of their kind,",
+            "  and followed ones, whose element is not known (?)",
             "below: what runs on each PE now, and for how long",
         ],
         Screen::Traffic => &[
