@@ -12,13 +12,15 @@ use crate::model::node::{Node, Pe};
 use crate::player::Player;
 use crate::screen::Screen;
 use crate::view::traffic::Unit;
-use crate::view::{self, help};
+use crate::view::{self, help, result};
 use crate::{AtEnd, Left, WindowOptions};
 
 /// Time per column, quarter seconds.
 const SCALES: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /// More PEs than this are first shown by node.
 const PES_AT_ONCE: usize = 64;
+/// Of more nodes than this there is a map, which is shown first.
+const NODES_IN_FULL: usize = 16;
 /// Characters of a filter.
 const FILTER_MAX: usize = 40;
 
@@ -38,6 +40,18 @@ pub(crate) enum View {
     #[default]
     Pes,
     Nodes,
+    /// A cell for each PE; only of the load, and of many nodes. Other screens have lines by node then.
+    Map,
+}
+
+impl View {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pes => "PEs",
+            Self::Nodes => "nodes",
+            Self::Map => "map",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +95,8 @@ pub(crate) struct Choice {
     pub(crate) filter: String,
     pub(crate) typing: bool,
     pub(crate) only_node: Option<u16>,
+    /// Where that node was opened.
+    opened_in: View,
     pub(crate) selected: usize,
     pub(crate) detail: Option<u32>,
     pub(crate) help: bool,
@@ -88,6 +104,8 @@ pub(crate) struct Choice {
     pub(crate) help_from: usize,
     pub(crate) log: bool,
     pub(crate) screen: Screen,
+    /// Whether all lines of what the run came to are to be seen, in place of the load.
+    pub(crate) result: bool,
     /// What the screen of traffic is about.
     pub(crate) unit: Unit,
     /// The selected line of screens whose lines are no PEs or nodes.
@@ -97,6 +115,11 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// Whether what is selected is a node.
+    pub(crate) fn is_by_node(&self) -> bool {
+        self.view != View::Pes
+    }
+
     fn wants(&self, node: &Node) -> bool {
         let filter = self.filter.to_lowercase();
         self.only_node.is_none_or(|only| only == node.last.node)
@@ -285,12 +308,17 @@ impl App {
     }
 
     fn begin_by_node(&mut self) {
-        if !self.choice.view_chosen && self.choice.view == View::Pes {
+        if self.choice.view_chosen {
+            return;
+        }
+        if self.model().nodes.len() > NODES_IN_FULL {
+            (self.choice.view, self.choice.selected) = (View::Map, 0);
+            self.choice.view_chosen = true;
+        } else if self.choice.view == View::Pes {
             let model = self.model();
             let announced: u64 = model.nodes.values().map(|node| u64::from(node.info.pe_count)).sum();
             if model.pe_count() > PES_AT_ONCE || announced > PES_AT_ONCE as u64 {
                 self.choice.view = View::Nodes;
-                self.choice.view_chosen = true;
             }
         }
     }
@@ -303,6 +331,9 @@ impl App {
             Command::Back => return self.back(),
             Command::Help => (choice.help, choice.help_from) = (!choice.help, 0),
             Command::Log => choice.log = !choice.log,
+            Command::Result => {
+                (self.choice.result, self.choice.row) = (!self.choice.result && result::is_there(self), 0);
+            }
             Command::Show(screen) => self.show(screen),
             Command::Toggle(screen) if choice.screen == screen => self.show(Screen::Load),
             Command::Toggle(screen) => self.show(screen),
@@ -330,14 +361,19 @@ impl App {
             Command::FilterPop => self.pop(),
             Command::FilterDone => choice.typing = false,
             Command::SwitchView => {
-                choice.view = if choice.view == View::Pes { View::Nodes } else { View::Pes };
-                choice.view_chosen = true;
-                choice.only_node = None;
-                choice.selected = 0;
+                self.choice.view = self.next_view();
+                self.choice.view_chosen = true;
+                self.choice.only_node = None;
+                self.choice.selected = 0;
             }
             Command::Open => self.open(),
-            Command::Up => self.go(-1),
-            Command::Down => self.go(1),
+            Command::Left if self.shows_map() => self.go(-1),
+            Command::Right if self.shows_map() => self.go(1),
+            Command::Left => self.pop(),
+            Command::Right => self.open(),
+            Command::Up | Command::Down if self.shows_map() => self.go_across(command == Command::Down),
+            Command::Up | Command::Previous => self.go(-1),
+            Command::Down | Command::Next => self.go(1),
             Command::PageUp => self.go(-self.page()),
             Command::PageDown => self.go(self.page()),
             Command::First => self.go(isize::MIN / 2),
@@ -345,6 +381,40 @@ impl App {
             Command::Choose(place) => self.choose(place),
         }
         None
+    }
+
+    /// What the key for it shows next: the map is one of the load's if there are many nodes.
+    pub(crate) fn next_view(&self) -> View {
+        let has_map = self.choice.screen == Screen::Load && self.model().nodes.len() > NODES_IN_FULL;
+        match self.choice.view {
+            View::Pes if has_map => View::Map,
+            View::Map if has_map => View::Nodes,
+            View::Pes => View::Nodes,
+            View::Map | View::Nodes => View::Pes,
+        }
+    }
+
+    /// Whether the arrows move over a map.
+    fn shows_map(&self) -> bool {
+        let choice = &self.choice;
+        choice.screen == Screen::Load && choice.view == View::Map && self.rows().is_none() && !choice.help
+    }
+
+    /// Selects what is below the selected node in the last picture of the map, or above it.
+    fn go_across(&mut self, is_down: bool) {
+        let place = |spot: &Spot| match spot.does {
+            Command::Choose(place) => Some((place, spot.area)),
+            _ => None,
+        };
+        let all = || self.spots.iter().filter_map(place);
+        let Some((_, from)) = all().filter(|(place, _)| *place <= self.choice.selected).last() else {
+            return;
+        };
+        let row = if is_down { from.y.checked_add(1) } else { from.y.checked_sub(1) };
+        let in_row = all().filter(|(_, area)| Some(area.y) == row);
+        if let Some((place, _)) = in_row.min_by_key(|(_, area)| area.x.abs_diff(from.x)) {
+            self.choice.selected = place;
+        }
     }
 
     /// The screens that there are: that of maps only if the program shows some.
@@ -369,12 +439,14 @@ impl App {
             choice.detail = None;
         } else if choice.screen != Screen::Load {
             self.show(Screen::Load);
+        } else if choice.result {
+            choice.result = false;
         } else if choice.typing || !choice.filter.is_empty() {
             choice.typing = false;
             choice.filter.clear();
         } else if choice.only_node.is_some() {
             choice.only_node = None;
-            choice.view = View::Nodes;
+            choice.view = choice.opened_in;
             choice.selected = 0;
         } else {
             return Some(if self.ended() { Left::Ended } else { Left::Detached });
@@ -389,6 +461,7 @@ impl App {
         } else if self.choice.help
             || self.choice.detail.is_some()
             || self.choice.screen != Screen::Load
+            || self.choice.result
             || self.choice.only_node.is_some()
         {
             self.back();
@@ -403,10 +476,10 @@ impl App {
             View::Pes => {
                 self.choice.detail = self.pes().get(self.choice.selected).map(|(_, pe)| pe.last.pe);
             }
-            View::Nodes => {
+            View::Nodes | View::Map => {
                 if let Some(node) = self.nodes().get(self.choice.selected).map(|node| node.last.node) {
                     self.choice.only_node = Some(node);
-                    self.choice.view = View::Pes;
+                    self.choice.opened_in = std::mem::take(&mut self.choice.view);
                     self.choice.view_chosen = true;
                     self.choice.selected = 0;
                 }
@@ -417,6 +490,7 @@ impl App {
     /// How many lines the present screen has, if they are no PEs or nodes.
     fn rows(&self) -> Option<usize> {
         match self.choice.screen {
+            Screen::Load if self.choice.result && result::is_there(self) => Some(self.model().result.len()),
             Screen::Load | Screen::Why | Screen::Work => None,
             Screen::Maps => Some(0),
             Screen::Entries => Some(self.model().entries(&self.nodes()).len()),
@@ -432,15 +506,16 @@ impl App {
             return;
         }
         if let Some(rows) = self.rows() {
-            // The newest remark is at the bottom, and they are counted from there.
-            let steps = if self.choice.screen == Screen::Log { steps.saturating_neg() } else { steps };
+            // The newest remark is at the bottom, and they are counted from there; so are the lines of the result.
+            let from_below = matches!(self.choice.screen, Screen::Log | Screen::Load);
+            let steps = if from_below { steps.saturating_neg() } else { steps };
             let last = rows.saturating_sub(1);
             self.choice.row = self.choice.row.min(last).saturating_add_signed(steps).min(last);
             return;
         }
         let count = match self.choice.view {
             View::Pes => self.pes().len(),
-            View::Nodes => self.nodes().len(),
+            View::Nodes | View::Map => self.nodes().len(),
         };
         let place = self.choice.selected.min(count.saturating_sub(1));
         self.choice.selected = place.saturating_add_signed(steps).min(count.saturating_sub(1));
@@ -460,7 +535,7 @@ impl App {
 
     fn page(&self) -> isize {
         let lines = isize::try_from(self.size.1.saturating_sub(8).max(1)).unwrap_or(1);
-        if self.choice.view == View::Nodes { (lines / 2).max(1) } else { lines }
+        if self.choice.is_by_node() { (lines / 2).max(1) } else { lines }
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Interrupt,
     Help,
     Log,
+    /// Show all of what the run came to, or the load again.
+    Result,
     /// Show that screen.
     Show(Screen),
     /// Show it, or the load again.
@@ -35,8 +37,15 @@ pub(crate) enum Command {
     FilterDone,
     SwitchView,
     Open,
+    /// Back to what it was opened from, or to the left on a map.
+    Left,
+    /// Open, or to the right on a map.
+    Right,
     Up,
     Down,
+    /// Up in a list, and the one before on a map.
+    Previous,
+    Next,
     PageUp,
     PageDown,
     First,
@@ -69,9 +78,13 @@ pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
     }
     Some(match key.code {
         KeyCode::Char('q') => Command::Leave,
-        KeyCode::Esc | KeyCode::Left | KeyCode::Char('h') | KeyCode::Backspace => back(key.code),
+        KeyCode::Esc => Command::Back,
+        // Only `Esc` may also leave the window: a stray arrow should not.
+        KeyCode::Left | KeyCode::Char('h') => Command::Left,
+        KeyCode::Backspace => Command::FilterPop,
         KeyCode::Char('?') | KeyCode::F(1) => Command::Help,
         KeyCode::Char('l') => Command::Log,
+        KeyCode::Char('r') => Command::Result,
         KeyCode::Char('w') => Command::Toggle(Screen::Why),
         KeyCode::Char('e') => Command::Toggle(Screen::Entries),
         KeyCode::Char('t') => Command::Toggle(Screen::Traffic),
@@ -83,9 +96,12 @@ pub(crate) fn command(key: KeyEvent, typing: bool) -> Option<Command> {
         KeyCode::Char('s') => Command::Sort,
         KeyCode::Char('/') => Command::Filter,
         KeyCode::Tab | KeyCode::BackTab => Command::SwitchView,
-        KeyCode::Enter | KeyCode::Right => Command::Open,
-        KeyCode::Up | KeyCode::Char('k') => Command::Up,
-        KeyCode::Down | KeyCode::Char('j') => Command::Down,
+        KeyCode::Enter => Command::Open,
+        KeyCode::Right => Command::Right,
+        KeyCode::Up => Command::Up,
+        KeyCode::Down => Command::Down,
+        KeyCode::Char('k') => Command::Previous,
+        KeyCode::Char('j') => Command::Next,
         KeyCode::PageUp => Command::PageUp,
         KeyCode::PageDown => Command::PageDown,
         KeyCode::Home | KeyCode::Char('g') => Command::First,
@@ -133,9 +149,4 @@ pub(crate) fn wish(key: KeyEvent, typing: bool) -> Option<Wish> {
         KeyCode::End => Wish::Ending,
         _ => return None,
     })
-}
-
-/// Only `Esc` may also leave the window: a stray arrow should not.
-fn back(code: KeyCode) -> Command {
-    if code == KeyCode::Esc { Command::Back } else { Command::FilterPop }
 }

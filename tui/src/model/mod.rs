@@ -8,6 +8,8 @@ pub(crate) mod path;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod remarks;
+pub(crate) mod slowest;
+mod waits;
 pub(crate) mod why;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -111,7 +113,8 @@ impl Model {
                 self.remark(Weight::Warning, &format!("{count} events were missed"));
             }
             MonitorEvent::Samples(samples) => {
-                if let Some(node) = self.nodes.get(&samples.node) {
+                if let Some(node) = self.nodes.get_mut(&samples.node) {
+                    samples.ran.iter().for_each(|ran| node.slowest.take_sample(ran));
                     self.recent.apply(samples, node.offset);
                 }
             }
@@ -122,7 +125,9 @@ impl Model {
             }
             MonitorEvent::Map(map) => map::replace(&mut self.maps, map),
             MonitorEvent::Result(result) => {
-                let lines = result.lines().take(RESULT_MAX);
+                // A table has a line for each node; what comes after it says most.
+                let skipped = result.lines().count().saturating_sub(RESULT_MAX);
+                let lines = result.lines().skip(skipped);
                 self.result = lines.map(|line| text::clean_line(line, LINE_MAX)).collect();
             }
             MonitorEvent::Ended { code, summary } => self.finish(Some(code), &summary),

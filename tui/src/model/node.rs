@@ -9,6 +9,7 @@ use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, Processors};
 use runtime::monitor::{hosts, text};
 
 use super::history::{History, SECOND, Times};
+use super::slowest::Slowest;
 
 /// Times beyond this (ten years) are nonsense and are cut off; keeps all sums of times within `i64`.
 const TIME_MAX: u64 = 315_360_000_000_000_000;
@@ -83,6 +84,7 @@ pub(crate) struct Node {
     processors: [Processors; 2],
     /// Those of the last seconds.
     profiles: VecDeque<Profile>,
+    pub(crate) slowest: Slowest,
 }
 
 impl Node {
@@ -172,6 +174,7 @@ impl Node {
             self.marks.clear();
             self.processors = Default::default();
             self.profiles.clear();
+            self.slowest = Slowest::default();
             self.pes.clear();
         }
         let known = !first || uptime <= YOUNG;
@@ -197,6 +200,7 @@ impl Node {
             self.processors = [self.processors[1], snapshot.processors];
         }
         if let Some(profile) = snapshot.profile {
+            self.slowest.take_profile(&profile);
             push_mark(&mut self.profiles, profile, |one| nanos(one.at_ns));
         }
         self.last = NodeSnapshot { pes: Vec::new(), profile: None, ..snapshot };

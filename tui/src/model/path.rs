@@ -10,6 +10,7 @@ use runtime::monitor::wire::PeState;
 use super::Model;
 use super::history::SECOND;
 use super::node::nanos;
+use super::waits::Waits;
 
 /// What is older than the newest by so much is forgotten.
 const KEPT: i64 = 8 * SECOND;
@@ -45,6 +46,11 @@ impl Recent {
 }
 
 impl Model {
+    /// What ended the waiting of PEs since then.
+    pub(crate) fn waits(&self, since: i64) -> Waits {
+        Waits::of_calls(self.recent.calls.iter().filter(|call| call.to >= since))
+    }
+
     /// The path through so much of the past.
     pub(crate) fn path(&self, recent: i64) -> Path {
         let mut calls: Vec<Call> = self.recent.calls.iter().copied().collect();

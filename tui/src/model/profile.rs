@@ -7,9 +7,13 @@ use runtime::monitor::text;
 
 use super::Model;
 use super::node::Node;
+use super::slowest::SlowCall;
 
 /// Characters kept of the name of an element.
-const ELEMENT_MAX: usize = 40;
+pub(super) const ELEMENT_MAX: usize = 40;
+
+/// Slowest calls that are told of all nodes together.
+const SLOWEST_MAX: usize = 100;
 
 /// What an entry method has cost on some nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +63,19 @@ impl Model {
         let mut sums: Vec<EntrySum> = sums.into_iter().map(named).collect();
         sums.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
         sums
+    }
+
+    /// The slowest calls of these nodes that are known, and the name of each's entry method and node.
+    pub(crate) fn slowest<'a>(&'a self, nodes: &[&'a Node]) -> Vec<(&'a SlowCall, &'a str, String)> {
+        let of = |node: &&'a Node| node.slowest.calls().iter().map(|call| (call, *node)).collect::<Vec<_>>();
+        let mut calls: Vec<(&SlowCall, &Node)> = nodes.iter().flat_map(of).collect();
+        calls.sort_by_key(|(call, _)| std::cmp::Reverse(call.ns));
+        calls.truncate(SLOWEST_MAX);
+        let named = |(call, node): (&'a SlowCall, &Node)| {
+            let name = self.run.entry_names.get(usize::from(call.name)).map_or("?", String::as_str);
+            (call, name, node.name())
+        };
+        calls.into_iter().map(named).collect()
     }
 
     /// What these nodes send to others, in no order.

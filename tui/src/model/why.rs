@@ -7,11 +7,14 @@ use runtime::monitor::wire::NodeInfo;
 use super::Model;
 use super::history::Times;
 use super::node::{Node, Pe};
+use super::waits::Waits;
 
 /// A PE that works for this part of the time is busy.
 const BUSY: f64 = 0.8;
 /// Who waits for messages may wait for any of more PEs than this.
 const NAMED: usize = 2;
+/// A PE that waits for its core for this part of the time does not only wait for messages.
+const SHORT_OF_CORE: f64 = 0.2;
 /// Who uses less than this of a core does not keep PEs from it.
 const OTHERS: f64 = 0.2;
 
@@ -25,6 +28,10 @@ pub(crate) struct Present<'a> {
     busy_count: usize,
     /// PEs that have work and are kept from their cores, a few.
     stopped: Vec<String>,
+    /// Whether every PE is one that waits for its core for a good part of the time.
+    all_short_of_core: bool,
+    /// What ended the waiting of PEs, of which single calls tell.
+    waits: Waits,
 }
 
 impl<'a> Present<'a> {
@@ -37,10 +44,13 @@ impl<'a> Present<'a> {
             busy: Vec::new(),
             busy_count: 0,
             stopped: Vec::new(),
+            all_short_of_core: true,
+            waits: model.waits(edge - recent),
         };
         for node in model.nodes.values().filter(|node| node.loss.is_none()) {
             for pe in &node.pes {
                 let times = present.times_of(pe);
+                present.all_short_of_core &= times.share(times.core_wait) >= SHORT_OF_CORE;
                 if !is_busy(times) {
                     if is_stopped(times) && present.stopped.len() < NAMED {
                         present.stopped.push(format!("PE {} ({})", pe.last.pe, node.name()));
@@ -91,7 +101,7 @@ impl<'a> Present<'a> {
                 _ => "a quota of CPU time".into(),
             }
         } else {
-            self.reason_idle(pes)
+            self.reason_idle(model, pes)
         }
     }
 
@@ -104,19 +114,42 @@ impl<'a> Present<'a> {
         }
     }
 
-    fn reason_idle(&self, pes: &[Pe]) -> String {
+    /// What is known of the messages that are missing: those that ended most of the waiting of late, and who could send any.
+    fn reason_idle(&self, model: &Model, pes: &[Pe]) -> String {
         if pes.iter().all(|pe| pe.last.chares == 0) {
             return "work: it has no chares".into();
         }
+        let owed = self.waits.of(pes.iter().map(|pe| pe.last.pe));
+        let who = self.who_could_send(model);
+        match owed.map(|owed| (owed.what(model), owed.sender(model))) {
+            None => format!("messages: {who}"),
+            Some((what, Some((pe, sender)))) if self.is_only_busy(pe) => {
+                format!("{what} from {sender}, which is busy")
+            }
+            Some((what, Some((_, sender)))) => format!("{what} from {sender}; {who}"),
+            Some((what, None)) => format!("{what}; {who}"),
+        }
+    }
+
+    fn is_only_busy(&self, pe: u32) -> bool {
+        self.busy_count == 1 && self.busy.first().is_some_and(|(busy, _)| *busy == pe)
+    }
+
+    fn who_could_send(&self, model: &Model) -> String {
         match (self.busy.as_slice(), self.busy_count) {
             ([], _) => match self.stopped.as_slice() {
-                [] => "messages: no PE is busy".into(),
-                [one] => format!("messages: {one} has work, but no core"),
-                some => format!("messages: {} have work, but no core", some.join(" and ")),
+                [] if self.all_short_of_core => "all PEs wait for their cores too".into(),
+                [] => "no PE is busy".into(),
+                [one] => format!("{one} has work, but no core"),
+                some => format!("{} have work, but no core", some.join(" and ")),
             },
-            ([(pe, node)], 1) => format!("messages: only PE {pe} ({node}) is busy"),
-            ([(one, _), (other, _)], 2) => format!("messages: only PEs {one} and {other} are busy"),
-            (_, count) => format!("messages: {count} PEs are busy"),
+            ([(pe, node)], 1) => {
+                let entry = model.pe(*pe).map(|(_, pe)| pe.last.entry.as_str()).unwrap_or_default();
+                let with = if entry.is_empty() { String::new() } else { format!(", with {entry}") };
+                format!("only PE {pe} ({node}) is busy{with}")
+            }
+            ([(one, _), (other, _)], 2) => format!("only PEs {one} and {other} are busy"),
+            (_, count) => format!("{count} PEs are busy"),
         }
     }
 }

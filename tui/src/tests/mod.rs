@@ -1,6 +1,7 @@
 //! Tests of the whole window: screens as text, arithmetic of rates, and anything at any size without a panic.
 
 mod arithmetic;
+mod heat;
 mod maps;
 mod questions;
 mod random;
@@ -125,6 +126,15 @@ fn running(nodes: u16, pes: u32, options: &WindowOptions) -> App {
 fn same(name: &str, app: &App) {
     for (width, height) in [(80, 24), (140, 45)] {
         same_text(&format!("{name}-{width}x{height}"), &screen(app, width, height));
+    }
+}
+
+/// The same at the sizes that terminals have.
+fn same_at_all_sizes(name: &str, app: &App) {
+    for (width, height) in [(60, 15), (80, 24), (120, 40), (200, 50)] {
+        let shown = screen(app, width, height);
+        assert!(shown.lines().all(|line| line.chars().count() <= usize::from(width)), "{shown}");
+        same_text(&format!("{name}-{width}x{height}"), &shown);
     }
 }
 

@@ -6,21 +6,12 @@ use crossterm::event::KeyCode;
 use runtime::monitor::profile::{ChareCount, EntryTime, Profile, SentTo, SlowestCall};
 use runtime::monitor::wire::{Balanced, MonitorEvent, NodeSnapshot, OutputLine, RunInfo, SavedAt, Slowdown};
 
-use super::{press, run_info, same_text, snapshot, tell};
+use super::{press, run_info, same_at_all_sizes, same_text, snapshot, tell};
 use crate::app::App;
 use crate::still::screen;
 use crate::{Colors, Screen, Still, WindowOptions};
 
 const TENTH: u64 = 100_000_000;
-
-/// Compares a screen at the sizes that terminals have with the texts in `tests/screens`.
-fn same_at_all_sizes(name: &str, app: &App) {
-    for (width, height) in [(60, 15), (80, 24), (120, 40), (200, 50)] {
-        let shown = screen(app, width, height);
-        assert!(shown.lines().all(|line| line.chars().count() <= usize::from(width)), "{shown}");
-        same_text(&format!("{name}-{width}x{height}"), &shown);
-    }
-}
 
 /// What node `place` of so many has run and sent after so many tenths of a second. The last node's shifts are slow, and
 /// most goes from each node to the next.
@@ -88,6 +79,9 @@ fn entries_are_shown_with_what_they_cost_and_what_runs_now() {
     press(&mut app, KeyCode::Char('3'));
     same_at_all_sizes("entries", &app);
     let shown = screen(&app, 120, 40);
+    let slow = shown.lines().skip_while(|line| !line.contains("slowest calls")).nth(1).unwrap_or_default();
+    let said: Vec<_> = slow.split_whitespace().collect();
+    assert_eq!(said, ["Block:", "Shift", "18ms", "5", "0:07.3", "old", "[2,", "4]"], "{shown}");
     let first = shown.lines().find(|line| line.contains("Block: Shift")).unwrap_or_default();
     // Of 50 calls in a tenth of a second two nodes take 1.5 ms for each, and the third 6 ms.
     for part in ["18k", "54s", "3.0ms", "18ms", "5   0:07.3"] {
@@ -231,7 +225,9 @@ fn a_node_of_one_pe_takes_one_line_where_two_do_not_fit() {
         shown.lines().filter(|line| line.contains("node0") && !line.contains("PEs ")).count()
     };
     assert_eq!(lines(&one_each(8)), 16, "with the figures of each");
-    let app = one_each(18);
+    let mut app = one_each(18);
+    press(&mut app, KeyCode::BackTab);
+    press(&mut app, KeyCode::BackTab);
     assert_eq!(lines(&app), 18, "{}", screen(&app, 80, 24));
     same_text("one-pe-nodes", &screen(&app, 80, 24));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use runtime::monitor::wire::{LeftAt, MonitorEvent, OutputLine, Phase};
 
-use super::{press, run_info, running, same, same_text, snapshot, tell};
+use super::{press, run_info, running, same, same_at_all_sizes, same_text, snapshot, tell};
 use crate::app::{App, Event};
 use crate::still::screen;
 use crate::{AtEnd, Colors, Left, Screen, Still, WindowOptions};
@@ -17,6 +17,7 @@ fn ordinary() -> App {
 #[test]
 fn pes_under_their_nodes() {
     same("pes", &ordinary());
+    same_at_all_sizes("load-of-two-each", &ordinary());
 }
 
 #[test]
@@ -34,7 +35,7 @@ fn without_unicode_every_character_is_ascii() {
 
 #[test]
 fn three_hundred_pes_begin_by_node() {
-    let mut app = running(60, 5, &WindowOptions::default());
+    let mut app = running(16, 19, &WindowOptions::default());
     same("many-nodes", &app);
     press(&mut app, KeyCode::Tab);
     press(&mut app, KeyCode::End);
@@ -208,6 +209,44 @@ fn what_the_run_came_to_stands_below_the_load_at_its_end() {
 }
 
 #[test]
+fn a_long_result_leaves_half_to_the_load_and_can_be_seen_whole() {
+    let mut app = running(3, 4, &WindowOptions::default());
+    let result: String =
+        (1..=24).map(|number| format!("PEs of node{number:03}: 9% without a core\n")).collect();
+    press(&mut app, KeyCode::Char('r'));
+    tell(&mut app, MonitorEvent::Result(result), 121);
+    tell(&mut app, MonitorEvent::Ended { code: 0, summary: "finished".into() }, 121);
+    same("long-result", &app);
+    let seen = |app: &App, number: &str| screen(app, 80, 24).contains(&format!("node{number}:"));
+    assert!(seen(&app, "024") && !seen(&app, "010"));
+    assert_eq!(press(&mut app, KeyCode::Char('r')), None);
+    same("whole-result", &app);
+    for _ in 0..9 {
+        press(&mut app, KeyCode::Up);
+    }
+    assert!(seen(&app, "001") && !seen(&app, "024"), "{}", screen(&app, 80, 24));
+    press(&mut app, KeyCode::Esc);
+    assert!(!seen(&app, "001") && seen(&app, "024"), "{}", screen(&app, 80, 24));
+}
+
+#[test]
+fn a_long_name_does_not_touch_what_is_beside_it() {
+    let mut app = ordinary();
+    let MonitorEvent::Run(mut run) = run_info(3, 2) else { return };
+    for (node, name) in run.nodes.iter_mut().zip(["localhost", "workstation-of-ann", "b"]) {
+        node.name = name.into();
+    }
+    tell(&mut app, MonitorEvent::Run(run), 121);
+    let shown = screen(&app, 80, 24);
+    assert!(shown.contains(" localhost C ") && shown.contains(" workstat~ C "), "{shown}");
+    for key in ['w', 'e', 'c'] {
+        press(&mut app, KeyCode::Char(key));
+        let shown = screen(&app, 80, 24);
+        assert!(shown.contains(" localhost ") && shown.contains(" workstat~ "), "{shown}");
+    }
+}
+
+#[test]
 fn a_late_viewer_sees_what_an_early_one_does() {
     let mut early = App::new(&WindowOptions::default());
     let mut late = App::new(&WindowOptions::default());
@@ -260,9 +299,13 @@ fn the_selected_pe_is_on_the_page_wherever_it_is() {
 
 /// The picture is drawn, and then clicked at this place.
 fn click(app: &mut App, column: u16, row: u16) {
+    see(app);
+    point(app, MouseEventKind::Down(MouseButton::Left), (column, row));
+}
+
+pub(super) fn see(app: &mut App) {
     let mut terminal = ratatui::Terminal::new(ratatui::backend::TestBackend::new(80, 24)).unwrap();
     terminal.draw(|frame| app.spots = crate::view::draw(frame, app)).unwrap();
-    point(app, MouseEventKind::Down(MouseButton::Left), (column, row));
 }
 
 fn point(app: &mut App, kind: MouseEventKind, (column, row): (u16, u16)) {

@@ -6,7 +6,7 @@ use runtime::monitor::wire::{
     MonitorEvent, NodeSnapshot, PeSnapshot, PeState, Processors, RunInfo, SavedAt, Slowdown,
 };
 
-use super::{press, run_info, same, snapshot, tell};
+use super::{press, run_info, same, same_at_all_sizes, snapshot, tell};
 use crate::WindowOptions;
 use crate::app::App;
 use crate::still::screen;
@@ -75,7 +75,7 @@ fn a_node_that_delivers_a_tenth_is_the_first_thing_to_be_seen() {
     let sentence = " fast delivers 0.11 of its measured speed since 00:12: it waits for its cores";
     assert!(screen(&app, 80, 24).contains(sentence));
     press(&mut app, KeyCode::Char('w'));
-    same("why", &app);
+    same_at_all_sizes("why", &app);
     press(&mut app, KeyCode::Tab);
     assert!(screen(&app, 80, 24).contains("a core: others use 0.9"), "{}", screen(&app, 80, 24));
     press(&mut app, KeyCode::Esc);
@@ -124,6 +124,9 @@ fn who_is_idle_is_told_what_is_known_and_no_more() {
         reasons(&mut app),
         ["- (it computes)", "messages: only PE 0 (fast) is busy", "work: it has no chares"]
     );
+    let half = [60, 38, 0, 0];
+    let mut app = run(|_| {}, [half, half, idle], [1, 1, 1]);
+    assert_eq!(reasons(&mut app)[2], "messages: no PE is busy");
     let mut app = run(|_| {}, [busy, busy, idle], [1, 1, 1]);
     assert_eq!(reasons(&mut app)[2], "messages: only PEs 0 and 1 are busy");
     let mut app = run(|_| {}, [idle; 3], [1, 1, 1]);
@@ -131,6 +134,45 @@ fn who_is_idle_is_told_what_is_known_and_no_more() {
     let mut app = run(|_| {}, [idle, [10, 85, 0, 0], [20, 0, 0, 78]], [1, 1, 1]);
     let who = "messages: PE 1 (middle) and PE 2 (old) have work, but no core";
     assert_eq!(reasons(&mut app)[0], who);
+    let mut app = run(|_| {}, [[20, 30, 0, 0]; 3], [1, 1, 1]);
+    assert_eq!(reasons(&mut app), ["messages: all PEs wait for their cores too"; 3]);
+}
+
+/// PE 1 waits for what PE 2 sends, most of the time; PE 0 for a reduction, whoever sends that.
+#[test]
+fn what_ended_the_waiting_of_late_is_owed_by_who_sent_it() {
+    let names = ["Block: Shift", "Block: (reduction)", "Block: Done"].map(str::to_owned).to_vec();
+    let mut app = run(|info| info.entry_names = names, [[0; 4], [1, 0, 0, 0], [95, 0, 0, 0]], [1, 1, 1]);
+    let ms = 1_000_000;
+    for tenth in 60..120_u64 {
+        let of = |pe: u32, name, wait_ms: u64, from: u32| Ran {
+            pe,
+            name,
+            began_ns: tenth * TENTH,
+            took_ns: ms,
+            idle_ns: wait_ms * ms,
+            cause: Some(Cause { pe: from, number: 1, bytes: 10 }),
+        };
+        let pe0 = vec![of(0, 1, 40, tenth as u32 % 3), of(0, 0, 10, 1)];
+        let from = if tenth % 4 == 0 { 0 } else { 2 };
+        let pe1 = vec![of(1, 0, 70, from), of(1, 2, 20, u32::MAX)];
+        for (node, ran) in [(1, pe0), (2, pe1)] {
+            tell(&mut app, MonitorEvent::Samples(Samples { node, ran, sent: Vec::new() }), 120);
+        }
+    }
+    let busy = "only PE 2 (old) is busy";
+    assert_eq!(
+        reasons(&mut app),
+        [
+            format!("a reduction of Block; {busy}"),
+            "Block: Shift from PE 2 (old), which is busy".into(),
+            "- (it computes)".into()
+        ]
+    );
+    press(&mut app, KeyCode::Char('w'));
+    same_at_all_sizes("why-owed", &app);
+    press(&mut app, KeyCode::Char('1'));
+    same_at_all_sizes("load", &app);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The screen of entry methods: what each has cost on the nodes that are shown, and below, what runs now on each PE.
+//! The screen of entry methods: what each has cost on the nodes that are shown, the slowest single calls where there is room,
+//! and below, what runs now on each PE.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -7,12 +8,17 @@ use runtime::monitor::wire::PeState;
 use std::time::Duration;
 
 use super::look::Look;
+use super::pes::NAME;
 use super::{put, rows_of, split};
 use crate::app::App;
 use crate::figures;
 use crate::input::Spot;
 use crate::model::node::{Node, Pe};
 use crate::model::profile::EntrySum;
+use crate::model::slowest::SlowCall;
+
+/// The slowest calls have no fewer lines.
+const SLOW_MIN: u16 = 4;
 
 /// Widths of the columns at the width of the window; 0 leaves a column out.
 struct Columns {
@@ -56,16 +62,52 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
         row(entry, (all, recent), &columns, chosen, look)
     });
     let spots = rows_of(frame, top, lines.collect(), app.choice.row, "entry methods", look);
+    let calls = app.model().slowest(&app.nodes());
+    // They leave to the PEs what these need, or half.
+    let wanted = u16::try_from(calls.len() + 2).unwrap_or(u16::MAX);
+    let height = wanted.min(rest.height.saturating_sub(below).max(rest.height / 2));
+    let (slow, rest) = split(rest, if height >= SLOW_MIN && !calls.is_empty() { height } else { 0 });
+    draw_slowest(frame, slow, &calls, &columns, look);
     let rest = split(rest, u16::from(rest.height > 3)).1;
     put(
         frame,
         rest,
         0,
-        Line::styled("   PE node     S runs now, or ran last              for", look.faint()),
+        Line::styled("   PE node      S runs now, or ran last              for", look.faint()),
     );
     let rest = split(rest, 1).1;
     rows_of(frame, rest, pes.into_iter().map(|pe| now(pe, look)).collect(), 0, "PEs", look);
     spots
+}
+
+/// The slowest calls, under a blank line and a title.
+fn draw_slowest(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    calls: &[(&SlowCall, &str, String)],
+    columns: &Columns,
+    look: Look,
+) {
+    let name = figures::fit("slowest calls that are known", columns.name);
+    let title = format!(" {name}{:>8}{:>6}{:>9}  {} element", "time", "PE", "at", figures::fit("node", NAME));
+    put(frame, area, 1, Line::styled(title, look.faint()));
+    for (line, (call, entry, node)) in calls.iter().enumerate() {
+        let at = figures::moment(Duration::from_nanos(call.at_ns));
+        let mut row = Line::raw(format!(
+            " {}{:>8}{:>6}{at:>9}  {} ",
+            figures::fit(entry, columns.name),
+            look.time(call.ns),
+            call.pe,
+            figures::fit(node, NAME)
+        ));
+        let element = match call.element.as_deref() {
+            None => "?",
+            Some("") => "(several)",
+            Some(element) => element,
+        };
+        row.push_span(Span::styled(element.to_owned(), look.faint()));
+        put(frame, area, line + 2, row);
+    }
 }
 
 fn titles(columns: &Columns, look: Look) -> Line<'static> {
@@ -134,7 +176,7 @@ fn runs(pe: &Pe) -> bool {
 
 fn now((node, pe): (&Node, &Pe), look: Look) -> Line<'static> {
     let (letter, style) = look.state(pe.last.state);
-    let text = format!(" {:>4} {} ", pe.last.pe, figures::fit(&node.name(), 8));
+    let text = format!(" {:>4} {} ", pe.last.pe, figures::fit(&node.name(), NAME));
     let mut line = Line::from(vec![Span::raw(text), Span::styled(letter, style)]);
     let entry = format!(" {} ", figures::fit(&pe.last.entry, 34));
     line.push_span(if runs(pe) { Span::raw(entry) } else { Span::styled(entry, look.faint()) });

@@ -9,12 +9,12 @@ use super::put;
 use crate::app::App;
 use crate::screen::Screen;
 
-const KEYS: [(&str, &str); 14] = [
+const KEYS: [(&str, &str); 15] = [
     ("1-7, or w e t c m", "screens: load, why, entries, traffic, work, log, maps"),
     ("q", "leave; the run goes on"),
     ("ctrl-C", "end the run"),
     ("Esc, left", "back: help, detail, screen, filter; then Esc leaves"),
-    ("Tab", "switch between PEs and nodes"),
+    ("Tab", "switch: PEs, nodes and, of 17 or more, their map"),
     ("up down k j PgUp PgDn g G", "move, also in this help"),
     ("Enter, right", "open: the PEs of a node, the detail of a PE"),
     ("+ -  or  ] [", "more / less time per column"),
@@ -22,6 +22,7 @@ const KEYS: [(&str, &str); 14] = [
     ("/", "filter by node or host name"),
     ("Space", "freeze the picture; recording goes on"),
     ("l", "output of the program"),
+    ("r", "at the end: all of what the run came to"),
     ("mouse", "wheel: move; click: a screen below, a line, again: open it"),
     ("?", "this help"),
 ];
@@ -34,12 +35,12 @@ const PLAYER_KEYS: [(&str, &str); 12] = [
     ("left right", "5 seconds back, on"),
     ("PgUp PgDn  Home End", "a tenth of the recording back, on; start, end"),
     ("< >", "half, twice as fast"),
-    ("Tab", "switch between PEs and nodes"),
+    ("Tab", "switch: PEs, nodes and, of 17 or more, their map"),
     ("up down k j ctrl-B ctrl-F", "move, also in this help"),
     ("Enter", "open: the PEs of a node, the detail of a PE"),
     ("Esc", "back: help, detail, screen, filter; then leave"),
     ("mouse", "wheel: move; click: a screen below, a line, again: open it"),
-    ("+  -  s  /  l  ?", "scale, sort, filter, output, this help"),
+    ("+  -  s  /  l  r  ?", "scale, sort, filter, output, result, this help"),
 ];
 
 /// What stands in the columns of a screen.
@@ -51,11 +52,13 @@ fn columns(screen: Screen) -> &'static [&'static str] {
             "computation over time: a column's height is the share of computing",
             "idle: share of the PE's life without work; entries: entry methods run",
             "speed: sum over PEs, fastest PE = 1; x0.50: delivers half; data: its share",
+            "map: the last 2 s of each PE, or of nodes; 1-9: tenths of them computing, # all",
         ],
         Screen::Why => &[
             "parts of the last 5 s: comp computing, runt in the runtime, core waiting for",
             "  a core, thro stopped by cpu_share or a quota, idle without a message",
-            "queue: messages that wait; waits for: what would let it compute",
+            "queue: messages that wait; waits for: what would let it compute; of messages",
+            "  those that most of its waiting ended with; a narrow window has fewer parts",
             "all wait for: the chain of entry methods and messages behind what ran last",
             "  (critical path), by what its time went to; who is not on it delays nobody",
             "network: how long messages are on their way, if that is what all wait for",
@@ -65,6 +68,8 @@ fn columns(screen: Screen) -> &'static [&'static str] {
             "calls, time: since the start, by the clock on the wall; part: of all time;",
             "  where calls are shorter than some microseconds some stand for the others",
             "mean, slowest: of a call; PE, at, element: of the slowest one",
+            "slowest calls: of each node those that it told of as the slowest of their kind,",
+            "  and followed ones, whose element is not known (?)",
             "below: what runs on each PE now, and for how long",
         ],
         Screen::Traffic => &[

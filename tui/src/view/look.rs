@@ -171,6 +171,23 @@ impl Look {
         }
     }
 
+    /// A character on the colour of a share in a map; without that colour where there are too few colours.
+    pub(crate) fn heated(self, letter: &'static str, share: f64) -> Span<'static> {
+        // A share lies between 0 and 1.
+        let step = (share.clamp(0.0, 1.0) * 255.0) as u8;
+        // The darkest on what is light, and the other way round.
+        let ink = if step < 128 { 255 } else { 0 };
+        match palette::heat(step, self.colors).zip(palette::heat(ink, self.colors)) {
+            Some((paper, ink)) => Span::styled(letter, Style::new().fg(ink).bg(paper)),
+            None => Span::raw(letter),
+        }
+    }
+
+    /// The same with letters and digits in place of bars.
+    pub(crate) fn letters(self) -> Self {
+        Self { unicode: false, ..self }
+    }
+
     /// A time in at most six columns: `340ns`, `1.2µs`, `45ms`, `3.4s`, `12m05s`.
     pub(crate) fn time(self, ns: u64) -> String {
         figures::time(ns, self.pick("µs", "us"))

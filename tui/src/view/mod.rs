@@ -4,6 +4,7 @@
 mod detail;
 mod entries;
 mod header;
+mod heat;
 pub(crate) mod help;
 mod log;
 pub(crate) mod look;
@@ -12,7 +13,7 @@ mod nodes;
 mod pes;
 mod player;
 mod remarks;
-mod result;
+pub(crate) mod result;
 pub(crate) mod traffic;
 mod why;
 mod work;
@@ -48,16 +49,20 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) -> Vec<Spot> {
     if result.height > 0 {
         result::draw(frame, result, app, look);
     }
+    if body.height == 0 {
+        return spots;
+    }
     if app.choice.help {
         help::draw(frame, body, app, look);
     } else if let Some(number) = app.choice.detail {
         detail::draw(frame, body, app, number, look);
     } else {
         match app.choice.screen {
-            Screen::Load if app.choice.view == View::Nodes => {
-                spots.extend(nodes::draw(frame, body, app, look))
-            }
-            Screen::Load => spots.extend(pes::draw(frame, body, app, look)),
+            Screen::Load => spots.extend(match app.choice.view {
+                View::Map => heat::draw(frame, body, app, look),
+                View::Nodes => nodes::draw(frame, body, app, look),
+                View::Pes => pes::draw(frame, body, app, look),
+            }),
             Screen::Why => spots.extend(why::draw(frame, body, app, look)),
             Screen::Entries => spots.extend(entries::draw(frame, body, app, look)),
             Screen::Traffic => spots.extend(traffic::draw(frame, body, app, look)),
@@ -194,6 +199,9 @@ fn label(screen: Screen) -> String {
 }
 
 fn legend(app: &App, look: Look, width: u16) -> Line<'static> {
+    let is_map =
+        app.choice.screen == Screen::Load && app.choice.view == View::Map && app.choice.detail.is_none();
+    let look = if is_map { look.letters() } else { look };
     let left = vec![
         Span::raw(" "),
         Span::styled(look.pick("▂▅█", "1-9#"), look.compute()),
@@ -213,7 +221,9 @@ fn legend(app: &App, look: Look, width: u16) -> Line<'static> {
     if !app.choice.filter.is_empty() {
         right.push(Span::styled(format!("filter: {}  ", app.choice.filter), look.accent()));
     }
-    if shows_strips(app) {
+    if is_map {
+        spread(left, right, width)
+    } else if shows_strips(app) {
         right.push(Span::styled(format!("{}/column", column(app, width)), look.faint()));
         spread(left, right, width)
     } else {
@@ -223,14 +233,14 @@ fn legend(app: &App, look: Look, width: u16) -> Line<'static> {
 
 /// Whether the screen shows what was done over time.
 fn shows_strips(app: &App) -> bool {
-    app.choice.screen == Screen::Load || app.choice.detail.is_some()
+    (app.choice.screen == Screen::Load && app.choice.view != View::Map) || app.choice.detail.is_some()
 }
 
 /// Columns of the strips of the present screen in a window of that width.
 pub(crate) fn strip_columns(app: &App, width: u16) -> usize {
     if app.choice.detail.is_some() {
         detail::columns(width)
-    } else if app.choice.view == View::Nodes {
+    } else if app.choice.is_by_node() {
         nodes::strip_columns(width)
     } else {
         pes::Columns::new(width).strip
@@ -253,7 +263,7 @@ fn keys(app: &App, look: Look) -> Line<'static> {
         Screen::Traffic => format!("by:{}", app.choice.unit.name()),
         _ => format!("sort:{}", app.choice.sort.name()),
     };
-    let other = if app.choice.view == View::Pes { "nodes" } else { "PEs" };
+    let other = app.next_view().name();
     let more = [
         ("?", "help"),
         ("q", "quit"),

@@ -78,7 +78,7 @@ fn titles(columns: &Columns, width: u16, look: Look) -> Line<'static> {
     Line::styled(text, look.faint())
 }
 
-/// The bars of a node, from the top: the numbers stand on the first line, the bars go through all.
+/// The lines of a node, from the top: only the computation bar is on all of them.
 fn rows(
     app: &App,
     node: &Node,
@@ -99,17 +99,16 @@ fn rows(
     let between = |from, to| node.between(from, to);
     let strips = strips(app.model(), app.column(room), room, tall, between, look);
     let line = |(number, strip): (usize, Vec<Span<'static>>)| {
-        let (idles, entries) = match number {
-            0 => (figures::percent(idle), figures::count(node.entries() as f64)),
-            _ => (String::new(), String::new()),
-        };
-        let mut line = match number {
-            0 => Line::from(Span::styled(name.clone(), style)),
-            _ => Line::raw(" ".repeat(wide + 2)),
-        };
+        let is_first = number == 0;
+        let title =
+            if is_first { Span::styled(name.clone(), style) } else { Span::raw(" ".repeat(wide + 2)) };
+        let mut line = Line::from(title);
         line.extend(strip);
-        line.extend(numbered(&idles, idle, columns.bar, look.idle(), look));
-        line.extend(numbered(&entries, share, columns.bar, look.accent(), look));
+        if is_first {
+            let entries = figures::count(node.entries() as f64);
+            line.extend(numbered(&figures::percent(idle), idle, columns.bar, look.idle(), look));
+            line.extend(numbered(&entries, share, columns.bar, look.accent(), look));
+        }
         line
     };
     strips.into_iter().enumerate().map(line).collect()

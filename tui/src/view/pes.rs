@@ -16,6 +16,8 @@ use crate::model::node::{Node, Pe};
 
 /// Most lines of a computation bar.
 const TALLEST: usize = 4;
+/// Columns of a node's name where there is not much room: `localhost` fits.
+pub(crate) const NAME: usize = 9;
 
 /// Widths of the columns at the width of the window; 0 leaves a column out.
 pub(crate) struct Columns {
@@ -32,7 +34,7 @@ impl Columns {
         let name = if width >= 110 {
             14
         } else if width >= 60 {
-            8
+            NAME
         } else {
             0
         };
@@ -154,7 +156,7 @@ fn gap(text: &mut String, bar: usize) {
     }
 }
 
-/// The lines of one PE, from the top: the numbers stand on the first, the bars go through all.
+/// The lines of one PE, from the top: only the computation bar is on all of them.
 fn rows(
     app: &App,
     (node, pe): (&Node, &Pe),
@@ -168,7 +170,7 @@ fn rows(
     let number = format!("{mark}{:>4} ", pe.last.pe);
     let mut spans = vec![Span::styled(number, if chosen { look.selected() } else { look.strong() })];
     if columns.name > 0 {
-        spans.push(Span::raw(figures::fit(&node.name(), columns.name + 1)));
+        spans.push(Span::raw(figures::fit(&node.name(), columns.name) + " "));
     }
     let (letter, style) = match &node.loss {
         Some(loss) if loss.is_meant => ("-", look.faint()),
@@ -185,13 +187,10 @@ fn rows(
     let life = pe.lifetime();
     let idle = life.share(life.idle);
     let share = if most == 0 { 0.0 } else { pe.last.entries as f64 / most as f64 };
-    let bars = |idles: &str, entries: &str| {
-        let mut spans = numbered(idles, idle, columns.bar, look.idle(), look);
-        spans.extend(numbered(entries, share, columns.bar, look.accent(), look));
-        spans
-    };
     if columns.numbers() {
-        spans.extend(bars(&figures::percent(idle), &figures::count(pe.last.entries as f64)));
+        let entries = figures::count(pe.last.entries as f64);
+        spans.extend(numbered(&figures::percent(idle), idle, columns.bar, look.idle(), look));
+        spans.extend(numbered(&entries, share, columns.bar, look.accent(), look));
     }
     if columns.queue > 0 {
         spans.push(Span::raw(format!("{:>6}", figures::count(pe.last.queue_messages as f64))));
@@ -203,9 +202,6 @@ fn rows(
     for strip in strips {
         let mut line = Line::raw(indent.clone());
         line.extend(strip);
-        if columns.numbers() {
-            line.extend(bars("", ""));
-        }
         lines.push(line);
     }
     lines

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::look::Look;
 use super::{hints, put, screens};
-use crate::app::{App, View};
+use crate::app::App;
 use crate::figures;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
@@ -41,7 +41,7 @@ fn speed(speed: f64) -> String {
 /// The most needed keys.
 pub(crate) fn keys(app: &App, look: Look) -> Line<'static> {
     let space = if app.paused() { "go on" } else { "pause" };
-    let other = if app.choice.view == View::Pes { "nodes" } else { "PEs" };
+    let other = app.next_view().name();
     let (arrows, speeds) = (look.pick("←→", "left right"), "<>");
     let seek = [
         ("?", "help"),

@@ -12,29 +12,44 @@ use crate::screen::Screen;
 /// Lines that the load keeps where there is a result to be shown.
 const LOAD_MIN: u16 = 4;
 
-/// How many of these lines the panel takes: none before the end, nor where there is no room for what the run was.
+/// How many of these lines the panel takes: none before the end, nor where there is no room for what the run was; no more
+/// than half of them unless all of the result is asked for.
 pub(crate) fn height(app: &App, room: u16) -> u16 {
-    let model = app.model();
-    if model.end.is_none() || model.result.is_empty() {
+    if !is_there(app) || room < LOAD_MIN + 2 {
         return 0;
     }
-    if app.choice.screen != Screen::Load || app.choice.help || app.choice.detail.is_some() {
-        return 0;
+    if app.choice.result {
+        return room;
     }
-    let wanted = u16::try_from(model.result.len() + 1).unwrap_or(u16::MAX);
-    let left = room.saturating_sub(LOAD_MIN);
-    if left < 2 { 0 } else { wanted.min(left) }
+    let wanted = u16::try_from(app.model().result.len() + 1).unwrap_or(u16::MAX);
+    wanted.min((room - LOAD_MIN).min((room / 2).max(2)))
+}
+
+/// Whether the present screen has the panel.
+pub(crate) fn is_there(app: &App) -> bool {
+    let (model, choice) = (app.model(), &app.choice);
+    let is_load = choice.screen == Screen::Load && !choice.help && choice.detail.is_none();
+    is_load && model.end.is_some() && !model.result.is_empty()
 }
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let result = &app.model().result;
-    let rule = look.pick("─", "-").repeat(usize::from(area.width));
-    let title = format!("{rule:.2} result {rule}", rule = rule);
-    put(frame, area, 0, Line::styled(title, look.faint()));
     let room = usize::from(area.height).saturating_sub(1);
     // Where not all lines have room the last ones say most: whether the result is right, and what there is to remark.
-    let skipped = result.len().saturating_sub(room);
-    for (line, text) in result.iter().skip(skipped).enumerate() {
+    let hidden = result.len().saturating_sub(room);
+    let up = if app.choice.result { app.choice.row.min(hidden) } else { 0 };
+    let above = hidden - up;
+    let rule = look.pick("─", "-").repeat(usize::from(area.width));
+    let more = match (app.choice.result, hidden) {
+        (_, 0) => String::new(),
+        (false, _) => format!("{} {above} more above: r shows them ", look.pick("…", "...")),
+        (true, _) => {
+            format!("lines {}-{} of {}: up down ", above + 1, (above + room).min(result.len()), result.len())
+        }
+    };
+    let title = format!("{rule:.2} result {more}{rule}");
+    put(frame, area, 0, Line::styled(title, look.faint()));
+    for (line, text) in result.iter().skip(above).take(room).enumerate() {
         put(frame, area, line + 1, Line::raw(format!(" {text}")));
     }
 }

@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
+use super::pes::NAME;
 use super::{put, rows_of, split};
-use crate::app::{App, View};
+use crate::app::App;
 use crate::figures;
 use crate::input::Spot;
 use crate::model::Model;
@@ -29,18 +30,25 @@ const SHARE: usize = 6;
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let model = app.model();
     let present = Present::of(model, LAST);
+    let items = items(app, &present, area.width, look);
+    let selected = app.choice.selected.min(items.len().saturating_sub(1));
     let mut below = path_lines(model);
+    // What has no room behind the selected PE is said below.
+    if let Some((line, reason)) = items.get(selected)
+        && line.width() > usize::from(area.width)
+    {
+        below.insert(0, format!(" {:<13}{reason}", "selected:"));
+    }
     below.extend(host_lines(model, &present));
     // That takes a third of the screen at most.
     let height = u16::try_from(below.len()).unwrap_or(u16::MAX).min(area.height / 3);
     let (rows, foot) = split(area, area.height - height);
-    put(frame, rows, 0, titles(look));
+    put(frame, rows, 0, titles(area.width, look));
     let rows = split(rows, 1).1;
-    let items = items(app, &present, look);
     if items.is_empty() {
         put(frame, rows, 0, Line::styled(" no PE to show", look.faint()));
     }
-    let selected = app.choice.selected.min(items.len().saturating_sub(1));
+    let items = items.into_iter().map(|(line, _)| line).collect();
     let spots = rows_of(frame, rows, items, selected, "rows", look);
     for (line, text) in below.into_iter().enumerate() {
         put(frame, foot, line, Line::styled(text, look.faint()));
@@ -48,20 +56,35 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
     spots
 }
 
-fn titles(look: Look) -> Line<'static> {
-    let shares = ["comp", "runt", "core", "thro", "idle", "queue"];
-    let shares: String = shares.iter().map(|title| format!("{title:>SHARE$}")).collect();
-    let text = format!("   PE {} {shares}  waits for (last {} s)", figures::fit("node", 8), LAST / SECOND);
+/// What a PE did in the last seconds, by columns.
+const SHARES: [&str; 5] = ["comp", "runt", "core", "thro", "idle"];
+
+/// Which of them have room beside the reason, which says more, and whether the queue has.
+fn shown(width: u16) -> ([bool; 5], bool) {
+    match width {
+        0..74 => ([true, false, false, false, true], false),
+        74..110 => ([true, false, true, false, true], true),
+        _ => ([true; 5], true),
+    }
+}
+
+fn titles(width: u16, look: Look) -> Line<'static> {
+    let (shown, has_queue) = shown(width);
+    let shares = SHARES.iter().zip(shown).filter_map(|(title, shown)| shown.then_some(*title));
+    let titles = shares.chain(has_queue.then_some("queue"));
+    let shares: String = titles.map(|title| format!("{title:>SHARE$}")).collect();
+    let text = format!("   PE {} {shares}  waits for (last {} s)", figures::fit("node", NAME), LAST / SECOND);
     Line::styled(text, look.faint())
 }
 
-/// A line for each PE, or each node.
-fn items(app: &App, present: &Present<'_>, look: Look) -> Vec<Line<'static>> {
+/// A line for each PE, or each node, and its reason again.
+fn items(app: &App, present: &Present<'_>, width: u16, look: Look) -> Vec<(Line<'static>, String)> {
     let row = |place: usize, number: String, node: &Node, pes: &[Pe], times: Times| {
         let chosen = place == app.choice.selected;
-        row(chosen, number, node, pes, (times, present.reason(app.model(), node, pes, times)), look)
+        let reason = present.reason(app.model(), node, pes, times);
+        (row(chosen, number, node, pes, (times, &reason), (width, look)), reason)
     };
-    if app.choice.view == View::Nodes {
+    if app.choice.is_by_node() {
         let nodes = app.nodes().into_iter().enumerate();
         return nodes
             .map(|(place, node)| {
@@ -82,13 +105,13 @@ fn row(
     number: String,
     node: &Node,
     pes: &[Pe],
-    (times, reason): (Times, String),
-    look: Look,
+    (times, reason): (Times, &str),
+    (width, look): (u16, Look),
 ) -> Line<'static> {
     let mark = if chosen { look.pick("▸", ">") } else { " " };
     let style = if chosen { look.selected() } else { look.strong() };
     let mut line = Line::from(Span::styled(format!("{mark}{number:>4} "), style));
-    line.push_span(Span::raw(format!("{} ", figures::fit(&node.name(), 8))));
+    line.push_span(Span::raw(format!("{} ", figures::fit(&node.name(), NAME))));
     let shares = [
         (times.compute.saturating_add(times.init), look.compute()),
         (times.overhead, look.overhead()),
@@ -96,12 +119,16 @@ fn row(
         (times.throttled, look.throttled()),
         (times.idle, look.idle()),
     ];
-    for (time, style) in shares {
+    let (shown, has_queue) = shown(width);
+    for ((time, style), _) in shares.into_iter().zip(shown).filter(|(_, shown)| *shown) {
         let text = format!("{:>SHARE$}", figures::percent(times.share(time)));
         line.push_span(if time == 0 { Span::styled(text, look.faint()) } else { Span::styled(text, style) });
     }
-    let queue = pes.iter().fold(0_u64, |sum, pe| sum.saturating_add(pe.last.queue_messages));
-    line.push_span(Span::raw(format!("{:>SHARE$}  {reason}", figures::count(queue as f64))));
+    if has_queue {
+        let queue = pes.iter().fold(0_u64, |sum, pe| sum.saturating_add(pe.last.queue_messages));
+        line.push_span(Span::raw(format!("{:>SHARE$}", figures::count(queue as f64))));
+    }
+    line.push_span(Span::raw(format!("  {reason}")));
     line
 }
 

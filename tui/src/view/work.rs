@@ -7,8 +7,9 @@ use ratatui::text::{Line, Span};
 use std::time::Duration;
 
 use super::look::Look;
+use super::pes::NAME;
 use super::{put, rows_of, split};
-use crate::app::{App, RECENT, View};
+use crate::app::{App, RECENT};
 use crate::figures;
 use crate::input::Spot;
 use crate::model::node::{Node, Pe};
@@ -70,7 +71,7 @@ fn items(app: &App) -> Vec<Item> {
             types: model.chares_of(node, |pe| numbers.contains(&pe)),
         }
     };
-    if app.choice.view == View::Nodes {
+    if app.choice.is_by_node() {
         let nodes = app.nodes().into_iter();
         return nodes.map(|node| item(figures::count(node.pes.len() as f64), node, &node.pes)).collect();
     }
@@ -79,10 +80,10 @@ fn items(app: &App) -> Vec<Item> {
 }
 
 fn titles(app: &App, bar: usize, look: Look) -> Line<'static> {
-    let first = if app.choice.view == View::Nodes { " PEs" } else { "  PE" };
+    let first = if app.choice.is_by_node() { " PEs" } else { "  PE" };
     let gap = " ".repeat(if bar > 0 { bar + 1 } else { 0 });
     let text =
-        format!(" {first} {} chares{gap}   busy{gap}   came   went  of types", figures::fit("node", 8));
+        format!(" {first} {} chares{gap}   busy{gap}   came   went  of types", figures::fit("node", NAME));
     Line::styled(text, look.faint())
 }
 
@@ -90,7 +91,7 @@ fn row(item: &Item, most: u64, bar: usize, chosen: bool, look: Look) -> Line<'st
     let mark = if chosen { look.pick("▸", ">") } else { " " };
     let style = if chosen { look.selected() } else { look.strong() };
     let mut line = Line::from(Span::styled(format!("{mark}{:>4} ", item.number), style));
-    line.push_span(Span::raw(figures::fit(&item.name, 8)));
+    line.push_span(Span::raw(figures::fit(&item.name, NAME)));
     let share = if most == 0 { 0.0 } else { item.chares as f64 / most as f64 };
     let numbered = super::pes::numbered;
     line.extend(numbered(&figures::count(item.chares as f64), share, bar, look.accent(), look));
