@@ -5,6 +5,7 @@
 //! once it is committed; whatever happens before that, the ones before it stay whole.
 
 mod check;
+mod codec;
 mod copy;
 mod disk;
 mod error;
