@@ -3,6 +3,7 @@
 mod copies;
 mod decoder;
 mod faults;
+mod layouts;
 mod left_out;
 
 use super::*;
