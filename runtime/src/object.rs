@@ -95,6 +95,19 @@ pub struct Kernel {
 /// Makes a kernel ready to run from the application's packed arguments.
 pub type Prepare = Arc<dyn Fn(&[u8]) -> Result<KernelCall, PupError> + Send + Sync>;
 
+/// How values of shared variables become ones of a type that the program has today.
+#[derive(Clone)]
+pub struct VariableMigration {
+    /// That type.
+    pub into: TypeId,
+    /// Its name.
+    pub name: String,
+    /// What its values are made of.
+    pub shape: fn() -> Shape,
+    /// How others become such.
+    pub migration: Migration,
+}
+
 /// Everything that all nodes of a run must agree on, in order.
 #[derive(Clone, Default)]
 pub struct ProgramTable {
@@ -104,8 +117,8 @@ pub struct ProgramTable {
     pub version: String,
     /// Its chare types.
     pub chare_types: Vec<ChareType>,
-    /// How values of shared variables that were saved as another type become ones of this type.
-    pub variable_migrations: Vec<(TypeId, Migration)>,
+    /// How values of shared variables that were saved as another type become ones of the program's.
+    pub variable_migrations: Vec<VariableMigration>,
     /// Its kernels.
     pub kernels: Vec<Kernel>,
     /// Which of equally urgent messages a PE takes first.
@@ -129,8 +142,8 @@ impl ProgramTable {
     /// migration, and 1 where there is none.
     #[must_use]
     pub fn variable_schema(&self, of: TypeId, shape: fn() -> Shape) -> Schema {
-        let own = self.variable_migrations.iter().filter(|(into, _)| *into == of);
-        let migrations: Vec<Migration> = own.map(|(_, migration)| migration.clone()).collect();
+        let own = self.variable_migrations.iter().filter(|one| one.into == of);
+        let migrations: Vec<Migration> = own.map(|one| one.migration.clone()).collect();
         let newest = migrations.iter().map(|migration| migration.from).max();
         Schema { version: newest.unwrap_or_default().saturating_add(1), shape, migrations }
     }
