@@ -7,6 +7,7 @@ use crate::pe::Pe;
 use crate::pe::queue::QueueOrder;
 use crate::proto::number_set::NumberSet;
 use crate::schema::{Migration, Schema, Shape};
+use loadbalance::balance::Mobility;
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub struct ChareType {
     pub new_store: fn(StoreFor) -> Box<dyn Store>,
     /// How its records are understood.
     pub schema: Schema,
+    /// Where a chare may go, by its record; anywhere if that is none.
+    pub mobility: fn(&Packed) -> Mobility,
 }
 
 /// Tells a new store which elements it will hold.
@@ -145,7 +148,7 @@ impl ProgramTable {
         let own = self.variable_migrations.iter().filter(|one| one.into == of);
         let migrations: Vec<Migration> = own.map(|one| one.migration.clone()).collect();
         let newest = migrations.iter().map(|migration| migration.from).max();
-        Schema { version: newest.unwrap_or_default().saturating_add(1), shape, migrations }
+        Schema { version: newest.unwrap_or_default().saturating_add(1), shape, migrations, earlier: None }
     }
 
     /// `Type: Entry`, for people.
@@ -243,11 +246,22 @@ pub trait Store: Send + Any {
     /// Bytes of the state of the element in `slot`; finding out takes as long as packing it.
     fn packed_bytes(&self, slot: usize) -> u64;
 
+    /// Where the element in `slot` may go.
+    fn mobility(&self, slot: usize) -> Mobility {
+        let _ = slot;
+        Mobility::Anywhere
+    }
+
     /// Puts in an element that was taken out of another PE.
     ///
     /// # Errors
     /// When that is not its state.
     fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError>;
+
+    /// Has an element that was put in make what did not travel, now that it may send.
+    fn arrived(&mut self, index: ElementIndex, pe: &mut Pe) {
+        let _ = (index, pe);
+    }
 
     /// Gives each element's index and state, in an order that is kept when they are put in again so.
     fn save(&self, each: &mut dyn FnMut(ElementIndex, Packed));

@@ -9,11 +9,13 @@
 //! the next views show where chares are.
 
 mod census;
+mod cost;
 mod graph;
 mod placing;
 
 pub use census::{Census, Looks};
-pub use placing::Placed;
+pub use cost::Cost;
+pub use placing::{Placeable, Placed};
 
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
@@ -39,7 +41,8 @@ const TOLD_MAX: usize = 256;
 const MOVES_MIN_S: f64 = 1.0;
 
 /// Balances the run of `node`, which is the launcher, until it ends. `left_s` says how many seconds are left, if that is known;
-/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought.
+/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought, and `tell_cost` after
+/// each look what it has cost.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -49,6 +52,7 @@ pub fn start(
     heard: Receiver<BalancingEvent>,
     left_s: impl Fn() -> Option<f64> + Send + 'static,
     tell: impl Fn(Vec<Balanced>) + Send + 'static,
+    tell_cost: impl Fn(Cost) + Send + 'static,
 ) -> std::io::Result<()> {
     let mut balancing = Balancing::new(node, choice);
     let run = move || {
@@ -56,7 +60,11 @@ pub fn start(
         let mut told = (0, None);
         while !balancing.node.has_ended() {
             match heard.recv_timeout(LOOK) {
-                Ok(BalancingEvent::Told(from, loads)) => balancing.take(from, loads, &left_s),
+                Ok(BalancingEvent::Told { from, loads, bytes }) => {
+                    balancing.cost.message(bytes);
+                    balancing.take(from, loads, &left_s);
+                    tell_cost(balancing.cost);
+                }
                 Ok(BalancingEvent::Asked(known)) => drop(known.send(balancing.census.known())),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -78,6 +86,7 @@ struct Balancing {
     by: By,
     looks: Looks,
     network: Network,
+    cost: Cost,
 }
 
 /// Who decides.
@@ -93,7 +102,14 @@ impl Balancing {
             Choice::Always(choice) => By::Always { choice, last_s: 0.0, records: Vec::new() },
             Choice::Auto(settings) => By::Auto(Box::new(Auto::new(settings))),
         };
-        Self { census: Census::new(node.topology()), node, by, looks, network: Network::default() }
+        Self {
+            census: Census::new(node.topology()),
+            node,
+            by,
+            looks,
+            network: Network::default(),
+            cost: Cost::default(),
+        }
     }
 
     fn take(&mut self, from: NodeId, loads: NodeLoads, left_s: impl Fn() -> Option<f64>) {
@@ -102,6 +118,13 @@ impl Balancing {
         if !self.census.is_complete() {
             return;
         }
+        let begin = self.node.now();
+        self.look(left_s());
+        self.cost.looked(self.node.now().saturating_sub(begin));
+    }
+
+    /// Decides whether to move anything, now that all nodes have said what there is.
+    fn look(&mut self, left_s: Option<f64>) {
         let view = self.census.view(&self.node.cpu_rates(), self.looks);
         let now_s = self.node.now().as_secs_f64();
         self.network.look(&view, now_s);
@@ -110,7 +133,7 @@ impl Balancing {
             now_s,
             view: &view,
             span_s: self.census.span_s(),
-            left_s: left_s(),
+            left_s,
             bytes_per_s,
             away_s: AWAY_S,
             decide_s: 0.0,
@@ -129,10 +152,11 @@ impl Balancing {
     }
 
     /// Has PEs send away what is to move.
-    fn order(&self, decision: &Decision) {
+    fn order(&mut self, decision: &Decision) {
         let found =
             |step: &Move| self.census.chare(step.chare).map(|(chare, from)| (chare, from, PeId(step.to)));
-        placing::order(&self.node, decision.moves.iter().filter_map(found));
+        let sent = placing::order(&self.node, decision.moves.iter().filter_map(found));
+        sent.into_iter().for_each(|bytes| self.cost.message(bytes));
     }
 }
 

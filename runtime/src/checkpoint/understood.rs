@@ -10,6 +10,7 @@ use crate::object::{ProgramTable, VariableMigration};
 use crate::schema::{Change, Migrate, STATE, Schema, Value, difference, fits};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// What the records of each chare type of a program are made of, by the name of the type.
 #[must_use]
@@ -181,8 +182,15 @@ pub fn listed_variables(
 
 fn understand(name: &str, saved: &SavedSchema, own: &Schema) -> Result<Option<Migrate>, Foreign> {
     let name = name.to_string();
-    let SavedSchema { version, shape } = saved;
-    let version = *version;
+    let version = saved.version;
+    if let Some((shape, earlier)) = own.renewed(&saved.shape) {
+        let migrate = understand(&name, &SavedSchema { version, shape }, own)?;
+        return Ok(Some(Arc::new(move |packed| {
+            let renewed = (earlier.renew)(packed)?;
+            migrate.as_ref().map_or(Ok(renewed.clone()), |migrate| migrate(&renewed))
+        })));
+    }
+    let shape = &saved.shape;
     let change = difference(shape, &(own.shape)());
     if version == own.version && change.is_none() {
         return Ok(None);

@@ -212,9 +212,10 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     // Where nobody balances, somebody keeps count all the same.
     let nobody = plan.keeps_loads.then(|| Choice::Always(Box::new(Stay)));
     if let Some(choice) = plan.balance.map(|(choice, _)| choice).or(nobody) {
-        let (hub, told) = (Arc::clone(&hub), Arc::clone(&hub));
+        let (hub, told, costs) = (Arc::clone(&hub), Arc::clone(&hub), Arc::clone(&hub));
         let tell = move |balanced| told.describe(|info| info.balanced = balanced);
-        balancing::start(Arc::clone(&node), choice, loads, move || hub.left_s(), tell)
+        let tell_cost = move |cost| costs.set_balancing_cost(cost);
+        balancing::start(Arc::clone(&node), choice, loads, move || hub.left_s(), tell, tell_cost)
             .map_err(|e| local("there is no thread to balance on", &e))?;
     }
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };

@@ -5,6 +5,7 @@ use super::map::{self, Map};
 use super::pace::Pace;
 use super::past::Past;
 use super::wire::{MonitorEvent, NodeSnapshot, Phase, Remark, RunInfo, Slowdown};
+use crate::balancing::Cost;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,6 +47,7 @@ struct State {
     found: Vec<String>,
     /// What the program shows, each as it was last.
     maps: Vec<Map>,
+    balancing: Cost,
     viewers: Vec<Viewer>,
 }
 
@@ -81,6 +83,17 @@ impl Hub {
         change(&mut state.info);
         let event = MonitorEvent::Run(state.info.clone());
         state.distribute(&event);
+    }
+
+    /// What balancing costs.
+    pub fn set_balancing_cost(&self, cost: Cost) {
+        self.lock().balancing = cost;
+    }
+
+    /// What balancing has cost so far.
+    #[must_use]
+    pub fn balancing_cost(&self) -> Cost {
+        self.lock().balancing
     }
 
     /// Seconds until the phase will be over, if what is done is counted and goes on at this rate. `None` if nobody counts or

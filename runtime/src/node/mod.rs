@@ -81,6 +81,8 @@ pub struct NodeSettings {
     pub cores: Vec<usize>,
     /// PEs use at most this share of their core, 0 to 1.
     pub cpu_share: f64,
+    /// Memory that the process may take; balancers are told how much is left.
+    pub memory_bytes: Option<u64>,
     /// The application's arguments, for its kernel.
     pub kernel_arguments: Vec<u8>,
 }
@@ -97,6 +99,7 @@ impl Default for NodeSettings {
             has_spare_core: false,
             cores: Vec::new(),
             cpu_share: 1.0,
+            memory_bytes: None,
             kernel_arguments: Vec::new(),
         }
     }

@@ -172,7 +172,8 @@ impl Node {
                 let unreadable = |error| Refusal::Impossible(format!("loads that do not decode: {error}"));
                 let loads = postcard::from_bytes(&payload.body).map_err(unreadable)?;
                 self.checks().check_loads(from, &loads)?;
-                self.listeners.tell_balancing(BalancingEvent::Told(from, loads));
+                let bytes = payload.len_bytes() as u64;
+                self.listeners.tell_balancing(BalancingEvent::Told { from, loads, bytes });
             }
             WorkToLauncher::Record(record) => {
                 self.listeners.tell_driver(DriverEvent::Record(from, record, payload));

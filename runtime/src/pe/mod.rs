@@ -466,6 +466,11 @@ impl Pe {
         self.account().progressed(units);
     }
 
+    /// A chare is here that may not go anywhere.
+    pub fn has_limited_chares(&mut self) {
+        self.loads.has_limited = true;
+    }
+
     /// A chare that lived here is gone.
     pub fn chare_left(&self) {
         self.account().chares(-1);
