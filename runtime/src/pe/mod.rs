@@ -21,7 +21,7 @@ pub mod section;
 mod seeds;
 mod share;
 pub(crate) mod tally;
-mod timekeeper;
+pub mod timekeeper;
 pub(crate) mod traffic;
 
 use crate::codec::{Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header};

@@ -46,17 +46,17 @@ struct Sent {
 
 /// Calls of an entry method of which one was timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Timed {
+pub struct Timed {
     /// How long that one took.
-    pub(super) took_ns: u64,
+    pub took_ns: u64,
     /// For how many it stands, itself included.
-    pub(super) stands_for: u32,
+    pub stands_for: u32,
 }
 
 impl Timed {
     /// How long all of them took.
     #[must_use]
-    pub(super) fn all_ns(self) -> u64 {
+    pub fn all_ns(self) -> u64 {
         self.took_ns * u64::from(self.stands_for)
     }
 }

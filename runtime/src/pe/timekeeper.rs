@@ -9,7 +9,7 @@ use crate::monitor::wire::PeState;
 /// such a gap, so the PE times one gap in 64, assumes that the others are like it, and books a run of entry methods at
 /// once.
 #[derive(Debug)]
-pub(super) struct Timekeeper {
+pub struct Timekeeper {
     /// The state that the account is in.
     state: PeState,
     typical_ns: u64,
@@ -70,44 +70,44 @@ impl Timekeeper {
 
     /// A keeper that also times entry methods, where a look at the clock takes so long, and says of which of them messages
     /// may be followed, if any are.
-    pub(super) fn timing(look_ns: u64, follows_messages: bool) -> Self {
+    pub fn timing(look_ns: u64, follows_messages: bool) -> Self {
         let timing = Timing { sampling: Sampling::new(look_ns), began_ns: None, ended_ns: 0 };
         let marks_each = if follows_messages { Self::MARKS_EACH } else { 0 };
         Self { timing: Some(timing), marks_each, ..Self::default() }
     }
 
     /// A keeper that takes gaps to be nothing, and looks at no clock for an entry method.
-    pub(super) fn off() -> Self {
+    pub fn off() -> Self {
         Self { unseen: u32::MAX, guesses: u32::MAX, ..Self::default() }
     }
 
     /// Whether a message that is sent now may be followed.
     #[inline]
-    pub(super) fn may_mark(&self) -> bool {
+    pub fn may_mark(&self) -> bool {
         self.marks_left > 0
     }
 
     /// Says that messages may be followed from now on, whatever runs.
-    pub(super) fn always_marks(&mut self) {
+    pub fn always_marks(&mut self) {
         self.marks_left = if self.marks_each > 0 { u32::MAX } else { 0 };
     }
 
     /// A message is followed.
-    pub(super) fn has_marked(&mut self) {
+    pub fn has_marked(&mut self) {
         if self.marks_left < u32::MAX {
             self.marks_left = self.marks_left.saturating_sub(1);
         }
     }
 
     /// No more messages may be followed until then.
-    pub(super) fn marks_again(&mut self, at_ns: u64) {
+    pub fn marks_again(&mut self, at_ns: u64) {
         if self.marks_left < u32::MAX {
             (self.marks_left, self.marks_from_ns) = (0, at_ns);
         }
     }
 
     /// The next entry method is timed.
-    pub(super) fn times_next(&mut self, account: &Account, now_ns: u64) {
+    pub fn times_next(&mut self, account: &Account, now_ns: u64) {
         self.switch(account, PeState::Overhead, now_ns);
         let unseen = std::mem::take(&mut self.unseen);
         if let Some(timing) = &mut self.timing {
@@ -118,7 +118,7 @@ impl Timekeeper {
 
     /// An entry method begins, which counts as `state`.
     #[inline]
-    pub(super) fn entry_begins(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
+    pub fn entry_begins(&mut self, account: &Account, state: PeState, now_ns: impl FnOnce() -> u64) {
         if self.state == state {
             self.guessed += 1;
             self.unseen = self.unseen.saturating_sub(1);
@@ -149,7 +149,7 @@ impl Timekeeper {
 
     /// An entry method has ended; how long it took, if it was timed.
     #[inline]
-    pub(super) fn entry_ends(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) -> Option<Timed> {
+    pub fn entry_ends(&mut self, account: &Account, now_ns: impl FnOnce() -> u64) -> Option<Timed> {
         if self.unseen == 0 { self.entry_ends_with_look(account, now_ns()) } else { None }
     }
 
@@ -165,12 +165,12 @@ impl Timekeeper {
     }
 
     /// Says that the present gap is longer than others, so that its end is to be timed. It began at the last switch.
-    pub(super) fn gap_is_long(&mut self) {
+    pub fn gap_is_long(&mut self) {
         self.is_seen = true;
     }
 
     /// The PE does something else than entry methods from now on, or looks at the clock anyway.
-    pub(super) fn switch(&mut self, account: &Account, state: PeState, now_ns: u64) {
+    pub fn switch(&mut self, account: &Account, state: PeState, now_ns: u64) {
         let overhead_ns = u64::from(std::mem::take(&mut self.guessed)) * self.typical_ns;
         account.switch_from(overhead_ns, state, now_ns);
         let before = std::mem::replace(&mut self.state, state);

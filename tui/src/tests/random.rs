@@ -57,6 +57,7 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
             received_messages: n[6],
             received_bytes: n[7],
             spins: n[7] % 2 == 0,
+            clock_mhz: n[0] as u32 % 6000,
             shares_memory_with: vec![node],
             processors: Processors { uptime_ns: n[0], busy_ns: n[1], own_ns: n[2] },
             pes,

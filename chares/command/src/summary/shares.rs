@@ -25,8 +25,8 @@ pub(super) fn wrong(report: &Value, pes: &[Pe]) -> Option<String> {
     let off = |node: &Done| (node.share / right(node)).ln().abs();
     let worst = done.iter().max_by(|one, other| off(one).total_cmp(&off(other)))?;
     let slowed = list(&report["slowdowns"]).iter().any(|slow| name_of(&slow["node"]) == worst.name);
-    // NaN is not far.
-    if slowed || done.len() < 2 || !(off(worst) > WRONG.ln()) {
+    let is_far = off(worst) > WRONG.ln();
+    if slowed || done.len() < 2 || !is_far {
         return None;
     }
     let (name, has) = (&worst.name, 100.0 * worst.share);
