@@ -4,6 +4,7 @@ mod checkpoint;
 mod draining;
 mod joining;
 mod maps;
+mod outcomes;
 mod requests;
 mod variables;
 
@@ -21,6 +22,7 @@ pub use draining::Drained;
 use draining::Nodes;
 pub use joining::{Joined, Joining};
 use loadbalance::machines::{Machine, Machines};
+pub(crate) use outcomes::changed;
 use runtime::envelope::{CollectionId, Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::ids::{NodeId, PeId};
