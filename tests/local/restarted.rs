@@ -2,7 +2,7 @@
 
 use super::packed::ALL;
 use super::{METACHARE, STENCIL, command, run};
-use harness::{local_nodes, signal, start, wait_for};
+use harness::{local_nodes, signal, start, wait_for, wait_for_work};
 use runtime::proto::sim::Random;
 use serde_json::Value;
 use std::path::Path;
@@ -162,6 +162,33 @@ fn a_run_that_is_killed_or_stopped_over_and_over_comes_to_its_end() {
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.stderr.contains("going on from checkpoint"), "{done:?}");
     assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits after three deaths");
+}
+
+/// Who ends processes in good order, as batch systems do, has a run saved by that.
+#[test]
+fn a_run_is_saved_before_sigterm_ends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    let words =
+        "run imbalance --chares 24 --steps 900 --work 20000 --reduce-every 3 --speed equal --out ends.npy";
+    let words: Vec<&str> = words.split(' ').collect();
+    assert_eq!(run(METACHARE, folder, &words).code, 0);
+    let whole = fs::read(folder.join("ends.npy")).unwrap();
+    fs::remove_file(folder.join("ends.npy")).unwrap();
+    let words = [&words[..], &["--checkpoint", "saved", "--checkpoint-every", "10000steps"]].concat();
+    let running = start(&mut command(METACHARE, folder, &words));
+    wait_for_work(folder);
+    // One by name first: then it is sure that the run can be saved.
+    let listed = run(METACHARE, folder, &["watch", "--list"]);
+    let saved = run(METACHARE, folder, &["checkpoint", listed.stdout.trim()]);
+    assert_eq!((saved.code, last(folder)), (0, 1), "{saved:?}");
+    signal(running.pid(), "TERM");
+    let ended = running.done();
+    assert_eq!((ended.code, last(folder)), (128 + 15, 2), "{ended:?}");
+    let done = run(METACHARE, folder, &["restart", "saved", "--quiet"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits");
 }
 
 /// The number of the last checkpoint in the folder `saved` of a folder; 0 if there is none.
