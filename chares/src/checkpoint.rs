@@ -11,6 +11,8 @@
 //! methods, and when nothing is on its way any more each packs what it has, and goes on while that is sent. PEs keep their numbers: whoever goes on may have
 //! other nodes, each with as many of the PEs as suit it.
 
+use crate::driver::changed;
+use crate::entries::type_name;
 use crate::pup;
 pub use crate::timeline::Kept;
 pub use loadbalance::balance::Mapping;
@@ -19,11 +21,13 @@ use runtime::checkpoint::SavedVariable;
 use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload};
 use runtime::failure::{Failure, Kind};
+use runtime::monitor::wire::NodeSnapshot;
 use runtime::saved::RecordHeader;
+use runtime::schema::{Shape, difference, shape_of};
 use serde::{Deserialize, Serialize};
 
-/// How the driver is saved; another version is refused.
-pub(crate) const VERSION: u16 = 1;
+/// How the driver is saved. Version 1 does not say what the outcomes are made of; another one is refused.
+pub(crate) const VERSION: u16 = 2;
 
 /// Who keeps checkpoints, and says when.
 pub trait Keeper: Send {
@@ -131,14 +135,59 @@ pub(crate) struct SavedDriver {
     pub(crate) is_init: bool,
     pub(crate) speeds: Vec<f64>,
     pub(crate) counted: Option<(String, u64, u64)>,
+    /// Behind all that version 1 has.
+    #[serde(skip)]
+    pub(crate) types: OutcomeTypes,
+}
+
+/// What outcomes are made of.
+#[derive(Clone, Default)]
+pub(crate) struct OutcomeTypes {
+    /// The types, by name.
+    pub(crate) types: Vec<(String, Shape)>,
+    /// The number of that of each outcome.
+    pub(crate) of: Vec<u32>,
+}
+
+impl OutcomeTypes {
+    /// The type of an outcome, with its number and name; nothing where the checkpoint does not say it.
+    pub(crate) fn of(&self, outcome: usize) -> Option<(u32, &str, &Shape)> {
+        let number = *self.of.get(outcome)?;
+        self.types.get(number as usize).map(|(name, shape)| (number, name.as_str(), shape))
+    }
+
+    /// Whether the runtime's own are made of what they are made of now. Of all others that is known when the driver waits for them
+    /// again, which is before nodes are given anything.
+    fn check_own(&self) -> Result<(), Failure> {
+        let (own, shape) = (type_name::<Vec<NodeSnapshot>>(), shape_of::<Vec<NodeSnapshot>>);
+        let saved = self.types.iter().find(|(name, _)| *name == own);
+        match saved.and_then(|(_, saved)| difference(saved, &shape())) {
+            Some(change) => Err(changed("counters", &own, &change).into()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl SavedDriver {
+    pub(crate) fn pack(&self) -> Packed {
+        // Shapes are JSON wherever they are written.
+        let types = serde_json::to_string(&self.types.types).unwrap_or_default();
+        pup::pack(&(self, types, &self.types.of))
+    }
+
     pub(crate) fn open(packed: &Packed) -> Result<Self, Failure> {
         // The version comes first, and is understood whatever follows.
         let version = postcard::take_from_bytes::<u16>(&packed.body).map(|(version, _)| version);
         match version {
-            Ok(VERSION) => pup::unpack(packed).map_err(|error| Failure::new(Kind::Input, error)),
+            Ok(1) => pup::unpack(packed).map_err(|error| Failure::new(Kind::Input, error)),
+            Ok(VERSION) => {
+                let unpacked = pup::unpack::<(Self, String, Vec<u32>)>(packed);
+                let (saved, types, of) = unpacked.map_err(|error| Failure::new(Kind::Input, error))?;
+                let types = serde_json::from_str(&types).map_err(|error| Failure::new(Kind::Input, error))?;
+                let types = OutcomeTypes { types, of };
+                types.check_own()?;
+                Ok(Self { types, ..saved })
+            }
             Ok(other) => {
                 let sentence = format!(
                     "the checkpoint is of version {other} of the driver's log, and this program knows {VERSION}: go on \
@@ -148,5 +197,61 @@ impl SavedDriver {
             }
             Err(_) => Err(Failure::new(Kind::Input, "the checkpoint holds no driver's log")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved(types: OutcomeTypes) -> SavedDriver {
+        SavedDriver {
+            version: VERSION,
+            pe_counts: vec![0, 2],
+            pes: 2,
+            outcomes: Vec::new(),
+            slots: Vec::new(),
+            next_slot: 3,
+            serial: 4,
+            pe: vec![5],
+            is_init: true,
+            speeds: vec![1.0; 2],
+            counted: None,
+            types,
+        }
+    }
+
+    #[test]
+    fn a_log_is_read_as_far_as_its_version_goes() {
+        let shape = shape_of::<Vec<NodeSnapshot>>();
+        let types = OutcomeTypes { types: vec![(type_name::<Vec<NodeSnapshot>>(), shape)], of: vec![0] };
+        let opened = SavedDriver::open(&saved(types).pack()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            (opened.serial, opened.types.of(0).map(|of| of.1), opened.types.of(1)),
+            (4, Some("Vec<NodeSnapshot>"), None)
+        );
+        // Version 1 ends where the types begin.
+        let first = SavedDriver { version: 1, ..saved(OutcomeTypes::default()) };
+        let opened = SavedDriver::open(&pup::pack(&first)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((opened.next_slot, opened.types.of(0)), (3, None));
+        let later = SavedDriver { version: VERSION + 1, ..saved(OutcomeTypes::default()) };
+        let refused = SavedDriver::open(&later.pack()).err().expect("a later version").sentence;
+        assert!(refused.starts_with("the checkpoint is of version 3 of the driver's log"), "{refused}");
+    }
+
+    #[test]
+    fn counters_that_are_others_are_refused_by_their_path_before_anything_is_started() {
+        let Shape::Seq(own) = shape_of::<Vec<NodeSnapshot>>() else { panic!("counters are a list") };
+        let text = serde_json::to_string(&own).unwrap();
+        let other = text.replacen("\"usize\"", "\"f64\"", 1).replacen("\"u64\"", "\"f64\"", 1);
+        assert_ne!(text, other);
+        let shape = Shape::Seq(Box::new(serde_json::from_str(&other).unwrap()));
+        let types = OutcomeTypes { types: vec![(type_name::<Vec<NodeSnapshot>>(), shape)], of: Vec::new() };
+        let refused = SavedDriver::open(&saved(types).pack()).err().expect("other counters").sentence;
+        assert!(
+            refused.contains("the driver has waited for counters, and Vec<NodeSnapshot>[]."),
+            "{refused}"
+        );
+        assert!(refused.contains(" was f64 and is "), "{refused}");
     }
 }

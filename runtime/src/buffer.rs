@@ -1,104 +1,16 @@
 //! Shared, aligned bytes: what bulk numeric data is made of, inside a process and on the wire.
 
-mod spare;
+mod memory;
 
-pub(crate) use spare::keep_within;
-pub use spare::reserve;
+pub(crate) use memory::keep_within;
+pub use memory::reserve;
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod};
-use memmap2::MmapMut;
+use memory::Memory;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use spare::Arrival;
-use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 use std::sync::{Arc, Weak};
-
-/// Storing these keeps every buffer aligned for any numeric type. Not more than 16 bytes: for wider alignment the
-/// system's allocator cannot hand out fresh zero pages and would touch every byte of a buffer at once.
-type Line = u128;
-// Less on s390x, where no number needs more than 8.
-const _: () = assert!(align_of::<Line>() <= 16 && align_of::<Line>() >= align_of::<u64>());
-
-/// From this length on a buffer is a mapping of its own, in huge pages where the system has them: touching fresh
-/// memory page by page of 4 KiB costs a processor a second per GB, as much as receiving it.
-const MAPPED_FROM_BYTES: usize = 4 << 20;
-
-enum Memory {
-    Allocated(Vec<Line>),
-    Mapped(MmapMut),
-    Arrived(Arrival),
-}
-
-impl Memory {
-    fn zeroed(len_bytes: usize) -> Self {
-        match (len_bytes >= MAPPED_FROM_BYTES).then(|| mapping(len_bytes)).flatten() {
-            Some(mapping) => Self::Mapped(mapping),
-            None => Self::Allocated(allocated(len_bytes.div_ceil(size_of::<Line>()))),
-        }
-    }
-
-    fn for_arrival(len_bytes: usize) -> Self {
-        Arrival::new(len_bytes).map_or_else(|| Self::zeroed(len_bytes), Self::Arrived)
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Allocated(lines) => bytemuck::cast_slice(lines),
-            Self::Mapped(mapping) => mapping,
-            Self::Arrived(arrival) => arrival.bytes(),
-        }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Self::Allocated(lines) => bytemuck::cast_slice_mut(lines),
-            Self::Mapped(mapping) => mapping,
-            Self::Arrived(arrival) => arrival.bytes_mut(),
-        }
-    }
-}
-
-/// So many lines of zero bytes. The allocator either has the memory or ends the process, as for any allocation.
-fn allocated(count: usize) -> Vec<Line> {
-    bytemuck::allocation::try_zeroed_vec(count).unwrap_or_else(|()| match Layout::array::<Line>(count) {
-        Ok(layout) => handle_alloc_error(layout),
-        Err(_) => panic!("a buffer of {count} lines is longer than any can be"),
-    })
-}
-
-/// A mapping of zero bytes, if the system has one.
-fn mapping(len_bytes: usize) -> Option<MmapMut> {
-    let mapping = MmapMut::map_anon(len_bytes).ok()?;
-    #[cfg(target_os = "linux")]
-    if len_bytes >= MAPPED_FROM_BYTES {
-        // Where it is refused, small pages are slower, not wrong.
-        let _ = mapping.advise(memmap2::Advice::HugePage);
-    }
-    Some(mapping)
-}
-
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Memory({} bytes)", self.bytes().len())
-    }
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self::Allocated(Vec::new())
-    }
-}
-
-impl Clone for Memory {
-    fn clone(&self) -> Self {
-        let bytes = self.bytes();
-        let mut copy = Self::zeroed(bytes.len());
-        // What is allocated is whole lines.
-        copy.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        copy
-    }
-}
 
 /// A run of bytes that can be shared without copying and viewed as a slice of any plain number type.
 ///
@@ -252,6 +164,7 @@ impl fmt::Debug for Buffer {
 
 #[cfg(test)]
 mod tests {
+    use super::memory::HUGE_FROM_BYTES;
     use super::*;
 
     #[test]
@@ -283,21 +196,21 @@ mod tests {
 
     #[test]
     fn a_long_buffer_is_zero_shared_and_copied_like_a_short_one() {
-        let mut a = Buffer::zeroed(MAPPED_FROM_BYTES + 3);
+        let mut a = Buffer::zeroed(HUGE_FROM_BYTES + 3);
         assert!(matches!(*a.memory, Memory::Mapped(_)));
         assert!(a.bytes().iter().all(|&byte| byte == 0));
-        a.bytes_mut()[MAPPED_FROM_BYTES + 2] = 7;
+        a.bytes_mut()[HUGE_FROM_BYTES + 2] = 7;
         let b = a.clone();
         a.bytes_mut()[0] = 9;
-        assert_eq!((b.bytes()[0], b.bytes()[MAPPED_FROM_BYTES + 2]), (0, 7));
-        assert_eq!((a.bytes()[0], a.bytes()[MAPPED_FROM_BYTES + 2]), (9, 7));
-        assert_eq!(a.len(), MAPPED_FROM_BYTES + 3);
-        assert_eq!(a.as_slice::<f64>().len(), MAPPED_FROM_BYTES / 8);
+        assert_eq!((b.bytes()[0], b.bytes()[HUGE_FROM_BYTES + 2]), (0, 7));
+        assert_eq!((a.bytes()[0], a.bytes()[HUGE_FROM_BYTES + 2]), (9, 7));
+        assert_eq!(a.len(), HUGE_FROM_BYTES + 3);
+        assert_eq!(a.as_slice::<f64>().len(), HUGE_FROM_BYTES / 8);
     }
 
     #[test]
     fn an_arrival_of_any_length_is_copied_before_it_is_written_to() {
-        for len in [100, 8 << 10, 100_000, 256 << 10, MAPPED_FROM_BYTES + 8] {
+        for len in [100, 8 << 10, 100_000, 256 << 10, HUGE_FROM_BYTES + 8] {
             let mut a = Buffer::for_arrival(len);
             a.bytes_mut().fill(0);
             let b = a.clone();
@@ -309,18 +222,18 @@ mod tests {
 
     #[test]
     fn an_arrival_is_as_long_as_asked_and_stays_while_a_clone_has_it() {
-        let mut first = Buffer::for_arrival(MAPPED_FROM_BYTES + 7);
+        let mut first = Buffer::for_arrival(HUGE_FROM_BYTES + 7);
         assert!(matches!(*first.memory, Memory::Arrived(_)));
-        first.bytes_mut()[MAPPED_FROM_BYTES + 6] = 7;
+        first.bytes_mut()[HUGE_FROM_BYTES + 6] = 7;
         let kept = first.clone();
         drop(first);
-        let mut second = Buffer::for_arrival(MAPPED_FROM_BYTES);
+        let mut second = Buffer::for_arrival(HUGE_FROM_BYTES);
         second.bytes_mut().fill(3);
-        assert_eq!((kept.bytes()[MAPPED_FROM_BYTES + 6], kept.len()), (7, MAPPED_FROM_BYTES + 7));
+        assert_eq!((kept.bytes()[HUGE_FROM_BYTES + 6], kept.len()), (7, HUGE_FROM_BYTES + 7));
         let mut copy = kept.clone();
         copy.bytes_mut()[0] = 1;
         drop(kept);
-        assert_eq!((copy.bytes()[0], copy.bytes()[MAPPED_FROM_BYTES + 6]), (1, 7));
+        assert_eq!((copy.bytes()[0], copy.bytes()[HUGE_FROM_BYTES + 6]), (1, 7));
         assert_eq!(Buffer::for_arrival(100).len(), 100);
     }
 

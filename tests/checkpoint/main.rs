@@ -93,7 +93,7 @@ fn a_reader_that_knows_only_the_specification_finds_every_record() {
         flipped[whole.len() / 2] ^= 16;
         fs::write(&path, flipped).unwrap();
         let done = run("python3", &[READER, "."], folder.path());
-        assert!(done.code == 1 && done.stderr.starts_with("Damaged: ./generation-"), "{done:?}");
+        assert!(done.code == 1 && done.stderr.starts_with("Damaged: generation-"), "{done:?}");
         fs::write(&path, whole).unwrap();
     }
     assert_eq!(run("python3", &[READER, "."], folder.path()).stdout.lines().count(), 40);
@@ -162,6 +162,34 @@ fn a_folder_of_checkpoints_is_looked_into_from_the_command_line() {
     }
 }
 
+/// Whose each record is, and its value, as `show --values --json` and the reader say it.
+fn values_of(done: Done) -> Vec<([String; 5], Value)> {
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    let line = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+    let key = |line: &Value| ["kind", "pe", "type", "collection", "index"].map(|key| line[key].to_string());
+    done.stdout.lines().map(line).map(|line| (key(&line), line["value"].clone())).collect()
+}
+
+#[test]
+fn a_reader_that_knows_only_the_specification_reads_every_value_of_a_run_of_statics() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[2, 1]);
+    let words = "run statics --size 6 --shake 0.05 --max-force 1e-3 --mode cblocks --speed equal --quiet --checkpoint saved \
+                 --checkpoint-every 0.0005";
+    let done = run(METACHARE, &words.split_whitespace().collect::<Vec<_>>(), folder);
+    assert_eq!(done.code, 0, "{done:?}");
+    let own = values_of(run(METACHARE, &["checkpoint", "show", "saved", "--values", "--json"], folder));
+    let others = values_of(run("python3", &[READER, "saved"], folder));
+    assert_eq!(own, others);
+    let is_known =
+        |(key, value): &&([String; 5], Value)| key[0] == "\"chare\"" && value["state"] != Value::Null;
+    assert!(own.iter().any(|one| is_known(&one)), "chares of which nothing is known");
+    let new = run(METACHARE, &["checkpoint", "show", "saved", "--json"], folder);
+    let new: Value = serde_json::from_str(&new.stdout).unwrap();
+    assert!(new["stored_bytes"].as_u64() < new["bytes"].as_u64(), "some of it is compressed: {new}");
+}
+
 /// A small run of `jacobi` that version 0.1.0 saved, and what it showed of it. Later versions read it too, or are refused by
 /// `restart` with the type that has changed.
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden");
@@ -174,18 +202,10 @@ fn a_checkpoint_of_version_0_1_is_whole_and_read_by_name_here_and_by_who_knows_o
     assert!(verified.code == 0 && verified.stdout.contains(" is whole: "), "{verified:?}");
     let show: Value = serde_json::from_str(&checkpoint(&["show", GOLDEN, "--json"]).stdout).unwrap();
     assert_eq!(show["foreign"], Value::Null, "this version goes on from it");
-    let of_lines = |done: Done| {
-        assert_eq!((done.code, done.stderr.as_str()), (0, ""));
-        let line = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
-        let key =
-            |line: &Value| ["kind", "pe", "type", "collection", "index"].map(|key| line[key].to_string());
-        let lines = done.stdout.lines().map(line).map(|line| (key(&line), line["value"].clone()));
-        lines.collect::<Vec<_>>()
-    };
     let shown = checkpoint(&["show", GOLDEN, "--values", "--json"]);
     assert_eq!(shown.stdout, fs::read_to_string(GOLDEN_VALUES).unwrap());
-    let own = of_lines(shown);
-    let others = of_lines(run("python3", &[READER, GOLDEN], Path::new(".")));
+    let own = values_of(shown);
+    let others = values_of(run("python3", &[READER, GOLDEN], Path::new(".")));
     assert_eq!(own, others);
 }
 
@@ -196,7 +216,7 @@ fn a_run_whose_driver_has_read_what_is_made_of_other_things_now_is_refused_with_
     local_nodes(folder.path(), &[2, 1]);
     let words = ["restart", GOLDEN, "--checkpoint", "others", "--speed", "equal", "--quiet"];
     let refused = run(METACHARE, &words, folder.path());
-    let sentence = "error: the checkpoint is of another version of this program: what the driver has waited for (counters) was \
+    let sentence = "error: the checkpoint is of another version of this program: the driver has waited for counters, and it was \
                     made of other things then; go on with the program that wrote it\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (65, sentence));
 }
@@ -224,4 +244,11 @@ fn a_run_that_an_arm64_machine_saved_goes_on_here_to_the_same_bits() {
     assert!(result(&words) == whole, "other bits");
     local_nodes(folder, &[1, 1, 1]);
     assert!(result(&words) == whole, "other bits on other nodes");
+    let converted = run(METACHARE, &["checkpoint", "convert", GOLDEN_ARM64, "new"], folder);
+    let sentence =
+        format!("would have written of generation 5 of {GOLDEN_ARM64}: Solver<f64> from version 1 to 2\n");
+    assert!(converted.code == 0 && converted.stdout.ends_with(&sentence), "{converted:?}");
+    let manifest = fs::read_to_string(folder.join("new/generation-000001/MANIFEST.json")).unwrap();
+    assert!(manifest.contains("\"version\":2,\"generation\":1,"), "{manifest}");
+    assert!(result("restart new --speed equal --quiet") == whole, "other bits once it was converted");
 }

@@ -2,10 +2,12 @@
 
 use super::packed::ALL;
 use super::{METACHARE, STENCIL, command, run};
-use harness::{local_nodes, signal, start, wait_for};
+use harness::{local_nodes, signal, start, wait_for, wait_for_work};
+use runtime::proto::sim::Random;
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{env, fs};
 
 /// Checkpoints while there is a run of any length.
 const OFTEN: [&str; 4] = ["--checkpoint", "saved", "--checkpoint-every", "0.0005"];
@@ -52,6 +54,58 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
         let is_fair = speeds.iter().all(|speed| *speed > 0.0 && (speed / speeds[0] - 1.0).abs() < 1e-9);
         assert!(is_fair, "PEs that the run did not begin with are as fast: {speeds:?}");
         assert!(fs::read(folder.join(name)).unwrap() == whole, "{words:?} on {pes:?} gives other bits");
+    }
+}
+
+/// Counts of PEs before and after, in nodes.
+const PES: [&[u32]; 5] = [&[1], &[1, 1], &[2, 1], &[2, 2], &[4, 2, 2]];
+/// So many of all cases are tried each time.
+const SAMPLE: usize = 6;
+
+/// From any checkpoint, not only the last, on any count of PEs: some cases that the seed `METACHARE_SEED` chooses, or all if
+/// `METACHARE_ALL_RESTARTS` is set. Without a seed it is the number of the day.
+#[test]
+fn applications_give_the_same_bits_from_any_checkpoint_on_any_count_of_pes() {
+    let today = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / (24 * 60 * 60);
+    let seed = env::var("METACHARE_SEED").map_or_else(|_| today(), |seed| seed.parse().unwrap());
+    let mut random = Random::new(seed);
+    let pairs = || PES.into_iter().flat_map(|before| PES.map(|after| (before, after)));
+    let mut cases: Vec<_> = ALL.into_iter().flat_map(|app| pairs().map(move |pes| (app, pes))).collect();
+    if env::var_os("METACHARE_ALL_RESTARTS").is_none() {
+        cases = (0..SAMPLE).map(|_| cases.swap_remove(random.below(cases.len() as u64) as usize)).collect();
+    }
+    for ((words, option, name, _), (before, after)) in cases {
+        let context = format!("{words} on {before:?}, gone on with on {after:?}, seed {seed}");
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        local_nodes(folder, before);
+        let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
+        let how = ["--quiet", "--speed", "equal", "--checkpoint-keep", "1000", option, name];
+        let done = run(METACHARE, folder, &[&words, &how[..], &OFTEN].concat());
+        assert_eq!(done.code, 0, "{context}: {done:?}");
+        let whole = fs::read(folder.join(name)).unwrap();
+        fs::remove_file(folder.join(name)).unwrap();
+        let last = u64::from(last(folder));
+        assert!(last > 0, "{context}: {done:?}");
+        let from = (1 + random.below(last)).to_string();
+        local_nodes(folder, after);
+        let words = [
+            "restart",
+            "saved",
+            "--generation",
+            &from,
+            "--quiet",
+            "--speed",
+            "equal",
+            "--checkpoint",
+            "others",
+        ];
+        let done = run(METACHARE, folder, &words);
+        assert_eq!(done.code, 0, "{context}, from {from} of {last}: {done:?}");
+        assert!(
+            fs::read(folder.join(name)).unwrap() == whole,
+            "{context}, from {from} of {last}: other bits"
+        );
     }
 }
 
@@ -108,6 +162,33 @@ fn a_run_that_is_killed_or_stopped_over_and_over_comes_to_its_end() {
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.stderr.contains("going on from checkpoint"), "{done:?}");
     assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits after three deaths");
+}
+
+/// Who ends processes in good order, as batch systems do, has a run saved by that.
+#[test]
+fn a_run_is_saved_before_sigterm_ends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    let words =
+        "run imbalance --chares 24 --steps 900 --work 20000 --reduce-every 3 --speed equal --out ends.npy";
+    let words: Vec<&str> = words.split(' ').collect();
+    assert_eq!(run(METACHARE, folder, &words).code, 0);
+    let whole = fs::read(folder.join("ends.npy")).unwrap();
+    fs::remove_file(folder.join("ends.npy")).unwrap();
+    let words = [&words[..], &["--checkpoint", "saved", "--checkpoint-every", "10000steps"]].concat();
+    let running = start(&mut command(METACHARE, folder, &words));
+    wait_for_work(folder);
+    // One by name first: then it is sure that the run can be saved.
+    let listed = run(METACHARE, folder, &["watch", "--list"]);
+    let saved = run(METACHARE, folder, &["checkpoint", listed.stdout.trim()]);
+    assert_eq!((saved.code, last(folder)), (0, 1), "{saved:?}");
+    signal(running.pid(), "TERM");
+    let ended = running.done();
+    assert_eq!((ended.code, last(folder)), (128 + 15, 2), "{ended:?}");
+    let done = run(METACHARE, folder, &["restart", "saved", "--quiet"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits");
 }
 
 /// The number of the last checkpoint in the folder `saved` of a folder; 0 if there is none.

@@ -16,12 +16,12 @@ use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::failure::{Failure, Kind};
 use runtime::ids::{CollectionId, ElementId, ElementIndex, PeId};
+use runtime::job::SaveOrders;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt};
 use runtime::saved::{RecordHeader, RecordOf};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use writing::Writing;
@@ -50,8 +50,8 @@ pub(crate) struct StoreKeeper {
     took: Duration,
     /// When the run is ended at the latest.
     end: Option<Instant>,
-    /// Somebody wants one now.
-    wanted: Arc<AtomicBool>,
+    /// Somebody may want one now.
+    orders: Arc<SaveOrders>,
     under_way: Option<(Writing, Instant)>,
     /// What chares are made of, by the names of their types.
     schemas: Vec<(String, SavedSchema)>,
@@ -73,7 +73,7 @@ impl StoreKeeper {
         (hub, version, arguments): (&Arc<Hub>, &str, Vec<String>),
         schemas: Vec<(String, SavedSchema)>,
     ) -> Result<Self, Failure> {
-        let wanted = runtime::job::hear_checkpoint_orders()
+        let orders = runtime::job::hear_checkpoint_orders()
             .map_err(|e| Failure::new(Kind::Unavailable, format!("signals cannot be heard: {e}")))?;
         Ok(Self {
             store,
@@ -86,7 +86,7 @@ impl StoreKeeper {
             last_done: 0,
             took: Duration::ZERO,
             end: schedule.limit.and_then(|limit| Instant::now().checked_add(limit - limit / LAST_PART)),
-            wanted,
+            orders,
             under_way: None,
             schemas,
         })
@@ -115,7 +115,7 @@ fn machine(node: &NodeInfo) -> Machine {
 
 impl Keeper for StoreKeeper {
     fn is_due(&mut self) -> bool {
-        let is_wanted = self.wanted.swap(false, Ordering::Relaxed);
+        let is_wanted = self.orders.take();
         let is_late = self.end.is_some_and(|end| Instant::now() + self.took * LAST_TIMES >= end);
         if is_late {
             self.end = None;
@@ -182,6 +182,7 @@ impl Keeper for StoreKeeper {
         self.tell(kept.to_string(), false);
         let at_s = self.hub.now().as_secs_f64();
         self.hub.describe(|info| info.saved = Some(SavedAt { number, at_s, bytes }));
+        self.orders.obeyed();
         Ok(kept)
     }
 
@@ -190,6 +191,7 @@ impl Keeper for StoreKeeper {
             writing.give_up();
         }
         self.tell(format!("no checkpoint was taken, and the run goes on: {why}"), true);
+        self.orders.obeyed();
     }
 }
 

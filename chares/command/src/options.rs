@@ -4,7 +4,7 @@ use super::folders;
 use super::live::metrics;
 use super::log::LogOptions;
 use super::note;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use loadbalance::balance::{BALANCERS, Choice};
 use runtime::config::{ClusterConfig, ConfigError, NodeConfig, Transport};
 use runtime::failure::{Failure, Kind};
@@ -63,8 +63,11 @@ pub(crate) struct RunOptions {
     /// saved at once
     #[arg(long, value_name = "TIME|STEPS", value_parser = every, default_value = "10m")]
     pub(crate) checkpoint_every: Every,
+    /// How many checkpoints the folder keeps, at least 2
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(2..), default_value = "2")]
+    pub(crate) checkpoint_keep: u32,
     /// End the run after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, visible_alias = "time-limit", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
     /// Print neither progress nor the table at the end
     #[arg(short, long)]

@@ -115,9 +115,14 @@ pub(crate) fn restart(
     let (name, then) = run_of(&program, &then).ok_or_else(|| wrong("no run".into()))?;
     if options.checkpoint.is_none() {
         options.checkpoint = Some(dir.clone());
-        let is_timed = matches.value_source("checkpoint_every") == Some(ValueSource::CommandLine);
-        if let (Ok(before), false) = (RunOptions::from_arg_matches(then), is_timed) {
-            options.checkpoint_every = before.checkpoint_every;
+        let is_said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        if let Ok(before) = RunOptions::from_arg_matches(then) {
+            if !is_said("checkpoint_every") {
+                options.checkpoint_every = before.checkpoint_every;
+            }
+            if !is_said("checkpoint_keep") {
+                options.checkpoint_keep = before.checkpoint_keep;
+            }
         }
     }
     let origin = format!("checkpoint {} of {}", saved.generation(), dir.display());

@@ -81,7 +81,8 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let balance = options.balancer(&balance)?;
     let metrics = options.metrics.map(metrics::listen).transpose()?;
     let version = program.version;
-    let store = options.checkpoint.as_deref().map(Store::create).transpose()?;
+    let kept = options.checkpoint_keep as usize;
+    let store = options.checkpoint.as_deref().map(|dir| Store::create_keeping(dir, kept)).transpose()?;
     let schemas = store.iter().flat_map(|_| schemas(program.program.table())).collect();
     let saving = Saving { from, store, version, line: line.clone(), schemas };
     let mut plan = JobPlan {

@@ -1,6 +1,7 @@
 //! How a driver takes checkpoints, and how it is run again by its log.
 
 use super::Driver;
+use super::outcomes::{Compared, Outcomes};
 use super::variables::{Made, Variables};
 use crate::checkpoint::{GoOn, Keeper, Outcome, Placed, Placing, SavedDriver, VERSION};
 use crate::program::RunError;
@@ -40,7 +41,7 @@ const FLUSH_LOOK: Duration = Duration::from_millis(1);
 pub(super) struct History {
     /// Who keeps checkpoints, if anybody does. Otherwise nothing need be remembered.
     pub(super) keeper: Option<Box<dyn Keeper>>,
-    outcomes: Vec<Outcome>,
+    pub(super) outcomes: Outcomes,
     /// How many [once](Driver::once) are inside each other now.
     depth: u32,
     /// What remains to be done again, while that is so.
@@ -63,8 +64,9 @@ pub(super) struct History {
 }
 
 pub(super) struct Replay {
-    left: VecDeque<Outcome>,
-    saved: SavedDriver,
+    pub(super) left: VecDeque<Outcome>,
+    pub(super) saved: SavedDriver,
+    pub(super) compared: Compared,
     records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + Send>,
     pub(super) variables: Variables,
     placing: Option<Placing>,
@@ -107,6 +109,11 @@ impl Fabric for Nowhere {
 }
 
 impl History {
+    /// Whether what the driver does now is inside something that is remembered as a whole.
+    pub(super) fn is_inside(&self) -> bool {
+        self.depth > 0
+    }
+
     /// Whether what the driver does now is inside one wait only: then no other waits meanwhile.
     pub(super) fn is_outermost(&self) -> bool {
         self.depth == 1
@@ -143,7 +150,15 @@ impl Driver {
         let left = std::mem::take(&mut saved.outcomes).into();
         let GoOn { records, variables, placing, .. } = from;
         let variables = Variables::new(variables);
-        self.history.replay = Some(Box::new(Replay { left, saved, records, variables, placing, pe }));
+        self.history.replay = Some(Box::new(Replay {
+            left,
+            saved,
+            compared: Compared::new(),
+            records,
+            variables,
+            placing,
+            pe,
+        }));
         Ok(())
     }
 
@@ -161,35 +176,6 @@ impl Driver {
         self.remember(|| what.to_string(), work)
     }
 
-    /// The same, with a name that is made where it is needed.
-    pub(super) fn remember<T: crate::Message>(
-        &mut self,
-        what: impl FnOnce() -> String,
-        work: impl FnOnce(&mut Self) -> Result<T, RunError>,
-    ) -> Result<T, RunError> {
-        if self.history.depth > 0 {
-            return work(self);
-        }
-        self.understand_variables()?;
-        if let Some(replay) = &mut self.history.replay {
-            if let Some(outcome) = replay.left.pop_front() {
-                let what = what();
-                if outcome.what != what {
-                    return Err(self.differs(&outcome.what, &what));
-                }
-                let result = pup::unpack(&outcome.result).map_err(|_| unreadable(&what))?;
-                self.history.outcomes.push(outcome);
-                return Ok(result);
-            }
-            self.inside(Self::go_live)?;
-        }
-        let result = self.inside(work)?;
-        if self.history.keeper.is_some() {
-            self.history.outcomes.push(Outcome { what: what(), result: pup::pack(&result) });
-        }
-        Ok(result)
-    }
-
     /// Does something whose waits are not remembered one by one.
     pub(super) fn inside<T>(
         &mut self,
@@ -199,14 +185,6 @@ impl Driver {
         let result = work(self);
         self.history.depth -= 1;
         result
-    }
-
-    fn differs(&self, then: &str, now: &str) -> RunError {
-        let number = self.history.outcomes.len() + 1;
-        RunError::Input(format!(
-            "the driver does not do what it did before the checkpoint: as number {number} it waited for {then} then, and for \
-             {now} now; take what may differ from run to run from `Driver::once`"
-        ))
     }
 
     /// To be asked when the driver is done: whether it has come as far as it was when it was saved.
@@ -360,7 +338,7 @@ impl Driver {
             version: VERSION,
             pe_counts: node.topology().begun().pe_counts(),
             pes: node.topology().pe_count(),
-            outcomes: self.history.outcomes.clone(),
+            outcomes: self.history.outcomes.all.clone(),
             slots,
             next_slot: self.next_slot,
             serial: self.pe.serial(),
@@ -368,8 +346,9 @@ impl Driver {
             is_init: node.is_init(),
             speeds: node.speeds().to_vec(),
             counted: self.history.counted.clone(),
+            types: self.history.outcomes.types(),
         };
-        Ok(pup::pack(&saved))
+        Ok(saved.pack())
     }
 
     /// Tells a PE what it is to do about standing still, which is not counted among the messages of the run.
@@ -471,7 +450,7 @@ impl Driver {
     }
 
     /// All that was done before the checkpoint has been done again: gives all nodes what was saved, and goes on.
-    fn go_live(&mut self) -> Result<(), RunError> {
+    pub(super) fn go_live(&mut self) -> Result<(), RunError> {
         let Some(replay) = self.history.replay.take() else { return Ok(()) };
         let Replay { saved, records, variables, placing, pe, .. } = *replay;
         let records = records.map(|record| variables.take_in(record?));
@@ -573,12 +552,4 @@ impl Driver {
             Err(why) => Err(RunError::Input(format!("{pe:?} cannot take in what was saved of it: {why}"))),
         }
     }
-}
-
-/// That the driver has waited for something that was made of other things when the checkpoint was written.
-fn unreadable(what: &str) -> RunError {
-    RunError::Input(format!(
-        "the checkpoint is of another version of this program: what the driver has waited for ({what}) was made of other things \
-         then; go on with the program that wrote it"
-    ))
 }

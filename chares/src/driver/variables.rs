@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy)]
 pub(super) struct Made {
     of: TypeId,
-    name: fn() -> String,
-    shape: fn() -> Shape,
+    pub(super) name: fn() -> String,
+    pub(super) shape: fn() -> Shape,
 }
 
 impl Made {

@@ -132,8 +132,8 @@ fn what_the_driver_has_waited_for_and_is_made_of_other_things_now_is_refused() {
     };
     assert_eq!(
         go_on(&old, program(), now).unwrap_err(),
-        "the checkpoint is of another version of this program: what the driver has waited for (the weather) was made of other \
-         things then; go on with the program that wrote it"
+        "the checkpoint is of another version of this program: the driver has waited for the weather, and it was u64 and is text \
+         now; go on with the program that wrote it"
     );
 }
 
@@ -175,4 +175,59 @@ fn variables_are_migrated() {
     let new = snapshot(program().migrate_variable(1, kept), before::drive);
     let refused = go_on(&new, program(), before::drive).unwrap_err();
     assert!(refused.contains("Rates was of version 2 and is of 1 now: "), "{refused}");
+}
+
+/// What the driver waits for, of other things from one version to the next.
+macro_rules! waits_for {
+    ($module:ident, $count:ty, $rate:ty) => {
+        mod $module {
+            use super::*;
+
+            #[derive(Serialize, Deserialize)]
+            pub(super) struct Looked {
+                count: $count,
+                rates: Vec<$rate>,
+            }
+
+            pub(super) fn drive(main: &mut Driver) -> Result<Read, RunError> {
+                let first = main.once("a look", |_| Ok(Looked { count: 1, rates: vec![0.5] }))?;
+                main.quiescence()?;
+                let second = main.once("a look", |_| Ok(Looked { count: 2, rates: Vec::new() }))?;
+                for _ in 0..3 {
+                    main.quiescence()?;
+                }
+                let rates = first.rates.len() + second.rates.len();
+                Ok([first.count as f64, second.count as f64, rates as f64, READ[3]])
+            }
+        }
+    };
+}
+waits_for!(looked, u32, f64);
+waits_for!(looked_wide, u64, f64);
+waits_for!(looked_short, u32, f32);
+
+/// The bytes of a count are the same in both: only what the checkpoint says of them tells that they are others.
+#[test]
+fn what_the_driver_has_waited_for_is_refused_by_the_path_of_its_field_too() {
+    let (keeper, taken) = InMemory::new(1);
+    let keeper = Mutex::new(Some(keeper));
+    let read = program().run_in_process(&InProcess::new(&[2, 1]), |main| {
+        if let Some(keeper) = keeper.lock().unwrap().take() {
+            main.keep_checkpoints(Box::new(keeper));
+        }
+        looked::drive(main)
+    });
+    assert_eq!(read.unwrap(), [1.0, 2.0, 1.0, 7.0]);
+    let snapshot = taken.lock().unwrap().pop().expect("a run that waits has checkpoints");
+    assert_eq!(go_on(&snapshot, program(), looked::drive), Ok([1.0, 2.0, 1.0, 7.0]));
+    for (drive, change) in [
+        (looked_wide::drive as Drive, "Looked.count was u32 and is u64 now"),
+        (looked_short::drive, "Looked.rates[] was f64 and is f32 now"),
+    ] {
+        let sentence = format!(
+            "the checkpoint is of another version of this program: the driver has waited for a look, and {change}; go on with the \
+             program that wrote it"
+        );
+        assert_eq!(go_on(&snapshot, program(), drive), Err(sentence));
+    }
 }

@@ -1,15 +1,17 @@
 //! Signals to the launcher: the first ends the run in good order, the second at once. A signal when no run is on,
-//! such as while inputs are read or a blocked terminal keeps the report from being written, ends the process.
+//! such as while inputs are read or a blocked terminal keeps the report from being written, ends the process. A run that
+//! is saved on its way is saved once more before SIGTERM ends it.
 
 use super::limits;
 use super::order::Order;
 use crate::failure::{Failure, Interruption};
 use crate::monitor::socket;
 use std::io::{self, Write as _};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// How long an end at once may take.
@@ -17,8 +19,13 @@ const AT_ONCE: Duration = Duration::from_millis(1500);
 /// How long the last words may take; whoever reads standard error may be stopped.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
+/// How long SIGTERM waits for a run to be saved: who sends it sends SIGKILL in ten seconds or more.
+const SAVE_MAX: Duration = Duration::from_secs(8);
+
 /// The run that signals are passed on to. Signals belong to the process, so this is global.
 static CURRENT: Mutex<Option<UnboundedSender<Order>>> = Mutex::new(None);
+/// Who saves that run, if anybody does.
+static SAVER: Mutex<Weak<SaveOrders>> = Mutex::new(Weak::new());
 static LISTENING: Once = Once::new();
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
@@ -39,14 +46,48 @@ pub fn hear_signals() -> io::Result<()> {
     outcome
 }
 
-/// What is true from the moment on when somebody has this process save its run, by SIGUSR1, until it is set to false.
+/// Orders to this process to save its run: by SIGUSR1, and by SIGTERM before it ends the run.
+#[derive(Debug, Default)]
+pub struct SaveOrders {
+    wanted: Arc<AtomicBool>,
+    obeyed: Notify,
+}
+
+impl SaveOrders {
+    /// Whether one has come since this was asked last.
+    #[must_use]
+    pub fn take(&self) -> bool {
+        self.wanted.swap(false, Ordering::Relaxed)
+    }
+
+    /// Says that the run has been saved, or could not be: nobody need wait any more.
+    pub fn obeyed(&self) {
+        self.obeyed.notify_waiters();
+    }
+}
+
+/// From now on the run can be saved by signals, as long as what this gives is there.
 ///
 /// # Errors
 /// If the system does not let signals be heard.
-pub fn hear_checkpoint_orders() -> io::Result<Arc<AtomicBool>> {
-    let wanted = Arc::default();
-    signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&wanted))?;
-    Ok(wanted)
+pub fn hear_checkpoint_orders() -> io::Result<Arc<SaveOrders>> {
+    let orders = Arc::new(SaveOrders::default());
+    signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&orders.wanted))?;
+    *SAVER.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&orders);
+    Ok(orders)
+}
+
+/// Has the run saved before it is ended, if somebody does that. It takes no longer than [`SAVE_MAX`], and another signal ends it.
+async fn save(signals: &mut Heard) {
+    let saver = SAVER.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+    let Some(orders) = saver else { return };
+    let obeyed = orders.obeyed.notified();
+    orders.wanted.store(true, Ordering::Relaxed);
+    tokio::select! {
+        () = obeyed => {}
+        () = tokio::time::sleep(SAVE_MAX) => {}
+        _ = next(signals) => {}
+    }
 }
 
 /// From now on signals are orders to this run.
@@ -96,6 +137,9 @@ type Heard = [(Interruption, Option<Signal>); 3];
 async fn obey(mut signals: Heard) {
     loop {
         let by = next(&mut signals).await;
+        if by == Interruption::Terminate {
+            save(&mut signals).await;
+        }
         let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(orders) = current.filter(|orders| orders.send(Order::Interrupt(by)).is_ok()) else {
             exit(by);

@@ -125,9 +125,12 @@ fn saved(all: &[CheckpointReport], total_s: f64) -> Option<String> {
     let paused_s: f64 = all.iter().map(|one| one.paused_s).sum();
     let (bytes, times) =
         (Size(last.bytes), if all.len() == 1 { "once".into() } else { format!("{} times", all.len()) });
-    let (number, part) = (last.number, 100.0 * paused_s / total_s.max(f64::MIN_POSITIVE));
+    let took_s: f64 = all.iter().map(|one| one.took_s).sum();
+    let [paused, took] = [paused_s, took_s].map(|s| 100.0 * s / total_s.max(f64::MIN_POSITIVE));
+    let (number, last_s) = (last.number, last.took_s);
     Some(format!(
-        "saved {times}, last as checkpoint {number} ({bytes}); PEs stood still {paused_s:.2} s for it, {part:.1}%"
+        "saved {times}, last as checkpoint {number} ({bytes} in {last_s:.2} s); that went on for {took:.1}% of the run, and PEs stood \
+         still {paused_s:.2} s for it, {paused:.1}%"
     ))
 }
 

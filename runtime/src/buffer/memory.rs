@@ -1,15 +1,103 @@
-//! Memory for what comes from other nodes, kept from one arrival to the next.
+//! Where the bytes of buffers are; memory for what comes from other nodes is kept from one arrival to the next.
 //!
 //! The system clears the pages of fresh memory, and each is a fault for the processor: for arrivals of 64 KiB that took twice
 //! as long as receiving them did. Long arrivals are mappings of their own, which are kept in the order in which they came;
 //! middling ones are pieces of the allocator's memory, and lie on shelves by their length.
 
-use super::{Line, allocated, mapping};
 use bytemuck::{cast_slice, cast_slice_mut};
 use memmap2::MmapMut;
+use std::alloc::{Layout, handle_alloc_error};
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Storing these keeps every buffer aligned for any numeric type. Not more than 16 bytes: for wider alignment the
+/// system's allocator cannot hand out fresh zero pages and would touch every byte of a buffer at once.
+type Line = u128;
+// Less on s390x, where no number needs more than 8.
+const _: () = assert!(align_of::<Line>() <= 16 && align_of::<Line>() >= align_of::<u64>());
+
+/// From this length on a buffer is a mapping of its own, in huge pages where the system has them: touching fresh
+/// memory page by page of 4 KiB costs a processor a second per GB, as much as receiving it.
+pub(super) const HUGE_FROM_BYTES: usize = 4 << 20;
+
+/// Where the bytes of a buffer are.
+pub(super) enum Memory {
+    Allocated(Vec<Line>),
+    Mapped(MmapMut),
+    Arrived(Arrival),
+}
+
+impl Memory {
+    pub(super) fn zeroed(len_bytes: usize) -> Self {
+        match (len_bytes >= HUGE_FROM_BYTES).then(|| mapping(len_bytes)).flatten() {
+            Some(mapping) => Self::Mapped(mapping),
+            None => Self::Allocated(allocated(len_bytes.div_ceil(size_of::<Line>()))),
+        }
+    }
+
+    pub(super) fn for_arrival(len_bytes: usize) -> Self {
+        Arrival::new(len_bytes).map_or_else(|| Self::zeroed(len_bytes), Self::Arrived)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Allocated(lines) => cast_slice(lines),
+            Self::Mapped(mapping) => mapping,
+            Self::Arrived(arrival) => arrival.bytes(),
+        }
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Allocated(lines) => cast_slice_mut(lines),
+            Self::Mapped(mapping) => mapping,
+            Self::Arrived(arrival) => arrival.bytes_mut(),
+        }
+    }
+}
+
+/// So many lines of zero bytes. The allocator either has the memory or ends the process, as for any allocation.
+fn allocated(count: usize) -> Vec<Line> {
+    bytemuck::allocation::try_zeroed_vec(count).unwrap_or_else(|()| match Layout::array::<Line>(count) {
+        Ok(layout) => handle_alloc_error(layout),
+        Err(_) => panic!("a buffer of {count} lines is longer than any can be"),
+    })
+}
+
+/// A mapping of zero bytes, if the system has one.
+fn mapping(len_bytes: usize) -> Option<MmapMut> {
+    let mapping = MmapMut::map_anon(len_bytes).ok()?;
+    #[cfg(target_os = "linux")]
+    if len_bytes >= HUGE_FROM_BYTES {
+        // Where it is refused, small pages are slower, not wrong.
+        let _ = mapping.advise(memmap2::Advice::HugePage);
+    }
+    Some(mapping)
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} bytes)", self.bytes().len())
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::Allocated(Vec::new())
+    }
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        let bytes = self.bytes();
+        let mut copy = Self::zeroed(bytes.len());
+        // What is allocated is whole lines.
+        copy.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        copy
+    }
+}
 
 /// From this length on the memory of an arrival is kept for the next one. The allocator gives back to the system what is free
 /// at the end of its memory, page by page; shorter arrivals have too few of them to matter.
@@ -169,7 +257,7 @@ pub(crate) fn keep_within(memory_bytes: u64) {
 }
 
 /// Memory that is kept for the next arrival when this one is dropped.
-pub(super) struct Arrival(Place);
+struct Arrival(Place);
 
 enum Place {
     Mapping(MmapMut),
@@ -179,7 +267,7 @@ enum Place {
 
 impl Arrival {
     /// For an arrival of this length; nothing if it is so short that its memory need not be kept, or the system has none.
-    pub(super) fn new(len_bytes: usize) -> Option<Self> {
+    fn new(len_bytes: usize) -> Option<Self> {
         if len_bytes < MAPPED_FROM_BYTES {
             return SHELVED.take(len_bytes).map(|piece| Self(Place::Shelved(piece)));
         }
@@ -187,7 +275,7 @@ impl Arrival {
         Some(Self(Place::Mapping(mapping)))
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         match &self.0 {
             Place::Mapping(mapping) => mapping,
             Place::Shelved(lines) => cast_slice(lines),
@@ -195,7 +283,7 @@ impl Arrival {
         }
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Place::Mapping(mapping) => mapping,
             Place::Shelved(lines) => cast_slice_mut(lines),
