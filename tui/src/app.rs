@@ -407,7 +407,7 @@ impl App {
             _ => None,
         };
         let all = || self.spots.iter().filter_map(place);
-        let Some((_, from)) = all().filter(|(place, _)| *place <= self.choice.selected).last() else {
+        let Some((_, from)) = all().rfind(|(place, _)| *place <= self.choice.selected) else {
             return;
         };
         let row = if is_down { from.y.checked_add(1) } else { from.y.checked_sub(1) };

@@ -61,7 +61,8 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             | MonitorEvent::Samples(_)
             | MonitorEvent::At(_)
             | MonitorEvent::Result(_)
-            | MonitorEvent::Map(_) => {}
+            | MonitorEvent::Map(_)
+            | MonitorEvent::Heaviest(_) => {}
         }
     }
     progress.bar.finish_and_clear();

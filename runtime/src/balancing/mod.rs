@@ -10,13 +10,16 @@
 
 mod census;
 mod graph;
+mod heavy;
 mod placing;
 
 pub use census::{Census, Looks};
 pub use placing::Placed;
 
-use crate::ids::{NodeId, PeId};
+use self::heavy::Heavy;
+use crate::ids::{ElementId, NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::heavy::Heaviest;
 use crate::monitor::wire::Balanced;
 use crate::node::{BalancingEvent, Node};
 use loadbalance::balance::auto::{Answer, Auto, Record, Sample};
@@ -39,7 +42,8 @@ const TOLD_MAX: usize = 256;
 const MOVES_MIN_S: f64 = 1.0;
 
 /// Balances the run of `node`, which is the launcher, until it ends. `left_s` says how many seconds are left, if that is known;
-/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought.
+/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought, and `tell_heaviest` of
+/// the heaviest chares.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -49,6 +53,7 @@ pub fn start(
     heard: Receiver<BalancingEvent>,
     left_s: impl Fn() -> Option<f64> + Send + 'static,
     tell: impl Fn(Vec<Balanced>) + Send + 'static,
+    tell_heaviest: impl Fn(Heaviest) + Send + 'static,
 ) -> std::io::Result<()> {
     let mut balancing = Balancing::new(node, choice);
     let run = move || {
@@ -56,7 +61,12 @@ pub fn start(
         let mut told = (0, None);
         while !balancing.node.has_ended() {
             match heard.recv_timeout(LOOK) {
-                Ok(BalancingEvent::Told(from, loads)) => balancing.take(from, loads, &left_s),
+                Ok(BalancingEvent::Told(from, loads)) => {
+                    if let Some(heaviest) = balancing.heaviest(from, &loads) {
+                        tell_heaviest(heaviest);
+                    }
+                    balancing.take(from, loads, &left_s);
+                }
                 Ok(BalancingEvent::Asked(known)) => drop(known.send(balancing.census.known())),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -75,6 +85,7 @@ pub fn start(
 struct Balancing {
     node: Arc<Node>,
     census: Census,
+    heavy: Heavy,
     by: By,
     looks: Looks,
     network: Network,
@@ -93,7 +104,17 @@ impl Balancing {
             Choice::Always(choice) => By::Always { choice, last_s: 0.0, records: Vec::new() },
             Choice::Auto(settings) => By::Auto(Box::new(Auto::new(settings))),
         };
-        Self { census: Census::new(node.topology()), node, by, looks, network: Network::default() }
+        let (census, heavy) = (Census::new(node.topology()), Heavy::default());
+        Self { census, heavy, node, by, looks, network: Network::default() }
+    }
+
+    /// What there is to tell of the node's heaviest chares, if it is time for that.
+    fn heaviest(&mut self, from: NodeId, loads: &NodeLoads) -> Option<Heaviest> {
+        let catalogue = self.node.catalogue();
+        self.heavy.take(from, loads, |ElementId { collection, index }| {
+            let chare_type = catalogue.chare_type_of(collection)?;
+            Some((chare_type, catalogue.program().index_name(chare_type, index)))
+        })
     }
 
     fn take(&mut self, from: NodeId, loads: NodeLoads, left_s: impl Fn() -> Option<f64>) {

@@ -1,6 +1,7 @@
 //! Watching a run from outside: counters in, events out; and asking something of it.
 
 pub mod critical_path;
+pub mod heavy;
 pub mod hosts;
 pub mod hub;
 pub mod map;

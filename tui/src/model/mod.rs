@@ -119,6 +119,11 @@ impl Model {
                 }
             }
             MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
+            MonitorEvent::Heaviest(heaviest) => {
+                if let Some(node) = self.nodes.get_mut(&heaviest.node) {
+                    node.take_heaviest(heaviest.chares);
+                }
+            }
             MonitorEvent::Map(map) => map::replace(&mut self.maps, map),
             MonitorEvent::Result(result) => {
                 // A table has a line for each node; what comes after it says most.

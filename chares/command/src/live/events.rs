@@ -56,6 +56,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::At(_) => "at",
         MonitorEvent::Result(_) => "result",
         MonitorEvent::Map(_) => "map",
+        MonitorEvent::Heaviest(_) => "heaviest",
     }
 }
 

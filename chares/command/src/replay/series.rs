@@ -139,7 +139,8 @@ impl<'a> Series<'a> {
                 | MonitorEvent::Samples(_)
                 | MonitorEvent::At(_)
                 | MonitorEvent::Result(_)
-                | MonitorEvent::Map(_) => {}
+                | MonitorEvent::Map(_)
+                | MonitorEvent::Heaviest(_) => {}
             }
         }
         for (node, snapshots) in snapshots {
