@@ -51,7 +51,7 @@
 /// Its state is packed by serde, which need not be named. A field that no machine can be sent is refused, and so is one that
 /// serde would skip, as it would be lost on a move: it is a [`Scratch`](crate::Scratch) or a
 /// [`Stopwatch`](crate::Stopwatch), or says `#[rebuild(function)]`, with a function that makes it anew where the chare
-/// arrives.
+/// arrives; what depends on the other fields, the method with `#[arrived]` fills in then.
 ///
 /// # Before the `impl`
 /// The `impl` has a constructor `new`, which returns `Self`. It and all other methods may take a `&mut Ctx<Self>` at any
@@ -75,6 +75,10 @@
 ///   for `step`, with the step and all of them. Each is sent with the step that it is for, `cells.at(2).heard(ctx, 7,
 ///   value)`, and held in `inbox`, an [`Inbox`](crate::Inbox) of the chare. With `if condition` behind it it waits for that
 ///   too. The method has to go on to another step, or it is called for ever if `count` is 0.
+///
+/// - **`#[arrived]`** makes a method that is called where the chare has [arrived](crate::Chare::arrived): when its state has been
+///   unpacked, after a move or a restart, and before any entry method runs there. It makes anew what did not travel and
+///   depends on the rest of the state, which a function of `#[rebuild(function)]` does not see.
 ///
 /// ```
 /// use chares::prelude::*;

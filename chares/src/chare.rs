@@ -103,6 +103,15 @@ pub trait Chare: EntryTable + Serialize + DeserializeOwned + Send {
 
     /// Constructs the chare on the PE where it will live.
     fn new(init: Self::Init, ctx: &mut Ctx<'_, Self>) -> Self;
+
+    /// Called when the state has been unpacked, before the next entry method runs: where the chare has come to another PE, or
+    /// its PE to another node, where a run goes on from a checkpoint, and under `always_pup` before each entry method. Here is
+    /// made anew what did not travel and depends on the state or the place. The constructor calls it only if it says so.
+    ///
+    /// Results must not depend on how often it is called: whoever sends from here sends again each time.
+    fn arrived(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let _ = ctx;
+    }
 }
 
 /// The entry method of a chare for messages of type `M`.

@@ -8,6 +8,8 @@ use crate::proxy::{Array, Element, Group, NodeGroup, Section};
 use crate::pup;
 use crate::reduce::{Gather, Reduce};
 use crate::shared::WriteOnce;
+use crate::site::Site;
+use loadbalance::balance::Mobility;
 use runtime::buffer::Buffer;
 use runtime::collection::Placement as RawPlacement;
 use runtime::envelope::{
@@ -17,9 +19,7 @@ use runtime::ids::PeId;
 use runtime::monitor::wire::Phase;
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
-use runtime::pe::moving::Mover;
 use runtime::priority::Priority;
-use serde::{Deserialize, Serialize};
 use std::any::TypeId;
 use std::marker::PhantomData;
 
@@ -218,30 +218,6 @@ pub struct Ctx<'a, C> {
     chare: PhantomData<C>,
 }
 
-/// What the runtime keeps beside each chare; moves with it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Site {
-    pub(crate) collection: CollectionId,
-    pub(crate) index: ElementIndex,
-    /// The PE where it was made.
-    pub(crate) home: PeId,
-    /// How its messages are numbered, once it has moved.
-    pub(crate) mover: Option<Box<Mover>>,
-    /// Number of its next reduction over the whole array.
-    pub(crate) sequence: u32,
-    /// Number of its next reduction over each section.
-    pub(crate) sections: Vec<(u64, u32)>,
-    /// It ends with the entry method that runs.
-    pub(crate) is_leaving: bool,
-}
-
-impl Site {
-    /// Of a chare that is made.
-    pub(crate) fn new(collection: CollectionId, index: ElementIndex, home: PeId) -> Self {
-        Self { collection, index, home, mover: None, sequence: 0, sections: Vec::new(), is_leaving: false }
-    }
-}
-
 impl<C: Chare> private::HasPe for Ctx<'_, C> {
     fn pe(&mut self) -> &mut Pe {
         self.pe
@@ -428,10 +404,67 @@ impl<'a, C: Chare> Ctx<'a, C> {
     /// Has this chare go on on another PE when the entry method returns, with its state and the messages that wait for it.
     /// All that is [guaranteed](crate#what-is-guaranteed-of-messages) holds as if it had stayed. It costs about as much as
     /// a message with its state; so does the first message from elsewhere that finds it gone. A PE that does not exist, or
-    /// an element of a group, ends the run with a sentence.
+    /// where its [mobility](Self::set_mobility) does not let it go, or an element of a group, ends the run with a sentence.
     pub fn migrate_to(&mut self, pe: u32) {
+        if !self.site.mobility.permits(self.pe.id().0, pe) {
+            let at = &self.site.index.0[..C::Index::DIMENSIONS];
+            return self.pe.fail(format!(
+                "{} {at:?} asked to move to PE {pe}, where its mobility does not let it: say another mobility before, or stay",
+                C::name()
+            ));
+        }
         let element = ElementId { collection: self.site.collection, index: self.site.index };
         self.pe.leave_for(element, PeId(pe));
+    }
+
+    /// Says where this chare may go from now on; before it does, anywhere. To be called in the constructor or any entry
+    /// method; it travels with the chare, and is in checkpoints. The chare stays where it is, even if that is none of the
+    /// PEs named: it may not come back then. See [what keeps to it](crate#chares-that-move). A PE that does not exist ends the
+    /// run with a sentence.
+    ///
+    /// ```
+    /// use chares::{Mobility, prelude::*};
+    ///
+    /// /// Has something open that is on one machine only.
+    /// #[chare]
+    /// struct Keeper;
+    ///
+    /// #[chare]
+    /// impl Keeper {
+    ///     fn new(ctx: &mut Ctx<Self>) -> Self {
+    ///         ctx.set_mobility(Mobility::Pinned);
+    ///         Self
+    ///     }
+    ///
+    ///     /// It may go to its own node's PEs.
+    ///     #[entry]
+    ///     fn close(&mut self, ctx: &mut Ctx<Self>) {
+    ///         let (pes, node) = (ctx.pe_count(), ctx.node_id());
+    ///         let own: Vec<u32> = (0..pes).filter(|pe| ctx.node_of_pe(*pe) == node).collect();
+    ///         ctx.set_mobility(Mobility::one_of(own));
+    ///     }
+    /// }
+    /// ```
+    pub fn set_mobility(&mut self, mobility: Mobility) {
+        let pe_count = self.pe.node().topology().pe_count();
+        if let Some(pe) = mobility.named().iter().find(|pe| **pe >= pe_count) {
+            let at = &self.site.index.0[..C::Index::DIMENSIONS];
+            return self.pe.fail(format!(
+                "{} {at:?} is to be on PE {pe}, which does not exist: there are PEs 0 to {}",
+                C::name(),
+                pe_count.saturating_sub(1)
+            ));
+        }
+        if mobility != Mobility::Anywhere {
+            self.pe.has_limited_chares();
+        }
+        self.site.mobility = mobility;
+    }
+
+    /// Where this chare may go.
+    #[must_use]
+    pub fn mobility(&self) -> &Mobility {
+        &self.site.mobility
     }
 
     /// Ends this chare when the entry method or constructor returns. Nothing of it is kept; messages that still

@@ -4,6 +4,7 @@ mod checkpoint;
 mod draining;
 mod joining;
 mod maps;
+mod remarks;
 mod requests;
 mod variables;
 
@@ -72,6 +73,7 @@ pub struct Driver {
     part: tracing::Span,
     history: History,
     shown: maps::Shown,
+    remarks: remarks::Remarks,
     /// What was asked at other terminals and has not been granted.
     asked: VecDeque<Asked>,
     /// The nodes that are there, or were.
@@ -96,7 +98,7 @@ impl HasPe for Driver {
     }
 
     fn note_by_speed(&mut self) {
-        self.timeline.is_by_speed = true;
+        self.placed_by_speed();
     }
 
     fn witness<T: Message>(&mut self, what: &str, look: impl FnOnce(&mut Pe) -> Option<T>) -> Option<T> {
@@ -140,6 +142,7 @@ impl Driver {
             part: tracing::info_span!("initialisation"),
             history: History::default(),
             shown: maps::Shown::default(),
+            remarks: remarks::Remarks::default(),
             asked: VecDeque::new(),
             nodes: Nodes::of(topology),
             crews: HashMap::new(),

@@ -111,6 +111,10 @@
 //!   elements, each of which passes on what is for elements that are away. So nobody has to know where all of them are,
 //!   and each counts once; but an element that is away costs a message of its own in each.
 //! - **Who does not move pays nothing** but for the look whether anybody has.
+//! - **A chare says where it may go** ([`Ctx::set_mobility`]): anywhere, to some PEs only, or nowhere ([`Mobility`]). Balancers
+//!   keep to it, as do restarts that place chares anew, and `--wander`; what the program itself asks for against it ends the
+//!   run with a sentence. What counts is the number of the PE: should its node leave the run, the PE goes on elsewhere
+//!   with all its chares, also those that may not leave it.
 //!
 //! A whole node can leave a run that goes on (`metachare nodes drain`): its PEs go on at other nodes with all that is theirs,
 //! groups included, and keep their numbers.
@@ -178,6 +182,7 @@ mod proxy;
 pub mod pup;
 mod reduce;
 mod shared;
+mod site;
 mod state;
 mod store;
 mod tasks;
@@ -208,6 +213,7 @@ pub use inbox::Inbox;
 #[doc(hidden)]
 pub use inventory;
 pub use loadbalance;
+pub use loadbalance::balance::Mobility;
 pub use placement::{On, Placement};
 #[doc(hidden)]
 pub use program::Registered;

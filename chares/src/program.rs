@@ -1,10 +1,12 @@
 //! A program: its chare types, and why a run of it may not end well.
 
 use crate::chare::{Chare, Message};
+use crate::entries::type_name;
 use crate::store;
 use runtime::failure::{Failure, Kind};
-use runtime::object::{ChareType, Kernel, ProgramTable, PupError};
+use runtime::object::{ChareType, Kernel, ProgramTable, PupError, VariableMigration};
 use runtime::pe::queue::QueueOrder;
+use runtime::schema::{Shape, shape_of};
 use serde::de::DeserializeOwned;
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -184,7 +186,8 @@ impl Program {
         T: Message,
     {
         let migration = store::variable_migration(from, make);
-        self.table.variable_migrations.push((TypeId::of::<T>(), migration));
+        let (into, name, shape) = (TypeId::of::<T>(), type_name::<T>(), shape_of::<T> as fn() -> Shape);
+        self.table.variable_migrations.push(VariableMigration { into, name, shape, migration });
         self
     }
 

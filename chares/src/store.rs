@@ -1,9 +1,11 @@
 //! The elements of one collection on one PE, behind the runtime's trait.
 
 use crate::chare::{Chare, EntryMethod, Index, Message};
-use crate::ctx::{Ctx, Site};
+use crate::ctx::Ctx;
 use crate::entries::{open, pack_moved};
 use crate::pup::{pack, unpack};
+use crate::site::Site;
+use loadbalance::balance::Mobility;
 use runtime::collection::{Collection, Placement};
 use runtime::envelope::{Arrived, CollectionId, ElementId, ElementIndex, Packed, Value};
 use runtime::ids::PeId;
@@ -11,7 +13,7 @@ use runtime::object::{CONSTRUCTOR, ChareType, PupError, Store, StoreFor};
 use runtime::pe::Pe;
 use runtime::pe::moving::Mover;
 use runtime::proto::number_set::NumberSet;
-use runtime::schema::{Migration, STATE, Schema, Shape, shape_of};
+use runtime::schema::{BESIDE, Migration, STATE, Schema, Shape, shape_of};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 use std::any::TypeId;
@@ -31,7 +33,13 @@ pub(crate) fn chare_type<C: Chare>() -> ChareType {
         dimensions: C::Index::DIMENSIONS,
         reducers: C::reducers(),
         new_store: new_store::<C>,
-        schema: Schema { version: C::VERSION, shape: record_shape::<C>, migrations: Vec::new() },
+        schema: Schema {
+            version: C::VERSION,
+            shape: record_shape::<C>,
+            migrations: Vec::new(),
+            earlier: Some(Site::EARLIER),
+        },
+        mobility: Site::mobility_of,
     }
 }
 
@@ -39,7 +47,7 @@ pub(crate) fn chare_type<C: Chare>() -> ChareType {
 fn record_shape<C: DeserializeOwned>() -> Shape {
     match (shape_of::<Site>(), shape_of::<C>()) {
         (Shape::Opaque, _) | (_, Shape::Opaque) => Shape::Opaque,
-        (site, state) => Shape::Struct(vec![("runtime".into(), site), (STATE.into(), state)]),
+        (site, state) => Shape::Struct(vec![(BESIDE.into(), site), (STATE.into(), state)]),
     }
 }
 
@@ -184,11 +192,22 @@ struct Slot<C> {
 impl<C: Chare> Slot<C> {
     /// Between any two entry methods a chare may move. Where all is to be packed this does to its state what a move does, so
     /// that tests find state that does not travel. Messages are packed then too, so whoever is sent a moved one never asks.
-    fn repack_if_asked(&mut self, pe: &Pe) -> Result<(), PupError> {
+    fn repack_if_asked(&mut self, pe: &mut Pe) -> Result<(), PupError> {
         if pe.always_pup() {
             self.chare = unpack(&pack(&self.chare))?;
+            self.arrived(pe);
         }
         Ok(())
+    }
+
+    /// Its state has been unpacked.
+    fn arrived(&mut self, pe: &mut Pe) {
+        pe.runs(self.site.index);
+        if self.site.mover.is_some() {
+            self.run_as_mover(pe, C::arrived);
+        } else {
+            self.chare.arrived(&mut Ctx::new(pe, &mut self.site));
+        }
     }
 
     /// Runs something of a chare that has moved: what it sends is numbered as its own.
@@ -298,6 +317,11 @@ impl<C: Chare> Store for TypedStore<C> {
         slot.map_or(0, |slot| pack(&slot.chare).len_bytes() as u64)
     }
 
+    fn mobility(&self, place: usize) -> Mobility {
+        let slot = self.slots.get(place).and_then(Option::as_ref);
+        slot.map(|slot| slot.site.mobility.clone()).unwrap_or_default()
+    }
+
     fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError> {
         let (site, chare): (Site, C) = unpack(state)?;
         if (site.collection, site.index) != (self.collection, index) || self.find(index).is_some() {
@@ -305,6 +329,15 @@ impl<C: Chare> Store for TypedStore<C> {
         }
         self.fill(index, self.places.find(index), Slot { chare, site });
         Ok(())
+    }
+
+    fn arrived(&mut self, index: ElementIndex, pe: &mut Pe) {
+        let Some(place) = self.find(index) else { return };
+        let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return };
+        slot.arrived(pe);
+        if slot.site.is_leaving {
+            self.remove(place, pe);
+        }
     }
 
     fn save(&self, each: &mut dyn FnMut(ElementIndex, Packed)) {

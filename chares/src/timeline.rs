@@ -2,6 +2,7 @@
 //! the application says of its result. Reports are made of this.
 
 use loadbalance::efficiency;
+use runtime::balancing::Cost;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::size::Size;
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,8 @@ pub struct Timeline {
     pub checkpoints: Vec<Kept>,
     /// Sentences for whoever reads the table or the report.
     pub remarks: Vec<String>,
+    /// What balancing has cost, if anybody balanced.
+    pub balancing: Option<Cost>,
     /// Text that is printed to standard output at the end.
     pub printed: String,
 }
@@ -154,6 +157,7 @@ impl Timeline {
             from_checkpoint: None,
             checkpoints: Vec::new(),
             remarks: Vec::new(),
+            balancing: None,
             printed: String::new(),
         }
     }

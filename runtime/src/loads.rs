@@ -1,11 +1,12 @@
 //! What PEs say of the work of their chares, for whoever balances.
 
 use crate::ids::{ElementId, PeId};
+use loadbalance::balance::Mobility;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
 /// What a chare did on one PE in a stretch of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChareLoad {
     /// Which.
     pub element: ElementId,
@@ -15,6 +16,8 @@ pub struct ChareLoad {
     pub bytes: u64,
     /// Whether it was there at the end.
     pub is_here: bool,
+    /// Where it may go, if it was there.
+    pub mobility: Mobility,
 }
 
 /// Messages, and the bytes of all of them.
@@ -95,27 +98,30 @@ pub struct PeLoads {
 pub struct NodeLoads {
     /// The most bytes per second that have come from other nodes, of all stretches so far.
     pub bytes_per_s: f64,
+    /// Bytes of memory that it may still take, if the nodes file limits it.
+    pub room_bytes: Option<u64>,
     /// Its PEs.
     pub pes: Vec<PeLoads>,
 }
 
 impl NodeLoads {
-    /// Whether a node with these PEs may say so.
+    /// Whether a node with these PEs may say so in a run of so many.
     #[must_use]
-    pub fn can_be_of(&self, pes: &[u32]) -> bool {
+    pub fn can_be_of(&self, pes: &[u32], pe_count: u32) -> bool {
         let is_rate = self.bytes_per_s.is_finite() && self.bytes_per_s >= 0.0;
-        is_rate && self.pes.iter().all(|pe| pe.can_be_of(pes))
+        is_rate && self.pes.iter().all(|pe| pe.can_be_of(pes, pe_count))
     }
 }
 
 impl PeLoads {
-    fn can_be_of(&self, pes: &[u32]) -> bool {
+    fn can_be_of(&self, pes: &[u32], pe_count: u32) -> bool {
         // A processor that did more than a hundred years of work in one stretch counts wrong.
         let is_time = |ns: u64| ns <= 100 * 366 * 86_400 * 1_000_000_000;
         pes.contains(&self.pe.0)
             && [self.wall_ns, self.fixed_ns].into_iter().all(is_time)
             && self.cpu_part.is_none_or(|part| part > 0.0 && part <= 1.0)
             && self.chares.iter().all(|chare| is_time(chare.cpu_ns))
+            && self.chares.iter().flat_map(|chare| chare.mobility.named()).all(|pe| *pe < pe_count)
             && self.traffic.iter().map(|one| &one.amount).chain([&self.other_traffic]).all(Amount::can_be)
     }
 }

@@ -7,6 +7,7 @@ use crate::pe::Pe;
 use crate::pe::queue::QueueOrder;
 use crate::proto::number_set::NumberSet;
 use crate::schema::{Migration, Schema, Shape};
+use loadbalance::balance::Mobility;
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub struct ChareType {
     pub new_store: fn(StoreFor) -> Box<dyn Store>,
     /// How its records are understood.
     pub schema: Schema,
+    /// Where a chare may go, by its record; anywhere if that is none.
+    pub mobility: fn(&Packed) -> Mobility,
 }
 
 /// Tells a new store which elements it will hold.
@@ -95,6 +98,19 @@ pub struct Kernel {
 /// Makes a kernel ready to run from the application's packed arguments.
 pub type Prepare = Arc<dyn Fn(&[u8]) -> Result<KernelCall, PupError> + Send + Sync>;
 
+/// How values of shared variables become ones of a type that the program has today.
+#[derive(Clone)]
+pub struct VariableMigration {
+    /// That type.
+    pub into: TypeId,
+    /// Its name.
+    pub name: String,
+    /// What its values are made of.
+    pub shape: fn() -> Shape,
+    /// How others become such.
+    pub migration: Migration,
+}
+
 /// Everything that all nodes of a run must agree on, in order.
 #[derive(Clone, Default)]
 pub struct ProgramTable {
@@ -104,8 +120,8 @@ pub struct ProgramTable {
     pub version: String,
     /// Its chare types.
     pub chare_types: Vec<ChareType>,
-    /// How values of shared variables that were saved as another type become ones of this type.
-    pub variable_migrations: Vec<(TypeId, Migration)>,
+    /// How values of shared variables that were saved as another type become ones of the program's.
+    pub variable_migrations: Vec<VariableMigration>,
     /// Its kernels.
     pub kernels: Vec<Kernel>,
     /// Which of equally urgent messages a PE takes first.
@@ -129,10 +145,10 @@ impl ProgramTable {
     /// migration, and 1 where there is none.
     #[must_use]
     pub fn variable_schema(&self, of: TypeId, shape: fn() -> Shape) -> Schema {
-        let own = self.variable_migrations.iter().filter(|(into, _)| *into == of);
-        let migrations: Vec<Migration> = own.map(|(_, migration)| migration.clone()).collect();
+        let own = self.variable_migrations.iter().filter(|one| one.into == of);
+        let migrations: Vec<Migration> = own.map(|one| one.migration.clone()).collect();
         let newest = migrations.iter().map(|migration| migration.from).max();
-        Schema { version: newest.unwrap_or_default().saturating_add(1), shape, migrations }
+        Schema { version: newest.unwrap_or_default().saturating_add(1), shape, migrations, earlier: None }
     }
 
     /// `Type: Entry`, for people.
@@ -230,11 +246,22 @@ pub trait Store: Send + Any {
     /// Bytes of the state of the element in `slot`; finding out takes as long as packing it.
     fn packed_bytes(&self, slot: usize) -> u64;
 
+    /// Where the element in `slot` may go.
+    fn mobility(&self, slot: usize) -> Mobility {
+        let _ = slot;
+        Mobility::Anywhere
+    }
+
     /// Puts in an element that was taken out of another PE.
     ///
     /// # Errors
     /// When that is not its state.
     fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError>;
+
+    /// Has an element that was put in make what did not travel, now that it may send.
+    fn arrived(&mut self, index: ElementIndex, pe: &mut Pe) {
+        let _ = (index, pe);
+    }
 
     /// Gives each element's index and state, in an order that is kept when they are put in again so.
     fn save(&self, each: &mut dyn FnMut(ElementIndex, Packed));

@@ -8,11 +8,10 @@ attachment, and its value where its shape is known. Ends with 1 and a sentence i
 
 import hashlib
 import json
-import os
 import struct
 import sys
+from pathlib import Path
 
-MAGIC = bytes.fromhex("936d63636b700d0a")
 PLACE = "IQIB32s"
 KINDS = ["chare", "PE", "node", "driver"]
 FIXED = {"u8": "B", "i8": "b", "f32": "f", "f64": "d"}
@@ -28,18 +27,11 @@ def need(is_so, file, what):
         raise Damaged(f"{file}: {what}")
 
 
-def read(*path):
-    with open(os.path.join(*path), "rb") as file:
-        return file.read()
-
-
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
 class Fields:
-    """Bytes that are read one field after the other."""
-
     def __init__(self, data, file):
         self.data, self.at, self.file = data, 0, file
 
@@ -54,13 +46,30 @@ class Fields:
     def number(self, layout):
         return self.numbers(layout)[0]
 
+    def varint(self):
+        byte = self.number("B")
+        return byte if byte < 128 else byte - 128 + (self.varint() << 7)
+
     def end(self):
         need(self.at == len(self.data), self.file, "something follows its end")
 
+    def length(self, count, byte=255):  # After 15 come bytes to be added, up to one below 255.
+        while count >= 15 and byte == 255:
+            byte = self.number("B")
+            count += byte
+        return count
 
-def varint(fields):
-    byte = fields.number("B")
-    return byte if byte < 128 else byte - 128 + (varint(fields) << 7)
+    def expand(self):
+        """What a block of LZ4 stands for: some bytes as they are, then a copy of earlier ones, in turn."""
+        out = bytearray()
+        while self.at < len(self.data):
+            token = self.number("B")
+            out += self.take(self.length(token >> 4))
+            if self.at < len(self.data):
+                back = self.number("H")
+                for _ in range(4 + self.length(token & 15)):
+                    out.append(out[-back])  # Ends with an IndexError where that is before the beginning.
+        return bytes(out)
 
 
 def plain(number):
@@ -81,69 +90,66 @@ def decode(shape, fields, arrays, around=()):
     if kind in FIXED:
         return plain(fields.number(FIXED[kind]))
     if kind[1:] in ("16", "32", "64", "128", "size"):
-        value = varint(fields)
+        value = fields.varint()
         return plain(value if kind[0] == "u" else (value >> 1) ^ -(value & 1))
     if kind in ("bytes", "text", "char"):
-        return (list if kind == "bytes" else bytes.decode)(bytes(fields.take(varint(fields))))
-    if kind == "tuple":
-        return [inside(part) for part in of]
-    if kind == "struct":
-        return {name: inside(part) for name, part in of}
+        return (list if kind == "bytes" else bytes.decode)(bytes(fields.take(fields.varint())))
+    if kind in ("tuple", "struct"):
+        return [inside(part) for part in of] if kind == "tuple" else {name: inside(part) for name, part in of}
     if kind == "enum":
-        name, part = of[varint(fields)]
+        name, part = of[fields.varint()]
         return name if part == "unit" else {name: inside(part)}
     if kind == "bulk":
         is_beside = fields.number("B") == 0
-        data = arrays[varint(fields)] if is_beside else fields.take(varint(fields))
+        data = arrays[fields.varint()] if is_beside else fields.take(fields.varint())
         numbers = [plain(one) for (one,) in struct.iter_unpack("<" + ARRAYS[of], data)]
-        need(not is_beside or varint(fields) == len(numbers), fields.file, "an array has another length")
+        need(not is_beside or fields.varint() == len(numbers), fields.file, "an array has another length")
         return numbers
     if kind in ("seq", "map"):
-        return [inside(of) if kind == "seq" else [inside(part) for part in of] for _ in range(varint(fields))]
+        return [inside(of) if kind == "seq" else [inside(part) for part in of] for _ in range(fields.varint())]
     need(kind in ("unit", "bool", "option"), fields.file, f"a shape is of the unknown kind {kind}")
     is_so = kind != "unit" and fields.number("?")
     return is_so if kind == "bool" else inside(of) if is_so else None
 
 
 class Generation:
-    """One checkpoint."""
-
     def __init__(self, root, number):
         self.root = root
-        folder = os.path.join(root, f"generation-{number:06}")
-        text = read(file := os.path.join(folder, "MANIFEST.json"))
+        text = (file := self.file(number, "MANIFEST.json")).read_bytes()
         line = f"{sha256(text)}  MANIFEST.json\n".encode()
-        need(read(folder, "COMMIT") == line, file, "COMMIT says something else")
+        need(self.file(number, "COMMIT").read_bytes() == line, file, "COMMIT says something else")
         self.manifest = json.loads(text)
-        format = self.manifest["format"], self.manifest["version"]
-        need(format == ("metachare checkpoint", 1), file, "it is of something else, or another version")
+        of = self.manifest["format"], self.manifest["version"] in (1, 2)
+        need(of == ("metachare checkpoint", True), file, "it is of something else, or another version")
         need(self.manifest["generation"] == number, file, "it is of another generation")
         self.lengths = {one["generation"]: one["bytes"] for one in self.manifest["chunk_files"]}
-        for path, length in ((self.chunks(generation), length) for generation, length in self.lengths.items()):
-            need(os.path.getsize(path) == length, path, "it has another length than was written")
-        self.index = os.path.join(folder, "index")
-        self.read_index(read(self.index))
-
-    def chunks(self, generation):
-        return os.path.join(self.root, f"generation-{generation:06}", "chunks")
-
-    def read_index(self, data):
-        expected = self.manifest["index"]
+        for path, length in ((self.file(generation, "chunks"), length) for generation, length in self.lengths.items()):
+            need(path.stat().st_size == length, path, "it has another length than was written")
+        self.index = self.file(number, "index")
+        data, expected = self.index.read_bytes(), self.manifest["index"]
         need((len(data), sha256(data)) == (expected["bytes"], expected["sha256"]), self.index, "its checksum is wrong")
         fields = Fields(data, self.index)
-        need(fields.take(8) == MAGIC, self.index, "it does not begin as an index does")
+        need(fields.take(8) == b"\x93mcckp\r\n", self.index, "it does not begin as an index does")
         version, self.chunk_length, count = fields.numbers("IIQ")
-        need(version == 1 and 1 <= self.chunk_length <= 64 << 20, self.index, "its header is wrong")
+        need(version in (1, 2) and 1 <= self.chunk_length <= 64 << 20, self.index, "its header is wrong")
         self.tables = [(*fields.numbers("BII"), fields.numbers(PLACE)) for _ in range(count)]
         fields.end()
 
+    def file(self, generation, name):
+        return self.root / f"generation-{generation:06}" / name
+
     def chunk(self, place):
         generation, offset, stored, codec, digest = place
-        file = self.chunks(generation)
-        need(codec == 0, file, "it is stored in an unknown way")
+        file = self.file(generation, "chunks")
+        need(codec in (0, 1), file, "it is stored in an unknown way")
         need(offset + stored <= self.lengths.get(generation, 0), file, "a chunk would be beyond its end")
         with open(file, "rb") as opened:
-            data = os.pread(opened.fileno(), stored, offset)
+            opened.seek(offset)
+            data = opened.read(stored)
+        if codec == 1:
+            data, ending = data[:-8], data[-8:]
+            need(hashlib.sha256(data).digest()[:8] == ending, file, f"what is compressed at {offset} is damaged")
+            data = Fields(data, file).expand()
         need(hashlib.sha256(data).digest() == digest, file, f"the checksum of the chunk at {offset} is wrong")
         return data
 
@@ -159,8 +165,7 @@ class Generation:
 
     def records(self):
         for kind, pe, count, place in self.tables:
-            need(kind < len(KINDS), self.index, "a kind of record is unknown")
-            fields = Fields(self.chunk(place), self.chunks(place[0]))
+            fields = Fields(self.chunk(place), self.file(place[0], "chunks"))
             for _ in range(count):
                 name = fields.take(fields.number("I")).decode()
                 collection, *index = fields.numbers("QIII")
@@ -170,22 +175,17 @@ class Generation:
             fields.end()
 
 
-def committed(root):
-    names = (name for name in os.listdir(root) if name.startswith("generation-"))
-    return sorted(int(name[11:]) for name in names if os.path.exists(os.path.join(root, name, "COMMIT")))
-
-
 def main(root, number=None):
-    generation = Generation(root, committed(root)[-1] if number is None else int(number))
+    committed = [int(path.parent.name[11:]) for path in Path(root).glob("generation-*/COMMIT")]
+    generation = Generation(Path(root), max(committed) if number is None else int(number))
     shapes = {(one["kind"], one["name"]): one["shape"] for one in generation.manifest["types"] if "shape" in one}
     shapes |= {("node", one["id"]): one["shape"] for one in generation.manifest.get("variables", ())}
     counted = [0, 0]
     for record, values in generation.records():
         record["values"] = [[len(value), sha256(value)] for value in values]
         counted = [counted[0] + 1, counted[1] + sum(map(len, values))]
-        of_type, of_one = ((record["kind"], record[key]) for key in ("type", "collection"))
-        shape = shapes.get(of_type, shapes.get(of_one, "opaque"))
-        if shape != "opaque":
+        of_one = shapes.get((record["kind"], record["collection"]), "opaque")
+        if (shape := shapes.get((record["kind"], record["type"]), of_one)) != "opaque":
             fields = Fields(values[0], generation.index)
             record["value"] = decode(shape, fields, values[1:])
             fields.end()

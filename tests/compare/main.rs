@@ -211,25 +211,36 @@ fn an_application_without_a_kernel_is_compared_and_a_run_counts_once() {
 }
 
 #[test]
-fn nodes_that_nobody_named_are_told_in_one_line() {
+fn which_nodes_are_used_and_who_named_them_is_the_first_line() {
     let folder = tempfile::tempdir().unwrap();
     let note = "note: there is no nodes file: on the built-in local nodes large, medium, small; --nodes FILE";
-    let run = |words: &[&str]| run(folder.path(), words).stderr;
+    let run = |words: &[&str]| run(folder.path(), words);
     let of_run = ["run", "matmul", "--n", "0"];
-    assert!(!run(&of_run).contains("note: "));
+    assert_eq!(run(&of_run).nodes, "");
     let of_run = ["run", "matmul", "--n", "16", "--speed", "equal"];
     let told = run(&of_run);
-    assert!(told.starts_with(note) && told.lines().count() == 1, "{told}");
-    for silent in [&["--quiet"][..], &["--built-in-nodes"]] {
-        assert_eq!(run(&[&of_run[..], silent].concat()), "");
-    }
-    assert!(run(&["plan", "--mix", "nobody", "matmul"]).starts_with(note));
-    assert_eq!(run(&["nodes", "list"]), "");
+    assert!(told.nodes.starts_with(note) && told.stderr.is_empty(), "{told:?}");
+    let quiet = run(&[&of_run[..], &["--quiet"]].concat());
+    assert_eq!((quiet.nodes.as_str(), quiet.stderr.as_str()), ("", ""));
+    let asked = run(&[&of_run[..], &["--built-in-nodes"]].concat());
+    assert_eq!(asked.nodes, "note: on the built-in local nodes large, medium, small");
+    assert!(run(&["plan", "--mix", "nobody", "matmul"]).nodes.starts_with(note));
+    assert_eq!(run(&["nodes", "list"]).nodes, "");
     std::fs::create_dir_all(folder.path().join("metachare")).unwrap();
     let own = folder.path().join("metachare/nodes.toml");
     std::fs::write(&own, "[[node]]\nname = \"mine\"\npes = 1\n").unwrap();
-    let told = start(command(folder.path(), &of_run).env("XDG_CONFIG_HOME", folder.path())).done().stderr;
-    assert_eq!(told, format!("note: on the nodes of {}: mine\n", own.display()));
+    let told =
+        |name: &str, value: &Path| start(command(folder.path(), &of_run).env(name, value)).done().nodes;
+    let path = own.display();
+    assert_eq!(told("XDG_CONFIG_HOME", folder.path()), format!("note: on the nodes of {path}: mine"));
+    assert_eq!(
+        told("METACHARE_NODES", &own),
+        format!("note: on the nodes of {path} (METACHARE_NODES): mine")
+    );
+    let named = run(&[&of_run[..], &["--nodes", &path.to_string()]].concat());
+    assert_eq!(named.nodes, format!("note: on the nodes of {path} (--nodes): mine"));
+    let hosts = run(&[&of_run[..], &["--hosts", "localhost:1"]].concat());
+    assert_eq!(hosts.nodes, "note: on the nodes of --hosts: localhost");
 }
 
 #[test]
@@ -311,4 +322,16 @@ fn a_comparison_that_a_signal_ends_leaves_no_run_behind() {
         assert_eq!(running.done().code, code);
         wait_for("the run to end", || (!with_mark.iter().any(|&pid| is_alive(pid))).then_some(()));
     }
+}
+
+#[test]
+fn work_that_a_trial_chooses_is_the_same_in_all_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "compare --built-in-nodes --mix large --mix large,medium --repeats 1 --speed equal --csv c.csv imbalance \
+         --seconds 0.2 --chares 8 --steps 20";
+    let done = run(folder.path(), &words.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(done.code, 0, "{done:?}");
+    let words = "compare --built-in-nodes --mix large --mix large,medium --repeats 1 --speed equal matmul --seconds 0.1";
+    let done = run(folder.path(), &words.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(done.code, 0, "{done:?}");
 }

@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 /// No wait of a test is longer.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
+/// How a line begins that says which nodes are used.
+const NAMES_NODES: [&str; 3] =
+    ["note: on the nodes of ", "note: on the built-in local nodes ", "note: there is no nodes file: "];
+
 /// How a program ended.
 #[derive(Debug)]
 pub struct Done {
@@ -21,20 +25,13 @@ pub struct Done {
     pub code: i32,
     /// Standard output.
     pub stdout: String,
-    /// Standard error.
+    /// The first line of standard error, if it says which nodes are used, without the end of the line.
+    pub nodes: String,
+    /// Standard error, but for that line.
     pub stderr: String,
 }
 
 impl Done {
-    /// Standard error, but for a first line that says which nodes are used.
-    #[must_use]
-    pub fn said(&self) -> &str {
-        match self.stderr.split_once('\n') {
-            Some((first, rest)) if first.starts_with("note: on the nodes of ") => rest,
-            _ => &self.stderr,
-        }
-    }
-
     /// The last line of standard error.
     #[must_use]
     pub fn last_error(&self) -> &str {
@@ -114,7 +111,12 @@ impl Running {
         };
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
         let read = |from: &Receiver<String>| from.recv_timeout(LIMIT).unwrap_or_default();
-        Done { code, stdout: read(&self.stdout), stderr: read(&self.stderr) }
+        let said = read(&self.stderr);
+        let (nodes, stderr) = match said.split_once('\n') {
+            Some((first, rest)) if NAMES_NODES.iter().any(|words| first.starts_with(words)) => (first, rest),
+            _ => ("", said.as_str()),
+        };
+        Done { code, stdout: read(&self.stdout), nodes: nodes.into(), stderr: stderr.into() }
     }
 
     /// Waits until `count` of its local nodes run; their processes.

@@ -66,7 +66,7 @@ fn a_signal_ends_a_run_whose_nodes_are_still_starting() {
         let part = bed.path().to_string_lossy().into_owned();
         let nodes = wait_for("a node", || Some(nodes_at(&part)).filter(|nodes| nodes.len() == 1));
         let done = ended_by(running, name);
-        assert_eq!((done.code, done.said().trim()), (code, words), "{done:?}");
+        assert_eq!((done.code, done.stderr.trim()), (code, words), "{done:?}");
         wait_until_gone(&nodes);
         bed.assert_nothing_left();
     }
@@ -83,7 +83,7 @@ fn a_signal_ends_a_check() {
             std::fs::read_to_string(part).is_ok_and(|text| text.contains("hangs")).then_some(())
         });
         let done = ended_by(running, name);
-        assert_eq!((done.code, done.said().trim()), (code, words), "{done:?}");
+        assert_eq!((done.code, done.stderr.trim()), (code, words), "{done:?}");
         bed.assert_nothing_left();
         std::fs::remove_file(bed.path().join("connections")).unwrap();
     }
@@ -98,7 +98,7 @@ fn a_time_limit_counts_from_the_start_of_the_nodes() {
         write(bed.path(), "nodes.toml", &[local, &bed.node(host, keys)].concat());
         let done = start(&mut bed.command(STENCIL, &["run", "--timeout", "1.5"])).done();
         let sentence = "error: the time limit of 1.5 s is over, and not all nodes have started";
-        assert_eq!((done.code, done.said().trim()), (110, sentence), "{host}");
+        assert_eq!((done.code, done.stderr.trim()), (110, sentence), "{host}");
         bed.assert_nothing_left();
     }
 }
@@ -117,7 +117,7 @@ fn a_signal_while_inputs_are_read_ends_the_program() {
         let running = start(&mut command(METACHARE, folder.path(), &words_of));
         wait_for("signals to be heard", || has_thread(running.pid(), "signals").then_some(()));
         let done = ended_by(running, name);
-        assert_eq!((done.code, done.said().trim()), (code, words));
+        assert_eq!((done.code, done.stderr.trim()), (code, words));
     }
 }
 
@@ -290,10 +290,10 @@ fn a_closed_output_is_no_error_and_a_full_one_is_one_sentence() {
     ];
     for (program, words, code) in cases {
         let done = unread(&mut command(program, folder.path(), words));
-        assert_eq!((done.code, done.said()), (code, ""), "{words:?}");
+        assert_eq!((done.code, done.stderr.as_str()), (code, ""), "{words:?}");
         let done = into_full(&mut command(program, folder.path(), words));
         let sentence = "error: standard output cannot be written: No space left on device (os error 28)\n";
-        assert_eq!((done.code, done.said()), (73, sentence), "{words:?}");
+        assert_eq!((done.code, done.stderr.as_str()), (73, sentence), "{words:?}");
     }
     assert!(folder.path().join("c.npy").exists(), "the result is written in any case");
 }
@@ -304,7 +304,7 @@ fn the_first_line_can_be_taken_and_the_rest_left() {
     local_nodes(folder.path(), &[1, 1]);
     let pipeline = format!("{MISBEHAVING} run printing --lines 100000 | head -1");
     let done = start(&mut command("sh", folder.path(), &["-c", &pipeline])).done();
-    assert_eq!((done.code, done.stdout.as_str(), done.said()), (0, "line 0\n", ""));
+    assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (0, "line 0\n", ""));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn closed_streams_harm_nothing() {
     for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
         let shell = format!("exec {STENCIL} {words} {closed}");
         let done = start(&mut command("sh", folder.path(), &["-c", &shell])).done();
-        assert_eq!((done.code, done.said()), (0, ""), "{closed}");
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{closed}");
         let is_said = after(&done.stdout, "step 20: ").is_some();
         assert_eq!(is_said, !closed.contains(">&-") || closed == "2>&-", "{closed}: {done:?}");
         std::fs::remove_file(folder.path().join("run.json")).unwrap();

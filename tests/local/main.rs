@@ -6,6 +6,7 @@ mod foreign;
 mod imbalance;
 mod limits;
 mod log;
+mod measuring;
 mod packed;
 mod remote;
 mod restarted;
@@ -264,7 +265,7 @@ fn no_file_is_written_over_another_that_the_same_command_names() {
     ];
     for (words, both) in cases {
         let done = run(METACHARE, folder.path(), words);
-        assert_eq!((done.code, done.said().lines().count()), (64, 1), "{words:?}: {done:?}");
+        assert_eq!((done.code, done.stderr.lines().count()), (64, 1), "{words:?}: {done:?}");
         let sentence = done.last_error();
         assert!(sentence.starts_with(&format!("error: {both} are both ")), "{words:?}: {sentence}");
         assert!(sentence.ends_with(": give each a file of its own"), "{words:?}: {sentence}");

@@ -135,9 +135,9 @@ fn a_run_says_in_one_sentence_what_is_wrong_with_a_host() {
         write(bed.path(), "nodes.toml", &bed.node(host, keys));
         let done = bed.run(STENCIL, &["run", "--start-timeout", "3", "--steps", "3"]);
         assert_eq!(done.code, 69, "{host}: {done:?}");
-        assert_eq!(done.said().lines().count(), 1, "{host}: {done:?}");
+        assert_eq!(done.stderr.lines().count(), 1, "{host}: {done:?}");
         let begin = format!("error: node \"{host}\" on {host} was not started");
-        assert!(done.said().starts_with(&begin) && done.stderr.contains("; mend: "), "{host}: {done:?}");
+        assert!(done.stderr.starts_with(&begin) && done.stderr.contains("; mend: "), "{host}: {done:?}");
         assert!(words.iter().all(|word| done.stderr.contains(word)), "{words:?}: {done:?}");
         bed.assert_nothing_left();
     }
@@ -190,7 +190,7 @@ fn a_login_may_be_noisy_and_one_connection_does_it_all() {
     write(bed.path(), "nodes.toml", &bed.node("noisy", ""));
     for connections in 1..=2 {
         let done = bed.run(STENCIL, &["run", "--steps", "3"]);
-        assert_eq!((done.code, done.said()), (0, ""), "{done:?}");
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done:?}");
         assert!(done.stdout.starts_with("largest change in step 3: "), "the noise is not shown: {done:?}");
         assert_eq!(bed.connections(), connections);
     }
@@ -203,7 +203,7 @@ fn nodes_of_one_host_may_copy_the_program_at_the_same_time() {
     let node = |name: &str| bed.node("good", "").replacen("\"good\"", &format!("{name:?}"), 1);
     write(bed.path(), "nodes.toml", &["a", "b", "c"].map(node).concat());
     let done = bed.run(STENCIL, &["run", "--steps", "3"]);
-    assert_eq!((done.code, done.said()), (0, ""), "{done:?}");
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done:?}");
     let staged = bed.path().join("home-good/.cache/metachare/bin");
     let builds: Vec<PathBuf> = fs::read_dir(staged).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(builds.len(), 1);

@@ -184,21 +184,29 @@ fn a_cache_that_is_none_is_replaced() {
 }
 
 #[test]
-fn nodes_speed_shows_a_column_for_each_application_and_keeps_what_it_finds() {
+fn nodes_speed_shows_rates_with_units_for_each_application_and_keeps_what_it_finds() {
     let folder = two_nodes();
     let path = folder.path();
     let done = run(path, &["nodes", "speed"]);
     assert_eq!(done.code, 0, "{done:?}");
     let lines: Vec<Vec<&str>> = done.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[0][..5], ["node", "PEs", "matmul/PE", "matmul/node", "speed"], "{done:?}");
-    assert!(lines[0].len() > 5 && lines[0][5..].chunks(3).all(|app| app[2] == "speed"), "{done:?}");
-    assert_eq!((lines[1][..2].to_vec(), lines[2][..2].to_vec()), (vec!["n0", "1"], vec!["n1", "1"]));
+    let (head, rates) = (&lines[0], &lines[1..lines.len() - 1]);
+    assert_eq!(head[..], ["node", "PEs", "each", "PE", "the", "node", "speed"], "{done:?}");
+    assert!(rates.len() > 2 && rates[0][0] == "matmul" && rates.len() % 2 == 0, "{done:?}");
     let number = |text: &str| text.parse::<f64>().unwrap();
-    assert!(lines[1..3].iter().flat_map(|line| &line[2..]).all(|text| number(text) > 0.0), "{done:?}");
-    for speed in (4..lines[0].len()).step_by(3) {
-        let fastest = number(lines[1][speed]).max(number(lines[2][speed]));
-        assert!((fastest - 1.0).abs() < 1e-9, "{done:?}");
+    for pair in rates.chunks(2) {
+        let [first, second] = pair else { panic!("{done:?}") };
+        assert_eq!((first[0], first[1], first[2]), (second[0], "n0", "1"), "{done:?}");
+        let speeds = [first, second].map(|line| number(line[line.len() - 1]));
+        assert!((speeds[0].max(speeds[1]) - 1.0).abs() < 1e-9, "{done:?}");
+        for line in pair {
+            assert!(
+                number(line[3]) > 0.0 && line.iter().filter(|word| word.ends_with("/s")).count() == 2,
+                "{done:?}"
+            );
+        }
     }
+    assert!(done.stdout.contains("FLOP/s") && done.stdout.contains(" atoms/s"), "{done:?}");
 
     // The application's defaults were measured: a run with blocks of that kind finds their speeds.
     let report = report(path, &["--speed", "cached", "--n", "1200"]);

@@ -131,7 +131,7 @@ fn shares_by_a_speed_that_nobody_measured_are_told() {
         assert_eq!(done.code, 0, "{done:?}");
         done.stdout
     };
-    let told = "chares were placed by speed, but the application has no kernel to measure it with";
+    let told = "this program has no kernel to measure speeds with: shares are equal";
     assert!(table(&[]).contains(told));
     assert!(!table(&["--speed", "equal"]).contains(told));
 }

@@ -427,3 +427,32 @@ fn studies_of_unstable_crystals_say_so() {
         assert!(remark.is_none_or(|remark| remarks[0].starts_with(remark)), "{lattice}: {remarks:?}");
     }
 }
+
+#[test]
+fn blocks_that_are_fewer_than_pes_are_advised_against_while_the_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    nodes(folder.path(), &[(2, 1.0), (2, 1.0)], "");
+    let advice = |report: &Value| {
+        let mut remarks = report["remarks"].as_array().unwrap().iter().filter_map(Value::as_str);
+        remarks.find(|remark| remark.starts_with("only ")).map(String::from)
+    };
+    let more = ["--events", "events.ndjson", "--record", "run.mcr", "--block"];
+    let words = [&CRYSTAL[..2], &CRYSTAL[4..]].concat();
+    let relaxed = |block: &str| -> Value {
+        let options = ["run", "statics", "--speed", "file", "--report", "run.json"];
+        let done = run(folder.path(), &[&options[..], &words, &more, &[block]].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap()
+    };
+    let said = advice(&relaxed("1500")).unwrap();
+    let block =
+        said.strip_prefix("only 2 blocks for 4 PEs; try --block ").unwrap_or_else(|| panic!("{said}"));
+    // It is told before anything is computed, and not only at the end.
+    let events = std::fs::read_to_string(folder.path().join("events.ndjson")).unwrap();
+    let place = |words: &str| events.lines().position(|line| line.contains(words));
+    let (told, computing) = (place(&said).unwrap(), place("evaluation").unwrap());
+    assert!(told < computing, "{told} {computing}");
+    let report = run(folder.path(), &["report", "run.mcr"]);
+    assert!(report.stdout.contains(&said), "{report:?}");
+    assert_eq!(advice(&relaxed(block)), None, "{block}");
+}

@@ -188,6 +188,14 @@ impl Apsp {
         self
     }
 
+    /// What the kernel's work is counted in: searches from a source, or the sums and comparisons of products of blocks.
+    pub(super) fn kernel_unit(&self) -> &'static str {
+        match self.algorithm {
+            Algorithm::FloydWarshall => "operations",
+            Algorithm::Dijkstra => "sources",
+        }
+    }
+
     /// What a PE's speed depends on: speeds measured with one graph hold for all others of this key.
     #[must_use]
     pub fn kernel_key(&self) -> String {

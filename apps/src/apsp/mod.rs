@@ -64,6 +64,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
             App::new("apsp", "Find shortest paths between all vertices of a graph", drive::drive)
                 .kernel(kernel)
                 .kernel_key(Apsp::kernel_key)
+                .kernel_unit(Apsp::kernel_unit)
                 .work(Apsp::work)
                 .check(arguments::check)
                 .complete(|arguments: Apsp| Ok(arguments.completed()))

@@ -123,13 +123,15 @@ pub(super) enum Arrangement {
     Memory,
     /// One node with a PE on every core, and a load window in a terminal of its own.
     Monitor,
+    /// One node with a PE on every core, which measures what it does, or does not.
+    Measuring,
     /// One core of this machine, without chares.
     Core,
 }
 
 impl Arrangement {
     /// In the order in which they are measured.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Default,
         Self::AllCores,
         Self::AllCoresQuic,
@@ -142,13 +144,14 @@ impl Arrangement {
         Self::Start,
         Self::Memory,
         Self::Monitor,
+        Self::Measuring,
         Self::Core,
     ];
 
     /// How many PEs each node has on a machine with so many cores; none where no PEs are measured.
     pub(super) fn pes(self, cores: u32) -> Vec<u32> {
         match self {
-            Self::Default | Self::Monitor => vec![cores],
+            Self::Default | Self::Monitor | Self::Measuring => vec![cores],
             Self::AllCores | Self::AllCoresQuic => vec![cores.div_ceil(2), (cores / 2).max(1)],
             Self::OnePe => vec![1],
             Self::TwoPes => vec![2],
@@ -210,6 +213,7 @@ impl fmt::Display for Arrangement {
             Self::Start => f.write_str("start of 8 local nodes"),
             Self::Memory => f.write_str("memory, 8 nodes"),
             Self::Monitor => f.write_str("all cores, with a window"),
+            Self::Measuring => f.write_str("all cores, measuring itself or not"),
             Self::Core => f.write_str("one core"),
         }
     }
@@ -497,6 +501,12 @@ fn whole_runs() -> Vec<Operation> {
             Arrangement::Monitor,
             "monitor/window",
             "processor time of a load window, its start included, of one core",
+            Unit::Percent,
+        ),
+        of(
+            Arrangement::Measuring,
+            "monitor/measuring",
+            "processor time of a fine-grained run as it is by default, of that with --no-measuring",
             Unit::Percent,
         ),
     ]

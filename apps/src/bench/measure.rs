@@ -35,6 +35,9 @@ pub(super) struct Arguments {
     /// Only go through every operation once
     #[arg(long)]
     pub(super) brief: bool,
+    /// Steps of the work; if not given, as many as make a stretch
+    #[arg(long)]
+    pub(super) steps: Option<u64>,
 }
 
 /// Kinds of operations.
@@ -47,6 +50,8 @@ pub(super) enum OperationKind {
     Memory,
     /// What watching costs
     Monitor,
+    /// The same work without anybody who watches
+    Work,
     /// None: the run itself is what is measured
     Nothing,
 }
@@ -58,6 +63,7 @@ impl OperationKind {
             Self::Paths => "paths",
             Self::Memory => "memory",
             Self::Monitor => "monitor",
+            Self::Work => "work",
             Self::Nothing => "nothing",
         }
     }
@@ -79,6 +85,7 @@ pub(super) fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunEr
         OperationKind::Paths => paths(main, &arguments)?,
         OperationKind::Memory => memory::measure(main, &arguments)?,
         OperationKind::Monitor => mill::measure(main, &arguments)?,
+        OperationKind::Work => mill::work(main, &arguments)?,
         OperationKind::Nothing => Figures::new(),
     };
     let figures = serde_json::to_value(figures).map_err(|e| RunError::Failed(e.to_string()))?;

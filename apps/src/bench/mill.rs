@@ -1,10 +1,10 @@
-//! What watching costs: a fine-grained program on every core, with a load window and without.
+//! What watching and measuring cost: a fine-grained program on every core, with a load window and without.
 //!
 //! Stretches of the same work are timed alternately with nobody watching and with a window, attached with `watch`
 //! from a terminal of 160 x 50 on this machine; `script` (util-linux) makes the terminal. Each stretch with it is
 //! compared with the mean of its two neighbours without. As the difference is smaller than the noise of most
 //! machines, the processor time that the windows took is measured too: from it follows what they can have cost at
-//! most.
+//! most. What a run takes that does not even measure itself is found by runs of the same work with `--no-measuring`.
 
 use super::measure::{Arguments, Figures};
 use chares::prelude::*;
@@ -59,22 +59,61 @@ impl Entry<Grind> for Mill {
     }
 }
 
-pub(super) fn measure(main: &mut Driver, arguments: &Arguments) -> Result<Figures, RunError> {
-    let pes = main.pe_count();
-    let mills: Array<Mill> = main.array(pes, ());
-    main.init_over()?;
-    let stretch = |main: &mut Driver, steps: u64| -> Result<Duration, RunError> {
+/// A mill on each PE.
+struct Mills {
+    all: Array<Mill>,
+    count: u32,
+}
+
+impl Mills {
+    fn new(main: &mut Driver) -> Result<Self, RunError> {
+        let count = main.pe_count();
+        let all = main.array(count, ());
+        main.init_over()?;
+        Ok(Self { all, count })
+    }
+
+    /// How long so many steps of each take.
+    fn stretch(&self, main: &mut Driver, steps: u64) -> Result<Duration, RunError> {
         let (done, ground) = main.pending();
         let start = Instant::now();
-        mills.broadcast(main, Grind(steps, done));
-        (0..pes).try_for_each(|_| ground.wait(main).map(drop))?;
+        self.all.broadcast(main, Grind(steps, done));
+        (0..self.count).try_for_each(|_| ground.wait(main).map(drop))?;
         Ok(start.elapsed())
-    };
-    let (mut steps, mut took) = (1000, stretch(main, 1000)?);
-    while !arguments.brief && took < STRETCH {
-        steps *= 2;
-        took = stretch(main, steps)?;
     }
+
+    /// How many steps make a stretch.
+    fn steps(&self, main: &mut Driver, is_brief: bool) -> Result<u64, RunError> {
+        let (mut steps, mut took) = (1000, self.stretch(main, 1000)?);
+        while !is_brief && took < STRETCH {
+            steps *= 2;
+            took = self.stretch(main, steps)?;
+        }
+        Ok(steps)
+    }
+}
+
+/// The key under which [`work`] says how many steps it did.
+pub(super) const STEPS: &str = "steps";
+
+/// Some stretches of work, or as many steps as it is told.
+pub(super) fn work(main: &mut Driver, arguments: &Arguments) -> Result<Figures, RunError> {
+    let mills = Mills::new(main)?;
+    let steps = match arguments.steps {
+        Some(steps) => {
+            mills.stretch(main, steps)?;
+            steps
+        }
+        None => mills.steps(main, arguments.brief)?,
+    };
+    main.timed_over()?;
+    Ok(Figures::from([(STEPS.into(), vec![steps as f64])]))
+}
+
+pub(super) fn measure(main: &mut Driver, arguments: &Arguments) -> Result<Figures, RunError> {
+    let mills = Mills::new(main)?;
+    let stretch = |main: &mut Driver, steps| mills.stretch(main, steps);
+    let steps = mills.steps(main, arguments.brief)?;
     let repeats = if arguments.brief { 1 } else { arguments.repeats };
     let (mut longer, mut taken) = (Vec::new(), Vec::new());
     let mut before = stretch(main, steps)?;
@@ -100,7 +139,7 @@ fn failed(error: io::Error) -> RunError {
 }
 
 /// Processor time of all children that have ended, and of theirs.
-fn children_ns() -> io::Result<f64> {
+pub(super) fn children_ns() -> io::Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     Ok((usage.user_time() + usage.system_time()).num_microseconds() as f64 * 1e3)
 }

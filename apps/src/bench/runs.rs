@@ -3,7 +3,7 @@
 
 use super::catalogue::{Arrangement, Operation};
 use super::measure::{FACT, Figures, OperationKind};
-use super::{Options, kernel};
+use super::{Options, kernel, mill};
 use chares::RunError;
 use chares::failure::{Failure, Kind};
 use serde_json::Value;
@@ -18,6 +18,8 @@ const TIME_LIMIT: &str = "900";
 /// Stretches of an operation are of so many runs, because the cores that threads come to lie on differ from run to run
 /// more than stretches of one run do.
 const RUNS: usize = 3;
+/// Work whose processor time is compared takes so many stretches, beside which the start of a run is little.
+const WORK_STRETCHES: u64 = 4;
 
 /// What a run has found out.
 struct RunResult {
@@ -27,6 +29,8 @@ struct RunResult {
     startup_s: f64,
     /// From outside, the process's start and end included.
     whole_s: f64,
+    /// Processor time of all its processes.
+    used_ns: f64,
 }
 
 /// Figures of the stretches of all these operations, which are of one set-up, and what carried messages from the first to
@@ -43,7 +47,8 @@ pub(super) fn measure(
     let run = |pes: &[u32], part, repeats| {
         let nodes = options.nodes.as_deref().map_or_else(|| Nodes::Local(pes), Nodes::File);
         let is_quic = setup == Arrangement::AllCoresQuic;
-        let found = run(&nodes, Request { part, operations, repeats, is_brief: options.brief, is_quic });
+        let request = Request { part, operations, repeats, is_brief: options.brief, is_quic, work: None };
+        let found = run(&nodes, request);
         found.inspect(|found| link.set(found.link)).map_err(|Failure { kind, sentence }| {
             RunError::Ended(Failure::new(kind, format!("{setup} cannot be measured: {sentence}")))
         })
@@ -53,6 +58,8 @@ pub(super) fn measure(
     let each_in_a_run = std::iter::repeat_n(1, repeats);
     let figures = match setup {
         Arrangement::Monitor => Ok(run(&pes, OperationKind::Monitor, repeats)?.figures),
+        Arrangement::Measuring => measuring(&Nodes::Local(&pes), operations, repeats, options.brief)
+            .map_err(|Failure { kind, sentence }| RunError::Ended(Failure::new(kind, sentence))),
         Arrangement::Core => Ok(kernel::measure(repeats, options.brief)),
         Arrangement::Memory => {
             gathered(each_in_a_run.map(|one| Ok(run(&pes, OperationKind::Memory, one)?.figures)))
@@ -86,6 +93,33 @@ pub(super) fn measure(
     Ok((figures?, link.get()))
 }
 
+/// What runs take that measure themselves, as all do by default, of what they take that do not: each of both kinds is
+/// compared with the one before it.
+fn measuring(
+    nodes: &Nodes<'_>,
+    operations: &[&Operation],
+    repeats: usize,
+    is_brief: bool,
+) -> Result<Figures, Failure> {
+    let with = |work| {
+        let part = OperationKind::Work;
+        run(nodes, Request { part, operations, repeats: 1, is_brief, is_quic: false, work })
+    };
+    let found = with(None)?;
+    let stretch = found.figures.get(mill::STEPS).and_then(|steps| steps.first()).copied().unwrap_or(1.0);
+    let steps = stretch as u64 * if is_brief { 1 } else { WORK_STRETCHES };
+    let used_ns = |measures| with(Some(Work { steps, measures })).map(|found| found.used_ns);
+    let mut without = used_ns(false)?;
+    let mut figures = Vec::new();
+    for _ in 0..repeats {
+        let measured = used_ns(true)?;
+        let after = used_ns(false)?;
+        figures.push(200.0 * measured / (without + after));
+        without = after;
+    }
+    Ok(operations.iter().map(|operation| (operation.key.clone(), figures.clone())).collect())
+}
+
 /// Figures of several runs.
 fn gathered(runs: impl Iterator<Item = Result<Figures, RunError>>) -> Result<Figures, RunError> {
     let mut all = Figures::new();
@@ -106,6 +140,14 @@ struct Request<'a> {
     is_brief: bool,
     /// No memory is to be shared.
     is_quic: bool,
+    /// What is to be worked, if it is said.
+    work: Option<Work>,
+}
+
+/// So many steps, measured or not.
+struct Work {
+    steps: u64,
+    measures: bool,
 }
 
 /// Where a run takes place.
@@ -134,6 +176,10 @@ fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<RunResult, Failure> {
     if request.is_quic {
         command.args(["--transport", "quic"]);
     }
+    if let Some(Work { steps, measures }) = request.work {
+        command.args(["--steps", &steps.to_string()]);
+        command.args((!measures).then_some("--no-measuring"));
+    }
     let text = match nodes {
         Nodes::Local(pes) => {
             command.args(["--nodes", "/dev/stdin"]);
@@ -148,9 +194,10 @@ fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<RunResult, Failure> {
             String::new()
         }
     };
-    let started = Instant::now();
+    let (started, used_ns) = (Instant::now(), mill::children_ns().map_err(said)?);
     let output = output(command, &text).map_err(said)?;
     let whole_s = started.elapsed().as_secs_f64();
+    let used_ns = mill::children_ns().map_err(said)? - used_ns;
     let complaints = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         let last = complaints.lines().last().unwrap_or("its run ended without a word");
@@ -158,7 +205,7 @@ fn run(nodes: &Nodes<'_>, request: Request<'_>) -> Result<RunResult, Failure> {
     }
     // Warnings are for whoever measures.
     let _ = io::stderr().write_all(&output.stderr);
-    found(&output.stdout, whole_s)
+    found(&output.stdout, (whole_s, used_ns))
         .ok_or_else(|| Failure::new(Kind::Failed, "its report is not what was expected"))
 }
 
@@ -171,7 +218,7 @@ fn output(mut command: Command, input: &str) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-fn found(report: &[u8], whole_s: f64) -> Option<RunResult> {
+fn found(report: &[u8], (whole_s, used_ns): (f64, f64)) -> Option<RunResult> {
     let report: Value = serde_json::from_slice(report).ok()?;
     let figures = serde_json::from_value(report["facts"][FACT].clone()).ok()?;
     let link = report["nodes"][1]["name"].as_str().map(|second| {
@@ -182,7 +229,7 @@ fn found(report: &[u8], whole_s: f64) -> Option<RunResult> {
             "QUIC"
         }
     });
-    Some(RunResult { figures, link, startup_s: report["startup_s"].as_f64()?, whole_s })
+    Some(RunResult { figures, link, startup_s: report["startup_s"].as_f64()?, whole_s, used_ns })
 }
 
 /// Cores that this process may use.

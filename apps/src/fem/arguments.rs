@@ -90,6 +90,11 @@ fn wrong(error: InputError) -> RunError {
     RunError::Input(error.to_string())
 }
 
+/// Most subdomains of so many nodes.
+pub(super) fn most_parts(nodes: usize) -> usize {
+    (nodes / 8).clamp(1, PARTS_MAX)
+}
+
 impl Fem {
     /// The same with what files say.
     ///
@@ -237,7 +242,7 @@ impl Fem {
     }
 
     fn parts(&self, nodes: usize) -> Result<u32, RunError> {
-        let most = (nodes / 8).clamp(1, PARTS_MAX);
+        let most = most_parts(nodes);
         let chosen = (nodes / NODES_EACH).max(PARTS_LEAST.min(nodes / NODES_LEAST)).clamp(1, 512);
         let parts = self.subdomains.unwrap_or(chosen);
         if !(1..=most).contains(&parts) {

@@ -1,7 +1,7 @@
 //! The driver: puts subdomains where speeds want them, has them iterate, and says what came of it.
 
 use super::amdahl;
-use super::arguments::Fem;
+use super::arguments::{Fem, most_parts};
 use super::check::Measured;
 use super::course::{Course, Why, not_converged};
 use super::follow::follow;
@@ -21,6 +21,7 @@ pub(super) fn drive(main: &mut Driver, fem: Fem) -> Result<(), RunError> {
     let division = problem.divide(main.machines())?;
     division.state(main);
     state(main, &problem);
+    advise_on_subdomains(main, &problem);
     let file = fem.mesh_file();
     let read = |file: &std::path::PathBuf| msh::read(file).map_err(|e| RunError::Input(e.to_string()));
     if file.is_some() {
@@ -105,6 +106,15 @@ fn state(main: &mut Driver, problem: &Problem) {
     outcome.fact("elements", problem.elements());
     outcome.fact("subdomains", problem.parts);
     outcome.fact("preconditioner", serde_json::to_value(problem.solver.preconditioner).unwrap_or_default());
+}
+
+/// Says if there are fewer subdomains than PEs; bodies that swell have blocks, of which there are as many as asked for.
+fn advise_on_subdomains(main: &mut Driver, problem: &Problem) {
+    if problem.swelling.is_none() {
+        let (parts, most) = (u64::from(problem.parts), most_parts(problem.nodes()) as u64);
+        let mend = |good: u64| (good.min(most) > parts).then(|| format!("--subdomains {}", good.min(most)));
+        main.parts(parts, "subdomains", mend);
+    }
 }
 
 /// States how the iteration went.

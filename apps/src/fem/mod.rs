@@ -68,6 +68,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
         App::new("fem", "Solve Poisson's equation or linear elasticity by finite elements", drive::drive)
             .kernel(kernel)
             .kernel_key(Fem::kernel_key)
+            .kernel_unit(|_| "FLOP")
             .work(Fem::work)
             .complete(Fem::completed)
             .files(Fem::files)

@@ -87,6 +87,11 @@ fn blocked<T: Real>(
 ) -> Result<(Matrix<T>, Factors), RunError> {
     main.outcome().fact("block", plan.width);
     main.outcome().fact("panels", plan.panels());
+    let panels = u64::from(plan.panels());
+    main.parts(panels, "blocks of columns", |good| {
+        let width = (system.n as u64 / good).max(1);
+        (system.n as u64 / width > panels).then(|| format!("--block {width}"))
+    });
     main.phase("distributing", 0, 0);
     let init = BlocksInit { plan: plan.clone(), homes: Arc::clone(&parts.homes) };
     let homes = Placement::on_pes(parts.homes.iter().copied());

@@ -49,6 +49,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
             App::new("gauss", "Solve a linear system by Gaussian elimination", drive::drive)
                 .kernel(kernel)
                 .kernel_key(Gauss::kernel_key)
+                .kernel_unit(|_| "FLOP")
                 .work(Gauss::work)
                 .check(arguments::check)
                 .complete(|arguments: Gauss| Ok(arguments.completed()))

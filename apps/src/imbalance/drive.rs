@@ -17,6 +17,7 @@ pub(super) fn drive(main: &mut Driver, imbalance: Imbalance) -> Result<(), RunEr
     let (added, sums) = main.pending();
     let (ended, ends) = main.pending();
     let setup = WalkerInit { problem: problem.clone(), added, ended };
+    main.parts(u64::from(problem.chares), "chares", |good| Some(format!("--chares {good}")));
     let placement = Placement::Bounds(division.owners);
     let ring: Array<Walker> = main.array_placed(problem.chares, setup, placement);
     main.init_over()?;

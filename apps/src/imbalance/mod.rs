@@ -27,7 +27,11 @@ pub fn add_to(program: CommandLine) -> CommandLine {
         App::new("imbalance", "Work whose loads differ and change, for balancers", drive::drive)
             .kernel(|_| Box::new(kernel_call(CALL_UNITS)))
             .kernel_key(|_| "chain".into())
+            .kernel_unit(|_| "links")
             .work(Imbalance::work)
+            .settled("seconds", |imbalance| {
+                imbalance.work.iter().map(|work| ("work", work.to_string())).collect()
+            })
             .check(arguments::check)
             .complete(|arguments: Imbalance| Ok(arguments.completed()))
             .files(Imbalance::files)

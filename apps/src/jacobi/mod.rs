@@ -52,6 +52,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
         App::new("jacobi", "Solve a linear system by Jacobi's method", drive::drive)
             .kernel(kernel)
             .kernel_key(Jacobi::kernel_key)
+            .kernel_unit(|_| "FLOP")
             .work(Jacobi::work)
             .check(arguments::check)
             .complete(|arguments: Jacobi| Ok(arguments.completed()))

@@ -50,7 +50,13 @@ pub fn add_to(program: CommandLine) -> CommandLine {
             App::new("matmul", "Multiply two matrices", drive::drive)
                 .kernel(kernel)
                 .kernel_key(Matmul::kernel_key)
+                .kernel_unit(|_| "FLOP")
                 .work(Matmul::work)
+                // Files say by themselves how large they are.
+                .settled("seconds", |matmul| {
+                    let n = matmul.n.filter(|_| matmul.a.is_none() && matmul.b.is_none());
+                    n.iter().map(|n| ("n", n.to_string())).collect()
+                })
                 .check(arguments::check)
                 .complete(|arguments: Matmul| Ok(arguments.completed()))
                 .files(Matmul::files)

@@ -41,6 +41,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
             App::new("mis", "Find a maximum independent set of a graph", drive::drive)
                 .kernel(kernel)
                 .kernel_key(Mis::kernel_key)
+                .kernel_unit(|_| "words")
                 .check(arguments::check)
                 .complete(Mis::completed)
                 .files(Mis::files)

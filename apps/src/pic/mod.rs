@@ -45,6 +45,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
         App::new("pic", "Follow a plasma's electrons in the field that they make", drive::drive)
             .kernel(kernel)
             .kernel_key(Pic::kernel_key)
+            .kernel_unit(|_| "particles")
             .work(Pic::work)
             .complete(Pic::completed)
             .files(Pic::files)

@@ -181,6 +181,7 @@ pub(super) fn cblocks(
     let Distribution { owners, shape, .. } = division.owners;
     state_blocks(main, &needed, &owners);
     main.outcome().fact("distribution", shape);
+    advise_on_blocks(main, problem);
     let (computed, blocks) = (needed.computed_atoms(), owners.len());
     let grid = problem.partition.grid();
     let known = main.readonly(problem.clone())?;
@@ -223,6 +224,7 @@ pub(super) fn replicated(
     let bounds = placement::contiguous(&Items::alike(blocks as u64), &Part::each(&speeds));
     let bounds = bounds.map_err(DivisionError::from)?;
     main.outcome().shares(shares_of(&bounds));
+    advise_on_blocks(main, problem);
     let computed = memory::Needed::of(problem).computed_atoms();
     let known = main.readonly(problem.clone())?;
     let group: Group<Replica> = main.group(ReplicaInit { problem: known, bounds });
@@ -240,6 +242,13 @@ pub(super) fn replicated(
     steps::write_end(main, written, &taken, &mut holder)?;
     main.outcome().work(computed * taken.evaluations() as f64);
     Ok(Outcome { taken, digest, tables: None })
+}
+
+/// Says if there are fewer blocks than PEs.
+fn advise_on_blocks(main: &mut Driver, problem: &Problem) {
+    let (partition, crystal) = (&problem.partition, &problem.crystal);
+    let mend = |good| partition.finer(crystal, good).map(|atoms| format!("--block {atoms}"));
+    main.parts(partition.len() as u64, "blocks", mend);
 }
 
 /// States which PE has which block, and what each node holds.

@@ -63,6 +63,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
         App::new("statics", "Relax a crystal with defects to its smallest energy", drive::drive)
             .kernel(kernel)
             .kernel_key(Statics::kernel_key)
+            .kernel_unit(|_| "atoms")
             .work(Statics::work)
             .cost(cost::MODEL, cost::cost)
             .complete(Statics::completed)

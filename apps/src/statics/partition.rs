@@ -34,6 +34,15 @@ impl Partition {
         Self { cells, blocks }
     }
 
+    /// Atoms of a block by which there are about `parts` of them, if there can be more than now: cells are not cut.
+    pub fn finer(&self, crystal: &Crystal, parts: u64) -> Option<usize> {
+        let exact = crystal.atoms() / parts.max(1);
+        // Two digits are easier to type.
+        let step = 10_u64.pow(exact.max(1).ilog10().saturating_sub(1));
+        let atoms = usize::try_from(exact / step * step).ok()?.max(1);
+        (Self::of(crystal, atoms).len() > self.len()).then_some(atoms)
+    }
+
     /// Blocks along each axis; each axis has at least as many cells as blocks.
     pub fn with_blocks(crystal: &Crystal, blocks: [usize; 3]) -> Option<Self> {
         let cells = crystal.cells();

@@ -31,15 +31,20 @@ pub struct App<A> {
     drive: fn(&mut Driver, A) -> Result<(), RunError>,
     kernel: Option<fn(&A) -> KernelCall>,
     kernel_key: Option<fn(&A) -> String>,
+    kernel_unit: Option<fn(&A) -> &'static str>,
     work: Option<fn(&A) -> f64>,
     check: Option<Check<A>>,
     complete: Option<Complete<A>>,
     files: Option<Files<A>>,
     alone: Option<fn(&A) -> bool>,
     aside: &'static [&'static str],
+    settled: Option<Settled<A>>,
     cost: Option<(&'static str, Cost<A>)>,
     is_hidden: bool,
 }
+
+/// An option, and the options by which a run does the same work as one with that.
+type Settled<A> = (&'static str, fn(&A) -> Vec<(&'static str, String)>);
 
 impl<A> App<A> {
     /// An application named `name`; `drive` is its first function and gets the parsed arguments.
@@ -55,12 +60,14 @@ impl<A> App<A> {
             drive,
             kernel: None,
             kernel_key: None,
+            kernel_unit: None,
             work: None,
             check: None,
             complete: None,
             files: None,
             alone: None,
             aside: &[],
+            settled: None,
             cost: None,
             is_hidden: false,
         }
@@ -81,6 +88,14 @@ impl<A> App<A> {
     #[must_use]
     pub fn kernel_key(mut self, key: fn(&A) -> String) -> Self {
         self.kernel_key = Some(key);
+        self
+    }
+
+    /// Names the unit of the kernel's work, for people who read rates: a symbol in capitals, such as `FLOP`, or a word in
+    /// the plural, such as `atoms`. Without this they are `units`.
+    #[must_use]
+    pub fn kernel_unit(mut self, unit: fn(&A) -> &'static str) -> Self {
+        self.kernel_unit = Some(unit);
         self
     }
 
@@ -130,6 +145,14 @@ impl<A> App<A> {
         self
     }
 
+    /// Names an option from which the work follows by a trial on this machine, such as `seconds`, which comes out otherwise each
+    /// time, and the options with their values by which a run does just that work: `compare` runs all mixes with these.
+    #[must_use]
+    pub fn settled(mut self, option: &'static str, by: fn(&A) -> Vec<(&'static str, String)>) -> Self {
+        self.settled = Some((option, by));
+        self
+    }
+
     /// How `plan` and `compare` predict the length of the timed part: `cost` divides the work over machines as a run
     /// would, and says phase by phase what it needs, with work in units of the kernel. Where runs are known it is told
     /// how much work they did, which does not always follow from the arguments. `model` is a sentence that says what
@@ -168,6 +191,8 @@ pub(crate) struct Started {
     pub(crate) files: Vec<NamedFile>,
     /// Whether it needs no nodes.
     pub(crate) is_alone: bool,
+    /// Options that are in the place of others: what a trial has found stays so.
+    pub(crate) settled: Vec<(&'static str, Option<String>)>,
 }
 
 /// The kernel of an application with its arguments.
@@ -179,6 +204,8 @@ pub(crate) struct AppKernel {
     pub(crate) arguments: Vec<u8>,
     /// Names the kernel with what it depends on, among those of all programs.
     pub(crate) key: String,
+    /// What its units of work are called.
+    pub(crate) unit: &'static str,
     /// Units of its work that the application does in all, or 0 if that is not known.
     pub(crate) work: f64,
 }
@@ -221,12 +248,14 @@ where
             drive,
             kernel,
             kernel_key,
+            kernel_unit,
             work,
             check,
             complete,
             files,
             alone,
             aside,
+            settled,
             cost,
             is_hidden,
         } = self;
@@ -252,11 +281,16 @@ where
                 number: number.filter(|_| !is_alone),
                 arguments: pup::pack(&arguments).body.to_vec(),
                 key: format!("{name}: {key}"),
+                unit: kernel_unit.map_or("units", |unit| unit(&arguments)),
                 work: work.map_or(0.0, |work| work(&arguments)),
             };
             let files = files.map_or_else(Vec::new, |files| files(&arguments));
+            let settled = settled.map_or_else(Vec::new, |(option, by)| {
+                let values = by(&arguments).into_iter().map(|(name, value)| (name, Some(value)));
+                std::iter::once((option, None)).chain(values).collect()
+            });
             let drive: Drive = Box::new(move |main| drive(main, arguments));
-            Ok(Started { drive, kernel, arguments: as_json, files, is_alone })
+            Ok(Started { drive, kernel, arguments: as_json, files, is_alone, settled })
         };
         let cost = cost.map(|(statement, cost)| {
             let phases: Phases = Box::new(move |arguments, machines, work| {

@@ -34,7 +34,7 @@ pub(crate) fn cache(matches: &ArgMatches) -> Result<u8, Failure> {
     };
     let options = NodesOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let config = options.load()?;
-    options.say_if_left_open(&config);
+    options.say_which(&config);
     let launch = options.launch(&config)?;
     let hosts = runtime::job::kept_copies(&config, wanted, &launch).map_err(Failure::from)?;
     if matches.get_flag("json") {

@@ -1,6 +1,7 @@
 //! `checkpoint`: what a folder of checkpoints holds, whether it is whole, and how two of its generations differ; values in
 //! it by name.
 
+mod convert;
 mod merge;
 mod npy;
 mod push_pull;
@@ -74,6 +75,7 @@ pub(crate) fn command() -> Command {
             ),
         )
         .subcommand(merge::command())
+        .subcommand(convert::command(&newest))
         .subcommands(push_pull::commands(&newest))
         .subcommand(
             one("verify", "Read whole checkpoints and compare all checksums")
@@ -94,6 +96,7 @@ pub(crate) fn checkpoint(program: &CommandLine, matches: &ArgMatches) -> Result<
     let (name, matches) = match matches.subcommand() {
         Some(("push", matches)) => return push_pull::push(matches),
         Some(("merge", matches)) => return merge::merge(matches),
+        Some(("convert", matches)) => return convert::convert(program, matches),
         Some(("pull", matches)) => return push_pull::pull(matches),
         Some((name, matches)) => (name, matches),
         None => return save_now::save(matches),

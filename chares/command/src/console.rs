@@ -62,6 +62,7 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             | MonitorEvent::At(_)
             | MonitorEvent::Result(_)
             | MonitorEvent::Map(_)
+            | MonitorEvent::Remark(_)
             | MonitorEvent::Heaviest(_) => {}
         }
     }

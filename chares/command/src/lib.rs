@@ -27,6 +27,7 @@ mod options;
 mod output;
 mod plan;
 pub mod plot;
+mod rate;
 mod record;
 mod replacement;
 mod replay;

@@ -1,14 +1,21 @@
 //! `nodes`: list and check the nodes.
 
 use super::options::{NodesChoice, NodesOptions};
+use super::rate::rate;
 use super::{copies, say, speed};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use runtime::failure::{Failure, Kind};
-use runtime::launch::Problem;
+use runtime::launch::{CheckResult, Checked, Pair, Problem};
 use runtime::monitor::requests::{self, Request};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Instant;
+
+/// Of the JSON of a check.
+const CHECK_SCHEMA: &str = "metachare-check/1";
+/// Pairs of nodes that are shown: all of eight nodes.
+const PAIRS_SHOWN: usize = 28;
 
 pub(crate) fn command(program: &CommandLine) -> Command {
     let list =
@@ -121,35 +128,136 @@ fn ask(run: &str, request: &Request) -> Result<(), Failure> {
 
 fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result<u8, Failure> {
     let config = options.load()?;
-    options.say_if_left_open(&config);
+    options.say_which(&config);
     let mut launch = options.launch(&config)?;
-    let results = copies::shown(!is_json, |copies| {
+    let checked = copies::shown(!is_json, |copies| {
         launch.copies = copies;
         runtime::job::check_nodes(program.program.table(), &config, launch)
     });
-    let results = results.map_err(Failure::from)?;
-    let failed = results.iter().filter(|r| r.outcome.is_err()).count();
-    if is_json {
-        let text = serde_json::to_string_pretty(&results).map_err(|e| Failure::new(Kind::Failed, e))?;
-        say(&(text + "\n"))?;
-    } else {
-        let mut text = String::new();
-        for result in &results {
-            let _ = match &result.outcome {
-                Ok(facts) => writeln!(text, "{:<12} ok    {facts}", result.name),
-                Err(problem) => {
-                    let (name, reason, mend) = (&result.name, &problem.reason, &problem.mend);
-                    writeln!(text, "{name:<12} FAIL  {reason}\n{:18} mend: {mend}", "")
-                }
-            };
-            for Problem { reason, mend } in &result.warnings {
-                let _ = writeln!(text, "{:12} warn  {reason}\n{:18} mend: {mend}", "", "");
-            }
-        }
-        say(&text)?;
-    }
+    let checked = checked.map_err(Failure::from)?;
+    say(&if is_json { as_json(&checked)? } else { as_text(&checked) })?;
+    let failed = checked.nodes.iter().filter(|node| node.outcome.is_err()).count();
     if failed == 0 {
         return Ok(0);
     }
-    Err(Failure::new(Kind::Unavailable, format!("{failed} of {} nodes cannot be used", results.len())))
+    Err(Failure::new(Kind::Unavailable, format!("{failed} of {} nodes cannot be used", checked.nodes.len())))
+}
+
+fn as_json(checked: &Checked) -> Result<String, Failure> {
+    let node = |node: &CheckResult| {
+        let (facts, problem) = (node.outcome.as_ref().ok(), node.outcome.as_ref().err());
+        json!({
+            "name": node.name, "host": node.host, "is_usable": problem.is_none(), "facts": facts, "problem": problem,
+            "warnings": node.warnings,
+        })
+    };
+    let nodes: Vec<Value> = checked.nodes.iter().map(node).collect();
+    let all = json!({"schema": CHECK_SCHEMA, "nodes": nodes, "pairs": checked.pairs});
+    let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::new(Kind::Failed, e))?;
+    Ok(text + "\n")
+}
+
+/// What was found of each node, and of the ways between them.
+fn as_text(checked: &Checked) -> String {
+    let mut text = String::new();
+    for result in &checked.nodes {
+        let _ = match &result.outcome {
+            Ok(facts) => writeln!(text, "{:<12} ok    {facts}", result.name),
+            Err(problem) => {
+                let (name, reason, mend) = (&result.name, &problem.reason, &problem.mend);
+                writeln!(text, "{name:<12} FAIL  {reason}\n{:18} mend: {mend}", "")
+            }
+        };
+        for Problem { reason, mend } in &result.warnings {
+            let _ = writeln!(text, "{:12} warn  {reason}\n{:18} mend: {mend}", "", "");
+        }
+    }
+    text + &ways(&checked.pairs)
+}
+
+/// A line for each pair of nodes, the slowest first where there are many.
+fn ways(pairs: &[Pair]) -> String {
+    let slower = |one: &&Pair, other: &&Pair| {
+        let least = |pair: &Pair| pair.bytes_per_s.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let by_bytes = least(one).total_cmp(&least(other));
+        by_bytes.then(other.round_trip_s.total_cmp(&one.round_trip_s))
+    };
+    let mut shown: Vec<&Pair> = pairs.iter().collect();
+    if shown.len() > PAIRS_SHOWN {
+        shown.sort_by(slower);
+        shown.truncate(PAIRS_SHOWN);
+    }
+    if shown.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{:<26} {:>10} {:>10} {:>10}\n", "between", "round trip", "->", "<-");
+    for pair in &shown {
+        let [one, other] = &pair.nodes;
+        let [back, forth] = pair.bytes_per_s.map(|rate_of| match rate_of {
+            Some(bytes) => rate(bytes, "B"),
+            None if pair.is_one_host => "memory".into(),
+            None => "?".into(),
+        });
+        let trip = format!("{:.2} ms", 1e3 * pair.round_trip_s);
+        let _ = writeln!(text, "{:<26} {trip:>10} {forth:>10} {back:>10}", format!("{one} - {other}"));
+    }
+    match pairs.len() - shown.len() {
+        0 => text,
+        more => text + &format!("and {more} more that carry as much or more; --json has them all\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(number: usize, bytes_per_s: [Option<f64>; 2], is_one_host: bool) -> Pair {
+        let nodes = [format!("n{number}"), "o".to_string()];
+        Pair { nodes, round_trip_s: 2.5e-4, bytes_per_s, is_one_host }
+    }
+
+    #[test]
+    fn each_pair_has_a_line_with_its_latency_and_bandwidth() {
+        let pairs =
+            [pair(1, [Some(1.2e6), Some(4.1e8)], false), pair(2, [None; 2], true), pair(3, [None; 2], false)];
+        let lines: Vec<String> =
+            ways(&pairs).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let expected = [
+            "",
+            "between round trip -> <-",
+            "n1 - o 0.25 ms 410 MB/s 1.20 MB/s",
+            "n2 - o 0.25 ms memory memory",
+            "n3 - o 0.25 ms ? ?",
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!(ways(&[]), "");
+    }
+
+    #[test]
+    fn of_many_pairs_the_slowest_are_shown() {
+        let pairs: Vec<Pair> =
+            (1..=PAIRS_SHOWN + 5).map(|n| pair(n, [Some(n as f64 * 1e6); 2], false)).collect();
+        let said = ways(&pairs.into_iter().rev().collect::<Vec<_>>());
+        assert!(said.lines().nth(2).is_some_and(|line| line.starts_with("n1 - o ")), "{said}");
+        assert!(said.ends_with("and 5 more that carry as much or more; --json has them all\n"), "{said}");
+    }
+
+    #[test]
+    fn json_has_fields_for_what_is_there_and_what_is_wrong() {
+        let problem = Problem { reason: "it is gone".into(), mend: "wake it".into() };
+        let node =
+            CheckResult { name: "a".into(), host: "h".into(), outcome: Err(problem), warnings: Vec::new() };
+        let checked = Checked { nodes: vec![node], pairs: vec![pair(1, [Some(5e8), None], false)] };
+        let read: Value = serde_json::from_str(&as_json(&checked).unwrap()).unwrap();
+        let node = &read["nodes"][0];
+        assert_eq!((&node["is_usable"], &node["facts"]), (&false.into(), &Value::Null));
+        assert_eq!(
+            (&node["problem"]["reason"], &node["problem"]["mend"]),
+            (&"it is gone".into(), &"wake it".into())
+        );
+        assert_eq!(
+            (&read["pairs"][0]["bytes_per_s"], &read["pairs"][0]["nodes"]),
+            (&json!([5e8, null]), &json!(["n1", "o"]))
+        );
+    }
 }

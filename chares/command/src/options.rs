@@ -9,6 +9,7 @@ use loadbalance::balance::{BALANCERS, Choice};
 use runtime::config::{ClusterConfig, ConfigError, NodeConfig, Transport};
 use runtime::failure::{Failure, Kind};
 use runtime::launch::LaunchOptions;
+use runtime::monitor::Detail;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -80,6 +81,9 @@ pub(crate) struct RunOptions {
     /// Do not tell which message started what: the window and recordings then have no arrows, and no critical path
     #[arg(long)]
     pub(crate) no_arrows: bool,
+    /// Do not measure what entry methods take and what goes where: what the runtime takes then counts as computing
+    #[arg(long)]
+    pub(crate) no_measuring: bool,
     /// Move chares to other PEs at random moments that follow from this seed (slow; finds mistakes)
     #[arg(long, hide = true, value_name = "SEED")]
     pub(crate) wander: Option<u64>,
@@ -159,15 +163,6 @@ pub(crate) enum SpeedSource {
     Equal,
     /// The `speed` of each node in the nodes file, 1 where it has none
     File,
-}
-
-/// Who balances, if anybody does, and how that was written.
-pub(crate) fn balancer(written: &str) -> Result<Option<(Choice, String)>, Failure> {
-    if written == "none" {
-        return Ok(None);
-    }
-    let choice = written.parse().map_err(|e| Failure::new(Kind::Usage, e))?;
-    Ok(Some((choice, written.into())))
 }
 
 impl SpeedSource {
@@ -254,19 +249,36 @@ impl NodesChoice {
         if self.built_in_nodes && self.nodes.is_none() {
             return Ok(ClusterConfig::embedded(cores()));
         }
-        let environment = std::env::var_os("METACHARE_NODES");
+        let environment = std::env::var_os(NODES_VARIABLE);
         ClusterConfig::load(self.file(environment).as_deref(), &usual_files())
-    }
-
-    /// Whether nobody has said which nodes: they are those of a file that was found, or the built-in ones.
-    fn is_left_open(&self) -> bool {
-        let is_named = !self.hosts.is_empty() || self.hostfile.is_some() || self.built_in_nodes;
-        !is_named && self.file(std::env::var_os("METACHARE_NODES")).is_none()
     }
 
     /// The nodes file that was named, on the command line or by the environment, where an empty name is none.
     fn file(&self, environment: Option<OsString>) -> Option<PathBuf> {
         self.nodes.clone().or(environment.filter(|name| !name.is_empty()).map(PathBuf::from))
+    }
+
+    /// Which nodes are taken, and who has named them.
+    fn sentence(&self, config: &ClusterConfig, environment: Option<OsString>) -> String {
+        let names: Vec<&str> = config.nodes.iter().map(|node| node.name.as_str()).collect();
+        let names = shortened(&names);
+        if config.is_built_in() && self.built_in_nodes {
+            return format!("on the built-in local nodes {names}");
+        }
+        if config.is_built_in() {
+            return format!(
+                "there is no nodes file: on the built-in local nodes {names}; --nodes FILE or --hosts name others, \
+                 --built-in-nodes wants these"
+            );
+        }
+        let by = match (&self.nodes, &self.hostfile) {
+            (Some(_), _) => " (--nodes)",
+            (_, Some(_)) => " (--hostfile)",
+            _ if !self.hosts.is_empty() => "",
+            _ if self.file(environment).is_some() => " (METACHARE_NODES)",
+            _ => "",
+        };
+        format!("on the nodes of {}{by}: {names}", config.source)
     }
 
     /// The same nodes on the command line of another command; which of them is left open.
@@ -286,6 +298,8 @@ impl NodesChoice {
     }
 }
 
+/// The variable of the environment that names a nodes file.
+const NODES_VARIABLE: &str = "METACHARE_NODES";
 /// The nodes file of a folder, and that of the current one.
 const HERE: &str = "nodes.toml";
 
@@ -306,21 +320,9 @@ impl NodesOptions {
         Ok(config)
     }
 
-    /// Says which nodes are taken where nobody has asked for them: those of a file that was found, or the built-in ones.
-    pub(crate) fn say_if_left_open(&self, config: &ClusterConfig) {
-        if !self.choice.is_left_open() {
-            return;
-        }
-        let names: Vec<&str> = config.nodes.iter().map(|node| node.name.as_str()).collect();
-        let names = shortened(&names);
-        note(&if config.is_built_in() {
-            format!(
-                "there is no nodes file: on the built-in local nodes {names}; --nodes FILE or --hosts name others, \
-                 --built-in-nodes wants these"
-            )
-        } else {
-            format!("on the nodes of {}: {names}", config.source)
-        });
+    /// Says which nodes are taken, and who has named them: whoever finds other machines busy than were meant sees why.
+    pub(crate) fn say_which(&self, config: &ClusterConfig) {
+        note(&self.choice.sentence(config, std::env::var_os(NODES_VARIABLE)));
     }
 
     /// The same nodes and patience on the command line of another command; which of the nodes is left open.
@@ -356,7 +358,7 @@ pub(crate) fn launch_options(
 
 /// The nodes file of that name, or else the usual one, or the built-in nodes.
 pub(crate) fn nodes_file(named: Option<&Path>) -> Result<ClusterConfig, Failure> {
-    let environment = std::env::var_os("METACHARE_NODES").filter(|name| !name.is_empty());
+    let environment = std::env::var_os(NODES_VARIABLE).filter(|name| !name.is_empty());
     let named = named.map(Path::to_path_buf).or(environment.map(PathBuf::from));
     ClusterConfig::load(named.as_deref(), &usual_files()).map_err(|e| Failure::new(Kind::Config, e))
 }
@@ -372,6 +374,29 @@ impl RunOptions {
             return Err(Failure::new(Kind::Usage, sentence));
         }
         Ok(Some(name.clone()))
+    }
+
+    /// How much PEs are to find out about what they do.
+    pub(crate) fn detail(&self) -> Detail {
+        match (self.no_measuring, self.no_arrows) {
+            (true, _) => Detail::Counts,
+            (false, true) => Detail::Times,
+            (false, false) => Detail::Single,
+        }
+    }
+
+    /// Who balances, if anybody does, and how that was written: by what `--balance` or a run that goes on says.
+    pub(crate) fn balancer(&self, said: &str) -> Result<Option<(Choice, String)>, Failure> {
+        if said == "none" {
+            return Ok(None);
+        }
+        if self.no_measuring {
+            let sentence =
+                "--no-measuring: a balancer has to know what chares cost; leave it out, or --balance";
+            return Err(Failure::new(Kind::Usage, sentence));
+        }
+        let choice = said.parse().map_err(|e| Failure::new(Kind::Usage, e))?;
+        Ok(Some((choice, said.into())))
     }
 
     pub(crate) fn shows_window(&self) -> bool {
@@ -494,6 +519,38 @@ mod tests {
         assert_eq!(file(None, Some("")), None);
         assert_eq!(file(None, Some("b")).as_deref(), Some("b"));
         assert_eq!(file(Some("a"), Some("b")).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn the_first_line_says_which_nodes_are_taken_and_who_has_named_them() {
+        let config = |source: &str| ClusterConfig { source: source.into(), ..ClusterConfig::embedded(4) };
+        let names = "large, medium, small";
+        let by_variable = || Some(OsString::from("b.toml"));
+        let of_file = config("b.toml");
+        for (choice, environment, end) in [
+            (options(None), None, ""),
+            (options(None), by_variable(), " (METACHARE_NODES)"),
+            (options(Some("b.toml")), None, " (--nodes)"),
+            (options(Some("b.toml")), by_variable(), " (--nodes)"),
+            (
+                NodesChoice { hostfile: Some("b.toml".into()), ..options(None) },
+                by_variable(),
+                " (--hostfile)",
+            ),
+        ] {
+            let said = choice.sentence(&of_file, environment);
+            assert_eq!(said, format!("on the nodes of b.toml{end}: {names}"));
+        }
+        let hosts = NodesChoice { hosts: vec!["a".into()], ..options(None) };
+        let said = hosts.sentence(&config("--hosts"), by_variable());
+        assert_eq!(said, format!("on the nodes of --hosts: {names}"));
+        let built_in = NodesChoice { built_in_nodes: true, ..options(None) };
+        let embedded = ClusterConfig::embedded(4);
+        assert_eq!(
+            built_in.sentence(&embedded, by_variable()),
+            format!("on the built-in local nodes {names}")
+        );
+        assert!(options(None).sentence(&embedded, None).starts_with("there is no nodes file: "));
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) fn plan(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Fa
     let config = options.mixes.nodes.load()?;
     let files = [std::mem::take(&mut started.files), options.inputs(), vec![output::nodes_file(&config)]];
     options.files.check(files.concat())?;
-    options.mixes.nodes.say_if_left_open(&config);
+    options.mixes.nodes.say_which(&config);
     let mut mixes = options.mixes.of(&config)?;
     let saved = options.speeds.as_deref().map(Speeds::load).transpose()?;
     let network = match &options.network {

@@ -1,6 +1,7 @@
 //! What a run reports of itself, as JSON; [`table`] makes the short table for people of it.
 #![doc = include_str!("report/schema.md")]
 
+mod advice;
 mod profile;
 mod table;
 
@@ -11,7 +12,7 @@ use chares::checkpoint::Kept;
 use chares::{EarlierSpeeds, Timeline};
 use profile::{EntryReport, SentReport};
 use runtime::monitor::hosts::{equivalents, node_speed};
-use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, RunInfo, Slowdown};
+use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, Remark, RunInfo, Slowdown};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::time::{Instant, SystemTime};
@@ -62,6 +63,9 @@ pub(crate) struct Report {
     checkpoints: Vec<CheckpointReport>,
     slowdowns: Vec<SlowdownReport>,
     remarks: Vec<String>,
+    /// How many of the remarks, the last ones, are what could be done better.
+    #[serde(skip)]
+    advice: usize,
     entries: Vec<EntryReport>,
     launcher: LauncherReport,
     nodes: Vec<NodeReport>,
@@ -124,6 +128,7 @@ struct NodeReport {
     name: String,
     host: String,
     cpu: String,
+    clock_mhz: Option<u32>,
     speed: f64,
     rate: Option<f64>,
     share: Option<f64>,
@@ -216,6 +221,9 @@ impl Report {
         let fastest = info.nodes.iter().map(node_speed).fold(0.0, f64::max);
         let relative = |speed: f64| if fastest > 0.0 { speed / fastest } else { 0.0 };
         let moments = Moments::of(timeline);
+        let advice: Vec<String> = advice::advice(info, timeline, moments.after)
+            .filter(|sentence| !timeline.remarks.contains(sentence))
+            .collect();
         Self {
             schema: "metachare-run/1",
             program: info.program.clone(),
@@ -257,7 +265,8 @@ impl Report {
             from_checkpoint: timeline.from_checkpoint.clone(),
             checkpoints: timeline.checkpoints.iter().map(CheckpointReport::of).collect(),
             slowdowns: info.slowdowns.iter().map(|one| SlowdownReport::of(one, &info.nodes)).collect(),
-            remarks: timeline.remarks.iter().cloned().chain(unused(info, moments.after)).collect(),
+            advice: advice.len(),
+            remarks: timeline.remarks.iter().cloned().chain(advice).collect(),
             entries: profile::entries(moments.end, &info.entry_names),
             launcher: LauncherReport { host: this_host(), traffic: moments.whole_traffic(0) },
             nodes: info
@@ -270,6 +279,16 @@ impl Report {
                 })
                 .collect(),
         }
+    }
+}
+
+impl Report {
+    /// The remarks, for whoever watches.
+    pub(crate) fn told(&self) -> impl Iterator<Item = Remark> {
+        let results = self.remarks.len() - self.advice;
+        let told =
+            move |(at, text): (usize, &String)| Remark { is_advice: at >= results, text: text.clone() };
+        self.remarks.iter().enumerate().map(told)
     }
 }
 
@@ -324,24 +343,6 @@ impl SlowdownReport {
     }
 }
 
-/// A sentence on PEs that have had nothing to compute, if there are any.
-fn unused(info: &RunInfo, after: &[NodeSnapshot]) -> Option<String> {
-    let pes = || after.iter().filter(|node| node.node != 0).flat_map(|node| &node.pes);
-    let chares = pes().fold(0_u64, |sum, pe| sum.saturating_add(pe.chares));
-    let is_unused = |pe: &&PeSnapshot| pe.chares == 0 && pe.entries == 0;
-    let (unused, all) = (pes().filter(is_unused).count(), pes().count());
-    let of_node = |node: &&NodeSnapshot| node.pes.iter().any(|pe| is_unused(&pe));
-    let numbers = after.iter().filter(of_node).map(|node| node.node);
-    let names = numbers.filter_map(|number| info.nodes.iter().find(|node| node.node == number));
-    let names: Vec<&str> = names.map(|node| node.name.as_str()).collect();
-    (unused > 0 && unused < all).then(|| {
-        format!(
-            "{unused} of {all} PEs had nothing to compute ({}): there were {chares} chares",
-            names.join(", ")
-        )
-    })
-}
-
 /// Names of the nodes that one shares memory with.
 fn sharers(node: &NodeSnapshot, nodes: &[NodeInfo]) -> Vec<String> {
     node.shares_memory_with.iter().map(|id| name_of(*id, nodes)).collect()
@@ -372,6 +373,7 @@ impl NodeReport {
             name: info.name.clone(),
             host: info.host.clone(),
             cpu: info.cpu.clone(),
+            clock_mhz: Some(after.clock_mhz).filter(|mhz| *mhz > 0),
             speed,
             rate: pick(&timeline.rates),
             share: pick(&timeline.shares),

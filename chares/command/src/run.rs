@@ -3,7 +3,7 @@
 use super::keeping::{self, Schedule, StoreKeeper};
 use super::live::metrics;
 use super::log::NodeLogs;
-use super::options::{self, RunOptions, SpeedSource};
+use super::options::{RunOptions, SpeedSource};
 use super::report::{Report, Sources};
 use super::restart::{self, Origin};
 use super::speeds::{self, PeSpeeds, SpeedQuery};
@@ -26,7 +26,9 @@ use runtime::failure::{Failure, Kind};
 use runtime::job::{Job, JobPlan};
 use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
-use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, RunInfo};
+use runtime::monitor::wire::{
+    ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, Remark, RunInfo,
+};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,9 +37,8 @@ use std::time::{Duration, Instant};
 const CLOCK_READINGS: u32 = 5;
 
 /// What there is to say where chares are placed by a speed that nobody has measured.
-const NO_SPEEDS: &str = "chares were placed by speed, but the application has no kernel to measure it with, so that all \
-                         PEs counted the same: give it one with `App::kernel`, or say `--speed equal`, or `--speed file` \
-                         with the speeds in the nodes file";
+const NO_SPEEDS: &str = "this program has no kernel to measure speeds with: shares are equal; give it one with \
+                         `App::kernel`, or say `--speed equal`, or `--speed file` with the speeds in the nodes file";
 
 /// A run that a command line asks for.
 pub(crate) struct Asked<'a> {
@@ -75,15 +76,14 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let unstarted = Unstarted::new(&program, &name, line.clone(), command_started);
     let ready = prepared(&program, &name, (matches, from.as_ref()), &options, &unstarted)?;
     let Ready { started, config, launch, logs } = ready;
+    let balance =
+        from.as_ref().map_or_else(|| options.balance.clone(), |from| from.balance(&config, &options.balance));
+    let balance = options.balancer(&balance)?;
     let metrics = options.metrics.map(metrics::listen).transpose()?;
     let version = program.version;
     let store = options.checkpoint.as_deref().map(Store::create).transpose()?;
     let schemas = store.iter().flat_map(|_| schemas(program.program.table())).collect();
     let saving = Saving { from, store, version, line: line.clone(), schemas };
-    let balance = saving
-        .from
-        .as_ref()
-        .map_or_else(|| options.balance.clone(), |from| from.balance(&config, &options.balance));
     let mut plan = JobPlan {
         name: options.free_name()?,
         program: Arc::new(program.program.into_table()),
@@ -94,10 +94,10 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
         config: config.clone(),
         always_pup: options.always_pup,
         wander: options.wander,
-        samples: !options.no_arrows,
+        detail: options.detail(),
         begun: saving.from.as_ref().map_or_else(Vec::new, |from| from.began.clone()),
-        balance: options::balancer(&balance)?,
-        keeps_loads: options.checkpoint.is_some(),
+        balance,
+        keeps_loads: options.checkpoint.is_some() && !options.no_measuring,
         timeout: options.timeout,
     };
     let job = copies::shown(!options.quiet && !log::is_json(), |copies| {
@@ -135,10 +135,12 @@ fn told(
     let error = first_of(done.error.take(), logged);
     // A run that failed on its way has measured nothing that a table could show.
     let has_table = !options.quiet && (error.is_none() || done.timeline.timed().is_some());
-    let table = if has_table { Report::new(sources(&error), &done.timeline).table() } else { String::new() };
+    let report = Report::new(sources(&error), &done.timeline);
+    let table = if has_table { report.table() } else { String::new() };
     let result = format!("{}{table}", done.timeline.printed);
     let mut viewers = done.viewers.take();
-    let ended = viewers.as_mut().map_or(Ok(()), |viewers| viewers.end(error.as_ref(), options, &result));
+    let end = |viewers: &mut Viewers| viewers.end(error.as_ref(), options, report.told(), &result);
+    let ended = viewers.as_mut().map_or(Ok(()), end);
     let error = first_of(error, ended);
     let reported = |error: Option<Failure>| {
         let Some(path) = &options.report else { return error };
@@ -238,7 +240,7 @@ fn ready(
         restart::deal_pes(&mut config, from.pes)?;
     }
     if !config.nodes.is_empty() && !options.quiet {
-        options.nodes.say_if_left_open(&config);
+        options.nodes.say_which(&config);
     }
     let mut launch = options.nodes.launch(&config)?;
     for (path, form) in kept(options) {
@@ -301,6 +303,7 @@ fn drive_and_show(
     });
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
     timeline.finished.get_or_insert_with(Instant::now);
+    timeline.remarks.extend(hub.found());
     // The failure of the run explains the driver's error better than the driver can.
     let error = job.finish().or(driven.err());
     Finished { info: hub.info(), timeline, error, viewers: Some(viewers) }
@@ -403,11 +406,10 @@ fn drive(
     main.set_machines(machines(&nodes, &start, if is_measured { &rates } else { &relative }, is_measured));
     main.outcome().start = start;
     main.outcome().driven = Some(Instant::now());
-    let has_kernel = started.kernel.number.is_some();
-    let result = (started.drive)(main).and_then(|()| main.has_caught_up());
-    if main.outcome().is_by_speed && !has_kernel && speed.is_measured() {
-        main.outcome().remark(NO_SPEEDS);
+    if started.kernel.number.is_none() && speed.is_measured() {
+        main.advise_if_by_speed(NO_SPEEDS);
     }
+    let result = (started.drive)(main).and_then(|()| main.has_caught_up());
     // Rates of the machines on which the run began say nothing of others.
     if let (Ok(()), Some(again), false) = (&result, again, main.has_gone_on() || main.has_other_nodes()) {
         speeds::confirm(main, &query, again)?;
@@ -434,6 +436,10 @@ fn tell_viewers(main: &mut Driver, hub: &Arc<Hub>) {
                 node.share = shares.get(node.pes()).map(|part| part.iter().sum());
             }
         });
+    });
+    let advised = Arc::clone(hub);
+    main.on_advice(move |text| {
+        advised.publish(MonitorEvent::Remark(Remark { is_advice: true, text: text.into() }));
     });
     let (asked, told) = (Arc::clone(hub), Arc::clone(hub));
     main.on_maps(move || asked.shows_maps(), move |map| told.publish(MonitorEvent::Map(map)));

@@ -1,6 +1,7 @@
 //! `nodes speed`: measures the nodes with the kernel of one application, or of each.
 
 use super::options::{NodesOptions, SpeedSource};
+use super::rate::rate;
 use super::speeds::{self, PeSpeeds, SpeedQuery};
 use super::{copies, say};
 use crate::app::Started;
@@ -10,10 +11,10 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
 use runtime::job::{Job, JobPlan};
+use runtime::monitor::Detail;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -46,7 +47,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
     };
     let options = NodesOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let config = options.load()?;
-    options.say_if_left_open(&config);
+    options.say_which(&config);
     let mut apps = Vec::new();
     for app in program.apps.iter().filter(|app| app.kernel.is_some() && only.is_none_or(|n| n == app.name)) {
         let started = match only {
@@ -76,7 +77,7 @@ pub(crate) fn speed(program: CommandLine, matches: &ArgMatches, started_at: Inst
         config: config.clone(),
         always_pup: false,
         wander: None,
-        samples: false,
+        detail: Detail::default(),
         begun: Vec::new(),
         balance: None,
         keeps_loads: false,
@@ -191,22 +192,23 @@ fn measure(
     found.collect()
 }
 
+/// A line for each application on each node: those of one application stand together, as their units are the same.
 fn table(info: &RunInfo, apps: &[MeasuredApp], found: &[PeSpeeds]) -> String {
-    let mut text = format!("{:<12} {:>4}", "node", "PEs");
-    for MeasuredApp { name, .. } in apps {
-        let _ = write!(text, " {:>14} {:>14} {:>8}", format!("{name}/PE"), format!("{name}/node"), "speed");
-    }
-    text.push('\n');
-    for node in &info.nodes {
-        let sum = |of: &[f64]| of.get(node.pes()).map_or(0.0, |part| part.iter().sum::<f64>());
-        let _ = write!(text, "{:<12} {:>4}", node.name, node.pe_count);
-        for found in found {
-            let (rate, speed) = (sum(&found.rates), sum(&found.relative));
-            let each = rate / f64::from(node.pe_count.max(1));
-            let _ = write!(text, " {each:>14.4e} {rate:>14.4e} {speed:>8.3}");
+    let line = |cells: [&str; 6]| {
+        let [app, node, pes, each, all, speed] = cells;
+        let line = format!("{app:<10} {node:<12} {pes:>4} {each:>19} {all:>19} {speed:>6}");
+        line.trim_end().to_string() + "\n"
+    };
+    let mut text = line(["", "node", "PEs", "each PE", "the node", "speed"]);
+    for (MeasuredApp { name, started }, found) in apps.iter().zip(found) {
+        let unit = started.kernel.unit;
+        for node in &info.nodes {
+            let sum = |of: &[f64]| of.get(node.pes()).map_or(0.0, |part| part.iter().sum::<f64>());
+            let (all, speed) = (sum(&found.rates), format!("{:.3}", sum(&found.relative)));
+            let each = rate(all / f64::from(node.pe_count.max(1)), unit);
+            let cells = [*name, &node.name, &node.pe_count.to_string(), &each, &rate(all, unit), &speed];
+            text += &line(cells);
         }
-        text.push('\n');
     }
-    text.push_str("rates are units of the application's work per second; speed 1.0 is the fastest PE\n");
-    text
+    text + "a node's speed is the sum of those of its PEs, of which the fastest has 1.0\n"
 }

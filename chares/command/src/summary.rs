@@ -2,6 +2,7 @@
 
 mod causes;
 mod page;
+mod shares;
 mod text;
 
 use super::replay::{self, Waits};
@@ -88,7 +89,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
 /// The report of a run that was recorded, as far as its last counters say it; the whole run counts as its timed part.
 fn of_recording(recording: &Recording) -> Report {
     let (mut info, mut last) = (RunInfo::default(), BTreeMap::<u16, NodeSnapshot>::new());
-    let (mut exit_code, mut error) = (0, None);
+    let (mut exit_code, mut error, mut remarks) = (0, None, Vec::new());
     for recorded in &recording.events {
         match &recorded.event {
             MonitorEvent::Run(run) => info = run.clone(),
@@ -96,6 +97,7 @@ fn of_recording(recording: &Recording) -> Report {
                 let before = last.remove(&snapshot.node);
                 last.insert(snapshot.node, snapshot.clone().after(before));
             }
+            MonitorEvent::Remark(remark) => remarks.push(remark.text.clone()),
             MonitorEvent::Ended { code, summary } => {
                 exit_code = u8::try_from(*code).unwrap_or(u8::MAX);
                 error = (*code != 0).then(|| summary.clone());
@@ -104,6 +106,7 @@ fn of_recording(recording: &Recording) -> Report {
         }
     }
     let mut timeline = Timeline::new(Instant::now());
+    timeline.remarks = remarks;
     timeline.end = last.into_values().collect();
     timeline.set_after(timeline.end.clone());
     Report::new(Sources { info: &info, version: "", arguments: Value::Null, exit_code, error }, &timeline)

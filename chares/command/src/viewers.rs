@@ -9,7 +9,7 @@ use runtime::job::{Interrupter, Job};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::requests::RequestSocket;
 use runtime::monitor::socket::MonitorSocket;
-use runtime::monitor::wire::MonitorEvent;
+use runtime::monitor::wire::{MonitorEvent, Remark};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +59,7 @@ impl Viewers {
         &mut self,
         error: Option<&Failure>,
         options: &RunOptions,
+        remarks: impl Iterator<Item = Remark>,
         result: &str,
     ) -> Result<(), Failure> {
         let (code, summary) = match error {
@@ -68,6 +69,7 @@ impl Viewers {
         if code == 0 && at_end(options) != AtEnd::Leaves {
             self.limit = None;
         }
+        remarks.for_each(|remark| self.hub.publish(MonitorEvent::Remark(remark)));
         if !result.is_empty() {
             self.hub.publish(MonitorEvent::Result(result.to_owned()));
         }

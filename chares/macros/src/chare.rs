@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
-    Error, Generics, ImplItem, ItemImpl, LitInt, LitStr, Result, Token, Type, Visibility, parse_quote,
+    Error, Generics, ImplItem, ImplItemFn, ItemImpl, LitInt, LitStr, Result, ReturnType, Token, Type,
+    Visibility, parse_quote,
 };
 
 /// What stands in `#[chare(…)]`.
@@ -79,7 +80,38 @@ struct Chare {
     init: Parameters,
     entries: Vec<Entry>,
     whens: Vec<When>,
+    arrived: Option<Arrived>,
     vis: Visibility,
+}
+
+/// The method that is called where the chare has arrived.
+struct Arrived {
+    name: Ident,
+    given: Parameters,
+}
+
+impl Arrived {
+    fn read(method: &ImplItemFn, chare: &TokenStream) -> Result<Self> {
+        let given = Parameters::of(&method.sig, chare)?;
+        let is_method = method.sig.receiver().is_some();
+        if !is_method || !given.types.is_empty() || !matches!(method.sig.output, ReturnType::Default) {
+            let why = "nobody sends to it and nobody asks: write `fn arrived(&mut self, ctx: &mut Ctx<Self>)`, or without `ctx`";
+            return Err(Error::new_spanned(&method.sig, why));
+        }
+        Ok(Self { name: method.sig.ident.clone(), given })
+    }
+
+    /// The method by which the runtime calls it.
+    fn method(&self, ty: &TokenStream) -> TokenStream {
+        let (name, ctx) = (&self.name, Ident::new("ctx", Span::mixed_site()));
+        let arguments = self.given.arguments(&ctx.to_token_stream());
+        quote! {
+            #[allow(unused_variables)]
+            fn arrived(&mut self, #ctx: &mut ::chares::Ctx<'_, Self>) {
+                <#ty>::#name(self, #arguments)
+            }
+        }
+    }
 }
 
 pub(crate) fn expand(options: Options, mut block: ItemImpl) -> Result<TokenStream> {
@@ -125,6 +157,7 @@ impl Chare {
             name.ok_or_else(|| Error::new_spanned(&block.self_ty, "a chare is a `struct` or an `enum`"))?;
         let (mut init, mut entries, mut whens, mut vis) =
             (None, Vec::new(), Vec::new(), Visibility::Inherited);
+        let mut arrived = None;
         for item in &mut block.items {
             let ImplItem::Fn(method) = item else { continue };
             let role = Role::take(method)?;
@@ -133,6 +166,13 @@ impl Chare {
             }
             match role {
                 Role::Plain => {}
+                Role::Arrived => {
+                    let read = Arrived::read(method, &ty)?;
+                    if arrived.replace(read).is_some() {
+                        let why = "a chare has one `#[arrived]` method: call the other from it";
+                        return Err(Error::new_spanned(&method.sig.ident, why));
+                    }
+                }
                 Role::When(ready) => whens.push(When::read(method, *ready)?),
                 Role::Collect(collect) => {
                     let (entry, when) = Entry::collecting(method, &ty, *collect)?;
@@ -154,7 +194,7 @@ impl Chare {
             let why = format!("`{name}` has no constructor: write `fn new(ctx: &mut Ctx<Self>) -> Self`");
             Error::new_spanned(&block.self_ty, why)
         })?;
-        Ok(Self { ty, name, generics, options, init, entries, whens, vis })
+        Ok(Self { ty, name, generics, options, init, entries, whens, arrived, vis })
     }
 
     fn trait_name(&self) -> Ident {
@@ -286,6 +326,7 @@ impl Chare {
         let (init_type, values) = (init.message(), init.values());
         let ctx = Ident::new("ctx", Span::mixed_site());
         let arguments = init.arguments(&ctx.to_token_stream());
+        let arrived = self.arrived.as_ref().map(|arrived| arrived.method(ty));
         quote! {
             impl #impl_generics ::chares::EntryTable for #ty #where_clause {
                 const ENTRIES: &'static [::chares::EntryMethod<Self>] = &[#(::chares::method::<#ty, #markers>()),*];
@@ -309,6 +350,8 @@ impl Chare {
                 fn new(#values: #init_type, #ctx: &mut ::chares::Ctx<'_, Self>) -> Self {
                     <#ty>::new(#arguments)
                 }
+
+                #arrived
             }
 
             #(#reduces)*

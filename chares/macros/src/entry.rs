@@ -75,6 +75,8 @@ pub(crate) enum Role {
     When(Box<Ready>),
     /// An entry method that is called when all messages of a step have come.
     Collect(Box<Collect>),
+    /// Called where the chare has arrived.
+    Arrived,
     /// The program's own.
     Plain,
 }
@@ -82,7 +84,9 @@ pub(crate) enum Role {
 impl Role {
     pub(crate) fn take(method: &mut ImplItemFn) -> Result<Self> {
         let is_ours = |attribute: &Attribute| {
-            ["entry", "reduce", "when", "collect"].iter().any(|name| attribute.path().is_ident(name))
+            ["entry", "reduce", "when", "collect", "arrived"]
+                .iter()
+                .any(|name| attribute.path().is_ident(name))
         };
         let (ours, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut method.attrs).into_iter().partition(is_ours);
@@ -91,7 +95,7 @@ impl Role {
             return match ours.get(1) {
                 Some(second) => Err(Error::new_spanned(
                     second,
-                    "a method has one of `entry`, `reduce`, `collect` and `when`",
+                    "a method has one of `entry`, `reduce`, `collect`, `when` and `arrived`",
                 )),
                 None => Ok(Self::Plain),
             };
@@ -103,6 +107,9 @@ impl Role {
                 cfg,
                 "all nodes have the same entry methods: `cfg` goes inside the method",
             ));
+        }
+        if attribute.path().is_ident("arrived") {
+            return attribute.meta.require_path_only().map(|_| Self::Arrived);
         }
         if attribute.path().is_ident("when") {
             return attribute.parse_args().map(|ready| Self::When(Box::new(ready)));

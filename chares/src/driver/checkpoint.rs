@@ -6,12 +6,13 @@ use crate::checkpoint::{GoOn, Keeper, Outcome, Placed, Placing, SavedDriver, VER
 use crate::program::RunError;
 use crate::pup;
 use crate::timeline::Kept;
+use runtime::balancing::Placeable;
 use runtime::codec::{Order, Refusal};
 use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::{Failure, Kind};
 use runtime::frame::{Class, Fabric, Frame, SendError};
-use runtime::ids::{ElementId, NodeId, PeId};
+use runtime::ids::{NodeId, PeId};
 use runtime::loads::KnownLoads;
 use runtime::monitor::requests::Answer;
 use runtime::node::{INIT_OVER, Node, NodeSettings};
@@ -515,11 +516,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives all nodes what was saved; the chares that may move with the PEs where they are, and what is known of them.
+    /// Gives all nodes what was saved; the chares that may move, and what is known of them.
     fn restore_all(
         &mut self,
         records: impl Iterator<Item = Result<(RecordHeader, Packed), Failure>>,
-    ) -> Result<(Vec<(ElementId, PeId)>, KnownLoads), RunError> {
+    ) -> Result<(Vec<Placeable>, KnownLoads), RunError> {
         let node = Arc::clone(self.pe.node());
         let (mut chares, mut known) = (Vec::new(), KnownLoads::default());
         // For each PE what it has been sent, and the bytes of it that it has not said to have.
@@ -541,7 +542,9 @@ impl Driver {
                     if let RecordOf::Chare(element) = header.of
                         && node.collection(element.collection).is_none_or(|known| !known.is_fixed)
                     {
-                        chares.push((element, pe));
+                        let chare_type = node.chare_type_of(element.collection);
+                        let mobility = chare_type.map(|known| (known.mobility)(&packed)).unwrap_or_default();
+                        chares.push(Placeable { element, pe, mobility });
                     }
                     let (count, bytes) = given.entry(pe).or_default();
                     (*count, *bytes) = (*count + 1, *bytes + packed.len_bytes());

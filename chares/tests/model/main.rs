@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod arrived;
 mod attributes;
 mod balancing;
 mod basics;
@@ -10,6 +11,7 @@ mod checkpoints;
 mod collectives;
 mod draining;
 mod failures;
+mod mobility;
 mod moving;
 mod order;
 mod places;

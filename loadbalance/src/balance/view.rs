@@ -4,6 +4,8 @@
 //! chares. Seconds alone would call a chare heavy because it lives on a slow PE, and move it to the next slow one.
 
 use crate::plan::Part;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use thiserror::Error;
@@ -28,7 +30,7 @@ impl From<Part> for Pe {
 }
 
 /// Where a chare may be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mobility {
     /// On any PE.
     #[default]
@@ -37,6 +39,44 @@ pub enum Mobility {
     OneOf(Arc<[u32]>),
     /// Where it is.
     Pinned,
+}
+
+impl Mobility {
+    /// On these PEs only, besides the one where it is; in any order.
+    #[must_use]
+    pub fn one_of(pes: impl IntoIterator<Item = u32>) -> Self {
+        let mut pes: Vec<u32> = pes.into_iter().collect();
+        pes.sort_unstable();
+        pes.dedup();
+        Self::OneOf(pes.into())
+    }
+
+    /// Whether a chare that is on a PE may be on another.
+    #[must_use]
+    pub fn permits(&self, from: u32, to: u32) -> bool {
+        from == to
+            || match self {
+                Self::Anywhere => true,
+                Self::OneOf(set) => set.contains(&to),
+                Self::Pinned => false,
+            }
+    }
+
+    /// The PEs that are named.
+    #[must_use]
+    pub fn named(&self) -> &[u32] {
+        if let Self::OneOf(set) = self { set } else { &[] }
+    }
+}
+
+impl fmt::Display for Mobility {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anywhere => f.write_str("anywhere"),
+            Self::OneOf(set) => write!(f, "to PEs {set:?} only"),
+            Self::Pinned => f.write_str("nowhere"),
+        }
+    }
 }
 
 /// A chare that lives.
@@ -132,9 +172,8 @@ impl View {
             if !is_amount(told.load) {
                 return Err(ViewError::BadLoad { chare, load: told.load });
             }
-            let set: &[u32] = if let Mobility::OneOf(set) = &told.mobility { set } else { &[] };
             let is_unknown = |pe: &&u32| **pe as usize >= pe_count;
-            if let Some(&pe) = std::iter::once(&told.pe).chain(set).find(is_unknown) {
+            if let Some(&pe) = std::iter::once(&told.pe).chain(told.mobility.named()).find(is_unknown) {
                 return Err(ViewError::UnknownPe { chare, pe, pe_count });
             }
         }
@@ -182,12 +221,7 @@ impl View {
     #[must_use]
     pub fn may_live(&self, chare: u32, pe: u32) -> bool {
         let told = &self.chares[chare as usize];
-        told.pe == pe
-            || match &told.mobility {
-                Mobility::Anywhere => true,
-                Mobility::OneOf(set) => set.contains(&pe),
-                Mobility::Pinned => false,
-            }
+        told.mobility.permits(told.pe, pe)
     }
 }
 

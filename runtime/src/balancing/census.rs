@@ -6,9 +6,9 @@ use crate::loads::{KnownLoads, NodeLoads, PeLoads};
 use crate::topology::Topology;
 use loadbalance::Part;
 use loadbalance::balance::span::Span;
-use loadbalance::balance::{Chare, Pe, View};
+use loadbalance::balance::{Chare, Mobility, Pe, View};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Collects what nodes say until all have said something, and makes a view of it for a balancer.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Census {
     chares: Vec<Known>,
     numbers: FxHashMap<ElementId, usize>,
     graph: Graph,
+    /// Bytes that nodes may still take whose memory is limited, as they said last.
+    rooms: BTreeMap<NodeId, u64>,
     /// Over how long work was done.
     span: Span,
     bytes_per_s: f64,
@@ -50,6 +52,7 @@ struct Known {
     element: ElementId,
     pe: PeId,
     bytes: u64,
+    mobility: Mobility,
     /// Processor time since the last view, on each PE where it was.
     worked: Vec<(PeId, f64)>,
     /// Its work in the span.
@@ -79,6 +82,7 @@ impl Census {
             chares: Vec::new(),
             numbers: FxHashMap::default(),
             graph: Graph::default(),
+            rooms: BTreeMap::new(),
             span: Span::default(),
             bytes_per_s: 0.0,
         }
@@ -96,6 +100,10 @@ impl Census {
     pub fn take(&mut self, from: NodeId, loads: NodeLoads) {
         self.told.insert(from);
         self.bytes_per_s = self.bytes_per_s.max(loads.bytes_per_s);
+        match loads.room_bytes {
+            Some(room) => self.rooms.insert(from, room),
+            None => self.rooms.remove(&from),
+        };
         for PeLoads { pe, wall_ns, cpu_part, fixed_ns, chares, traffic, .. } in loads.pes {
             self.graph.take(traffic);
             let Some(now) = self.pes.get_mut(pe.as_usize()) else { continue };
@@ -111,6 +119,7 @@ impl Census {
                         element,
                         pe,
                         bytes: 0,
+                        mobility: Mobility::Anywhere,
                         worked: Vec::new(),
                         work: 0.0,
                         nowhere_s: None,
@@ -122,7 +131,7 @@ impl Census {
                     known.bytes = chare.bytes;
                 }
                 if chare.is_here {
-                    (known.pe, known.nowhere_s) = (pe, None);
+                    (known.pe, known.nowhere_s, known.mobility) = (pe, None, chare.mobility);
                 } else if known.pe == pe {
                     known.nowhere_s = known.nowhere_s.or(Some(0.0));
                 }
@@ -159,14 +168,16 @@ impl Census {
             let node = self.topology.node_of(PeId(pe));
             nodes.iter().position(|one| *one == node).unwrap_or_default()
         };
+        let memory = self.memory();
         let of_pe = |(pe, now): (u32, &PeNow)| {
             let speed = rate(cpu_rates, PeId(pe)) * now.cpu_part;
             let background = per_second(now.fixed, self.span_s());
-            Pe { background, ..Pe::from(Part { node: node_of(pe), speed }) }
+            let memory_bytes = memory[pe as usize];
+            Pe { background, memory_bytes, ..Pe::from(Part { node: node_of(pe), speed }) }
         };
         let of_chare = |known: &Known| {
             let load = per_second(known.work, self.span_s());
-            Chare { pe: known.pe.0, load, bytes: known.bytes, ..Chare::default() }
+            Chare { pe: known.pe.0, load, bytes: known.bytes, mobility: known.mobility.clone() }
         };
         let (pes, chares) = ((0..).zip(&self.pes).map(of_pe), self.chares.iter().map(of_chare));
         let elements: Vec<ElementId> = self.chares.iter().map(|known| known.element).collect();
@@ -174,6 +185,31 @@ impl Census {
         let edges = if looks.at_edges { graph::edges(&self.graph.pairs(), number) } else { Vec::new() };
         let places = if looks.at_places { graph::places(&elements) } else { Vec::new() };
         View { pes: pes.collect(), chares: chares.collect(), edges, places, ..View::default() }
+    }
+
+    /// Bytes of chares that each PE may hold: those that it holds, and its share of what its node may still take. Where all
+    /// chares of others would fit in, nothing limits it: balancers have more to choose from without limits.
+    fn memory(&self) -> Vec<Option<u64>> {
+        let mut held = vec![0u64; self.pes.len()];
+        for known in self.chares.iter().filter(|known| known.nowhere_s.is_none()) {
+            held[known.pe.as_usize()] = held[known.pe.as_usize()].saturating_add(known.bytes);
+        }
+        let all = held.iter().copied().fold(0, u64::saturating_add);
+        let mut memory = vec![None; self.pes.len()];
+        for (node, room) in &self.rooms {
+            let pes = self.topology.pes(*node);
+            let own = pes.iter().map(|pe| held[*pe as usize]).fold(0, u64::saturating_add);
+            // A chare that comes is there twice for a moment: as bytes, and as what is made of them.
+            let room = room / 2;
+            if room >= all - own {
+                continue;
+            }
+            for pe in pes {
+                let share = room / pes.len() as u64;
+                memory[*pe as usize] = Some(held[*pe as usize].saturating_add(share));
+            }
+        }
+        memory
     }
 
     /// All that is known, as of the last view.
@@ -266,6 +302,7 @@ mod tests {
             cpu_ns: (part * SECOND as f64) as u64,
             bytes: 10,
             is_here,
+            mobility: if at == 1 { Mobility::Pinned } else { Mobility::Anywhere },
         };
         let chares = chares.iter().map(chare).collect();
         let (wall_ns, fixed_ns) = (SECOND, SECOND / 10);
@@ -274,7 +311,7 @@ mod tests {
         let cpu_part = Some(cpu_part);
         let pe =
             PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic: amount };
-        NodeLoads { bytes_per_s: 5.0, pes: vec![pe] }
+        NodeLoads { bytes_per_s: 5.0, room_bytes: None, pes: vec![pe] }
     }
 
     fn census() -> Census {
@@ -295,6 +332,7 @@ mod tests {
         assert_eq!([view.pes[0].background, view.pes[1].background], [0.1, 0.2]);
         let chares: Vec<_> = view.chares.iter().map(|chare| (chare.pe, chare.load, chare.bytes)).collect();
         assert_eq!(chares, [(0, 0.5, 10), (0, 0.25, 10), (1, 0.8, 10)]);
+        assert_eq!([0, 1].map(|at| view.chares[at].mobility.clone()), [Mobility::Anywhere, Mobility::Pinned]);
         assert_eq!(view.edges, [Edge { one: 0, other: 1, bytes: 120, messages: 6 }]);
         assert_eq!(view.places, [[0.0; 3], [1.0 / 3.0, 0.0, 0.0], [2.0 / 3.0, 0.0, 0.0]]);
         let known = census.known();
@@ -302,6 +340,27 @@ mod tests {
         assert_eq!((known.fixed, known.edges.len()), (vec![0.1, 0.2], 1));
         assert!(!census.is_complete(), "it begins anew");
         assert_eq!(census.bytes_per_s(), 5.0);
+    }
+
+    #[test]
+    fn pes_hold_no_more_chares_than_the_memory_of_their_node_has_room_for() {
+        let mut census = Census::new(&Topology::new(&[0, 2, 1]));
+        let mut view = |rooms: [Option<u64>; 2]| {
+            // Chares of 10 bytes each: two on the first PE, one on the second, one on the other node's.
+            let mut first = said(0, 1.0, &[(0, 0.5, true), (1, 0.25, true)]);
+            first.pes.extend(said(1, 1.0, &[(2, 0.4, true)]).pes);
+            first.room_bytes = rooms[0];
+            let second = NodeLoads { room_bytes: rooms[1], ..said(2, 1.0, &[(3, 0.1, true)]) };
+            census.take(NodeId(1), first);
+            census.take(NodeId(2), second);
+            let view = census.view(&[1.0; 3], ALL);
+            assert!(view.check().is_ok());
+            view.pes.iter().map(|pe| pe.memory_bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(view([None, None]), [None; 3]);
+        assert_eq!(view([Some(0), Some(40)]), [Some(20), Some(10), Some(30)]);
+        assert_eq!(view([Some(18), Some(60)]), [Some(24), Some(14), None], "all others would fit in");
+        assert_eq!(view([Some(u64::MAX), Some(u64::MAX)]), [None; 3]);
     }
 
     #[test]

@@ -91,6 +91,7 @@ mod tests {
             cpu_ns: ms * 1_000_000,
             bytes: 0,
             is_here: *is_here,
+            mobility: Default::default(),
         };
         let of_pe = PeLoads {
             pe: PeId(pe),

@@ -9,12 +9,14 @@
 //! the next views show where chares are.
 
 mod census;
+mod cost;
 mod graph;
 mod heavy;
 mod placing;
 
 pub use census::{Census, Looks};
-pub use placing::Placed;
+pub use cost::Cost;
+pub use placing::{Placeable, Placed};
 
 use self::heavy::Heavy;
 use crate::ids::{ElementId, NodeId, PeId};
@@ -42,8 +44,8 @@ const TOLD_MAX: usize = 256;
 const MOVES_MIN_S: f64 = 1.0;
 
 /// Balances the run of `node`, which is the launcher, until it ends. `left_s` says how many seconds are left, if that is known;
-/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought, and `tell_heaviest` of
-/// the heaviest chares.
+/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought, `tell_cost` after each
+/// look what it has cost, and `tell_heaviest` of the heaviest chares.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -53,6 +55,7 @@ pub fn start(
     heard: Receiver<BalancingEvent>,
     left_s: impl Fn() -> Option<f64> + Send + 'static,
     tell: impl Fn(Vec<Balanced>) + Send + 'static,
+    tell_cost: impl Fn(Cost) + Send + 'static,
     tell_heaviest: impl Fn(Heaviest) + Send + 'static,
 ) -> std::io::Result<()> {
     let mut balancing = Balancing::new(node, choice);
@@ -61,11 +64,13 @@ pub fn start(
         let mut told = (0, None);
         while !balancing.node.has_ended() {
             match heard.recv_timeout(LOOK) {
-                Ok(BalancingEvent::Told(from, loads)) => {
+                Ok(BalancingEvent::Told { from, loads, bytes }) => {
+                    balancing.cost.message(bytes);
                     if let Some(heaviest) = balancing.heaviest(from, &loads) {
                         tell_heaviest(heaviest);
                     }
                     balancing.take(from, loads, &left_s);
+                    tell_cost(balancing.cost);
                 }
                 Ok(BalancingEvent::Asked(known)) => drop(known.send(balancing.census.known())),
                 Err(RecvTimeoutError::Timeout) => continue,
@@ -89,6 +94,7 @@ struct Balancing {
     by: By,
     looks: Looks,
     network: Network,
+    cost: Cost,
 }
 
 /// Who decides.
@@ -104,8 +110,15 @@ impl Balancing {
             Choice::Always(choice) => By::Always { choice, last_s: 0.0, records: Vec::new() },
             Choice::Auto(settings) => By::Auto(Box::new(Auto::new(settings))),
         };
-        let (census, heavy) = (Census::new(node.topology()), Heavy::default());
-        Self { census, heavy, node, by, looks, network: Network::default() }
+        Self {
+            heavy: Heavy::default(),
+            census: Census::new(node.topology()),
+            node,
+            by,
+            looks,
+            network: Network::default(),
+            cost: Cost::default(),
+        }
     }
 
     /// What there is to tell of the node's heaviest chares, if it is time for that.
@@ -123,6 +136,13 @@ impl Balancing {
         if !self.census.is_complete() {
             return;
         }
+        let begin = self.node.now();
+        self.look(left_s());
+        self.cost.looked(self.node.now().saturating_sub(begin));
+    }
+
+    /// Decides whether to move anything, now that all nodes have said what there is.
+    fn look(&mut self, left_s: Option<f64>) {
         let view = self.census.view(&self.node.cpu_rates(), self.looks);
         let now_s = self.node.now().as_secs_f64();
         self.network.look(&view, now_s);
@@ -131,7 +151,7 @@ impl Balancing {
             now_s,
             view: &view,
             span_s: self.census.span_s(),
-            left_s: left_s(),
+            left_s,
             bytes_per_s,
             away_s: AWAY_S,
             decide_s: 0.0,
@@ -150,10 +170,11 @@ impl Balancing {
     }
 
     /// Has PEs send away what is to move.
-    fn order(&self, decision: &Decision) {
+    fn order(&mut self, decision: &Decision) {
         let found =
             |step: &Move| self.census.chare(step.chare).map(|(chare, from)| (chare, from, PeId(step.to)));
-        placing::order(&self.node, decision.moves.iter().filter_map(found));
+        let sent = placing::order(&self.node, decision.moves.iter().filter_map(found));
+        sent.into_iter().for_each(|bytes| self.cost.message(bytes));
     }
 }
 

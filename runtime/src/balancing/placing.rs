@@ -10,10 +10,21 @@ use crate::topology::Topology;
 use loadbalance::Part;
 use loadbalance::balance::decision::cut_bytes;
 use loadbalance::balance::view::Times;
-use loadbalance::balance::{Chare, Mapping, Pe, View, ViewError};
+use loadbalance::balance::{Chare, Mapping, Mobility, Pe, View, ViewError};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// A chare that may move.
+#[derive(Clone, Debug)]
+pub struct Placeable {
+    /// Which.
+    pub element: ElementId,
+    /// Where it is.
+    pub pe: PeId,
+    /// Where it may go.
+    pub mobility: Mobility,
+}
 
 /// What came of placing chares anew.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +43,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Says where chares that may move go, which are listed with the PEs where they are, on PEs of these speeds. Where
+    /// Says where chares that may move go, of which it is listed where they are and may go, on PEs of these speeds. Where
     /// nobody says how, it is by who talks to whom if that is known and leaves no PE with much more to do than blocks would,
     /// and by blocks if not.
     ///
@@ -42,10 +53,10 @@ impl Placed {
         topology: &Topology,
         speeds: &[f64],
         known: &KnownLoads,
-        mut chares: Vec<(ElementId, PeId)>,
+        mut chares: Vec<Placeable>,
         mapping: Option<Mapping>,
     ) -> Result<Self, ViewError> {
-        chares.sort_unstable();
+        chares.sort_unstable_by_key(|chare| (chare.element, chare.pe));
         let view = view(topology, speeds, known, &chares);
         let now = view.check()?;
         let imbalance = |owners: &[u32]| Times::with(&view, owners).imbalance();
@@ -61,11 +72,11 @@ impl Placed {
         let cut = |owners: &[u32]| cut_bytes(&view, owners) as f64;
         let all: f64 = view.edges.iter().map(|edge| edge.bytes as f64).sum();
         let crossing = (all > 0.0).then(|| (cut(&now.owners()) / all, cut(&owners) / all));
-        let moves = chares.iter().zip(&owners).filter(|((_, from), to)| from.0 != **to);
+        let moves = chares.iter().zip(&owners).filter(|(chare, to)| chare.pe.0 != **to);
         Ok(Self {
             mapping,
             chares: chares.len(),
-            moves: moves.map(|((element, from), to)| (*element, *from, PeId(*to))).collect(),
+            moves: moves.map(|(chare, to)| (chare.element, chare.pe, PeId(*to))).collect(),
             imbalance: (now.times.imbalance(), imbalance(&owners)),
             crossing,
         })
@@ -73,7 +84,7 @@ impl Placed {
 
     /// Has PEs send away what is to move; only on the launcher.
     pub fn order(&self, node: &Node) {
-        order(node, self.moves.iter().copied());
+        let _ = order(node, self.moves.iter().copied());
     }
 }
 
@@ -107,7 +118,7 @@ const ALIKE: f64 = 1.05;
 fn owners_by(
     mapping: Mapping,
     view: &View,
-    chares: &[(ElementId, PeId)],
+    chares: &[Placeable],
     mut owners: Vec<u32>,
 ) -> Result<Vec<u32>, ViewError> {
     let pieces: Vec<Range<usize>> = if mapping == Mapping::Comm {
@@ -122,22 +133,25 @@ fn owners_by(
     Ok(owners)
 }
 
-/// Has PEs send away chares: which, from where, and where to.
-pub(super) fn order(node: &Node, moves: impl Iterator<Item = (ElementId, PeId, PeId)>) {
+/// Has PEs send away chares: which, from where, and where to. The bytes of each order.
+pub(super) fn order(node: &Node, moves: impl Iterator<Item = (ElementId, PeId, PeId)>) -> Vec<u64> {
     let mut by_pe: BTreeMap<PeId, Vec<(ElementId, PeId)>> = BTreeMap::new();
     moves.for_each(|(element, from, to)| by_pe.entry(from).or_default().push((element, to)));
+    let mut sent = Vec::new();
     for (pe, moves) in by_pe {
         match postcard::to_stdvec(&moves) {
             Ok(body) => {
+                sent.push(body.len() as u64);
                 let payload = Packed { body: body.into(), attachments: Vec::new() };
                 node.order_pe(pe, PeOrder::Migrate, payload);
             }
             Err(error) => tracing::error!("moves cannot be ordered: {error}"),
         }
     }
+    sent
 }
 
-fn view(topology: &Topology, speeds: &[f64], known: &KnownLoads, chares: &[(ElementId, PeId)]) -> View {
+fn view(topology: &Topology, speeds: &[f64], known: &KnownLoads, chares: &[Placeable]) -> View {
     let nodes = topology.compute_nodes();
     let of_pe = |pe: u32| {
         let node = topology.node_of(PeId(pe));
@@ -147,15 +161,15 @@ fn view(topology: &Topology, speeds: &[f64], known: &KnownLoads, chares: &[(Elem
         Pe { background, ..Pe::from(Part { node, speed }) }
     };
     let works: FxHashMap<ElementId, f64> = known.chares.iter().copied().collect();
-    let known_works = || chares.iter().filter_map(|(element, _)| works.get(element));
+    let known_works = || chares.iter().filter_map(|chare| works.get(&chare.element));
     let (sum, count) = (known_works().sum::<f64>(), known_works().count());
     // Of whom nothing is known, it is that he does as much as others do.
     let usual = if sum > 0.0 { sum / count as f64 } else { 1.0 };
-    let chare = |&(element, pe): &(ElementId, PeId)| {
-        let load = if sum > 0.0 { works.get(&element).copied().unwrap_or(usual) } else { usual };
-        Chare { pe: pe.0, load, ..Chare::default() }
+    let chare = |Placeable { element, pe, mobility }: &Placeable| {
+        let load = if sum > 0.0 { works.get(element).copied().unwrap_or(usual) } else { usual };
+        Chare { pe: pe.0, load, bytes: 0, mobility: mobility.clone() }
     };
-    let elements: Vec<ElementId> = chares.iter().map(|(element, _)| *element).collect();
+    let elements: Vec<ElementId> = chares.iter().map(|chare| chare.element).collect();
     let number =
         |one: &ElementId| elements.binary_search(one).ok().and_then(|number| u32::try_from(number).ok());
     View {
@@ -167,9 +181,9 @@ fn view(topology: &Topology, speeds: &[f64], known: &KnownLoads, chares: &[(Elem
 }
 
 /// The chares of each collection, which follow one another.
-fn by_collection(chares: &[(ElementId, PeId)]) -> impl Iterator<Item = Range<usize>> {
+fn by_collection(chares: &[Placeable]) -> impl Iterator<Item = Range<usize>> {
     let mut begin = 0;
-    chares.chunk_by(|(one, _), (other, _)| one.collection == other.collection).map(move |chunk| {
+    chares.chunk_by(|one, other| one.element.collection == other.element.collection).map(move |chunk| {
         let piece = begin..begin + chunk.len();
         begin = piece.end;
         piece
@@ -201,7 +215,9 @@ mod tests {
     fn placed(known: &KnownLoads, mapping: Option<Mapping>) -> (Placed, Vec<[usize; 4]>) {
         let chares = (1..3).flat_map(|serial| (0..24).map(move |at| (element(serial, at), PeId(at % 2))));
         let topology = Topology::new(&[0, 2, 2]);
-        let placed = Placed::new(&topology, &[1.0, 1.0, 3.0, 1.0], known, chares.clone().collect(), mapping);
+        let placeable = |(element, pe)| Placeable { element, pe, mobility: Mobility::Anywhere };
+        let all = chares.clone().map(placeable).collect();
+        let placed = Placed::new(&topology, &[1.0, 1.0, 3.0, 1.0], known, all, mapping);
         let placed = placed.unwrap();
         let counts = (1..3).map(|serial| {
             let mut counts = [0; 4];
@@ -227,6 +243,21 @@ mod tests {
         }
         let (kept, _) = placed(&known, Some(Mapping::Keep));
         assert!(kept.moves.is_empty());
+    }
+
+    #[test]
+    fn chares_stay_where_they_may_not_leave() {
+        let only = |at: u32| if at < 4 { Mobility::Pinned } else { Mobility::one_of([0, 3]) };
+        let placeable = |at| Placeable { element: element(1, at), pe: PeId(0), mobility: only(at) };
+        for mapping in [Mapping::Block, Mapping::Cyclic, Mapping::Comm] {
+            let (topology, all) = (Topology::new(&[0, 2, 2]), (0..24).map(placeable).collect());
+            let placed =
+                Placed::new(&topology, &[1.0; 4], &KnownLoads::default(), all, Some(mapping)).unwrap();
+            assert!(!placed.moves.is_empty(), "{mapping}");
+            for (chare, _, to) in placed.moves {
+                assert!(chare.index.0[0] >= 4 && to == PeId(3), "{mapping}: {chare:?} to {to:?}");
+            }
+        }
     }
 
     #[test]

@@ -109,14 +109,25 @@ pub enum ReadError {
     },
     /// It was written in a format that this program does not know.
     #[error(
-        "{} is of format {version}, and this program reads format {}: use the version of the program that wrote it",
-        path.display(), super::format::VERSION
+        "{} is of format {version}, and this program reads formats {} to {}: use the version of the program that wrote it",
+        path.display(), super::format::OLDEST, super::format::VERSION
     )]
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         version: u32,
+    },
+    /// It holds chunks that are compressed in a way that this program does not know.
+    #[error(
+        "{} has chunks that are stored in way {codec}, which this program does not know: use the version of the program that \
+         wrote it", path.display()
+    )]
+    Codec {
+        /// The file.
+        path: PathBuf,
+        /// The number of the way.
+        codec: u8,
     },
     /// The file system refused.
     #[error("{} cannot be read: {source}", path.display())]
@@ -140,7 +151,7 @@ impl ReadError {
     pub(super) fn kind(&self) -> Kind {
         match self {
             Self::None { .. } | Self::NoSuch { .. } | Self::Io { .. } => Kind::NoInput,
-            Self::Damaged { .. } | Self::Version { .. } => Kind::Input,
+            Self::Damaged { .. } | Self::Version { .. } | Self::Codec { .. } => Kind::Input,
         }
     }
 }

@@ -104,7 +104,7 @@ impl Folder {
                     kept.insert(number);
                     needed.extend(saved.chunk_files().map(|file| file.generation));
                 }
-                Err(ReadError::Version { .. }) => drop(unknown.insert(number)),
+                Err(ReadError::Version { .. } | ReadError::Codec { .. }) => drop(unknown.insert(number)),
                 _ => {}
             }
         }

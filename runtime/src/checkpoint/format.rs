@@ -1,13 +1,15 @@
 //! The bytes of tables and of the index, as `FORMAT.md` specifies them. All numbers are little-endian.
 
+use super::codec::{Codec, expand};
 use super::record::{Kind, Record};
 use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 /// What the manifest says the folder is.
 pub(super) const NAME: &str = "metachare checkpoint";
-/// Version of the format.
-pub(super) const VERSION: u32 = 1;
+/// Version of the format, and the oldest that is read. Before 2 no chunk was compressed.
+pub(super) const VERSION: u32 = 2;
+pub(super) const OLDEST: u32 = 1;
 /// The first bytes of every index; not text, and changed by what changes the ends of lines.
 pub(super) const MAGIC: [u8; 8] = *b"\x93mcckp\r\n";
 
@@ -26,12 +28,34 @@ pub(super) struct Place {
     pub(super) offset: u64,
     /// How many bytes it has there.
     pub(super) stored_bytes: u32,
-    /// Of its bytes.
+    /// How it is stored there.
+    pub(super) codec: Codec,
+    /// How many bytes it has itself.
+    pub(super) bytes: u32,
+    /// Of its own bytes.
     pub(super) digest: Digest,
 }
 
-/// The only way in which chunks are stored: as they are.
-const CODEC_PLAIN: u8 = 0;
+impl Place {
+    /// Whether a chunk can have these lengths; before that is known no memory is taken for it.
+    pub(super) fn can_be(&self) -> bool {
+        match self.codec {
+            Codec::Plain => self.bytes == self.stored_bytes,
+            Codec::Lz4 => self.stored_bytes < self.bytes && self.bytes <= CHUNK_MAX_BYTES,
+        }
+    }
+
+    /// Whether that is what is stored there.
+    pub(super) fn is_of(&self, stored: &[u8]) -> bool {
+        match self.codec {
+            Codec::Plain => Digest::of(stored) == self.digest,
+            Codec::Lz4 => {
+                let mut own = vec![0; self.bytes as usize];
+                expand(stored, &mut own) && Digest::of(&own) == self.digest
+            }
+        }
+    }
+}
 
 /// A table of records, as the index lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +111,8 @@ pub(super) enum Malformed {
     Kind,
     #[error("a name is not UTF-8")]
     Name,
-    #[error("a way of storing chunks is unknown")]
-    Codec,
+    #[error("chunks are stored in a way that is not known, number {0}")]
+    Codec(u8),
     #[error("a value is marked in an unknown way")]
     Mark,
     #[error("a value has another length than its chunks")]
@@ -98,6 +122,8 @@ pub(super) enum Malformed {
 /// What an index says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Index {
+    /// Of the format.
+    pub(super) version: u32,
     /// All chunks of a value but its last have this length.
     pub(super) chunk_bytes: u32,
     pub(super) tables: Vec<TableEntry>,
@@ -107,7 +133,7 @@ impl Index {
     pub(super) fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES + self.tables.len() * TABLE_BYTES);
         out.extend(MAGIC);
-        out.extend(VERSION.to_le_bytes());
+        out.extend(self.version.to_le_bytes());
         out.extend(self.chunk_bytes.to_le_bytes());
         out.extend((self.tables.len() as u64).to_le_bytes());
         for table in &self.tables {
@@ -124,9 +150,9 @@ impl Index {
         if from.array()? != MAGIC {
             return Err(Malformed::Magic);
         }
-        match from.u32()? {
-            VERSION => {}
-            version => return Err(Malformed::Version(version)),
+        let version = from.u32()?;
+        if !(OLDEST..=VERSION).contains(&version) {
+            return Err(Malformed::Version(version));
         }
         let chunk_bytes = from.u32()?;
         if !(1..=CHUNK_MAX_BYTES).contains(&chunk_bytes) {
@@ -139,11 +165,11 @@ impl Index {
         }
         let table = |from: &mut Bytes<'_>| {
             let kind = Kind::of_number(from.u8()?).ok_or(Malformed::Kind)?;
-            Ok(TableEntry { kind, pe: from.u32()?, records: from.u32()?, place: from.place()? })
+            Ok(TableEntry { kind, pe: from.u32()?, records: from.u32()?, place: from.place(None)? })
         };
         let tables = (0..count).map(|_| table(&mut from)).collect::<Result<_, _>>()?;
         from.end()?;
-        Ok(Self { chunk_bytes, tables })
+        Ok(Self { version, chunk_bytes, tables })
     }
 }
 
@@ -204,16 +230,10 @@ fn read_value(from: &mut Bytes<'_>, chunk_bytes: u32) -> Result<Value, Malformed
             if count > (from.0.len() / PLACE_BYTES) as u64 {
                 return Err(Malformed::Short);
             }
-            let places = (0..count).map(|_| from.place()).collect::<Result<Vec<_>, _>>()?;
-            let mut rest = len_bytes;
-            for place in &places {
-                let expected = rest.min(u64::from(chunk_bytes));
-                if u64::from(place.stored_bytes) != expected {
-                    return Err(Malformed::Length);
-                }
-                rest -= expected;
-            }
-            Ok(Value::Chunks { len_bytes, places })
+            let chunk_bytes = u64::from(chunk_bytes);
+            let length = |at: u64| (len_bytes - at * chunk_bytes).min(chunk_bytes) as u32;
+            let places = (0..count).map(|at| from.place(Some(length(at))));
+            Ok(Value::Chunks { len_bytes, places: places.collect::<Result<_, _>>()? })
         }
         _ => Err(Malformed::Mark),
     }
@@ -223,7 +243,7 @@ fn write_place(place: &Place, out: &mut Vec<u8>) {
     out.extend(place.generation.to_le_bytes());
     out.extend(place.offset.to_le_bytes());
     out.extend(place.stored_bytes.to_le_bytes());
-    out.push(CODEC_PLAIN);
+    out.push(place.codec.number());
     out.extend(place.digest.0);
 }
 
@@ -256,12 +276,16 @@ impl<'a> Bytes<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    fn place(&mut self) -> Result<Place, Malformed> {
+    /// The place of a chunk of that length, or of a table: these are of any length, and stored as they are.
+    fn place(&mut self, bytes: Option<u32>) -> Result<Place, Malformed> {
         let (generation, offset, stored_bytes) = (self.u32()?, self.u64()?, self.u32()?);
-        if self.u8()? != CODEC_PLAIN {
-            return Err(Malformed::Codec);
-        }
-        Ok(Place { generation, offset, stored_bytes, digest: Digest(self.array()?) })
+        let number = self.u8()?;
+        let codec = Codec::of_number(number).filter(|codec| *codec == Codec::Plain || bytes.is_some());
+        let codec = codec.ok_or(Malformed::Codec(number))?;
+        let digest = Digest(self.array()?);
+        let bytes = bytes.unwrap_or(stored_bytes);
+        let place = Place { generation, offset, stored_bytes, codec, bytes, digest };
+        if place.can_be() { Ok(place) } else { Err(Malformed::Length) }
     }
 
     fn end(&self) -> Result<(), Malformed> {

@@ -5,6 +5,7 @@
 //! once it is committed; whatever happens before that, the ones before it stay whole.
 
 mod check;
+mod codec;
 mod copy;
 mod disk;
 mod error;
@@ -28,7 +29,7 @@ pub use manifest::{About, Machine, SavedSchema, SavedType, SavedVariable};
 pub use record::{Kind, Record, SUM, VARIABLE};
 pub use saved::{Records, Saved};
 pub use store::{Generation, Store};
-pub use understood::{Foreign, Understood, schemas, understand_variable};
+pub use understood::{Foreign, Understood, listed_variables, schemas, understand_variable};
 pub use writer::{Writer, Written};
 
 #[cfg(test)]

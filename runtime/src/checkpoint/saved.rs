@@ -1,8 +1,9 @@
 //! One generation, as it is read.
 
+use super::codec::{Codec, expand};
 use super::error::{Damage, ReadError};
 use super::files::{Files, committed};
-use super::format::{Index, Malformed, NAME, Place, Row, TableEntry, VERSION, Value, read_table};
+use super::format::{Index, Malformed, NAME, OLDEST, Place, Row, TableEntry, VERSION, Value, read_table};
 use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedType, SavedVariable};
 use super::record::{Kind, Record};
 use crate::buffer::Buffer;
@@ -14,6 +15,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+
+const WRONG_CHECKSUM: &str = "the checksum of a chunk is wrong";
 
 /// What `COMMIT` says of a manifest: what the program `sha256sum` would.
 pub(super) fn commit_line(manifest: &[u8]) -> String {
@@ -63,8 +66,7 @@ impl Saved {
         if FileSum::of(&bytes) != manifest.index {
             return Err(Damage::new(&files.index, "its checksum is wrong").into());
         }
-        let malformed = |error: Malformed| Damage::new(&files.index, error.to_string());
-        let index = Index::read(&bytes).map_err(malformed)?;
+        let index = Index::read(&bytes).map_err(|error| malformed(&files.index, error, ""))?;
         Self::of(dir, (manifest, manifest_bytes), index)
     }
 
@@ -216,7 +218,15 @@ impl Saved {
         let mut bytes = Vec::new();
         self.read_chunk(&table.place, &mut bytes)?;
         let rows = read_table(&bytes, table.records, self.index.chunk_bytes);
-        rows.map_err(|error| self.malformed(table, &format!("a table of records is malformed: {error}")))
+        rows.map_err(|error| {
+            let place = &table.place;
+            let path = Files::of(&self.dir, place.generation).chunks;
+            let trouble = match malformed(&path, error, "a table of records is malformed: ") {
+                Trouble::Damage(Damage { what, .. }) => self.damage(place, &what).into(),
+                other => other,
+            };
+            self.told(place, trouble)
+        })
     }
 
     /// Appends the bytes of a chunk.
@@ -227,8 +237,26 @@ impl Saved {
     fn try_read_chunk(&self, place: &Place, out: &mut Vec<u8>) -> Result<(), Trouble> {
         let before = out.len();
         let file = self.chunk_file(place)?;
-        out.resize(before + place.stored_bytes as usize, 0);
+        out.resize(before + place.bytes as usize, 0);
         self.fill(file, place, &mut out[before..])
+    }
+
+    /// The bytes of a chunk as they are stored, if it is what it should be.
+    pub(super) fn stored_chunk(&self, place: &Place) -> Result<Vec<u8>, ReadError> {
+        self.chunk_file(place)
+            .and_then(|file| self.read_stored(file, place))
+            .and_then(|stored| match place.is_of(&stored) {
+                true => Ok(stored),
+                false => Err(self.damage(place, WRONG_CHECKSUM).into()),
+            })
+            .map_err(|trouble| self.told(place, trouble))
+    }
+
+    fn read_stored(&self, file: &File, place: &Place) -> Result<Vec<u8>, Trouble> {
+        let mut stored = vec![0; place.stored_bytes as usize];
+        let read = file.read_exact_at(&mut stored, place.offset);
+        read.map_err(|error| unread(&Files::of(&self.dir, place.generation).chunks, error))?;
+        Ok(stored)
     }
 
     /// The file that a chunk is in, if it is long enough for it.
@@ -241,12 +269,18 @@ impl Saved {
     }
 
     fn fill(&self, file: &File, place: &Place, out: &mut [u8]) -> Result<(), Trouble> {
-        let path = Files::of(&self.dir, place.generation).chunks;
-        file.read_exact_at(out, place.offset).map_err(|error| unread(&path, error))?;
-        if Digest::of(out) == place.digest {
+        let is_whole = match place.codec {
+            Codec::Plain => {
+                let path = || Files::of(&self.dir, place.generation).chunks;
+                file.read_exact_at(out, place.offset).map_err(|error| unread(&path(), error))?;
+                true
+            }
+            Codec::Lz4 => expand(&self.read_stored(file, place)?, out),
+        };
+        if is_whole && Digest::of(out) == place.digest {
             return Ok(());
         }
-        Err(self.damage(place, "the checksum of a chunk is wrong").into())
+        Err(self.damage(place, WRONG_CHECKSUM).into())
     }
 
     pub(super) fn record(&self, table: &TableEntry, row: Row) -> Result<Record, ReadError> {
@@ -277,7 +311,7 @@ impl Saved {
         let mut buffer = Buffer::zeroed(len_bytes);
         let mut rest = buffer.bytes_mut();
         for place in &places {
-            let (part, after) = rest.split_at_mut(place.stored_bytes as usize);
+            let (part, after) = rest.split_at_mut(place.bytes as usize);
             let filled = self.chunk_file(place).and_then(|file| self.fill(file, place, part));
             filled.map_err(|trouble| self.told(place, trouble))?;
             rest = after;
@@ -327,6 +361,14 @@ fn whole_before(dir: &Path, generation: u32, damaged: Option<Place>) -> Option<u
     })
 }
 
+/// What is wrong with bytes whose checksum is right.
+fn malformed(path: &Path, error: Malformed, where_: &str) -> Trouble {
+    match error {
+        Malformed::Codec(codec) => Trouble::Other(ReadError::Codec { path: path.into(), codec }),
+        other => Damage::new(path, format!("{where_}{other}")).into(),
+    }
+}
+
 fn unread(path: &Path, error: io::Error) -> Trouble {
     if error.kind() == io::ErrorKind::NotFound {
         return Damage::new(path, "it is missing").into();
@@ -369,7 +411,7 @@ pub(super) fn manifest_of(path: &Path, bytes: &[u8]) -> Result<Manifest, Trouble
     if format != NAME {
         return Err(Damage::new(path, "it is of something else").into());
     }
-    if version != VERSION {
+    if !(OLDEST..=VERSION).contains(&version) {
         return Err(Trouble::Other(ReadError::Version { path: path.into(), version }));
     }
     Ok(serde_json::from_slice(bytes).map_err(damage)?)

@@ -3,6 +3,7 @@
 mod copies;
 mod decoder;
 mod faults;
+mod layouts;
 mod left_out;
 
 use super::*;
@@ -266,4 +267,46 @@ fn the_folder_does_not_grow_without_end() {
         assert!(total < state * 3, "round {round}: {total} of {state}, {} folders", files.len());
     }
     assert_eq!(read(&store.latest().unwrap()), sorted(records));
+}
+
+/// What is shorter compressed is stored so, and nobody notices but the disk: it is read, compared, copied, found again and not
+/// written twice.
+#[test]
+fn what_is_shorter_compressed_is_stored_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let numbers: Vec<u32> = (0..100_000).map(|n| n / 7).collect();
+    let of_numbers = |n: u32| {
+        let mut record = chare(n, 70_000, 0);
+        record.packed.attachments = vec![Buffer::from_slice(&numbers), Buffer::from_slice(&bytes(9, 90_000))];
+        record
+    };
+    let records: Vec<Record> = (0..3).map(of_numbers).collect();
+    let written = write(&store, &records);
+    let saved = store.latest().unwrap();
+    let noise: u64 = 3 * 70_000 + 90_000;
+    assert_eq!(
+        saved.stored_bytes(),
+        written.new_bytes - saved.index_bytes().len() as u64 - files_bytes(&saved)
+    );
+    assert!((noise..noise + 250_000).contains(&saved.stored_bytes()), "{}", saved.stored_bytes());
+    assert_eq!((read(&saved), saved.bytes()), (sorted(records.clone()), written.bytes));
+    assert_eq!(saved.verify(|_| ()).unwrap().damages, []);
+    assert_eq!(saved.verify(|_| ()).unwrap().read_bytes, saved.stored_bytes());
+    let codecs: Vec<codec::Codec> = saved.places().unwrap().iter().map(|place| place.codec).collect();
+    assert!([codec::Codec::Plain, codec::Codec::Lz4].iter().all(|codec| codecs.contains(codec)));
+
+    let copy_to = tempfile::tempdir().unwrap();
+    assert_eq!(copy(&saved, copy_to.path(), |_, _| ()).unwrap().bytes, saved.stored_bytes());
+    let copied = Store::open(copy_to.path()).unwrap().latest().unwrap();
+    assert_eq!((read(&copied), copied.differences(&saved).unwrap()), (sorted(records.clone()), vec![]));
+    drop(store);
+    let store = Store::create(folder.path()).unwrap();
+    assert!(write(&store, &records).new_bytes < 5000, "another process finds the same chunks");
+}
+
+/// The length of what is beside the chunks and the index.
+fn files_bytes(saved: &Saved) -> u64 {
+    let manifest = saved.manifest_bytes();
+    (manifest.len() + saved::commit_line(manifest).len()) as u64
 }

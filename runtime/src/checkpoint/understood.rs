@@ -6,10 +6,11 @@ use super::record::{Kind, Record};
 use super::saved::Saved;
 use crate::envelope::Packed;
 use crate::failure::{Failure, Kind as FailureKind};
-use crate::object::ProgramTable;
-use crate::schema::{Change, Migrate, Path, STATE, Schema, Value, difference, fits};
+use crate::object::{ProgramTable, VariableMigration};
+use crate::schema::{Change, Migrate, STATE, Schema, Value, difference, fits};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// What the records of each chare type of a program are made of, by the name of the type.
 #[must_use]
@@ -42,7 +43,7 @@ pub enum Foreign {
     /// The type has changed.
     #[error(
         "{} {}: go on with the program that wrote it, or list a migration from version {version} of {name}",
-        part(name, &change.path), change.what
+        change.path.of(name), change.what
     )]
     Changed {
         /// The type.
@@ -66,7 +67,7 @@ pub enum Foreign {
         is: u16,
     },
     /// The migration is from something else.
-    #[error("{} {} in its migration from version {version}: that is not from what was saved", part(name, &change.path), change.what)]
+    #[error("{} {} in its migration from version {version}: that is not from what was saved", change.path.of(name), change.what)]
     OtherMigration {
         /// The type.
         name: String,
@@ -103,12 +104,6 @@ impl From<Foreign> for Failure {
             other => Self::new(FailureKind::Input, other),
         }
     }
-}
-
-/// A part of a value by the name of its type.
-fn part(name: &str, path: &Path) -> String {
-    let own = path.to_string();
-    if own.is_empty() || own.starts_with('[') { format!("{name}{own}") } else { format!("{name}.{own}") }
 }
 
 impl Understood {
@@ -164,10 +159,38 @@ pub fn understand_variable(saved: &SavedVariable, own: &Schema) -> Result<Option
     understand(&saved.name, &saved.schema, own)
 }
 
+/// What the shared variables of a checkpoint are made of in a program, and how it takes in their values: of those to whose types it
+/// lists migrations. Of all others only the driver knows the types, when it makes them.
+///
+/// # Errors
+/// The first variable that the program does not understand.
+pub fn listed_variables(
+    saved: &Saved,
+    program: &ProgramTable,
+) -> Result<BTreeMap<u64, (SavedVariable, Option<Migrate>)>, Foreign> {
+    let mut listed = BTreeMap::new();
+    for variable in saved.variables() {
+        let own = program.variable_migrations.iter().find(|own| own.name == variable.name);
+        let Some(VariableMigration { into, shape, .. }) = own else { continue };
+        let own = program.variable_schema(*into, *shape);
+        let migrate = understand_variable(variable, &own)?;
+        let schema = SavedSchema { version: own.version, shape: shape() };
+        listed.insert(variable.id, (SavedVariable { schema, ..variable.clone() }, migrate));
+    }
+    Ok(listed)
+}
+
 fn understand(name: &str, saved: &SavedSchema, own: &Schema) -> Result<Option<Migrate>, Foreign> {
     let name = name.to_string();
-    let SavedSchema { version, shape } = saved;
-    let version = *version;
+    let version = saved.version;
+    if let Some((shape, earlier)) = own.renewed(&saved.shape) {
+        let migrate = understand(&name, &SavedSchema { version, shape }, own)?;
+        return Ok(Some(Arc::new(move |packed| {
+            let renewed = (earlier.renew)(packed)?;
+            migrate.as_ref().map_or(Ok(renewed.clone()), |migrate| migrate(&renewed))
+        })));
+    }
+    let shape = &saved.shape;
     let change = difference(shape, &(own.shape)());
     if version == own.version && change.is_none() {
         return Ok(None);

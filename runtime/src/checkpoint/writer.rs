@@ -1,5 +1,6 @@
 //! One generation, as it is written.
 
+use super::codec::{Codec, compress};
 use super::disk::Output;
 use super::error::WriteError;
 use super::files::{Files, committed, numbers};
@@ -58,6 +59,8 @@ enum State {
 struct Chunks {
     out: BufWriter<Box<dyn Output>>,
     length: u64,
+    /// Room for what is compressed.
+    compressed: Vec<u8>,
     used: FxHashMap<Digest, KnownChunk>,
     used_bytes: BTreeMap<u32, u64>,
 }
@@ -83,39 +86,41 @@ pub struct Written {
 }
 
 impl Chunks {
-    /// Where a chunk is; it is written if it is nowhere. Of one that was left out there are no bytes.
+    /// Where a chunk is; it is written if it is nowhere. Of one that was left out there are no bytes. Tables are stored as they
+    /// are, so that what is needed to list or compare a checkpoint is read without more ado.
     fn place(
         &mut self,
         (digest, length, bytes): (Digest, u32, Option<&[u8]>),
-        generation: u32,
-        known: &Known,
+        is_table: bool,
+        (generation, known): (u32, &Known),
     ) -> io::Result<Place> {
-        if let Some(chunk) = self.used.get(&digest) {
+        let suits = |chunk: &KnownChunk| !is_table || chunk.place.codec == Codec::Plain;
+        if let Some(chunk) = self.used.get(&digest).filter(|chunk| suits(chunk)) {
             return of_length(chunk.place, length);
         }
-        let chunk = match (known.find(&digest, bytes), bytes) {
+        let chunk = match (known.find(&digest, bytes).filter(suits), bytes) {
             (Some(chunk), _) => chunk,
             (None, None) => return Err(invalid("a value was left out that is nowhere")),
             (None, Some(bytes)) => {
-                self.out.write_all(bytes)?;
+                let is_compressed = !is_table && compress(bytes, &mut self.compressed);
+                let (codec, stored) =
+                    if is_compressed { (Codec::Lz4, &self.compressed[..]) } else { (Codec::Plain, bytes) };
+                self.out.write_all(stored)?;
+                let stored_bytes = stored.len() as u32;
                 let place =
-                    Place { generation, offset: self.length, stored_bytes: bytes.len() as u32, digest };
-                self.length += bytes.len() as u64;
+                    Place { generation, offset: self.length, stored_bytes, codec, bytes: length, digest };
+                self.length += u64::from(stored_bytes);
                 KnownChunk { place, is_certain: true }
             }
         };
         self.used.insert(digest, chunk);
-        *self.used_bytes.entry(chunk.place.generation).or_default() += u64::from(length);
+        *self.used_bytes.entry(chunk.place.generation).or_default() += u64::from(chunk.place.stored_bytes);
         of_length(chunk.place, length)
     }
 }
 
 fn of_length(place: Place, length: u32) -> io::Result<Place> {
-    if place.stored_bytes == length {
-        Ok(place)
-    } else {
-        Err(invalid("a chunk has another length than was said"))
-    }
+    if place.bytes == length { Ok(place) } else { Err(invalid("a chunk has another length than was said")) }
 }
 
 fn invalid(why: &str) -> io::Error {
@@ -144,6 +149,7 @@ impl Writer {
         let chunks = Chunks {
             out: BufWriter::with_capacity(CHUNK_BYTES, out),
             length: 0,
+            compressed: Vec::new(),
             used: FxHashMap::default(),
             used_bytes: BTreeMap::new(),
         };
@@ -246,13 +252,13 @@ impl Writer {
             return Ok(Value::Inside(bytes.into()));
         }
         let chunks = digested.chunks_of(bytes).ok_or_else(|| invalid("checksums are not of this value"))?;
-        let places = chunks.map(|chunk| self.chunks.place(chunk, self.generation, &self.known));
+        let places = chunks.map(|chunk| self.chunks.place(chunk, false, (self.generation, &self.known)));
         Ok(Value::Chunks { len_bytes: digested.len_bytes, places: places.collect::<io::Result<_>>()? })
     }
 
     fn end_table(&mut self, key: (Kind, u32), table: &Table) -> io::Result<()> {
         let chunk = (Digest::of(&table.bytes), table.bytes.len() as u32, Some(&table.bytes[..]));
-        let place = self.chunks.place(chunk, self.generation, &self.known)?;
+        let place = self.chunks.place(chunk, true, (self.generation, &self.known))?;
         let (kind, pe) = key;
         self.tables.entry(key).or_default().push(TableEntry { kind, pe, records: table.records, place });
         Ok(())
@@ -292,7 +298,7 @@ impl Writer {
         self.chunks.out.flush().map_err(at(&files.chunks))?;
         self.chunks.out.get_mut().sync().map_err(at(&files.chunks))?;
         let tables = std::mem::take(&mut self.tables).into_values().flatten().collect();
-        let index = Index { chunk_bytes: CHUNK_BYTES as u32, tables }.write();
+        let index = Index { version: VERSION, chunk_bytes: CHUNK_BYTES as u32, tables }.write();
         self.write_file(&files.index, &index).map_err(at(&files.index))?;
         let new_bytes = self.chunks.length + index.len() as u64;
         let manifest = self.manifest(FileSum::of(&index), new_bytes).map_err(at(&files.manifest))?;

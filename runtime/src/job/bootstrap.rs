@@ -3,6 +3,7 @@
 
 use crate::config::NetworkConfig;
 use crate::ids::NodeId;
+use crate::monitor::Detail;
 use crate::transport::tls::NodeIdentity;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -37,8 +38,8 @@ pub(super) struct Bootstrap {
     /// Whether to tell what chares cost.
     pub(super) balances: bool,
     pub(super) counts_traffic: bool,
-    /// Whether to tell of single entry methods and messages.
-    pub(super) samples: bool,
+    /// How much to find out about what PEs do.
+    pub(super) detail: Detail,
     /// The seed from which chares move at random moments (for tests).
     pub(super) wander: Option<u64>,
     /// The application's arguments, for its kernel.
@@ -87,7 +88,7 @@ mod tests {
             always_pup: false,
             balances: true,
             counts_traffic: true,
-            samples: true,
+            detail: Detail::Single,
             wander: Some(4),
             kernel_arguments: vec![1, 2, 3],
         }

@@ -4,7 +4,7 @@ use super::signals;
 use super::start_error::{StartError, local};
 use crate::config::{ClusterConfig, NodeConfig};
 use crate::failure::{Failure, Kind};
-use crate::launch::{self, CheckResult, Conversation, KeptCopies, LaunchOptions, Wanted};
+use crate::launch::{self, Checked, Conversation, KeptCopies, LaunchOptions, Wanted};
 use crate::object::ProgramTable;
 use crate::proto::membership::fingerprint;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ pub fn check_nodes(
     program: &ProgramTable,
     config: &ClusterConfig,
     options: LaunchOptions,
-) -> Result<Vec<CheckResult>, StartError> {
+) -> Result<Checked, StartError> {
     let fingerprint = fingerprint(&program.lines());
     until_interrupted(launch::check_nodes(config, fingerprint, options))
 }

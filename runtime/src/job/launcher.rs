@@ -186,7 +186,7 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     let narrowest = widths.chain([usize::BITS]).min().unwrap_or(usize::BITS);
     let topology = table.topology().map_err(StartError::Local)?;
     let settings =
-        NodeSettings { always_pup: plan.always_pup, samples: plan.samples, ..NodeSettings::default() };
+        NodeSettings { always_pup: plan.always_pup, detail: plan.detail, ..NodeSettings::default() };
     let node = Node::new(NodeId::LAUNCHER, topology, Arc::clone(&plan.program), settings);
     let (driver, events) = mpsc::channel();
     let (launcher, heard) = unbounded_channel();
@@ -212,11 +212,20 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     // Where nobody balances, somebody keeps count all the same.
     let nobody = plan.keeps_loads.then(|| Choice::Always(Box::new(Stay)));
     if let Some(choice) = plan.balance.map(|(choice, _)| choice).or(nobody) {
-        let [hub, told, watched] = [(); 3].map(|()| Arc::clone(&hub));
+        let [hub, told, costs, watched] = [(); 4].map(|()| Arc::clone(&hub));
         let tell = move |balanced| told.describe(|info| info.balanced = balanced);
+        let tell_cost = move |cost| costs.set_balancing_cost(cost);
         let tell_heaviest = move |heaviest| watched.publish(MonitorEvent::Heaviest(heaviest));
-        balancing::start(Arc::clone(&node), choice, loads, move || hub.left_s(), tell, tell_heaviest)
-            .map_err(|e| local("there is no thread to balance on", &e))?;
+        balancing::start(
+            Arc::clone(&node),
+            choice,
+            loads,
+            move || hub.left_s(),
+            tell,
+            tell_cost,
+            tell_heaviest,
+        )
+        .map_err(|e| local("there is no thread to balance on", &e))?;
     }
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
     let recruiting = Recruiting::new(starts, table, &lines_of_program, narrowest);

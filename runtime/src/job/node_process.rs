@@ -305,7 +305,7 @@ impl Gate {
             always_pup: self.bootstrap.always_pup,
             balances: self.bootstrap.balances,
             counts_traffic: self.bootstrap.counts_traffic,
-            samples: self.bootstrap.samples,
+            detail: self.bootstrap.detail,
             wander: self.bootstrap.wander,
             spin: if may_stay_awake(usable, allowed.len(), threads.max(pes + 1), self.bootstrap.cpu_share) {
                 self.bootstrap.network.spin()
@@ -315,6 +315,7 @@ impl Gate {
             has_spare_core,
             cores: cores.numbers.iter().copied().take(pes).collect(),
             cpu_share: self.bootstrap.cpu_share,
+            memory_bytes: self.bootstrap.memory_bytes,
             kernel_arguments: self.bootstrap.kernel_arguments.clone(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::config::ClusterConfig;
 use crate::launch::LaunchOptions;
+use crate::monitor::Detail;
 use crate::object::ProgramTable;
 use loadbalance::balance::Choice;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub struct JobPlan {
     pub balance: Option<(Choice, String)>,
     /// Whether what chares cost and who talks to whom is to be known in any case, to be saved.
     pub keeps_loads: bool,
-    /// Whether PEs tell of [entry methods and messages](crate::monitor::samples) one by one, a few a second.
-    pub samples: bool,
+    /// How much PEs find out about what they do.
+    pub detail: Detail,
     /// The seed from which chares move at random moments (for tests).
     pub wander: Option<u64>,
     /// Counts of PEs of the nodes, launcher first, with which the run began that goes on; empty for a new one.

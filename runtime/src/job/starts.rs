@@ -6,6 +6,7 @@ use super::start_error::{StartError, local};
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
 use crate::launch::{self, LaunchOptions, LaunchedNode};
+use crate::monitor::Detail;
 use crate::monitor::wire::{NodeInfo, OutputLine};
 use crate::topology::Topology;
 use crate::transport::tls::RunAuthority;
@@ -23,7 +24,7 @@ pub(super) struct Starts {
     always_pup: bool,
     balances: bool,
     counts_traffic: bool,
-    samples: bool,
+    detail: Detail,
     wander: Option<u64>,
     kernel_arguments: Vec<u8>,
 }
@@ -40,7 +41,7 @@ impl Starts {
             always_pup: plan.always_pup,
             balances: plan.wants_loads(),
             counts_traffic: plan.keeps_loads || uses_edges,
-            samples: plan.samples,
+            detail: plan.detail,
             wander: plan.wander,
             kernel_arguments: plan.kernel_arguments.clone(),
         }
@@ -62,7 +63,7 @@ impl Starts {
             always_pup: false,
             balances: false,
             counts_traffic: false,
-            samples: false,
+            detail: Detail::default(),
             wander: None,
             kernel_arguments: Vec::new(),
         }
@@ -142,7 +143,7 @@ impl Starts {
             always_pup: self.always_pup,
             balances: self.balances,
             counts_traffic: self.counts_traffic,
-            samples: self.samples,
+            detail: self.detail,
             wander: self.wander,
             kernel_arguments: self.kernel_arguments.clone(),
         })

@@ -42,6 +42,8 @@ pub struct Ready {
     pub allowed_cores: String,
     /// CPU model as the system names it.
     pub cpu_model: String,
+    /// Clock of the fastest of those cores, MHz; 0 where the system does not tell.
+    pub clock_mhz: u32,
     /// What kind of machine it runs on.
     pub architecture: Architecture,
     /// Memory of the host.
@@ -64,6 +66,7 @@ impl Ready {
             cores,
             allowed_cores: from_proc("/proc/self/status", "Cpus_allowed_list").unwrap_or_default(),
             cpu_model: from_proc("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into()),
+            clock_mhz: crate::node::processors::clock_now_mhz(),
             architecture: Architecture::here(),
             memory_bytes: memory_bytes(),
             clock_s: clock_s(),

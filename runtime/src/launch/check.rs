@@ -2,6 +2,10 @@
 //! a run, only with another command, and then all ask each other for an echo, so that a check finds what a run would
 //! find.
 
+mod pairs;
+
+pub use pairs::Pair;
+
 use super::bootstrap::Ready;
 use super::echo::{self, Found, Question};
 use super::identity::{clock_s, own_hash};
@@ -13,6 +17,7 @@ use crate::codec::WIRE_VERSION;
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
 use crate::ids::NodeId;
 use crate::monitor::wire::OutputLine;
+use pairs::Carried;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,8 +31,17 @@ const SLACK: Duration = Duration::from_secs(5);
 /// How many of the nodes that are not reached are named.
 const NAMED_MAX: usize = 4;
 
+/// All nodes, checked.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Each, in the order of the nodes file.
+    pub nodes: Vec<CheckResult>,
+    /// The ways between those that reach each other.
+    pub pairs: Vec<Pair>,
+}
+
 /// One node, checked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct CheckResult {
     /// Its name.
     pub name: String,
@@ -50,6 +64,8 @@ pub struct Facts {
     pub memory_bytes: u64,
     /// CPU model as the system names it.
     pub cpu_model: String,
+    /// Clock of the fastest of those cores, MHz; 0 where the system does not tell.
+    pub clock_mhz: u32,
     /// Architecture, e.g. `x86_64`.
     pub arch: String,
     /// How far its clock is ahead of this machine's, seconds.
@@ -64,7 +80,10 @@ pub struct Facts {
 
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (cores, memory_gib) = (count_of_cores(self.cores), self.memory_bytes >> 30);
+        let (mut cores, memory_gib) = (count_of_cores(self.cores), self.memory_bytes >> 30);
+        if self.clock_mhz > 0 {
+            cores += &format!(" at {:.2} GHz", f64::from(self.clock_mhz) / 1e3);
+        }
         if self.launch == LaunchMethod::Local {
             write!(f, "local, {cores}, {memory_gib} GiB, ")?;
         } else {
@@ -111,26 +130,31 @@ struct Probe {
     found: Option<Found>,
     /// Round trips from the launcher to it, and from it to all probes, in order; `None` where nothing comes back.
     round_trips: Vec<Option<Duration>>,
+    carried: Carried,
+    /// It was told to measure something and did not answer.
+    is_silent: bool,
 }
 
 impl Probe {
     fn new(at: usize, started: LaunchedNode) -> Self {
         let clock_offset_s = i128::from(started.ready.clock_s) - i128::from(clock_s());
-        Self { at, started, clock_offset_s, found: None, round_trips: Vec::new() }
+        let (carried, is_silent) = (Carried::new(), false);
+        Self { at, started, clock_offset_s, found: None, round_trips: Vec::new(), carried, is_silent }
     }
 
     fn ready(&self) -> &Ready {
         &self.started.ready
     }
+
+    /// The round trip to the probe at a place among all.
+    fn way_to(&self, other: usize) -> Option<Duration> {
+        self.round_trips.get(other + 1).copied().flatten()
+    }
 }
 
 /// Checks all nodes side by side, for a program with this fingerprint. No node may be silent for longer than the
 /// start deadline. Dropped half-way it ends what it has started.
-pub(crate) async fn check_nodes(
-    config: &ClusterConfig,
-    fingerprint: u64,
-    options: LaunchOptions,
-) -> Vec<CheckResult> {
+pub(crate) async fn check_nodes(config: &ClusterConfig, fingerprint: u64, options: LaunchOptions) -> Checked {
     let nodes = &config.nodes[..];
     let (output, mut lines) = unbounded_channel();
     let needs_ssh = nodes.iter().any(|node| node.launch == LaunchMethod::Ssh);
@@ -140,21 +164,26 @@ pub(crate) async fn check_nodes(
     let (mut probes, mut failed) = start(config, &token, &starting).await;
     hear_found(&mut probes, &mut lines, limit).await;
     ask_each_other(&mut probes, &mut lines, &token).await;
+    pairs::measure(config, &mut probes, &mut lines).await;
+    let pairs = pairs::found(config, &probes);
     let mut result = |(at, node): (usize, &NodeConfig)| {
         let lost = || Problem::new("its check was lost", "try again");
         let probe = probes.iter().find(|probe| probe.at == at);
         let probe = probe.ok_or_else(|| failed.remove(&at).unwrap_or_else(lost));
         let usable = probe.and_then(|probe| usable(node, probe, fingerprint).map(|()| probe));
         // If the program or the host cannot be used at all, there is nothing more to warn of.
-        let warnings = usable.as_ref().map_or(Vec::new(), |probe| warnings(nodes, &probes, probe, &starting));
+        let warnings = usable.as_ref().map_or(Vec::new(), |probe| {
+            let of_host = warnings(nodes, &probes, probe, &starting);
+            of_host.into_iter().chain(pairs::warnings(config, &probes, probe)).collect()
+        });
         let outcome =
             usable.and_then(|probe| connected(config, &probes, probe).map(|()| facts(nodes, &probes, probe)));
         CheckResult { name: node.name.clone(), host: node.host.clone(), outcome, warnings }
     };
-    let results = nodes.iter().enumerate().map(&mut result).collect();
+    let nodes = nodes.iter().enumerate().map(&mut result).collect();
     let mut ending: JoinSet<()> = probes.into_iter().map(|probe| probe.started.end(Duration::ZERO)).collect();
     while ending.join_next().await.is_some() {}
-    results
+    Checked { nodes, pairs }
 }
 
 /// Starts the probes in the order in which a run starts nodes; those that failed, by their places.
@@ -308,6 +337,7 @@ fn facts(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Facts {
         cores: ready.cores,
         memory_bytes: ready.memory_bytes,
         cpu_model: ready.cpu_model.clone(),
+        clock_mhz: ready.clock_mhz,
         arch: ready.architecture.arch.clone(),
         clock_offset_s: i64::try_from(probe.clock_offset_s).unwrap_or_default(),
         address: ready.addr,
@@ -320,13 +350,16 @@ fn count_of_cores(cores: u32) -> String {
     if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
 }
 
+fn is_same_host(one: &NodeConfig, other: &NodeConfig) -> bool {
+    match (one.launch, other.launch) {
+        (LaunchMethod::Ssh, LaunchMethod::Ssh) => one.host == other.host,
+        (mine, others) => mine == others,
+    }
+}
+
 fn warnings(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe, starting: &Starting) -> Vec<Problem> {
     let (node, ready, mut all) = (&nodes[probe.at], probe.ready(), Vec::new());
-    let is_same_host = |other: &NodeConfig| match (node.launch, other.launch) {
-        (LaunchMethod::Ssh, LaunchMethod::Ssh) => node.host == other.host,
-        (mine, others) => mine == others,
-    };
-    let there = || probes.iter().filter(|other| is_same_host(&nodes[other.at]));
+    let there = || probes.iter().filter(|other| is_same_host(node, &nodes[other.at]));
     let pes: u64 = there().map(|p| u64::from(nodes[p.at].pes.unwrap_or(p.ready().cores))).sum();
     let cores = ready.cores;
     if pes > u64::from(cores) {

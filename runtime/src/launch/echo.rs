@@ -2,6 +2,7 @@
 //! other nodes' echoes answer. Is the path between two hosts open for datagrams as long as QUIC's?
 
 use super::bootstrap::{Ready, announce_ready, from_line, to_line};
+use super::carry::{self, DATAGRAM_BYTES};
 use super::identity::own_hash;
 use super::reach::{cannot_listen, listen_ip};
 use crate::object::ProgramTable;
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 const FOUND: &str = "metachare-found 1 ";
 /// First words of the line that says which of the other nodes answered.
 const REACHED: &str = "metachare-reached 2 ";
-/// The datagrams with which QUIC begins; a path that swallows them is none.
-const DATAGRAM_BYTES: usize = 1200;
+/// First words of the line that says what came from another node.
+const CARRIED: &str = "metachare-carried 1 ";
 /// How often others are asked until they answer, how often those that do, and how long each time.
 const ROUNDS: u32 = 8;
 const MEASURED_ROUNDS: u32 = 3;
@@ -58,6 +59,28 @@ pub(super) fn reached_from_line(line: &str) -> Option<Vec<Option<Duration>>> {
     from_line(REACHED, line)
 }
 
+/// What a checked node is told to measure: what comes to it from one of the others.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// The other's echo.
+    pub(super) from: SocketAddr,
+    /// The round trip of a datagram to it.
+    pub(super) way: Duration,
+}
+
+impl Order {
+    pub(super) fn to_line(&self) -> io::Result<String> {
+        to_line("", self)
+    }
+}
+
+/// Bytes in a second that came to a node, from its line; none where no train of datagrams did.
+pub(super) fn carried_from_line(line: &str) -> Option<Option<f64>> {
+    let carried: Option<f64> = from_line(CARRIED, line)?;
+    // What a node says may be anything.
+    Some(carried.filter(|rate| rate.is_finite() && *rate > 0.0))
+}
+
 /// The words in which a node is told the addresses of the others.
 pub(super) fn others_to_line(others: &[SocketAddr]) -> io::Result<String> {
     to_line("", &others)
@@ -87,14 +110,18 @@ fn answer(program: &ProgramTable, question: &Question, input: &mut impl BufRead)
     let unsaid = |e: io::Error| format!("cannot answer the launcher: {e}");
     let address = socket.local_addr().map_err(unsaid)?;
     let token = datagram(&question.token);
-    let reply = token.clone();
-    std::thread::Builder::new().name("echo".into()).spawn(move || echo(&socket, &reply)).map_err(unsaid)?;
+    let secret = question.token.clone();
+    std::thread::Builder::new().name("echo".into()).spawn(move || echo(&socket, &secret)).map_err(unsaid)?;
     announce_ready(&Ready::here(address, fingerprint(&program.lines()))).map_err(unsaid)?;
     let unwritable = if question.writes { unwritable().err().map(|e| e.to_string()) } else { None };
     let found = Found { hash: own_hash().into(), unwritable };
     say(&to_line(FOUND, &found).map_err(unsaid)?).map_err(unsaid)?;
     if let Some(others) = next::<Vec<SocketAddr>>(input) {
         say(&to_line(REACHED, &reached(ip, &others, &token)).map_err(unsaid)?).map_err(unsaid)?;
+    }
+    while let Some(order) = next::<Order>(input) {
+        let carried = carry::carried(ip, order.from, order.way, &question.token).ok().flatten();
+        say(&to_line(CARRIED, &carried).map_err(unsaid)?).map_err(unsaid)?;
     }
     // The echo answers the others until the launcher has heard all.
     let _ = io::copy(input, &mut io::sink());
@@ -126,14 +153,17 @@ pub(super) fn datagram(token: &str) -> Vec<u8> {
     bytes
 }
 
-/// Sends back what holds exactly the token; nobody else gets an answer.
-fn echo(socket: &UdpSocket, token: &[u8]) {
+/// Sends back what holds exactly the token, and the trains that are asked for with it; nobody else gets an answer.
+fn echo(socket: &UdpSocket, token: &str) {
+    let echoed = datagram(token);
     let mut bytes = [0; DATAGRAM_BYTES + 1];
     loop {
         // An error is the answer of some other host to what was sent back.
         let Ok((length, from)) = socket.recv_from(&mut bytes) else { continue };
-        if &bytes[..length] == token {
-            let _ = socket.send_to(token, from);
+        if bytes[..length] == echoed[..] {
+            let _ = socket.send_to(&echoed, from);
+        } else {
+            carry::serve(socket, &bytes[..length], from, token);
         }
     }
 }
@@ -184,7 +214,7 @@ mod tests {
 
     fn echo_of(token: &str) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let (address, token) = (socket.local_addr().unwrap(), datagram(token));
+        let (address, token) = (socket.local_addr().unwrap(), token.to_string());
         std::thread::spawn(move || echo(&socket, &token));
         address
     }
@@ -211,8 +241,12 @@ mod tests {
         assert_eq!(Found::from_line(&to_line(FOUND, &found).unwrap()), Some(found));
         let times = vec![Some(Duration::from_micros(7)), None];
         assert_eq!(reached_from_line(&to_line(REACHED, &times).unwrap()), Some(times));
-        for noise in ["", "Welcome", FOUND, REACHED] {
+        for noise in ["", "Welcome", FOUND, REACHED, CARRIED] {
             assert_eq!((Found::from_line(noise), reached_from_line(noise)), (None, None), "{noise:?}");
+            assert_eq!(carried_from_line(noise), None, "{noise:?}");
+        }
+        for (told, carried) in [(Some(2e9), Some(2e9)), (None, None), (Some(-1.0), None), (Some(0.0), None)] {
+            assert_eq!(carried_from_line(&to_line(CARRIED, &told).unwrap()), Some(carried));
         }
     }
 }

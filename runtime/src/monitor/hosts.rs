@@ -76,6 +76,13 @@ pub fn equivalents<'a>(nodes: impl IntoIterator<Item = &'a NodeInfo>) -> Option<
     (best > 0.0).then(|| hosts.iter().map(Host::worth).sum::<f64>() / best)
 }
 
+/// The node of the greatest speed; `None` until speeds are known.
+#[must_use]
+pub fn fastest<'a>(nodes: impl IntoIterator<Item = &'a NodeInfo>) -> Option<&'a NodeInfo> {
+    let known = nodes.into_iter().filter(|node| node_speed(node) > 0.0);
+    known.max_by(|one, other| node_speed(one).total_cmp(&node_speed(other)))
+}
+
 /// Sum of the speeds of a node's PEs; 0 until measured.
 #[must_use]
 pub fn node_speed(node: &NodeInfo) -> f64 {

@@ -1,16 +1,20 @@
 //! Where a launcher's events meet its viewers. A viewer that is too slow loses events and is told how many.
 
+use super::clock::Clock;
 use super::map::{self, Map};
 use super::pace::Pace;
 use super::past::Past;
-use super::wire::{MonitorEvent, NodeSnapshot, Phase, RunInfo, Slowdown};
-use std::collections::BTreeMap;
+use super::wire::{MonitorEvent, NodeSnapshot, Phase, Remark, RunInfo, Slowdown};
+use crate::balancing::Cost;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Events that a viewer may be behind before it loses some.
 const BEHIND_MAX: usize = 4096;
+/// So many things are found out at most.
+const FOUND_MAX: usize = 64;
 /// The latest slowdowns that are kept.
 const SLOWDOWNS_MAX: usize = 256;
 
@@ -26,6 +30,7 @@ struct State {
     info: RunInfo,
     latest: BTreeMap<u16, NodeSnapshot>,
     paces: BTreeMap<u16, Pace>,
+    clocks: BTreeMap<u16, Clock>,
     past: Past,
     phase: Option<Phase>,
     /// In the log, from the first word of the phase to the first of the next.
@@ -37,8 +42,12 @@ struct State {
     /// Sum of the progress of all PEs now.
     progress: u64,
     ended: Option<MonitorEvent>,
+    /// What was remarked, and what of that the hub has found out itself.
+    remarks: BTreeSet<String>,
+    found: Vec<String>,
     /// What the program shows, each as it was last.
     maps: Vec<Map>,
+    balancing: Cost,
     viewers: Vec<Viewer>,
 }
 
@@ -76,6 +85,17 @@ impl Hub {
         state.distribute(&event);
     }
 
+    /// What balancing costs.
+    pub fn set_balancing_cost(&self, cost: Cost) {
+        self.lock().balancing = cost;
+    }
+
+    /// What balancing has cost so far.
+    #[must_use]
+    pub fn balancing_cost(&self) -> Cost {
+        self.lock().balancing
+    }
+
     /// Seconds until the phase will be over, if what is done is counted and goes on at this rate. `None` if nobody counts or
     /// nothing has been done yet.
     #[must_use]
@@ -100,6 +120,7 @@ impl Hub {
                 state.progress =
                     state.progress.wrapping_sub(progress_before).wrapping_add(progress(snapshot));
                 state.follow(snapshot);
+                state.follow_clock(snapshot, self.now());
             }
             MonitorEvent::Phase(phase) => {
                 if state.phase.as_ref().is_none_or(|before| before.name != phase.name) {
@@ -114,6 +135,8 @@ impl Hub {
                 state.span = None;
                 state.ended = Some(event.clone());
             }
+            // Nobody wants to hear the same twice: what was said at once belongs to the result, too.
+            MonitorEvent::Remark(remark) if !state.remarks.insert(remark.text.clone()) => return,
             MonitorEvent::Map(map) => map::replace(&mut state.maps, map.clone()),
             _ => {}
         }
@@ -158,6 +181,12 @@ impl Hub {
         state.subscribe(&past, true)
     }
 
+    /// What the hub has found out by itself, in sentences for the report.
+    #[must_use]
+    pub fn found(&self) -> Vec<String> {
+        self.lock().found.clone()
+    }
+
     /// How far the run is, in words such as `multiplying 12 of 40`; empty while nothing is known.
     #[must_use]
     pub fn progress(&self) -> String {
@@ -199,6 +228,20 @@ impl State {
         slowdowns.drain(..slowdowns.len().saturating_sub(SLOWDOWNS_MAX));
         let event = MonitorEvent::Run(self.info.clone());
         self.distribute(&event);
+    }
+
+    /// Tells the viewers if the clock of a node's cores has fallen.
+    fn follow_clock(&mut self, snapshot: &NodeSnapshot, now: Duration) {
+        let Some(info) = self.info.nodes.iter().find(|info| info.node == snapshot.node) else { return };
+        let Some(fall) = self.clocks.entry(info.node).or_default().hears(snapshot) else { return };
+        let text = fall.sentence(&info.name);
+        tracing::info!("{text}");
+        if self.found.len() < FOUND_MAX && self.remarks.insert(text.clone()) {
+            self.found.push(text.clone());
+            let event = MonitorEvent::Remark(Remark { is_advice: true, text });
+            self.past.take(now, &event);
+            self.distribute(&event);
+        }
     }
 
     fn subscribe(&mut self, past: &[MonitorEvent], wants_maps: bool) -> Receiver<MonitorEvent> {
@@ -449,6 +492,20 @@ mod tests {
         assert!(hub.subscribe_to_maps().try_iter().skip(1).eq(last.clone()));
         let late: Vec<_> = hub.subscribe_late().try_iter().collect();
         assert!(late.ends_with(&last));
+    }
+
+    #[test]
+    fn a_remark_is_told_once_and_late_viewers_hear_of_it() {
+        let hub = Hub::new(RunInfo::default());
+        let events = hub.subscribe();
+        let remark = |text: &str, is_advice| MonitorEvent::Remark(Remark { is_advice, text: text.into() });
+        hub.publish(remark("try --block 800", true));
+        hub.publish(remark("try --block 800", false));
+        hub.publish(remark("9 iterations", false));
+        let told = [remark("try --block 800", true), remark("9 iterations", false)];
+        assert!(events.try_iter().skip(1).eq(told.clone()));
+        let late = hub.subscribe_late();
+        assert!(late.try_iter().filter(|event| matches!(event, MonitorEvent::Remark(_))).eq(told));
     }
 
     #[test]

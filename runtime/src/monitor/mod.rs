@@ -1,6 +1,8 @@
 //! Watching a run from outside: counters in, events out; and asking something of it.
 
+mod clock;
 pub mod critical_path;
+mod detail;
 pub mod heavy;
 pub mod hosts;
 pub mod hub;
@@ -15,3 +17,5 @@ pub mod socket;
 pub mod text;
 pub mod ways;
 pub mod wire;
+
+pub use detail::Detail;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// States of PEs that are kept, each about 200 bytes: of four PEs all of the first seven minutes.
 const PES_MAX: usize = 16_384;
-/// Lines, phases and losses that are kept.
+/// Lines, phases, losses and remarks that are kept.
 const WORDS_MAX: usize = 1000;
 
 /// Takes events with their times, and tells them again.
@@ -33,7 +33,10 @@ impl Past {
         match event {
             MonitorEvent::Snapshot(snapshot) => self.take_snapshot(at, snapshot),
             MonitorEvent::Phase(phase) if self.phase.as_ref() == Some(&phase.name) => {}
-            MonitorEvent::Phase(_) | MonitorEvent::Output(_) | MonitorEvent::NodeLost { .. } => {
+            MonitorEvent::Phase(_)
+            | MonitorEvent::Output(_)
+            | MonitorEvent::NodeLost { .. }
+            | MonitorEvent::Remark(_) => {
                 if let MonitorEvent::Phase(phase) = event {
                     self.phase = Some(phase.name.clone());
                 }

@@ -5,7 +5,9 @@
 //! writer was killed is good up to its last whole record.
 
 use super::map::{MAPS_MAX, Map};
-use super::wire::{MONITOR_VERSION, MonitorEvent, NodeSnapshot, OLDEST_RECORDED_VERSION, OutputLine, Phase};
+use super::wire::{
+    CLOCKED_VERSION, MONITOR_VERSION, MonitorEvent, NodeSnapshot, OLDEST_RECORDED_VERSION, OutputLine, Phase,
+};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -263,12 +265,12 @@ impl Recording {
     /// # Errors
     /// If it is no recording, of another version, without any event, or cannot be read.
     pub fn read(from: &mut impl Read) -> Result<Self, RecordingError> {
-        read_header(from)?;
+        let version = read_header(from)?;
         let mut recording = Self::default();
         let mut place = 12;
         let mut now = Duration::ZERO;
         loop {
-            let (at, event, length) = match read_record(from)? {
+            let (at, event, length) = match read_record(from, version)? {
                 Next::Record(at, event, length) => (at, event, length),
                 Next::End => break,
                 Next::Cut => {
@@ -313,7 +315,8 @@ enum Next {
     Damaged,
 }
 
-fn read_header(from: &mut impl Read) -> Result<(), RecordingError> {
+/// The version of the events that follow.
+fn read_header(from: &mut impl Read) -> Result<u16, RecordingError> {
     let header = up_to(from, 12)?;
     let [magic @ .., r0, r1, m0, m1] = header.as_slice() else {
         return Err(if header.is_empty() { RecordingError::Empty } else { RecordingError::Other });
@@ -326,10 +329,10 @@ fn read_header(from: &mut impl Read) -> Result<(), RecordingError> {
     if recording != RECORDING_VERSION || !is_known {
         return Err(RecordingError::Version { recording, monitor });
     }
-    Ok(())
+    Ok(monitor)
 }
 
-fn read_record(from: &mut impl Read) -> io::Result<Next> {
+fn read_record(from: &mut impl Read, version: u16) -> io::Result<Next> {
     let head = up_to(from, 8)?;
     let (length, sum) = match *head.as_slice() {
         [] => return Ok(Next::End),
@@ -339,12 +342,16 @@ fn read_record(from: &mut impl Read) -> io::Result<Next> {
     if length > RECORD_MAX_BYTES {
         return Ok(Next::Damaged);
     }
-    let bytes = up_to(from, u64::from(length))?;
+    let mut bytes = up_to(from, u64::from(length))?;
     if bytes.len() < length as usize {
         return Ok(Next::Cut);
     }
     if checksum(&bytes) != sum {
         return Ok(Next::Damaged);
+    }
+    if version < CLOCKED_VERSION {
+        // A snapshot ends with the clock of the cores, which was not told then.
+        bytes.push(0);
     }
     Ok(match postcard::from_bytes::<(u64, MonitorEvent)>(&bytes) {
         Ok((at, event)) if Duration::from_nanos(at) <= TIME_MAX => {

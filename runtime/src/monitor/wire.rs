@@ -16,8 +16,10 @@ use std::time::Duration;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 15;
-/// Recordings from this version on can be read: what was added since is new kinds of events.
+pub const MONITOR_VERSION: u16 = 16;
+/// Since this version snapshots end with the clock of the cores.
+pub(super) const CLOCKED_VERSION: u16 = 15;
+/// Recordings from this version on can be read: what was added since is new kinds of events, and the end of snapshots.
 pub const OLDEST_RECORDED_VERSION: u16 = 12;
 
 /// One thing that happened in the watched run, in the order in which the launcher learned of it.
@@ -59,6 +61,8 @@ pub enum MonitorEvent {
     Result(String),
     /// Something that the program shows; in the place of what it has shown under that title.
     Map(Map),
+    /// Something that whoever watches should know, such as an option that would have made the run faster.
+    Remark(Remark),
     /// The chares of a node that keep its PEs busy, where that is measured.
     Heaviest(Heaviest),
 }
@@ -109,6 +113,15 @@ pub(super) fn read<T: DeserializeOwned>(socket: &mut impl Read, max_bytes: u32) 
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     postcard::from_bytes(&bytes).map_err(io::Error::other)
+}
+
+/// A sentence on the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remark {
+    /// Whether something could be done about it; otherwise it is only worth knowing.
+    pub is_advice: bool,
+    /// The sentence, without its end.
+    pub text: String,
 }
 
 /// A decision to move chares, and what came of it. Imbalance is the longest time of a PE over the ideal one; 1 is perfect.
@@ -303,6 +316,8 @@ pub struct NodeSnapshot {
     pub pes: Vec<PeSnapshot>,
     /// What its entry methods cost and whom it sends to; not in every snapshot.
     pub profile: Option<Profile>,
+    /// Clock of the fastest of the cores that its process may use, MHz; 0 where the system does not tell.
+    pub clock_mhz: u32,
 }
 
 impl NodeSnapshot {

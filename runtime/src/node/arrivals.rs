@@ -449,9 +449,11 @@ impl<'a> Checks<'a> {
 
     /// Checks what a node says of the loads of its chares.
     pub(super) fn check_loads(&self, from: NodeId, loads: &NodeLoads) -> Checked {
+        let pe_count = self.topology.pe_count();
         // It may have been said before PEs went to other nodes.
-        let is_sane =
-            [self.topology, self.topology.before()].iter().any(|then| loads.can_be_of(then.pes(from)));
+        let is_sane = [self.topology, self.topology.before()]
+            .iter()
+            .any(|then| loads.can_be_of(then.pes(from), pe_count));
         if is_sane { Ok(()) } else { impossible("loads that cannot be") }
     }
 

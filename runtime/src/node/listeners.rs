@@ -97,7 +97,14 @@ pub enum LauncherEvent {
 #[derive(Debug)]
 pub enum BalancingEvent {
     /// What a node says of its loads.
-    Told(NodeId, NodeLoads),
+    Told {
+        /// The node.
+        from: NodeId,
+        /// What it says.
+        loads: NodeLoads,
+        /// The bytes of its message.
+        bytes: u64,
+    },
     /// Somebody wants to know what is known.
     Asked(Sender<KnownLoads>),
 }

@@ -3,6 +3,7 @@
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::loads::PeLoads;
+use crate::monitor::Detail;
 use crate::monitor::profile::{COUNTS_MAX, ChareCount, ENTRIES_MAX, EntryTime, SentTo};
 use crate::monitor::samples::{Ran, SAMPLES_MAX, Sent};
 use crate::monitor::wire::{PeSnapshot, PeState};
@@ -27,6 +28,7 @@ pub(crate) struct LocalPes {
     /// What makes new accounts.
     program: Arc<ProgramTable>,
     node_count: u16,
+    detail: Detail,
     backlog: Backlog,
     measuring: Mutex<Arc<Barrier>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -89,15 +91,21 @@ struct Slot {
 #[repr(align(128))]
 struct Backlog(AtomicU64);
 
+/// The counters of a PE.
+fn account(program: &ProgramTable, node_count: u16, detail: Detail) -> Account {
+    if detail.times() { Account::new(Tally::new(program, node_count)) } else { Account::default() }
+}
+
 impl LocalPes {
     /// Those of a node, for which nothing has arrived, in a run of this program.
-    pub(super) fn new(pes: &[u32], topology: &Topology, program: &Arc<ProgramTable>) -> Self {
+    pub(super) fn new(pes: &[u32], topology: &Topology, program: &Arc<ProgramTable>, detail: Detail) -> Self {
         let node_count = topology.node_count();
         let new = Self {
             slots: Slots::new(topology.pe_count() as usize),
-            driver: Arc::new(Account::new(Tally::new(program, node_count))),
+            driver: Arc::new(account(program, node_count, detail)),
             program: Arc::clone(program),
             node_count,
+            detail,
             backlog: Backlog::default(),
             measuring: Mutex::new(Arc::new(Barrier::new(1))),
             threads: Mutex::default(),
@@ -115,7 +123,7 @@ impl LocalPes {
     /// A PE of the run is here from now on.
     pub(super) fn begin(&self, pe: PeId, now_ns: u64) {
         let new = || {
-            let account = Arc::new(Account::new(Tally::new(&self.program, self.node_count)));
+            let account = Arc::new(account(&self.program, self.node_count, self.detail));
             Box::new(Slot { inbox: Inbox::default(), account, said: Said::default() })
         };
         if let Some(slot) = self.slots.get(pe) {
@@ -302,7 +310,7 @@ mod tests {
 
     #[test]
     fn pes_that_come_later_have_places_of_their_own_and_the_others_keep_theirs() {
-        let pes = LocalPes::new(&[1], &Topology::new(&[0, 2]), &Arc::default());
+        let pes = LocalPes::new(&[1], &Topology::new(&[0, 2]), &Arc::default(), Detail::Times);
         let first: *const Inbox = pes.inbox(PeId(1));
         for (count, new) in [(2, 0), (3, 2), (6, 5), (6, 4)] {
             pes.grow(count);

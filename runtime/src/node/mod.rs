@@ -30,6 +30,7 @@ use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::loads::KnownLoads;
+use crate::monitor::Detail;
 use crate::monitor::profile::{Profile, RECEIVERS_MAX, SentTo};
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
@@ -67,8 +68,8 @@ pub struct NodeSettings {
     pub balances: bool,
     /// Say who talks to whom, too.
     pub counts_traffic: bool,
-    /// Whether PEs tell of single [entry methods and messages](crate::monitor::samples).
-    pub samples: bool,
+    /// How much PEs find out about what they do.
+    pub detail: Detail,
     /// From this seed on, chares move to other PEs at random moments (for tests).
     pub wander: Option<u64>,
     /// How long an idle PE stays awake before it sleeps, while nobody else wants its core; zero where a quota of CPU time
@@ -80,6 +81,8 @@ pub struct NodeSettings {
     pub cores: Vec<usize>,
     /// PEs use at most this share of their core, 0 to 1.
     pub cpu_share: f64,
+    /// Memory that the process may take; balancers are told how much is left.
+    pub memory_bytes: Option<u64>,
     /// The application's arguments, for its kernel.
     pub kernel_arguments: Vec<u8>,
 }
@@ -90,12 +93,13 @@ impl Default for NodeSettings {
             always_pup: false,
             balances: false,
             counts_traffic: false,
-            samples: false,
+            detail: Detail::default(),
             wander: None,
             spin: Duration::ZERO,
             has_spare_core: false,
             cores: Vec::new(),
             cpu_share: 1.0,
+            memory_bytes: None,
             kernel_arguments: Vec::new(),
         }
     }
@@ -144,6 +148,7 @@ impl Node {
         program: Arc<ProgramTable>,
         settings: NodeSettings,
     ) -> Arc<Self> {
+        let detail = settings.detail;
         Arc::new_cyclic(|this| Self {
             id,
             this: Weak::clone(this),
@@ -151,7 +156,7 @@ impl Node {
             spin: Spin::new(settings.spin),
             settings,
             start: Instant::now(),
-            pes: LocalPes::new(topology.pes(id), &topology, &program),
+            pes: LocalPes::new(topology.pes(id), &topology, &program, detail),
             catalogue: Catalogue::new(program),
             links: Links::new(topology.node_count()),
             listeners: Hearing::default(),
@@ -302,6 +307,7 @@ impl Node {
             self.program().entry_name(chare_type, entry)
         });
         self.quota.lock().unwrap_or_else(PoisonError::into_inner).divide(&mut pes);
+        let (processors, clock_mhz) = self.host_processors.now(now_ns);
         NodeSnapshot {
             node: self.id.0,
             sequence,
@@ -316,9 +322,10 @@ impl Node {
             shares_memory_with: self
                 .fabric()
                 .map_or_else(Vec::new, |fabric| fabric.sharers().iter().map(|n| n.0).collect()),
-            processors: self.host_processors.now(now_ns),
+            processors,
             pes,
             profile: has_profile(sequence).then(|| self.profile(now_ns, sent_to)),
+            clock_mhz,
         }
     }
 

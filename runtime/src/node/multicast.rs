@@ -93,6 +93,7 @@ mod tests {
             reducers: Vec::new(),
             new_store: |_| unreachable!("no PE runs"),
             schema: crate::schema::Schema::default(),
+            mobility: |_| Default::default(),
         };
         let program = Arc::new(ProgramTable { chare_types: vec![chare_type], ..ProgramTable::default() });
         let node = |id| Node::new(id, topology.clone(), Arc::clone(&program), NodeSettings::default());

@@ -5,7 +5,7 @@ use super::memory::figure;
 use crate::monitor::wire::{PeSnapshot, Processors};
 use nix::time::{ClockId, clock_gettime};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,11 +16,16 @@ const TICK_NS: u64 = 10_000_000;
 /// Most time stopped by a quota for which waiting PEs are looked for later.
 const STOPPED_MAX_NS: u64 = 1_000_000_000;
 
+/// Where the system tells of each core.
+const CLOCKS: &str = "/sys/devices/system/cpu";
+/// Cores whose clocks are read: of more the first ones.
+const CLOCKED_MAX: usize = 64;
+
 /// The use of the host's processors, read once a second.
 #[derive(Debug)]
 pub(super) struct HostProcessors {
     cores: Vec<usize>,
-    last: Mutex<Option<Processors>>,
+    last: Mutex<Option<(Processors, u32)>>,
 }
 
 impl HostProcessors {
@@ -29,23 +34,40 @@ impl HostProcessors {
         Self { cores: allowed_cores(), last: Mutex::default() }
     }
 
-    /// As it was at most a second before `now_ns`.
-    pub(super) fn now(&self, now_ns: u64) -> Processors {
+    /// As it was at most a second before `now_ns`, with the clock of the cores in MHz.
+    pub(super) fn now(&self, now_ns: u64) -> (Processors, u32) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match *last {
-            Some(last) if now_ns < last.uptime_ns.saturating_add(FRESH_NS) => last,
+            Some(last) if now_ns < last.0.uptime_ns.saturating_add(FRESH_NS) => last,
             _ => {
                 let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
                 let own =
                     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
-                *last.insert(Processors {
+                let processors = Processors {
                     uptime_ns: now_ns,
                     busy_ns: busy_ns(&stat, &self.cores),
                     own_ns: u64::try_from(own.as_nanos()).unwrap_or(u64::MAX),
-                })
+                };
+                *last.insert((processors, clock_mhz(Path::new(CLOCKS), &self.cores)))
             }
         }
     }
+}
+
+/// The clock of the fastest of the cores that this process may use, MHz; 0 where the system does not tell.
+pub(crate) fn clock_now_mhz() -> u32 {
+    clock_mhz(Path::new(CLOCKS), &allowed_cores())
+}
+
+/// The same of these cores, by the files below that folder.
+fn clock_mhz(folder: &Path, cores: &[usize]) -> u32 {
+    let of_core = |core: &usize| {
+        let khz = fs::read_to_string(folder.join(format!("cpu{core}/cpufreq/scaling_cur_freq"))).ok()?;
+        khz.trim().parse::<u32>().ok()
+    };
+    // Where the first core has none the others have none either.
+    let clocks = cores.iter().take(CLOCKED_MAX).map_while(of_core);
+    clocks.max().map_or(0, |khz| khz / 1000)
 }
 
 /// How long these cores were busy, by the text of `/proc/stat`; time that a virtual machine's host took counts, too.
@@ -145,6 +167,21 @@ mod tests {
         assert_eq!(busy_ns(STAT, &[0]), 10 * TICK_NS);
         assert_eq!(busy_ns(STAT, &[0, 1, 7]), 16 * TICK_NS);
         assert_eq!(busy_ns("", &[0]), 0);
+    }
+
+    #[test]
+    fn the_clock_is_that_of_the_fastest_core_that_may_be_used() {
+        let folder = tempfile::tempdir().unwrap();
+        for (core, khz) in [(0, "1200000\n"), (1, "3800123\n"), (2, "9900000\n"), (3, "fast\n")] {
+            let of_core = folder.path().join(format!("cpu{core}/cpufreq"));
+            fs::create_dir_all(&of_core).unwrap();
+            fs::write(of_core.join("scaling_cur_freq"), khz).unwrap();
+        }
+        let clock = |cores: &[usize]| clock_mhz(folder.path(), cores);
+        assert_eq!(
+            (clock(&[0, 1]), clock(&[0]), clock(&[3]), clock(&[]), clock(&[9])),
+            (3800, 1200, 0, 0, 0)
+        );
     }
 
     #[test]

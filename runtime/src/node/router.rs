@@ -172,7 +172,8 @@ impl Node {
                 let unreadable = |error| Refusal::Impossible(format!("loads that do not decode: {error}"));
                 let loads = postcard::from_bytes(&payload.body).map_err(unreadable)?;
                 self.checks().check_loads(from, &loads)?;
-                self.listeners.tell_balancing(BalancingEvent::Told(from, loads));
+                let bytes = payload.len_bytes() as u64;
+                self.listeners.tell_balancing(BalancingEvent::Told { from, loads, bytes });
             }
             WorkToLauncher::Record(record) => {
                 self.listeners.tell_driver(DriverEvent::Record(from, record, payload));
@@ -311,7 +312,7 @@ impl Node {
     fn obey(&self, order: Order, payload: Packed) {
         match order {
             Order::Ask(mark) => {
-                if self.settings.samples {
+                if self.settings.detail.tells_single() {
                     // Whoever asks may be about to end the run.
                     self.tell_samples();
                 }

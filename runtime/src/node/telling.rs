@@ -19,7 +19,8 @@ impl Node {
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
         let snapshot = self.counters(|sequence| sequence.is_multiple_of(PROFILE_EVERY));
-        let has_samples = self.settings.samples && snapshot.sequence.is_multiple_of(SAMPLES_EVERY);
+        let has_samples =
+            self.settings.detail.tells_single() && snapshot.sequence.is_multiple_of(SAMPLES_EVERY);
         self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));
         if has_samples {
             self.tell_samples();
@@ -46,7 +47,9 @@ impl Node {
         }
         let Some(pes) = self.pes.take_loads(self.topology().pes(self.id), now_ns) else { return };
         let since_ns = now_ns - self.told_loads_ns.swap(now_ns, Ordering::Relaxed);
-        let loads = NodeLoads { bytes_per_s: self.links.most_received(since_ns), pes };
+        let limit = self.settings.memory_bytes;
+        let room_bytes = limit.map(|limit| limit.saturating_sub(self.snapshot_memory()));
+        let loads = NodeLoads { bytes_per_s: self.links.most_received(since_ns), room_bytes, pes };
         match postcard::to_stdvec(&loads) {
             Ok(body) => {
                 let payload = Packed { body: body.into(), attachments: Vec::new() };

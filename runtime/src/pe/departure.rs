@@ -9,6 +9,7 @@ use crate::moving::{Extent, Heading, Letter, Moving, Record, Trunk, Unpacking, W
 use crate::object::PupError;
 use crate::priority::Priority;
 use crate::proto::sim::Random;
+use loadbalance::balance::Mobility;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -84,7 +85,8 @@ impl Scheduler {
         }
         let mut leaving = std::mem::take(&mut self.pe.moved.leaving);
         let count = leaving.len();
-        leaving.retain(|&(element, to)| to != self.pe.id && self.is_here(element));
+        leaving
+            .retain(|&(element, to)| to != self.pe.id && self.is_here(element) && self.may_go(element, to));
         let elements = leaving.iter().map(|&(element, _)| element).collect();
         let (mut mailboxes, made) =
             if leaving.is_empty() { (FxHashMap::default(), 0) } else { self.pe.queue.extract(&elements) };
@@ -109,6 +111,10 @@ impl Scheduler {
             return self.keep_early(collection, waits);
         }
         if self.is_here(element) || self.pe.moved.locations.knows_of_move(element) {
+            if !self.may_go(element, to) {
+                self.refuse_to_go(element, to);
+                return Ok(());
+            }
             self.pe.will_leave(element, to);
         } else if let Some(shelf) = self.shelves.get_mut(collection)
             && !shelf.store.is_gone(index)
@@ -117,6 +123,40 @@ impl Scheduler {
             shelf.early.entry(index).or_default().push(waits);
         }
         Ok(())
+    }
+
+    /// Whether an element that is here may go to another PE.
+    fn may_go(&self, element: ElementId, to: PeId) -> bool {
+        let shelf = self.shelves.get(element.collection);
+        shelf.is_none_or(|shelf| shelf.mobility(element.index).permits(self.pe.id.0, to.0))
+    }
+
+    /// The program has told an element to go where it may not.
+    fn refuse_to_go(&mut self, element: ElementId, to: PeId) {
+        let chare_type = self.shelves.get(element.collection).map_or(u16::MAX, |shelf| shelf.chare_type);
+        let program = self.pe.node.program();
+        let name = program.chare_types.get(usize::from(chare_type)).map_or("", |known| known.name.as_str());
+        let index = program.index_name(chare_type, element.index);
+        self.pe.fail(format!(
+            "{name} {index} was to move to PE {}, where its mobility does not let it: ask for no such move, or say another \
+             mobility before",
+            to.0
+        ));
+    }
+
+    /// Lets an element that has come make what did not travel.
+    pub(super) fn has_arrived(&mut self, element: ElementId) {
+        if let Some(shelf) = self.shelves.get_mut(element.collection) {
+            shelf.store.arrived(element.index, &mut self.pe);
+        }
+    }
+
+    /// Notes that an element which has come may not go anywhere, if that is so.
+    pub(super) fn look_at_mobility(&mut self, element: ElementId) {
+        let shelf = self.shelves.get(element.collection);
+        if shelf.is_some_and(|shelf| shelf.mobility(element.index) != Mobility::Anywhere) {
+            self.pe.has_limited_chares();
+        }
     }
 
     pub(super) fn is_here(&self, element: ElementId) -> bool {
@@ -250,6 +290,7 @@ impl Scheduler {
         }
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
         shelf.store.put(element.index, &state)?;
+        self.look_at_mobility(element);
         self.pe.account().arrived();
         self.pe.loads.arrived(element, len_bytes);
         mailbox.into_iter().for_each(|letter| self.pe.receives(element, letter));
@@ -257,6 +298,7 @@ impl Scheduler {
         let arrived = self.pe.moved.locations.arrive(element, luggage, &mut outputs);
         arrived.map_err(|error| PupError::new("a chare", error.0))?;
         self.pe.carry_out(outputs);
+        self.has_arrived(element);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use super::tally::Timed;
 use super::traffic::{Counting, Receivers};
 use crate::ids::{ElementId, PeId};
 use crate::loads::{ChareLoad, PeLoads};
+use loadbalance::balance::Mobility;
 use nix::time::{ClockId, clock_gettime};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
@@ -27,6 +28,8 @@ const STRETCH_MIN_NS: u64 = 20_000;
 pub(crate) struct Loads {
     /// Whether anybody wants to know.
     pub(super) is_on: bool,
+    /// Whether any chare has been here that may not go anywhere. Where none has, nobody looks for such.
+    pub(super) has_limited: bool,
     of: FxHashMap<ElementId, Load>,
     many: Many,
     processor: Processor,
@@ -35,17 +38,19 @@ pub(crate) struct Loads {
     busy_ns: (u64, u64),
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Load {
     ns: u64,
     bytes: u64,
     has_left: bool,
+    mobility: Mobility,
 }
 
 impl Loads {
     pub(super) fn new(is_on: bool, look_ns: u64) -> Self {
         Self {
             is_on,
+            has_limited: false,
             of: FxHashMap::default(),
             many: Many::new(look_ns),
             processor: Processor::default(),
@@ -127,14 +132,14 @@ impl Loads {
         self.is_on && now_ns.saturating_sub(self.said_ns) >= EVERY_NS
     }
 
-    /// Says what chares did, of a PE that has run entry methods and the runtime for so long since the run began. `is_fixed`
-    /// tells of a chare whether it cannot move, `bytes` how many a chare has of which that is not known.
+    /// Says what chares did, of a PE that has run entry methods and the runtime for so long since the run began. `mobility`
+    /// tells of a chare where it may go, `None` if it is a group's, `bytes` how many a chare has of which that is not known.
     pub(super) fn say(
         &mut self,
         (now_ns, busy_ns): (u64, (u64, u64)),
         said: &Said,
         traffic: &mut Counting,
-        is_fixed: impl Fn(ElementId) -> bool,
+        mobility: impl Fn(ElementId) -> Option<Mobility>,
         mut bytes: impl FnMut(ElementId) -> u64,
     ) {
         self.processor.reads(now_ns, processor_ns);
@@ -150,12 +155,12 @@ impl Loads {
         let mut movable = Vec::with_capacity(self.of.len());
         for (element, load) in self.of.drain() {
             let cpu_ns = (load.ns as f64 * scale) as u64;
-            if is_fixed(element) {
+            let Some(mobility) = mobility(element) else {
                 fixed_ns += cpu_ns;
-            } else {
-                let found = if load.bytes == 0 { bytes(element) } else { 0 };
-                movable.push((element, Load { ns: cpu_ns, ..load }, found));
-            }
+                continue;
+            };
+            let found = if load.bytes == 0 { bytes(element) } else { 0 };
+            movable.push((element, Load { ns: cpu_ns, mobility, ..load }, found));
         }
         // Finding out how large a chare is may take long, and nobody should wait for that.
         let mut told = said.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +169,7 @@ impl Loads {
             let one = told.of.entry(element).or_default();
             one.ns += load.ns;
             one.bytes = if load.bytes > 0 { load.bytes } else { found.max(one.bytes) };
-            one.has_left = load.has_left;
+            (one.has_left, one.mobility) = (load.has_left, load.mobility);
         }
         traffic.say(&mut told.receivers);
         told.cpu_part = cpu_part.or(told.cpu_part);
@@ -202,11 +207,12 @@ impl Said {
         let wall_ns = until_ns.saturating_sub(words.taken_ns);
         words.taken_ns = until_ns;
         words.at_ns = until_ns;
-        let chare = |(element, Load { ns, bytes, has_left }): (ElementId, Load)| ChareLoad {
+        let chare = |(element, Load { ns, bytes, has_left, mobility }): (ElementId, Load)| ChareLoad {
             element,
             cpu_ns: ns,
             bytes,
             is_here: !has_left,
+            mobility,
         };
         let mut chares: Vec<ChareLoad> = words.of.drain().map(chare).collect();
         chares.sort_unstable_by_key(|chare| chare.element);
@@ -383,7 +389,7 @@ mod tests {
             loads.many_end(|| now);
         }
         let said = Said::default();
-        loads.say((now, (now, 0)), &said, &mut Counting::new(false), |_| false, |_| 0);
+        loads.say((now, (now, 0)), &said, &mut Counting::new(false), |_| Some(Mobility::Anywhere), |_| 0);
         let told = said.take(PeId(0), None);
         let sum: u64 = told.chares.iter().map(|chare| chare.cpu_ns).sum();
         let share = |at| {
@@ -436,14 +442,20 @@ mod tests {
         loads.worked(element(1), 100);
         loads.departed(element(1), 77);
         assert!(!loads.is_due(EVERY_NS - 1) && loads.is_due(EVERY_NS));
-        loads.say((1000, (800, 100)), &said, &mut Counting::new(false), |one| one == element(0), |_| 5);
+        let mobility = |one| (one != element(0)).then_some(Mobility::Pinned);
+        loads.say((1000, (800, 100)), &said, &mut Counting::new(false), mobility, |_| 5);
         assert!(said.is_new());
         let told = said.take(PeId(3), None);
         assert_eq!((told.pe, told.wall_ns), (PeId(3), 1000));
         let part = told.cpu_part.unwrap_or(1.0);
         assert!(told.fixed_ns.abs_diff((700.0 * part) as u64) <= 1, "estimates add up to what the PE did");
-        let left =
-            ChareLoad { element: element(1), cpu_ns: (200.0 * part) as u64, bytes: 77, is_here: false };
+        let left = ChareLoad {
+            element: element(1),
+            cpu_ns: (200.0 * part) as u64,
+            bytes: 77,
+            is_here: false,
+            mobility: Mobility::Pinned,
+        };
         assert_eq!(told.chares, [left]);
         assert!(!said.is_new());
         assert_eq!(said.take(PeId(3), Some(2500)).wall_ns, 1500, "idle since then");

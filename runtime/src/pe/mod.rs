@@ -21,6 +21,7 @@ pub mod section;
 mod seeds;
 mod share;
 pub(crate) mod tally;
+pub mod timekeeper;
 pub(crate) mod traffic;
 
 use crate::codec::{Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header};
@@ -38,7 +39,7 @@ use crate::node::naming::Named;
 use crate::payload::Unsent;
 use crate::priority::Priority;
 use crate::proto::reduction::Reductions;
-use account::{Account, Timekeeper};
+use account::Account;
 use bytes::Bytes;
 use doing::Doing;
 use loads::Loads;
@@ -51,6 +52,7 @@ use sampling::Sampling;
 use seeds::Seeds;
 use std::fmt;
 use std::sync::Arc;
+use timekeeper::Timekeeper;
 use traffic::Counting;
 
 /// The PE's side of sending, creating and contributing. Owned by one thread; the driver has one too.
@@ -107,8 +109,10 @@ impl Pe {
         let look_ns = loads::look_ns(|| node.now_ns());
         let counts_traffic = balances && node.settings().counts_traffic;
         let (pe_count, own) = (node.topology().pe_count(), node.id());
-        let samples_per_s = if node.settings().samples { per_second(pe_count) } else { 0 };
-        let mut timekeeper = Timekeeper::timing(look_ns, samples_per_s > 0);
+        let detail = node.settings().detail;
+        let samples_per_s = if detail.tells_single() { per_second(pe_count) } else { 0 };
+        let mut timekeeper =
+            if detail.times() { Timekeeper::timing(look_ns, samples_per_s > 0) } else { Timekeeper::off() };
         if id == PeId::DRIVER {
             timekeeper.always_marks();
         }
@@ -460,6 +464,11 @@ impl Pe {
     /// A chare has done so many units of what the driver counts.
     pub fn progressed(&self, units: u64) {
         self.account().progressed(units);
+    }
+
+    /// A chare is here that may not go anywhere.
+    pub fn has_limited_chares(&mut self) {
+        self.loads.has_limited = true;
     }
 
     /// A chare that lived here is gone.

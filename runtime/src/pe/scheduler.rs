@@ -30,6 +30,7 @@ use crate::node::Node;
 use crate::node::naming::Brief;
 use crate::object::{KernelCall, PupError, REDUCTION, Store, StoreFor};
 use crate::priority::Priority;
+use loadbalance::balance::Mobility;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
@@ -105,7 +106,7 @@ pub struct Scheduler {
 }
 
 pub(super) struct Shelf {
-    chare_type: u16,
+    pub(super) chare_type: u16,
     /// Its elements never move.
     is_fixed: bool,
     pub(super) store: Box<dyn Store>,
@@ -113,6 +114,13 @@ pub(super) struct Shelf {
     made: u64,
     /// Messages for elements that have not been constructed yet.
     pub(super) early: FxHashMap<ElementIndex, Vec<Envelope>>,
+}
+
+impl Shelf {
+    /// Where an element may go; anywhere if it is not here.
+    pub(super) fn mobility(&self, index: ElementIndex) -> Mobility {
+        self.store.find(index).map(|slot| self.store.mobility(slot)).unwrap_or_default()
+    }
 }
 
 impl Scheduler {

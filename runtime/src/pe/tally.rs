@@ -186,7 +186,7 @@ fn bump(counter: &AtomicU64, by: u64) {
 mod tests {
     use super::*;
     use crate::object::{ChareType, StoreFor};
-    use crate::schema::{Schema, Shape};
+    use crate::schema::Schema;
 
     fn chare_type(name: &str, entries: &[&str]) -> ChareType {
         ChareType {
@@ -197,7 +197,8 @@ mod tests {
             dimensions: 2,
             reducers: Vec::new(),
             new_store: |_: StoreFor| unreachable!("nothing is stored"),
-            schema: Schema { version: 1, shape: || Shape::Opaque, migrations: Vec::new() },
+            schema: Schema::default(),
+            mobility: |_| Default::default(),
         }
     }
 

@@ -24,6 +24,8 @@ pub use value::Value;
 use crate::payload::Packed;
 use std::sync::Arc;
 
+/// The field of a chare's record that holds what the runtime keeps beside its state.
+pub const BESIDE: &str = "runtime";
 /// The field of a chare's record that holds the state of the chare itself.
 pub const STATE: &str = "state";
 
@@ -36,6 +38,33 @@ pub struct Schema {
     pub shape: fn() -> Shape,
     /// How records of other versions become such.
     pub migrations: Vec<Migration>,
+    /// What the runtime kept beside a state before it kept what it does today.
+    pub earlier: Option<Earlier>,
+}
+
+/// What the runtime kept beside the state of a chare in an earlier version of itself.
+#[derive(Clone, Copy)]
+pub struct Earlier {
+    /// What that was made of.
+    pub shape: fn() -> Shape,
+    /// A record with what it keeps today, and the state as it was.
+    pub renew: fn(&Packed) -> Result<Packed, String>,
+}
+
+impl Schema {
+    /// The shape of records that were saved with what the runtime kept beside a state before, once that is renewed; `None` if
+    /// they were not.
+    #[must_use]
+    pub fn renewed(&self, saved: &Shape) -> Option<(Shape, Earlier)> {
+        let earlier = self.earlier?;
+        let (Shape::Struct(was), Shape::Struct(mut is)) = (saved, (self.shape)()) else { return None };
+        let ([(beside, kept), state], [own, _]) = (&was[..], &is[..]) else { return None };
+        if beside != BESIDE || own.0 != BESIDE || difference(kept, &(earlier.shape)()).is_some() {
+            return None;
+        }
+        is[1] = state.clone();
+        Some((Shape::Struct(is), earlier))
+    }
 }
 
 /// How records of an older version become ones of today's.
@@ -55,7 +84,7 @@ pub type Migrate = Arc<dyn Fn(&Packed) -> Result<Packed, String> + Send + Sync>;
 /// Of version 1, and not to be read by name.
 impl Default for Schema {
     fn default() -> Self {
-        Self { version: 1, shape: Shape::default, migrations: Vec::new() }
+        Self { version: 1, shape: Shape::default, migrations: Vec::new(), earlier: None }
     }
 }
 

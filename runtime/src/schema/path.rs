@@ -53,6 +53,13 @@ impl Path {
     pub fn outside(&self, field: &str) -> Self {
         Self([Step::Field(field.into())].into_iter().chain(self.0.iter().cloned()).collect())
     }
+
+    /// The part of a value by the name of the value, or of its type.
+    #[must_use]
+    pub fn of(&self, name: &str) -> String {
+        let dot = if matches!(self.0.first(), Some(Step::Field(_))) { "." } else { "" };
+        format!("{name}{dot}{self}")
+    }
 }
 
 impl fmt::Display for Path {

@@ -5,6 +5,7 @@
 use runtime::config::ClusterConfig;
 use runtime::job::{Job, JobPlan, node_process};
 use runtime::launch::LaunchOptions;
+use runtime::monitor::Detail;
 use runtime::node::DriverEvent;
 use runtime::object::ProgramTable;
 use std::collections::BTreeSet;
@@ -54,7 +55,7 @@ fn run(program: ProgramTable, count: usize) -> Result<(), Box<dyn Error>> {
         launch: LaunchOptions::default(),
         always_pup: false,
         wander: None,
-        samples: true,
+        detail: Detail::Single,
         begun: Vec::new(),
         balance: None,
         keeps_loads: false,

@@ -7,6 +7,7 @@ mod program;
 mod refusals;
 mod run;
 
+use loadbalance::balance::Mobility;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use program::pack;
 use run::{Run, Sent};
@@ -92,12 +93,17 @@ fn sound_frames() -> Vec<Sent> {
     let moved = ElementId { collection: made.cells, index: ElementIndex([1, 1, 0]) };
     let order = ControlToNode::Order(Order::ToPe(PeId(1), PeOrder::Migrate));
     rare_with(&mut frames, &order, pack(&vec![(moved, PeId(2))]));
-    let chare = ChareLoad { element: moved, cpu_ns: 5, bytes: 6, is_here: true };
+    let mobility = Mobility::one_of([0, 2]);
+    let chare = ChareLoad { element: moved, cpu_ns: 5, bytes: 6, is_here: true, mobility };
     let (wall_ns, cpu_part, fixed_ns, chares) = (7, Some(0.5), 8, vec![chare]);
     let other_traffic = Amount { messages: 3, bytes: 40 };
     let traffic = vec![Traffic { from: moved, to: moved, amount: other_traffic }];
     let loads = PeLoads { pe: PeId(0), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic };
-    rare_with(&mut frames, &WorkToLauncher::Loads, pack(&NodeLoads { bytes_per_s: 9.0, pes: vec![loads] }));
+    rare_with(
+        &mut frames,
+        &WorkToLauncher::Loads,
+        pack(&NodeLoads { bytes_per_s: 9.0, room_bytes: Some(7), pes: vec![loads] }),
+    );
     frames
 }
 

@@ -66,6 +66,7 @@ pub(crate) fn table() -> ProgramTable {
         reducers: vec![("Sum".into(), SUM)],
         new_store,
         schema: Schema::default(),
+        mobility: |_| Default::default(),
     };
     ProgramTable {
         name: "cells".into(),

@@ -540,7 +540,7 @@ fn no_node_tells_of_loads_that_cannot_be() {
         let (fixed_ns, chares, traffic) = (0, Vec::new(), Vec::new());
         let other_traffic = Amount { messages, bytes: 0 };
         let one = PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic };
-        postcard::to_stdvec(&NodeLoads { bytes_per_s: 1.0, pes: vec![one] }).unwrap()
+        postcard::to_stdvec(&NodeLoads { bytes_per_s: 1.0, room_bytes: None, pes: vec![one] }).unwrap()
     };
     let loads = |pe, wall_ns, cpu_part| with_messages(pe, wall_ns, cpu_part, 3);
     assert!(!said(&with_messages(2, 5, None, u64::MAX)));

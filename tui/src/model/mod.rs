@@ -124,6 +124,10 @@ impl Model {
                     node.take_heaviest(heaviest.chares);
                 }
             }
+            MonitorEvent::Remark(remark) => {
+                let weight = if remark.is_advice { Weight::Warning } else { Weight::Note };
+                self.remark(weight, &remark.text);
+            }
             MonitorEvent::Map(map) => map::replace(&mut self.maps, map),
             MonitorEvent::Result(result) => {
                 // A table has a line for each node; what comes after it says most.

@@ -95,6 +95,7 @@ fn snapshot(place: u16, pes: u32, tenths: u64) -> NodeSnapshot {
         spins: true,
         shares_memory_with: vec![0],
         processors: Processors::default(),
+        clock_mhz: 0,
         pes: (0..pes).map(pe).collect(),
         profile: None,
     }

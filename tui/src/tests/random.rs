@@ -8,7 +8,8 @@ use runtime::monitor::map::{Axis, Map};
 use runtime::monitor::profile::{ChareCount, EntryTime, Profile, SentTo, SlowestCall};
 use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
-    ClockReading, MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, Processors, RunInfo, Slowdown,
+    ClockReading, MonitorEvent, NodeSnapshot, OutputLine, PeSnapshot, Phase, Processors, Remark, RunInfo,
+    Slowdown,
 };
 
 use crate::WindowOptions;
@@ -56,6 +57,7 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
             received_messages: n[6],
             received_bytes: n[7],
             spins: n[7] % 2 == 0,
+            clock_mhz: n[0] as u32 % 6000,
             shares_memory_with: vec![node],
             processors: Processors { uptime_ns: n[0], busy_ns: n[1], own_ns: n[2] },
             pes,
@@ -84,6 +86,8 @@ pub(crate) fn monitor() -> impl Strategy<Value = MonitorEvent> {
         }),
         1 => any::<String>().prop_map(|summary| MonitorEvent::Ended { code: 1, summary }),
         1 => any::<String>().prop_map(MonitorEvent::Result),
+        1 => (any::<String>(), any::<bool>())
+            .prop_map(|(text, is_advice)| MonitorEvent::Remark(Remark { is_advice, text })),
         1 => (".{0,3}", any::<[f64; 4]>(), 0..150usize, proptest::collection::vec(any::<f64>(), 0..300)).prop_map(
             |(name, [a, b, c, d], columns, values)| {
                 let axes = [Axis::new(&name, a, b), Axis::new(&name, c, d)];

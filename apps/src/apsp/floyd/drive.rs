@@ -66,6 +66,10 @@ pub(in crate::apsp) fn drive<D: Distance>(
     outcome.fact("arcs", arcs);
     outcome.fact("block", setup.side);
     outcome.fact("dtype", serde_json::to_value(job.kind).unwrap_or_default());
+    main.parts(u64::from(groups).pow(2), "blocks", |good| {
+        let side = (job.vertices as f64 / (good as f64).sqrt()) as usize;
+        (side > 0 && side < setup.side).then(|| format!("--block {side}"))
+    });
 
     let blocks: Array<Block<D>> =
         main.array_placed([groups, groups], setup.clone(), Placement::on_pes(owners));

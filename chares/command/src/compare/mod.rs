@@ -58,11 +58,12 @@ pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8,
         Some(_) => {
             let (app, words) = chosen(program, matches)?;
             let Some(started) = checked(app, &words)? else { return Ok(0) };
+            let words = options::settled(words, &started.settled);
             let config = options.mixes.nodes.load()?;
             options
                 .files
                 .check([started.files, options.inputs(), vec![output::nodes_file(&config)]].concat())?;
-            options.mixes.nodes.say_if_left_open(&config);
+            options.mixes.nodes.say_which(&config);
             let mixes = options.mixes.of(&config)?;
             make_folder(&options)?;
             let network = match given {

@@ -203,6 +203,25 @@ pub(crate) fn checked(app: &AppEntry, words: &[String]) -> Result<Option<Started
     }
 }
 
+/// The words of an application with what a trial has found out for them, so that all runs do the same work: each option that
+/// is settled gives way to its value.
+pub(super) fn settled(words: Vec<String>, by: &[(&str, Option<String>)]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let name = word
+            .strip_prefix("--")
+            .map(|rest| rest.split_once('=').map_or((rest, false), |(name, _)| (name, true)));
+        match name.filter(|(name, _)| by.iter().any(|(option, _)| option == name)) {
+            Some((_, has_value)) => drop(if has_value { None } else { words.next() }),
+            None => kept.push(word),
+        }
+    }
+    let values = by.iter().filter_map(|(option, value)| Some([format!("--{option}"), value.clone()?]));
+    kept.extend(values.flatten());
+    kept
+}
+
 fn repeats(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=REPEATS_MAX).contains(count));
     count.ok_or_else(|| format!("give a number from 1 to {REPEATS_MAX}"))
@@ -212,6 +231,20 @@ fn repeats(text: &str) -> Result<usize, String> {
 mod tests {
     use super::*;
     use clap::FromArgMatches as _;
+
+    #[test]
+    fn what_a_trial_has_found_is_in_the_place_of_what_asked_for_it() {
+        let settled = |words: &str, by: &[(&str, Option<String>)]| {
+            settled(words.split(' ').map(String::from).collect(), by).join(" ")
+        };
+        let by = [("seconds", None), ("work", Some("75".to_string()))];
+        for words in ["--seconds 0.5 --barrier", "--barrier --seconds=0.5", "--work 9 --barrier", "--barrier"]
+        {
+            assert_eq!(settled(words, &by), "--barrier --work 75");
+        }
+        assert_eq!(settled("--n 9 --seconds 2", &[]), "--n 9 --seconds 2");
+        assert_eq!(settled("--n 9 --seconds 2", &by[..1]), "--n 9");
+    }
 
     fn mixes(words: &[&str]) -> Result<Vec<String>, String> {
         let command = CompareOptions::augment_args(Command::new("compare"));

@@ -8,21 +8,55 @@ use std::time::Duration;
 /// Writes events as lines.
 pub(crate) struct EventLines<W> {
     out: W,
+    names: Names,
+}
+
+/// What numbers in events stand for. A program has many names, of which a run uses few: each is told where it is used.
+#[derive(Debug, Default)]
+struct Names {
+    entries: Vec<String>,
+    chare_types: Vec<String>,
 }
 
 impl<W: Write> EventLines<W> {
     pub(crate) fn new(out: W) -> Self {
-        Self { out }
+        Self { out, names: Names::default() }
     }
 
     /// Writes one event that the launcher learned of so long after the run's start.
     pub(crate) fn take(&mut self, at: Duration, event: &MonitorEvent) -> io::Result<()> {
-        let line = line(at, event)?;
+        if let MonitorEvent::Run(run) = event {
+            self.names = Names { entries: run.entry_names.clone(), chare_types: run.chare_types.clone() };
+        }
+        let mut line = line(at, event)?;
+        self.names.put_into(&mut line);
         writeln!(self.out, "{line}")
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+impl Names {
+    /// Puts names in the place of their numbers, and takes the lists of all names away.
+    fn put_into(&self, line: &mut Value) {
+        if let Some(fields) = line.as_object_mut() {
+            fields.remove("entry_names");
+            fields.remove("chare_types");
+        }
+        put(line.pointer_mut("/profile/entries"), "name", &self.entries);
+        put(line.pointer_mut("/profile/chares"), "chare_type", &self.chare_types);
+        put(line.pointer_mut("/ran"), "name", &self.entries);
+    }
+}
+
+fn put(list: Option<&mut Value>, key: &str, names: &[String]) {
+    for one in list.and_then(Value::as_array_mut).into_iter().flatten() {
+        let number = one[key].as_u64().and_then(|number| usize::try_from(number).ok());
+        if let Some(name) = number.and_then(|number| names.get(number)) {
+            one[key] = name.as_str().into();
+        }
     }
 }
 
@@ -56,6 +90,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::At(_) => "at",
         MonitorEvent::Result(_) => "result",
         MonitorEvent::Map(_) => "map",
+        MonitorEvent::Remark(_) => "remark",
         MonitorEvent::Heaviest(_) => "heaviest",
     }
 }
@@ -63,7 +98,37 @@ fn name(event: &MonitorEvent) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runtime::monitor::profile::{ChareCount, EntryTime, Profile};
+    use runtime::monitor::samples::{Ran, Samples};
     use runtime::monitor::wire::{NodeSnapshot, PeSnapshot, Phase, RunInfo};
+
+    #[test]
+    fn names_stand_where_they_are_used_and_not_all_of_them_in_the_first_line() {
+        let entry_names = ["Row: Pivot", "Row: Go"].map(String::from).to_vec();
+        let run = RunInfo { entry_names, chare_types: vec!["Row".into()], ..RunInfo::default() };
+        let profile = Profile {
+            entries: vec![EntryTime { name: 1, ..EntryTime::default() }],
+            chares: vec![ChareCount::default()],
+            ..Profile::default()
+        };
+        let ran = [1, 7].map(|name| Ran { name, ..Ran::default() }).to_vec();
+        let events = [
+            MonitorEvent::Run(run),
+            MonitorEvent::Snapshot(NodeSnapshot { profile: Some(profile), ..NodeSnapshot::default() }),
+            MonitorEvent::Samples(Samples { ran, ..Samples::default() }),
+        ];
+        let mut lines = EventLines::new(Vec::new());
+        events.iter().for_each(|event| lines.take(Duration::ZERO, event).unwrap());
+        let text = String::from_utf8(lines.out).unwrap();
+        let read: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(!text.contains("Pivot"), "{text}");
+        let profile = &read[1]["profile"];
+        assert_eq!(
+            (&profile["entries"][0]["name"], &profile["chares"][0]["chare_type"]),
+            (&"Row: Go".into(), &"Row".into())
+        );
+        assert_eq!((&read[2]["ran"][0]["name"], &read[2]["ran"][1]["name"]), (&"Row: Go".into(), &7.into()));
+    }
 
     #[test]
     fn each_event_is_a_line_with_its_time_kind_and_fields() {

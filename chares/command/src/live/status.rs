@@ -55,7 +55,12 @@ impl Status {
     fn place(&self) -> String {
         let Phase { name, done, total, detail, .. } = &self.phase;
         let name = if name.is_empty() { "starting" } else { name };
-        let count = if *total > 0 { format!(" {done} of {total}") } else { String::new() };
+        let count = match (done, total) {
+            (0, 0) => String::new(),
+            // Nobody knows yet how many there will be.
+            (done, 0) => format!(" {done}"),
+            (done, total) => format!(" {done} of {total}"),
+        };
         let detail = if detail.is_empty() { String::new() } else { format!(", {detail}") };
         format!("{name}{count}{detail}")
     }
@@ -115,6 +120,16 @@ mod tests {
         let line = status.due(at(20), &run, Some(61.5));
         let words = "00:00:20: sweep 4 of 9, error 1e-3, 00:01:01 left, PEs compute 50 % of the time";
         assert_eq!(line.as_deref(), Some(words));
+        let phase = |done| Phase {
+            name: "evaluation".into(),
+            done,
+            detail: "-3.540 eV, 2.1e-2 eV/A".into(),
+            ..Phase::default()
+        };
+        status.enters(phase(7));
+        assert_eq!(status.place(), "evaluation 7, -3.540 eV, 2.1e-2 eV/A");
+        status.enters(phase(0));
+        assert_eq!(status.place(), "evaluation, -3.540 eV, 2.1e-2 eV/A");
         status.hears(&snapshot(1, 30, 25));
         status.hears(&snapshot(2, 30, 15));
         let slow =

@@ -140,6 +140,7 @@ impl<'a> Series<'a> {
                 | MonitorEvent::At(_)
                 | MonitorEvent::Result(_)
                 | MonitorEvent::Map(_)
+                | MonitorEvent::Remark(_)
                 | MonitorEvent::Heaviest(_) => {}
             }
         }

@@ -147,6 +147,37 @@ fn what_kept_pes_from_working_is_said() {
 }
 
 #[test]
+fn that_the_fastest_node_alone_would_be_quicker_is_said_if_speeds_are_sure_enough() {
+    let node = |node, name: &str, speed, first_pe| NodeInfo {
+        name: name.into(),
+        pe_speeds: vec![speed],
+        pe_count: 1,
+        ..NodeInfo { node, first_pe, ..NodeInfo::default() }
+    };
+    let info = |changed: Option<f64>| {
+        let slow = NodeInfo { joined_s: changed, ..node(2, "slow", 0.25, 1) };
+        RunInfo { nodes: vec![node(1, "fast", 1.0, 0), slow], ..RunInfo::default() }
+    };
+    // Alone the fast one would take ten seconds.
+    let remarks = |timed_s: u64, taken, info: &RunInfo| {
+        let mut timeline = Timeline::new(Instant::now());
+        timeline.init_over = Some(timeline.command);
+        timeline.timed_over = timeline.command.checked_add(std::time::Duration::from_secs(timed_s));
+        (timeline.work, timeline.rates, timeline.speeds_taken) = (Some(40.0), vec![4.0, 1.0], taken);
+        let sources = Sources { info, version: "1", arguments: Value::Null, exit_code: 0, error: None };
+        let report = Report::new(sources, &timeline);
+        assert!(report.told().all(|remark| remark.is_advice), "{report:?}");
+        report.remarks
+    };
+    let said = "fast alone would be quicker: by its measured speed about 10.00 s, where the timed part took 12.00 s; --only \
+                fast tries it";
+    assert_eq!(remarks(12, None, &info(None)), [said]);
+    assert!(remarks(11, None, &info(None)).is_empty(), "within what speeds are unsure by");
+    assert!(remarks(12, Some(0.3), &info(None)).is_empty(), "others were there when speeds were measured");
+    assert!(remarks(12, None, &info(Some(5.0))).is_empty(), "a node came");
+}
+
+#[test]
 fn days_are_those_of_the_calendar() {
     let days = [
         (0, "1970-01-01T00:00:00Z"),

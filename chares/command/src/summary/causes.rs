@@ -1,6 +1,6 @@
 //! What a run lost time to: what its report says of its PEs, in sentences, the dearest first.
 
-use super::{list, name_of};
+use super::{list, name_of, shares};
 use runtime::monitor::critical_path::UNDER_WAY;
 use serde_json::Value;
 
@@ -22,12 +22,12 @@ pub(super) struct Cause {
 }
 
 /// A PE of the report.
-struct Pe {
+pub(super) struct Pe {
     number: u64,
-    node: String,
+    pub(super) node: String,
     /// Seconds in which it was idle, and in which it was not.
     idle: f64,
-    busy: f64,
+    pub(super) busy: f64,
     /// Seconds of what is not idle for each of [`STOPS`].
     stopped: [f64; 3],
     has_worked: bool,
@@ -106,9 +106,10 @@ fn idle(report: &Value, pes: &[Pe], all: f64) -> Vec<Cause> {
     if !unused.is_empty() && !workers.is_empty() {
         let part = unused.iter().map(|pe| pe.idle).sum::<f64>() / all;
         let sentence = format!(
-            "{} of {} PEs had nothing to compute: there were {chares} chares; smaller blocks make more",
+            "{} of {} PEs had nothing to compute: there were {chares} chares; {}",
             unused.len(),
-            pes.len()
+            pes.len(),
+            mend(report).unwrap_or_else(|| "smaller blocks make more".into())
         );
         causes.push(Cause { part, sentence });
     }
@@ -122,11 +123,17 @@ fn idle(report: &Value, pes: &[Pe], all: f64) -> Vec<Cause> {
         workers.iter().filter(|pe| pe.number != busiest.number).map(|pe| pe.busy).collect();
     if !others.is_empty() {
         let mean = others.iter().sum::<f64>() / others.len() as f64;
-        let mut sentence = format!(
-            "others waited for PE {} of {}, which was busy for {:.2} s, they for {mean:.2} s on average",
-            busiest.number, busiest.node, busiest.busy
-        );
-        sentence.push_str(&why_busy(report, busiest));
+        let is_plain = stop(busiest).is_none() && longest_call(report, busiest).is_none();
+        let of_shares = if is_plain { shares::wrong(report, pes) } else { None };
+        let sentence = of_shares.unwrap_or_else(|| {
+            format!(
+                "others waited for PE {} of {}, which was busy for {:.2} s, they for {mean:.2} s on average{}",
+                busiest.number,
+                busiest.node,
+                busiest.busy,
+                why_busy(report, busiest)
+            )
+        });
         causes.push(Cause { part: lost / all, sentence });
     }
     let rest = workers.iter().map(|pe| pe.idle).sum::<f64>() - lost;
@@ -142,12 +149,18 @@ fn idle(report: &Value, pes: &[Pe], all: f64) -> Vec<Cause> {
     causes
 }
 
+/// What the program itself said would give all PEs something to do.
+fn mend(report: &Value) -> Option<String> {
+    let mut said = list(&report["remarks"]).iter().filter_map(Value::as_str);
+    let (_, mend) = said.find(|said| said.starts_with("only "))?.split_once(" PEs; ")?;
+    Some(runtime::monitor::text::clean_line(mend, 160))
+}
+
 /// What the busiest PE was busy with, as far as that is known, or what to do.
 fn why_busy(report: &Value, pe: &Pe) -> String {
     let mut said = String::new();
-    let most = STOPS.iter().zip(pe.stopped).max_by(|one, other| one.1.total_cmp(&other.1));
-    let stop = most.filter(|(_, lost)| *lost > pe.busy / 2.0);
-    if let Some(((.., why), lost)) = stop {
+    let stop = stop(pe);
+    if let Some((why, lost)) = stop {
         said = format!("; for {lost:.2} s of that it {why}");
         said.extend(slowdown(report, &pe.node).map(|slowdown| format!("; {slowdown}")));
     }
@@ -157,6 +170,12 @@ fn why_busy(report: &Value, pe: &Pe) -> String {
         (None, None) => said + "; smaller blocks or --balance auto divide the work better",
         (None, Some(_)) => said,
     }
+}
+
+/// What kept a PE from its core for more than half of the time in which it had something to do, and for how long.
+fn stop(pe: &Pe) -> Option<(&'static str, f64)> {
+    let most = STOPS.iter().zip(pe.stopped).max_by(|one, other| one.1.total_cmp(&other.1));
+    most.filter(|(_, lost)| *lost > pe.busy / 2.0).map(|((.., why), lost)| (*why, lost))
 }
 
 /// When the node delivered less than its speed for longest, without why.
@@ -201,7 +220,7 @@ fn busiest_link(report: &Value) -> Option<String> {
 }
 
 /// A number that is none, or negative, is 0.
-fn seconds(value: &Value) -> f64 {
+pub(super) fn seconds(value: &Value) -> f64 {
     value.as_f64().filter(|number| number.is_finite() && *number > 0.0).unwrap_or(0.0)
 }
 
@@ -300,6 +319,45 @@ mod tests {
         assert!(said.starts_with(begins) && said.ends_with(ends), "{said}");
         let of_node = causes(&report).into_iter().find(|cause| cause.sentence.contains("PEs of old waited"));
         assert!(of_node.is_some_and(|cause| cause.sentence.ends_with(ends)), "{report}");
+    }
+
+    #[test]
+    fn shares_that_are_not_what_nodes_deliver_are_named() {
+        // The second node was measured while others had its cores: it got a fifth, and is done in a quarter of the time.
+        let (busy, early) = ([9.9, 0.0, 0.0, 0.0, 0.1], [2.5, 0.0, 0.0, 0.0, 7.5]);
+        let mut report = run([busy, busy, early, early]);
+        let shares = |report: &mut Value, of: [f64; 2]| {
+            report["nodes"][0]["share"] = json!(of[0]);
+            report["nodes"][1]["share"] = json!(of[1]);
+        };
+        assert!(first(&report).1.starts_with("others waited for PE"), "nobody knows the shares");
+        shares(&mut report, [0.8, 0.2]);
+        let (part, said) = first(&report);
+        let begins = "the shares are wrong: old had 20% of the work, and by the rate that it really delivered 50% would be \
+                      right; its speed was measured otherwise, or";
+        assert!(part == 37.0 && said.starts_with(begins), "{part} {said}");
+        report["speeds_taken"] = json!(0.6);
+        assert!(first(&report).1.contains("otherwise (others had 60% of the cores then)"), "{report}");
+        report["speed_source"] = json!("equal");
+        assert!(first(&report).1.contains("--speed auto"), "{report}");
+        // Its share was right, until it became slow.
+        report["slowdowns"] =
+            json!([{"node": "old", "since_s": 2.0, "until_s": null, "sentence": "old is slow"}]);
+        assert!(!first(&report).1.contains("the shares"), "{report}");
+        // One PE has too much, not its node.
+        let mut uneven = run([busy, early, early, early]);
+        shares(&mut uneven, [0.8, 0.2]);
+        assert!(first(&uneven).1.starts_with("others waited for PE 0 of fast"), "{uneven}");
+        let mut even = run([busy; 4]);
+        shares(&mut even, [0.8, 0.2]);
+        assert_eq!(causes(&even), []);
+    }
+
+    #[test]
+    fn what_the_program_advises_is_said_of_pes_without_work() {
+        let mut report = run([BUSY, BUSY, BUSY, [0.0, 0.0, 0.0, 0.0, 10.0]]);
+        report["remarks"] = json!(["9 iterations", "only 3 blocks for 4 PEs; try --block 800"]);
+        assert!(first(&report).1.ends_with("there were 40 chares; try --block 800"), "{report}");
     }
 
     #[test]

@@ -100,7 +100,8 @@ impl<'a> Taking<'a> {
             manifest.chunk_files.iter().map(|file| (file.generation, file.bytes)).collect();
         let end = |place: &Place| place.offset.checked_add(u64::from(place.stored_bytes));
         let is_inside = |place: &Place| {
-            end(place).zip(lengths.get(&place.generation)).is_some_and(|(end, length)| end <= *length)
+            place.can_be()
+                && end(place).zip(lengths.get(&place.generation)).is_some_and(|(end, length)| end <= *length)
         };
         let is_apart = |pair: &[Place]| {
             (pair[0].generation, end(&pair[0])) <= (pair[1].generation, Some(pair[1].offset))
@@ -125,7 +126,9 @@ impl<'a> Taking<'a> {
         for number in numbers {
             let saved = match Saved::open(dir, number) {
                 Ok(saved) => saved,
-                Err(error @ ReadError::Version { .. }) => return Err(error.into()),
+                Err(error @ (ReadError::Version { .. } | ReadError::Codec { .. })) => {
+                    return Err(error.into());
+                }
                 // Nothing is lost where that is damaged.
                 Err(_) => continue,
             };
@@ -171,7 +174,7 @@ impl<'a> Taking<'a> {
                 }
                 bytes.resize(place.stored_bytes as usize, 0);
                 file.read_exact_at(&mut bytes, place.offset).map_err(|error| ReadError::io(&path, error))?;
-                if Digest::of(&bytes) == place.digest {
+                if place.is_of(&bytes) {
                     there.insert(*place);
                 }
             }
@@ -205,7 +208,7 @@ impl<'a> Taking<'a> {
                 other => return Err(other.unexpected()),
             };
             let path = Files::of(dir, place.generation).chunks;
-            if chunk.len() != place.stored_bytes as usize || Digest::of(&chunk) != place.digest {
+            if chunk.len() != place.stored_bytes as usize || !place.is_of(&chunk) {
                 return Err(CopyError::Damaged { path, offset: place.offset, bytes: place.stored_bytes });
             }
             let file = files.get_mut(&place.generation);

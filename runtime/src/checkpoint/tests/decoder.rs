@@ -1,6 +1,9 @@
 //! Bytes that nobody has written: they are refused, and take no memory.
 
-use super::super::format::{Index, Place, Row, TableEntry, Value, read_table, write_row};
+use super::super::codec::{Codec, compress, expand};
+use super::super::format::{
+    Index, Malformed, OLDEST, Place, Row, TableEntry, VERSION, Value, read_table, write_row,
+};
 use super::super::{Kind, Record};
 use super::chare;
 use crate::digest::Digest;
@@ -12,6 +15,8 @@ fn place() -> impl Strategy<Value = Place> {
         generation,
         offset,
         stored_bytes,
+        codec: Codec::Plain,
+        bytes: stored_bytes,
         digest: Digest(digest),
     })
 }
@@ -20,8 +25,8 @@ fn index() -> impl Strategy<Value = Index> {
     let table = (0..4usize, any::<u32>(), any::<u32>(), place());
     let table =
         table.prop_map(|(kind, pe, records, place)| TableEntry { kind: Kind::ALL[kind], pe, records, place });
-    (1..1u32 << 26, prop::collection::vec(table, 0..5))
-        .prop_map(|(chunk_bytes, tables)| Index { chunk_bytes, tables })
+    (OLDEST..=VERSION, 1..1u32 << 26, prop::collection::vec(table, 0..5))
+        .prop_map(|(version, chunk_bytes, tables)| Index { version, chunk_bytes, tables })
 }
 
 fn value(chunk_bytes: u32) -> impl Strategy<Value = Value> {
@@ -31,8 +36,14 @@ fn value(chunk_bytes: u32) -> impl Strategy<Value = Value> {
             places.truncate(len_bytes.div_ceil(u64::from(chunk_bytes)) as usize);
             let mut rest = len_bytes;
             for place in &mut places {
-                place.stored_bytes = rest.min(u64::from(chunk_bytes)) as u32;
-                rest -= u64::from(place.stored_bytes);
+                place.bytes = rest.min(u64::from(chunk_bytes)) as u32;
+                rest -= u64::from(place.bytes);
+                // Some are compressed to any length.
+                let is_compressed = place.offset % 2 == 1 && place.bytes > 1;
+                (place.codec, place.stored_bytes) = match is_compressed {
+                    true => (Codec::Lz4, place.stored_bytes % place.bytes),
+                    false => (Codec::Plain, place.bytes),
+                };
             }
             Value::Chunks { len_bytes, places }
         });
@@ -87,10 +98,55 @@ proptest! {
         }
     }
 
+    /// What is compressed comes back; no bit of it can be another, and no bytes at all expand to more than there is room for.
+    #[test]
+    fn what_is_compressed_comes_back_whole_or_not_at_all(
+        words in prop::collection::vec((any::<u8>(), 20..90usize), 10..40),
+        length in 0..400usize,
+        noise in prop::collection::vec(any::<u8>(), 0..300),
+        flip in any::<usize>(),
+    ) {
+        let bytes: Vec<u8> = words.iter().flat_map(|(byte, count)| vec![*byte; *count]).collect();
+        let (mut stored, mut out) = (Vec::new(), vec![0; bytes.len()]);
+        prop_assert!(compress(&bytes, &mut stored) && stored.len() * 4 <= bytes.len() * 3);
+        prop_assert!(expand(&stored, &mut out));
+        prop_assert_eq!(&out, &bytes);
+        prop_assert!(!expand(&stored, &mut out[1..]) && !expand(&stored, &mut [bytes, vec![0]].concat()));
+        let at = flip % (stored.len() * 8);
+        stored[at / 8] ^= 1 << (at % 8);
+        prop_assert!(!expand(&stored, &mut out));
+        prop_assert!(!expand(&noise, &mut vec![0; length]));
+    }
+
     #[test]
     fn any_bytes_at_all_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300), count in any::<u32>()) {
         prop_assert!(Index::read(&bytes).is_err());
         let read = read_table(&bytes, count, 64);
         prop_assert!(read.map_or(true, |rows| rows.len() <= bytes.len()));
     }
+}
+
+/// What a later version may write is refused by the number of it.
+#[test]
+fn a_way_of_storing_chunks_that_is_not_known_is_named() {
+    let place = Place {
+        generation: 1,
+        offset: 0,
+        stored_bytes: 97,
+        codec: Codec::Plain,
+        bytes: 97,
+        digest: Digest([0; 32]),
+    };
+    let mut bytes = Vec::new();
+    write_row(&chare(0, 0, 0), &[Value::Chunks { len_bytes: 97, places: vec![place] }], &mut bytes);
+    let at = bytes.len() - 33;
+    for (codec, refused) in [(2, Malformed::Codec(2)), (1, Malformed::Length)] {
+        bytes[at] = codec;
+        assert_eq!(read_table(&bytes, 1, 97), Err(refused));
+    }
+    let table = TableEntry { kind: Kind::Pe, pe: 0, records: 1, place };
+    let mut bytes = Index { version: VERSION, chunk_bytes: 97, tables: vec![table] }.write();
+    let at = bytes.len() - 33;
+    bytes[at] = 1;
+    assert_eq!(Index::read(&bytes), Err(Malformed::Codec(1)), "tables are never compressed");
 }

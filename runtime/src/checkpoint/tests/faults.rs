@@ -4,6 +4,7 @@ use super::super::disk::{Disk, Output, Patch};
 use super::super::files::{Files, committed};
 use super::super::{ReadError, Record, Store, Written};
 use super::{about, chare, read, sorted};
+use crate::buffer::Buffer;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -347,20 +348,28 @@ fn a_write_that_fails_gives_up_one_checkpoint_only() {
     }
 }
 
-/// Every byte of every file that the newest generation needs: a flipped bit is found, the file is named, and a generation
-/// before is offered if the bit is none of its own.
+/// A record whose chunk is stored compressed.
+fn compressible() -> Record {
+    let mut record = chare(2, 30, 0);
+    record.packed.attachments = vec![Buffer::from_slice(&[7u8; 1100])];
+    record
+}
+
+/// Every byte of every file that the newest generation needs: a flipped bit, whichever of the eight, is found, the file is named,
+/// and a generation before is offered if the bit is none of its own.
 #[test]
 fn every_flipped_bit_is_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path()).unwrap();
     let write = |seeds: std::ops::Range<u32>| {
         let mut writer = store.begin(about()).unwrap();
-        (0..3).for_each(|n| writer.put(&chare(n, 30, 1100)).unwrap());
+        writer.put(&chare(0, 30, 1100)).unwrap();
+        writer.put(&compressible()).unwrap();
         seeds.for_each(|n| writer.put(&chare(n, 20, 1200)).unwrap());
         writer.commit().unwrap()
     };
-    write(10..12);
-    write(20..22);
+    write(10..11);
+    write(20..21);
     let files: Vec<PathBuf> = [1, 2]
         .map(|number| Files::of(folder.path(), number))
         .into_iter()
@@ -370,12 +379,13 @@ fn every_flipped_bit_is_found_and_named() {
     let mut offered = [0, 0];
     for path in &files {
         let whole = fs::read(path).unwrap();
-        for (at, byte) in whole.iter().copied().enumerate() {
+        for (at, bit) in (0..whole.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let byte = whole[at];
             let put = |byte: u8| {
                 let file = fs::File::options().write(true).open(path).unwrap();
                 file.write_all_at(&[byte], at as u64).unwrap();
             };
-            put(byte ^ 1 << (at % 8));
+            put(byte ^ 1 << bit);
             let found =
                 store.latest().and_then(|saved| saved.verify(|_| ())).map(|verified| verified.damages);
             let name = path.file_name().unwrap().to_str().unwrap();

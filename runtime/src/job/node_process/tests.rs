@@ -29,7 +29,7 @@ fn gate_with(first_core: Option<u32>) -> Arc<Gate> {
         always_pup: false,
         balances: false,
         counts_traffic: false,
-        samples: false,
+        detail: crate::monitor::Detail::default(),
         wander: None,
         kernel_arguments: Vec::new(),
     };

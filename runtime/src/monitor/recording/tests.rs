@@ -81,6 +81,25 @@ fn recordings_without_single_messages_are_read_and_older_ones_refused() {
 }
 
 #[test]
+fn snapshots_that_end_before_the_clock_are_read() {
+    let events = [run(), snapshot(1, 1), snapshot(2, 1), ended()];
+    let mut old = recorded(&[])[..10].to_vec();
+    old.extend((CLOCKED_VERSION - 1).to_le_bytes());
+    for event in &events {
+        let mut bytes = postcard::to_stdvec(&(0_u64, event)).unwrap();
+        if matches!(event, MonitorEvent::Snapshot(_)) {
+            assert_eq!(bytes.pop(), Some(0));
+        }
+        old.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
+        old.extend(checksum(&bytes).to_le_bytes());
+        old.extend(bytes);
+    }
+    let read = read(&old).unwrap();
+    assert_eq!(read.broken, None);
+    assert!(read.events.iter().map(|recorded| &recorded.event).eq(&events));
+}
+
+#[test]
 fn of_a_long_recording_single_messages_are_kept_for_times_that_all_nodes_share() {
     let (mut recorder, mut kept) = (Recorder::begin(Vec::new()).unwrap(), Vec::new());
     recorder.written = 2 * SPAN_BYTES;

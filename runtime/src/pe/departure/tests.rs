@@ -68,6 +68,7 @@ fn extractions(targets: Vec<Target>) -> (u64, Vec<usize>) {
         reducers: Vec::new(),
         new_store: |_| Box::new(Crowd((0..COUNT).map(element).collect())),
         schema: crate::schema::Schema::default(),
+        mobility: |_| Default::default(),
     };
     let program = ProgramTable { chare_types: vec![chare_type], ..ProgramTable::default() };
     let node = Node::new(NodeId(1), Topology::new(&[0, 2]), Arc::new(program), NodeSettings::default());

@@ -34,6 +34,8 @@ struct Waiting {
     to_save: Option<Save>,
     /// It was told to which node all there is of the PE is to go, and has not sent it yet.
     to_hand_over: Option<NodeId>,
+    /// Chares that have been taken in: what they do about it has to wait until the PE goes on.
+    came: Vec<ElementId>,
     /// All there is of it has gone to another node.
     is_gone: bool,
 }
@@ -102,7 +104,10 @@ impl Scheduler {
         }
         // What is ordered of a PE that stands still is not counted among the messages of the run, and this order ends now.
         self.pe.account().goes_on(1);
+        let is_over = waiting.queue.first().is_some_and(|envelope| matches!(envelope.target, Target::Stop));
         self.pe.queue.put_back(waiting.queue);
+        let here = if is_over { Vec::new() } else { waiting.came };
+        here.into_iter().for_each(|element| self.has_arrived(element));
         came.extend(waiting.arrived.into_iter().map(Arrival::One));
         self.take_in(&mut came);
     }
@@ -306,7 +311,10 @@ impl Scheduler {
                 let Some(shelf) = self.shelves.get_mut(element.collection) else {
                     return Err(PupError::new("a chare", "its collection is not known"));
                 };
-                shelf.store.put(element.index, packed)
+                shelf.store.put(element.index, packed)?;
+                self.look_at_mobility(element);
+                waiting.came.push(element);
+                Ok(())
             }
             RecordOf::Pe => self.take_own(read(&packed.body)?, waiting),
             RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } | RecordOf::Loads => Ok(()),

@@ -6,6 +6,7 @@ use crate::ids::{CollectionId, ElementId, PeId};
 use crate::node::naming::Brief;
 use crate::object::PupError;
 use crate::pe::tally::Timed;
+use loadbalance::balance::Mobility;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -98,13 +99,17 @@ impl Scheduler {
                 Some((bytes, node.now_ns().saturating_sub(begin_ns)))
             })
         };
-        let is_fixed =
-            |element: ElementId| shelves.get(element.collection).is_some_and(|shelf| shelf.is_fixed);
         let Pe { id, loads, traffic, .. } = &mut self.pe;
-        loads.say((now_ns, busy_ns), node.pes().said(*id), traffic, is_fixed, bytes);
+        let has_limited = loads.has_limited;
+        let mobility = |element: ElementId| match shelves.get(element.collection) {
+            Some(shelf) if shelf.is_fixed => None,
+            Some(shelf) if has_limited => Some(shelf.mobility(element.index)),
+            _ => Some(Mobility::Anywhere),
+        };
+        loads.say((now_ns, busy_ns), node.pes().said(*id), traffic, mobility, bytes);
     }
 
-    /// Sends elements to other PEs, as the launcher says.
+    /// Sends elements to other PEs, as the launcher says; those that may not go there stay.
     pub(super) fn migrate(&mut self, payload: Payload) -> Result<(), PupError> {
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         let moves: Vec<(ElementId, PeId)> = postcard::from_bytes(&packed.body)

@@ -1,5 +1,6 @@
 //! Values of a type that changes from one version of a program to the next.
 
+use super::super::convert::converted;
 use super::*;
 use chares::{Chare, Ctx, Entry, Program, entries};
 use runtime::checkpoint::{SavedSchema, SavedVariable, Understood, schemas};
@@ -113,6 +114,76 @@ fn changed_types_are_refused_by_the_path_of_the_field_or_migrated() {
     let last = saved.records_of_kind(RecordKind::Chare).last().unwrap().unwrap();
     let why = understood.take_in(&last).unwrap_err().to_string();
     assert_eq!(why, "heat::Block[3, 0, 0] cannot be migrated: a row is no number");
+}
+
+/// A checkpoint is written anew as the program of today would have; what it cannot take in is refused as when a run goes on, and
+/// nothing counts then.
+#[test]
+fn a_checkpoint_is_converted_to_the_types_of_today_or_refused() {
+    let (from, saved) = folder(&json!(7));
+    let out = tempfile::tempdir().unwrap();
+    let dirs = (from.path(), out.path());
+    let convert = |saved: &Saved, program: &Program| converted(program.table(), saved, dirs.0, dirs.1);
+    let program = || now::program().migrate::<before::Block, now::Block>(1, narrowed);
+    let last = || Store::open(dirs.1).and_then(|store| store.latest());
+    let of_heat = |saved: &Saved| {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let mut writer = store.begin(About { program: "heat".into(), ..About::default() }).unwrap();
+        describe_as(&mut writer, saved);
+        saved.records().for_each(|record| writer.put(&record.unwrap()).unwrap());
+        let shape = shape_of::<before::Block>();
+        let json = json!({ "rows": [0.25], "count": 2 });
+        let packed = Value::from_json(&shape, &json).unwrap().write();
+        let record = saved.records_of_kind(RecordKind::Pe).next().unwrap().unwrap();
+        let record = Record { kind: RecordKind::Node, type_name: "variable".into(), packed, ..record };
+        writer.put(&record).unwrap();
+        let schema = SavedSchema { version: 1, shape };
+        writer.describe_variable(SavedVariable { id: 5, name: "Block".into(), schema });
+        writer.commit().unwrap();
+        (store.latest().unwrap(), folder)
+    };
+    let refused = convert(&saved, &program()).unwrap_err().sentence;
+    assert_eq!(refused, format!("{} holds a run of , and this is heat", dirs.0.display()));
+    let (saved, _folder) = of_heat(&saved);
+    let refused = convert(&saved, &now::program()).unwrap_err().sentence;
+    assert!(
+        refused.starts_with("heat::Block.rows[] was f64 and is a tuple of 1 now: go on with "),
+        "{refused}"
+    );
+    let said = convert(&saved, &program()).unwrap();
+    let of = format!("of generation 1 of {}", dirs.0.display());
+    let expected =
+        format!("generation 1 is what heat 1 would have written {of}: heat::Block from version 1 to 2\n");
+    assert_eq!(said, expected);
+    let new = last().unwrap();
+    assert!(Understood::new(&new, now::program().table()).is_ok(), "no migration is needed any more");
+    let line_of = |saved: &Saved, text: &str| {
+        let which: Which = text.parse().unwrap();
+        let records = saved.records().map(Result::unwrap).filter(|record| which.is_of(record));
+        records.map(|record| line(saved, &record, Some(&which), false).unwrap()).collect::<String>()
+    };
+    assert_eq!(line_of(&new, "heat::Block[3].rows"), "heat::Block@5[3,0,0].rows = [[0.5],[7.0]]\n");
+    assert_eq!(new.about().edited, [format!("heat::Block from version 1 to 2, {of}")]);
+    assert_eq!(
+        line_of(&new, "variable.rows"),
+        line_of(&saved, "variable.rows"),
+        "only the driver knows its type"
+    );
+    let pe = |saved: &Saved| saved.records_of_kind(RecordKind::Pe).next().unwrap().unwrap();
+    assert_eq!((pe(&new), new.record_count()), (pe(&saved), saved.record_count()));
+
+    let listed = || program().migrate_variable::<before::Block, now::Block>(1, narrowed);
+    assert!(
+        convert(&saved, &listed()).unwrap().ends_with("from version 1 to 2, Block@5 from version 1 to 2\n")
+    );
+    let new = last().unwrap();
+    assert_eq!(line_of(&new, "variable.rows"), "variable@5[0,0,0].rows = [[0.25]]\n");
+    assert!(convert(&new, &listed()).unwrap().ends_with(": no type has changed\n"));
+    let (saved, _folder) = of_heat(&folder(&json!("NaN")).1);
+    let refused = convert(&saved, &program()).unwrap_err().sentence;
+    assert_eq!(refused, "heat::Block[3, 0, 0] cannot be migrated: a row is no number");
+    assert_eq!(last().unwrap().generation(), 3, "what is refused does not count");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use runtime::proto::sim::Random;
 const NOW: u64 = 1_800_000_000;
 
 fn kernel() -> AppKernel {
-    AppKernel { number: Some(0), arguments: b"n=100".to_vec(), key: "f64".into(), work: 0.0 }
+    AppKernel { number: Some(0), arguments: b"n=100".to_vec(), key: "f64".into(), unit: "FLOP", work: 0.0 }
 }
 
 fn info() -> RunInfo {

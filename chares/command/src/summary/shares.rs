@@ -1,0 +1,62 @@
+//! Whether the work was divided by speeds that machines did not have.
+
+use super::causes::{Pe, seconds};
+use super::{list, name_of};
+use serde_json::Value;
+
+/// A share that is so many times the right one, or the other way round, is wrong.
+const WRONG: f64 = 1.25;
+/// Where one PE of a node is busy for so many times as long as the mean of its PEs, that PE has too much, and not its node.
+const ALIKE: f64 = 1.3;
+
+/// What a node had of the work, and how long its PEs were busy with it.
+struct Done {
+    name: String,
+    share: f64,
+    busy: f64,
+}
+
+/// The node whose share is furthest from what it delivered, if that is far, and the shares of the work are known.
+pub(super) fn wrong(report: &Value, pes: &[Pe]) -> Option<String> {
+    let done = list(&report["nodes"]).iter().map(|node| of_node(node, pes)).collect::<Option<Vec<Done>>>()?;
+    let delivered: f64 = done.iter().map(|node| node.share / node.busy).sum();
+    // By these shares all would have been done at the same time.
+    let right = |node: &Done| node.share / node.busy / delivered;
+    let off = |node: &Done| (node.share / right(node)).ln().abs();
+    let worst = done.iter().max_by(|one, other| off(one).total_cmp(&off(other)))?;
+    let slowed = list(&report["slowdowns"]).iter().any(|slow| name_of(&slow["node"]) == worst.name);
+    let is_far = off(worst) > WRONG.ln();
+    if slowed || done.len() < 2 || !is_far {
+        return None;
+    }
+    let (name, has) = (&worst.name, 100.0 * worst.share);
+    let why = match report["speed_source"].as_str() {
+        Some("equal") => "all PEs counted the same: --speed auto divides by what each can do".to_string(),
+        Some("file") => {
+            "the nodes file gives its speed otherwise: mend it there, or say --speed auto".to_string()
+        }
+        _ => {
+            let taken = report["speeds_taken"].as_f64().map_or_else(String::new, |taken| {
+                format!(" (others had {:.0}% of the cores then)", 100.0 * taken)
+            });
+            format!(
+                "its speed was measured otherwise{taken}, or its part is another kind of work: --speed measured measures it \\
+                 anew, --balance auto moves chares meanwhile"
+            )
+        }
+    };
+    let right = 100.0 * right(worst);
+    Some(format!(
+        "the shares are wrong: {name} had {has:.0}% of the work, and by the rate that it really delivered {right:.0}% would be \\
+         right; {why}"
+    ))
+}
+
+/// `None` if the node's share is not known, or its PEs were not busy alike.
+fn of_node(node: &Value, pes: &[Pe]) -> Option<Done> {
+    let (name, share) = (name_of(&node["name"]), seconds(&node["share"]));
+    let busy: Vec<f64> = pes.iter().filter(|pe| pe.node == name).map(|pe| pe.busy).collect();
+    let mean = busy.iter().sum::<f64>() / busy.len() as f64;
+    let most = busy.iter().copied().fold(0.0, f64::max);
+    (share > 0.0 && mean > 0.0 && most <= ALIKE * mean).then_some(Done { name, share, busy: mean })
+}
