@@ -102,7 +102,7 @@ mod tests {
             traffic: Vec::new(),
             other_traffic: Default::default(),
         };
-        NodeLoads { bytes_per_s: 0.0, pes: vec![of_pe] }
+        NodeLoads { pes: vec![of_pe], ..NodeLoads::default() }
     }
 
     fn name(element: ElementId) -> Option<(u16, String)> {
