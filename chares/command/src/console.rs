@@ -62,7 +62,8 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             | MonitorEvent::At(_)
             | MonitorEvent::Result(_)
             | MonitorEvent::Map(_)
-            | MonitorEvent::Remark(_) => {}
+            | MonitorEvent::Remark(_)
+            | MonitorEvent::Heaviest(_) => {}
         }
     }
     progress.bar.finish_and_clear();

@@ -11,14 +11,17 @@
 mod census;
 mod cost;
 mod graph;
+mod heavy;
 mod placing;
 
 pub use census::{Census, Looks};
 pub use cost::Cost;
 pub use placing::{Placeable, Placed};
 
-use crate::ids::{NodeId, PeId};
+use self::heavy::Heavy;
+use crate::ids::{ElementId, NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::heavy::Heaviest;
 use crate::monitor::wire::Balanced;
 use crate::node::{BalancingEvent, Node};
 use loadbalance::balance::auto::{Answer, Auto, Record, Sample};
@@ -41,8 +44,8 @@ const TOLD_MAX: usize = 256;
 const MOVES_MIN_S: f64 = 1.0;
 
 /// Balances the run of `node`, which is the launcher, until it ends. `left_s` says how many seconds are left, if that is known;
-/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought, and `tell_cost` after
-/// each look what it has cost.
+/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought, `tell_cost` after each
+/// look what it has cost, and `tell_heaviest` of the heaviest chares.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -53,6 +56,7 @@ pub fn start(
     left_s: impl Fn() -> Option<f64> + Send + 'static,
     tell: impl Fn(Vec<Balanced>) + Send + 'static,
     tell_cost: impl Fn(Cost) + Send + 'static,
+    tell_heaviest: impl Fn(Heaviest) + Send + 'static,
 ) -> std::io::Result<()> {
     let mut balancing = Balancing::new(node, choice);
     let run = move || {
@@ -62,6 +66,9 @@ pub fn start(
             match heard.recv_timeout(LOOK) {
                 Ok(BalancingEvent::Told { from, loads, bytes }) => {
                     balancing.cost.message(bytes);
+                    if let Some(heaviest) = balancing.heaviest(from, &loads) {
+                        tell_heaviest(heaviest);
+                    }
                     balancing.take(from, loads, &left_s);
                     tell_cost(balancing.cost);
                 }
@@ -83,6 +90,7 @@ pub fn start(
 struct Balancing {
     node: Arc<Node>,
     census: Census,
+    heavy: Heavy,
     by: By,
     looks: Looks,
     network: Network,
@@ -103,6 +111,7 @@ impl Balancing {
             Choice::Auto(settings) => By::Auto(Box::new(Auto::new(settings))),
         };
         Self {
+            heavy: Heavy::default(),
             census: Census::new(node.topology()),
             node,
             by,
@@ -110,6 +119,15 @@ impl Balancing {
             network: Network::default(),
             cost: Cost::default(),
         }
+    }
+
+    /// What there is to tell of the node's heaviest chares, if it is time for that.
+    fn heaviest(&mut self, from: NodeId, loads: &NodeLoads) -> Option<Heaviest> {
+        let catalogue = self.node.catalogue();
+        self.heavy.take(from, loads, |ElementId { collection, index }| {
+            let chare_type = catalogue.chare_type_of(collection)?;
+            Some((chare_type, catalogue.program().index_name(chare_type, index)))
+        })
     }
 
     fn take(&mut self, from: NodeId, loads: NodeLoads, left_s: impl Fn() -> Option<f64>) {

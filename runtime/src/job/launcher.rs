@@ -18,7 +18,7 @@ use crate::frame::{Fabric, Receiver};
 use crate::ids::NodeId;
 use crate::launch::{self, LaunchedNode};
 use crate::monitor::hub::Hub;
-use crate::monitor::wire::{MONITOR_VERSION, OutputLine, RunInfo};
+use crate::monitor::wire::{MONITOR_VERSION, MonitorEvent, OutputLine, RunInfo};
 use crate::node::{DriverEvent, Listeners, Node, NodeSettings};
 use crate::proto::membership::{ClusterTable, NodeEntry};
 use crate::transport::quic::{LinkSettings, QuicFabric};
@@ -212,11 +212,20 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     // Where nobody balances, somebody keeps count all the same.
     let nobody = plan.keeps_loads.then(|| Choice::Always(Box::new(Stay)));
     if let Some(choice) = plan.balance.map(|(choice, _)| choice).or(nobody) {
-        let (hub, told, costs) = (Arc::clone(&hub), Arc::clone(&hub), Arc::clone(&hub));
+        let [hub, told, costs, watched] = [(); 4].map(|()| Arc::clone(&hub));
         let tell = move |balanced| told.describe(|info| info.balanced = balanced);
         let tell_cost = move |cost| costs.set_balancing_cost(cost);
-        balancing::start(Arc::clone(&node), choice, loads, move || hub.left_s(), tell, tell_cost)
-            .map_err(|e| local("there is no thread to balance on", &e))?;
+        let tell_heaviest = move |heaviest| watched.publish(MonitorEvent::Heaviest(heaviest));
+        balancing::start(
+            Arc::clone(&node),
+            choice,
+            loads,
+            move || hub.left_s(),
+            tell,
+            tell_cost,
+            tell_heaviest,
+        )
+        .map_err(|e| local("there is no thread to balance on", &e))?;
     }
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
     let recruiting = Recruiting::new(starts, table, &lines_of_program, narrowest);

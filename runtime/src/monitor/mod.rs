@@ -3,6 +3,7 @@
 mod clock;
 pub mod critical_path;
 mod detail;
+pub mod heavy;
 pub mod hosts;
 pub mod hub;
 pub mod map;

@@ -1,6 +1,7 @@
 //! What the load window is told: raw monotonic counters, never rates. Times are nanoseconds since the node's
 //! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
 
+use super::heavy::Heaviest;
 use super::map::Map;
 use super::profile::Profile;
 use super::samples::Samples;
@@ -15,7 +16,7 @@ use std::time::Duration;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 15;
+pub const MONITOR_VERSION: u16 = 16;
 /// Since this version snapshots end with the clock of the cores.
 pub(super) const CLOCKED_VERSION: u16 = 15;
 /// Recordings from this version on can be read: what was added since is new kinds of events, and the end of snapshots.
@@ -62,6 +63,8 @@ pub enum MonitorEvent {
     Map(Map),
     /// Something that whoever watches should know, such as an option that would have made the run faster.
     Remark(Remark),
+    /// The chares of a node that keep its PEs busy, where that is measured.
+    Heaviest(Heaviest),
 }
 
 impl MonitorEvent {

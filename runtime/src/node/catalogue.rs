@@ -30,7 +30,7 @@ impl Catalogue {
     }
 
     /// The chare type of a collection, if that is known.
-    pub(super) fn chare_type_of(&self, id: CollectionId) -> Option<u16> {
+    pub(crate) fn chare_type_of(&self, id: CollectionId) -> Option<u16> {
         id.as_singles().or_else(|| self.collection(id).map(|known| known.chare_type))
     }
 

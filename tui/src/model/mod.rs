@@ -119,6 +119,11 @@ impl Model {
                 }
             }
             MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
+            MonitorEvent::Heaviest(heaviest) => {
+                if let Some(node) = self.nodes.get_mut(&heaviest.node) {
+                    node.take_heaviest(heaviest.chares);
+                }
+            }
             MonitorEvent::Remark(remark) => {
                 let weight = if remark.is_advice { Weight::Warning } else { Weight::Note };
                 self.remark(weight, &remark.text);

@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use runtime::monitor::heavy::{HeavyChare, OF_PE_MAX};
 use runtime::monitor::profile::Profile;
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, Processors};
 use runtime::monitor::{hosts, text};
 
 use super::history::{History, SECOND, Times};
+use super::profile::ELEMENT_MAX;
 use super::slowest::Slowest;
 
 /// Times beyond this (ten years) are nonsense and are cut off; keeps all sums of times within `i64`.
@@ -85,6 +87,8 @@ pub(crate) struct Node {
     /// Those of the last seconds.
     profiles: VecDeque<Profile>,
     pub(crate) slowest: Slowest,
+    /// Chares that keep its PEs busy, where that is measured.
+    pub(crate) heaviest: Vec<HeavyChare>,
 }
 
 impl Node {
@@ -157,6 +161,15 @@ impl Node {
         nanos(self.last.uptime_ns)
     }
 
+    /// Takes in what its heaviest chares are now.
+    pub(crate) fn take_heaviest(&mut self, chares: Vec<HeavyChare>) {
+        let most = self.pes.len().saturating_mul(OF_PE_MAX);
+        let can_be = chares.into_iter().filter(|one| one.part.is_finite()).take(most);
+        let clean =
+            |one: HeavyChare| HeavyChare { element: text::clean_line(&one.element, ELEMENT_MAX), ..one };
+        self.heaviest = can_be.map(clean).collect();
+    }
+
     /// Takes a snapshot in; one that is older than the last is ignored, a node that began anew begins anew here.
     pub(crate) fn apply(&mut self, snapshot: NodeSnapshot, now: Duration, pes_allowed: usize) {
         let uptime = nanos(snapshot.uptime_ns);
@@ -175,6 +188,7 @@ impl Node {
             self.processors = Default::default();
             self.profiles.clear();
             self.slowest = Slowest::default();
+            self.heaviest.clear();
             self.pes.clear();
         }
         let known = !first || uptime <= YOUNG;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crossterm::event::KeyCode;
+use runtime::monitor::heavy::{Heaviest, HeavyChare};
 use runtime::monitor::profile::{ChareCount, EntryTime, Profile, SentTo, SlowestCall};
 use runtime::monitor::wire::{Balanced, MonitorEvent, NodeSnapshot, OutputLine, RunInfo, SavedAt, Slowdown};
 
@@ -148,8 +149,26 @@ fn work_is_where_chares_are_and_what_was_moved() {
     let balanced = vec![decision(4.5, Some(1.1)), decision(9.0, None)];
     tell(&mut app, MonitorEvent::Run(RunInfo { chare_types, balanced, ..info }), 121);
     press(&mut app, KeyCode::Char('5'));
+    assert!(!screen(&app, 80, 24).contains("heaviest"), "nobody has measured them");
+    for node in 1..=3_u16 {
+        let chare = |pe: u32, at: u32, part| HeavyChare {
+            pe: u32::from(node - 1) * 2 + pe,
+            chare_type: (at % 2) as u16,
+            element: format!("[{at}, {node}\u{7}]"),
+            part: part / f64::from(node),
+        };
+        let chares = vec![chare(0, 3, 0.9), chare(0, 4, 0.02), chare(1, 6, 0.4), chare(1, 9, f64::NAN)];
+        tell(&mut app, MonitorEvent::Heaviest(Heaviest { node, chares }), 121);
+    }
     same_at_all_sizes("work", &app);
     let shown = screen(&app, 80, 24);
+    let heavy = shown.lines().skip_while(|line| !line.contains("heaviest chares")).nth(1).unwrap_or_default();
+    assert_eq!(
+        heavy.split_whitespace().collect::<Vec<_>>(),
+        ["0", "fast", "90%", "Cell", "[3,", "1]"],
+        "{shown}"
+    );
+    assert!(!shown.contains("NaN"), "{shown}");
     assert!(shown.contains("0:04.5 refine moves 7 chares (3.0M): imbalance 1.80, expected 1.05, found 1.10"));
     assert!(shown.contains("8 Block, 3 Cell"), "{shown}");
     press(&mut app, KeyCode::Tab);

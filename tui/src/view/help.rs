@@ -81,6 +81,8 @@ fn columns(screen: Screen) -> &'static [&'static str] {
         Screen::Work => &[
             "chares: that live there; busy: part of the last 2 s in which it worked",
             "came, went: chares that moved; of types: how many of each type",
+            "heaviest chares: processor time as a part of their PE's time; only measured",
+            "  where somebody balances (--balance)",
             "below: decisions; imbalance: longest time of a PE over the ideal one, 1 best",
         ],
         Screen::Log => &[

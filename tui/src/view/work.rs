@@ -1,9 +1,10 @@
 //! The screen of work: for each PE or node how many chares it has, how busy they keep it and how many came and went, and
-//! below, what the balancer decided and what came of it.
+//! below, the heaviest chares where these are measured, and what the balancer decided and what came of it.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use runtime::monitor::heavy::HeavyChare;
 use std::time::Duration;
 
 use super::look::Look;
@@ -15,6 +16,8 @@ use crate::input::Spot;
 use crate::model::node::{Node, Pe};
 use crate::model::remarks;
 
+/// The heaviest chares have no fewer lines.
+const HEAVY_MIN: u16 = 4;
 /// Decisions that are shown.
 const DECISIONS: usize = 8;
 
@@ -23,10 +26,18 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
     let decisions = decisions(app);
     let below = u16::try_from(decisions.len()).unwrap_or(u16::MAX).min(area.height / 3);
     let (rows, foot) = split(area, area.height - below);
+    let heaviest = heaviest(app);
+    let items = items(app);
+    // They leave to the PEs what these need, or two thirds.
+    let wanted = u16::try_from(heaviest.len() + 2).unwrap_or(u16::MAX);
+    let needed = u16::try_from(items.len() + 1).unwrap_or(u16::MAX);
+    let height = wanted.min(rows.height.saturating_sub(needed).max(rows.height / 3));
+    let height = if heaviest.is_empty() || height < HEAVY_MIN { 0 } else { height };
+    let (rows, heavy) = split(rows, rows.height - height);
+    draw_heaviest(frame, heavy, app, &heaviest, look);
     let bar = usize::from(area.width).saturating_sub(76).min(60) / 2;
     put(frame, rows, 0, titles(app, bar, look));
     let rows = split(rows, 1).1;
-    let items = items(app);
     if items.is_empty() {
         put(frame, rows, 0, Line::styled(" no PE to show", look.faint()));
     }
@@ -39,6 +50,35 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
         put(frame, foot, number, Line::styled(text, look.faint()));
     }
     spots
+}
+
+/// The heaviest chares of the nodes that are shown and what they take of their PEs, the heaviest first.
+fn heaviest(app: &App) -> Vec<(&Node, &HeavyChare)> {
+    let nodes = app.nodes().into_iter().filter(|node| node.loss.is_none());
+    let mut all: Vec<(&Node, &HeavyChare)> =
+        nodes.flat_map(|node| node.heaviest.iter().map(move |chare| (node, chare))).collect();
+    all.sort_by(|(_, one), (_, other)| other.part.total_cmp(&one.part));
+    all
+}
+
+/// These under a blank line and a title.
+fn draw_heaviest(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    heaviest: &[(&Node, &HeavyChare)],
+    look: Look,
+) {
+    let title = format!("   PE {} of its time  heaviest chares, last 2 s", figures::fit("node", NAME));
+    put(frame, area, 1, Line::styled(title, look.faint()));
+    let types = &app.model().run.chare_types;
+    for (line, (node, chare)) in heaviest.iter().take(area.height.into()).enumerate() {
+        let name = types.get(usize::from(chare.chare_type)).map_or("?", String::as_str);
+        let mut row = Line::raw(format!(" {:>4} {} ", chare.pe, figures::fit(&node.name(), NAME)));
+        row.push_span(Span::styled(format!("{:>11}", figures::percent(chare.part)), look.compute()));
+        row.push_span(Span::raw(format!("  {name} {}", chare.element)));
+        put(frame, area, line + 2, row);
+    }
 }
 
 /// A PE, or the PEs of a node.

@@ -91,6 +91,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::Result(_) => "result",
         MonitorEvent::Map(_) => "map",
         MonitorEvent::Remark(_) => "remark",
+        MonitorEvent::Heaviest(_) => "heaviest",
     }
 }
 

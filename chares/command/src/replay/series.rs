@@ -140,7 +140,8 @@ impl<'a> Series<'a> {
                 | MonitorEvent::At(_)
                 | MonitorEvent::Result(_)
                 | MonitorEvent::Map(_)
-                | MonitorEvent::Remark(_) => {}
+                | MonitorEvent::Remark(_)
+                | MonitorEvent::Heaviest(_) => {}
             }
         }
         for (node, snapshots) in snapshots {
