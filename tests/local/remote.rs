@@ -159,8 +159,10 @@ fn a_check_says_the_same_of_all_hosts_side_by_side() {
         words.for_each(|word| assert!(two.contains(word), "{word:?}: {two}"));
     }
     let fine = &said[2 * FAULTS.len()..];
-    assert!(fine.len() == 2 && fine[0].starts_with("good         ok"), "{done:?}");
+    assert!(fine.len() == 5 && fine[0].starts_with("good         ok"), "{done:?}");
     assert!(fine[1].starts_with("noisy        ok"), "{done:?}");
+    // The way between the two, both ways.
+    assert!(fine[4].starts_with("good - noisy ") && fine[4].matches("B/s").count() == 2, "{done:?}");
     bed.assert_nothing_left();
 }
 

@@ -450,7 +450,7 @@ fn blocks_that_are_fewer_than_pes_are_advised_against_while_the_run_goes_on() {
     // It is told before anything is computed, and not only at the end.
     let events = std::fs::read_to_string(folder.path().join("events.ndjson")).unwrap();
     let place = |words: &str| events.lines().position(|line| line.contains(words));
-    let (told, computing) = (place(&said).unwrap(), place("evaluation").unwrap());
+    let (told, computing) = (place(&said).unwrap(), place("\"name\":\"evaluation\"").unwrap());
     assert!(told < computing, "{told} {computing}");
     let report = run(folder.path(), &["report", "run.mcr"]);
     assert!(report.stdout.contains(&said), "{report:?}");

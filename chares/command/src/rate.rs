@@ -12,7 +12,9 @@ pub(crate) fn rate(per_second: f64, unit: &str) -> String {
         number /= 1e3;
         prefix += 1;
     }
-    let digits = if number > 0.0 { (2 - number.log10().floor() as i32).clamp(0, 6) } else { 0 };
+    // Of the number as it is rounded: 9.996 is written as 10.0.
+    let size = (number * 1.0005).log10().floor() as i32;
+    let digits = if number > 0.0 { (2 - size).clamp(0, 6) } else { 0 };
     let digits = usize::try_from(digits).unwrap_or(0);
     let number = format!("{number:.digits$}");
     let is_symbol = unit.chars().all(char::is_uppercase);
@@ -34,6 +36,7 @@ mod tests {
             (999.4, "999 rows/s"),
             (999.6, "1.00 k rows/s"),
             (2.5, "2.50 rows/s"),
+            (9.996, "10.0 rows/s"),
             (0.021_34, "0.0213 rows/s"),
             (0.0, "0 rows/s"),
             (4.2e23, "420000 E rows/s"),

@@ -7,27 +7,30 @@ mod pairs;
 pub use pairs::Pair;
 
 use super::bootstrap::Ready;
-use super::echo::{self, Found, Question};
+use super::echo::{self, Found, Order, Question};
 use super::identity::{clock_s, own_hash};
 use super::options::LaunchOptions;
 use super::process::{self, LaunchError, LaunchedNode, Starting};
 use super::{reach, stage};
 use crate::architecture::Architecture;
 use crate::codec::WIRE_VERSION;
-use crate::config::{ClusterConfig, LaunchMethod, NodeConfig};
+use crate::config::{ClusterConfig, LaunchMethod, NodeConfig, Transport};
 use crate::ids::NodeId;
 use crate::monitor::wire::OutputLine;
-use pairs::Carried;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
 
 /// How long nodes may take to ask each other, beyond what that lasts.
 const SLACK: Duration = Duration::from_secs(5);
+/// How long a node may take to answer what it measured.
+const ANSWERS: Duration = Duration::from_secs(2);
+/// Of very many nodes not all pairs are measured: no round begins later.
+const ALL: Duration = Duration::from_secs(15);
 /// How many of the nodes that are not reached are named.
 const NAMED_MAX: usize = 4;
 
@@ -130,7 +133,8 @@ struct Probe {
     found: Option<Found>,
     /// Round trips from the launcher to it, and from it to all probes, in order; `None` where nothing comes back.
     round_trips: Vec<Option<Duration>>,
-    carried: Carried,
+    /// Bytes in a second that come to it from others, by their places among the probes; none where nothing came.
+    carried: BTreeMap<usize, Option<f64>>,
     /// It was told to measure something and did not answer.
     is_silent: bool,
 }
@@ -138,7 +142,7 @@ struct Probe {
 impl Probe {
     fn new(at: usize, started: LaunchedNode) -> Self {
         let clock_offset_s = i128::from(started.ready.clock_s) - i128::from(clock_s());
-        let (carried, is_silent) = (Carried::new(), false);
+        let (carried, is_silent) = (BTreeMap::new(), false);
         Self { at, started, clock_offset_s, found: None, round_trips: Vec::new(), carried, is_silent }
     }
 
@@ -164,8 +168,8 @@ pub(crate) async fn check_nodes(config: &ClusterConfig, fingerprint: u64, option
     let (mut probes, mut failed) = start(config, &token, &starting).await;
     hear_found(&mut probes, &mut lines, limit).await;
     ask_each_other(&mut probes, &mut lines, &token).await;
-    pairs::measure(config, &mut probes, &mut lines).await;
-    let pairs = pairs::found(config, &probes);
+    measure_ways(config, &mut probes, &mut lines).await;
+    let pairs = pairs_of(config, &probes);
     let mut result = |(at, node): (usize, &NodeConfig)| {
         let lost = || Problem::new("its check was lost", "try again");
         let probe = probes.iter().find(|probe| probe.at == at);
@@ -174,7 +178,7 @@ pub(crate) async fn check_nodes(config: &ClusterConfig, fingerprint: u64, option
         // If the program or the host cannot be used at all, there is nothing more to warn of.
         let warnings = usable.as_ref().map_or(Vec::new(), |probe| {
             let of_host = warnings(nodes, &probes, probe, &starting);
-            of_host.into_iter().chain(pairs::warnings(config, &probes, probe)).collect()
+            of_host.into_iter().chain(lost_trains(config, &probes, probe)).collect()
         });
         let outcome =
             usable.and_then(|probe| connected(config, &probes, probe).map(|()| facts(nodes, &probes, probe)));
@@ -249,6 +253,73 @@ async fn ask_each_other(probes: &mut [Probe], lines: &mut UnboundedReceiver<Outp
         to_others.resize(addresses.len(), None);
         probe.round_trips = std::iter::once(from_here).chain(to_others).collect();
     }
+}
+
+/// Has all who reach each other over the network measure what comes from the other.
+async fn measure_ways(
+    config: &ClusterConfig,
+    probes: &mut [Probe],
+    lines: &mut UnboundedReceiver<OutputLine>,
+) {
+    let begun = Instant::now();
+    for round in pairs::rounds(probes.len()) {
+        let back: Vec<_> = round.iter().map(|&(a, b)| (b, a)).collect();
+        for asked in [round, back] {
+            if begun.elapsed() > ALL {
+                return;
+            }
+            let mut asking = Vec::new();
+            for (to, from) in asked {
+                let way = probes[to]
+                    .way_to(from)
+                    .filter(|_| !probes[to].is_silent && !shares_memory(config, probes, to, from));
+                let Some(way) = way else { continue };
+                let order = Order { from: probes[from].ready().addr, way };
+                let Ok(words) = order.to_line() else { continue };
+                if probes[to].started.tell(words.as_bytes()).await.is_ok() {
+                    asking.push((to, from));
+                }
+            }
+            let mut heard = hear(lines, asking.len(), ANSWERS, echo::carried_from_line).await;
+            for (to, from) in asking {
+                match heard.remove(&number(probes[to].at).0) {
+                    Some(rate) => drop(probes[to].carried.insert(from, rate)),
+                    None => probes[to].is_silent = true,
+                }
+            }
+        }
+    }
+}
+
+fn shares_memory(config: &ClusterConfig, probes: &[Probe], one: usize, other: usize) -> bool {
+    let node = |place: usize| &config.nodes[probes[place].at];
+    config.network.transport == Transport::Auto && is_same_host(node(one), node(other))
+}
+
+/// What was found, pair by pair in the order of the nodes file, of those that reach each other.
+fn pairs_of(config: &ClusterConfig, probes: &[Probe]) -> Vec<Pair> {
+    let pairs = (0..probes.len()).flat_map(|one| (one + 1..probes.len()).map(move |other| (one, other)));
+    let pair = |(one, other): (usize, usize)| {
+        let way = probes[one].way_to(other)?.min(probes[other].way_to(one)?);
+        let to = |to: usize, from: usize| probes[to].carried.get(&from).copied().flatten();
+        Some(Pair {
+            nodes: [one, other].map(|place| config.nodes[probes[place].at].name.clone()),
+            round_trip_s: way.as_secs_f64(),
+            bytes_per_s: [to(one, other), to(other, one)],
+            is_one_host: shares_memory(config, probes, one, other),
+        })
+    };
+    pairs.filter_map(pair).collect()
+}
+
+/// What there is to warn of: single datagrams come through, but no train of them.
+fn lost_trains(config: &ClusterConfig, probes: &[Probe], probe: &Probe) -> Vec<Problem> {
+    let lost = probe.carried.iter().filter(|(_, rate)| rate.is_none());
+    let names: Vec<String> =
+        lost.map(|(from, _)| format!("{:?}", config.nodes[probes[*from].at].name)).collect();
+    let reason = format!("single datagrams from {} come here, but not many at once", names.join(", "));
+    let mend = "look for what drops them on the way; `run netbench` shows what messages get";
+    if names.is_empty() { Vec::new() } else { vec![Problem::new(reason, mend)] }
 }
 
 /// One line of so many nodes that `wanted` makes something of, by their numbers.

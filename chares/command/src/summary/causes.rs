@@ -22,12 +22,12 @@ pub(super) struct Cause {
 }
 
 /// A PE of the report.
-pub(super) struct Pe {
+struct Pe {
     number: u64,
-    pub(super) node: String,
+    node: String,
     /// Seconds in which it was idle, and in which it was not.
     idle: f64,
-    pub(super) busy: f64,
+    busy: f64,
     /// Seconds of what is not idle for each of [`STOPS`].
     stopped: [f64; 3],
     has_worked: bool,
@@ -123,8 +123,9 @@ fn idle(report: &Value, pes: &[Pe], all: f64) -> Vec<Cause> {
         workers.iter().filter(|pe| pe.number != busiest.number).map(|pe| pe.busy).collect();
     if !others.is_empty() {
         let mean = others.iter().sum::<f64>() / others.len() as f64;
+        let busy: Vec<(&str, f64)> = pes.iter().map(|pe| (pe.node.as_str(), pe.busy)).collect();
         let is_plain = stop(busiest).is_none() && longest_call(report, busiest).is_none();
-        let of_shares = if is_plain { shares::wrong(report, pes) } else { None };
+        let of_shares = if is_plain { shares::wrong(report, &busy) } else { None };
         let sentence = of_shares.unwrap_or_else(|| {
             format!(
                 "others waited for PE {} of {}, which was busy for {:.2} s, they for {mean:.2} s on average{}",
@@ -220,7 +221,7 @@ fn busiest_link(report: &Value) -> Option<String> {
 }
 
 /// A number that is none, or negative, is 0.
-pub(super) fn seconds(value: &Value) -> f64 {
+fn seconds(value: &Value) -> f64 {
     value.as_f64().filter(|number| number.is_finite() && *number > 0.0).unwrap_or(0.0)
 }
 

@@ -1,6 +1,5 @@
 //! Whether the work was divided by speeds that machines did not have.
 
-use super::causes::{Pe, seconds};
 use super::{list, name_of};
 use serde_json::Value;
 
@@ -16,15 +15,18 @@ struct Done {
     busy: f64,
 }
 
-/// The node whose share is furthest from what it delivered, if that is far, and the shares of the work are known.
-pub(super) fn wrong(report: &Value, pes: &[Pe]) -> Option<String> {
-    let done = list(&report["nodes"]).iter().map(|node| of_node(node, pes)).collect::<Option<Vec<Done>>>()?;
+/// What to say of the node whose share is furthest from what it delivered, if that is far, and the shares of the work are
+/// known; `busy` has the node of each PE, and for how many seconds it was busy.
+pub(super) fn wrong(report: &Value, busy: &[(&str, f64)]) -> Option<String> {
+    let done =
+        list(&report["nodes"]).iter().map(|node| of_node(node, busy)).collect::<Option<Vec<Done>>>()?;
     let delivered: f64 = done.iter().map(|node| node.share / node.busy).sum();
     // By these shares all would have been done at the same time.
     let right = |node: &Done| node.share / node.busy / delivered;
     let off = |node: &Done| (node.share / right(node)).ln().abs();
     let worst = done.iter().max_by(|one, other| off(one).total_cmp(&off(other)))?;
     let slowed = list(&report["slowdowns"]).iter().any(|slow| name_of(&slow["node"]) == worst.name);
+    // What is no number is not far.
     let is_far = off(worst) > WRONG.ln();
     if slowed || done.len() < 2 || !is_far {
         return None;
@@ -40,22 +42,22 @@ pub(super) fn wrong(report: &Value, pes: &[Pe]) -> Option<String> {
                 format!(" (others had {:.0}% of the cores then)", 100.0 * taken)
             });
             format!(
-                "its speed was measured otherwise{taken}, or its part is another kind of work: --speed measured measures it \\
+                "its speed was measured otherwise{taken}, or its part is another kind of work: --speed measured measures it \
                  anew, --balance auto moves chares meanwhile"
             )
         }
     };
     let right = 100.0 * right(worst);
     Some(format!(
-        "the shares are wrong: {name} had {has:.0}% of the work, and by the rate that it really delivered {right:.0}% would be \\
+        "the shares are wrong: {name} had {has:.0}% of the work, and by the rate that it really delivered {right:.0}% would be \
          right; {why}"
     ))
 }
 
 /// `None` if the node's share is not known, or its PEs were not busy alike.
-fn of_node(node: &Value, pes: &[Pe]) -> Option<Done> {
-    let (name, share) = (name_of(&node["name"]), seconds(&node["share"]));
-    let busy: Vec<f64> = pes.iter().filter(|pe| pe.node == name).map(|pe| pe.busy).collect();
+fn of_node(node: &Value, busy: &[(&str, f64)]) -> Option<Done> {
+    let (name, share) = (name_of(&node["name"]), node["share"].as_f64()?);
+    let busy: Vec<f64> = busy.iter().filter(|(node, _)| *node == name).map(|(_, busy)| *busy).collect();
     let mean = busy.iter().sum::<f64>() / busy.len() as f64;
     let most = busy.iter().copied().fold(0.0, f64::max);
     (share > 0.0 && mean > 0.0 && most <= ALIKE * mean).then_some(Done { name, share, busy: mean })
