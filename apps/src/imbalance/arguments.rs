@@ -71,6 +71,8 @@ pub enum Loads {
     Wave,
     /// Each goes its own way, by up to a twentieth a step
     Walk,
+    /// Those in the middle have most, and most may go to the PEs next to their own only, as tasks of CP2K
+    Slots,
 }
 
 impl From<Loads> for Pattern {
@@ -80,6 +82,7 @@ impl From<Loads> for Pattern {
             Loads::HotSpot => Self::HotSpot,
             Loads::Wave => Self::Wave,
             Loads::Walk => Self::Walk,
+            Loads::Slots => Self::Slots,
         }
     }
 }

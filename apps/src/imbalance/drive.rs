@@ -1,11 +1,12 @@
 //! The driver: makes the ring, waits for its sums and its end, and compares them with a serial computation.
 
-use super::arguments::Imbalance;
+use super::arguments::{Imbalance, Loads};
 use super::division::divide;
 use super::problem::Problem;
 use super::serial::{Expected, add, expected};
 use super::walker::{Added, Ended, Go, Walker, WalkerInit};
 use crate::matrix::npy::{NpyWriteError, NpyWriter};
+use chares::loadbalance::balance::patterns::Task;
 use chares::{Array, Cx, Driver, Gather, Placement, RunError};
 
 /// Runs the ring as the command line asks.
@@ -50,6 +51,13 @@ fn state(main: &mut Driver, imbalance: &Imbalance, ends: &[Ended]) {
     outcome.fact("units_of_chare_and_step", imbalance.work);
     outcome.fact("state_bytes", imbalance.state);
     outcome.fact("result", format!("{result:016x}"));
+    if imbalance.pattern == Loads::Slots {
+        let problem = Problem::of(imbalance);
+        let of = |task| (0..imbalance.chares).filter(|chare| problem.task(*chare) == Some(task)).count();
+        outcome.fact("anywhere", of(Task::Replicated));
+        outcome.fact("near", of(Task::Local));
+        outcome.fact("pinned", of(Task::Split));
+    }
     let step_s = outcome.timed().map(|timed| timed.as_secs_f64() / f64::from(imbalance.steps));
     outcome.fact("step_s", step_s);
     outcome.remark(&format!(

@@ -8,7 +8,7 @@
 use super::arguments::{Imbalance, Loads};
 use super::chain;
 use crate::matrix::generate::hash;
-use chares::loadbalance::balance::patterns::{Course, Pattern};
+use chares::loadbalance::balance::patterns::{Course, Pattern, Task};
 use serde::{Deserialize, Serialize};
 
 /// The work of all chares.
@@ -66,6 +66,20 @@ impl Problem {
             course.nth(last as usize);
         }
         course
+    }
+
+    /// What a chare is a task of, if that limits where it may go.
+    #[must_use]
+    pub fn task(&self, chare: u32) -> Option<Task> {
+        (self.loads == Loads::Slots).then(|| Task::of(chare, self.seed))
+    }
+
+    /// The chares that stand in the grid where the points of a chare end, on both sides: whose PEs have them in the rims of
+    /// their parts. That is half of what a PE has on average.
+    #[must_use]
+    pub fn reach(&self, chare: u32, pe_count: u32) -> [u32; 2] {
+        let half = (self.chares / pe_count.saturating_mul(2).max(1)).max(1);
+        [chare.saturating_sub(half), chare.saturating_add(half).min(self.chares - 1)]
     }
 
     /// Links of the chain that a chare walks in its next step.

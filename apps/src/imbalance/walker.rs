@@ -4,7 +4,7 @@ use super::chain;
 use super::problem::{Numbers, Problem};
 use super::serial::add;
 use chares::loadbalance::balance::patterns::Course;
-use chares::{Bulk, Callback, Chare, Ctx, Entry, Gather, Inbox, Reduce, Scratch};
+use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Gather, Inbox, Mobility, Reduce, Scratch};
 use serde::{Deserialize, Serialize};
 
 /// One chare.
@@ -80,6 +80,8 @@ impl Chare for Walker {
     fn new(setup: WalkerInit, ctx: &mut Ctx<'_, Self>) -> Self {
         let (problem, chare) = (&setup.problem, ctx.index());
         let state: Vec<u64> = (0..problem.words).map(|word| problem.word(chare, word)).collect();
+        let mobility = mobility(problem, ctx);
+        ctx.set_mobility(mobility);
         Self {
             step: 0,
             end: 0,
@@ -91,6 +93,15 @@ impl Chare for Walker {
             setup,
         }
     }
+}
+
+/// Where a chare may go. The array is known where its elements are made.
+fn mobility(problem: &Problem, ctx: &mut Ctx<'_, Walker>) -> Mobility {
+    let chare = ctx.index();
+    let Some(task) = problem.task(chare) else { return Mobility::Anywhere };
+    let (array, reach) = (ctx.array(), problem.reach(chare, ctx.pe_count()));
+    let near: Vec<u32> = reach.into_iter().filter_map(|at| ctx.home_of(&array, at)).collect();
+    task.mobility(near.into_iter().chain([ctx.pe_id()]))
 }
 
 impl Entry<Go> for Walker {
@@ -128,10 +139,23 @@ impl Walker {
         array.at(after).send(ctx, halo(true));
     }
 
+    /// Ends the run if the chare is where it may not be.
+    fn check_place(&self, ctx: &mut Ctx<'_, Self>) {
+        let (array, chare, pe) = (ctx.array(), ctx.index(), ctx.pe_id());
+        if self.setup.problem.task(chare).is_some()
+            && let Some(home) = ctx.home_of(&array, chare)
+            && !ctx.mobility().permits(home, pe)
+        {
+            let may = ctx.mobility().clone();
+            ctx.fail(&format!("chare {chare} of PE {home} is on PE {pe}, and it may go {may}"));
+        }
+    }
+
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
         while self.step < self.end
             && let Some(halos) = self.halos.take(&self.step, 2)
         {
+            self.check_place(ctx);
             self.take_step(ctx.index(), &halos);
             ctx.progress(1);
             if self.step == self.setup.problem.steps {

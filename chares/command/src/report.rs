@@ -11,6 +11,7 @@ use crate::options::this_host;
 use chares::checkpoint::Kept;
 use chares::{EarlierSpeeds, Timeline};
 use profile::{EntryReport, SentReport};
+use runtime::balancing::Cost;
 use runtime::monitor::hosts::{equivalents, node_speed};
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, Remark, RunInfo, Slowdown};
 use serde::{Serialize, Serializer};
@@ -59,6 +60,7 @@ pub(crate) struct Report {
     facts: Map<String, Value>,
     balance: Option<String>,
     balanced: Vec<Balanced>,
+    balancing: Option<Cost>,
     from_checkpoint: Option<String>,
     checkpoints: Vec<CheckpointReport>,
     slowdowns: Vec<SlowdownReport>,
@@ -262,6 +264,7 @@ impl Report {
             facts: timeline.facts.clone(),
             balance: (!info.balance.is_empty()).then(|| info.balance.clone()),
             balanced: info.balanced.clone(),
+            balancing: timeline.balancing,
             from_checkpoint: timeline.from_checkpoint.clone(),
             checkpoints: timeline.checkpoints.iter().map(CheckpointReport::of).collect(),
             slowdowns: info.slowdowns.iter().map(|one| SlowdownReport::of(one, &info.nodes)).collect(),

@@ -305,6 +305,7 @@ fn drive_and_show(
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
     timeline.finished.get_or_insert_with(Instant::now);
     timeline.remarks.extend(hub.found());
+    timeline.balancing = (!hub.info().balance.is_empty()).then(|| hub.balancing_cost());
     // The failure of the run explains the driver's error better than the driver can.
     let error = job.finish().or(driven.err());
     Finished { info: hub.info(), timeline, error, viewers: Some(viewers) }

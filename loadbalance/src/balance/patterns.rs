@@ -2,6 +2,7 @@
 //! work in a run.
 
 use super::random::Random;
+use super::view::Mobility;
 
 /// How the loads of a list of chares are shaped, and how they change from step to step. The mean of all is about 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +15,20 @@ pub enum Pattern {
     Wave,
     /// Each load goes its own way, up and down by up to a twentieth a step, between 0.25 and 4.
     Walk,
+    /// Most of the load is in the middle of the list, where it is 23 times that of the ends, and most chares may go to few PEs
+    /// ([`Task`]): like the tasks of a cluster of molecules in CP2K.
+    Slots,
 }
 
 impl Pattern {
     /// All, by the names that users write.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("linear", Self::Linear), ("hot-spot", Self::HotSpot), ("wave", Self::Wave), ("walk", Self::Walk)];
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("linear", Self::Linear),
+        ("hot-spot", Self::HotSpot),
+        ("wave", Self::Wave),
+        ("walk", Self::Walk),
+        ("slots", Self::Slots),
+    ];
 
     /// The loads of chare `index` of `count`, one for each step, without end. Whoever knows these numbers can go on at any
     /// step (`nth`).
@@ -28,9 +37,43 @@ impl Pattern {
         let count = count.max(1);
         let begin = Random::of(seed, u64::MAX).below(u64::from(count)) as u32;
         let place = (index % count + begin) % count;
-        let place = if self == Self::Linear { index % count } else { place };
+        let is_fixed = matches!(self, Self::Linear | Self::Slots);
+        let place = if is_fixed { index % count } else { place };
         let random = Random::of(seed, u64::from(index));
         Course { pattern: self, place, count, step: 0, load: 1.0, random }
+    }
+}
+
+/// What a task of CP2K is of, from which follows where it may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Of a grid that everybody has: it may run anywhere.
+    Replicated,
+    /// Of points that few have: where it is by default, and at neighbours whose part of the grid, with its rim, holds them.
+    Local,
+    /// A piece of one that is split over several PEs: it stays.
+    Split,
+}
+
+impl Task {
+    /// What the task of that number is: of eight, about one is replicated and one split.
+    #[must_use]
+    pub fn of(index: u32, seed: u64) -> Self {
+        match Random::of(!seed, u64::from(index)).below(8) {
+            0 => Self::Replicated,
+            1 => Self::Split,
+            _ => Self::Local,
+        }
+    }
+
+    /// Where it may go: `near` are the PEs whose part of the grid, with its rim, holds its points.
+    #[must_use]
+    pub fn mobility(self, near: impl IntoIterator<Item = u32>) -> Mobility {
+        match self {
+            Self::Replicated => Mobility::Anywhere,
+            Self::Local => Mobility::one_of(near),
+            Self::Split => Mobility::Pinned,
+        }
     }
 }
 
@@ -75,6 +118,12 @@ impl Iterator for Course {
                 self.load = (now * factor).clamp(0.25, 4.0);
                 now
             }
+            Pattern::Slots => {
+                // A power of a parabola is the same on every machine, as an exponential is not. Its mean is 128/315.
+                let away = 2.0 * at - 1.0;
+                let hill = (1.0 - away * away) * (1.0 - away * away);
+                0.1 + 0.9 * 315.0 / 128.0 * hill * hill
+            }
         };
         self.step += 1;
         Some(load)
@@ -103,4 +152,29 @@ pub fn clustered(sides: &[u32]) -> Vec<u64> {
 pub fn grains(load: u64, grain: u64) -> impl Iterator<Item = u64> {
     let grain = grain.max(1);
     (0..load.div_ceil(grain)).map(move |at| grain.min(load - at * grain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_of_a_pattern_that_does_not_change_is_one() {
+        for pattern in [Pattern::Linear, Pattern::HotSpot, Pattern::Slots] {
+            let loads: Vec<f64> = (0..1000).filter_map(|at| pattern.course(at, 1000, 7).next()).collect();
+            let mean = loads.iter().sum::<f64>() / 1000.0;
+            assert!(loads.len() == 1000 && (mean - 1.0).abs() < 1e-3, "{pattern:?}: {mean}");
+        }
+    }
+
+    #[test]
+    fn most_load_of_slots_is_in_the_middle_and_most_tasks_go_to_few() {
+        let load = |at| Pattern::Slots.course(at, 1000, 7).next().unwrap();
+        assert!(load(500) / load(0) > 20.0 && load(0) == load(999));
+        let of = |task| (0..8000).filter(|at| Task::of(*at, 3) == task).count();
+        for few in [of(Task::Replicated), of(Task::Split)] {
+            assert!((900..1100).contains(&few), "{few}");
+        }
+        assert_eq!(Task::Local.mobility([4, 3, 4]), Mobility::OneOf([3, 4].into()));
+    }
 }

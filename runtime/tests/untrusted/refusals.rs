@@ -2,6 +2,7 @@
 
 use crate::program::{ADD, ASK, Ask, Made, PASS, Pass, pack, table};
 use crate::run::Run;
+use loadbalance::balance::Mobility;
 use runtime::codec::{
     Announcement, ControlToLauncher, ControlToNode, Header, Order, ScatterPart, Spread, VariableKind,
     WorkToLauncher, WorkToNode, decode, encode,
@@ -12,7 +13,7 @@ use runtime::envelope::{
 };
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
-use runtime::loads::{Amount, NodeLoads, PeLoads};
+use runtime::loads::{Amount, ChareLoad, NodeLoads, PeLoads};
 use runtime::mark::Mark;
 use runtime::monitor::samples::{Ran, SAMPLES_MAX, Samples};
 use runtime::monitor::wire::NodeSnapshot;
@@ -536,12 +537,20 @@ fn no_node_tells_of_loads_that_cannot_be() {
         assert_ne!(is_refused, told.try_recv().is_ok(), "it is taken or refused");
         !is_refused
     };
-    let with_messages = |pe, wall_ns, cpu_part, messages| {
-        let (fixed_ns, chares, traffic) = (0, Vec::new(), Vec::new());
+    let of_chares = |pe, wall_ns, cpu_part, messages, chares| {
+        let (fixed_ns, traffic) = (0, Vec::new());
         let other_traffic = Amount { messages, bytes: 0 };
         let one = PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic };
         postcard::to_stdvec(&NodeLoads { bytes_per_s: 1.0, room_bytes: None, pes: vec![one] }).unwrap()
     };
+    let with_messages =
+        |pe, wall_ns, cpu_part, messages| of_chares(pe, wall_ns, cpu_part, messages, Vec::new());
+    let may_go_to = |pe| {
+        let element = ElementId { collection: CELLS, index: ElementIndex([0; 3]) };
+        let mobility = Mobility::one_of([0, pe]);
+        of_chares(2, 5, None, 3, vec![ChareLoad { element, cpu_ns: 1, bytes: 1, is_here: true, mobility }])
+    };
+    assert!(said(&may_go_to(3)) && !said(&may_go_to(4)), "there are four PEs");
     let loads = |pe, wall_ns, cpu_part| with_messages(pe, wall_ns, cpu_part, 3);
     assert!(!said(&with_messages(2, 5, None, u64::MAX)));
     assert!(said(&loads(2, 5, Some(0.5))) && said(&loads(2, 5, None)));

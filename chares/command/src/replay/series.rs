@@ -3,7 +3,7 @@
 use super::clocks::{Clock, clocks};
 use super::sampled::Sampled;
 use runtime::monitor::recording::Recording;
-use runtime::monitor::wire::{MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, Phase, RunInfo};
+use runtime::monitor::wire::{Balanced, MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, Phase, RunInfo};
 use std::collections::BTreeMap;
 
 /// All that a recording holds, with times in nanoseconds since the first that is known.
@@ -17,6 +17,8 @@ pub(crate) struct Series<'a> {
     pub(crate) ended: Option<(i32, &'a str)>,
     /// Nodes that were lost: when, which, why.
     pub(crate) lost: Vec<(i64, u16, &'a str)>,
+    /// Decisions to move chares, and when they were made.
+    pub(crate) decisions: Vec<(i64, Balanced)>,
     pub(crate) sampled: Sampled,
 }
 
@@ -115,13 +117,17 @@ impl<'a> Series<'a> {
             end_ns: i64::try_from(recording.duration().as_nanos()).unwrap_or(i64::MAX / 4) - first,
             ended: None,
             lost: Vec::new(),
+            decisions: Vec::new(),
             sampled: Sampled::of(recording, &clocks, first),
         };
         let mut snapshots: BTreeMap<u16, Vec<(i64, &NodeSnapshot)>> = BTreeMap::new();
         for recorded in &recording.events {
             let at = i64::try_from(recorded.at.as_nanos()).unwrap_or(i64::MAX / 4) - first;
             match &recorded.event {
-                MonitorEvent::Run(run) => series.run = run.clone(),
+                MonitorEvent::Run(run) => {
+                    series.run = run.clone();
+                    series.take_decisions(at, first, &run.balanced);
+                }
                 MonitorEvent::Snapshot(snapshot) => {
                     let time =
                         clocks.get(&snapshot.node).map_or(at, |c| c.launcher_ns(snapshot.uptime_ns) - first);
@@ -156,6 +162,21 @@ impl<'a> Series<'a> {
             phase.to = series.end_ns;
         }
         series
+    }
+
+    /// Takes decisions that are told at some time, of which some may have been told before, without what came of them.
+    fn take_decisions(&mut self, at: i64, first: i64, told: &[Balanced]) {
+        for decision in told {
+            let is_same = |(_, known): &&mut (i64, Balanced)| known.at_s.to_bits() == decision.at_s.to_bits();
+            match self.decisions.iter_mut().rev().find(is_same) {
+                Some((_, known)) => known.after = decision.after,
+                // What is not a number is 0.
+                None => {
+                    let made = ((decision.at_s * 1e9) as i64).saturating_sub(first);
+                    self.decisions.push((made.clamp(0, at.max(0)), decision.clone()));
+                }
+            }
+        }
     }
 
     fn take_phase(&mut self, at: i64, phase: &'a Phase) {

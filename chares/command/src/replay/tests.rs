@@ -5,7 +5,8 @@ use super::{chart, trace, waits_of};
 use runtime::monitor::recording::{Recorded, Recorder, Recording};
 use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
-    ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, PeState, Phase, RunInfo,
+    Balanced, ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, PeSnapshot, PeState, Phase,
+    RunInfo,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -303,6 +304,42 @@ fn a_phase_whose_end_is_foretold_anew_is_one_slice() {
     assert_eq!(args["detail"], format!("off by {expected}"));
     let progress = events.iter().filter(|event| event["name"] == "progress");
     assert!(progress.map(|event| event["args"]["percent"].as_f64().unwrap()).eq(percents));
+}
+
+/// It is told when it is made, and again when it is known what came of it.
+#[test]
+fn a_decision_to_move_chares_is_one_instant_with_what_was_expected_and_found() {
+    let mut recording = recording();
+    let run = recording.events[0].event.clone();
+    let MonitorEvent::Run(run) = run else { panic!("a recording begins with the run") };
+    let decision = |at_s, after| Balanced {
+        at_s,
+        by: "refine".into(),
+        moves: 12,
+        bytes: 4096,
+        before: 1.5,
+        expected: 1.1,
+        after,
+    };
+    let mut put = |ms, balanced| {
+        let event = MonitorEvent::Run(RunInfo { balanced, ..run.clone() });
+        recording.events.push(Recorded { at: Duration::from_millis(ms), event });
+    };
+    put(2001, vec![decision(2.0, None)]);
+    put(3001, vec![decision(2.0, Some(1.2)), decision(3.0, None)]);
+    recording.events.sort_by_key(|recorded| recorded.at);
+    let trace = trace_of(&recording);
+    check(&trace);
+    let events = trace["traceEvents"].as_array().unwrap();
+    let instants: Vec<&Value> = events.iter().filter(|event| event["name"] == "chares move").collect();
+    assert_eq!(instants.len(), 2, "{instants:?}");
+    let args = &instants[0]["args"];
+    assert_eq!((&args["by"], &args["moves"], &args["bytes"]), (&"refine".into(), &12.into(), &4096.into()));
+    let found = [&args["imbalance before"], &args["expected"], &args["found"], &instants[1]["args"]["found"]];
+    assert_eq!(found, [&1.5.into(), &1.1.into(), &1.2.into(), &Value::Null]);
+    // Both nodes began behind the recording, so that its time is that of the trace.
+    let times: Vec<i64> = instants.iter().filter_map(|event| event["ts"].as_i64()).collect();
+    assert_eq!(times, [2_000_000, 3_000_000]);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 
 use super::sampled::Sampled;
 use super::series::{NodeSeries, PeSeries, Series, Span};
+use runtime::monitor::wire::Balanced;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -88,7 +89,7 @@ impl Trace {
         );
     }
 
-    /// Phases, how far they are, lost nodes and the end.
+    /// Phases, how far they are, decisions to move chares, lost nodes and the end.
     fn of_run(&mut self, series: &Series<'_>) {
         self.process(RUN, &format!("run {}", series.run.run_id), &series.run.app);
         self.name("thread_name", PHASES.0, PHASES.1, "phases");
@@ -100,6 +101,12 @@ impl Trace {
                 let percent = percent(step.done as f64 / step.total as f64);
                 self.counter(RUN, "progress", at, &json!({"percent": percent}));
             }
+        }
+        for (at, decision) in &series.decisions {
+            let Balanced { by, moves, bytes, before, expected, after, .. } = decision;
+            let args = json!({"by": by, "moves": moves, "bytes": bytes, "imbalance before": before,
+                "expected": expected, "found": after});
+            self.instant("chares move", *at, &args);
         }
         for (at, node, reason) in &series.lost {
             let name = series.nodes.iter().find(|known| known.node == *node).map(|known| known.name.as_str());

@@ -222,6 +222,9 @@ fn balance(out: &mut String, report: &Value) {
         );
     }
     let _ = writeln!(out, "</table>");
+    if let Some(cost) = super::text::cost_of_balancing(report) {
+        let _ = writeln!(out, "<p>{cost}</p>");
+    }
 }
 
 fn remarks(out: &mut String, report: &Value) {
@@ -261,6 +264,7 @@ mod tests {
         let report = json!({
             "app": "gauss", "run_id": "<script>alert(1)</script>", "timed_s": 2.0, "efficiency": 0.5,
             "error": "\"a\" & b", "balance": "refine",
+            "balancing": {"looks": 20, "seconds": 0.01, "longest_s": 0.002, "messages": 45, "bytes": 90_000},
             "balanced": [{"at_s": 2.5, "moves": 7, "before": 1.8, "expected": 1.05, "after": null}],
             "entries": [{"name": "Row: Pivot", "calls": 200, "time_s": 3.0, "slowest_s": 0.2, "slowest_pe": 1}],
             "remarks": ["<b>"], "critical_path": [{"part": 0.625, "what": "Row: <Pivot> on PE 1"}],
@@ -281,6 +285,7 @@ mod tests {
             "<th>launcher",
             "title=\"10 messages\">6.000",
             "<td>2.5<td>7<td>0.000<td>1.80<td>1.05<td>?",
+            "it cost 0.500 ms for each of 20 looks at the loads, and 0.090 MB of messages",
             "<svg></svg>",
             "62.5<td><div class=\"bar\"><i style=\"width:62.50%",
             "Row: &lt;Pivot&gt; on PE 1",

@@ -142,6 +142,9 @@ fn balance(out: &mut String, report: &Value) {
         runtime::monitor::text::clean_line(balance, 80),
         decisions.len()
     );
+    if let Some(cost) = cost_of_balancing(report) {
+        let _ = writeln!(out, "  {cost}");
+    }
     for decision in decisions.iter().rev().take(LINES).rev() {
         let figure = |key: &str| decision[key].as_f64().map_or("?".into(), |figure| format!("{figure:.2}"));
         let _ = writeln!(
@@ -154,6 +157,17 @@ fn balance(out: &mut String, report: &Value) {
             figure("after"),
         );
     }
+}
+
+/// What balancing itself cost, if it has looked at anything.
+pub(super) fn cost_of_balancing(report: &Value) -> Option<String> {
+    let cost = &report["balancing"];
+    let looks = cost["looks"].as_u64().filter(|looks| *looks > 0)?;
+    let each_ms = 1e3 * cost["seconds"].as_f64()? / looks as f64;
+    let megabytes = cost["bytes"].as_f64()? / 1e6;
+    Some(format!(
+        "it cost {each_ms:.3} ms for each of {looks} looks at the loads, and {megabytes:.3} MB of messages"
+    ))
 }
 
 fn the_rest(out: &mut String, count: usize) {
