@@ -257,7 +257,7 @@ pub(crate) fn keep_within(memory_bytes: u64) {
 }
 
 /// Memory that is kept for the next arrival when this one is dropped.
-struct Arrival(Place);
+pub(super) struct Arrival(Place);
 
 enum Place {
     Mapping(MmapMut),
