@@ -11,6 +11,8 @@
 //! methods, and when nothing is on its way any more each packs what it has, and goes on while that is sent. PEs keep their numbers: whoever goes on may have
 //! other nodes, each with as many of the PEs as suit it.
 
+mod version_1;
+
 use crate::driver::changed;
 use crate::entries::type_name;
 use crate::pup;
@@ -179,7 +181,12 @@ impl SavedDriver {
         // The version comes first, and is understood whatever follows.
         let version = postcard::take_from_bytes::<u16>(&packed.body).map(|(version, _)| version);
         match version {
-            Ok(1) => pup::unpack(packed).map_err(|error| Failure::new(Kind::Input, error)),
+            Ok(1) => {
+                let mut saved: Self =
+                    pup::unpack(packed).map_err(|error| Failure::new(Kind::Input, error))?;
+                version_1::renew(&mut saved.outcomes);
+                Ok(saved)
+            }
             Ok(VERSION) => {
                 let unpacked = pup::unpack::<(Self, String, Vec<u32>)>(packed);
                 let (saved, types, of) = unpacked.map_err(|error| Failure::new(Kind::Input, error))?;

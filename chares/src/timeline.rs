@@ -2,7 +2,7 @@
 //! the application says of its result. Reports are made of this.
 
 use loadbalance::efficiency;
-use runtime::balancing::Cost;
+use runtime::monitor::BalancingCost;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::size::Size;
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ pub struct Timeline {
     /// Sentences for whoever reads the table or the report.
     pub remarks: Vec<String>,
     /// What balancing has cost, if anybody balanced.
-    pub balancing: Option<Cost>,
+    pub balancing: Option<BalancingCost>,
     /// Text that is printed to standard output at the end.
     pub printed: String,
 }

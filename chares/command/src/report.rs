@@ -11,7 +11,7 @@ use crate::options::this_host;
 use chares::checkpoint::Kept;
 use chares::{EarlierSpeeds, Timeline};
 use profile::{EntryReport, SentReport};
-use runtime::balancing::Cost;
+use runtime::monitor::BalancingCost;
 use runtime::monitor::hosts::{equivalents, node_speed};
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, Remark, RunInfo, Slowdown};
 use serde::{Serialize, Serializer};
@@ -60,7 +60,7 @@ pub(crate) struct Report {
     facts: Map<String, Value>,
     balance: Option<String>,
     balanced: Vec<Balanced>,
-    balancing: Option<Cost>,
+    balancing: Option<BalancingCost>,
     from_checkpoint: Option<String>,
     checkpoints: Vec<CheckpointReport>,
     slowdowns: Vec<SlowdownReport>,

@@ -7,7 +7,7 @@ use runtime::checkpoint::SavedVariable;
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::proto::sim::Random;
-use runtime::saved::RecordHeader;
+use runtime::saved::{RecordHeader, RecordOf};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 
@@ -20,6 +20,11 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// How many chares it holds.
+    pub(crate) fn chares(&self) -> usize {
+        self.records.iter().filter(|(header, _)| matches!(header.of, RecordOf::Chare(_))).count()
+    }
+
     pub(crate) fn go_on(&self) -> GoOn {
         let records = Box::new(self.records.clone().into_iter().map(Ok));
         let (driver, variables) = (self.driver.clone(), self.variables.clone());

@@ -9,18 +9,17 @@
 //! the next views show where chares are.
 
 mod census;
-mod cost;
 mod graph;
 mod heavy;
 mod placing;
 
 pub use census::{Census, Looks};
-pub use cost::Cost;
 pub use placing::{Placeable, Placed};
 
 use self::heavy::Heavy;
 use crate::ids::{ElementId, NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::BalancingCost;
 use crate::monitor::heavy::Heaviest;
 use crate::monitor::wire::Balanced;
 use crate::node::{BalancingEvent, Node};
@@ -55,7 +54,7 @@ pub fn start(
     heard: Receiver<BalancingEvent>,
     left_s: impl Fn() -> Option<f64> + Send + 'static,
     tell: impl Fn(Vec<Balanced>) + Send + 'static,
-    tell_cost: impl Fn(Cost) + Send + 'static,
+    tell_cost: impl Fn(BalancingCost) + Send + 'static,
     tell_heaviest: impl Fn(Heaviest) + Send + 'static,
 ) -> std::io::Result<()> {
     let mut balancing = Balancing::new(node, choice);
@@ -94,7 +93,7 @@ struct Balancing {
     by: By,
     looks: Looks,
     network: Network,
-    cost: Cost,
+    cost: BalancingCost,
 }
 
 /// Who decides.
@@ -117,7 +116,7 @@ impl Balancing {
             by,
             looks,
             network: Network::default(),
-            cost: Cost::default(),
+            cost: BalancingCost::default(),
         }
     }
 

@@ -1,11 +1,11 @@
 //! Where a launcher's events meet its viewers. A viewer that is too slow loses events and is told how many.
 
+use super::balancing_cost::BalancingCost;
 use super::clock::Clock;
 use super::map::{self, Map};
 use super::pace::Pace;
 use super::past::Past;
 use super::wire::{MonitorEvent, NodeSnapshot, Phase, Remark, RunInfo, Slowdown};
-use crate::balancing::Cost;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ struct State {
     found: Vec<String>,
     /// What the program shows, each as it was last.
     maps: Vec<Map>,
-    balancing: Cost,
+    balancing: BalancingCost,
     viewers: Vec<Viewer>,
 }
 
@@ -86,13 +86,13 @@ impl Hub {
     }
 
     /// What balancing costs.
-    pub fn set_balancing_cost(&self, cost: Cost) {
+    pub fn set_balancing_cost(&self, cost: BalancingCost) {
         self.lock().balancing = cost;
     }
 
     /// What balancing has cost so far.
     #[must_use]
-    pub fn balancing_cost(&self) -> Cost {
+    pub fn balancing_cost(&self) -> BalancingCost {
         self.lock().balancing
     }
 

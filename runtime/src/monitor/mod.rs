@@ -1,5 +1,6 @@
 //! Watching a run from outside: counters in, events out; and asking something of it.
 
+mod balancing_cost;
 mod clock;
 pub mod critical_path;
 mod detail;
@@ -18,4 +19,5 @@ pub mod text;
 pub mod ways;
 pub mod wire;
 
+pub use balancing_cost::BalancingCost;
 pub use detail::Detail;

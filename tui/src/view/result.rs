@@ -12,8 +12,8 @@ use crate::screen::Screen;
 /// Lines that the load keeps where there is a result to be shown.
 const LOAD_MIN: u16 = 4;
 
-/// How many of these lines the panel takes: none before the end, nor where there is no room for what the run was; no more
-/// than half of them unless all of the result is asked for.
+/// How many of these lines the panel takes: none before the end, nor where there is no room for what the run was; where all
+/// of the result does not leave some lines to the load, no more than half of them, unless it is asked for.
 pub(crate) fn height(app: &App, room: u16) -> u16 {
     if !is_there(app) || room < LOAD_MIN + 2 {
         return 0;
@@ -22,6 +22,9 @@ pub(crate) fn height(app: &App, room: u16) -> u16 {
         return room;
     }
     let wanted = u16::try_from(app.model().result.len() + 1).unwrap_or(u16::MAX);
+    if wanted + 2 * LOAD_MIN <= room {
+        return wanted;
+    }
     wanted.min((room - LOAD_MIN).min((room / 2).max(2)))
 }
 

@@ -54,7 +54,7 @@ fn narrowed(old: before::Block) -> Result<now::Block, String> {
 fn record(index: u32, shape: &Shape, rows: &Json) -> Record {
     let site = json!({
         "collection": 5, "index": [index, 0, 0], "home": 0, "mover": null, "sequence": 0, "sections": [],
-        "is_leaving": false,
+        "is_leaving": false, "mobility": "Anywhere",
     });
     let whole = json!({ "runtime": site, "state": { "rows": rows, "count": 1u64 << 40 } });
     let packed = Value::from_json(shape, &whole).unwrap().write();
