@@ -13,10 +13,9 @@
 
 mod version_1;
 
-use crate::driver::changed;
-use crate::entries::type_name;
 use crate::pup;
 pub use crate::timeline::Kept;
+use crate::type_name::type_name;
 pub use loadbalance::balance::Mapping;
 pub use runtime::balancing::Placed;
 use runtime::checkpoint::SavedVariable;
@@ -25,7 +24,7 @@ use runtime::envelope::{Packed, Payload};
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::saved::RecordHeader;
-use runtime::schema::{Shape, difference, shape_of};
+use runtime::schema::{Change, Path, Shape, difference, shape_of};
 use serde::{Deserialize, Serialize};
 
 /// How the driver is saved. Version 1 does not say what the outcomes are made of; another one is refused.
@@ -164,10 +163,25 @@ impl OutcomeTypes {
         let (own, shape) = (type_name::<Vec<NodeSnapshot>>(), shape_of::<Vec<NodeSnapshot>>);
         let saved = self.types.iter().find(|(name, _)| *name == own);
         match saved.and_then(|(_, saved)| difference(saved, &shape())) {
-            Some(change) => Err(changed("counters", &own, &change).into()),
+            Some(change) => Err(Failure::new(Kind::Input, changed("counters", &own, &change))),
             None => Ok(()),
         }
     }
+}
+
+/// That an outcome is of a type that has changed since the checkpoint was written, as a sentence: what it was waited for, and where
+/// the type differs.
+pub(crate) fn changed(what: &str, name: &str, change: &Change) -> String {
+    let part = if change.path == Path::default() { "it".into() } else { change.path.of(name) };
+    made_of_others(what, &format!("{part} {}", change.what))
+}
+
+/// The same for another reason.
+pub(crate) fn made_of_others(what: &str, why: &str) -> String {
+    format!(
+        "the checkpoint is of another version of this program: the driver has waited for {what}, and {why}; go on with the program \
+         that wrote it"
+    )
 }
 
 impl SavedDriver {
@@ -184,7 +198,10 @@ impl SavedDriver {
             Ok(1) => {
                 let mut saved: Self =
                     pup::unpack(packed).map_err(|error| Failure::new(Kind::Input, error))?;
-                version_1::renew(&mut saved.outcomes);
+                // Other counters, which are older still, are refused when the driver waits for them.
+                for outcome in saved.outcomes.iter_mut().filter(|outcome| outcome.what == "counters") {
+                    version_1::renewed(&outcome.result).into_iter().for_each(|now| outcome.result = now);
+                }
                 Ok(saved)
             }
             Ok(VERSION) => {

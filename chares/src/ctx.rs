@@ -2,13 +2,13 @@
 
 use crate::callback::Callback;
 use crate::chare::{Chare, Entry, Index, Message, Reduces};
-use crate::entries::type_name;
 use crate::placement::{On, Placement};
 use crate::proxy::{Array, Element, Group, NodeGroup, Section};
 use crate::pup;
 use crate::reduce::{Gather, Reduce};
 use crate::shared::WriteOnce;
 use crate::site::Site;
+use crate::type_name::type_name;
 use loadbalance::balance::Mobility;
 use runtime::buffer::Buffer;
 use runtime::collection::Placement as RawPlacement;

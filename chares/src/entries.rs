@@ -4,6 +4,7 @@ use crate::chare::{Entry, EntryMethod, Listed, Message};
 use crate::ctx::Ctx;
 use crate::pup;
 use crate::reduce::Reduce;
+use crate::type_name::type_name;
 use runtime::envelope::{Arrived, Packed, Value};
 use runtime::object::{PupError, Reducer};
 use std::marker::PhantomData;
@@ -145,19 +146,6 @@ macro_rules! entries {
         impl<$($generics)*> $crate::Reduces<$reduced> for $chare { const INDEX: u16 = $number; }
         $crate::entries!(@reduces [$($generics)*] $chare, $number + 1u16, $($rest,)*);
     };
-}
-
-/// The name of a type without the modules that it and its arguments are in; for [`entries!`](crate::entries!).
-#[doc(hidden)]
-#[must_use]
-pub fn type_name<T>() -> String {
-    without_modules(std::any::type_name::<T>())
-}
-
-fn without_modules(name: &str) -> String {
-    let is_of_path = |c: char| c.is_alphanumeric() || "_:{}#".contains(c);
-    let paths = name.split_inclusive(|c| !is_of_path(c));
-    paths.map(|path| path.rfind("::").map_or(path, |at| &path[at + 2..])).collect()
 }
 
 /// The name of a type with parameters, with `name` before its arguments; for [`entries!`](crate::entries!).

@@ -187,6 +187,7 @@ mod state;
 mod store;
 mod tasks;
 mod timeline;
+mod type_name;
 
 /// What nearly every program needs: `use chares::prelude::*`.
 pub mod prelude {
@@ -206,7 +207,7 @@ pub use chare::{Chare, Entry, EntryMethod, EntryTable, Index, Listed, Message, R
 pub use ctx::{Ctx, Cx};
 pub use driver::{Drained, Driver, Joined, Joining, Pending};
 #[doc(hidden)]
-pub use entries::{Method, entry_method, method, reducer, renamed, type_name};
+pub use entries::{Method, entry_method, method, reducer, renamed};
 pub use exchange::{Exchange, Part};
 pub use in_process::InProcess;
 pub use inbox::Inbox;
@@ -234,3 +235,5 @@ pub use shared::{Accumulator, Monotonic, Readonly, WriteOnce};
 pub use state::{Scratch, Stopwatch};
 pub use tasks::{AsTheyCome, Doer, Task, Tasks};
 pub use timeline::{EarlierSpeeds, Timeline};
+#[doc(hidden)]
+pub use type_name::type_name;

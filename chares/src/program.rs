@@ -1,8 +1,8 @@
 //! A program: its chare types, and why a run of it may not end well.
 
 use crate::chare::{Chare, Message};
-use crate::entries::type_name;
 use crate::store;
+use crate::type_name::type_name;
 use runtime::failure::{Failure, Kind};
 use runtime::object::{ChareType, Kernel, ProgramTable, PupError, VariableMigration};
 use runtime::pe::queue::QueueOrder;

@@ -1,7 +1,7 @@
 //! What logs of version 1 hold otherwise: counters of nodes, which did not tell the clock of their cores yet.
 
-use super::Outcome;
 use crate::pup;
+use runtime::envelope::Packed;
 use runtime::monitor::profile::Profile;
 use runtime::monitor::wire::{NodeSnapshot, PeSnapshot, Processors};
 use serde::{Deserialize, Serialize};
@@ -47,15 +47,10 @@ impl From<Unclocked> for NodeSnapshot {
     }
 }
 
-/// Makes counters what they are now. Others of them, which are older still, stay as they are, and are refused when the driver
-/// waits for them.
-pub(super) fn renew(outcomes: &mut [Outcome]) {
-    for outcome in outcomes.iter_mut().filter(|outcome| outcome.what == "counters") {
-        if let Ok(then) = pup::unpack::<Vec<Unclocked>>(&outcome.result) {
-            let now: Vec<NodeSnapshot> = then.into_iter().map(NodeSnapshot::from).collect();
-            outcome.result = pup::pack(&now);
-        }
-    }
+/// Counters as they are told now; nothing if these are older still.
+pub(super) fn renewed(counters: &Packed) -> Option<Packed> {
+    let then: Vec<Unclocked> = pup::unpack(counters).ok()?;
+    Some(pup::pack(&then.into_iter().map(NodeSnapshot::from).collect::<Vec<_>>()))
 }
 
 #[cfg(test)]
@@ -63,17 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_of_then_are_those_of_now_without_a_clock_and_what_is_older_stays() {
+    fn counters_of_then_are_those_of_now_without_a_clock_and_older_ones_are_not_known() {
         let now = NodeSnapshot { node: 3, sent_bytes: 1 << 40, spins: true, ..NodeSnapshot::default() };
         let mut bytes = pup::pack(&vec![now.clone()]);
         // The clock is the last number of a snapshot, and 0 takes one byte.
         bytes.body = bytes.body.slice(..bytes.body.len() - 1);
         let older = pup::pack(&vec![(3u16, 7u64)]);
-        let outcome = |what: &str, result: &_| Outcome { what: what.into(), result: Clone::clone(result) };
-        let mut outcomes =
-            [outcome("counters", &bytes), outcome("counters", &older), outcome("speeds", &bytes)];
-        renew(&mut outcomes);
-        assert_eq!(pup::unpack::<Vec<NodeSnapshot>>(&outcomes[0].result).unwrap(), [now]);
-        assert_eq!((&outcomes[1].result, &outcomes[2].result), (&older, &bytes));
+        assert_eq!(pup::unpack::<Vec<NodeSnapshot>>(&renewed(&bytes).unwrap()).unwrap(), [now]);
+        assert_eq!(renewed(&older), None);
     }
 }

@@ -6,10 +6,10 @@
 use super::Driver;
 use super::variables::Made;
 use crate::Message;
-use crate::checkpoint::{Outcome, OutcomeTypes};
+use crate::checkpoint::{Outcome, OutcomeTypes, changed, made_of_others};
 use crate::program::RunError;
 use crate::pup;
-use runtime::schema::{Change, Path, difference, shape_of};
+use runtime::schema::{difference, shape_of};
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
 
@@ -84,9 +84,9 @@ impl Driver {
             && replay.compared.insert((of, TypeId::of::<T>()))
             && let Some(change) = difference(shape, &shape_of::<T>())
         {
-            return Err(changed(what, name, &change));
+            return Err(RunError::Input(changed(what, name, &change)));
         }
-        let of_other_things = |_| made_of_others(what, "it was made of other things then");
+        let of_other_things = |_| RunError::Input(made_of_others(what, "it was made of other things then"));
         pup::unpack(&outcome.result).map_err(of_other_things)
     }
 
@@ -97,17 +97,4 @@ impl Driver {
              {now} now; take what may differ from run to run from `Driver::once`"
         ))
     }
-}
-
-/// That an outcome is of a type that has changed since the checkpoint was written: what it was waited for, and where the type differs.
-pub(crate) fn changed(what: &str, name: &str, change: &Change) -> RunError {
-    let part = if change.path == Path::default() { "it".into() } else { change.path.of(name) };
-    made_of_others(what, &format!("{part} {}", change.what))
-}
-
-fn made_of_others(what: &str, why: &str) -> RunError {
-    RunError::Input(format!(
-        "the checkpoint is of another version of this program: the driver has waited for {what}, and {why}; go on with the program \
-         that wrote it"
-    ))
 }

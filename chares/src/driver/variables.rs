@@ -4,8 +4,8 @@
 use super::Driver;
 use super::checkpoint::History;
 use crate::chare::Message;
-use crate::entries::type_name;
 use crate::program::RunError;
+use crate::type_name::type_name;
 use runtime::checkpoint::{Foreign, SavedSchema, SavedVariable, understand_variable};
 use runtime::envelope::Packed;
 use runtime::failure::Failure;

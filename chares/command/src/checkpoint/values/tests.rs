@@ -256,7 +256,7 @@ fn values_are_shown_taken_out_and_changed_by_name() {
     let both = "heat::Block@5[0,0,0].rows = [1.0,2.5]\nheat::Block@5[3,0,0].rows = [0.5,7.0]\n";
     assert_eq!(lines(&saved, "heat::Block.rows"), both);
     assert_eq!(lines(&saved, "heat::Block@5[3].rows[1]"), "heat::Block@5[3,0,0].rows[1] = 7.0\n");
-    assert_eq!(lines(&saved, "PE"), "PE@5[0,0,0] is opaque, 16 bytes\n");
+    assert_eq!(lines(&saved, "PE"), "PE@5[0,0,0] is opaque, 17 bytes\n");
     for text in ["", "[3]", "Block[x]", "Block@x", "Block[1,2,3,4]", "Block[1]..a"] {
         assert!(text.parse::<Which>().is_err(), "{text}");
     }
