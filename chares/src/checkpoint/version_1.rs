@@ -4,10 +4,10 @@ use crate::pup;
 use runtime::envelope::Packed;
 use runtime::monitor::profile::Profile;
 use runtime::monitor::wire::{NodeSnapshot, PeSnapshot, Processors};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// [`NodeSnapshot`] as it was.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Unclocked {
     node: u16,
     sequence: u64,
