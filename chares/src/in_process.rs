@@ -124,7 +124,7 @@ impl Program {
         nodes[0].listen(Listeners { driver, supervision: None, balancing });
         if let Some(choice) = choice {
             let telling = nodes[1..].to_vec();
-            balancing::start(Arc::clone(&nodes[0]), choice, loads, || None, |_| {}, |_| {}, |_| {})
+            balancing::start(Arc::clone(&nodes[0]), choice, loads, || None, |_| {})
                 .and_then(|()| std::thread::Builder::new().spawn(move || tell_loads(&telling)))
                 .map_err(|e| RunError::Failed(format!("there is no thread to balance on: {e}")))?;
         }

@@ -42,9 +42,19 @@ const TOLD_MAX: usize = 256;
 /// Moves that take less than this, seconds, say nothing of the network: views come no more often.
 const MOVES_MIN_S: f64 = 1.0;
 
+/// What there is to tell those who watch.
+#[derive(Debug)]
+pub enum News {
+    /// The latest decisions: there is a new one, or it is known what the last one brought.
+    Decisions(Vec<Balanced>),
+    /// What balancing has cost so far.
+    Cost(BalancingCost),
+    /// The heaviest chares of a node.
+    Heaviest(Heaviest),
+}
+
 /// Balances the run of `node`, which is the launcher, until it ends. `left_s` says how many seconds are left, if that is known;
-/// `tell` hears of all decisions whenever there is a new one, or it is known what the last one brought, `tell_cost` after each
-/// look what it has cost, and `tell_heaviest` of the heaviest chares.
+/// `tell` hears what is new.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -53,9 +63,7 @@ pub fn start(
     choice: Choice,
     heard: Receiver<BalancingEvent>,
     left_s: impl Fn() -> Option<f64> + Send + 'static,
-    tell: impl Fn(Vec<Balanced>) + Send + 'static,
-    tell_cost: impl Fn(BalancingCost) + Send + 'static,
-    tell_heaviest: impl Fn(Heaviest) + Send + 'static,
+    tell: impl Fn(News) + Send + 'static,
 ) -> std::io::Result<()> {
     let mut balancing = Balancing::new(node, choice);
     let run = move || {
@@ -66,20 +74,21 @@ pub fn start(
                 Ok(BalancingEvent::Told { from, loads, bytes }) => {
                     balancing.cost.message(bytes);
                     if let Some(heaviest) = balancing.heaviest(from, &loads) {
-                        tell_heaviest(heaviest);
+                        tell(News::Heaviest(heaviest));
                     }
                     balancing.take(from, loads, &left_s);
-                    tell_cost(balancing.cost);
+                    tell(News::Cost(balancing.cost));
                 }
                 Ok(BalancingEvent::Asked(known)) => drop(known.send(balancing.census.known())),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             let records = balancing.by.records();
-            let news = (records.len(), records.last().and_then(|last| last.after));
-            if news != told {
-                tell(records[records.len().saturating_sub(TOLD_MAX)..].iter().map(balanced).collect());
-                told = news;
+            let latest = (records.len(), records.last().and_then(|last| last.after));
+            if latest != told {
+                let last = &records[records.len().saturating_sub(TOLD_MAX)..];
+                tell(News::Decisions(last.iter().map(balanced).collect()));
+                told = latest;
             }
         }
     };

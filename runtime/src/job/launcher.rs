@@ -12,7 +12,7 @@ use super::signals;
 use super::start_error::{StartError, local};
 use super::starts::{self, Starts};
 use super::supervise::{Supervisor, TimeLimit, over};
-use crate::balancing;
+use crate::balancing::{self, News};
 use crate::failure::{Failure, Interruption, Kind};
 use crate::frame::{Fabric, Receiver};
 use crate::ids::NodeId;
@@ -212,20 +212,14 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     // Where nobody balances, somebody keeps count all the same.
     let nobody = plan.keeps_loads.then(|| Choice::Always(Box::new(Stay)));
     if let Some(choice) = plan.balance.map(|(choice, _)| choice).or(nobody) {
-        let [hub, told, costs, watched] = [(); 4].map(|()| Arc::clone(&hub));
-        let tell = move |balanced| told.describe(|info| info.balanced = balanced);
-        let tell_cost = move |cost| costs.set_balancing_cost(cost);
-        let tell_heaviest = move |heaviest| watched.publish(MonitorEvent::Heaviest(heaviest));
-        balancing::start(
-            Arc::clone(&node),
-            choice,
-            loads,
-            move || hub.left_s(),
-            tell,
-            tell_cost,
-            tell_heaviest,
-        )
-        .map_err(|e| local("there is no thread to balance on", &e))?;
+        let (hub, told) = (Arc::clone(&hub), Arc::clone(&hub));
+        let tell = move |news| match news {
+            News::Decisions(balanced) => told.describe(|info| info.balanced = balanced),
+            News::Cost(cost) => told.set_balancing_cost(cost),
+            News::Heaviest(heaviest) => told.publish(MonitorEvent::Heaviest(heaviest)),
+        };
+        balancing::start(Arc::clone(&node), choice, loads, move || hub.left_s(), tell)
+            .map_err(|e| local("there is no thread to balance on", &e))?;
     }
     let ready = Ready { node: Arc::clone(&node), hub: Arc::clone(&hub), events };
     let recruiting = Recruiting::new(starts, table, &lines_of_program, narrowest);
