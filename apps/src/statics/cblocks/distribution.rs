@@ -105,11 +105,7 @@ impl Load {
 
 /// Each PE takes consecutive blocks, counted slab by slab across `axis`.
 fn slabs(load: &Load, axis: usize, pes: &[Part], owners: &mut [u32]) {
-    let mut order: Vec<usize> = (0..load.cost.len()).collect();
-    order.sort_by_key(|&block| {
-        let place = load.place(block);
-        [place[axis], place[(axis + 2) % 3], place[(axis + 1) % 3]]
-    });
+    let order = across(load.grid, axis);
     let (cost, speed): (f64, f64) = (load.cost.iter().sum(), pes.iter().map(|pe| pe.speed).sum());
     let (mut next, mut given, mut due) = (0, 0.0, 0.0);
     for (number, pe) in pes.iter().enumerate() {
@@ -123,6 +119,17 @@ fn slabs(load: &Load, axis: usize, pes: &[Part], owners: &mut [u32]) {
             next += 1;
         }
     }
+}
+
+/// All blocks, slab by slab across `axis`.
+fn across(grid: [usize; 3], axis: usize) -> Vec<usize> {
+    let steps = [1, grid[0], grid[0] * grid[1]];
+    let (rows, columns) = ((axis + 2) % 3, (axis + 1) % 3);
+    let slab = |at: usize| {
+        let row = move |row: usize| (0..grid[columns]).map(move |column| row + column * steps[columns]);
+        (0..grid[rows]).flat_map(move |at_row| row(at * steps[axis] + at_row * steps[rows]))
+    };
+    (0..grid[axis]).flat_map(slab).collect()
 }
 
 /// Halves the PEs, and the blocks across their longest side by the speeds of the halves, until one PE is left.
@@ -279,6 +286,19 @@ mod tests {
         let cost = vec![5.0, 5.0, 3.0, 3.0];
         let load = Load { grid: [4, 1, 1], periodic: [false; 3], cost, faces: [0.0; 3] };
         assert_eq!(distribute(&load, &Part::each(&[1.0, 1.0])).unwrap().time, 8.0);
+    }
+
+    #[test]
+    fn slabs_are_counted_one_after_the_other() {
+        for (grid, axis) in [([3, 4, 5], 0), ([3, 4, 5], 1), ([5, 1, 2], 2), ([1, 1, 1], 0)] {
+            let load = load(grid);
+            let mut sorted: Vec<usize> = (0..load.cost.len()).collect();
+            sorted.sort_by_key(|&block| {
+                let place = load.place(block);
+                [place[axis], place[(axis + 2) % 3], place[(axis + 1) % 3]]
+            });
+            assert_eq!(across(grid, axis), sorted, "{grid:?} across {axis}");
+        }
     }
 
     proptest! {
