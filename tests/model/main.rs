@@ -24,6 +24,15 @@ fn run_app(pes: &[u32], app: &[&str], options: &[&str]) -> Done {
     start(&mut command).done()
 }
 
+/// They see themselves whether each got everything once and in order.
+#[test]
+fn elements_move_in_every_step_over_links_of_both_kinds() {
+    for transport in ["quic", "auto"] {
+        let done = run_app(&[1, 2, 1], &["nomads", "--steps", "300"], &["--transport", transport]);
+        assert!(done.code == 0 && done.stdout.starts_with("2400 moves, "), "{transport}: {done:?}");
+    }
+}
+
 #[test]
 fn everything_is_the_same_on_any_mix_moved_or_packed() {
     let outputs: Vec<String> =

@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
+use std::time::Instant;
 
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 struct Arguments {
@@ -35,6 +36,8 @@ mod heat;
 )]
 #[path = "../../chares/examples/src/bin/histogram.rs"]
 mod histogram;
+#[path = "../../chares/tests/model/nomads.rs"]
+mod nomads;
 mod planted;
 #[allow(dead_code, unreachable_pub, reason = "as its user has written it, with a `main` of its own")]
 #[path = "../../chares/examples/src/bin/primes.rs"]
@@ -51,6 +54,14 @@ mod queens;
 /// What the examples take.
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 struct Nothing {}
+
+/// How long nomads walk.
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+struct Walk {
+    /// How often each of the eight moves, 1 to 1000000
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=i64::from(nomads::LAST)))]
+    steps: u32,
+}
 
 /// An element that does a little of everything.
 #[derive(Serialize, Deserialize)]
@@ -405,9 +416,16 @@ fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunError> {
 }
 
 fn main() -> ExitCode {
-    let program = Program::new("model", "1").chare::<Cell>().chare::<Twig>().chare::<Warden>();
+    let program =
+        Program::new("model", "1").chare::<Cell>().chare::<Twig>().chare::<Warden>().chare::<nomads::Nomad>();
     let example = |name, drive| App::<Nothing>::new(name, "An example", drive);
     let program = program.app(App::new("model", "What chares promise", drive));
+    let program = program.app(App::new("nomads", "Elements that move in every step", |main, walk: Walk| {
+        let began = Instant::now();
+        nomads::walk(main, walk.steps)?;
+        println!("{} moves, {:.2} s", 8 * walk.steps, began.elapsed().as_secs_f64());
+        Ok(())
+    }));
     let program = program.app(example("heat", |main, _| heat::drive(main)));
     let program = program.app(example("primes", |main, _| primes::drive(main)));
     let program = program.app(App::new("planted", "Runs that are slow for one reason", planted::drive));

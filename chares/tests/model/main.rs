@@ -13,6 +13,7 @@ mod draining;
 mod failures;
 mod mobility;
 mod moving;
+mod nomads;
 mod order;
 mod places;
 mod reductions;
