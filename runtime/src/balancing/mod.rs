@@ -23,7 +23,7 @@ use crate::monitor::BalancingCost;
 use crate::monitor::heavy::Heaviest;
 use crate::monitor::wire::Balanced;
 use crate::node::{BalancingEvent, Node};
-use loadbalance::balance::auto::{Answer, Auto, Record, Sample};
+use loadbalance::balance::auto::{Answer, Auto, Look, Record, Sample};
 use loadbalance::balance::{Balancer, Choice, Decision, Move, View, ViewError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -213,7 +213,9 @@ impl By {
             Self::Auto(auto) => match auto.observe(sample)? {
                 Answer::Move(decision, _) => Ok(Some(decision)),
                 Answer::Wait(why) => {
-                    tracing::debug!("nothing moves: {why}");
+                    let Look { imbalance, noise, pes } = auto.look();
+                    tracing::debug!(imbalance, noise, "nothing moves: {why}");
+                    tracing::trace!("speed, its error, work and its error of each PE: {pes:.3?}");
                     Ok(None)
                 }
             },

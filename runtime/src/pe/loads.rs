@@ -11,6 +11,7 @@ use crate::loads::{ChareLoad, PeLoads};
 use loadbalance::balance::Mobility;
 use nix::time::{ClockId, clock_gettime};
 use rustc_hash::FxHashMap;
+use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -143,7 +144,8 @@ impl Loads {
         mut bytes: impl FnMut(ElementId) -> u64,
     ) {
         self.processor.reads(now_ns, processor_ns);
-        let cpu_part = self.processor.take_part();
+        let got = self.processor.take();
+        let cpu_part = got.part();
         let before_ns = std::mem::replace(&mut self.busy_ns, busy_ns);
         let cpu_ns = |now: u64, before: u64| now.saturating_sub(before) as f64 * cpu_part.unwrap_or(1.0);
         let (entries, runtime) = (cpu_ns(busy_ns.0, before_ns.0), cpu_ns(busy_ns.1, before_ns.1));
@@ -172,7 +174,7 @@ impl Loads {
             (one.has_left, one.mobility) = (load.has_left, load.mobility);
         }
         traffic.say(&mut told.receivers);
-        told.cpu_part = cpu_part.or(told.cpu_part);
+        told.got += got;
         told.at_ns = now_ns;
         self.said_ns = now_ns;
     }
@@ -187,7 +189,7 @@ struct Words {
     of: FxHashMap<ElementId, Load>,
     receivers: Receivers,
     fixed_ns: u64,
-    cpu_part: Option<f64>,
+    got: Got,
     /// When it was said, and when what was said before.
     at_ns: u64,
     taken_ns: u64,
@@ -218,7 +220,8 @@ impl Said {
         chares.sort_unstable_by_key(|chare| chare.element);
         let fixed_ns = std::mem::take(&mut words.fixed_ns);
         let (traffic, other_traffic) = words.receivers.take();
-        PeLoads { pe, wall_ns, cpu_part: words.cpu_part.take(), fixed_ns, chares, traffic, other_traffic }
+        let cpu_part = std::mem::take(&mut words.got).part();
+        PeLoads { pe, wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic }
     }
 }
 
@@ -307,8 +310,28 @@ struct Processor {
     since: Option<(u64, u64)>,
     /// When the last one ended.
     ended_ns: u64,
+    got: Got,
+}
+
+/// Of so much time by the wall's clock the system let the PE run for so much.
+#[derive(Clone, Copy, Debug, Default)]
+struct Got {
     wall_ns: u64,
     cpu_ns: u64,
+}
+
+impl AddAssign for Got {
+    fn add_assign(&mut self, other: Self) {
+        self.wall_ns += other.wall_ns;
+        self.cpu_ns += other.cpu_ns;
+    }
+}
+
+impl Got {
+    fn part(self) -> Option<f64> {
+        // The clocks are not read at the same moment, and a PE that got nothing at all has done nothing.
+        (self.wall_ns > 0).then(|| (self.cpu_ns as f64 / self.wall_ns as f64).clamp(PART_MIN, 1.0))
+    }
 }
 
 impl Processor {
@@ -324,8 +347,7 @@ impl Processor {
             && now_ns.saturating_sub(wall_ns) >= STRETCH_MIN_NS
             && let Some(cpu_now_ns) = clock()
         {
-            self.wall_ns += now_ns - wall_ns;
-            self.cpu_ns += cpu_now_ns.saturating_sub(cpu_ns);
+            self.got += Got { wall_ns: now_ns - wall_ns, cpu_ns: cpu_now_ns.saturating_sub(cpu_ns) };
         }
         self.ended_ns = now_ns;
     }
@@ -336,10 +358,8 @@ impl Processor {
         self.since = clock().map(|cpu_ns| (now_ns, cpu_ns));
     }
 
-    fn take_part(&mut self) -> Option<f64> {
-        let (wall_ns, cpu_ns) = (std::mem::take(&mut self.wall_ns), std::mem::take(&mut self.cpu_ns));
-        // The clocks are not read at the same moment, and a PE that got nothing at all has done nothing.
-        (wall_ns > 0).then(|| (cpu_ns as f64 / wall_ns as f64).clamp(PART_MIN, 1.0))
+    fn take(&mut self) -> Got {
+        std::mem::take(&mut self.got)
     }
 }
 

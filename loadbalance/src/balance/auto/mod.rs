@@ -133,6 +133,18 @@ impl fmt::Display for Why {
     }
 }
 
+/// What the last measurement showed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    /// The longest time of a PE over the ideal one, as it is to be expected; 1 is perfect.
+    pub imbalance: f64,
+    /// By how much it is above 1 where there is nothing but noise.
+    pub noise: f64,
+    /// Of each PE the speed, its standard error as a part of it, the work of its chares in a second, and the standard error
+    /// of that.
+    pub pes: Vec<[f64; 4]>,
+}
+
 /// Decides when to balance, and by which balancer.
 #[derive(Clone, Debug)]
 pub struct Auto {
@@ -148,6 +160,7 @@ pub struct Auto {
     /// Moves that were decided last, while they are not seen to have been made.
     pending: Vec<super::Move>,
     records: Vec<Record>,
+    look: Look,
 }
 
 impl Auto {
@@ -164,7 +177,14 @@ impl Auto {
             outcome: Outcome::new(),
             pending: Vec::new(),
             records: Vec::new(),
+            look: Look { imbalance: 1.0, noise: 0.0, pes: Vec::new() },
         }
+    }
+
+    /// What the last measurement showed that was enough to judge by.
+    #[must_use]
+    pub const fn look(&self) -> &Look {
+        &self.look
     }
 
     /// All decisions to move so far, with what came of them.
@@ -197,8 +217,9 @@ impl Auto {
             return Ok(Answer::Wait(Why::TooFew));
         }
         let (times, error) = self.expected(sample, since_s, work);
-        let unlikely = error * (expected_most(times.work.len()) + self.settings.errors);
-        if times.imbalance() - 1.0 <= unlikely.max(FINEST) {
+        let unlikely = (error * (expected_most(times.work.len()) + self.settings.errors)).max(FINEST);
+        (self.look.imbalance, self.look.noise) = (times.imbalance(), unlikely);
+        if times.imbalance() - 1.0 <= unlikely {
             (self.lost_s, self.seen) = (0.0, self.seen.saturating_sub(1));
             return Ok(Answer::Wait(Why::Even));
         }
@@ -232,7 +253,7 @@ impl Auto {
     }
 
     /// Times as they are to be expected, and the largest relative error of one.
-    fn expected(&self, sample: &Sample<'_>, since_s: f64, work: f64) -> (Times, f64) {
+    fn expected(&mut self, sample: &Sample<'_>, since_s: f64, work: f64) -> (Times, f64) {
         let view = sample.view;
         let mut times = Times::without_chares(view);
         let mut variance = vec![0.0; times.work.len()];
@@ -254,6 +275,11 @@ impl Auto {
             (speed * speed + work * work).sqrt()
         };
         let error = (0..times.work.len()).map(error_of).fold(0.0, f64::max);
+        let of_pe = |pe: usize| {
+            let work_error = (variance[pe] * again).sqrt();
+            [times.speed[pe], self.speeds[pe].error(), times.work[pe], work_error]
+        };
+        self.look.pes = (0..times.work.len()).map(of_pe).collect();
         (times, error)
     }
 
