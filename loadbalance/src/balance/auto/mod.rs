@@ -270,7 +270,7 @@ impl Auto {
         // Errors of PEs that have little to do are not what decides who takes longest.
         let level = times.level();
         let error_of = |pe: usize| {
-            let speed = self.speeds[pe].error();
+            let speed = self.speeds[pe].error() * (times.work[pe] / times.speed[pe] / level).min(1.0);
             let work = (variance[pe] * again).sqrt() / (level * times.speed[pe]);
             (speed * speed + work * work).sqrt()
         };
@@ -331,7 +331,7 @@ impl Auto {
                 let least = if moves(&candidate) > moves(best) { best.gain + tolerance } else { 0.0 };
                 net_s(&candidate) > net_s(best) && candidate.gain > least
             });
-            if candidate.gain > error && is_better {
+            if candidate.is_sure(error) && is_better {
                 best = Some((candidate, balancer));
             }
         }
@@ -341,7 +341,7 @@ impl Auto {
         }
         let aware = Communication { first, tolerance, ..Communication::default() };
         let aware = self.candidate(&aware, view, sample)?;
-        let is_as_good = aware.gain >= best.gain - tolerance && aware.gain > error;
+        let is_as_good = aware.gain >= best.gain - tolerance && aware.is_sure(error);
         Ok(Some(if is_as_good { aware } else { best }))
     }
 
@@ -419,6 +419,14 @@ struct Candidate {
     /// The part of each second that is gained.
     gain: f64,
     cost_s: f64,
+}
+
+impl Candidate {
+    /// Whether there is something to gain where times are so far wrong, as a part of them: what ends much sooner does so
+    /// even then.
+    fn is_sure(&self, error: f64) -> bool {
+        self.gain > error * self.decision.after / self.decision.before
+    }
 }
 
 /// Seconds that moving takes: those of the bytes of the node that has most, of the chares of the PE that has most, and of

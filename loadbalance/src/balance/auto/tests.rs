@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::balance::patterns::Pattern;
+use crate::balance::random::Random;
 use crate::balance::simulated::{Change, Run, Simulated, run};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
@@ -316,6 +317,31 @@ fn pes_that_leave_are_emptied_at_once() {
     answers(&mut auto, &mut view, 8, None, 1e8);
     let on = |pe: u32| view.chares.iter().filter(|chare| chare.pe == pe).count();
     assert_eq!([on(0), on(1), on(2)], [0, 2, 2]);
+}
+
+/// How fast a PE is that has next to nothing to do does not decide who ends last.
+#[test]
+fn a_slow_pe_of_unsure_speed_does_not_hide_that_others_are_uneven() {
+    for seed in SEEDS {
+        let (mut auto, mut random) = (Auto::new(Settings::default()), Random::new(seed));
+        let mut view = View::new(&crate::Part::each(&[1.0; 3]), (0..18).map(|at| (at / 6, 1.0)));
+        for second in 0..60 {
+            for pe in 0..3 {
+                // Under a quota, a PE that waits for a slow one seems fast as long as it does.
+                let mean = match pe {
+                    1 if second >= 20 => 0.05,
+                    2 if (20..25).contains(&second) => 1.7,
+                    _ => 1.0,
+                };
+                view.pes[pe].part.speed = (mean + 0.03 * random.normal()).max(0.01);
+            }
+            let step_s = view.check().unwrap().times.longest();
+            answer(&mut auto, &mut view, f64::from(second), step_s, (None, 1e8));
+        }
+        let on = |pe: u32| view.chares.iter().filter(|chare| chare.pe == pe).count();
+        let held = [on(0), on(1), on(2)];
+        assert!(held[1] <= 1 && held[0].abs_diff(held[2]) <= 1, "seed {seed}: {held:?}");
+    }
 }
 
 #[test]
