@@ -356,7 +356,7 @@ impl Times {
         self.work[to as usize] += load;
     }
 
-    fn total_speed(&self) -> f64 {
+    pub(super) fn total_speed(&self) -> f64 {
         self.speed.iter().sum()
     }
 }

@@ -19,6 +19,7 @@ mod record;
 mod speed;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use level::Level;
 pub use record::Record;
@@ -35,6 +36,7 @@ use super::{Balancer, memory};
 use outcome::Outcome;
 use speed::Speed;
 use std::fmt;
+use trial::Trial;
 
 /// What a user may say about `auto`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -221,9 +223,39 @@ impl Auto {
         (self.look.imbalance, self.look.noise) = (times.imbalance(), unlikely);
         if times.imbalance() - 1.0 <= unlikely {
             (self.lost_s, self.seen) = (0.0, self.seen.saturating_sub(1));
-            return Ok(Answer::Wait(Why::Even));
+            return self.try_idle(sample, &times, Why::Even);
         }
-        self.weigh(sample, work, error, since_s)
+        match self.weigh(sample, work, error, since_s)? {
+            Answer::Wait(why) => self.try_idle(sample, &times, why),
+            moves => Ok(moves),
+        }
+    }
+
+    /// Where there is no other reason to move anything: sends one chare to a PE that has had none for a while, if that may
+    /// bring more than it costs.
+    fn try_idle(&mut self, sample: &Sample<'_>, times: &Times, why: Why) -> Result<Answer, ViewError> {
+        let view = sample.view.check()?;
+        let left_s = sample.left_s.unwrap_or(f64::INFINITY);
+        for pe in 0..self.speeds.len() {
+            if self.speeds[pe].worth_a_try(sample.now_s, 0.0).is_none() || sample.view.pes[pe].is_leaving {
+                continue;
+            }
+            let Some(trial) = Trial::to(pe as u32, &view, times) else { continue };
+            let decision = trial.decide(sample.view)?;
+            // In vain, it comes back.
+            let cost_s = 2.0 * cost_s(sample.view, &decision, sample);
+            let Some(most) = self.speeds[pe].worth_a_try(sample.now_s, TRIALS * cost_s) else { continue };
+            let gain = most / (times.total_speed() + most);
+            if decision.moves.is_empty() || gain * left_s <= cost_s {
+                continue;
+            }
+            self.speeds[pe].is_tried();
+            self.records.push(Record::new(sample.now_s, trial.name(), &decision, 0.0, cost_s));
+            self.pending.clone_from(&decision.moves);
+            self.outcome.begin(&self.speeds);
+            return Ok(Answer::Move(decision, trial.name()));
+        }
+        Ok(Answer::Wait(why))
     }
 
     /// Whether speeds and most of the work have been measured often enough to know what noise is.
@@ -462,6 +494,8 @@ const SAMPLES_MIN: u32 = 3;
 const MOST: f64 = 0.9;
 /// An imbalance must be seen in so many samples more than it was not.
 const SEEN_MIN: u32 = 2;
+/// Trials take at most one part in so many of the time.
+const TRIALS: f64 = 25.0;
 /// No imbalance below this part is worth a thought.
 const FINEST: f64 = 0.01;
 /// So many chares are looked at one by one: of more, a decision would take too long and gain little.

@@ -14,8 +14,11 @@ pub(super) struct Speed {
     try_after_s: f64,
 }
 
-/// Seconds after which a PE without chares may have become fast again.
-const TRY_AFTER_S: f64 = 10.0;
+/// Seconds after which a PE without chares may have become fast again, at first and at most.
+const TRY_AFTER_S: f64 = 5.0;
+const TRY_AFTER_MOST_S: f64 = 20.0;
+/// Who delivers this part of what it did at best has recovered.
+const RECOVERED: f64 = 0.7;
 /// A speed that differs by more than so many of its errors, and by this part, is another one.
 const ERRORS: f64 = 4.0;
 const CHANGE: f64 = 0.15;
@@ -31,18 +34,31 @@ impl Speed {
         }
     }
 
-    /// Takes what was measured. The speed of a PE whose chares have all gone is not known; after some time it is reckoned to
-    /// be what it was at best, so that one chare goes there to try. If that was too early, the next one goes later.
+    /// Takes what was measured. The speed of a PE whose chares have all gone is not known: it stays what it was.
     pub(super) fn observe(&mut self, measured: f64, has_work: bool, now_s: f64) {
-        if has_work || self.most <= 0.0 {
-            self.idle_since_s = None;
-            self.most = if has_work { self.most.max(measured) } else { 0.0 };
-            self.level.observe(measured);
-            self.sway.observe(measured);
-        } else if now_s - *self.idle_since_s.get_or_insert(now_s) >= self.try_after_s {
-            (self.idle_since_s, self.try_after_s) = (None, 2.0 * self.try_after_s);
-            self.level.restart(self.most);
+        if !has_work && self.most > 0.0 {
+            self.idle_since_s.get_or_insert(now_s);
+            return;
         }
+        self.idle_since_s = None;
+        self.most = if has_work { self.most.max(measured) } else { 0.0 };
+        self.level.observe(measured);
+        self.sway.observe(measured);
+        if self.level.value() > RECOVERED * self.most {
+            self.try_after_s = TRY_AFTER_S;
+        }
+    }
+
+    /// What may be gained by trying whether it has become fast again: its speed at best, if it has had no chares for some
+    /// seconds, and for so many at least.
+    pub(super) fn worth_a_try(&self, now_s: f64, least_s: f64) -> Option<f64> {
+        let since_s = now_s - self.idle_since_s?;
+        (since_s >= self.try_after_s.max(least_s)).then_some(self.most)
+    }
+
+    /// It is being tried. If that is too early, the next time is later.
+    pub(super) fn is_tried(&mut self) {
+        (self.idle_since_s, self.try_after_s) = (None, (2.0 * self.try_after_s).min(TRY_AFTER_MOST_S));
     }
 
     pub(super) const fn value(&self) -> f64 {
@@ -141,14 +157,20 @@ mod tests {
         let mut speed = Speed::new();
         (0..10).for_each(|_| speed.observe(1.0, true, 0.0));
         (0..50).for_each(|_| speed.observe(0.25, true, 0.0));
-        let mut tried_s = |from_s: u32| {
+        let mut tried_s = |from_s: u32, least_s: f64| {
             let found = (from_s..1000).find(|at| {
                 speed.observe(0.25, false, f64::from(*at));
-                speed.value() > 0.9
+                speed.worth_a_try(f64::from(*at), least_s) == Some(1.0)
             });
+            speed.is_tried();
             (0..50).for_each(|_| speed.observe(0.25, true, f64::from(from_s)));
             found.map(|at| at - from_s)
         };
-        assert_eq!([tried_s(0), tried_s(100), tried_s(200)], [Some(10), Some(20), Some(40)]);
+        let after = [0, 100, 200, 300].map(|from_s| tried_s(from_s, 0.0));
+        assert_eq!(after, [5, 10, 20, 20].map(Some));
+        assert_eq!(tried_s(400, 50.0), Some(50), "a trial that costs much comes seldom");
+        (0..50).for_each(|_| speed.observe(0.9, true, 600.0));
+        speed.observe(0.9, false, 600.0);
+        assert_eq!(speed.worth_a_try(605.0, 0.0), Some(1.0), "it had recovered");
     }
 }

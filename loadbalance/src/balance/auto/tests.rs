@@ -142,7 +142,7 @@ fn few_large_chares_do_not_go_to_and_fro() {
         }
         println!("{each} of {step_s} s, noise {noise}: at most {worst:.3}, {moves} moves, {returns} returns");
         assert!(worst < limit, "{each} of {step_s} s: {worst}");
-        // Of a PE that all chares have left nobody knows the speed: one is sent there to try, and comes back.
+        // Of a PE that all chares have left nobody knows the speed: one goes there to try, and comes back.
         let tries = if each == 2 { 2 } else { 0 };
         assert!(returns < 10 + tries * SEEDS.end, "{each} of {step_s} s: {returns} returns");
         assert!(moves < 3 * SEEDS.end * u64::from(each) + 100, "{each} of {step_s} s: {moves} moves");
@@ -340,7 +340,8 @@ fn a_slow_pe_of_unsure_speed_does_not_hide_that_others_are_uneven() {
         }
         let on = |pe: u32| view.chares.iter().filter(|chare| chare.pe == pe).count();
         let held = [on(0), on(1), on(2)];
-        assert!(held[1] <= 1 && held[0].abs_diff(held[2]) <= 1, "seed {seed}: {held:?}");
+        // One may just have been there to try how fast it is.
+        assert!(held[1] <= 1 && held[0].abs_diff(held[2]) <= 2, "seed {seed}: {held:?}");
     }
 }
 
