@@ -319,16 +319,17 @@ impl Scheduler {
         let (id, node) = (self.pe.id, Arc::clone(&self.pe.node));
         let sent = |why: &dyn Display| {
             tracing::debug!("{id:?} is sent what was saved of it, because it cannot read it: {why}");
+            Ok(())
         };
         let saved = match node.find_saved(&place) {
             Ok(saved) => saved,
-            Err(why) => return Ok(sent(&why)),
+            Err(why) => return sent(&why),
         };
         let (mut bytes, mut told) = (0, Instant::now());
         for record in saved.of_pe(id) {
             let (header, packed) = match record {
                 Ok(record) => record,
-                Err(why) => return Ok(sent(&why)),
+                Err(why) => return sent(&why),
             };
             if node.has_ended() {
                 break;
