@@ -1,4 +1,4 @@
-//! How a driver takes checkpoints.
+//! How a driver takes checkpoints, and how it is run again by its log.
 
 use super::Driver;
 use super::outcomes::{Compared, Outcomes};

@@ -119,6 +119,8 @@ impl Driver {
             return Err(foreign(Refusal::Unknown(format!("{pe:?}"))));
         }
         let place = run.place().map(|place| pup::pack(&place));
+        // That they stand still has been heard; what they say next is how much they have read.
+        self.history.checkpoint.paused.clear();
         for pe in place.iter().flat_map(|_| counts.keys()) {
             node.order_pe(*pe, PeOrder::ReadSaved, place.clone().unwrap_or_default());
         }
