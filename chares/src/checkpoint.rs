@@ -14,7 +14,7 @@
 mod version_1;
 
 use crate::pup;
-pub use crate::timeline::Kept;
+pub use crate::timeline::{Kept, Restored};
 use crate::type_name::type_name;
 pub use loadbalance::balance::Mapping;
 pub use runtime::balancing::Placed;
@@ -22,10 +22,12 @@ use runtime::checkpoint::SavedVariable;
 use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload};
 use runtime::failure::{Failure, Kind};
+use runtime::ids::PeId;
 use runtime::monitor::wire::NodeSnapshot;
-use runtime::saved::RecordHeader;
+use runtime::saved::{RecordHeader, SavedPlace, SavedRecords};
 use runtime::schema::{Change, Path, Shape, difference, shape_of};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How the driver is saved. Version 1 does not say what the outcomes are made of; another one is refused.
 pub(crate) const VERSION: u16 = 2;
@@ -68,12 +70,38 @@ pub trait Keeper: Send {
 pub struct GoOn {
     /// The driver's own part.
     pub driver: Packed,
-    /// All others: what nodes share first, then PE by PE.
-    pub records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + Send>,
+    /// All the rest.
+    pub run: Box<dyn SavedRun>,
     /// What the values of shared variables were made of, as far as that is known: others are taken as they are.
     pub variables: Vec<SavedVariable>,
     /// How chares are placed; where they were if nothing is said.
     pub placing: Option<Placing>,
+    /// Hears how much came from where.
+    pub tell: Box<dyn Fn(&Restored) + Send>,
+}
+
+/// What was saved of a run beside its driver's own part. A record that cannot be had is an error in its place.
+pub trait SavedRun: Send {
+    /// Where nodes may find it themselves.
+    fn place(&self) -> Option<SavedPlace>;
+
+    /// What nodes share.
+    fn shared(&self) -> SavedRecords<'_>;
+
+    /// How many records each PE has, of itself and its chares.
+    fn counts(&self) -> BTreeMap<PeId, u64>;
+
+    /// The records of a PE after the first so many.
+    fn of_pe(&self, pe: PeId, first: u64) -> SavedRecords<'_>;
+
+    /// The first so many of them, of which no attachment is needed.
+    fn heads_of_pe(&self, pe: PeId, count: u64) -> SavedRecords<'_>;
+
+    /// Nodes say that they have read so many bytes themselves so far.
+    fn nodes_have_read(&self, bytes: u64);
+
+    /// All of it is with the nodes: how much came from where.
+    fn restored(&self) -> Restored;
 }
 
 /// Chares are placed anew before a run goes on.
@@ -98,16 +126,14 @@ impl std::fmt::Debug for GoOn {
     }
 }
 
-impl GoOn {
-    /// Counts of PEs of the nodes, launcher first, with which the run began, and how many PEs it had in the end: it needs at
-    /// least as many to go on.
-    ///
-    /// # Errors
-    /// If the driver's part is not one, or of another version.
-    pub fn pe_counts(&self) -> Result<(Vec<u32>, u32), Failure> {
-        let saved = SavedDriver::open(&self.driver)?;
-        Ok((saved.pe_counts, saved.pes))
-    }
+/// Counts of PEs of the nodes, launcher first, with which a run began, and how many PEs it had in the end, by the driver's own
+/// part of its checkpoint: it needs at least as many to go on.
+///
+/// # Errors
+/// If the driver's part is not one, or of another version.
+pub fn pe_counts(driver: &Packed) -> Result<(Vec<u32>, u32), Failure> {
+    let saved = SavedDriver::open(driver)?;
+    Ok((saved.pe_counts, saved.pes))
 }
 
 /// One thing that the driver had to wait for, or did [once](crate::Driver::once).

@@ -7,6 +7,7 @@ mod maps;
 mod outcomes;
 mod remarks;
 mod requests;
+mod restoring;
 mod variables;
 
 use crate::callback::Callback;
@@ -493,6 +494,7 @@ impl Driver {
                 self.answers.entry(mark).or_default().insert(snapshot.node, *snapshot);
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
+            DriverEvent::Reading(pe, bytes) => drop(self.history.checkpoint.read_bytes.insert(pe, bytes)),
             DriverEvent::Record(from, record, packed) => self.take_record(from, record, packed),
             DriverEvent::Left(node) => self.nodes.ended(node),
             DriverEvent::Recruited(recruited) => self.nodes.recruited = Some(recruited),

@@ -58,6 +58,24 @@ impl fmt::Display for Kept {
     }
 }
 
+/// How PEs came by what was saved of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Restored {
+    /// Bytes of all that was saved of PEs and their chares.
+    pub bytes: u64,
+    /// How many of them nodes have read themselves; the launcher has sent the rest.
+    pub read_by_nodes: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl fmt::Display for Restored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (read, bytes, seconds) = (Size(self.read_by_nodes), Size(self.bytes), self.took.as_secs_f64());
+        write!(f, "read by the nodes themselves: {read} of {bytes}, in {seconds:.2} s")
+    }
+}
+
 /// The parts of a run and its outcome.
 #[derive(Debug)]
 pub struct Timeline {
@@ -114,6 +132,8 @@ pub struct Timeline {
     pub facts: Map<String, Value>,
     /// The checkpoint from which the run goes on, in words.
     pub from_checkpoint: Option<String>,
+    /// How PEs came by what was saved of them, if it goes on from one.
+    pub restored: Option<Restored>,
     /// The checkpoints that were taken.
     pub checkpoints: Vec<Kept>,
     /// Sentences for whoever reads the table or the report.
@@ -155,6 +175,7 @@ impl Timeline {
             measured: None,
             facts: Map::new(),
             from_checkpoint: None,
+            restored: None,
             checkpoints: Vec::new(),
             remarks: Vec::new(),
             balancing: None,

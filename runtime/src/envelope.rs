@@ -96,7 +96,10 @@ pub enum PeOrder {
         /// Where that is.
         to: NodeId,
     },
-    /// So many records have been sent that the PE is to take in while it stands still; say when it has all.
+    /// Take in what was saved of it, as far as it finds that itself while it stands still; say how many records it has. The
+    /// payload is where to look.
+    ReadSaved,
+    /// So many records have been read or sent that the PE is to take in while it stands still; say when it has all.
     Restore {
         /// Count of records.
         records: u64,

@@ -4,13 +4,15 @@
 //! nodes share, and with the driver. Each PE gives a record for each of its chares, and one for itself.
 
 use crate::buffer::Buffer;
-use crate::digest::{Digested, Digests};
+use crate::digest::{Digest, Digested, Digests};
+use crate::failure::Failure;
 use crate::frame::{Frame, FrameLimits, FramingError};
 use crate::ids::{ElementId, PeId};
 use crate::payload::Packed;
 use crate::variable::VariableKind;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What the payload beside it is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -131,6 +133,51 @@ pub enum RecordOf {
 
 /// A PE that stands still has done what it was told: so many records have left, or come; or why not.
 pub type Paused = Result<u64, String>;
+
+/// The longest path that systems take.
+const PATH_MAX_BYTES: usize = 4096;
+/// The longest manifest that nodes look for.
+const MANIFEST_MAX_BYTES: u64 = 64 << 20;
+
+/// The checkpoint that a run goes on from, as the launcher has it. Whoever finds the same manifest in that folder has the same
+/// checkpoint, because it says the checksums of all the rest.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SavedPlace {
+    /// The folder of checkpoints, from the root on.
+    pub(crate) dir: String,
+    /// The number of the checkpoint.
+    pub(crate) generation: u32,
+    /// How long its manifest is.
+    pub(crate) manifest_bytes: u64,
+    /// The checksum of its manifest.
+    pub(crate) manifest: Digest,
+}
+
+impl SavedPlace {
+    /// Whether it can be looked for.
+    pub(crate) fn can_be(&self) -> bool {
+        let is_path = self.dir.starts_with('/') && !self.dir.contains('\0');
+        is_path && self.dir.len() <= PATH_MAX_BYTES && self.manifest_bytes <= MANIFEST_MAX_BYTES
+    }
+}
+
+/// Records of a checkpoint; one that cannot be had is an error in its place.
+pub type SavedRecords<'a> = Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + 'a>;
+
+/// Finds checkpoints where a node runs.
+pub trait FindSaved: Send + Sync {
+    /// The checkpoint, if it is there and the same.
+    ///
+    /// # Errors
+    /// Why it is not.
+    fn find(&self, place: &SavedPlace) -> Result<Arc<dyn SavedHere>, String>;
+}
+
+/// A checkpoint that has been found where a node runs.
+pub trait SavedHere: Send + Sync {
+    /// The records of a PE and its chares, in the order in which the launcher has them.
+    fn of_pe(&self, pe: PeId) -> SavedRecords<'_>;
+}
 
 #[cfg(test)]
 mod tests {

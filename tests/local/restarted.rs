@@ -48,6 +48,9 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
         );
         assert_eq!(done.code, 0, "{words:?} on {pes:?}: {done:?}");
         let report: Value = serde_json::from_slice(&fs::read(folder.join("on.json")).unwrap()).unwrap();
+        let restored = &report["restored"];
+        assert!(restored["bytes"].as_u64() > Some(0), "{restored}");
+        assert_eq!(restored["read_by_nodes"], restored["bytes"], "nodes that see the folder read it");
         let nodes = report["nodes"].as_array().unwrap().iter().zip(pes);
         let speeds: Vec<f64> =
             nodes.map(|(node, pes)| node["speed"].as_f64().unwrap() / f64::from(*pes)).collect();
@@ -197,6 +200,30 @@ fn last(folder: &Path) -> u32 {
     let whole = entries.filter(|entry| entry.path().join("COMMIT").exists());
     let number = |name: String| name.rsplit('-').next().and_then(|number| number.parse().ok());
     whole.filter_map(|entry| number(entry.file_name().to_string_lossy().into_owned())).max().unwrap_or(0)
+}
+
+/// What PEs find damaged where they read it themselves is named by the launcher, with the file and the checkpoint before it.
+#[test]
+fn what_is_damaged_is_named_though_nodes_read_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 2]);
+    let words = "run jacobi --n 1200 --blocks-per-pe 3 --speed equal --checkpoint-keep 1000";
+    let done = run(METACHARE, folder, &[&words.split(' ').collect::<Vec<_>>()[..], &OFTEN].concat());
+    assert!(done.code == 0 && last(folder) >= 2, "{done:?}");
+    let number = last(folder);
+    let chunks = format!("saved/generation-{number:06}/chunks");
+    let mut bytes = fs::read(folder.join(&chunks)).unwrap();
+    bytes[0] ^= 1;
+    fs::write(folder.join(&chunks), bytes).unwrap();
+    let done = run(METACHARE, folder, &["restart", "saved", "--speed", "equal"]);
+    assert_eq!(done.code, 65, "{done:?}");
+    let named = format!(
+        "error: generation {number} is damaged: {chunks}: the checksum of a chunk is wrong (byte 0, "
+    );
+    let offered = format!("; generation {} is there, use that one", number - 1);
+    let sentence = done.last_error();
+    assert!(sentence.starts_with(&named) && sentence.ends_with(&offered), "{done:?}");
 }
 
 /// What is wrong with a folder, or with what is asked of it, is said in one sentence, and nothing is begun.

@@ -269,3 +269,34 @@ fn a_copy_over_a_slow_line_may_last_longer_than_silence_and_is_shown() {
     let last = shown.rsplit(['\r', '\n']).find(|line| line.contains("copying") || line.contains("far   "));
     assert!(last.is_some_and(|line| line.contains(" ok ")), "the bar is gone: {shown}");
 }
+
+/// A node that sees another folder in the place of the launcher's, or none, is sent its part; one that sees a copy reads it.
+#[test]
+fn nodes_read_what_was_saved_where_they_see_the_same() {
+    let bed = Bed::stencil();
+    bed.make("mkdir apart");
+    let apart = bed.folder.path().join("apart");
+    let workdir = format!("workdir = {apart:?}\npes");
+    bed.write("nodes.toml", &ALIAS.replacen("pes", &workdir, 1));
+    let words =
+        ["run", "--cells", "16", "--steps", "60", "--checkpoint", "saved", "--checkpoint-every", "0.0005"];
+    let done = bed.run(&words);
+    assert_eq!(done.code, 0, "{done:?}");
+    // Each process has its own working folder there.
+    let go_on = || {
+        let words = ["restart", "/proc/self/cwd/saved", "--checkpoint", "on", "--report", "report.json"];
+        let done = bed.run(&words);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert!(done.stderr.contains("read by the nodes themselves: "), "{done:?}");
+        let report = std::fs::read(bed.folder.path().join("report.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        let restored = &report["restored"];
+        [&restored["read_by_nodes"], &restored["bytes"]].map(|bytes| bytes.as_u64().unwrap())
+    };
+    let [hidden, all] = go_on();
+    assert!(0 < hidden && hidden < all, "{hidden} of {all}");
+    bed.make("cp -r on apart/saved");
+    assert_eq!(go_on(), [hidden, all], "another run's folder");
+    bed.make("rm -r apart/saved && cp -r saved apart/saved");
+    assert_eq!(go_on(), [all, all], "a copy");
+}

@@ -1,36 +1,29 @@
 //! Checkpoints of a run in a folder: written when they are due, and read by who goes on.
 
+mod restoring;
 mod writing;
 
 use super::note;
 use super::options::Every;
 use super::report::unix_ms;
-use super::terminal;
-use chares::checkpoint::{GoOn, Keeper, Kept};
+use chares::checkpoint::{Keeper, Kept};
 use runtime::checkpoint::{
-    About, Kind as RecordKind, Machine, Record, SUM, Saved, SavedSchema, SavedVariable, Store, Understood,
-    VARIABLE, Written,
+    About, Kind as RecordKind, Machine, Record, SavedSchema, SavedVariable, Store, Written,
 };
-use runtime::codec::VariableKind;
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::failure::{Failure, Kind};
-use runtime::ids::{CollectionId, ElementId, ElementIndex, PeId};
 use runtime::job::SaveOrders;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt};
-use runtime::saved::{RecordHeader, RecordOf};
+use runtime::saved::RecordHeader;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use writing::Writing;
 
-/// Names of what nodes share, as the types of their records.
-const COLLECTION: &str = "collection";
-const LOADS: &str = "loads";
-/// As many records are read ahead of who takes them in.
-const AHEAD: usize = 16;
+pub(crate) use restoring::go_on;
+
 /// Before a run is ended by its time limit a checkpoint gets this part of the limit, and so many times as long as the last
 /// one took.
 const LAST_PART: u32 = 20;
@@ -159,7 +152,7 @@ impl Keeper for StoreKeeper {
         digested: Vec<Digested>,
     ) -> Result<(), String> {
         let Some((writing, _)) = &mut self.under_way else { return Ok(()) };
-        writing.put(record(header, type_name, packed), digested);
+        writing.put(Record::of_run(header, type_name, packed), digested);
         Ok(())
     }
 
@@ -193,78 +186,6 @@ impl Keeper for StoreKeeper {
         self.tell(format!("no checkpoint was taken, and the run goes on: {why}"), true);
         self.orders.obeyed();
     }
-}
-
-fn record(RecordHeader { pe, of }: RecordHeader, type_name: &str, packed: Packed) -> Record {
-    let shared = |name: &str, collection, index| (RecordKind::Node, 0, name.to_string(), collection, index);
-    let (kind, pe, type_name, collection, index) = match of {
-        RecordOf::Chare(ElementId { collection, index }) => {
-            (RecordKind::Chare, pe.0, type_name.into(), collection.0, index.0)
-        }
-        RecordOf::Pe => (RecordKind::Pe, pe.0, "PE".into(), 0, [0; 3]),
-        RecordOf::Sum(id) => shared(SUM, id, [0; 3]),
-        RecordOf::Loads => shared(LOADS, 0, [0; 3]),
-        RecordOf::Collection => shared(COLLECTION, 0, [0; 3]),
-        RecordOf::Variable { id, kind, origin } => {
-            shared(VARIABLE, id, [u32::from(kind == VariableKind::Monotonic), origin.0, 0])
-        }
-    };
-    Record { kind, pe, type_name, collection, index, packed }
-}
-
-/// What [`record`] was made of; `None` of the driver's.
-fn header(record: &Record) -> Option<RecordHeader> {
-    let element =
-        ElementId { collection: CollectionId(record.collection), index: ElementIndex(record.index) };
-    let (pe, of) = match (record.kind, record.type_name.as_str()) {
-        (RecordKind::Chare, _) => (PeId(record.pe), RecordOf::Chare(element)),
-        (RecordKind::Pe, _) => (PeId(record.pe), RecordOf::Pe),
-        (RecordKind::Node, SUM) => (PeId::DRIVER, RecordOf::Sum(record.collection)),
-        (RecordKind::Node, COLLECTION) => (PeId::DRIVER, RecordOf::Collection),
-        (RecordKind::Node, LOADS) => (PeId::DRIVER, RecordOf::Loads),
-        (RecordKind::Node, VARIABLE) => {
-            let [monotonic, origin, _] = record.index;
-            let kind = if monotonic == 1 { VariableKind::Monotonic } else { VariableKind::Once };
-            (PeId::DRIVER, RecordOf::Variable { id: record.collection, kind, origin: PeId(origin) })
-        }
-        _ => return None,
-    };
-    Some(RecordHeader { pe, of })
-}
-
-/// What a checkpoint has for a run that goes on. How far that is may be shown.
-pub(crate) fn go_on(saved: Arc<Saved>, understood: Understood, is_shown: bool) -> Result<GoOn, Failure> {
-    let log = saved.records_of_kind(RecordKind::Driver).next();
-    let log = log.ok_or_else(|| Failure::new(Kind::Input, "the checkpoint holds no driver's log"))?;
-    let driver = log.map_err(Failure::from)?.packed;
-    let variables = saved.variables().to_vec();
-    let (found, records) = sync_channel(AHEAD);
-    let bar = terminal::bar_of_bytes("restoring", saved.bytes(), is_shown);
-    std::thread::spawn(move || {
-        let shared = saved.records_of_kind(RecordKind::Node);
-        let is_of_pe = |kind| matches!(kind, RecordKind::Chare | RecordKind::Pe);
-        let of_pes = saved.pes_where(is_of_pe).into_iter();
-        let of_pes = of_pes.flat_map(|pe| saved.records_where(move |kind, of| of == pe && is_of_pe(kind)));
-        for record in shared.chain(of_pes) {
-            let record = record.map_err(Failure::from).and_then(|record| {
-                let header = header(&record);
-                let header = header.ok_or_else(|| {
-                    Failure::new(
-                        Kind::Input,
-                        format!("the checkpoint has a record of kind {} that is none", record.kind),
-                    )
-                })?;
-                bar.inc(record.packed.len_bytes() as u64);
-                Ok((header, understood.take_in(&record)?))
-            });
-            // Who goes on may have failed.
-            if found.send(record).is_err() {
-                break;
-            }
-        }
-        bar.finish_and_clear();
-    });
-    Ok(GoOn { driver, records: Box::new(records.into_iter()), variables, placing: None })
 }
 
 /// Says how to go on with a run that has failed, if it was saved.

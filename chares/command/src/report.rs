@@ -8,7 +8,7 @@ mod table;
 pub(crate) use table::fitting;
 
 use crate::options::this_host;
-use chares::checkpoint::Kept;
+use chares::checkpoint::{Kept, Restored};
 use chares::{EarlierSpeeds, Timeline};
 use profile::{EntryReport, SentReport};
 use runtime::monitor::BalancingCost;
@@ -62,6 +62,7 @@ pub(crate) struct Report {
     balanced: Vec<Balanced>,
     balancing: Option<BalancingCost>,
     from_checkpoint: Option<String>,
+    restored: Option<RestoredReport>,
     checkpoints: Vec<CheckpointReport>,
     slowdowns: Vec<SlowdownReport>,
     remarks: Vec<String>,
@@ -102,6 +103,23 @@ impl CheckpointReport {
             paused_s: kept.paused.as_secs_f64(),
             took_s: kept.took.as_secs_f64(),
         }
+    }
+}
+
+/// How PEs came by what was saved of them.
+#[derive(Debug, Serialize)]
+struct RestoredReport {
+    bytes: u64,
+    read_by_nodes: u64,
+    took_s: f64,
+    #[serde(skip)]
+    sentence: String,
+}
+
+impl RestoredReport {
+    fn of(restored: Restored) -> Self {
+        let Restored { bytes, read_by_nodes, took } = restored;
+        Self { bytes, read_by_nodes, took_s: took.as_secs_f64(), sentence: restored.to_string() }
     }
 }
 
@@ -266,6 +284,7 @@ impl Report {
             balanced: info.balanced.clone(),
             balancing: timeline.balancing,
             from_checkpoint: timeline.from_checkpoint.clone(),
+            restored: timeline.restored.map(RestoredReport::of),
             checkpoints: timeline.checkpoints.iter().map(CheckpointReport::of).collect(),
             slowdowns: info.slowdowns.iter().map(|one| SlowdownReport::of(one, &info.nodes)).collect(),
             advice: advice.len(),

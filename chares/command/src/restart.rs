@@ -4,10 +4,10 @@ use super::options::{RunOptions, cores};
 use super::run::{self, Asked};
 use super::{command, keeping, log, note, run_of};
 use crate::command_line::CommandLine;
-use chares::checkpoint::{GoOn, Mapping};
+use chares::checkpoint::{GoOn, Mapping, pe_counts};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _, value_parser};
-use runtime::checkpoint::{Foreign, Saved, Store, Understood};
+use runtime::checkpoint::{Foreign, Saved, Store, TakenIn};
 use runtime::config::{ClusterConfig, LaunchMethod};
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::wire::RunInfo;
@@ -131,11 +131,11 @@ pub(crate) fn restart(
     }
     let nodes = about.nodes.iter().map(|node| (node.name.clone(), node.pes)).collect();
     let refused = |why| foreign(&saved, dir, why);
-    let understood = Understood::new(&saved, program.program.table()).map_err(refused)?;
+    let taken_in = TakenIn::new(Arc::clone(&saved), program.program.table()).map_err(refused)?;
     saved.fits(usize::BITS).map_err(refused)?;
     let is_shown = !options.quiet && !options.shows_window() && !log::is_json();
-    let go_on = keeping::go_on(Arc::clone(&saved), understood, is_shown)?;
-    let (began, pes) = go_on.pe_counts()?;
+    let go_on = keeping::go_on(taken_in, is_shown)?;
+    let (began, pes) = pe_counts(&go_on.driver)?;
     let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
     let mapping = matches.get_one("map").copied();
     let from = Some(Origin {

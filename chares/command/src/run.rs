@@ -15,7 +15,7 @@ use crate::app::Started;
 use crate::command_line::CommandLine;
 use crate::named_file::NamedFile;
 use crate::replacement::can_be_written;
-use chares::checkpoint::{Placed, Placing};
+use chares::checkpoint::{Placed, Placing, Restored};
 use chares::{Driver, RunError, Timeline};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
@@ -352,14 +352,16 @@ fn save(
     let Origin { mut go_on, name, mapping, .. } = from;
     main.outcome().from_checkpoint = Some(name);
     let (hub, is_quiet) = (Arc::clone(hub), schedule.is_quiet);
-    let tell = move |placed: &Placed| {
-        tracing::info!("{placed}");
+    let tell = move |text: String| {
+        tracing::info!("{text}");
         if !is_quiet {
-            let text = placed.to_string();
             hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text }));
         }
     };
-    go_on.placing = speeds.map(|speeds| Placing { mapping, speeds, tell: Box::new(tell) });
+    let tell_placed = tell.clone();
+    let tell_placed = Box::new(move |placed: &Placed| tell_placed(placed.to_string()));
+    go_on.placing = speeds.map(|speeds| Placing { mapping, speeds, tell: tell_placed });
+    go_on.tell = Box::new(move |restored: &Restored| tell(restored.to_string()));
     main.go_on_from(go_on)
 }
 

@@ -3,28 +3,24 @@
 use super::Driver;
 use super::outcomes::{Compared, Outcomes};
 use super::variables::{Made, Variables};
-use crate::checkpoint::{GoOn, Keeper, Outcome, Placed, Placing, SavedDriver, VERSION};
+use crate::checkpoint::{GoOn, Keeper, Outcome, Placing, Restored, SavedDriver, SavedRun, VERSION};
 use crate::program::RunError;
 use crate::pup;
 use crate::timeline::Kept;
-use runtime::balancing::Placeable;
-use runtime::codec::{Order, Refusal};
+use runtime::codec::Order;
 use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::{Failure, Kind};
 use runtime::frame::{Class, Fabric, Frame, SendError};
 use runtime::ids::{NodeId, PeId};
-use runtime::loads::KnownLoads;
 use runtime::monitor::requests::Answer;
-use runtime::node::{INIT_OVER, Node, NodeSettings};
+use runtime::node::{Node, NodeSettings};
 use runtime::pe::Pe;
 use runtime::saved::{Paused, RecordHeader, RecordOf, Save, ToKeep};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After so many bytes of records a PE has to say that it has taken them, before it is sent more.
-const PORTION_BYTES: usize = 64 << 20;
 /// What nodes together may have packed that is not kept yet, each no less and no more than that: several chares, so that one
 /// is written while the next is on its way and the one after it is read.
 const HELD_BYTES: u64 = 1 << 30;
@@ -52,7 +48,7 @@ pub(super) struct History {
     complete: Option<u32>,
     /// Bytes that have been kept for each node, and it has not been told yet.
     pub(super) kept_bytes: BTreeMap<NodeId, u64>,
-    has_gone_on: bool,
+    pub(super) has_gone_on: bool,
     /// PEs go from node to node now.
     pub(super) is_moving: bool,
     /// What had been added to accumulators on nodes that are not there any more.
@@ -67,11 +63,12 @@ pub(super) struct Replay {
     pub(super) left: VecDeque<Outcome>,
     pub(super) saved: SavedDriver,
     pub(super) compared: Compared,
-    records: Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + Send>,
+    pub(super) run: Box<dyn SavedRun>,
     pub(super) variables: Variables,
-    placing: Option<Placing>,
+    pub(super) placing: Option<Placing>,
+    pub(super) tell: Box<dyn Fn(&Restored) + Send>,
     /// The driver's own, which sends to the nodes that there are.
-    pe: Pe,
+    pub(super) pe: Pe,
 }
 
 /// What is known of a checkpoint that is being taken, or of one that comes back.
@@ -80,19 +77,12 @@ pub(super) struct Underway {
     /// Its number in this run.
     number: u32,
     pub(super) paused: BTreeMap<PeId, Paused>,
+    /// Bytes that PEs have read themselves so far, of one that comes back.
+    pub(super) read_bytes: BTreeMap<PeId, u64>,
     records: u64,
     /// The variables and accumulators that have records in it.
     pub(super) variables: BTreeSet<u64>,
     failed: Option<String>,
-}
-
-fn foreign(why: Refusal) -> RunError {
-    RunError::Input(format!("the checkpoint is not of this program: {why}"))
-}
-
-fn known_loads(packed: &Packed) -> Result<KnownLoads, RunError> {
-    let known: KnownLoads = pup::unpack(packed)?;
-    if known.can_be() { Ok(known) } else { Err(foreign(Refusal::Impossible("loads that cannot be".into()))) }
 }
 
 /// Carries nothing: what a driver sends that is run again has been sent.
@@ -148,15 +138,16 @@ impl Driver {
         again.connect(Arc::new(Nowhere));
         let pe = std::mem::replace(&mut self.pe, Pe::new(PeId::DRIVER, again));
         let left = std::mem::take(&mut saved.outcomes).into();
-        let GoOn { records, variables, placing, .. } = from;
+        let GoOn { run, variables, placing, tell, .. } = from;
         let variables = Variables::new(variables);
         self.history.replay = Some(Box::new(Replay {
             left,
             saved,
             compared: Compared::new(),
-            records,
+            run,
             variables,
             placing,
+            tell,
             pe,
         }));
         Ok(())
@@ -446,110 +437,6 @@ impl Driver {
         let last = self.history.checkpoint.paused.entry(pe).or_insert_with(|| paused.clone());
         if last.is_ok() {
             *last = paused;
-        }
-    }
-
-    /// All that was done before the checkpoint has been done again: gives all nodes what was saved, and goes on.
-    pub(super) fn go_live(&mut self) -> Result<(), RunError> {
-        let Some(replay) = self.history.replay.take() else { return Ok(()) };
-        let Replay { saved, records, variables, placing, pe, .. } = *replay;
-        let records = records.map(|record| variables.take_in(record?));
-        if (self.pe.serial(), self.next_slot) != (saved.serial, saved.next_slot) {
-            return Err(RunError::Input(format!(
-                "the driver does not do what it did before the checkpoint: it has made {} collections, sections and \
-                 variables and {} places for results, and then it had {} and {}",
-                self.pe.serial(),
-                self.next_slot,
-                saved.serial,
-                saved.next_slot
-            )));
-        }
-        self.pe = pe;
-        self.history.has_gone_on = true;
-        self.pause_all()?;
-        let (chares, known) = self.restore_all(records)?;
-        self.pe.restore(&saved.pe)?;
-        let node = Arc::clone(self.pe.node());
-        let mut speeds = saved.speeds;
-        speeds.resize(self.all_pes() as usize, 1.0);
-        node.set_speeds(speeds);
-        self.slots = saved.slots.into_iter().map(|(slot, waiting)| (slot, waiting.into())).collect();
-        if !saved.is_init {
-            node.set_init_over(true);
-            self.wait_for_variable(INIT_OVER)?;
-        }
-        if let Some((name, total, before)) = saved.counted {
-            node.count_progress(name.clone(), total, before);
-            self.history.counted = Some((name, total, before));
-        }
-        let now = self.snapshots()?;
-        self.outcome().gone_on(now);
-        if let Some(Placing { mapping, speeds, tell }) = placing {
-            let placed = Placed::new(node.topology(), &speeds, &known, chares, mapping);
-            let placed =
-                placed.map_err(|why| RunError::Input(format!("chares cannot be placed anew: {why}")))?;
-            tell(&placed);
-            placed.order(&node);
-        }
-        self.order_all_paused(PeOrder::Resume);
-        Ok(())
-    }
-
-    /// Gives all nodes what was saved; the chares that may move, and what is known of them.
-    fn restore_all(
-        &mut self,
-        records: impl Iterator<Item = Result<(RecordHeader, Packed), Failure>>,
-    ) -> Result<(Vec<Placeable>, KnownLoads), RunError> {
-        let node = Arc::clone(self.pe.node());
-        let (mut chares, mut known) = (Vec::new(), KnownLoads::default());
-        // For each PE what it has been sent, and the bytes of it that it has not said to have.
-        let mut given: BTreeMap<PeId, (u64, usize)> = BTreeMap::new();
-        for record in records {
-            let (header, packed) = record?;
-            let pe = header.pe;
-            match header.of {
-                RecordOf::Sum(id) => self.history.sums.entry(id).or_default().push(packed),
-                RecordOf::Loads => known = known_loads(&packed)?,
-                RecordOf::Collection | RecordOf::Variable { .. } => {
-                    node.share_again(&header, &packed).map_err(foreign)?;
-                }
-                RecordOf::Chare(_) | RecordOf::Pe => {
-                    if given.is_empty() {
-                        // Chares need their collections' descriptions.
-                        self.flush()?;
-                    }
-                    if let RecordOf::Chare(element) = header.of
-                        && node.collection(element.collection).is_none_or(|known| !known.is_fixed)
-                    {
-                        let chare_type = node.chare_type_of(element.collection);
-                        let mobility = chare_type.map(|known| (known.mobility)(&packed)).unwrap_or_default();
-                        chares.push(Placeable { element, pe, mobility });
-                    }
-                    let (count, bytes) = given.entry(pe).or_default();
-                    (*count, *bytes) = (*count + 1, *bytes + packed.len_bytes());
-                    let portion = (*bytes > PORTION_BYTES).then_some(*count);
-                    node.give_back(header, packed).map_err(foreign)?;
-                    if let Some(count) = portion {
-                        self.wait_for_restored(pe, count)?;
-                        given.insert(pe, (count, 0));
-                    }
-                }
-            }
-        }
-        for pe in (0..self.all_pes()).map(PeId) {
-            self.wait_for_restored(pe, given.get(&pe).map_or(0, |(count, _)| *count))?;
-        }
-        Ok((chares, known))
-    }
-
-    pub(super) fn wait_for_restored(&mut self, pe: PeId, records: u64) -> Result<(), RunError> {
-        if self.history.checkpoint.paused.get(&pe).is_some_and(Result::is_ok) {
-            self.history.checkpoint.paused.remove(&pe);
-        }
-        self.order_paused(pe, PeOrder::Restore { records });
-        match self.wait_until(|main| main.history.checkpoint.paused.get(&pe).cloned())? {
-            Ok(_) => Ok(()),
-            Err(why) => Err(RunError::Input(format!("{pe:?} cannot take in what was saved of it: {why}"))),
         }
     }
 }

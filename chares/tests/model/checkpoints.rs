@@ -1,14 +1,16 @@
 //! Runs that are saved on their way, and go on from there on other nodes: every test of this folder does so too.
 
-use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing};
+use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing, Restored, SavedRun};
 use chares::prelude::*;
 use chares::{InProcess, Program};
 use runtime::checkpoint::SavedVariable;
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
+use runtime::ids::PeId;
 use runtime::proto::sim::Random;
-use runtime::saved::{RecordHeader, RecordOf};
+use runtime::saved::{RecordHeader, RecordOf, SavedPlace, SavedRecords};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// A checkpoint that is kept in memory.
@@ -25,16 +27,47 @@ impl Snapshot {
         self.records.iter().filter(|(header, _)| matches!(header.of, RecordOf::Chare(_))).count()
     }
 
+    fn where_pe<'a>(&'a self, is_wanted: impl Fn(PeId) -> bool + 'a) -> SavedRecords<'a> {
+        Box::new(self.records.iter().filter(move |(header, _)| is_wanted(header.pe)).cloned().map(Ok))
+    }
+
     pub(crate) fn go_on(&self) -> GoOn {
-        let records = Box::new(self.records.clone().into_iter().map(Ok));
         let (driver, variables) = (self.driver.clone(), self.variables.clone());
-        GoOn { driver, records, variables, placing: None }
+        GoOn { driver, run: Box::new(self.clone()), variables, placing: None, tell: Box::new(|_| {}) }
     }
 
     /// With chares that are placed anew.
     fn go_on_placed(&self, mapping: Option<Mapping>, speeds: &[f64]) -> GoOn {
         let placing = Placing { mapping, speeds: speeds.to_vec(), tell: Box::new(|_| {}) };
         GoOn { placing: Some(placing), ..self.go_on() }
+    }
+}
+
+impl SavedRun for Snapshot {
+    fn place(&self) -> Option<SavedPlace> {
+        None
+    }
+    fn shared(&self) -> SavedRecords<'_> {
+        self.where_pe(|pe| pe == PeId::DRIVER)
+    }
+    fn counts(&self) -> BTreeMap<PeId, u64> {
+        let mut counts = BTreeMap::new();
+        for (header, _) in self.records.iter().filter(|(header, _)| header.pe != PeId::DRIVER) {
+            *counts.entry(header.pe).or_default() += 1;
+        }
+        counts
+    }
+    fn of_pe(&self, pe: PeId, first: u64) -> SavedRecords<'_> {
+        Box::new(self.where_pe(move |of| of == pe).skip(first as usize))
+    }
+    fn heads_of_pe(&self, pe: PeId, count: u64) -> SavedRecords<'_> {
+        Box::new(self.where_pe(move |of| of == pe).take(count as usize))
+    }
+    fn nodes_have_read(&self, bytes: u64) {
+        panic!("{bytes} bytes of what is in memory");
+    }
+    fn restored(&self) -> Restored {
+        Restored::default()
     }
 }
 

@@ -1,8 +1,10 @@
 //! Where the files of generations are, and which generations there are.
 
+use nix::fcntl::OFlag;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The files of one generation.
@@ -24,6 +26,12 @@ impl Files {
             ["chunks", "index", "MANIFEST.json", "COMMIT", "COMMIT.new"].map(|name| folder.join(name));
         Self { folder, chunks, index, manifest, commit, uncommitted }
     }
+}
+
+/// Opens a file to read. What only looks like one, such as a pipe in which nobody writes, must not make anybody wait.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
 /// The numbers of all folders for generations, in order.

@@ -17,7 +17,9 @@ mod known;
 mod manifest;
 mod record;
 mod saved;
+mod sight;
 mod store;
+mod taken_in;
 mod understood;
 mod writer;
 
@@ -28,7 +30,9 @@ pub use find::Finder;
 pub use manifest::{About, Machine, SavedSchema, SavedType, SavedVariable};
 pub use record::{Kind, Record, SUM, VARIABLE};
 pub use saved::{Records, Saved};
+pub use sight::Sight;
 pub use store::{Generation, Store};
+pub use taken_in::TakenIn;
 pub use understood::{Foreign, Understood, listed_variables, schemas, understand_variable};
 pub use writer::{Writer, Written};
 

@@ -2,17 +2,18 @@
 
 use super::codec::{Codec, expand};
 use super::error::{Damage, ReadError};
-use super::files::{Files, committed};
+use super::files::{self, Files, committed};
 use super::format::{Index, Malformed, NAME, OLDEST, Place, Row, TableEntry, VERSION, Value, read_table};
 use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedType, SavedVariable};
 use super::record::{Kind, Record};
 use crate::buffer::Buffer;
 use crate::digest::Digest;
-use crate::envelope::Packed;
+use crate::payload::Packed;
+use crate::saved::SavedPlace;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,8 @@ pub struct Saved {
     manifest_bytes: Vec<u8>,
     index: Index,
     chunks: BTreeMap<u32, File>,
+    /// Whether earlier generations are offered where this one is damaged.
+    looks_back: bool,
 }
 
 /// Why a generation is not to be had, before it is known which one is there instead.
@@ -58,6 +61,34 @@ impl Saved {
     fn try_open(dir: &Path, generation: u32) -> Result<Self, Trouble> {
         let files = Files::of(dir, generation);
         let (manifest, manifest_bytes) = read_manifest(&files)?;
+        Self::of_manifest(dir, &files, generation, (manifest, manifest_bytes))
+    }
+
+    /// The generation of which somebody else has the manifest, if the same one is there; why it is not. It may be in a folder
+    /// where others write: all that is believed is what the checksum of that manifest vouches for.
+    pub(super) fn open_same(place: &SavedPlace) -> Result<Self, String> {
+        let dir = Path::new(&place.dir);
+        let files = Files::of(dir, place.generation);
+        let opened = read_whole(&files.manifest, Some(place.manifest_bytes)).and_then(|bytes| {
+            if Digest::of(&bytes) != place.manifest {
+                return Err(Damage::new(&files.manifest, "it is of another checkpoint").into());
+            }
+            let manifest = manifest_of(&files.manifest, &bytes)?;
+            Self::of_manifest(dir, &files, place.generation, (manifest, bytes))
+        });
+        match opened {
+            Ok(saved) => Ok(Self { looks_back: false, ..saved }),
+            Err(Trouble::Damage(damage)) => Err(damage.to_string()),
+            Err(Trouble::Other(error)) => Err(error.to_string()),
+        }
+    }
+
+    fn of_manifest(
+        dir: &Path,
+        files: &Files,
+        generation: u32,
+        (manifest, manifest_bytes): (Manifest, Vec<u8>),
+    ) -> Result<Self, Trouble> {
         if manifest.generation != generation {
             let what = format!("it belongs to generation {}", manifest.generation);
             return Err(Damage::new(&files.manifest, what).into());
@@ -92,7 +123,7 @@ impl Saved {
         let mut chunks = BTreeMap::new();
         for ChunkFile { generation, bytes, .. } in &manifest.chunk_files {
             let path = Files::of(dir, *generation).chunks;
-            let file = File::open(&path).map_err(|error| unread(&path, error))?;
+            let file = files::open(&path).map_err(|error| unread(&path, error))?;
             let length = file.metadata().map_err(|error| unread(&path, error))?.len();
             if length != *bytes {
                 return Err(
@@ -101,13 +132,23 @@ impl Saved {
             }
             chunks.insert(*generation, file);
         }
-        Ok(Self { dir: dir.into(), manifest, manifest_bytes, index, chunks })
+        Ok(Self { dir: dir.into(), manifest, manifest_bytes, index, chunks, looks_back: true })
     }
 
     /// Where its manifest is.
     #[must_use]
     pub fn manifest_path(&self) -> PathBuf {
         Files::of(&self.dir, self.generation()).manifest
+    }
+
+    /// By what others find it, if they can.
+    #[must_use]
+    pub fn place(&self) -> Option<SavedPlace> {
+        let dir = std::path::absolute(&self.dir).ok()?.into_os_string().into_string().ok()?;
+        let manifest_bytes = self.manifest_bytes.len() as u64;
+        let manifest = Digest::of(&self.manifest_bytes);
+        let place = SavedPlace { dir, generation: self.generation(), manifest_bytes, manifest };
+        place.can_be().then_some(place)
     }
 
     /// Its number.
@@ -186,7 +227,8 @@ impl Saved {
     #[must_use]
     pub fn records_where(&self, is_wanted: impl Fn(Kind, u32) -> bool) -> Records<'_> {
         let tables = self.index.tables.iter().filter(|table| is_wanted(table.kind, table.pe));
-        Records { saved: self, tables: tables.copied().collect::<Vec<_>>().into_iter(), table: None }
+        let tables = tables.copied().collect::<Vec<_>>().into_iter();
+        Records { saved: self, tables, table: None, left_out: 0, has_bodies_only: false }
     }
 
     pub(super) fn chunk_files(&self) -> impl Iterator<Item = &ChunkFile> {
@@ -330,7 +372,8 @@ impl Saved {
             Trouble::Other(error) => error,
             Trouble::Damage(damage) => {
                 let generation = self.generation();
-                let before = whole_before(&self.dir, generation, Some(*place));
+                let damaged = Some(*place).filter(|_| self.looks_back);
+                let before = damaged.and_then(|_| whole_before(&self.dir, generation, damaged));
                 ReadError::Damaged { generation, damage, before }
             }
         }
@@ -378,12 +421,16 @@ fn unread(path: &Path, error: io::Error) -> Trouble {
 
 /// A file, of which the length was written down.
 fn read_whole(path: &Path, expected_bytes: Option<u64>) -> Result<Vec<u8>, Trouble> {
-    let length = fs::metadata(path).map_err(|error| unread(path, error))?.len();
+    let unread = |error| unread(path, error);
+    let file = files::open(path).map_err(unread)?;
+    let length = file.metadata().map_err(unread)?.len();
     if let Some(expected) = expected_bytes.filter(|expected| *expected != length) {
         let what = format!("it has {length} bytes, and {expected} were written");
         return Err(Damage::new(path, what).into());
     }
-    fs::read(path).map_err(|error| unread(path, error))
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes).map_err(unread)?;
+    Ok(bytes)
 }
 
 /// Which format a manifest is of, whatever else it says.
@@ -423,6 +470,21 @@ pub struct Records<'a> {
     saved: &'a Saved,
     tables: std::vec::IntoIter<TableEntry>,
     table: Option<(TableEntry, std::vec::IntoIter<Row>)>,
+    /// So many of the next are left out.
+    left_out: u64,
+    has_bodies_only: bool,
+}
+
+impl Records<'_> {
+    /// Without the first so many. Of those, no values are read, nor tables that hold no others.
+    pub(super) fn after(self, first: u64) -> Self {
+        Self { left_out: first, ..self }
+    }
+
+    /// The same, but of their values only bodies are read.
+    pub(super) fn bodies(self) -> Self {
+        Self { has_bodies_only: true, ..self }
+    }
 }
 
 impl Iterator for Records<'_> {
@@ -431,11 +493,23 @@ impl Iterator for Records<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some((table, rows)) = &mut self.table
-                && let Some(row) = rows.next()
+                && let Some(mut row) = rows.next()
             {
+                if self.left_out > 0 {
+                    self.left_out -= 1;
+                    continue;
+                }
+                if self.has_bodies_only {
+                    row.values.truncate(1);
+                }
                 return Some(self.saved.record(table, row));
             }
             let table = self.tables.next()?;
+            if let Some(left) = self.left_out.checked_sub(u64::from(table.records)) {
+                self.left_out = left;
+                self.table = None;
+                continue;
+            }
             match self.saved.rows(&table) {
                 Ok(rows) => self.table = Some((table, rows.into_iter())),
                 Err(error) => {

@@ -5,6 +5,7 @@ mod decoder;
 mod faults;
 mod layouts;
 mod left_out;
+mod sight;
 
 use super::*;
 use crate::architecture::Architecture;

@@ -126,6 +126,11 @@ impl Understood {
         Ok(Self { migrations })
     }
 
+    /// Whether it takes in any records otherwise than they are.
+    pub(super) fn migrates(&self) -> bool {
+        !self.migrations.is_empty()
+    }
+
     /// The value of a record, as the program has it today.
     ///
     /// # Errors

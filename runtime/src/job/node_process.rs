@@ -5,6 +5,7 @@ use super::bootstrap::Bootstrap;
 use super::cores::{self, Cores};
 use super::limits;
 use crate::buffer;
+use crate::checkpoint::Sight;
 use crate::codec::{ControlToLauncher, ControlToNode, Order, WIRE_VERSION, decode, encode};
 use crate::failure::Kind;
 use crate::frame::{Class, Fabric, Frame, Receiver};
@@ -262,6 +263,7 @@ impl Gate {
         fabric.set_addresses(table.nodes.iter().map(|n| address(&n.address)).collect());
         node.connect(Arc::clone(fabric) as Arc<dyn Fabric>);
         node.begin_with(table.is_init);
+        node.find_saved_by(Sight::new(Arc::clone(&self.program)));
         let ended = Arc::clone(&self.ended);
         node.on_end(move || ended.notify_one());
         start_pes(&node).map_err(|e| format!("a PE's thread cannot be started: {e}"))?;

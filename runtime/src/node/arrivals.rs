@@ -100,7 +100,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Checks what the launcher has a node take in.
-    fn check_saved(&self, header: &RecordHeader) -> Checked {
+    pub(crate) fn check_saved(&self, header: &RecordHeader) -> Checked {
         if header.pe != PeId::DRIVER {
             self.check_own(header.pe)?;
         }
@@ -394,6 +394,7 @@ impl<'a> Checks<'a> {
                     | PeOrder::Migrate
                     | PeOrder::Pause
                     | PeOrder::Save(_)
+                    | PeOrder::ReadSaved
                     | PeOrder::Restore { .. }
                     | PeOrder::Resume
                     | PeOrder::NameHeld => Ok(()),
@@ -439,7 +440,11 @@ impl<'a> Checks<'a> {
                 let is_sane = is_short && self.is_or_was_node_of(from, *pe);
                 if is_sane { Ok(()) } else { impossible(format!("said in the name of {pe:?}")) }
             }
+            ControlToLauncher::Reading(pe, _) if !self.is_node_of(from, *pe) => {
+                impossible(format!("said in the name of {pe:?}"))
+            }
             ControlToLauncher::Joining(_)
+            | ControlToLauncher::Reading(..)
             | ControlToLauncher::Quiescence(_)
             | ControlToLauncher::Fault(_)
             | ControlToLauncher::LinkLost(..)

@@ -40,6 +40,8 @@ pub enum DriverEvent {
     Answer(u32, Box<NodeSnapshot>),
     /// A PE that stands still has done what it was told.
     Paused(PeId, Paused),
+    /// A PE has read so many bytes of what was saved of it so far.
+    Reading(PeId, u64),
     /// A node sends something to be saved.
     Record(NodeId, ToKeep, Packed),
     /// The process of a node has ended that was told to.

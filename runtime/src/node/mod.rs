@@ -38,6 +38,7 @@ use crate::object::{ChareType, ProgramTable};
 use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::proto::quiescence::Quiescence;
+use crate::saved::FindSaved;
 use crate::spin::Spin;
 use crate::topology::Topology;
 use arranging::Tables;
@@ -53,7 +54,7 @@ use run_state::RunState;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use variables::Variables;
@@ -131,6 +132,7 @@ pub struct Node {
     /// When the launcher was told loads last, nanoseconds since the node's start.
     told_loads_ns: AtomicU64,
     held: Held,
+    finder: OnceLock<Box<dyn FindSaved>>,
 }
 
 impl fmt::Debug for Node {
@@ -170,6 +172,7 @@ impl Node {
             told_loads_ns: AtomicU64::new(0),
             tables: Tables::new(topology),
             held: Held::default(),
+            finder: OnceLock::new(),
         })
     }
 

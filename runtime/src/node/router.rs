@@ -392,6 +392,9 @@ impl Node {
                     ..phase
                 }));
             }
+            ControlToLauncher::Reading(pe, bytes) => {
+                self.listeners.tell_driver(DriverEvent::Reading(pe, bytes));
+            }
             ControlToLauncher::Paused(pe, paused) => {
                 let paused = paused.map_err(|why| plain(&why));
                 self.listeners.tell_driver(DriverEvent::Paused(pe, paused));

@@ -9,7 +9,7 @@ use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::FramingError;
 use crate::ids::{NodeId, PeId};
 use crate::priority::Priority;
-use crate::saved::{RecordHeader, RecordOf, Sent, ToKeep};
+use crate::saved::{FindSaved, RecordHeader, RecordOf, SavedHere, SavedPlace, Sent, ToKeep};
 use std::sync::Arc;
 
 impl Node {
@@ -70,6 +70,18 @@ impl Node {
         let (sent, packed) = Sent::new(header, packed).map_err(too_long)?;
         self.hand_over(to, sent, packed);
         Ok(())
+    }
+
+    /// Has its PEs look for checkpoints themselves; once.
+    pub fn find_saved_by(&self, finder: impl FindSaved + 'static) {
+        if self.finder.set(Box::new(finder)).is_err() {
+            tracing::error!("a node looks for checkpoints twice");
+        }
+    }
+
+    /// A checkpoint, if it is here and the same; why it is not.
+    pub(crate) fn find_saved(&self, place: &SavedPlace) -> Result<Arc<dyn SavedHere>, String> {
+        self.finder.get().map_or(Err("nobody looks for it here".into()), |finder| finder.find(place))
     }
 
     /// Takes in what was saved.

@@ -1,10 +1,11 @@
 //! A launcher and a node whose PEs do nothing, joined by calls.
 
 use super::*;
+use crate::digest::Digest;
 use crate::envelope::{PeOrder, Target};
 use crate::frame::Receiver;
 use crate::pe::scheduler::Scheduler;
-use crate::saved::{RecordHeader, RecordOf, Save};
+use crate::saved::{RecordHeader, RecordOf, Save, SavedHere, SavedPlace, SavedRecords};
 use crate::transport::loopback::LoopbackNet;
 use std::sync::mpsc::{Receiver as Events, channel};
 use std::time::Duration;
@@ -127,4 +128,67 @@ fn what_comes_to_a_pe_before_its_record_is_not_lost() {
         2,
         "that of its record, and the other"
     );
+}
+
+/// What was saved of the PE, where its node finds that.
+struct Found(Option<Packed>);
+impl FindSaved for Found {
+    fn find(&self, place: &SavedPlace) -> Result<Arc<dyn SavedHere>, String> {
+        assert_eq!(place.dir, "/saved");
+        let packed = self.0.clone().ok_or("it is of another run")?;
+        Ok(Arc::new(Self(Some(packed))))
+    }
+}
+impl SavedHere for Found {
+    fn of_pe(&self, pe: PeId) -> SavedRecords<'_> {
+        let header = RecordHeader { pe, of: RecordOf::Pe };
+        Box::new(self.0.iter().map(move |packed| Ok((header.clone(), packed.clone()))))
+    }
+}
+
+/// What a PE finds itself it takes in, and the rest is sent to it; it has been restored when both together are all.
+#[test]
+fn a_pe_reads_what_its_node_finds_and_says_how_much_that_is() {
+    let mut record = None;
+    for (finds, read) in [(false, 0), (true, 1), (false, 0)] {
+        let (nodes, events) = launcher_and_node();
+        let push = |target, packed: Packed| {
+            nodes[1].pes().push(PeId(0), Envelope::new(target, Priority::ORDINARY, Payload::packed(packed)));
+        };
+        let order = |order| push(Target::Order(order), Packed::default());
+        nodes[1].find_saved_by(Found(record.clone().filter(|_| finds)));
+        order(PeOrder::Pause);
+        let node = Arc::clone(&nodes[1]);
+        let pe = std::thread::spawn(move || Scheduler::new(&node, PeId(0)).run());
+        assert_eq!(said(&events), Ok(0), "it stands still");
+        let place =
+            SavedPlace { dir: "/saved".into(), generation: 1, manifest_bytes: 1, manifest: Digest::of(b"1") };
+        let body = postcard::to_stdvec(&place).unwrap().into();
+        push(Target::Order(PeOrder::ReadSaved), Packed { body, attachments: Vec::new() });
+        if finds {
+            let told = events.recv_timeout(Duration::from_secs(60)).unwrap();
+            let bytes = record.as_ref().unwrap().len_bytes() as u64;
+            assert!(matches!(told, DriverEvent::Reading(PeId(0), told) if told == bytes), "{told:?}");
+        }
+        assert_eq!(said(&events), Ok(read));
+        if let Some(packed) = record.clone().filter(|_| !finds) {
+            push(Target::Record(Box::new(RecordHeader { pe: PeId(0), of: RecordOf::Pe })), packed);
+        }
+        let all = u64::from(record.is_some());
+        order(PeOrder::Restore { records: all });
+        assert_eq!(said(&events), Ok(all), "it has all");
+        order(PeOrder::Save(Save { checkpoint: 1, since: None, held_bytes_max: 1 }));
+        // Another thread sends the record.
+        let (records, _): (Vec<_>, Vec<_>) =
+            [said(&events), said(&events)].into_iter().partition(Result::is_err);
+        record = records.into_iter().find_map(Result::err);
+        order(PeOrder::ReadSaved);
+        let refused = events.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(
+            matches!(refused, DriverEvent::Paused(PeId(0), Err(_))),
+            "an order without a place: {refused:?}"
+        );
+        push(Target::Stop, Packed::default());
+        pe.join().unwrap();
+    }
 }

@@ -328,7 +328,11 @@ impl Scheduler {
             Target::Order(PeOrder::Pause) => self.pause(),
             // These are for a PE that stands still; this one has been told to go on.
             Target::Order(
-                PeOrder::Save(_) | PeOrder::HandOver { .. } | PeOrder::Restore { .. } | PeOrder::Resume,
+                PeOrder::Save(_)
+                | PeOrder::HandOver { .. }
+                | PeOrder::ReadSaved
+                | PeOrder::Restore { .. }
+                | PeOrder::Resume,
             )
             | Target::Record(_) => {}
             Target::Stop => {}

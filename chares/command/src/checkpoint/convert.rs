@@ -6,7 +6,7 @@
 use super::values::{describe_as, wrong};
 use super::{CommandLine, chosen};
 use crate::say;
-use chares::checkpoint::GoOn;
+use chares::checkpoint::pe_counts;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use runtime::checkpoint::{
     Kind as RecordKind, Saved, SavedVariable, Store, Understood, Writer, listed_variables, schemas,
@@ -82,8 +82,7 @@ pub(super) fn converted(
 /// Sees to it that this program reads the driver's log, as far as that can be known before the driver runs.
 fn check_driver(saved: &Saved) -> Result<(), Failure> {
     for record in saved.records_of_kind(RecordKind::Driver) {
-        let (driver, records) = (record?.packed, Box::new(std::iter::empty()));
-        GoOn { driver, records, variables: Vec::new(), placing: None }.pe_counts()?;
+        pe_counts(&record?.packed)?;
     }
     Ok(())
 }

@@ -90,6 +90,7 @@ impl Report {
         let moved = self.balance.iter().map(|balance| moved(balance, &self.balanced));
         let origin =
             self.from_checkpoint.iter().map(|origin| format!("gone on from {origin}: times are from there"));
+        let origin = origin.chain(self.restored.iter().map(|restored| restored.sentence.clone()));
         let saved = saved(&self.checkpoints, self.total_s);
         kept.chain(slow).chain(moved).chain(origin).chain(saved).chain(self.remarks.iter().cloned())
     }

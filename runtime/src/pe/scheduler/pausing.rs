@@ -11,13 +11,17 @@ use crate::pe::inbox::Arrival;
 use crate::pe::saving::{read, written};
 use crate::priority::Priority;
 use crate::proto::number_set::NumberSet;
-use crate::saved::{Paused, RecordHeader, RecordOf, Save, Sent, ToKeep};
+use crate::saved::{Paused, RecordHeader, RecordOf, Save, SavedPlace, Sent, ToKeep};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How a PE is saved; another version is refused.
 const VERSION: u16 = 1;
+/// How often the launcher is told how much has been read of what was saved.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
 
 /// What waits on a PE that stands still.
 #[derive(Default)]
@@ -132,6 +136,10 @@ impl Scheduler {
             }
             Target::Order(PeOrder::Save(save)) => waiting.to_save = Some(save),
             Target::Order(PeOrder::HandOver { to }) => waiting.to_hand_over = Some(to),
+            Target::Order(PeOrder::ReadSaved) => {
+                let read = self.read_saved(&envelope.payload, waiting);
+                self.tell_paused(read.map(|()| waiting.records));
+            }
             Target::Order(PeOrder::Restore { records }) => {
                 waiting.expected = Some(records);
                 if records == 0 {
@@ -296,6 +304,47 @@ impl Scheduler {
             Ok((envelope.target.clone(), envelope.priority.clone(), payload))
         };
         envelopes.iter().filter(|envelope| can_be_saved(&envelope.target)).map(copy).collect()
+    }
+
+    /// Takes in what was saved of the PE, as far as that is found here; the launcher sends the rest.
+    ///
+    /// # Errors
+    /// If it is not told where to look, or a record is none of the PE.
+    fn read_saved(&mut self, place: &Payload, waiting: &mut Waiting) -> Result<(), String> {
+        let Payload::Packed(packed) = place else { return Err("nobody says where it is".into()) };
+        let place = postcard::from_bytes::<SavedPlace>(&packed.body).map_err(|error| error.to_string())?;
+        if !place.can_be() {
+            return Err("it is said to be where nothing can be".into());
+        }
+        let (id, node) = (self.pe.id, Arc::clone(&self.pe.node));
+        let sent = |why: &dyn Display| {
+            tracing::debug!("{id:?} is sent what was saved of it, because it cannot read it: {why}");
+            Ok(())
+        };
+        let saved = match node.find_saved(&place) {
+            Ok(saved) => saved,
+            Err(why) => return sent(&why),
+        };
+        let (mut bytes, mut told) = (0, Instant::now());
+        for record in saved.of_pe(id) {
+            let (header, packed) = match record {
+                Ok(record) => record,
+                Err(why) => return sent(&why),
+            };
+            if node.has_ended() {
+                break;
+            }
+            node.checks().check_saved(&header).map_err(|why| why.to_string())?;
+            bytes += packed.len_bytes() as u64;
+            self.take_record(header, &packed, waiting).map_err(|error| error.to_string())?;
+            waiting.records += 1;
+            if told.elapsed() >= TOLD_EVERY {
+                node.tell_launcher(ControlToLauncher::Reading(id, bytes));
+                told = Instant::now();
+            }
+        }
+        node.tell_launcher(ControlToLauncher::Reading(id, bytes));
+        Ok(())
     }
 
     /// Takes in what was saved of the PE or one of its chares.
