@@ -69,3 +69,42 @@ pub struct PartialHeader {
     #[serde(skip)]
     pub mark: Mark,
 }
+
+/// What the places say to each other at which reductions of a collection come together, of how many elements take part.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Contributors {
+    /// The collection.
+    pub collection: CollectionId,
+    /// What changes.
+    pub change: Change,
+}
+
+/// How the count of elements changes that take part in reductions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Change {
+    /// Elements below the receiving place have been destroyed.
+    Fewer {
+        /// They take part in no reduction from this one on.
+        from: u32,
+        /// How many.
+        count: u64,
+    },
+    /// An element that was destroyed is to be made again; it is told to each place from its home to the root.
+    Joins {
+        /// Which one.
+        index: ElementIndex,
+        /// It begins with no earlier reduction.
+        from: u32,
+        /// The places that have been told, and from which reduction on each counts it.
+        via: Vec<(PeId, u32)>,
+    },
+    /// The answer, back the same way.
+    Joined {
+        /// Which one.
+        index: ElementIndex,
+        /// The reduction with which it begins.
+        from: u32,
+        /// The places that are to be told, the receiving one last.
+        via: Vec<(PeId, u32)>,
+    },
+}

@@ -1,5 +1,6 @@
 //! A PE that stands still, so that all there is of it can be saved, or comes back.
 
+use super::ending::Gone;
 use super::{Scheduler, Shelf};
 use crate::codec::ControlToLauncher;
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target};
@@ -7,6 +8,7 @@ use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::object::PupError;
 use crate::pe::account::SavedCounts;
+use crate::pe::contributors::SavedContributors;
 use crate::pe::inbox::Arrival;
 use crate::pe::saving::{read, written};
 use crate::priority::Priority;
@@ -16,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How a PE is saved; another version is refused.
-const VERSION: u16 = 1;
+/// How a PE is saved; a later version is refused.
+const VERSION: u16 = 2;
 
 /// What waits on a PE that stands still.
 #[derive(Default)]
@@ -42,7 +44,7 @@ struct Waiting {
 
 type Saved = (Target, Priority, Payload);
 
-/// All of a PE but its chares.
+/// All of a PE but its chares, with what version 1 does not have behind it.
 #[derive(Serialize, Deserialize)]
 struct SavedScheduler {
     version: u16,
@@ -51,6 +53,13 @@ struct SavedScheduler {
     arrived: Vec<Saved>,
     early: Vec<(CollectionId, Vec<Saved>)>,
     shelves: Vec<SavedShelf>,
+}
+
+/// What there is since elements can be destroyed.
+#[derive(Default, Serialize, Deserialize)]
+struct SavedEnds {
+    gone: Vec<(CollectionId, Gone)>,
+    contributors: SavedContributors,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -235,7 +244,7 @@ impl Scheduler {
         mut put: impl FnMut(Sent, Packed),
     ) -> Result<(), PupError> {
         // Here it fails for what could not be sent to another node either, and then the run ends.
-        let saved = self.saved(waiting, is_leaving).and_then(|saved| written(&saved));
+        let saved = self.saved(waiting, is_leaving).and_then(|saved| written(&(saved, self.saved_ends())));
         let saved = saved.inspect_err(|error| self.pe.fail(error.to_string()))?;
         let (id, node, mut failed) = (self.pe.id, Arc::clone(&self.pe.node), None);
         let mut send = |of, packed| match Sent::new(RecordHeader { pe: id, of }, packed) {
@@ -270,6 +279,12 @@ impl Scheduler {
         self.shelves = kept;
         let pe = if is_leaving { self.pe.save_to_leave()? } else { self.pe.save()? };
         Ok(SavedScheduler { version: VERSION, pe, queue, arrived, early: early?, shelves: shelves? })
+    }
+
+    fn saved_ends(&self) -> SavedEnds {
+        let gone = self.shelves.iter().filter(|(_, shelf)| !shelf.gone.is_empty());
+        let gone = gone.map(|(id, shelf)| (id, shelf.gone.clone())).collect();
+        SavedEnds { gone, contributors: self.pe.save_contributors() }
     }
 
     fn saved_shelf(&mut self, collection: CollectionId, shelf: &mut Shelf) -> Result<SavedShelf, PupError> {
@@ -316,16 +331,27 @@ impl Scheduler {
                 waiting.came.push(element);
                 Ok(())
             }
-            RecordOf::Pe => self.take_own(read(&packed.body)?, waiting),
+            RecordOf::Pe => {
+                let (saved, ends) = read_own(&packed.body)?;
+                self.take_own(saved, waiting)?;
+                self.take_ends(ends)
+            }
             RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } | RecordOf::Loads => Ok(()),
         }
     }
 
-    fn take_own(&mut self, saved: SavedScheduler, waiting: &mut Waiting) -> Result<(), PupError> {
-        if saved.version != VERSION {
-            let why = format!("it is of version {}, and this program knows {VERSION}", saved.version);
-            return Err(PupError::new("what was saved of a PE", why));
+    fn take_ends(&mut self, ends: SavedEnds) -> Result<(), PupError> {
+        self.pe.restore_contributors(ends.contributors);
+        for (collection, gone) in ends.gone {
+            self.has_shelf(collection);
+            let shelf = self.shelves.get_mut(collection);
+            let unknown = || PupError::new("destroyed elements", "their collection is not known");
+            shelf.ok_or_else(unknown)?.gone = gone;
         }
+        Ok(())
+    }
+
+    fn take_own(&mut self, saved: SavedScheduler, waiting: &mut Waiting) -> Result<(), PupError> {
         let queues = [&saved.queue, &saved.arrived];
         let early = saved.early.iter().map(|(_, waiting)| waiting);
         let in_shelves =
@@ -354,6 +380,17 @@ impl Scheduler {
         // What has come here already is later.
         waiting.arrived.splice(..0, open(saved.arrived));
         Ok(())
+    }
+}
+
+/// What was saved of a PE, by this version or an earlier one.
+fn read_own(bytes: &[u8]) -> Result<(SavedScheduler, SavedEnds), PupError> {
+    let wrong = |why: String| PupError::new("what was saved of a PE", why);
+    let (version, _) = postcard::take_from_bytes::<u16>(bytes).map_err(|error| wrong(error.to_string()))?;
+    match version {
+        1 => Ok((read(bytes)?, SavedEnds::default())),
+        VERSION => read(bytes),
+        _ => Err(wrong(format!("it is of version {version}, and this program knows {VERSION}"))),
     }
 }
 
