@@ -2,6 +2,7 @@
 
 use crate::ids::{CollectionId, ElementIndex, PeId};
 use crate::mark::Mark;
+use crate::proto::contributors::Change;
 use serde::{Deserialize, Serialize};
 
 /// Where the result of a reduction, or any reply, goes.
@@ -77,34 +78,4 @@ pub struct Contributors {
     pub collection: CollectionId,
     /// What changes.
     pub change: Change,
-}
-
-/// How the count of elements changes that take part in reductions.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Change {
-    /// Elements below the receiving place have been destroyed.
-    Fewer {
-        /// They take part in no reduction from this one on.
-        from: u32,
-        /// How many.
-        count: u64,
-    },
-    /// An element that was destroyed is to be made again; it is told to each place from its home to the root.
-    Joins {
-        /// Which one.
-        index: ElementIndex,
-        /// It begins with no earlier reduction.
-        from: u32,
-        /// The places that have been told, and from which reduction on each counts it.
-        via: Vec<(PeId, u32)>,
-    },
-    /// The answer, back the same way.
-    Joined {
-        /// Which one.
-        index: ElementIndex,
-        /// The reduction with which it begins.
-        from: u32,
-        /// The places that are to be told, the receiving one last.
-        via: Vec<(PeId, u32)>,
-    },
 }

@@ -275,7 +275,7 @@ fn misuse_ends_the_run_with_a_sentence() {
     });
     assert_eq!(
         to_nobody,
-        "Leaf: note of element [5] waits on PE 1 for an element that has been destroyed, and not inserted again"
+        "Leaf: Note of element [5] waits on PE 1 for an element that has been destroyed, and not inserted again"
     );
     let twice = fails(|main| {
         let leaves = leaves(main);
@@ -303,7 +303,7 @@ fn misuse_ends_the_run_with_a_sentence() {
         section.meet(main, section.clone(), to);
         sum.wait(main).map(drop)
     });
-    assert!(section.contains("meet of element [5] waits on PE 1 for an element that has been"), "{section}");
+    assert!(section.contains("Meet of element [5] waits on PE 1 for an element that has been"), "{section}");
     let group = crate::failure(Program::new("group", "1").chare::<Leaf>(), |main| {
         let group = main.group::<Leaf>((0, false));
         group.on(1).end(main);

@@ -6,8 +6,8 @@ use crate::envelope::{CollectionId, Contributors, ElementId, ElementIndex};
 use crate::ids::{NodeId, PeId};
 use crate::moving::{Audience, Heading, Moving, Record, What};
 use crate::object::ChareType;
+use crate::proto::contributors::Change;
 use crate::proto::location::{Load, Parcel, Sender};
-use crate::results::Change;
 
 impl Checks<'_> {
     /// Checks what is said to `pe`.

@@ -1,76 +1,97 @@
-//! How many elements take part in each reduction of a collection, where elements are destroyed and inserted again.
+//! What places tell each other at which reductions come together, where elements are destroyed and inserted again.
 //!
-//! An element takes part in the reductions of its collection from one number on, and up to the one to which it has
-//! contributed last. So how many take part at a place is a number that changes from reduction to reduction: those that
-//! were there to begin with, and what has been added or taken away from each number on.
+//! When an element has ended, each place on the way of a reduction, from its home up to the root, is told to wait for one
+//! fewer from the reduction on to which it would have contributed next. So one that others had begun goes on without it.
+//!
+//! One that is to be inserted again is counted before it is made. On the way up each place waits for one more, from the
+//! first reduction on that has begun neither there nor at a place before; where the root comes to is where the element
+//! begins. On the way down each place is told that, and does not wait for it in the reductions between. So no reduction
+//! can be complete anywhere that the new element takes part in, and none waits for it that had begun before.
 
+use super::ProtocolError;
+use super::reduction::{Partial, Reductions};
+use crate::ids::{ElementIndex, PeId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
-/// What has been added to how many elements take part at one place.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes(BTreeMap<u32, i64>);
-
-impl Changes {
-    /// So many more take part from reduction `from` on. All reductions below `finished` are over, and what changes before
-    /// is no longer kept apart.
-    pub fn add(&mut self, from: u32, by: i64, finished: u64) {
-        let sum = self.0.entry(from).or_default();
-        *sum = sum.saturating_add(by);
-        let before: Vec<u32> = self.0.keys().copied().take_while(|at| u64::from(*at) <= finished).collect();
-        if let Some((last, others)) = before.split_last() {
-            let over: i64 = others.iter().filter_map(|at| self.0.remove(at)).fold(0, i64::saturating_add);
-            let sum = self.0.entry(*last).or_default();
-            *sum = sum.saturating_add(over);
-        }
-        self.0.retain(|_, sum| *sum != 0);
-    }
-
-    /// How many take part in a reduction, of so many to begin with.
-    #[must_use]
-    pub fn of(&self, base: u64, sequence: u32) -> u64 {
-        let sum = self.0.range(..=sequence).map(|(_, by)| *by).fold(0, i64::saturating_add);
-        base.saturating_add_signed(sum)
-    }
-
-    /// If nobody takes part in a reduction: the first after it for which that may be otherwise.
-    #[must_use]
-    pub fn nobody_until(&self, base: u64, sequence: u32) -> Option<u64> {
-        let next = || self.0.range(sequence.checked_add(1)?..).next().map(|(at, _)| u64::from(*at));
-        (self.of(base, sequence) == 0).then(|| next().unwrap_or(1 << 32))
-    }
+/// How the count of elements changes that take part in reductions; said by one place to another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Change {
+    /// Elements below the receiving place have been destroyed.
+    Fewer {
+        /// They take part in no reduction from this one on.
+        from: u32,
+        /// How many.
+        count: u64,
+    },
+    /// An element that was destroyed is to be made again; it is told to each place from its home to the root.
+    Joins {
+        /// Which one.
+        index: ElementIndex,
+        /// It begins with no earlier reduction.
+        from: u32,
+        /// The places that have been told, and from which reduction on each counts it.
+        via: Vec<(PeId, u32)>,
+    },
+    /// The answer, back the same way.
+    Joined {
+        /// Which one.
+        index: ElementIndex,
+        /// The reduction with which it begins.
+        from: u32,
+        /// The places that are to be told, the receiving one last.
+        via: Vec<(PeId, u32)>,
+    },
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
+/// What follows from a change.
+#[derive(Debug)]
+pub struct Altered<V> {
+    /// Reductions that had waited for no others, in order.
+    pub full: Vec<(u32, Partial<V>)>,
+    /// What another place is to be told, or this one at another level.
+    pub say: Option<(PeId, Change)>,
+    /// The element that may be made now, and the reduction with which it begins.
+    pub begins: Option<(ElementIndex, u32)>,
+}
 
-    proptest! {
-        /// Whatever is no longer kept apart, each reduction that is not over has as many as were added.
-        #[test]
-        fn of_reductions_that_are_not_over_all_changes_count(
-            changes in prop::collection::vec((0u32..30, -3i64..4, 0u64..30), 0..30),
-        ) {
-            let (mut kept, mut all, mut over) = (Changes::default(), Vec::new(), 0);
-            for (from, by, finished) in changes {
-                over = over.max(finished);
-                kept.add(from, by, over);
-                all.push((from, by));
-                for sequence in u32::try_from(over).unwrap()..40 {
-                    let sum: i64 = all.iter().filter(|(from, _)| *from <= sequence).map(|(_, by)| by).sum();
-                    let expected = 5u64.saturating_add_signed(sum);
-                    prop_assert_eq!(kept.of(5, sequence), expected);
-                    let nobody = kept.nobody_until(5, sequence);
-                    prop_assert_eq!(nobody.is_some(), expected == 0);
-                    if let Some(until) = nobody {
-                        prop_assert!(until > u64::from(sequence));
-                        let until = u32::try_from(until.min(40)).unwrap();
-                        prop_assert!((sequence..until).all(|at| kept.of(5, at) == 0));
-                    }
-                }
+impl<V> Reductions<V> {
+    /// Takes what is said to this place, which is on `me`; reductions of `key` go on from here to `above`, or end here.
+    ///
+    /// # Errors
+    /// If more have contributed to a reduction than take part.
+    pub fn take(
+        &mut self,
+        key: u64,
+        (me, above): (PeId, Option<PeId>),
+        change: Change,
+    ) -> Result<Altered<V>, ProtocolError> {
+        let (mut full, mut begins) = (Vec::new(), None);
+        let say = match change {
+            Change::Fewer { from, count } => {
+                let by = i64::try_from(count).map_or(i64::MIN, |count| -count);
+                full = self.alter(key, from, by)?;
+                above.map(|to| (to, Change::Fewer { from, count }))
             }
-            prop_assert!(kept.0.keys().filter(|at| u64::from(**at) <= over).count() <= 1);
-        }
+            Change::Joins { index, from, mut via } => {
+                let from = from.max(self.first_not_begun(key));
+                full = self.alter(key, from, 1)?;
+                via.push((me, from));
+                Some(match above {
+                    Some(to) => (to, Change::Joins { index, from, via }),
+                    None => (me, Change::Joined { index, from, via }),
+                })
+            }
+            Change::Joined { index, from, mut via } => {
+                if let Some((_, counted_from)) = via.pop() {
+                    // First more and then fewer, so that nothing seems complete in between.
+                    full = self.alter(key, from, 1)?;
+                    full.extend(self.alter(key, counted_from, -1)?);
+                }
+                let to = via.last().map(|(to, _)| *to);
+                begins = to.is_none().then_some((index, from));
+                to.map(|to| (to, Change::Joined { index, from, via }))
+            }
+        };
+        Ok(Altered { full, say, begins })
     }
 }

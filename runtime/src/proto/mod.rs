@@ -6,6 +6,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod contributors;
+pub mod head_count;
 pub mod location;
 pub mod lost_node;
 pub mod membership;

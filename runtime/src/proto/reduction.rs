@@ -12,7 +12,7 @@
 //! [altered](Reductions::alter) from one reduction on, which may be what one was waiting for.
 
 use super::ProtocolError;
-use super::contributors::Changes;
+use super::head_count::HeadCount;
 use super::number_set::NumberSet;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub struct Reductions<V> {
     finished: FxHashMap<u64, NumberSet>,
     /// Where not as many take part as to begin with. Saved apart, since older checkpoints have none.
     #[serde(skip)]
-    changes: FxHashMap<u64, Changes>,
+    changes: FxHashMap<u64, HeadCount>,
 }
 
 /// What has come of a reduction, and how many elements will contribute.
@@ -205,12 +205,12 @@ impl<V> Reductions<V> {
 
     /// Where not as many take part as to begin with.
     #[must_use]
-    pub fn changes(&self) -> &FxHashMap<u64, Changes> {
+    pub fn changes(&self) -> &FxHashMap<u64, HeadCount> {
         &self.changes
     }
 
     /// Takes over where not as many take part as to begin with.
-    pub fn set_changes(&mut self, changes: FxHashMap<u64, Changes>) {
+    pub fn set_changes(&mut self, changes: FxHashMap<u64, HeadCount>) {
         self.changes = changes;
     }
 
