@@ -1,7 +1,7 @@
 //! Elements of arrays that are destroyed, and made again, while others send to them and reduce.
 
 use chares::prelude::*;
-use chares::{Gather, InProcess};
+use chares::{Gather, InProcess, On};
 
 const COUNT: u32 = 12;
 
@@ -260,6 +260,27 @@ fn elements_end_away_from_home_and_begin_at_home() {
             Ok(())
         });
         run.unwrap();
+    }
+}
+
+#[test]
+fn a_single_chare_ends_where_it_has_moved_to_and_nothing_of_it_is_kept() {
+    for always_pup in [false, true] {
+        let mix = InProcess { always_pup, ..InProcess::new(&[1, 2]) };
+        let run = program().run_in_process(&mix, |main| {
+            let solo = main.chare::<Leaf>((0, false), On::Pe(1));
+            solo.go(main, 2);
+            solo.note(main, 1);
+            assert_eq!(solo.notes().ask(main)?, [1]);
+            solo.end(main);
+            solo.note(main, 2);
+            main.quiescence()?;
+            solo.note(main, 3);
+            main.quiescence()?;
+            main.snapshots()
+        });
+        let chares: u64 = run.unwrap().iter().flat_map(|node| &node.pes).map(|pe| pe.chares).sum();
+        assert_eq!(chares, 0);
     }
 }
 

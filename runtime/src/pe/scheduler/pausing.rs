@@ -402,3 +402,27 @@ fn can_be_saved(target: &Target) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_saved_before_elements_could_be_destroyed_is_read_and_nothing_else() {
+        let saved = |version| SavedScheduler {
+            version,
+            pe: vec![7],
+            queue: Vec::new(),
+            arrived: Vec::new(),
+            early: Vec::new(),
+            shelves: Vec::new(),
+        };
+        let with_ends = |version| written(&(saved(version), SavedEnds::default())).unwrap();
+        let (earlier, ends) = read_own(&written(&saved(1)).unwrap()).unwrap();
+        assert_eq!((earlier.pe, ends.gone.len()), (vec![7], 0));
+        assert_eq!(read_own(&with_ends(VERSION)).unwrap().0.pe, [7]);
+        for wrong in [written(&saved(VERSION)).unwrap(), with_ends(1), with_ends(VERSION + 1), Vec::new()] {
+            assert!(read_own(&wrong).is_err());
+        }
+    }
+}
