@@ -93,7 +93,7 @@ pub trait Cx: private::HasPe {
     }
 
     /// Makes an array without elements; each is to be made with [`insert`](Cx::insert). Messages to an element
-    /// wait until it is there, broadcasts on each PE until all elements there are. What waits in vain is an
+    /// wait until it is there, broadcasts on each PE until all elements there are, or have been. What waits in vain is an
     /// error at the driver's next [`quiescence`](crate::Driver::quiescence) or wait that cannot end.
     fn array_deferred<C: Chare>(&mut self, shape: C::Index, placement: Placement) -> Array<C> {
         if placement == Placement::BySpeed {
@@ -103,9 +103,9 @@ pub trait Cx: private::HasPe {
         Array::new(id, shape.shape())
     }
 
-    /// Constructs the element at `index` of an array that was made with
-    /// [`array_deferred`](Cx::array_deferred), on the PE that its placement gives it. An element that is there
-    /// already ends the run with a sentence.
+    /// Constructs the element at `index` of an array, on the PE that its placement gives it: one that was made with
+    /// [`array_deferred`](Cx::array_deferred), or that [has been destroyed](Ctx::destroy); see [what becomes of
+    /// others](crate#elements-that-come-and-go). An element that is there already ends the run with a sentence.
     fn insert<C: Chare>(&mut self, array: &Array<C>, index: C::Index, init: C::Init) {
         self.pe().insert(array.id(), index.to_element(), Out(init));
     }
@@ -467,16 +467,19 @@ impl<'a, C: Chare> Ctx<'a, C> {
         &self.site.mobility
     }
 
-    /// Ends this chare when the entry method or constructor returns. Nothing of it is kept; messages that still
-    /// come for it are dropped. For single chares; elements of arrays stay until the end.
+    /// Ends this chare when the entry method or constructor returns (`ckDestroy` in Charm++), wherever it is then; a move
+    /// that it has asked for does not take place. Messages that come for a single chare later are dropped. For an element
+    /// of an array see [what becomes of others](crate#elements-that-come-and-go). An element of a group ends the run with a
+    /// sentence.
     pub fn destroy(&mut self) {
-        if self.site.collection.as_singles().is_some() {
-            self.site.is_leaving = true;
-        } else {
+        if self.pe.collection(self.site.collection).is_some_and(|known| known.is_fixed) {
             let at = &self.site.index.0[..C::Index::DIMENSIONS];
-            let sentence = format!("element {at:?} of an array of {} cannot be destroyed", C::name());
-            self.pe.fail(sentence);
+            return self.pe.fail(format!(
+                "element {at:?} of a group of {} cannot be destroyed: there is one for each PE or node",
+                C::name()
+            ));
         }
+        self.site.is_leaving = true;
     }
 
     fn add(&mut self, reducer: u16, value: Value, callback: CallbackTarget, is_ordered: bool) {

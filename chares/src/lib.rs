@@ -49,10 +49,10 @@
 //! this crate on nodes inside one process, in the workspace's `tests/model` over several processes, and for the
 //! protocols under it in virtual time:
 //!
-//! - **Every message is delivered exactly once.** To an element that has not been constructed yet, it waits. To
-//!   a single chare that has been destroyed, it is dropped.
+//! - **Every message is delivered exactly once.** To an element that has not been constructed yet, or has been destroyed,
+//!   it waits. To a single chare that has been destroyed, it is dropped.
 //! - **What waits in vain is found.** If nothing else is left to do and a message waits for an element that
-//!   nobody has made, [`Driver::quiescence`] ends the run and names it; so does [`Pending::wait`], within a
+//!   nobody has made, or made again, [`Driver::quiescence`] ends the run and names it; so does [`Pending::wait`], within a
 //!   few seconds, and also when no message waits but nothing is left that could give the result.
 //! - **One at a time.** Nothing else touches a chare while one of its entry methods runs.
 //! - **Order.** Messages of the same priority from one sender to one chare run in the order sent (unless the program has
@@ -120,6 +120,29 @@
 //! groups included, and keep their numbers.
 //!
 //! `--wander SEED` (hidden, for tests; [`InProcess::wander`]) moves chares of any program at random moments.
+//!
+//! # Elements that come and go
+//!
+//! An element of an array ends with the entry method in which it calls [`Ctx::destroy`], at home or wherever it has moved to;
+//! its state is dropped. [`Cx::insert`] makes one at its place again, as often as the program likes. The index stands for
+//! whichever of them is there:
+//!
+//! - **Messages** to an element that has been destroyed, and those that it had not dealt with, wait for the next at its
+//!   place, in order. If none comes, [`Driver::quiescence`] or a wait names one of them and ends the run, as for an element
+//!   that nobody has made: nothing is lost silently (in Charm++ they are kept too, but nobody says so). Whoever destroys
+//!   elements sees to it that the others know before. Callbacks are messages.
+//! - **Broadcasts** reach the elements that are there; they wait for none that has been destroyed. Only an element that is
+//!   destroyed, or made again, while a broadcast is under way may or may not get it.
+//! - **Reductions** of the array count an element up to the one to which it has contributed last, as in Charm++. One that
+//!   others have begun goes on without it, also where no element is left on a PE or node. An element that is made again
+//!   begins with the next reduction to which no other has contributed yet, as far as that is known on the way from its PE
+//!   to the root; its constructor runs after that has been settled. So insert between two reductions, and
+//!   [wait](Driver::quiescence) until the element is there, or is heard of, before the next.
+//! - **Sections** are lists of elements that the program makes: a multicast is a message to each that is on it, and waits as one; a
+//!   reduction over a section waits for all on it. So make a section anew, without the element that was destroyed.
+//! - **Checkpoints** have the elements that are there, and go on with what is said here of the others.
+//!
+//! Elements of groups stay, as there is one for each PE or node.
 //!
 //! # Collectives
 //!

@@ -4,6 +4,7 @@ use crate::pup::pack;
 use loadbalance::balance::Mobility;
 use runtime::envelope::{CollectionId, ElementIndex, Packed};
 use runtime::ids::PeId;
+use runtime::pe::ending::Remains;
 use runtime::pe::moving::Mover;
 use runtime::schema::{Earlier, shape_of};
 use serde::{Deserialize, Serialize};
@@ -40,18 +41,22 @@ struct EarlierSite {
 }
 
 impl Site {
-    /// Of a chare that is made.
-    pub(crate) fn new(collection: CollectionId, index: ElementIndex, home: PeId) -> Self {
-        Self {
-            collection,
-            index,
-            home,
-            mover: None,
-            sequence: 0,
-            sections: Vec::new(),
-            is_leaving: false,
-            mobility: Mobility::Anywhere,
-        }
+    /// Of a chare that is made, with what remains of one that was destroyed at its place.
+    pub(crate) fn new(
+        (collection, index): (CollectionId, ElementIndex),
+        home: PeId,
+        remains: Option<Remains>,
+    ) -> Self {
+        let none = Remains { sequence: 0, sections: Vec::new(), mover: None };
+        let Remains { sequence, sections, mover } = remains.unwrap_or(none);
+        let (is_leaving, mobility) = (false, Mobility::Anywhere);
+        Self { collection, index, home, mover, sequence, sections, is_leaving, mobility }
+    }
+
+    /// What remains of a chare that has been destroyed.
+    pub(crate) fn remains(self) -> Remains {
+        let Self { sequence, sections, mover, .. } = self;
+        Remains { sequence, sections, mover }
     }
 
     /// How records of earlier versions are taken in.

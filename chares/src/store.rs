@@ -11,6 +11,7 @@ use runtime::envelope::{Arrived, CollectionId, ElementId, ElementIndex, Packed, 
 use runtime::ids::PeId;
 use runtime::object::{CONSTRUCTOR, ChareType, PupError, Store, StoreFor};
 use runtime::pe::Pe;
+use runtime::pe::ending::Remains;
 use runtime::pe::moving::Mover;
 use runtime::proto::number_set::NumberSet;
 use runtime::schema::{BESIDE, Migration, STATE, Schema, Shape, shape_of};
@@ -270,17 +271,28 @@ impl<C: Chare> Store for TypedStore<C> {
     }
 
     fn run_all(&mut self, entry: u16, message: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
-        let (method, mut count) = (method::<C>(entry)?.packed, 0);
-        for slot in self.slots.iter_mut().flatten().filter(|slot| slot.site.mover.is_none()) {
+        let (method, mut count, mut leaving) = (method::<C>(entry)?.packed, 0, Vec::new());
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            let Some(slot) = slot.as_mut().filter(|slot| slot.site.mover.is_none()) else { continue };
             slot.repack_if_asked(pe)?;
             pe.runs_next(ElementId { collection: self.collection, index: slot.site.index });
             method(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
+            if slot.site.is_leaving {
+                leaving.push(place);
+            }
             count += 1;
         }
+        leaving.into_iter().for_each(|place| self.remove(place, pe));
         Ok(count)
     }
 
-    fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError> {
+    fn insert(
+        &mut self,
+        index: ElementIndex,
+        remains: Option<Remains>,
+        init: Arrived<'_>,
+        pe: &mut Pe,
+    ) -> Result<(), PupError> {
         let place = self.places.find(index);
         let is_there = place.is_some_and(|place| self.slots.get(place).is_some_and(Option::is_some));
         if is_there || self.is_gone(index) {
@@ -290,15 +302,18 @@ impl<C: Chare> Store for TypedStore<C> {
         }
         pe.runs(index);
         let collection = self.collection;
-        let mut site = Site::new(collection, index, pe.id());
-        let chare = C::new(open(init)?, &mut Ctx::new(pe, &mut site));
+        let mut site = Site::new((collection, index), pe.id(), remains);
+        let init = open(init)?;
+        pe.lend_mover(site.mover.take());
+        let chare = C::new(init, &mut Ctx::new(pe, &mut site));
+        site.mover = pe.take_mover();
         if self.collection.as_singles().is_some() {
             let (creator, serial) = index.as_single();
             self.made.entry(creator).or_default().insert(serial);
         }
         if site.is_leaving {
             // The chare was destroyed by its own constructor.
-            pe.chare_left();
+            ended(site, pe);
             return Ok(());
         }
         self.fill(index, place, Slot { chare, site });
@@ -401,9 +416,9 @@ impl<C> TypedStore<C> {
     }
 
     #[cold]
-    fn remove(&mut self, place: usize, pe: &Pe) {
-        if self.vacate(place).is_some() {
-            pe.chare_left();
+    fn remove(&mut self, place: usize, pe: &mut Pe) {
+        if let Some(Slot { site, .. }) = self.vacate(place) {
+            ended(site, pe);
         }
     }
 
@@ -418,6 +433,15 @@ impl<C> TypedStore<C> {
         }
         self.count -= 1;
         Some(slot)
+    }
+}
+
+/// A chare has been destroyed. Of single chares nothing is kept.
+fn ended(site: Site, pe: &mut Pe) {
+    pe.chare_left();
+    if site.collection.as_singles().is_none() {
+        let element = ElementId { collection: site.collection, index: site.index };
+        pe.element_ended(element, site.home, site.remains());
     }
 }
 
@@ -482,7 +506,7 @@ mod tests {
         for n in 0..10_000 {
             let (index, dies_at_once) = (pe.fresh_single(0, PeId(0)), n % 2 == 0);
             assert_eq!((store.find(index), store.is_gone(index)), (None, false), "it has not been made yet");
-            store.insert(index, Arrived::Value(Box::new(dies_at_once)), &mut pe).unwrap();
+            store.insert(index, None, Arrived::Value(Box::new(dies_at_once)), &mut pe).unwrap();
             assert_eq!(store.len(), usize::from(!dies_at_once));
             if !dies_at_once {
                 let slot = store.find(index).unwrap();

@@ -2,7 +2,7 @@
 
 pub use crate::ids::{CollectionId, ElementId, ElementIndex};
 pub use crate::payload::{Arrived, Outgoing, Packed, Payload, Value};
-pub use crate::results::{CallbackTarget, PartialHeader};
+pub use crate::results::{CallbackTarget, Contributors, PartialHeader};
 
 use crate::ids::{NodeId, PeId};
 use crate::mark::Mark;
@@ -42,6 +42,8 @@ pub enum ToPe {
     Relay(Box<CallbackTarget>),
     /// What has to do with chares that move.
     Moving(Box<Moving>),
+    /// How many elements take part in reductions.
+    Contributors(Box<Contributors>),
 }
 
 impl ToPe {
@@ -143,6 +145,15 @@ pub enum Target {
     Record(Box<RecordHeader>),
     /// End the PE's scheduler.
     Stop,
+    /// Run an entry method of one element that had moved, as of all elements: one that has been destroyed is passed over.
+    Copy {
+        /// The collection of the element.
+        collection: CollectionId,
+        /// Index of the element in its collection.
+        index: ElementIndex,
+        /// Number of the entry method to run.
+        entry: u16,
+    },
 }
 
 /// Members of a section that are at home on one PE.

@@ -57,6 +57,9 @@ pub enum Moving {
     },
     /// There are such chares: the PE that has nothing to do may ask, or ask again once it has done what came before this.
     MayAsk,
+    /// What is left of an element that was destroyed elsewhere comes home, as an element comes that moves: in place of its
+    /// state with how far it came.
+    Remains(Box<Record>),
 }
 
 /// To whom a message for many goes.
@@ -88,6 +91,8 @@ pub enum What {
     Run(u16),
     /// Go to another PE.
     Migrate(PeId),
+    /// Run an entry method with a message for all elements, unless it has been destroyed.
+    Copy(u16),
 }
 
 /// A message for an element that is known to have moved.

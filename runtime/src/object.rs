@@ -4,6 +4,7 @@ use crate::collection::Collection;
 use crate::envelope::{Arrived, CollectionId, ElementIndex, Packed, Value};
 use crate::ids::PeId;
 use crate::pe::Pe;
+use crate::pe::ending::Remains;
 use crate::pe::queue::QueueOrder;
 use crate::proto::number_set::NumberSet;
 use crate::schema::{Migration, Schema, Shape};
@@ -211,7 +212,7 @@ pub trait Store: Send + Any {
     /// there.
     fn find(&self, index: ElementIndex) -> Option<usize>;
 
-    /// Whether the element at `index` was there and is gone for good.
+    /// Whether the single chare at `index` was there and is gone for good.
     fn is_gone(&self, index: ElementIndex) -> bool;
 
     /// Runs entry method `entry` of the element in `slot`, with a message that was moved here, to its end. Does nothing
@@ -234,11 +235,18 @@ pub trait Store: Send + Any {
     /// When the message is not what the entry method takes.
     fn run_all(&mut self, entry: u16, message: &Packed, pe: &mut Pe) -> Result<u64, PupError>;
 
-    /// Constructs the element at `index`; replaces none, but ends the run if one is there.
+    /// Constructs the element at `index`; replaces none, but ends the run if one is there. Of one that was there before and
+    /// was destroyed it takes over what remains.
     ///
     /// # Errors
     /// When `init` is not the constructor's argument.
-    fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError>;
+    fn insert(
+        &mut self,
+        index: ElementIndex,
+        remains: Option<Remains>,
+        init: Arrived<'_>,
+        pe: &mut Pe,
+    ) -> Result<(), PupError>;
 
     /// Takes the element in `slot` out, to be put in on another PE; its home, and its state.
     fn take(&mut self, slot: usize) -> Option<(PeId, Packed)>;

@@ -2,6 +2,7 @@
 
 use crate::ids::{CollectionId, ElementIndex, PeId};
 use crate::mark::Mark;
+use crate::proto::contributors::Change;
 use serde::{Deserialize, Serialize};
 
 /// Where the result of a reduction, or any reply, goes.
@@ -68,4 +69,13 @@ pub struct PartialHeader {
     /// Whether and how it is followed: not saved, and beside the message where that goes to another node.
     #[serde(skip)]
     pub mark: Mark,
+}
+
+/// What the places say to each other at which reductions of a collection come together, of how many elements take part.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Contributors {
+    /// The collection.
+    pub collection: CollectionId,
+    /// What changes.
+    pub change: Change,
 }

@@ -10,6 +10,7 @@ mod changed;
 mod checkpoints;
 mod collectives;
 mod draining;
+mod ending;
 mod failures;
 mod mobility;
 mod moving;

@@ -160,6 +160,7 @@ impl<'a> Checks<'a> {
             ToPe::Partial(header) => self.check_partial(from, pe, header),
             ToPe::Relay(callback) => self.check_callback(callback),
             ToPe::Moving(moving) => self.check_moving(pe, moving),
+            ToPe::Contributors(said) => self.check_contributors(from, pe, said),
         }
     }
 
@@ -211,17 +212,24 @@ impl<'a> Checks<'a> {
     /// Checks the parts of a reduction: they come up the tree, or from a node with members of the section.
     fn check_partial(&self, from: NodeId, pe: PeId, header: &PartialHeader) -> Checked {
         if header.section == 0 {
-            let begun = self.topology.begun();
-            let (tree, here) = (TreeOver::at_first(begun.compute_nodes()), begun.node_of(pe));
-            let is_below = |sender: u32| {
-                let there = begun.node_of(PeId(sender));
-                there == here || tree.as_ref().and_then(|tree| tree.parent(there)) == Some(here)
-            };
-            if !self.topology.pes(from).iter().any(|pe| is_below(*pe)) {
-                return impossible("a part of a reduction that is not for this node");
-            }
+            self.check_below(from, pe)?;
         }
         self.check_partial_content(header)
+    }
+
+    /// Checks that what comes to a PE, at which reductions come together, comes from its node or one below it in their tree.
+    pub(super) fn check_below(&self, from: NodeId, pe: PeId) -> Checked {
+        let begun = self.topology.begun();
+        let (tree, here) = (TreeOver::at_first(begun.compute_nodes()), begun.node_of(pe));
+        let is_below = |sender: u32| {
+            let there = begun.node_of(PeId(sender));
+            there == here || tree.as_ref().and_then(|tree| tree.parent(there)) == Some(here)
+        };
+        if self.topology.pes(from).iter().any(|pe| is_below(*pe)) {
+            Ok(())
+        } else {
+            impossible("a part of a reduction that is not for this node")
+        }
     }
 
     /// Checks the parts of a reduction, wherever they come from.

@@ -1,10 +1,12 @@
 //! What a link may bring that has to do with chares that move: checked as all that it brings.
 
 use super::arrivals::{Checked, Checks, check_entry, impossible, unknown};
-use crate::envelope::ElementId;
-use crate::ids::PeId;
+use crate::collection::ELEMENTS_MAX;
+use crate::envelope::{CollectionId, Contributors, ElementId, ElementIndex};
+use crate::ids::{NodeId, PeId};
 use crate::moving::{Audience, Heading, Moving, Record, What};
 use crate::object::ChareType;
+use crate::proto::contributors::Change;
 use crate::proto::location::{Load, Parcel, Sender};
 
 impl Checks<'_> {
@@ -22,6 +24,13 @@ impl Checks<'_> {
                 self.check_home(*chare, pe)
             }
             Moving::Arrive(record) => self.check_record(record),
+            Moving::Remains(record) if record.element.collection.as_singles().is_some() => {
+                impossible("what is left of a single chare")
+            }
+            Moving::Remains(record) => {
+                self.check_home(record.element, pe)?;
+                self.check_record(record)
+            }
             Moving::Spoken { chare, audience, .. } => {
                 self.check_home(*chare, pe)?;
                 self.check_audience(audience)
@@ -75,6 +84,42 @@ impl Checks<'_> {
         headings.map(|(heading, _)| heading).try_for_each(|heading| self.check_heading(chare_type, heading))
     }
 
+    /// Checks what is said to `pe` of how many elements take part in reductions. It comes from a PE of the same node, or of
+    /// one that is next to it in the tree that reductions climb.
+    pub(super) fn check_contributors(&self, from: NodeId, pe: PeId, said: &Contributors) -> Checked {
+        let (_, known) = self.array(said.collection)?;
+        match &said.change {
+            Change::Fewer { count, .. } => {
+                self.check_below(from, pe)?;
+                let most = known.map_or(ELEMENTS_MAX, |known| known.len());
+                if *count == 0 || *count > most {
+                    return impossible(format!("{count} elements of {most} that were destroyed"));
+                }
+                Ok(())
+            }
+            Change::Joins { index, via, .. } => {
+                self.check_below(from, pe)?;
+                self.check_via((said.collection, *index), via)
+            }
+            Change::Joined { index, via, .. } => {
+                if via.last().map(|(last, _)| last) != Some(&pe) {
+                    return impossible(format!("an answer that goes another way than by {pe:?}"));
+                }
+                self.check_via((said.collection, *index), via)
+            }
+        }
+    }
+
+    /// Checks the places, from its home on, that have been told of an element.
+    fn check_via(&self, (collection, index): (CollectionId, ElementIndex), via: &[(PeId, u32)]) -> Checked {
+        let Some(&(home, _)) = via.first() else { return impossible("an element that comes from nowhere") };
+        if via.len() > self.topology.node_count() as usize + 1 {
+            return impossible("news of an element that go in a circle");
+        }
+        via.iter().try_for_each(|(place, _)| self.check_place(*place))?;
+        self.check_home(ElementId { collection, index }, home)
+    }
+
     fn check_audience(&self, audience: &Audience) -> Checked {
         let (chare_type, known) = self.array(audience.collection)?;
         check_entry(chare_type, Some(audience.entry))?;
@@ -87,7 +132,7 @@ impl Checks<'_> {
 
     fn check_heading(&self, chare_type: Option<&ChareType>, heading: &Heading) -> Checked {
         match heading.what {
-            What::Run(entry) => check_entry(chare_type, Some(entry)),
+            What::Run(entry) | What::Copy(entry) => check_entry(chare_type, Some(entry)),
             What::Migrate(to) => self.check_place(to),
         }
     }

@@ -22,6 +22,7 @@ impl Brief {
             Target::All { collection, entry, .. } => (Some(*collection), None, *entry),
             Target::Section(section) => (Some(section.collection), None, section.entry),
             Target::Create(collection) => (Some(*collection), None, CONSTRUCTOR),
+            Target::Copy { collection, index, entry } => (Some(*collection), Some(*index), *entry),
             Target::Depart { .. } | Target::Order(_) | Target::Record(_) | Target::Stop => (None, None, 0),
         };
         Self { collection, index, entry }
@@ -32,6 +33,7 @@ impl Brief {
             ToPe::Element { collection, index, entry, .. } => (Some(*collection), Some(*index), *entry),
             ToPe::Insert { collection, index } => (Some(*collection), Some(*index), CONSTRUCTOR),
             ToPe::Partial(header) => (Some(header.collection), None, REDUCTION),
+            ToPe::Contributors(said) => (Some(said.collection), None, REDUCTION),
             ToPe::Relay(_) | ToPe::Moving(_) => (None, None, 0),
         };
         Self { collection, index, entry }

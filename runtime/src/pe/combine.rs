@@ -1,13 +1,15 @@
 //! Reductions on their way: element → PE → a combining PE of the node → up the tree of nodes → root.
 //!
-//! A place passes a partial on when it holds as many elements as live below it. Counts follow the places
-//! where elements were *created*, so that a moved element can go on contributing there (a later capability).
+//! A place passes a partial on when it holds as many elements as take part below it. Counts follow the places
+//! where elements were *created*, so that a moved element can go on contributing there, and `contributors` says how they
+//! change where elements are destroyed.
 //!
 //! A contribution that only has to be combined joins the reduction under way as it is, without memory or a
 //! description of its own.
 
+use super::Pe;
+use super::contributors::Headers;
 use super::section::SectionPlan;
-use super::{Partials, Pe};
 use crate::collection::Collection;
 use crate::envelope::{
     CallbackTarget, CollectionId, ElementIndex, Packed, PartialHeader, Payload, ToPe, Value,
@@ -56,12 +58,20 @@ pub struct Contribution {
 
 /// The tables of a PE: for its own elements, and for its node and those below it.
 #[derive(Default)]
-pub(crate) struct Places {
-    own: Partials,
-    node: Partials,
+pub(super) struct Places {
+    pub(super) own: Place,
+    pub(super) node: Place,
     below: FxHashMap<CollectionId, u64>,
     /// Reductions that are complete here before an earlier one: an element has moved between the two.
     early: BTreeMap<(u64, u32), (PartialHeader, Partial<Value>)>,
+}
+
+/// One of both tables.
+#[derive(Default)]
+pub(super) struct Place {
+    pub(super) partials: Reductions<Value>,
+    /// What is said of reductions of all elements of a collection that have begun here.
+    pub(super) headers: Headers,
 }
 
 /// What is saved of them: each value with its chare type and reduction, which say how to unpack it.
@@ -82,7 +92,8 @@ impl Places {
             Ok((*key, (header.clone(), partial.try_map(&mut |value| save_value(program, value))?)))
         });
         let early = early.collect::<Result<_, PupError>>()?;
-        Ok(SavedPlaces { own: self.own.try_map(&mut save)?, node: self.node.try_map(&mut save)?, early })
+        let (own, node) = (self.own.partials.try_map(&mut save)?, self.node.partials.try_map(&mut save)?);
+        Ok(SavedPlaces { own, node, early })
     }
 
     pub(super) fn open(saved: &SavedPlaces, program: &ProgramTable) -> Result<Self, PupError> {
@@ -91,7 +102,11 @@ impl Places {
             Ok((*key, (header.clone(), partial.try_map(&mut |value| open_value(program, value))?)))
         });
         let early = early.collect::<Result<_, PupError>>()?;
-        let (own, node) = (saved.own.try_map(&mut open)?, saved.node.try_map(&mut open)?);
+        let mut place = |saved: &Reductions<SavedValue>| {
+            let partials = saved.try_map(&mut open)?;
+            Ok::<_, PupError>(Place { partials, headers: Headers::default() })
+        };
+        let (own, node) = (place(&saved.own)?, place(&saved.node)?);
         Ok(Self { own, node, below: FxHashMap::default(), early })
     }
 }
@@ -129,7 +144,7 @@ impl Pe {
         (reducer, callback): (u16, &CallbackTarget),
         add: impl FnOnce(&mut Value),
     ) -> bool {
-        self.reductions.own.join(collection.0, sequence, terms(reducer, callback), add)
+        self.reductions.own.partials.join(collection.0, sequence, terms(reducer, callback), add)
     }
 
     /// Adds an element's value to a reduction. What follows from it is not said by the element.
@@ -224,22 +239,34 @@ impl Pe {
             _ => header.expected,
         };
         let own = &mut self.reductions.own;
-        let merged = own.contribute(key, sequence, expected, partial, &mut |a, b| (table.combine)(a, b));
-        match merged {
-            Ok(None) => {}
-            Ok(Some(partial)) if !own.is_next(key, sequence) => {
-                self.reductions.early.insert((key, sequence), (header, partial));
-            }
+        let combine = &mut |a: &mut Value, b| (table.combine)(a, b);
+        match own.partials.contribute(key, sequence, expected, partial, combine) {
+            Ok(None) => own.headers.note(&header),
             Ok(Some(partial)) => {
-                self.pass_own(header, partial, table);
-                let mut next = sequence + 1;
-                while let Some((header, partial)) = self.reductions.early.remove(&(key, next)) {
-                    let Some(table) = self.reducer(known, header.reducer) else { return };
-                    self.pass_own(header, partial, table);
-                    next += 1;
-                }
+                own.headers.forget(&header);
+                self.own_are_in(known, expected, (header, partial));
             }
             Err(error) => self.reduction_failed(known, &error),
+        }
+    }
+
+    /// Passes on what all elements have added that take part here, of so many to begin with: each reduction behind those
+    /// before it.
+    pub(super) fn own_are_in(
+        &mut self,
+        known: &Collection,
+        base: u64,
+        (header, partial): (PartialHeader, Partial<Value>),
+    ) {
+        let key = key(&header);
+        self.reductions.early.insert((key, header.sequence), (header, partial));
+        loop {
+            let Places { own, early, .. } = &mut self.reductions;
+            let next = early.range((key, 0)..=(key, u32::MAX)).next().map(|(&(_, next), _)| next);
+            let Some(next) = next.filter(|next| own.partials.is_next(key, base, *next)) else { return };
+            let Some((header, partial)) = early.remove(&(key, next)) else { return };
+            let Some(table) = self.reducer(known, header.reducer) else { return };
+            self.pass_own(header, partial, table);
         }
     }
 
@@ -248,12 +275,17 @@ impl Pe {
         if header.section != 0 {
             return self.pass_along(header, partial, table);
         }
-        let begun = self.node.topology().begun();
-        let to = begun.combiner(begun.node_of(self.id), key(&header)).unwrap_or(self.id);
+        let to = self.combiner_here(key(&header));
         self.pass_partial(to, header, partial, table);
     }
 
-    fn reduction_failed(&self, known: &Collection, error: &ProtocolError) {
+    /// The PE on which reductions of its own node come together.
+    pub(super) fn combiner_here(&self, key: u64) -> PeId {
+        let begun = self.node.topology().begun();
+        begun.combiner(begun.node_of(self.id), key).unwrap_or(self.id)
+    }
+
+    pub(super) fn reduction_failed(&self, known: &Collection, error: &ProtocolError) {
         let name = self
             .node
             .program()
@@ -311,27 +343,42 @@ impl Pe {
         let is_section = header.section != 0;
         let expected = if is_section { header.expected } else { self.elements_below(header.collection) };
         let place = &mut self.reductions.node;
-        let merged = place.contribute(key(&header), header.sequence, expected, partial, &mut |a, b| {
-            (table.combine)(a, b);
-        });
-        let partial = match merged {
-            Ok(None) => return,
-            Ok(Some(partial)) => partial,
-            Err(error) => match self.collection(header.collection) {
-                Some(known) => return self.reduction_failed(&known, &error),
-                None => return,
-            },
-        };
-        if is_section {
-            return self.pass_along(header, partial, table);
+        let combine = &mut |a: &mut Value, b| (table.combine)(a, b);
+        match place.partials.contribute(key(&header), header.sequence, expected, partial, combine) {
+            Ok(None) => place.headers.note(&header),
+            Ok(Some(partial)) if is_section => self.pass_along(header, partial, table),
+            Ok(Some(partial)) => {
+                place.headers.forget(&header);
+                self.all_below_are_in(expected, (header, partial), table);
+            }
+            Err(error) => {
+                if let Some(known) = self.collection(header.collection) {
+                    self.reduction_failed(&known, &error);
+                }
+            }
         }
-        match self.parent() {
-            Some(parent) => match self.node.topology().begun().combiner(parent, key(&header)) {
-                Some(to) => self.pass_partial(to, header, partial, table),
-                None => self.fail(format!("{parent:?} has no PE to combine on")),
-            },
+    }
+
+    /// Passes on what all elements of this node and those below it have added, of so many to begin with.
+    pub(super) fn all_below_are_in(
+        &mut self,
+        base: u64,
+        (header, partial): (PartialHeader, Partial<Value>),
+        table: Reducer,
+    ) {
+        // Reductions in which nobody takes part here count as finished, so that those after them take no room.
+        let _ = self.reductions.node.partials.is_next(key(&header), base, header.sequence);
+        match self.combiner_above(key(&header)) {
+            Some(Ok(to)) => self.pass_partial(to, header, partial, table),
+            Some(Err(parent)) => self.fail(format!("{parent:?} has no PE to combine on")),
             None => self.finish(&header, partial, table),
         }
+    }
+
+    /// The PE on which reductions of the node above come together, or that node if it has none; `None` at the root.
+    pub(super) fn combiner_above(&self, key: u64) -> Option<Result<PeId, NodeId>> {
+        let parent = self.parent()?;
+        Some(self.node.topology().begun().combiner(parent, key).ok_or(parent))
     }
 
     /// Passes a partial of a section on to the next place of its path.
@@ -419,7 +466,7 @@ impl Pe {
         }
     }
 
-    fn reducer(&self, collection: &Collection, reducer: u16) -> Option<Reducer> {
+    pub(super) fn reducer(&self, collection: &Collection, reducer: u16) -> Option<Reducer> {
         let chare_type = &self.node.program().chare_types[usize::from(collection.chare_type)];
         let found = chare_type.reducers.get(usize::from(reducer)).map(|(_, reducer)| *reducer);
         if found.is_none() {
@@ -429,7 +476,7 @@ impl Pe {
     }
 
     /// Elements that were created on this node and on those below it in the tree.
-    fn elements_below(&mut self, id: CollectionId) -> u64 {
+    pub(super) fn elements_below(&mut self, id: CollectionId) -> u64 {
         if let Some(&count) = self.reductions.below.get(&id) {
             return count;
         }

@@ -8,6 +8,7 @@ use crate::ids::PeId;
 use crate::moving::{Extent, Heading, Letter, Moving, Record, Trunk, Unpacking, What};
 use crate::object::PupError;
 use crate::priority::Priority;
+use crate::proto::location::Luggage;
 use crate::proto::sim::Random;
 use loadbalance::balance::Mobility;
 use rustc_hash::FxHashMap;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 
 /// Says at random moments that an element is to move, and where to.
 pub(super) struct Wander(Random);
+
+type Unpacked = (ElementId, Packed, Vec<Letter>, Luggage<ElementId, Letter>);
 
 /// Of so many messages one makes its receiver move.
 const WANDER_ONE_IN: u64 = 2;
@@ -110,6 +113,9 @@ impl Scheduler {
         if !self.has_shelf(collection) {
             return self.keep_early(collection, waits);
         }
+        if self.is_destroyed(collection, index) {
+            return Ok(());
+        }
         if self.is_here(element) || self.pe.moved.locations.knows_of_move(element) {
             if !self.may_go(element, to) {
                 self.refuse_to_go(element, to);
@@ -188,7 +194,7 @@ impl Scheduler {
         }
     }
 
-    fn pack_record(
+    pub(super) fn pack_record(
         &mut self,
         (element, home): (ElementId, PeId),
         to: PeId,
@@ -202,6 +208,7 @@ impl Scheduler {
             self.dealt_with_bytes += backlog_bytes;
             let what = match target {
                 Target::Message(ToPe::Element { entry, .. }) => What::Run(entry),
+                Target::Copy { entry, .. } => What::Copy(entry),
                 Target::Depart { to, .. } => What::Migrate(to),
                 _ => continue,
             };
@@ -251,6 +258,7 @@ impl Scheduler {
                 self.pe.introduce((element, home), chare);
             }
             Moving::Arrive(record) => return self.arrive(record, payload),
+            Moving::Remains(record) => return self.take_remains(record, payload),
             Moving::Ask { pe } => self.pe.asked_for_seeds(pe),
             Moving::MayAsk => self.pe.may_ask_for_seeds(),
             Moving::Spoken { chare, number, audience } => {
@@ -273,21 +281,8 @@ impl Scheduler {
             let envelope = Envelope::new(ToPe::Moving(Box::new(Moving::Arrive(record))), i32::MIN, payload);
             return self.keep_early(id, envelope);
         }
-        let wrong = || PupError::new("a chare", "what it takes along is shorter or longer than is said");
-        let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
-        let len_bytes = packed.len_bytes() as u64;
-        let mut unpacking = Unpacking::new(Arc::unwrap_or_clone(packed));
-        let Record { element, state, mailbox, luggage, .. } = *record;
-        let state = unpacking.next(state).ok_or_else(wrong)?;
-        let mut letter = |(heading, extent)| {
-            let payload = Payload::packed(unpacking.next(extent).ok_or_else(wrong)?);
-            Ok(Letter { heading, payload })
-        };
-        let mailbox: Vec<Letter> = mailbox.into_iter().map(&mut letter).collect::<Result<_, PupError>>()?;
-        let luggage = luggage.try_map(letter)?;
-        if !unpacking.is_over() {
-            return Err(wrong());
-        }
+        let len_bytes = if let Payload::Packed(packed) = &payload { packed.len_bytes() as u64 } else { 0 };
+        let (element, state, mailbox, luggage) = Self::unpack_record(*record, payload)?;
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
         shelf.store.put(element.index, &state)?;
         self.look_at_mobility(element);
@@ -300,6 +295,23 @@ impl Scheduler {
         self.pe.carry_out(outputs);
         self.has_arrived(element);
         Ok(())
+    }
+
+    /// An element that comes from another PE, its state, the messages that wait for it, and how far it has come with those
+    /// who send to it.
+    pub(super) fn unpack_record(record: Record, payload: Payload) -> Result<Unpacked, PupError> {
+        let wrong = || PupError::new("a chare", "what it takes along is shorter or longer than is said");
+        let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
+        let mut unpacking = Unpacking::new(Arc::unwrap_or_clone(packed));
+        let Record { element, state, mailbox, luggage, .. } = record;
+        let state = unpacking.next(state).ok_or_else(wrong)?;
+        let mut letter = |(heading, extent)| {
+            let payload = Payload::packed(unpacking.next(extent).ok_or_else(wrong)?);
+            Ok(Letter { heading, payload })
+        };
+        let mailbox: Vec<Letter> = mailbox.into_iter().map(&mut letter).collect::<Result<_, PupError>>()?;
+        let luggage = luggage.try_map(letter)?;
+        if unpacking.is_over() { Ok((element, state, mailbox, luggage)) } else { Err(wrong()) }
     }
 }
 

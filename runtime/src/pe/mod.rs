@@ -2,8 +2,10 @@
 
 pub mod account;
 pub mod combine;
+mod contributors;
 mod departure;
 mod doing;
+pub mod ending;
 mod idle;
 pub mod inbox;
 pub(crate) mod loads;
@@ -27,8 +29,7 @@ pub(crate) mod traffic;
 use crate::codec::{Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header};
 use crate::collection::{Collection, CollectionError, Placement};
 use crate::envelope::{
-    CallbackTarget, CollectionId, ElementId, ElementIndex, Envelope, Outgoing, Packed, Payload, PeOrder,
-    ToPe, Value,
+    CallbackTarget, CollectionId, ElementId, ElementIndex, Envelope, Outgoing, Packed, Payload, PeOrder, ToPe,
 };
 use crate::frame::LARGE_BYTES;
 use crate::ids::{NodeId, PeId};
@@ -38,10 +39,10 @@ use crate::node::Node;
 use crate::node::naming::Named;
 use crate::payload::Unsent;
 use crate::priority::Priority;
-use crate::proto::reduction::Reductions;
 use account::Account;
 use bytes::Bytes;
 use doing::Doing;
+use ending::Ended;
 use loads::Loads;
 use moving::Moved;
 use parked::Parked;
@@ -81,6 +82,8 @@ pub struct Pe {
     plans: FxHashMap<(u64, PeId), Arc<section::SectionPlan>>,
     moved: Moved,
     seeds: Seeds,
+    /// Elements that have been destroyed by the present message.
+    ended: Vec<Ended>,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
     doing: Doing,
@@ -135,6 +138,7 @@ impl Pe {
             plans: FxHashMap::default(),
             moved: Moved::new(id),
             seeds: Seeds::new(id),
+            ended: Vec::new(),
             running: None,
             doing: Doing::default(),
             timekeeper,
@@ -511,9 +515,6 @@ impl Pe {
         self.account().left(bytes);
     }
 }
-
-/// Partials of reductions, at the two kinds of places where they are combined.
-pub(crate) type Partials = Reductions<Value>;
 
 #[cfg(test)]
 mod tests {

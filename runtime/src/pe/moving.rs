@@ -378,7 +378,7 @@ impl Pe {
         what: What,
         payload: Payload,
     ) -> Result<Payload, PupError> {
-        let (value, What::Run(entry)) = (payload, what) else {
+        let (value, What::Run(entry) | What::Copy(entry)) = (payload, what) else {
             return Ok(Payload::packed(Packed::default()));
         };
         let Payload::Value(value) = value else { return Ok(value) };
@@ -437,5 +437,6 @@ fn envelope(element: ElementId, letter: Letter, from: PeId) -> Envelope {
             Envelope::new(ToPe::Element { collection, index, entry, from, number: 0 }, priority, payload)
         }
         What::Migrate(to) => Envelope::new(Target::Depart { collection, index, to }, priority, payload),
+        What::Copy(entry) => Envelope::new(Target::Copy { collection, index, entry }, priority, payload),
     }
 }

@@ -153,7 +153,8 @@ impl Queue {
     pub fn extract(&mut self, elements: &FxHashSet<ElementId>) -> (FxHashMap<ElementId, Vec<Envelope>>, u64) {
         let receiver = |envelope: &Envelope| match envelope.target {
             Target::Message(ToPe::Element { collection, index, .. })
-            | Target::Depart { collection, index, .. } => Some(ElementId { collection, index }),
+            | Target::Depart { collection, index, .. }
+            | Target::Copy { collection, index, .. } => Some(ElementId { collection, index }),
             _ => None,
         };
         let (mut taken, mut made): (FxHashMap<_, Vec<_>>, _) = (FxHashMap::default(), 0);

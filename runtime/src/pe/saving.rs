@@ -3,6 +3,7 @@
 use super::Pe;
 use super::account::{Account, SavedCounts};
 use super::combine::{Places, SavedPlaces};
+use super::contributors::SavedContributors;
 use super::moving::Moved;
 use super::parked::Parked;
 use super::section::SectionPlan;
@@ -45,6 +46,16 @@ impl Pe {
         let Self { serial, singles, credits, parked, reductions, plans, moved, account, node, .. } = self;
         let reductions = reductions.save(node.program())?;
         written(&((serial, singles, credits), parked, reductions, plans, moved, counts(account)))
+    }
+
+    /// How many elements take part in reductions.
+    pub(super) fn save_contributors(&self) -> SavedContributors {
+        self.reductions.saved_contributors()
+    }
+
+    /// Takes over how many elements take part in reductions, after the rest.
+    pub(super) fn restore_contributors(&mut self, saved: SavedContributors) {
+        self.reductions.set_contributors(saved);
     }
 
     /// Goes on as the PE did that was saved, which had the same number.

@@ -1,5 +1,6 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
+mod ending;
 mod failing;
 mod making;
 mod measuring;
@@ -112,8 +113,10 @@ pub(super) struct Shelf {
     pub(super) store: Box<dyn Store>,
     /// How many elements have been made here.
     made: u64,
-    /// Messages for elements that have not been constructed yet.
+    /// Messages for elements that have not been constructed yet, or have been destroyed.
     pub(super) early: FxHashMap<ElementIndex, Vec<Envelope>>,
+    /// What is left of elements that are at home here and have been destroyed.
+    gone: ending::Gone,
 }
 
 impl Shelf {
@@ -285,6 +288,7 @@ impl Scheduler {
             self.share.ends(self.pe.node.now_ns());
             self.pay_back(Share::PIECE);
         }
+        self.bury();
         let Brief { collection, index, .. } = self.pe.doing.brief;
         // Of those that a message for many reached, the last.
         let running = (collection, index.or(self.pe.running));
@@ -317,6 +321,11 @@ impl Scheduler {
                 self.many_end(count, count);
             }
             Target::Create(collection) => self.create(collection, payload)?,
+            Target::Copy { collection, index, entry } => {
+                if self.is_here(ElementId { collection, index }) {
+                    return self.deliver(collection, index, entry, priority, payload);
+                }
+            }
             Target::Depart { collection, index, to } => {
                 self.depart_or_wait(ElementId { collection, index }, to, priority, payload)?;
             }
@@ -356,6 +365,7 @@ impl Scheduler {
                 self.pe.take_partial(*header, payload)
             }
             ToPe::Moving(moving) => self.take_moving(*moving, payload),
+            ToPe::Contributors(said) => self.take_contributors(*said),
             ToPe::Relay(callback) => {
                 self.pe.reply(*callback, |_| payload);
                 Ok(())
@@ -405,7 +415,9 @@ impl Scheduler {
         if shelf.store.is_gone(index) {
             return Ok(());
         }
-        if !self.pe.moved.locations.has_arrived(ElementId { collection, index }) {
+        // Of single chares that have moved nothing is kept at home: what comes to where one has ended is dropped.
+        let is_single = collection.as_singles().is_some();
+        if !is_single || !self.pe.moved.locations.has_arrived(ElementId { collection, index }) {
             check_home(&mut self.pe, collection, index)?;
             self.pe.account().held();
             shelf.early.entry(index).or_default().push(Envelope::new(target, priority, payload));
@@ -413,8 +425,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Delivers what was sent to many to one of them that is at home here: to one that has moved as if it had been sent a
-    /// message of its own, behind those that went after it before.
+    /// Delivers what was sent to all to one of them that is at home here and has moved, behind the messages of its own that
+    /// went after it before. If it has been destroyed, it is passed over, here or where the copy comes to.
     fn deliver_copy(
         &mut self,
         collection: CollectionId,
@@ -424,7 +436,7 @@ impl Scheduler {
         packed: &Arc<Packed>,
     ) -> Result<(), PupError> {
         let element = ElementId { collection, index };
-        let heading = Heading { what: What::Run(entry), priority: priority.clone() };
+        let heading = Heading { what: What::Copy(entry), priority: priority.clone() };
         let payload = Payload::Packed(Arc::clone(packed));
         match self.pe.take_plain(element, PeId::DRIVER, heading, payload) {
             Ok(()) => Ok(()),
@@ -452,6 +464,9 @@ impl Scheduler {
             self.pe.account().ran(count);
         }
         for index in self.pe.movers(collection) {
+            if self.is_destroyed(collection, index) {
+                continue;
+            }
             self.deliver_copy(collection, index, entry, priority.clone(), &packed)?;
         }
         Ok(())
@@ -512,7 +527,14 @@ fn shelf<'a>(
         let pe_count = pe.node.topology().pe_count();
         let is_fixed = collection.as_ref().is_some_and(|collection| collection.is_fixed);
         let store = (known.new_store)(StoreFor { id, collection, pe: pe.id, pe_count });
-        let mut shelf = Shelf { chare_type, is_fixed, store, made: 0, early: FxHashMap::default() };
+        let mut shelf = Shelf {
+            chare_type,
+            is_fixed,
+            store,
+            made: 0,
+            early: FxHashMap::default(),
+            gone: ending::Gone::default(),
+        };
         // What came before the description waits where what comes after it will wait, and before that.
         for envelope in early.remove(&id).unwrap_or_default() {
             match envelope.target {

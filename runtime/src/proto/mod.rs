@@ -5,6 +5,8 @@
 #![doc = include_str!("scale.md")]
 #![deny(clippy::disallowed_methods)]
 
+pub mod contributors;
+pub mod head_count;
 pub mod location;
 pub mod lost_node;
 pub mod membership;

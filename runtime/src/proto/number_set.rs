@@ -41,6 +41,27 @@ impl NumberSet {
         }
     }
 
+    /// The smallest number that is not in the set.
+    #[must_use]
+    pub fn first_missing(&self) -> u64 {
+        self.below
+    }
+
+    /// The largest number in the set.
+    #[must_use]
+    pub fn last(&self) -> Option<u64> {
+        self.beyond.last().copied().or_else(|| self.below.checked_sub(1))
+    }
+
+    /// Adds all numbers below `number` to the set.
+    pub fn fill_to(&mut self, number: u64) {
+        self.below = self.below.max(number);
+        self.beyond = self.beyond.split_off(&self.below);
+        while self.beyond.remove(&self.below) {
+            self.below = self.below.saturating_add(1);
+        }
+    }
+
     /// Count of numbers that are remembered one by one: those that came before a smaller one.
     #[must_use]
     pub fn out_of_order(&self) -> usize {
@@ -55,11 +76,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn holds_what_was_inserted_and_no_more(numbers in prop::collection::vec(0u64..40, 0..60)) {
+        fn holds_what_was_inserted_and_no_more(
+            numbers in prop::collection::vec((0u64..40, prop::bool::weighted(0.1)), 0..60),
+        ) {
             let (mut set, mut all) = (NumberSet::default(), BTreeSet::new());
-            for number in numbers {
-                set.insert(number);
-                all.insert(number);
+            for (number, fills) in numbers {
+                if fills {
+                    set.fill_to(number);
+                    all.extend(0..number);
+                } else {
+                    set.insert(number);
+                    all.insert(number);
+                }
+                prop_assert_eq!(set.last(), all.last().copied());
+                prop_assert_eq!(set.first_missing(), (0..).find(|n| !all.contains(n)).unwrap());
                 prop_assert!((0..45).all(|n| set.contains(n) == all.contains(&n)));
                 prop_assert!((0..45).all(|n| set.contains_all_to(n) == (0..=n).all(|n| all.contains(&n))));
             }

@@ -7,8 +7,12 @@
 //!
 //! A finished reduction is remembered, in a few bytes for each collection, so that a late contribution is
 //! refused instead of opening it again.
+//!
+//! Elements may be destroyed, and inserted again, while reductions are under way: how many take part is then
+//! [altered](Reductions::alter) from one reduction on, which may be what one was waiting for.
 
 use super::ProtocolError;
+use super::head_count::HeadCount;
 use super::number_set::NumberSet;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -40,6 +44,9 @@ pub enum PartialValue<V> {
 pub struct Reductions<V> {
     open: FxHashMap<(u64, u32), Open<V>>,
     finished: FxHashMap<u64, NumberSet>,
+    /// Where not as many take part as to begin with. Saved apart, since older checkpoints have none.
+    #[serde(skip)]
+    changes: FxHashMap<u64, HeadCount>,
 }
 
 /// What has come of a reduction, and how many elements will contribute.
@@ -51,7 +58,7 @@ struct Open<V> {
 
 impl<V> Default for Reductions<V> {
     fn default() -> Self {
-        Self { open: FxHashMap::default(), finished: FxHashMap::default() }
+        Self { open: FxHashMap::default(), finished: FxHashMap::default(), changes: FxHashMap::default() }
     }
 }
 
@@ -81,11 +88,12 @@ impl<V> Reductions<V> {
         let open = self.open.iter().map(|(key, Open { partial, expected })| {
             Ok((*key, Open { partial: partial.try_map(make)?, expected: *expected }))
         });
-        Ok(Reductions { open: open.collect::<Result<_, E>>()?, finished: self.finished.clone() })
+        let (finished, changes) = (self.finished.clone(), self.changes.clone());
+        Ok(Reductions { open: open.collect::<Result<_, E>>()?, finished, changes })
     }
 
-    /// Takes a partial of reduction `sequence` of `key`; gives back all of it once `expected` elements are
-    /// contained, and forgets its values. `combine` merges the second value into the first; ordered values
+    /// Takes a partial of reduction `sequence` of `key`; gives back all of it once as many elements are contained as take
+    /// part, of `base` to begin with, and forgets its values. `combine` merges the second value into the first; ordered values
     /// are never combined here.
     ///
     /// # Errors
@@ -95,15 +103,15 @@ impl<V> Reductions<V> {
         &mut self,
         key: u64,
         sequence: u32,
-        expected: u64,
+        base: u64,
         partial: Partial<V>,
         combine: &mut dyn FnMut(&mut V, V),
     ) -> Result<Option<Partial<V>>, ProtocolError> {
-        let wrong =
-            |what: String| ProtocolError(format!("in reduction {sequence} of collection {key:x} {what}"));
+        let wrong = |what: String| wrong(key, sequence, &what);
         check(&partial).map_err(wrong)?;
-        let too_many = |count: u64| wrong(format!("{count} elements contributed where {expected} exist"));
-        let mut merged = match self.open.entry((key, sequence)) {
+        let expected = self.changes.get(&key).map_or(base, |changes| changes.of(base, sequence));
+        let too_many = |count: u64| wrong(too_many(count, expected));
+        let merged = match self.open.entry((key, sequence)) {
             Entry::Vacant(_) if self.finished.get(&key).is_some_and(|f| f.contains(u64::from(sequence))) => {
                 return Err(wrong("an element contributed after all had".into()));
             }
@@ -138,15 +146,72 @@ impl<V> Reductions<V> {
                 place.remove().partial
             }
         };
+        self.finish(key, sequence, merged).map(Some)
+    }
+
+    /// All of a reduction is here.
+    fn finish(
+        &mut self,
+        key: u64,
+        sequence: u32,
+        mut merged: Partial<V>,
+    ) -> Result<Partial<V>, ProtocolError> {
         if let PartialValue::Ordered(values) = &mut merged.value {
             // The values came as ascending runs, which this sort finds and merges.
             values.sort_by_key(|(position, _)| *position);
             if let Some(twice) = values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                return Err(wrong(format!("element {} contributed twice", twice[0].0)));
+                return Err(wrong(key, sequence, &format!("element {} contributed twice", twice[0].0)));
             }
         }
         self.finished.entry(key).or_default().insert(u64::from(sequence));
-        Ok(Some(merged))
+        Ok(merged)
+    }
+
+    /// So many more elements take part in reductions of `key` from number `from` on, or fewer. Gives back those that had
+    /// waited for no others, in order.
+    ///
+    /// # Errors
+    /// If more have contributed to one than take part.
+    pub fn alter(&mut self, key: u64, from: u32, by: i64) -> Result<Vec<(u32, Partial<V>)>, ProtocolError> {
+        let over = self.finished.get(&key).map_or(0, NumberSet::first_missing);
+        self.changes.entry(key).or_default().add(from, by, over);
+        let mut full = Vec::new();
+        for ((of, sequence), Open { partial, expected }) in &mut self.open {
+            if (*of, *sequence >= from) == (key, true) {
+                *expected = expected.saturating_add_signed(by);
+                if partial.count > *expected {
+                    return Err(wrong(key, *sequence, &too_many(partial.count, *expected)));
+                }
+                if partial.count == *expected {
+                    full.push(*sequence);
+                }
+            }
+        }
+        full.sort_unstable();
+        let close = |sequence| {
+            let open = self.open.remove(&(key, sequence))?;
+            Some(self.finish(key, sequence, open.partial).map(|partial| (sequence, partial)))
+        };
+        full.into_iter().filter_map(close).collect()
+    }
+
+    /// The first reduction of `key` that has not begun here: nobody has contributed to it or a later one.
+    #[must_use]
+    pub fn first_not_begun(&self, key: u64) -> u32 {
+        let open = self.open.keys().filter(|(of, _)| *of == key).map(|(_, sequence)| u64::from(*sequence));
+        let last = open.chain(self.finished.get(&key).and_then(NumberSet::last)).max();
+        last.map_or(0, |last| u32::try_from(last.saturating_add(1)).unwrap_or(u32::MAX))
+    }
+
+    /// Where not as many take part as to begin with.
+    #[must_use]
+    pub fn changes(&self) -> &FxHashMap<u64, HeadCount> {
+        &self.changes
+    }
+
+    /// Takes over where not as many take part as to begin with.
+    pub fn set_changes(&mut self, changes: FxHashMap<u64, HeadCount>) {
+        self.changes = changes;
     }
 
     /// Adds the value of one element to a reduction where that is all there is to do: it is under way on the same
@@ -164,10 +229,18 @@ impl<V> Reductions<V> {
         true
     }
 
-    /// Whether all reductions of `key` up to that number are finished.
+    /// Whether all reductions of `key` up to that number are finished, in which any take part of `base` to begin with.
     #[must_use]
-    pub fn is_next(&self, key: u64, sequence: u32) -> bool {
-        self.finished.get(&key).is_some_and(|finished| finished.contains_all_to(u64::from(sequence)))
+    pub fn is_next(&mut self, key: u64, base: u64, sequence: u32) -> bool {
+        let Some(finished) = self.finished.get_mut(&key) else { return false };
+        while !finished.contains_all_to(u64::from(sequence)) {
+            let first = u32::try_from(finished.first_missing()).unwrap_or(u32::MAX);
+            match self.changes.get(&key).and_then(|changes| changes.nobody_until(base, first)) {
+                Some(until) => finished.fill_to(until),
+                None => return false,
+            }
+        }
+        true
     }
 
     /// Count of unfinished reductions.
@@ -190,6 +263,14 @@ impl<V> Reductions<V> {
         let early = self.finished.values().map(|set| set.out_of_order() * size_of::<u64>()).sum::<usize>();
         size_of::<Self>() + open + finished + early
     }
+}
+
+fn wrong(key: u64, sequence: u32, what: &str) -> ProtocolError {
+    ProtocolError(format!("in reduction {sequence} of collection {key:x} {what}"))
+}
+
+fn too_many(count: u64, expected: u64) -> String {
+    format!("{count} elements contributed where {expected} exist")
 }
 
 /// What is wrong with a partial by itself.

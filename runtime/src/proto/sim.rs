@@ -474,6 +474,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     mod collective;
+    mod contributors;
     mod lost_node;
     mod membership;
     mod parting;

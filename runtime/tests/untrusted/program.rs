@@ -9,6 +9,7 @@ use runtime::monitor::wire::Phase;
 use runtime::object::{ChareType, ProgramTable, PupError, Reducer, Store, StoreFor};
 use runtime::pe::Pe;
 use runtime::pe::combine::Contribution;
+use runtime::pe::ending::Remains;
 use runtime::pe::queue::QueueOrder;
 use runtime::schema::Schema;
 use serde::de::DeserializeOwned;
@@ -156,7 +157,13 @@ impl Store for Cells {
         Ok(self.cells.len() as u64)
     }
 
-    fn insert(&mut self, index: ElementIndex, init: Arrived<'_>, pe: &mut Pe) -> Result<(), PupError> {
+    fn insert(
+        &mut self,
+        index: ElementIndex,
+        _: Option<Remains>,
+        init: Arrived<'_>,
+        pe: &mut Pe,
+    ) -> Result<(), PupError> {
         let (number, meetings) = (open(&init)?, BTreeMap::new());
         let cell = Cell { home: pe.id(), has_moved: false, number, sequence: 0, meetings };
         match self.cells.insert(index, cell) {

@@ -9,7 +9,7 @@ use runtime::codec::{
 };
 use runtime::collection::{Collection, Placement};
 use runtime::envelope::{
-    CallbackTarget, CollectionId, ElementId, ElementIndex, Packed, PartialHeader, PeOrder, ToPe,
+    CallbackTarget, CollectionId, Contributors, ElementId, ElementIndex, Packed, PartialHeader, PeOrder, ToPe,
 };
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
@@ -20,6 +20,7 @@ use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
 use runtime::node::{Node, NodeSettings};
 use runtime::priority::Priority;
+use runtime::proto::contributors::Change;
 use runtime::proto::location::{Load, Parcel, Sender};
 use runtime::proto::membership::{ClusterTable, JoinAnswer, NodeEntry, Welcome};
 use runtime::proto::quiescence::QuiescenceMessage;
@@ -190,9 +191,39 @@ fn what_is_said_of_chares_that_move_is_refused_where_it_cannot_be() {
     refused(2, &spoken(cell(1), audience(ADD, 4)), "element [4]");
 }
 
+#[test]
+fn impossible_news_of_elements_that_end_or_come_back_are_refused() {
+    let said = |pe, change| at(pe, ToPe::Contributors(Box::new(Contributors { collection: CELLS, change })));
+    let fewer = |count| said(0, Change::Fewer { from: 3, count });
+    taken(2, &fewer(4));
+    refused(2, &fewer(0), "0 elements of 4");
+    refused(3, &fewer(5), "5 elements of 4");
+    refused(0, &fewer(1), "not for this node");
+    let places = |via: &[u32]| via.iter().map(|pe| (PeId(*pe), 3)).collect();
+    let at_index = |index| ElementIndex([index, 0, 0]);
+    let joins =
+        |index, via: &[u32]| said(0, Change::Joins { index: at_index(index), from: 3, via: places(via) });
+    taken(2, &joins(2, &[2, 2]));
+    refused(0, &joins(2, &[2, 2]), "not for this node");
+    refused(2, &joins(9, &[2, 2]), "element [9, 0, 0]");
+    refused(2, &joins(2, &[1, 2]), "at home on PE 1");
+    refused(2, &joins(2, &[2, 77]), "PE 77");
+    refused(2, &joins(2, &[2, u32::MAX]), "driver");
+    refused(2, &joins(2, &[]), "from nowhere");
+    refused(2, &joins(2, &[2; 6]), "in a circle");
+    let joined =
+        |index, via: &[u32]| said(1, Change::Joined { index: at_index(index), from: 3, via: places(via) });
+    taken(2, &joined(1, &[1, 1]));
+    refused(2, &joined(1, &[1, 0]), "another way than by PE 1");
+    refused(2, &joined(1, &[]), "another way than by PE 1");
+    refused(2, &joined(0, &[1]), "at home on PE 1");
+    let unknown = Contributors { collection: ELSEWHERE, change: Change::Fewer { from: 0, count: 1 } };
+    refused(2, &at(0, ToPe::Contributors(Box::new(unknown))), "which this run does not have");
+}
+
 /// What a node tells its own PEs has no form in which it could come from outside.
 #[test]
-fn a_pe_takes_five_kinds_of_messages_from_outside() {
+fn a_pe_takes_six_kinds_of_messages_from_outside() {
     let body = |kind: u8| {
         let relay = at(0, ToPe::Relay(Box::new(CallbackTarget::Ignore)));
         let mut body = encode(&relay, Packed::default()).body.to_vec();
@@ -205,7 +236,7 @@ fn a_pe_takes_five_kinds_of_messages_from_outside() {
         Frame { body: body.into(), attachments: Vec::new() }
     };
     for kind in 0..128 {
-        assert_eq!(decode::<WorkToNode>(body(kind)).is_ok(), kind < 5, "{kind}");
+        assert_eq!(decode::<WorkToNode>(body(kind)).is_ok(), kind < 6, "{kind}");
     }
 }
 

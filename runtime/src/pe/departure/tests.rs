@@ -6,6 +6,7 @@ use crate::ids::NodeId;
 use crate::node::{Node, NodeSettings};
 use crate::object::{ChareType, ProgramTable, Store};
 use crate::pe::Pe;
+use crate::pe::ending::Remains;
 use crate::topology::Topology;
 use std::collections::VecDeque;
 
@@ -28,7 +29,13 @@ impl Store for Crowd {
     fn run_all(&mut self, _: u16, _: &Packed, _: &mut Pe) -> Result<u64, PupError> {
         Ok(0)
     }
-    fn insert(&mut self, _: ElementIndex, _: Arrived<'_>, _: &mut Pe) -> Result<(), PupError> {
+    fn insert(
+        &mut self,
+        _: ElementIndex,
+        _: Option<Remains>,
+        _: Arrived<'_>,
+        _: &mut Pe,
+    ) -> Result<(), PupError> {
         Ok(())
     }
     fn take(&mut self, slot: usize) -> Option<(PeId, Packed)> {

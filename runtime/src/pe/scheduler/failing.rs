@@ -1,6 +1,7 @@
 //! How a PE ends the run: with a sentence that names what it did, or what waits there in vain.
 
 use super::Scheduler;
+use super::ending::is_insertion;
 use crate::node::naming::Brief;
 
 impl Scheduler {
@@ -16,12 +17,27 @@ impl Scheduler {
 
     /// Ends the run if a message is held here: nobody is left who could make its receiver.
     pub(super) fn name_held(&mut self) {
+        let insertion = self.shelves.iter().flat_map(|(id, shelf)| {
+            let early = shelf.early.iter().filter(|(_, held)| held.iter().any(is_insertion));
+            early.map(move |(index, _)| (id, *index))
+        });
+        if let Some(element) = insertion.min() {
+            // There is one at its place, which has moved.
+            return self.made_twice(element);
+        }
         let in_shelves = self.shelves.values().flat_map(|shelf| shelf.early.values());
         let briefs = in_shelves.chain(self.early.values()).flatten().map(|held| Brief::of(&held.target));
         if let Some(brief) = briefs.min_by_key(|brief| (brief.collection, brief.index)) {
             let (what, pe) = (self.pe.node.catalogue().describe(&brief), self.pe.id);
-            let waits_for = if brief.index.is_some() { "an element" } else { "elements" };
-            self.pe.fail(format!("{what} waits on {pe:?} for {waits_for} that nobody has made"));
+            let place = brief.collection.zip(brief.index);
+            let waits_for = match place {
+                Some((id, index)) if self.is_destroyed(id, index) => {
+                    "an element that has been destroyed, and not inserted again"
+                }
+                Some(_) => "an element that nobody has made",
+                None => "elements that nobody has made",
+            };
+            self.pe.fail(format!("{what} waits on {pe:?} for {waits_for}"));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! How a PE makes elements: all of a collection that belong to it, or one by one.
 
-use super::{Scheduler, check_home, entry_begins, moved_broadcast, shelf};
+use super::{Scheduler, check_home, entry_begins, moved_broadcast};
 use crate::collection::Collection;
 use crate::envelope::{Arrived, CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, ToPe};
 use crate::object::{CONSTRUCTOR, PupError};
+use crate::pe::ending::Remains;
 use crate::pe::seeds::is_seed;
 use crate::priority::Priority;
 
@@ -28,7 +29,8 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(collection.id) else { return Ok(()) };
         let mut count = 0_i64;
         for linear in collection.on_pe(self.pe.id) {
-            shelf.store.insert(collection.index_at(linear), Arrived::Packed(packed), &mut self.pe)?;
+            let (index, init) = (collection.index_at(linear), Arrived::Packed(packed));
+            shelf.store.insert(index, None, init, &mut self.pe)?;
             count += 1;
         }
         shelf.made += count.unsigned_abs();
@@ -38,7 +40,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Makes an element that was asked for by itself.
+    /// Makes an element that was asked for by itself, perhaps at the place of one that was destroyed.
     pub(super) fn insert(
         &mut self,
         id: CollectionId,
@@ -46,20 +48,31 @@ impl Scheduler {
         priority: Priority,
         payload: Payload,
     ) -> Result<(), PupError> {
-        let Some(shelf) = shelf(&mut self.shelves, &mut self.early, &mut self.pe, id) else {
+        if !self.has_shelf(id) {
             let target = ToPe::Insert { collection: id, index };
             return self.keep_early(id, Envelope::new(target, priority, payload));
-        };
-        check_home(&mut self.pe, id, index)?;
-        if self.pe.moved.locations.is_away(ElementId { collection: id, index }) {
-            return Err(PupError::new(
-                "a new element",
-                format!("element {index:?} was made before, and has moved"),
-            ));
         }
+        check_home(&mut self.pe, id, index)?;
+        let mut payload = Some(payload);
+        if self.insert_later((id, index), &priority, &mut payload) {
+            return Ok(());
+        }
+        if let Some(shelf) = self.shelves.get_mut(id) {
+            shelf.made += 1;
+        }
+        payload.map_or(Ok(()), |payload| self.construct((id, index), None, payload))
+    }
+
+    /// Makes an element, at the place of one that was destroyed if something remains of that.
+    pub(super) fn construct(
+        &mut self,
+        (id, index): (CollectionId, ElementIndex),
+        remains: Option<Remains>,
+        payload: Payload,
+    ) -> Result<(), PupError> {
+        let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
         entry_begins(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
-        payload.open(|init| shelf.store.insert(index, init, &mut self.pe))?;
-        shelf.made += 1;
+        payload.open(|init| shelf.store.insert(index, remains, init, &mut self.pe))?;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
         if is_seed(ElementId { collection: id, index }) {

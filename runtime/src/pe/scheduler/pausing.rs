@@ -1,5 +1,6 @@
 //! A PE that stands still, so that all there is of it can be saved, or comes back.
 
+use super::ending::Gone;
 use super::{Scheduler, Shelf};
 use crate::codec::ControlToLauncher;
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target};
@@ -7,6 +8,7 @@ use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::PeState;
 use crate::object::PupError;
 use crate::pe::account::SavedCounts;
+use crate::pe::contributors::SavedContributors;
 use crate::pe::inbox::Arrival;
 use crate::pe::saving::{read, written};
 use crate::priority::Priority;
@@ -18,8 +20,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a PE is saved; another version is refused.
-const VERSION: u16 = 1;
+/// How a PE is saved; a later version is refused.
+const VERSION: u16 = 2;
 /// How often the launcher is told how much has been read of what was saved.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 
@@ -46,7 +48,7 @@ struct Waiting {
 
 type Saved = (Target, Priority, Payload);
 
-/// All of a PE but its chares.
+/// All of a PE but its chares, with what version 1 does not have behind it.
 #[derive(Serialize, Deserialize)]
 struct SavedScheduler {
     version: u16,
@@ -55,6 +57,13 @@ struct SavedScheduler {
     arrived: Vec<Saved>,
     early: Vec<(CollectionId, Vec<Saved>)>,
     shelves: Vec<SavedShelf>,
+}
+
+/// What there is since elements can be destroyed.
+#[derive(Default, Serialize, Deserialize)]
+struct SavedEnds {
+    gone: Vec<(CollectionId, Gone)>,
+    contributors: SavedContributors,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -243,7 +252,7 @@ impl Scheduler {
         mut put: impl FnMut(Sent, Packed),
     ) -> Result<(), PupError> {
         // Here it fails for what could not be sent to another node either, and then the run ends.
-        let saved = self.saved(waiting, is_leaving).and_then(|saved| written(&saved));
+        let saved = self.saved(waiting, is_leaving).and_then(|saved| written(&(saved, self.saved_ends())));
         let saved = saved.inspect_err(|error| self.pe.fail(error.to_string()))?;
         let (id, node, mut failed) = (self.pe.id, Arc::clone(&self.pe.node), None);
         let mut send = |of, packed| match Sent::new(RecordHeader { pe: id, of }, packed) {
@@ -278,6 +287,12 @@ impl Scheduler {
         self.shelves = kept;
         let pe = if is_leaving { self.pe.save_to_leave()? } else { self.pe.save()? };
         Ok(SavedScheduler { version: VERSION, pe, queue, arrived, early: early?, shelves: shelves? })
+    }
+
+    fn saved_ends(&self) -> SavedEnds {
+        let gone = self.shelves.iter().filter(|(_, shelf)| !shelf.gone.is_empty());
+        let gone = gone.map(|(id, shelf)| (id, shelf.gone.clone())).collect();
+        SavedEnds { gone, contributors: self.pe.save_contributors() }
     }
 
     fn saved_shelf(&mut self, collection: CollectionId, shelf: &mut Shelf) -> Result<SavedShelf, PupError> {
@@ -365,16 +380,27 @@ impl Scheduler {
                 waiting.came.push(element);
                 Ok(())
             }
-            RecordOf::Pe => self.take_own(read(&packed.body)?, waiting),
+            RecordOf::Pe => {
+                let (saved, ends) = read_own(&packed.body)?;
+                self.take_own(saved, waiting)?;
+                self.take_ends(ends)
+            }
             RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } | RecordOf::Loads => Ok(()),
         }
     }
 
-    fn take_own(&mut self, saved: SavedScheduler, waiting: &mut Waiting) -> Result<(), PupError> {
-        if saved.version != VERSION {
-            let why = format!("it is of version {}, and this program knows {VERSION}", saved.version);
-            return Err(PupError::new("what was saved of a PE", why));
+    fn take_ends(&mut self, ends: SavedEnds) -> Result<(), PupError> {
+        self.pe.restore_contributors(ends.contributors);
+        for (collection, gone) in ends.gone {
+            self.has_shelf(collection);
+            let shelf = self.shelves.get_mut(collection);
+            let unknown = || PupError::new("destroyed elements", "their collection is not known");
+            shelf.ok_or_else(unknown)?.gone = gone;
         }
+        Ok(())
+    }
+
+    fn take_own(&mut self, saved: SavedScheduler, waiting: &mut Waiting) -> Result<(), PupError> {
         let queues = [&saved.queue, &saved.arrived];
         let early = saved.early.iter().map(|(_, waiting)| waiting);
         let in_shelves =
@@ -406,11 +432,46 @@ impl Scheduler {
     }
 }
 
+/// What was saved of a PE, by this version or an earlier one.
+fn read_own(bytes: &[u8]) -> Result<(SavedScheduler, SavedEnds), PupError> {
+    let wrong = |why: String| PupError::new("what was saved of a PE", why);
+    let (version, _) = postcard::take_from_bytes::<u16>(bytes).map_err(|error| wrong(error.to_string()))?;
+    match version {
+        1 => Ok((read(bytes)?, SavedEnds::default())),
+        VERSION => read(bytes),
+        _ => Err(wrong(format!("it is of version {version}, and this program knows {VERSION}"))),
+    }
+}
+
 /// Whether a PE can have had this waiting when it was saved.
 fn can_be_saved(target: &Target) -> bool {
     match target {
         Target::Order(order) => matches!(order, PeOrder::Migrate | PeOrder::NameHeld),
         Target::Record(_) | Target::Stop => false,
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_saved_before_elements_could_be_destroyed_is_read_and_nothing_else() {
+        let saved = |version| SavedScheduler {
+            version,
+            pe: vec![7],
+            queue: Vec::new(),
+            arrived: Vec::new(),
+            early: Vec::new(),
+            shelves: Vec::new(),
+        };
+        let with_ends = |version| written(&(saved(version), SavedEnds::default())).unwrap();
+        let (earlier, ends) = read_own(&written(&saved(1)).unwrap()).unwrap();
+        assert_eq!((earlier.pe, ends.gone.len()), (vec![7], 0));
+        assert_eq!(read_own(&with_ends(VERSION)).unwrap().0.pe, [7]);
+        for wrong in [written(&saved(VERSION)).unwrap(), with_ends(1), with_ends(VERSION + 1), Vec::new()] {
+            assert!(read_own(&wrong).is_err());
+        }
     }
 }
