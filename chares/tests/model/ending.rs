@@ -78,7 +78,7 @@ impl Leaf {
 
     /// Takes part in a sum over a section.
     #[entry]
-    fn meet(&mut self, section: chares::Section<Leaf>, to: Callback<Sum<u32>>, ctx: &mut Ctx<'_, Self>) {
+    fn meet(&mut self, section: chares::Section<Self>, to: Callback<Sum<u32>>, ctx: &mut Ctx<'_, Self>) {
         ctx.contribute_in(&section, Sum(1), to);
     }
 

@@ -37,6 +37,9 @@ impl Headers {
     }
 }
 
+/// A reduction of which all parts have come.
+type Complete = (PartialHeader, Partial<Value>);
+
 /// What is saved of both places of a PE.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct SavedContributors([(FxHashMap<u64, HeadCount>, Headers); 2]);
@@ -62,7 +65,7 @@ impl Place {
         id: CollectionId,
         at: (PeId, Option<PeId>),
         change: Change,
-    ) -> Result<(Vec<(PartialHeader, Partial<Value>)>, Altered<Value>), ProtocolError> {
+    ) -> Result<(Vec<Complete>, Altered<Value>), ProtocolError> {
         let mut altered = self.partials.take(id.0, at, change)?;
         let with_header = |(sequence, partial)| match self.headers.0.remove(&(id, sequence)) {
             Some(header) => Ok((header, partial)),

@@ -449,10 +449,10 @@ mod tests {
         processor.ends(1_100_500, || panic!("nothing was begun"));
         processor.begins(2_000_000, || Some(500_000));
         processor.reads(3_000_000, || Some(1_000_000));
-        assert_eq!(processor.take_part(), Some(0.5));
-        assert_eq!(processor.take_part(), None);
+        assert_eq!(processor.take().part(), Some(0.5));
+        assert_eq!(processor.take().part(), None);
         processor.ends(4_000_000, || Some(2_000_000));
-        assert_eq!(processor.take_part(), Some(1.0), "the stretch went on");
+        assert_eq!(processor.take().part(), Some(1.0), "the stretch went on");
     }
 
     #[test]
