@@ -21,6 +21,14 @@ pub(crate) struct Snapshot {
     pub(crate) variables: Vec<SavedVariable>,
 }
 
+/// The PE that a record is of; the driver for what all share, whoever has saved it.
+fn owner(header: &RecordHeader) -> PeId {
+    match header.of {
+        RecordOf::Chare(_) | RecordOf::Pe => header.pe,
+        RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } | RecordOf::Loads => PeId::DRIVER,
+    }
+}
+
 impl Snapshot {
     /// How many chares it holds.
     pub(crate) fn chares(&self) -> usize {
@@ -28,7 +36,7 @@ impl Snapshot {
     }
 
     fn where_pe<'a>(&'a self, is_wanted: impl Fn(PeId) -> bool + 'a) -> SavedRecords<'a> {
-        Box::new(self.records.iter().filter(move |(header, _)| is_wanted(header.pe)).cloned().map(Ok))
+        Box::new(self.records.iter().filter(move |(header, _)| is_wanted(owner(header))).cloned().map(Ok))
     }
 
     pub(crate) fn go_on(&self) -> GoOn {
@@ -52,8 +60,8 @@ impl SavedRun for Snapshot {
     }
     fn counts(&self) -> BTreeMap<PeId, u64> {
         let mut counts = BTreeMap::new();
-        for (header, _) in self.records.iter().filter(|(header, _)| header.pe != PeId::DRIVER) {
-            *counts.entry(header.pe).or_default() += 1;
+        for pe in self.records.iter().map(|(header, _)| owner(header)).filter(|pe| *pe != PeId::DRIVER) {
+            *counts.entry(pe).or_default() += 1;
         }
         counts
     }
