@@ -205,7 +205,7 @@ fn impossible_news_of_elements_that_end_or_come_back_are_refused() {
         |index, via: &[u32]| said(0, Change::Joins { index: at_index(index), from: 3, via: places(via) });
     taken(2, &joins(2, &[2, 2]));
     refused(0, &joins(2, &[2, 2]), "not for this node");
-    refused(2, &joins(9, &[2, 2]), "element [9, 0, 0]");
+    refused(2, &joins(9, &[2, 2]), "element [9]");
     refused(2, &joins(2, &[1, 2]), "at home on PE 1");
     refused(2, &joins(2, &[2, 77]), "PE 77");
     refused(2, &joins(2, &[2, u32::MAX]), "driver");
