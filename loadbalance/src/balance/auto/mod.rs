@@ -250,10 +250,7 @@ impl Auto {
                 continue;
             }
             self.speeds[pe].is_tried();
-            self.records.push(Record::new(sample.now_s, trial.name(), &decision, 0.0, cost_s));
-            self.pending.clone_from(&decision.moves);
-            self.outcome.begin(&self.speeds);
-            return Ok(Answer::Move(decision, trial.name()));
+            return Ok(self.begin(sample.now_s, trial.name(), decision, (0.0, cost_s)));
         }
         Ok(Answer::Wait(why))
     }
@@ -301,16 +298,14 @@ impl Auto {
         let again = 1.0 / (1.0 - told).max(f64::EPSILON);
         // Errors of PEs that have little to do are not what decides who takes longest.
         let level = times.level();
+        let work_error = |pe: usize| (variance[pe] * again).sqrt();
         let error_of = |pe: usize| {
             let speed = self.speeds[pe].error() * (times.work[pe] / times.speed[pe] / level).min(1.0);
-            let work = (variance[pe] * again).sqrt() / (level * times.speed[pe]);
+            let work = work_error(pe) / (level * times.speed[pe]);
             (speed * speed + work * work).sqrt()
         };
         let error = (0..times.work.len()).map(error_of).fold(0.0, f64::max);
-        let of_pe = |pe: usize| {
-            let work_error = (variance[pe] * again).sqrt();
-            [times.speed[pe], self.speeds[pe].error(), times.work[pe], work_error]
-        };
+        let of_pe = |pe: usize| [times.speed[pe], self.speeds[pe].error(), times.work[pe], work_error(pe)];
         self.look.pes = (0..times.work.len()).map(of_pe).collect();
         (times, error)
     }
@@ -337,10 +332,7 @@ impl Auto {
             return Ok(Answer::Wait(Why::NotWorth));
         }
         self.lost_s = 0.0;
-        self.records.push(Record::new(sample.now_s, best.by, &best.decision, best.gain, best.cost_s));
-        self.pending.clone_from(&best.decision.moves);
-        self.outcome.begin(&self.speeds);
-        Ok(Answer::Move(best.decision, best.by))
+        Ok(self.begin(sample.now_s, best.by, best.decision, (best.gain, best.cost_s)))
     }
 
     /// Of all balancers the one whose moves bring most in the time that is left, after what they cost; with communication
@@ -426,16 +418,23 @@ impl Auto {
         if decision.moves.is_empty() {
             return Ok(None);
         }
+        let cost_s = cost_s(view, &decision, sample);
+        Ok(Some(self.begin(sample.now_s, "leaving", decision, (0.0, cost_s))))
+    }
+
+    /// Chares begin to move, by what this balancer has decided: with the part of each second that is expected to be gained, and
+    /// the seconds that it is expected to cost.
+    fn begin(
+        &mut self,
+        now_s: f64,
+        by: &'static str,
+        decision: Decision,
+        (gain, cost_s): (f64, f64),
+    ) -> Answer {
+        self.records.push(Record::new(now_s, by, &decision, gain, cost_s));
         self.pending.clone_from(&decision.moves);
         self.outcome.begin(&self.speeds);
-        self.records.push(Record::new(
-            sample.now_s,
-            "leaving",
-            &decision,
-            0.0,
-            cost_s(view, &decision, sample),
-        ));
-        Ok(Some(Answer::Move(decision, "leaving")))
+        Answer::Move(decision, by)
     }
 
     /// Whether all moves that were decided have been made, as far as this view shows.
