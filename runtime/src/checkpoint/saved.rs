@@ -372,8 +372,8 @@ impl Saved {
             Trouble::Other(error) => error,
             Trouble::Damage(damage) => {
                 let generation = self.generation();
-                let damaged = Some(*place).filter(|_| self.looks_back);
-                let before = damaged.and_then(|_| whole_before(&self.dir, generation, damaged));
+                let find = || whole_before(&self.dir, generation, Some(*place));
+                let before = self.looks_back.then(find).flatten();
                 ReadError::Damaged { generation, damage, before }
             }
         }

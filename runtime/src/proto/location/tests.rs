@@ -169,21 +169,25 @@ impl Pe {
         let note = Note { from, class, number: *count, budget, hops: 0 };
         *count += 1;
         self.sent += 1;
-        let mut outputs = Vec::new();
         let own = element.numbers.as_mut().filter(|_| self.mistake != Some(Mistake::SendsAsItsPe));
-        if let Some(numbers) = own {
-            let number = numbers.entry(to).or_default();
-            if *number == 0 {
-                self.wire(self.home(from), Class::Small, Wire::Introduce(to, from), out);
-            }
-            let element = self.here.get_mut(&from).unwrap();
-            let number = element.numbers.as_mut().unwrap().get_mut(&to).unwrap();
-            *number += 1;
-            let stamp = (from, *number - 1);
-            self.locations.send_of_chare((to, home), stamp, note, &mut outputs);
-        } else if let Err(note) = self.locations.send((to, home), note, &mut outputs) {
-            let class = note.class;
-            self.wire(home, class, Wire::Plain(to, self.me, note), out);
+        let Some(numbers) = own else { return self.send_as_pe(to, note, out) };
+        let number = numbers.entry(to).or_default();
+        if *number == 0 {
+            self.wire(self.home(from), Class::Small, Wire::Introduce(to, from), out);
+        }
+        let element = self.here.get_mut(&from).unwrap();
+        let number = element.numbers.as_mut().unwrap().get_mut(&to).unwrap();
+        *number += 1;
+        let (stamp, mut outputs) = ((from, *number - 1), Vec::new());
+        self.locations.send_of_chare((to, home), stamp, note, &mut outputs);
+        self.carry_out(outputs, out);
+    }
+
+    /// Sends by the numbers of this PE, as for elements that have never moved.
+    fn send_as_pe(&mut self, to: Key, note: Note, out: &mut Outbox<Wire>) {
+        let (home, mut outputs) = (self.home(to), Vec::new());
+        if let Err(note) = self.locations.send((to, home), note, &mut outputs) {
+            self.wire(home, note.class, Wire::Plain(to, self.me, note), out);
         }
         self.carry_out(outputs, out);
     }

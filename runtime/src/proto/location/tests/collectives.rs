@@ -136,27 +136,26 @@ impl Pe {
         }
     }
 
+    fn at_home(&self) -> impl Iterator<Item = Key> {
+        (0..self.elements).filter(|key| self.home(*key) == self.me)
+    }
+
     /// A broadcast to the elements that are at home here, wherever they are.
     fn tell_all(&mut self, note: &Note, out: &mut Outbox<Wire>) {
-        let of_home = (0..self.elements).filter(|key| self.home(*key) == self.me);
         let receivers: Vec<Key> = if self.makes(Mistake::TellsThoseHere) {
             self.here.keys().copied().collect()
         } else {
-            of_home.collect()
+            self.at_home().collect()
         };
         for key in receivers {
             self.sent += 1;
-            let mut outputs = Vec::new();
-            if let Err(note) = self.locations.send((key, self.home(key)), note.clone(), &mut outputs) {
-                self.wire(self.home(key), Class::Small, Wire::Plain(key, self.me, note), out);
-            }
-            self.carry_out(outputs, out);
+            self.send_as_pe(key, note.clone(), out);
         }
     }
 
     /// Adds an element that is at home here to a reduction.
     fn add(&mut self, key: Key, sequence: u32, out: &mut Outbox<Wire>) {
-        let expected = (0..self.elements).filter(|key| self.home(*key) == self.me).count() as u64;
+        let expected = self.at_home().count() as u64;
         let partial = Partial { count: 1, terms: 0, value: PartialValue::Combined(vec![key]) };
         let own = &mut self.collectives.own;
         match own.contribute(COLLECTION, sequence, expected, partial, &mut |a, b| a.extend(b)) {
