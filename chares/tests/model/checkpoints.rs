@@ -3,7 +3,7 @@
 use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing, Restored, SavedRun};
 use chares::prelude::*;
 use chares::{InProcess, Program};
-use runtime::checkpoint::SavedVariable;
+use runtime::checkpoint::{Record, SavedVariable};
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::ids::PeId;
@@ -21,14 +21,6 @@ pub(crate) struct Snapshot {
     pub(crate) variables: Vec<SavedVariable>,
 }
 
-/// The PE that a record is of; the driver for what all share, whoever has saved it.
-fn owner(header: &RecordHeader) -> PeId {
-    match header.of {
-        RecordOf::Chare(_) | RecordOf::Pe => header.pe,
-        RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } | RecordOf::Loads => PeId::DRIVER,
-    }
-}
-
 impl Snapshot {
     /// How many chares it holds.
     pub(crate) fn chares(&self) -> usize {
@@ -36,7 +28,7 @@ impl Snapshot {
     }
 
     fn where_pe<'a>(&'a self, is_wanted: impl Fn(PeId) -> bool + 'a) -> SavedRecords<'a> {
-        Box::new(self.records.iter().filter(move |(header, _)| is_wanted(owner(header))).cloned().map(Ok))
+        Box::new(self.records.iter().filter(move |(header, _)| is_wanted(header.pe)).cloned().map(Ok))
     }
 
     pub(crate) fn go_on(&self) -> GoOn {
@@ -60,8 +52,8 @@ impl SavedRun for Snapshot {
     }
     fn counts(&self) -> BTreeMap<PeId, u64> {
         let mut counts = BTreeMap::new();
-        for pe in self.records.iter().map(|(header, _)| owner(header)).filter(|pe| *pe != PeId::DRIVER) {
-            *counts.entry(pe).or_default() += 1;
+        for (header, _) in self.records.iter().filter(|(header, _)| header.pe != PeId::DRIVER) {
+            *counts.entry(header.pe).or_default() += 1;
         }
         counts
     }
@@ -106,9 +98,18 @@ impl Keeper for InMemory {
         self.under_way = Snapshot::default();
         Ok(false)
     }
-    fn put(&mut self, header: RecordHeader, _: &str, packed: Packed, _: Vec<Digested>) -> Result<(), String> {
+    fn put(
+        &mut self,
+        header: RecordHeader,
+        type_name: &str,
+        packed: Packed,
+        _: Vec<Digested>,
+    ) -> Result<(), String> {
+        // As a store has it: what all share is of no PE, whoever has saved it.
+        let record = Record::of_run(header, type_name, packed);
+        let header = record.header().ok_or("it is no record of a run")?;
         // What is sent between threads of one process shares its memory: what is kept must not change with it.
-        self.under_way.records.push((header, packed));
+        self.under_way.records.push((header, record.packed));
         Ok(())
     }
     fn commit(&mut self, driver: Packed, variables: Vec<SavedVariable>) -> Result<Kept, String> {
