@@ -41,16 +41,23 @@ struct EarlierSite {
 }
 
 impl Site {
-    /// Of a chare that is made, with what remains of one that was destroyed at its place.
-    pub(crate) fn new(
-        (collection, index): (CollectionId, ElementIndex),
-        home: PeId,
-        remains: Option<Remains>,
-    ) -> Self {
-        let none = Remains { sequence: 0, sections: Vec::new(), mover: None };
-        let Remains { sequence, sections, mover } = remains.unwrap_or(none);
-        let (is_leaving, mobility) = (false, Mobility::Anywhere);
-        Self { collection, index, home, mover, sequence, sections, is_leaving, mobility }
+    /// Of a chare that is made.
+    pub(crate) fn new(collection: CollectionId, index: ElementIndex, home: PeId) -> Self {
+        Self {
+            collection,
+            index,
+            home,
+            mover: None,
+            sequence: 0,
+            sections: Vec::new(),
+            is_leaving: false,
+            mobility: Mobility::Anywhere,
+        }
+    }
+
+    /// The same with what remains of a chare that was destroyed at its place.
+    pub(crate) fn after(self, Remains { sequence, sections, mover }: Remains) -> Self {
+        Self { sequence, sections, mover, ..self }
     }
 
     /// What remains of a chare that has been destroyed.

@@ -214,11 +214,16 @@ impl<C: Chare> Slot<C> {
     /// Runs something of a chare that has moved: what it sends is numbered as its own.
     #[inline(never)]
     fn run_as_mover<R>(&mut self, pe: &mut Pe, run: impl FnOnce(&mut C, &mut Ctx<'_, C>) -> R) -> R {
-        pe.lend_mover(self.site.mover.take());
-        let result = run(&mut self.chare, &mut Ctx::new(pe, &mut self.site));
-        self.site.mover = pe.take_mover();
-        result
+        as_mover(&mut self.site, pe, |ctx| run(&mut self.chare, ctx))
     }
+}
+
+/// Runs something at the site of a chare that has moved.
+fn as_mover<C: Chare, R>(site: &mut Site, pe: &mut Pe, run: impl FnOnce(&mut Ctx<'_, C>) -> R) -> R {
+    pe.lend_mover(site.mover.take());
+    let result = run(&mut Ctx::new(pe, site));
+    site.mover = pe.take_mover();
+    result
 }
 
 impl<C: Chare> Store for TypedStore<C> {
@@ -302,11 +307,14 @@ impl<C: Chare> Store for TypedStore<C> {
         }
         pe.runs(index);
         let collection = self.collection;
-        let mut site = Site::new((collection, index), pe.id(), remains);
-        let init = open(init)?;
-        pe.lend_mover(site.mover.take());
-        let chare = C::new(init, &mut Ctx::new(pe, &mut site));
-        site.mover = pe.take_mover();
+        let (init, mut site) = (open(init)?, Site::new(collection, index, pe.id()));
+        let chare = match remains {
+            None => C::new(init, &mut Ctx::new(pe, &mut site)),
+            Some(remains) => {
+                site = site.after(remains);
+                as_mover(&mut site, pe, |ctx| C::new(init, ctx))
+            }
+        };
         if self.collection.as_singles().is_some() {
             let (creator, serial) = index.as_single();
             self.made.entry(creator).or_default().insert(serial);
