@@ -336,6 +336,13 @@ impl Times {
         self.work.iter().zip(&self.speed).map(|(work, speed)| work / speed).fold(0.0, f64::max)
     }
 
+    /// The PE that takes longest; `None` if there is none.
+    #[must_use]
+    pub fn last(&self) -> Option<u32> {
+        let pes = 0..self.work.len() as u32;
+        pes.max_by(|one, other| self.seconds(*one).total_cmp(&self.seconds(*other)))
+    }
+
     /// Seconds of all if work were a fluid: no placement ends earlier.
     #[must_use]
     pub fn level(&self) -> f64 {

@@ -54,6 +54,15 @@ impl Level {
         self.value += self.gain * error;
     }
 
+    /// The same of a measure whose noise is a part of it, and stays that part when it changes.
+    pub fn observe_in_proportion(&mut self, measured: f64) {
+        let before = self.value;
+        self.observe(measured);
+        if self.value > 0.0 && before > 0.0 {
+            self.noise *= self.value / before;
+        }
+    }
+
     /// It is this now, whatever was measured before.
     pub const fn restart(&mut self, value: f64) {
         (self.value, self.mean, self.amount, self.gain) = (value, 0.0, 0.0, 0.0);
@@ -112,6 +121,20 @@ mod tests {
             (0..3).for_each(|_| measure(&mut level, 0.25));
             assert!((level.value() - 0.25).abs() < 0.1, "{seed}: {level:?}");
             assert!(level.noise() < 0.16, "a change is no noise: {level:?}");
+        }
+    }
+
+    #[test]
+    fn noise_that_is_a_part_of_the_level_falls_with_it() {
+        for seed in 0..50 {
+            let (mut random, mut level) = (Random::new(seed), Level::default());
+            let mut measure = |level: &mut Level, mean: f64| {
+                level.observe_in_proportion(mean * (1.0 + 0.03 * random.normal()));
+            };
+            (0..60).for_each(|_| measure(&mut level, 1.0));
+            (0..6).for_each(|_| measure(&mut level, 0.1));
+            assert!((0.08..0.13).contains(&level.value()), "{seed}: {level:?}");
+            assert!(level.noise() < 0.12 * level.value(), "{seed}: {level:?}");
         }
     }
 

@@ -154,13 +154,18 @@ pub struct Auto {
     speeds: Vec<Speed>,
     /// The part of the work of all that each chare does.
     shares: Vec<Level>,
+    /// Until when what is measured of each chare is about a time when it was away.
+    away_s: Vec<f64>,
     last_s: f64,
     /// Seconds lost since an imbalance was seen first, and in how many more samples it was seen than not.
     lost_s: f64,
     seen: u32,
     outcome: Outcome,
-    /// Moves that were decided last, while they are not seen to have been made.
+    /// Moves that were decided last, while they are not seen to have been made; and when that was.
     pending: Vec<super::Move>,
+    decided_s: f64,
+    /// A chare that was sent to a PE to try it, and how often that has been measured.
+    tried: Option<(super::Move, u32)>,
     records: Vec<Record>,
     look: Look,
 }
@@ -173,11 +178,14 @@ impl Auto {
             settings,
             speeds: Vec::new(),
             shares: Vec::new(),
+            away_s: Vec::new(),
             last_s: 0.0,
             lost_s: 0.0,
             seen: 0,
             outcome: Outcome::new(),
             pending: Vec::new(),
+            decided_s: 0.0,
+            tried: None,
             records: Vec::new(),
             look: Look { imbalance: 1.0, noise: 0.0, pes: Vec::new() },
         }
@@ -207,7 +215,7 @@ impl Auto {
         if work <= 0.0 {
             return Ok(Answer::Wait(Why::NoWork));
         }
-        self.learn(sample.view, work);
+        self.learn(sample, work);
         if !self.has_moved(sample.view) {
             return Ok(Answer::Wait(Why::Moving));
         }
@@ -219,6 +227,9 @@ impl Auto {
             return Ok(Answer::Wait(Why::TooFew));
         }
         let (times, error) = self.expected(sample, since_s, work);
+        if let Some(answer) = self.end_trial(sample, &times)? {
+            return Ok(answer);
+        }
         let unlikely = (error * (expected_most(times.work.len()) + self.settings.errors)).max(FINEST);
         (self.look.imbalance, self.look.noise) = (times.imbalance(), unlikely);
         if times.imbalance() - 1.0 <= unlikely {
@@ -250,9 +261,28 @@ impl Auto {
                 continue;
             }
             self.speeds[pe].is_tried();
+            self.tried = decision.moves.first().map(|step| (*step, 0));
             return Ok(self.begin(sample.now_s, trial.name(), decision, (0.0, cost_s)));
         }
         Ok(Answer::Wait(why))
+    }
+
+    /// Has a chare come back from a PE that is still so slow that all wait for it. No proof is asked for: it was sent to find out.
+    fn end_trial(&mut self, sample: &Sample<'_>, times: &Times) -> Result<Option<Answer>, ViewError> {
+        let Some((step, samples)) = &mut self.tried else { return Ok(None) };
+        *samples += 1;
+        if *samples < SAMPLES_MIN {
+            return Ok(None);
+        }
+        let back = Trial::back(step);
+        let (chare, to) = (step.chare as usize, step.to);
+        self.tried = None;
+        if sample.view.chares.get(chare).is_none_or(|chare| chare.pe != to) || times.last() != Some(to) {
+            return Ok(None);
+        }
+        let decision = back.decide(sample.view)?;
+        let cost_s = cost_s(sample.view, &decision, sample);
+        Ok(Some(self.begin(sample.now_s, back.name(), decision, (0.0, cost_s))))
     }
 
     /// Whether speeds and most of the work have been measured often enough to know what noise is.
@@ -263,22 +293,50 @@ impl Auto {
         self.speeds.iter().all(|speed| speed.is_known(SAMPLES_MIN)) && known >= MOST * all
     }
 
-    fn learn(&mut self, view: &View, work: f64) {
+    /// Takes what was measured of PEs and chares. While chares are packed, sent and unpacked they do nothing, and those who do
+    /// that for them deliver less than they otherwise do: what is measured then says nothing of the time after it.
+    fn learn(&mut self, sample: &Sample<'_>, work: f64) {
+        let view = sample.view;
         if self.speeds.len() != view.pes.len() {
             self.speeds = vec![Speed::new(); view.pes.len()];
         }
         if self.shares.len() > view.chares.len() {
             self.shares.clear();
+            self.away_s.clear();
             self.pending.clear();
         }
         self.shares.resize(view.chares.len(), Level::default());
+        self.away_s.resize(view.chares.len(), 0.0);
+        let mut is_busy_moving = vec![false; view.pes.len()];
+        for step in &self.pending {
+            self.away_s[step.chare as usize] = sample.now_s + sample.span_s;
+            [step.from, step.to].iter().for_each(|pe| is_busy_moving[*pe as usize] = true);
+        }
         let mut has_work = vec![false; view.pes.len()];
         let busy = view.chares.iter().filter(|chare| chare.load > 0.0);
         busy.for_each(|chare| has_work[chare.pe as usize] = true);
-        for ((speed, pe), has_work) in self.speeds.iter_mut().zip(&view.pes).zip(has_work) {
-            speed.observe(pe.part.speed, has_work, self.last_s);
+        for (pe, speed) in self.speeds.iter_mut().enumerate() {
+            if !(has_work[pe] && is_busy_moving[pe]) {
+                speed.observe(view.pes[pe].part.speed, has_work[pe], self.last_s);
+            }
         }
-        self.shares.iter_mut().zip(&view.chares).for_each(|(level, chare)| level.observe(chare.load / work));
+        self.learn_shares(sample, work);
+    }
+
+    /// Of chares that have been away it is not known what they would have done: they count with their part of before.
+    fn learn_shares(&mut self, sample: &Sample<'_>, work: f64) {
+        let is_away = |level: &Level, away_s: f64| level.samples() > 0 && sample.now_s < away_s;
+        let (mut part_of_others, mut done) = (1.0, work);
+        for ((level, chare), away_s) in self.shares.iter().zip(&sample.view.chares).zip(&self.away_s) {
+            if is_away(level, *away_s) {
+                (part_of_others, done) = (part_of_others - level.value(), done - chare.load);
+            }
+        }
+        for ((level, chare), away_s) in self.shares.iter_mut().zip(&sample.view.chares).zip(&self.away_s) {
+            if !is_away(level, *away_s) && part_of_others > 0.0 && done > 0.0 {
+                level.observe(chare.load / done * part_of_others);
+            }
+        }
     }
 
     /// Times as they are to be expected, and the largest relative error of one.
@@ -355,7 +413,7 @@ impl Auto {
                 let least = if moves(&candidate) > moves(best) { best.gain + tolerance } else { 0.0 };
                 net_s(&candidate) > net_s(best) && candidate.gain > least
             });
-            if candidate.is_sure(error) && is_better {
+            if candidate.is_sure(self.settings.errors * error) && is_better {
                 best = Some((candidate, balancer));
             }
         }
@@ -365,7 +423,7 @@ impl Auto {
         }
         let aware = Communication { first, tolerance, ..Communication::default() };
         let aware = self.candidate(&aware, view, sample)?;
-        let is_as_good = aware.gain >= best.gain - tolerance && aware.is_sure(error);
+        let is_as_good = aware.gain >= best.gain - tolerance && aware.is_sure(self.settings.errors * error);
         Ok(Some(if is_as_good { aware } else { best }))
     }
 
@@ -433,14 +491,16 @@ impl Auto {
     ) -> Answer {
         self.records.push(Record::new(now_s, by, &decision, gain, cost_s));
         self.pending.clone_from(&decision.moves);
+        self.decided_s = now_s;
         self.outcome.begin(&self.speeds);
         Answer::Move(decision, by)
     }
 
-    /// Whether all moves that were decided have been made, as far as this view shows.
+    /// Whether all moves that were decided have been made, as far as this view shows, or will not be made any more: a chare may
+    /// have been told to stay meanwhile.
     fn has_moved(&mut self, view: &View) -> bool {
         self.pending.retain(|step| view.chares[step.chare as usize].pe == step.from);
-        self.pending.is_empty()
+        self.pending.is_empty() || self.last_s - self.decided_s > MOVING_MAX_S
     }
 }
 
@@ -453,7 +513,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Whether there is something to gain where times are so far wrong, as a part of them: what ends much sooner does so
+    /// Whether there is something to gain where times may be so far wrong, as a part of them: what ends much sooner does so
     /// even then.
     fn is_sure(&self, error: f64) -> bool {
         self.gain > error * self.decision.after / self.decision.before
@@ -493,6 +553,8 @@ const SAMPLES_MIN: u32 = 3;
 const MOST: f64 = 0.9;
 /// An imbalance must be seen in so many samples more than it was not.
 const SEEN_MIN: u32 = 2;
+/// A move that has not been made after so many seconds is not going to be.
+const MOVING_MAX_S: f64 = 60.0;
 /// Trials take at most one part in so many of the time.
 const TRIALS: f64 = 25.0;
 /// No imbalance below this part is worth a thought.

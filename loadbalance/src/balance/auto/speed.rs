@@ -42,7 +42,7 @@ impl Speed {
         }
         self.idle_since_s = None;
         self.most = if has_work { self.most.max(measured) } else { 0.0 };
-        self.level.observe(measured);
+        self.level.observe_in_proportion(measured);
         self.sway.observe(measured);
         if self.level.value() > RECOVERED * self.most {
             self.try_after_s = TRY_AFTER_S;

@@ -1,7 +1,7 @@
 //! One chare goes to a PE that all have left, to see whether it has become fast again. Nothing else would show that.
 
 use crate::balance::view::{Checked, Times};
-use crate::balance::{Balancer, Wanted};
+use crate::balance::{Balancer, Move, Wanted};
 
 /// The chare, and where it goes.
 #[derive(Clone, Copy, Debug)]
@@ -13,13 +13,16 @@ pub(super) struct Trial {
 impl Trial {
     /// The lightest that may go there of those on the PE that ends last, if that has another one. `None` if there is none.
     pub(super) fn to(to: u32, view: &Checked<'_>, times: &Times) -> Option<Self> {
-        let ends = |pe: &usize| times.work[*pe] / times.speed[*pe];
-        let last = (0..times.work.len()).max_by(|one, other| ends(one).total_cmp(&ends(other)))?;
-        let held =
-            || (0..).zip(&view.chares).filter(|(_, chare)| chare.pe as usize == last && chare.load > 0.0);
+        let last = times.last()?;
+        let held = || (0..).zip(&view.chares).filter(|(_, chare)| chare.pe == last && chare.load > 0.0);
         let may_go = held().filter(|(number, _)| view.may_live(*number, to));
         let (chare, _) = may_go.min_by(|(_, one), (_, other)| one.load.total_cmp(&other.load))?;
-        (held().count() > 1 && last != to as usize).then_some(Self { chare: chare as usize, to })
+        (held().count() > 1 && last != to).then_some(Self { chare: chare as usize, to })
+    }
+
+    /// The chare of a trial goes back where it came from.
+    pub(super) const fn back(step: &Move) -> Self {
+        Self { chare: step.chare as usize, to: step.from }
     }
 }
 
