@@ -34,8 +34,8 @@ pub(crate) const VERSION: u16 = 2;
 
 /// Who keeps checkpoints, and says when.
 pub trait Keeper: Send {
-    /// Whether one is to be taken now.
-    fn is_due(&mut self) -> bool;
+    /// Whether one is to be taken now. At a moment that the program calls a good one, one that would soon be due is.
+    fn is_due(&mut self, is_good_moment: bool) -> bool;
 
     /// One begins; whether all values of the one before are at hand, so that they can be left out of this one.
     ///

@@ -242,6 +242,15 @@ impl<'a, C: Chare> Ctx<'a, C> {
         self.pe.progressed(units);
     }
 
+    /// Says that now is a good moment for a checkpoint, such as at the end of a step: of a run that is to be saved, one that
+    /// is due in the next eighth of the time between two is taken now. A hint only: others take a checkpoint between any two
+    /// entry methods, PEs may have gone on by the time that the launcher hears of it, and it is told so at most a hundred
+    /// times a second. Where the driver knows such moments, [`Driver::checkpoint_point`](crate::Driver::checkpoint_point) is
+    /// exact.
+    pub fn checkpoint_point(&mut self) {
+        self.pe.good_moment();
+    }
+
     /// A proxy of this chare.
     #[must_use]
     pub fn this(&self) -> Element<C> {
@@ -415,6 +424,15 @@ impl<'a, C: Chare> Ctx<'a, C> {
         }
         let element = ElementId { collection: self.site.collection, index: self.site.index };
         self.pe.leave_for(element, PeId(pe));
+    }
+
+    /// Says that now is a good moment for this chare to move when the entry method returns, such as at the end of a step, when it
+    /// holds least. A hint only, where others have to say `AtSync`: a move that a balancer decides is made between any two
+    /// entry methods, but of a chare that has said so in the last second it waits for the next time that it does, for a second
+    /// at most. Nobody waits for other chares. Without `--balance` nothing comes of it.
+    pub fn migration_point(&mut self) {
+        let (collection, index) = self.place();
+        self.pe.may_move_now(ElementId { collection, index });
     }
 
     /// Says where this chare may go from now on; before it does, anywhere. To be called in the constructor or any entry

@@ -424,7 +424,8 @@ impl Driver {
             }
             if self.history.is_outermost() {
                 self.grant_requests()?;
-                self.checkpoint_if_due()?;
+                let is_good_moment = std::mem::take(&mut self.history.is_good_moment);
+                self.checkpoint_if_due(is_good_moment)?;
             }
         }
     }
@@ -495,6 +496,7 @@ impl Driver {
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
             DriverEvent::Reading(pe, bytes) => drop(self.history.checkpoint.read_bytes.insert(pe, bytes)),
+            DriverEvent::GoodMoment => self.history.is_good_moment = true,
             DriverEvent::Record(from, record, packed) => self.take_record(from, record, packed),
             DriverEvent::Left(node) => self.nodes.ended(node),
             DriverEvent::Recruited(recruited) => self.nodes.recruited = Some(recruited),

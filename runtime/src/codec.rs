@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 17;
+pub const WIRE_VERSION: u16 = 18;
 
 /// What every frame's body begins with, behind one byte that says which of these it is; the rest of the body and the
 /// attachments are the payload.
@@ -254,6 +254,8 @@ pub enum ControlToLauncher {
     Paused(PeId, Paused),
     /// A PE has read so many bytes of what was saved of it so far.
     Reading(PeId, u64),
+    /// A chare says that now is a good moment for a checkpoint.
+    GoodMoment,
 }
 
 /// Why a frame is refused. That ends the run with a sentence that names the sender.

@@ -83,6 +83,8 @@ pub struct PeLoads {
     pub wall_ns: u64,
     /// The part of the time in which the PE had something to do that the system let it run; `None` if it had nothing to do.
     pub cpu_part: Option<f64>,
+    /// The part of a core that it got when it computed for nothing, if it was asked to.
+    pub probed: Option<f64>,
     /// Nanoseconds of processor time for what cannot move.
     pub fixed_ns: u64,
     /// The chares that did anything, came or left.
@@ -119,7 +121,7 @@ impl PeLoads {
         let is_time = |ns: u64| ns <= 100 * 366 * 86_400 * 1_000_000_000;
         pes.contains(&self.pe.0)
             && [self.wall_ns, self.fixed_ns].into_iter().all(is_time)
-            && self.cpu_part.is_none_or(|part| part > 0.0 && part <= 1.0)
+            && [self.cpu_part, self.probed].into_iter().flatten().all(|part| part > 0.0 && part <= 1.0)
             && self.chares.iter().all(|chare| is_time(chare.cpu_ns))
             && self.chares.iter().flat_map(|chare| chare.mobility.named()).all(|pe| *pe < pe_count)
             && self.traffic.iter().map(|one| &one.amount).chain([&self.other_traffic]).all(Amount::can_be)

@@ -63,7 +63,8 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             | MonitorEvent::Result(_)
             | MonitorEvent::Map(_)
             | MonitorEvent::Remark(_)
-            | MonitorEvent::Heaviest(_) => {}
+            | MonitorEvent::Heaviest(_)
+            | MonitorEvent::Saving(_) => {}
         }
     }
     progress.bar.finish_and_clear();

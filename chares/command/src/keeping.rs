@@ -15,7 +15,7 @@ use runtime::envelope::Packed;
 use runtime::failure::{Failure, Kind};
 use runtime::job::SaveOrders;
 use runtime::monitor::hub::Hub;
-use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt};
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt, SavingCost};
 use runtime::saved::RecordHeader;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub(crate) use restoring::go_on;
 /// one took.
 const LAST_PART: u32 = 20;
 const LAST_TIMES: u32 = 3;
+/// At a good moment, a checkpoint may come earlier by this part of the time or of the steps between two.
+const EARLY_PART: u32 = 8;
 
 /// Writes the checkpoints of a run.
 pub(crate) struct StoreKeeper {
@@ -40,7 +42,9 @@ pub(crate) struct StoreKeeper {
     last: Instant,
     /// How much of the phase was done at the last one.
     last_done: u64,
+    /// How long the last one took, and all of them.
     took: Duration,
+    all_took: Duration,
     /// When the run is ended at the latest.
     end: Option<Instant>,
     /// Somebody may want one now.
@@ -78,6 +82,7 @@ impl StoreKeeper {
             last: Instant::now(),
             last_done: 0,
             took: Duration::ZERO,
+            all_took: Duration::ZERO,
             end: schedule.limit.and_then(|limit| Instant::now().checked_add(limit - limit / LAST_PART)),
             orders,
             under_way: None,
@@ -107,19 +112,21 @@ fn machine(node: &NodeInfo) -> Machine {
 }
 
 impl Keeper for StoreKeeper {
-    fn is_due(&mut self) -> bool {
+    fn is_due(&mut self, is_good_moment: bool) -> bool {
         let is_wanted = self.orders.take();
         let is_late = self.end.is_some_and(|end| Instant::now() + self.took * LAST_TIMES >= end);
         if is_late {
             self.end = None;
         }
         let is_time = match self.every {
+            Every::Time(every) if is_good_moment => self.last.elapsed() >= every - every / EARLY_PART,
             Every::Time(every) => self.last.elapsed() >= every,
             Every::Steps(every) => {
                 let done = self.hub.done();
                 // Another phase begins at 0.
                 self.last_done = self.last_done.min(done);
-                done - self.last_done >= every
+                let early = if is_good_moment { every / u64::from(EARLY_PART) } else { 0 };
+                done - self.last_done >= every - early
             }
         };
         is_wanted || is_late || is_time
@@ -170,11 +177,14 @@ impl Keeper for StoreKeeper {
         writing.put(log, digested);
         let written = writing.commit(variables)?;
         self.took = began.elapsed();
+        self.all_took += self.took;
         let Written { generation: number, bytes, new_bytes, .. } = written;
         let kept = Kept { number, bytes, new_bytes, took: self.took, ..Kept::default() };
         self.tell(kept.to_string(), false);
         let at_s = self.hub.now().as_secs_f64();
         self.hub.describe(|info| info.saved = Some(SavedAt { number, at_s, bytes }));
+        let (last_s, all_s) = (self.took.as_secs_f64(), self.all_took.as_secs_f64());
+        self.hub.publish(MonitorEvent::Saving(SavingCost { last_s, all_s }));
         self.orders.obeyed();
         Ok(kept)
     }

@@ -43,6 +43,8 @@ pub(super) struct History {
     /// What remains to be done again, while that is so.
     pub(super) replay: Option<Box<Replay>>,
     pub(super) checkpoint: Underway,
+    /// A chare has said that a checkpoint would be welcome.
+    pub(super) is_good_moment: bool,
     /// How many checkpoints have begun in this run, and the last one that was complete.
     begun: u32,
     complete: Option<u32>,
@@ -196,6 +198,18 @@ impl Driver {
         self.history.has_gone_on
     }
 
+    /// Says that now is a good moment for a checkpoint, such as between two steps, when chares hold little and few messages are
+    /// on their way: of a run that is to be saved (`--checkpoint`), one that is due in the next eighth of the time or of the
+    /// steps between two is taken before this returns. A hint only: checkpoints are taken in time wherever the program is.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile. A checkpoint that cannot be taken is no error: the run goes on without it.
+    pub fn checkpoint_point(&mut self) -> Result<(), RunError> {
+        self.once("a good moment for a checkpoint", |main| {
+            if main.history.is_outermost() { main.checkpoint_if_due(true) } else { Ok(()) }
+        })
+    }
+
     /// Takes a checkpoint because somebody asks for it, and has the run end if he wants that; what is answered.
     pub(super) fn save_now(&mut self, stop: bool) -> Result<Answer, RunError> {
         if self.history.keeper.is_none() {
@@ -218,8 +232,8 @@ impl Driver {
     }
 
     /// Takes a checkpoint if one is due. Only where the driver waits for what may take long.
-    pub(super) fn checkpoint_if_due(&mut self) -> Result<(), RunError> {
-        if !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due()) {
+    pub(super) fn checkpoint_if_due(&mut self, is_good_moment: bool) -> Result<(), RunError> {
+        if !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due(is_good_moment)) {
             return Ok(());
         }
         self.take_checkpoint().map(drop)

@@ -52,8 +52,9 @@ impl Driver {
         what: impl FnOnce() -> String,
         work: impl FnOnce(&mut Self) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
+        // Of what is remembered as a whole, no part may be: a run that goes on does all of it again, or nothing.
         if self.history.is_inside() {
-            return work(self);
+            return self.inside(work);
         }
         self.understand_variables()?;
         if let Some(replay) = &mut self.history.replay {

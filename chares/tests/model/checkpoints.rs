@@ -71,10 +71,9 @@ impl SavedRun for Snapshot {
     }
 }
 
-/// Takes a checkpoint each time that it has been asked so often.
+/// Takes a checkpoint whenever its rule says so, which is told whether the moment is a good one.
 pub(crate) struct InMemory {
-    every: u32,
-    asked: u32,
+    rule: Box<dyn FnMut(bool) -> bool + Send>,
     under_way: Snapshot,
     taken: Arc<Mutex<Vec<Snapshot>>>,
 }
@@ -83,16 +82,32 @@ pub(crate) struct InMemory {
 const MOST: usize = 4;
 
 impl InMemory {
+    /// One each time that it has been asked so often.
     pub(crate) fn new(every: u32) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
+        let mut asked = 0u32;
+        Self::by(move |_| {
+            asked += 1;
+            asked.is_multiple_of(every)
+        })
+    }
+
+    fn by(rule: impl FnMut(bool) -> bool + Send + 'static) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
         let taken = Arc::default();
-        (Self { every, asked: 0, under_way: Snapshot::default(), taken: Arc::clone(&taken) }, taken)
+        (Self { rule: Box::new(rule), under_way: Snapshot::default(), taken: Arc::clone(&taken) }, taken)
     }
 }
 
+/// Who keeps checkpoints by that rule, to be taken by the first driver that runs, and where they are.
+pub(crate) fn in_memory(
+    rule: impl FnMut(bool) -> bool + Send + 'static,
+) -> (Mutex<Option<Box<dyn Keeper>>>, Arc<Mutex<Vec<Snapshot>>>) {
+    let (keeper, taken) = InMemory::by(rule);
+    (Mutex::new(Some(Box::new(keeper))), taken)
+}
+
 impl Keeper for InMemory {
-    fn is_due(&mut self) -> bool {
-        self.asked += 1;
-        self.asked.is_multiple_of(self.every) && self.taken.lock().unwrap().len() < MOST
+    fn is_due(&mut self, is_good_moment: bool) -> bool {
+        (self.rule)(is_good_moment) && self.taken.lock().unwrap().len() < MOST
     }
     fn begin(&mut self) -> Result<bool, String> {
         self.under_way = Snapshot::default();

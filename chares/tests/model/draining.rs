@@ -20,7 +20,7 @@ struct Drainer {
 }
 
 impl Keeper for Drainer {
-    fn is_due(&mut self) -> bool {
+    fn is_due(&mut self, _: bool) -> bool {
         self.waits += 1;
         if self.waits.is_multiple_of(self.every)
             && let Some(node) = self.nodes.pop()

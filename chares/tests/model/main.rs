@@ -12,6 +12,7 @@ mod collectives;
 mod draining;
 mod ending;
 mod failures;
+mod hints;
 mod mobility;
 mod moving;
 mod nomads;

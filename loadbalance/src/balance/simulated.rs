@@ -124,7 +124,9 @@ pub fn run(settings: &Simulated, mut auto: Option<&mut Auto>) -> Result<Run, Vie
                 away_s: AWAY_S,
                 decide_s: 0.0,
             };
-            if let Answer::Move(decision, _) = auto.observe(&sample)? {
+            let answer = auto.observe(&sample)?;
+            running.asked = auto.pes_to_probe();
+            if let Answer::Move(decision, _) = answer {
                 running.ordered.extend(decision.moves);
                 running.run.decisions += 1;
             }
@@ -166,6 +168,8 @@ struct Running<'a> {
     /// Moves that have not been made.
     ordered: Vec<Move>,
     left: BTreeMap<(u32, u32), f64>,
+    /// PEs that are to compute for nothing.
+    asked: Vec<u32>,
     total: f64,
     run: Run,
 }
@@ -197,6 +201,7 @@ impl<'a> Running<'a> {
             noise: vec![0.0; pes],
             ordered: Vec::new(),
             left: BTreeMap::new(),
+            asked: Vec::new(),
             total: 0.0,
             run: Run::default(),
             settings,
@@ -276,7 +281,12 @@ impl<'a> Running<'a> {
         let heard = of_chare.iter().filter(|work| **work > 0.0).count();
         let kept = self.span.passes(since_s, heard, self.loads.len());
         self.loads.iter_mut().zip(of_chare).for_each(|(load, now)| *load = *load * kept + now);
-        self.view()
+        let mut view = self.view();
+        for pe in std::mem::take(&mut self.asked) {
+            let noise = 1.0 + self.settings.noise * self.random.normal();
+            view.pes[pe as usize].probed = Some(self.speed(pe, self.sampled_s).0 * noise.max(0.1));
+        }
+        view
     }
 
     /// Loads are work in a second.

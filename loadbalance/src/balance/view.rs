@@ -21,11 +21,14 @@ pub struct Pe {
     pub memory_bytes: Option<u64>,
     /// Whether it is about to leave the run: all chares that may leave it do, and none comes.
     pub is_leaving: bool,
+    /// The work per second that it would have delivered while it computed for nothing, where it was asked to since the view
+    /// before: so much more or less than the time before means that it has become faster or slower.
+    pub probed: Option<f64>,
 }
 
 impl From<Part> for Pe {
     fn from(part: Part) -> Self {
-        Self { part, background: 0.0, memory_bytes: None, is_leaving: false }
+        Self { part, background: 0.0, memory_bytes: None, is_leaving: false, probed: None }
     }
 }
 

@@ -43,6 +43,8 @@ struct PeNow {
     fixed_s: f64,
     /// The part of its time that the system let it run when it had something to do, as it was measured last.
     cpu_part: f64,
+    /// The part of a core that it got when it computed for nothing since the last view.
+    probed: Option<f64>,
     /// Work for what cannot move, in the span.
     fixed: f64,
 }
@@ -63,7 +65,7 @@ struct Known {
 
 impl PeNow {
     /// Nothing has been said of it.
-    const UNKNOWN: Self = Self { wall_s: 0.0, fixed_s: 0.0, cpu_part: 1.0, fixed: 0.0 };
+    const UNKNOWN: Self = Self { wall_s: 0.0, fixed_s: 0.0, cpu_part: 1.0, probed: None, fixed: 0.0 };
 }
 
 /// A chare that left a PE and has not come anywhere for so many seconds has ended.
@@ -104,12 +106,13 @@ impl Census {
             Some(room) => self.rooms.insert(from, room),
             None => self.rooms.remove(&from),
         };
-        for PeLoads { pe, wall_ns, cpu_part, fixed_ns, chares, traffic, .. } in loads.pes {
+        for PeLoads { pe, wall_ns, cpu_part, probed, fixed_ns, chares, traffic, .. } in loads.pes {
             self.graph.take(traffic);
             let Some(now) = self.pes.get_mut(pe.as_usize()) else { continue };
             now.wall_s += seconds(wall_ns);
             now.fixed_s += seconds(fixed_ns);
             now.cpu_part = cpu_part.unwrap_or(now.cpu_part);
+            now.probed = probed.or(now.probed);
             for chare in chares {
                 let next = self.chares.len();
                 let number = *self.numbers.entry(chare.element).or_insert(next);
@@ -171,9 +174,10 @@ impl Census {
         let memory = self.memory();
         let of_pe = |(pe, now): (u32, &PeNow)| {
             let speed = rate(cpu_rates, PeId(pe)) * now.cpu_part;
+            let probed = now.probed.map(|part| rate(cpu_rates, PeId(pe)) * part);
             let background = per_second(now.fixed, self.span_s());
             let memory_bytes = memory[pe as usize];
-            Pe { background, memory_bytes, ..Pe::from(Part { node: node_of(pe), speed }) }
+            Pe { background, memory_bytes, probed, ..Pe::from(Part { node: node_of(pe), speed }) }
         };
         let of_chare = |known: &Known| {
             let load = per_second(known.work, self.span_s());
@@ -184,7 +188,9 @@ impl Census {
         let number = |one: &ElementId| self.numbers.get(one).and_then(|number| u32::try_from(*number).ok());
         let edges = if looks.at_edges { graph::edges(&self.graph.pairs(), number) } else { Vec::new() };
         let places = if looks.at_places { graph::places(&elements) } else { Vec::new() };
-        View { pes: pes.collect(), chares: chares.collect(), edges, places, ..View::default() }
+        let view = View { pes: pes.collect(), chares: chares.collect(), edges, places, ..View::default() };
+        self.pes.iter_mut().for_each(|pe| pe.probed = None);
+        view
     }
 
     /// Bytes of chares that each PE may hold: those that it holds, and its share of what its node may still take. Where all
@@ -309,8 +315,16 @@ mod tests {
         let amount = Amount { messages: 3, bytes: 60 };
         let traffic = vec![Traffic { from: element(0), to: element(1), amount }];
         let cpu_part = Some(cpu_part);
-        let pe =
-            PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic: amount };
+        let pe = PeLoads {
+            pe: PeId(pe),
+            wall_ns,
+            cpu_part,
+            probed: None,
+            fixed_ns,
+            chares,
+            traffic,
+            other_traffic: amount,
+        };
         NodeLoads { bytes_per_s: 5.0, room_bytes: None, pes: vec![pe] }
     }
 

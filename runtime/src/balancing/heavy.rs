@@ -97,6 +97,7 @@ mod tests {
             pe: PeId(pe),
             wall_ns: wall_ms * 1_000_000,
             cpu_part: None,
+            probed: None,
             fixed_ns: 0,
             chares: chares.iter().map(chare).collect(),
             traffic: Vec::new(),

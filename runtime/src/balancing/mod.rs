@@ -17,6 +17,7 @@ pub use census::{Census, Looks};
 pub use placing::{Placeable, Placed};
 
 use self::heavy::Heavy;
+use crate::envelope::{Packed, PeOrder};
 use crate::ids::{ElementId, NodeId, PeId};
 use crate::loads::NodeLoads;
 use crate::monitor::BalancingCost;
@@ -164,7 +165,11 @@ impl Balancing {
             away_s: AWAY_S,
             decide_s: 0.0,
         };
-        match self.by.decide(&sample) {
+        let decided = self.by.decide(&sample);
+        for pe in self.by.pes_to_probe() {
+            self.node.order_pe(PeId(pe), PeOrder::Probe, Packed::default());
+        }
+        match decided {
             Ok(Some(decision)) => {
                 let by = self.by.records().last().map_or("", |record| record.by);
                 tracing::info!("{by} moves {} chares", decision.moves.len());
@@ -204,6 +209,14 @@ impl By {
         match self {
             Self::Always { records, .. } => records,
             Self::Auto(auto) => auto.records(),
+        }
+    }
+
+    /// PEs that are to compute for nothing, so that it is seen how fast they are.
+    fn pes_to_probe(&mut self) -> Vec<u32> {
+        match self {
+            Self::Auto(auto) => auto.pes_to_probe(),
+            Self::Always { .. } => Vec::new(),
         }
     }
 

@@ -36,7 +36,8 @@ impl Past {
             MonitorEvent::Phase(_)
             | MonitorEvent::Output(_)
             | MonitorEvent::NodeLost { .. }
-            | MonitorEvent::Remark(_) => {
+            | MonitorEvent::Remark(_)
+            | MonitorEvent::Saving(_) => {
                 if let MonitorEvent::Phase(phase) = event {
                     self.phase = Some(phase.name.clone());
                 }

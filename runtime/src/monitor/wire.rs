@@ -16,7 +16,7 @@ use std::time::Duration;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 16;
+pub const MONITOR_VERSION: u16 = 17;
 /// Since this version snapshots end with the clock of the cores.
 pub(super) const CLOCKED_VERSION: u16 = 15;
 /// Recordings from this version on can be read: what was added since is new kinds of events, and the end of snapshots.
@@ -65,6 +65,8 @@ pub enum MonitorEvent {
     Remark(Remark),
     /// The chares of a node that keep its PEs busy, where that is measured.
     Heaviest(Heaviest),
+    /// What checkpoints have cost so far, after each of them.
+    Saving(SavingCost),
 }
 
 impl MonitorEvent {
@@ -223,6 +225,15 @@ pub struct SavedAt {
     pub at_s: f64,
     /// Bytes of all that it holds.
     pub bytes: u64,
+}
+
+/// For how long checkpoints have been taken. PEs stand still for a part of that only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SavingCost {
+    /// Seconds from the begin of the last one until it was complete.
+    pub last_s: f64,
+    /// Seconds for all of this run together.
+    pub all_s: f64,
 }
 
 /// What does not change often about a node.

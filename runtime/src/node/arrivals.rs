@@ -400,6 +400,7 @@ impl<'a> Checks<'a> {
                     | PeOrder::Measure { .. }
                     | PeOrder::DropKernel
                     | PeOrder::Migrate
+                    | PeOrder::Probe
                     | PeOrder::Pause
                     | PeOrder::Save(_)
                     | PeOrder::ReadSaved
@@ -453,6 +454,7 @@ impl<'a> Checks<'a> {
             }
             ControlToLauncher::Joining(_)
             | ControlToLauncher::Reading(..)
+            | ControlToLauncher::GoodMoment
             | ControlToLauncher::Quiescence(_)
             | ControlToLauncher::Fault(_)
             | ControlToLauncher::LinkLost(..)

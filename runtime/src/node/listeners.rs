@@ -42,6 +42,8 @@ pub enum DriverEvent {
     Paused(PeId, Paused),
     /// A PE has read so many bytes of what was saved of it so far.
     Reading(PeId, u64),
+    /// A chare says that now is a good moment for a checkpoint.
+    GoodMoment,
     /// A node sends something to be saved.
     Record(NodeId, ToKeep, Packed),
     /// The process of a node has ended that was told to.

@@ -395,6 +395,7 @@ impl Node {
             ControlToLauncher::Reading(pe, bytes) => {
                 self.listeners.tell_driver(DriverEvent::Reading(pe, bytes));
             }
+            ControlToLauncher::GoodMoment => self.listeners.tell_driver(DriverEvent::GoodMoment),
             ControlToLauncher::Paused(pe, paused) => {
                 let paused = paused.map_err(|why| plain(&why));
                 self.listeners.tell_driver(DriverEvent::Paused(pe, paused));

@@ -34,6 +34,8 @@ pub(crate) struct Loads {
     of: FxHashMap<ElementId, Load>,
     many: Many,
     processor: Processor,
+    /// The part of a core that it got when it computed for nothing.
+    probed: Option<f64>,
     /// When the PE said it last, and how long it had run entry methods and the runtime until then.
     said_ns: u64,
     busy_ns: (u64, u64),
@@ -55,6 +57,7 @@ impl Loads {
             of: FxHashMap::default(),
             many: Many::new(look_ns),
             processor: Processor::default(),
+            probed: None,
             said_ns: 0,
             busy_ns: (0, 0),
         }
@@ -128,6 +131,11 @@ impl Loads {
         }
     }
 
+    /// The PE has computed for nothing, and got this part of a core.
+    pub(super) fn has_shown(&mut self, part: f64) {
+        self.probed = Some(part);
+    }
+
     /// Whether it is time to say what chares did.
     pub(super) fn is_due(&self, now_ns: u64) -> bool {
         self.is_on && now_ns.saturating_sub(self.said_ns) >= EVERY_NS
@@ -175,6 +183,7 @@ impl Loads {
         }
         traffic.say(&mut told.receivers);
         told.got += got;
+        told.probed = self.probed.take().or(told.probed);
         told.at_ns = now_ns;
         self.said_ns = now_ns;
     }
@@ -190,6 +199,7 @@ struct Words {
     receivers: Receivers,
     fixed_ns: u64,
     got: Got,
+    probed: Option<f64>,
     /// When it was said, and when what was said before.
     at_ns: u64,
     taken_ns: u64,
@@ -221,7 +231,8 @@ impl Said {
         let fixed_ns = std::mem::take(&mut words.fixed_ns);
         let (traffic, other_traffic) = words.receivers.take();
         let cpu_part = std::mem::take(&mut words.got).part();
-        PeLoads { pe, wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic }
+        let probed = words.probed.take();
+        PeLoads { pe, wall_ns, cpu_part, probed, fixed_ns, chares, traffic, other_traffic }
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod loads;
 pub mod moving;
 mod on_core;
 mod parked;
+mod points;
 pub mod queue;
 mod recent;
 mod ring;
@@ -26,7 +27,9 @@ pub(crate) mod tally;
 pub mod timekeeper;
 pub(crate) mod traffic;
 
-use crate::codec::{Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header};
+use crate::codec::{
+    ControlToLauncher, Order, Refusal, Spread, VariableKind, WorkToLauncher, WorkToNode, append_header,
+};
 use crate::collection::{Collection, CollectionError, Placement};
 use crate::envelope::{
     CallbackTarget, CollectionId, ElementId, ElementIndex, Envelope, Outgoing, Packed, Payload, PeOrder, ToPe,
@@ -46,6 +49,7 @@ use ending::Ended;
 use loads::Loads;
 use moving::Moved;
 use parked::Parked;
+use points::Points;
 use queue::{Queue, QueueOrder};
 use recent::Recent;
 use rustc_hash::FxHashMap;
@@ -93,10 +97,15 @@ pub struct Pe {
     sampling: Sampling,
     /// Where messages for other nodes are written before they leave.
     written: Vec<u8>,
+    /// When the launcher may be told next that now is a good moment for a checkpoint.
+    good_moment_from_ns: u64,
+    points: Points,
 }
 
 /// Most memory that is kept for the next message to another node.
 const WRITTEN_KEPT_BYTES: usize = 64 << 10;
+/// The launcher is not told more often.
+const GOOD_MOMENT_EVERY_NS: u64 = 10_000_000;
 
 impl fmt::Debug for Pe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,6 +155,8 @@ impl Pe {
             traffic: Counting::new(counts_traffic),
             sampling: Sampling::new(samples_per_s, own),
             written: Vec::new(),
+            good_moment_from_ns: 0,
+            points: Points::default(),
         }
     }
 
@@ -468,6 +479,24 @@ impl Pe {
     /// A chare has done so many units of what the driver counts.
     pub fn progressed(&self, units: u64) {
         self.account().progressed(units);
+    }
+
+    /// A chare says that now is a good moment for a checkpoint. The launcher is told so at most a hundred times a second.
+    pub fn good_moment(&mut self) {
+        let now_ns = self.node.now_ns();
+        if now_ns >= self.good_moment_from_ns {
+            self.good_moment_from_ns = now_ns + GOOD_MOMENT_EVERY_NS;
+            self.node.tell_launcher(ControlToLauncher::GoodMoment);
+        }
+    }
+
+    /// A chare says that now is a good moment for it to move, if somebody wants that.
+    pub fn may_move_now(&mut self, element: ElementId) {
+        if self.loads.is_on
+            && let Some(to) = self.points.say(element, self.node.now_ns())
+        {
+            self.leave_for(element, to);
+        }
     }
 
     /// A chare is here that may not go anywhere.

@@ -334,6 +334,7 @@ impl Scheduler {
             Target::Order(PeOrder::DropKernel) => self.kernel = None,
             Target::Order(PeOrder::NameHeld) => self.name_held(),
             Target::Order(PeOrder::Migrate) => self.migrate(payload)?,
+            Target::Order(PeOrder::Probe) => self.probe(),
             Target::Order(PeOrder::Pause) => self.pause(),
             // These are for a PE that stands still; this one has been told to go on.
             Target::Order(

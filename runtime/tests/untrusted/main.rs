@@ -98,7 +98,16 @@ fn sound_frames() -> Vec<Sent> {
     let (wall_ns, cpu_part, fixed_ns, chares) = (7, Some(0.5), 8, vec![chare]);
     let other_traffic = Amount { messages: 3, bytes: 40 };
     let traffic = vec![Traffic { from: moved, to: moved, amount: other_traffic }];
-    let loads = PeLoads { pe: PeId(0), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic };
+    let loads = PeLoads {
+        pe: PeId(0),
+        wall_ns,
+        cpu_part,
+        probed: cpu_part,
+        fixed_ns,
+        chares,
+        traffic,
+        other_traffic,
+    };
     rare_with(
         &mut frames,
         &WorkToLauncher::Loads,

@@ -571,7 +571,16 @@ fn no_node_tells_of_loads_that_cannot_be() {
     let of_chares = |pe, wall_ns, cpu_part, messages, chares| {
         let (fixed_ns, traffic) = (0, Vec::new());
         let other_traffic = Amount { messages, bytes: 0 };
-        let one = PeLoads { pe: PeId(pe), wall_ns, cpu_part, fixed_ns, chares, traffic, other_traffic };
+        let one = PeLoads {
+            pe: PeId(pe),
+            wall_ns,
+            cpu_part,
+            probed: cpu_part,
+            fixed_ns,
+            chares,
+            traffic,
+            other_traffic,
+        };
         postcard::to_stdvec(&NodeLoads { bytes_per_s: 1.0, room_bytes: None, pes: vec![one] }).unwrap()
     };
     let with_messages =

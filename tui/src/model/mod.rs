@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use runtime::monitor::map::{self, Map};
-use runtime::monitor::wire::{LeftAt, MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo, Slowdown};
+use runtime::monitor::wire::{
+    LeftAt, MonitorEvent, NodeInfo, OutputLine, Phase, RunInfo, SavingCost, Slowdown,
+};
 use runtime::monitor::{hosts, text};
 
 use self::history::SECOND;
@@ -56,6 +58,8 @@ pub(crate) struct Model {
     pub(crate) remarks: Remarks,
     /// Single entry methods and messages of the last seconds.
     pub(crate) recent: Recent,
+    /// What checkpoints have cost so far.
+    pub(crate) saving: Option<SavingCost>,
     /// Events that this viewer missed.
     pub(crate) dropped: u64,
     pub(crate) dropped_at: Option<Duration>,
@@ -128,6 +132,7 @@ impl Model {
                 let weight = if remark.is_advice { Weight::Warning } else { Weight::Note };
                 self.remark(weight, &remark.text);
             }
+            MonitorEvent::Saving(cost) => self.saving = Some(cost),
             MonitorEvent::Map(map) => map::replace(&mut self.maps, map),
             MonitorEvent::Result(result) => {
                 // A table has a line for each node; what comes after it says most.

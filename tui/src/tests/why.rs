@@ -3,7 +3,7 @@
 use crossterm::event::KeyCode;
 use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
-    MonitorEvent, NodeSnapshot, PeSnapshot, PeState, Processors, RunInfo, SavedAt, Slowdown,
+    MonitorEvent, NodeSnapshot, PeSnapshot, PeState, Processors, RunInfo, SavedAt, SavingCost, Slowdown,
 };
 
 use super::{press, run_info, same, same_at_all_sizes, snapshot, tell};
@@ -97,6 +97,12 @@ fn the_age_of_the_last_checkpoint_is_in_the_title() {
     let shown = screen(&app, 120, 30);
     let title = shown.lines().next().unwrap_or_default();
     assert!(title.contains(" saved 00:00:10 ago (5.0M) "), "{title}");
+    tell(&mut app, MonitorEvent::Saving(SavingCost { last_s: 0.25, all_s: 0.36 }), 121);
+    let shown = screen(&app, 120, 30);
+    let title = shown.lines().next().unwrap_or_default();
+    assert!(title.contains(" saved 00:00:10 ago (5.0M in 250ms, 3% of the run) "), "{title}");
+    tell(&mut app, MonitorEvent::Saving(SavingCost { last_s: f64::NAN, all_s: f64::INFINITY }), 121);
+    screen(&app, 120, 30);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::model::Model;
 use crate::model::history::Times;
 use crate::model::node::Node;
 use crate::model::progress::Remaining;
+use runtime::monitor::wire::SavingCost;
 use std::time::Duration;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
@@ -33,8 +34,9 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
     if let Some(saved) = model.run.saved.filter(|saved| saved.at_s.is_finite()) {
         let age_s = (model.elapsed().as_secs_f64() - saved.at_s).max(0.0);
         let age = figures::clock(Duration::try_from_secs_f64(age_s).unwrap_or_default());
+        let cost = model.saving.map_or_else(String::new, |cost| saving(cost, model.elapsed()));
         left.push(Span::styled(
-            format!(" saved {age} ago ({}) ", figures::bytes(saved.bytes as f64)),
+            format!(" saved {age} ago ({}{cost}) ", figures::bytes(saved.bytes as f64)),
             look.faint(),
         ));
     }
@@ -68,6 +70,13 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
         return Line::from(right);
     }
     spread(left, right, width)
+}
+
+/// How long the last checkpoint took, and for which part of the run checkpoints were taken.
+fn saving(SavingCost { last_s, all_s }: SavingCost, elapsed: Duration) -> String {
+    let part = all_s / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
+    format!(" in {}, {} of the run", figures::time((last_s * 1e9) as u64, "us"), figures::percent(part))
 }
 
 /// The node that delivers least of its speed, and how many others deliver less than theirs.

@@ -92,6 +92,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::Map(_) => "map",
         MonitorEvent::Remark(_) => "remark",
         MonitorEvent::Heaviest(_) => "heaviest",
+        MonitorEvent::Saving(_) => "saving",
     }
 }
 

@@ -147,7 +147,8 @@ impl<'a> Series<'a> {
                 | MonitorEvent::Result(_)
                 | MonitorEvent::Map(_)
                 | MonitorEvent::Remark(_)
-                | MonitorEvent::Heaviest(_) => {}
+                | MonitorEvent::Heaviest(_)
+                | MonitorEvent::Saving(_) => {}
             }
         }
         for (node, snapshots) in snapshots {

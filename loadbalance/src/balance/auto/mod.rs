@@ -203,6 +203,13 @@ impl Auto {
         &self.records
     }
 
+    /// The PEs that are to compute for nothing for a moment, so that the next view says how fast they are: there is nothing
+    /// else there that would show it.
+    pub fn pes_to_probe(&mut self) -> Vec<u32> {
+        let now_s = self.last_s;
+        (0..).zip(&mut self.speeds).filter_map(|(pe, speed)| speed.asks(now_s).then_some(pe)).collect()
+    }
+
     /// Takes a measurement and says what to do.
     ///
     /// # Errors
@@ -282,6 +289,7 @@ impl Auto {
         }
         let decision = back.decide(sample.view)?;
         let cost_s = cost_s(sample.view, &decision, sample);
+        self.speeds[to as usize].gives_up();
         Ok(Some(self.begin(sample.now_s, back.name(), decision, (0.0, cost_s))))
     }
 
@@ -318,6 +326,9 @@ impl Auto {
         for (pe, speed) in self.speeds.iter_mut().enumerate() {
             if !(has_work[pe] && is_busy_moving[pe]) {
                 speed.observe(view.pes[pe].part.speed, has_work[pe], self.last_s);
+            }
+            if let Some(shown) = view.pes[pe].probed {
+                speed.has_shown(shown);
             }
         }
         self.learn_shares(sample, work);
@@ -390,7 +401,18 @@ impl Auto {
             return Ok(Answer::Wait(Why::NotWorth));
         }
         self.lost_s = 0.0;
+        self.note_who_gives_up(sample.view, &best.decision);
         Ok(self.begin(sample.now_s, best.by, best.decision, (best.gain, best.cost_s)))
+    }
+
+    /// Notes the PE that ends last if all its chares go.
+    fn note_who_gives_up(&mut self, view: &View, decision: &Decision) {
+        let Some(pe) = Times::of(view).last() else { return };
+        let held = view.chares.iter().filter(|chare| chare.pe == pe && chare.load > 0.0).count();
+        let gone = decision.moves.iter().filter(|step| step.from == pe).count();
+        if gone >= held && decision.moves.iter().all(|step| step.to != pe) {
+            self.speeds[pe as usize].gives_up();
+        }
     }
 
     /// Of all balancers the one whose moves bring most in the time that is left, after what they cost; with communication
@@ -457,8 +479,12 @@ impl Auto {
     /// The view with levels in place of the last measurements.
     fn smoothed(&self, view: &View, work: f64) -> View {
         let mut view = view.clone();
-        for (pe, level) in view.pes.iter_mut().zip(&self.speeds) {
-            pe.part.speed = level.value();
+        for (pe, speed) in view.pes.iter_mut().zip(&self.speeds) {
+            pe.part.speed = speed.value();
+            if speed.is_too_slow() {
+                // Whoever holds as much as he may takes nothing.
+                pe.memory_bytes = Some(0);
+            }
         }
         for (chare, level) in view.chares.iter_mut().zip(&self.shares) {
             chare.load = level.forecast().max(0.0) * work;

@@ -12,11 +12,20 @@ pub(super) struct Speed {
     /// Since when there are none, and after how many seconds it is worth a try then.
     idle_since_s: Option<f64>,
     try_after_s: f64,
+    /// What it has shown since then when it computed for nothing: the first time, and the last time.
+    probes: Option<(f64, f64)>,
+    asked_s: f64,
+    /// Its last chares were taken away because all waited for them.
+    is_too_slow: bool,
 }
 
 /// Seconds after which a PE without chares may have become fast again, at first and at most.
 const TRY_AFTER_S: f64 = 5.0;
 const TRY_AFTER_MOST_S: f64 = 20.0;
+/// A PE without chares is asked no more often, seconds, to compute for nothing.
+const PROBE_EVERY_S: f64 = 2.0;
+/// Who shows so many times what he showed when his chares had left has become faster.
+const FASTER: f64 = 1.5;
 /// Who delivers this part of what it did at best has recovered.
 const RECOVERED: f64 = 0.7;
 /// A speed that differs by more than so many of its errors, and by this part, is another one.
@@ -31,6 +40,9 @@ impl Speed {
             most: 0.0,
             idle_since_s: None,
             try_after_s: TRY_AFTER_S,
+            probes: None,
+            asked_s: f64::NEG_INFINITY,
+            is_too_slow: false,
         }
     }
 
@@ -40,7 +52,7 @@ impl Speed {
             self.idle_since_s.get_or_insert(now_s);
             return;
         }
-        self.idle_since_s = None;
+        (self.idle_since_s, self.probes, self.is_too_slow) = (None, None, false);
         self.most = if has_work { self.most.max(measured) } else { 0.0 };
         self.level.observe_in_proportion(measured);
         self.sway.observe(measured);
@@ -49,15 +61,55 @@ impl Speed {
         }
     }
 
+    /// Whether it is to compute for nothing, because it has no chares that would show how fast it is.
+    pub(super) fn asks(&mut self, now_s: f64) -> bool {
+        let is_due = self.idle_since_s.is_some() && now_s - self.asked_s >= PROBE_EVERY_S;
+        if is_due {
+            self.asked_s = now_s;
+        }
+        is_due
+    }
+
+    /// It has computed for nothing, at this speed.
+    pub(super) fn has_shown(&mut self, speed: f64) {
+        if self.idle_since_s.is_some() {
+            self.probes = Some((self.probes.map_or(speed, |(first, _)| first), speed));
+        }
+    }
+
     /// What may be gained by trying whether it has become fast again: its speed at best, if it has had no chares for some
-    /// seconds, and for so many at least.
+    /// seconds, and for so many at least. If it shows that it is slow, it is tried as soon as it shows that it is faster, and
+    /// not before. It does not always: for a moment, a quota may be all of a core.
     pub(super) fn worth_a_try(&self, now_s: f64, least_s: f64) -> Option<f64> {
         let since_s = now_s - self.idle_since_s?;
-        (since_s >= self.try_after_s.max(least_s)).then_some(self.most)
+        let after_s = match self.probes {
+            Some((first, last)) if self.is_too_slow && first < RECOVERED * self.most => {
+                let has_failed = self.try_after_s > TRY_AFTER_S;
+                (last > FASTER * first).then_some(if has_failed { TRY_AFTER_S } else { 0.0 })?
+            }
+            _ => self.try_after_s.max(least_s),
+        };
+        (since_s >= after_s).then_some(self.most)
+    }
+
+    /// Its last chares are taken away because all wait for them. How slow it is with one nobody measures from then on, so that
+    /// none comes back but to try.
+    pub(super) const fn gives_up(&mut self) {
+        self.is_too_slow = true;
+    }
+
+    /// Whether it has been found too slow for a single chare.
+    pub(super) const fn is_too_slow(&self) -> bool {
+        self.is_too_slow && self.idle_since_s.is_some()
     }
 
     /// It is being tried. If that is too early, the next time is later.
     pub(super) fn is_tried(&mut self) {
+        if let Some((first, last)) = self.probes.take()
+            && last > FASTER * first
+        {
+            self.level.restart(last);
+        }
         (self.idle_since_s, self.try_after_s) = (None, (2.0 * self.try_after_s).min(TRY_AFTER_MOST_S));
     }
 
@@ -150,6 +202,43 @@ mod tests {
         let mut speed = Speed::new();
         (0..400).for_each(|at| speed.observe(if at % 100 < 50 { 1.0 } else { 0.5 }, true, f64::from(at)));
         assert!(speed.sway.amount < 0.05 && speed.is_another(1.0) && !speed.is_another(0.5), "{speed:?}");
+    }
+
+    #[test]
+    fn a_pe_that_shows_how_slow_it_is_is_tried_when_it_has_become_faster() {
+        let mut speed = Speed::new();
+        (0..10).for_each(|_| speed.observe(1.0, true, 0.0));
+        assert!(!speed.asks(5.0), "its chares show how fast it is");
+        (0..50).for_each(|_| speed.observe(0.1, true, 10.0));
+        let mut tried_s = |from_s: u32, shows: &dyn Fn(u32) -> f64| {
+            speed.gives_up();
+            let found = (from_s..from_s + 100).find(|at| {
+                let now_s = f64::from(*at);
+                speed.observe(0.1, false, now_s);
+                if speed.asks(now_s) {
+                    speed.has_shown(shows(*at));
+                }
+                speed.worth_a_try(now_s, 0.0).is_some()
+            });
+            if found.is_some() {
+                speed.is_tried();
+            }
+            (found.map(|at| at - from_s), speed.value())
+        };
+        assert_eq!(
+            tried_s(20, &|_| 0.25),
+            (None, 0.1),
+            "each probe shows more than chares get, and none shows a change"
+        );
+        assert_eq!(tried_s(120, &|at| if at < 123 { 0.25 } else { 0.8 }), (Some(4), 0.8));
+        let mut speed = Speed::new();
+        (0..10).for_each(|_| speed.observe(1.0, true, 0.0));
+        (0..50).for_each(|_| speed.observe(0.1, true, 10.0));
+        speed.gives_up();
+        speed.observe(0.1, false, 20.0);
+        speed.has_shown(1.0);
+        let waits = |now_s: f64| speed.worth_a_try(now_s, 0.0);
+        assert_eq!((waits(24.9), waits(25.0)), (None, Some(1.0)), "what shows nothing counts for nothing");
     }
 
     #[test]

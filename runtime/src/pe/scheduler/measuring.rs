@@ -17,6 +17,9 @@ const STRETCHES_MAX: u32 = 9;
 /// No stretch is shorter, or it would be one call of many kernels.
 const STRETCH_MIN_MS: u32 = 20;
 
+/// A probe takes so long: several periods of most quotas.
+const PROBE_NS: u64 = 50_000_000;
+
 impl Scheduler {
     /// Makes a kernel ready, and tells the launcher the rate of its first call, which touches memory and caches.
     pub(super) fn prepare_kernel(&mut self, kernel: u16, arguments: &Payload) -> Result<(), PupError> {
@@ -56,6 +59,27 @@ impl Scheduler {
         let of = |kind: fn(&Rates) -> f64| middle(&mut rates.iter().map(kind).collect::<Vec<f64>>());
         let (wall, cpu) = (of(|rates| rates.wall), of(|rates| rates.cpu));
         node.tell_launcher(ControlToLauncher::Speed(self.pe.id, wall, cpu));
+    }
+
+    /// Computes for nothing for a moment, to see how much of a core there is. If there is something to do, that shows it.
+    pub(super) fn probe(&mut self) {
+        // The launcher sends this without counting it, and what is processed has to have been created.
+        self.pe.account().goes_on(1);
+        let node = Arc::clone(&self.pe.node);
+        let inbox = node.pes().inbox(self.pe.id);
+        let (begin_ns, used_ns) = (node.now_ns(), processor_ns());
+        let mut took_ns = 0;
+        while took_ns < PROBE_NS {
+            if !self.pe.queue.is_empty() || !inbox.is_empty() {
+                return;
+            }
+            std::hint::spin_loop();
+            took_ns = node.now_ns().saturating_sub(begin_ns);
+        }
+        if let Some((now, then)) = processor_ns().zip(used_ns) {
+            let part = now.saturating_sub(then) as f64 / took_ns as f64;
+            self.pe.loads.has_shown(part.clamp(f64::MIN_POSITIVE, 1.0));
+        }
     }
 
     /// Units of work per second over a stretch of time, with what is owed to the owner of the core paid.

@@ -1,7 +1,7 @@
 //! What a PE says of the loads of its chares, and what it is told to do about them.
 
 use super::{Pe, Scheduler, moved_broadcast};
-use crate::envelope::{Payload, Target};
+use crate::envelope::{Envelope, Packed, Payload, PeOrder, Target};
 use crate::ids::{CollectionId, ElementId, PeId};
 use crate::node::naming::Brief;
 use crate::object::PupError;
@@ -39,6 +39,10 @@ impl Scheduler {
             account.tally().ran(ran, timed, (calls, element), account.switched_ns());
             self.pe.sample(ran, timed);
         }
+        let now_ns = self.pe.account().switched_ns();
+        if self.pe.loads.is_due(now_ns) {
+            self.give_up_waiting(now_ns);
+        }
         self.say_loads();
     }
 
@@ -74,6 +78,20 @@ impl Scheduler {
         let now_ns = self.pe.account().switched_ns();
         self.pe.loads.stretch_ends(now_ns);
         self.say_loads();
+    }
+
+    /// Has chares move that were given time to say when, and have not. Only of a PE that goes on: one that is about to sleep
+    /// would not see what it tells itself.
+    fn give_up_waiting(&mut self, now_ns: u64) {
+        if self.pe.points.is_empty() {
+            return;
+        }
+        let moves = self.pe.points.given_up(now_ns);
+        if !moves.is_empty() {
+            let body = postcard::to_stdvec(&moves).expect("moves hold nothing that postcard refuses");
+            let payload = Payload::packed(Packed { body: body.into(), attachments: Vec::new() });
+            self.pe.queue.push(Envelope::new(Target::Order(PeOrder::Migrate), i32::MIN, payload));
+        }
     }
 
     /// Says what chares did, if it is time. The PE has just looked at the clock, to switch.
@@ -114,7 +132,12 @@ impl Scheduler {
         let Payload::Packed(packed) = payload else { return Err(moved_broadcast()) };
         let moves: Vec<(ElementId, PeId)> = postcard::from_bytes(&packed.body)
             .map_err(|error| PupError::new("elements that are to move", error.to_string()))?;
-        moves.into_iter().for_each(|(element, to)| self.pe.leave_for(element, to));
+        let now_ns = self.pe.node.now_ns();
+        for (element, to) in moves {
+            if !self.pe.points.wait(element, to, now_ns) {
+                self.pe.leave_for(element, to);
+            }
+        }
         // The launcher sends this without counting it, and what is processed has to have been created.
         self.pe.account().goes_on(1);
         Ok(())

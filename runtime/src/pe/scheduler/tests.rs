@@ -63,3 +63,30 @@ fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialisin
     assert!(pe.throttled_ns >= 4 * work_ns - work_ns / 4, "{pe:?}");
     assert!(pe.throttled_ns < 12 * work_ns, "{pe:?}");
 }
+
+/// What a PE shows that is told to compute for nothing, with so much else to do.
+fn shows(beside: usize) -> Option<f64> {
+    let settings = NodeSettings { balances: true, ..NodeSettings::default() };
+    let node = Node::new(NodeId(1), Topology::new(&[0, 1]), Arc::new(ProgramTable::default()), settings);
+    let push = |target: Target| {
+        node.pes().push(PeId(0), Envelope::new(target, 0, Payload::packed(Packed::default())));
+    };
+    push(Target::Order(PeOrder::Probe));
+    (0..beside).for_each(|_| push(Target::Order(PeOrder::DropKernel)));
+    std::thread::scope(|scope| {
+        scope.spawn(|| Scheduler::new(&node, PeId(0)).run());
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while !node.pes().said(PeId(0)).is_new() && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        push(Target::Stop);
+    });
+    node.pes().said(PeId(0)).take(PeId(0), None).probed
+}
+
+#[test]
+fn a_pe_computes_for_nothing_only_while_nothing_waits() {
+    let part = shows(0).unwrap();
+    assert!(part > 0.0 && part <= 1.0, "{part}");
+    assert_eq!(shows(1), None);
+}
