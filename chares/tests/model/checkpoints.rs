@@ -97,12 +97,20 @@ impl InMemory {
     }
 }
 
-/// Who keeps checkpoints by that rule, to be taken by the first driver that runs, and where they are.
-pub(crate) fn in_memory(
+/// Drives a run of which checkpoints are taken by that rule; what it gave, and they.
+pub(crate) fn run_and_keep<R>(
+    program: Program,
+    mix: &InProcess,
     rule: impl FnMut(bool) -> bool + Send + 'static,
-) -> (Mutex<Option<Box<dyn Keeper>>>, Arc<Mutex<Vec<Snapshot>>>) {
+    drive: impl FnOnce(&mut Driver) -> Result<R, RunError>,
+) -> (R, Vec<Snapshot>) {
     let (keeper, taken) = InMemory::by(rule);
-    (Mutex::new(Some(Box::new(keeper))), taken)
+    let result = program.run_in_process(mix, |main| {
+        main.keep_checkpoints(Box::new(keeper));
+        drive(main)
+    });
+    let taken = std::mem::take(&mut *taken.lock().unwrap());
+    (result.unwrap(), taken)
 }
 
 impl Keeper for InMemory {

@@ -1,6 +1,6 @@
 //! Moments that a program calls good ones for a checkpoint.
 
-use crate::checkpoints::{Snapshot, in_memory};
+use crate::checkpoints::{Snapshot, run_and_keep};
 use chares::prelude::*;
 use chares::{Gather, InProcess, Program};
 use serde::{Deserialize, Serialize};
@@ -43,13 +43,7 @@ fn step(main: &mut Driver, steppers: &Array<Stepper>) -> Result<u64, RunError> {
 
 /// What the driver gives, and the checkpoints that were taken at good moments alone.
 fn run<R>(drive: impl Fn(&mut Driver) -> Result<R, RunError>) -> (R, Vec<Snapshot>) {
-    let (keeper, taken) = in_memory(|is_good_moment| is_good_moment);
-    let result = program().run_in_process(&InProcess::new(&[2, 1]), |main| {
-        main.keep_checkpoints(keeper.lock().unwrap().take().unwrap());
-        drive(main)
-    });
-    let taken = std::mem::take(&mut *taken.lock().unwrap());
-    (result.unwrap(), taken)
+    run_and_keep(program(), &InProcess::new(&[2, 1]), |is_good_moment| is_good_moment, drive)
 }
 
 fn go_on<R>(from: &Snapshot, drive: impl Fn(&mut Driver) -> Result<R, RunError>) -> R {
@@ -114,16 +108,12 @@ fn no_checkpoint_is_taken_in_the_midst_of_what_is_done_once() {
         main.checkpoint_point()?;
         Ok((twice, step(main, &steppers)?))
     };
-    let (keeper, taken) = in_memory(|_| true);
-    let result = program().run_in_process(&InProcess::new(&[2, 1]), |main| {
-        main.keep_checkpoints(keeper.lock().unwrap().take().unwrap());
-        drive(main)
-    });
-    assert_eq!(result.unwrap(), (2, 3));
-    for from in taken.lock().unwrap().iter() {
-        assert_eq!(go_on(from, drive), (2, 3));
+    let (steps, taken) = run_and_keep(program(), &InProcess::new(&[2, 1]), |_| true, drive);
+    assert_eq!(steps, (2, 3));
+    assert!(!taken.is_empty());
+    for from in taken {
+        assert_eq!(go_on(&from, drive), (2, 3));
     }
-    assert!(!taken.lock().unwrap().is_empty());
 }
 
 /// Says in which rounds it was on another PE than in the round before, and says every fourth time that it may move now.

@@ -401,7 +401,7 @@ impl Auto {
             return Ok(Answer::Wait(Why::NotWorth));
         }
         self.lost_s = 0.0;
-        self.note_who_gives_up(sample.view, &best.decision);
+        self.note_who_gives_up(&view, &best.decision);
         Ok(self.begin(sample.now_s, best.by, best.decision, (best.gain, best.cost_s)))
     }
 

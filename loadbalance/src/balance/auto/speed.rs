@@ -12,8 +12,8 @@ pub(super) struct Speed {
     /// Since when there are none, and after how many seconds it is worth a try then.
     idle_since_s: Option<f64>,
     try_after_s: f64,
-    /// What it has shown since then when it computed for nothing: the first time, and the last time.
-    probes: Option<(f64, f64)>,
+    /// What it has shown since then when it computed for nothing.
+    probes: Probes,
     asked_s: f64,
     /// Its last chares were taken away because all waited for them.
     is_too_slow: bool,
@@ -23,7 +23,7 @@ pub(super) struct Speed {
 const TRY_AFTER_S: f64 = 5.0;
 const TRY_AFTER_MOST_S: f64 = 20.0;
 /// A PE without chares is asked no more often, seconds, to compute for nothing.
-const PROBE_EVERY_S: f64 = 2.0;
+const PROBE_EVERY_S: f64 = 1.0;
 /// Who shows so many times what he showed when his chares had left has become faster.
 const FASTER: f64 = 1.5;
 /// Who delivers this part of what it did at best has recovered.
@@ -40,7 +40,7 @@ impl Speed {
             most: 0.0,
             idle_since_s: None,
             try_after_s: TRY_AFTER_S,
-            probes: None,
+            probes: Probes::NONE,
             asked_s: f64::NEG_INFINITY,
             is_too_slow: false,
         }
@@ -52,7 +52,7 @@ impl Speed {
             self.idle_since_s.get_or_insert(now_s);
             return;
         }
-        (self.idle_since_s, self.probes, self.is_too_slow) = (None, None, false);
+        (self.idle_since_s, self.probes, self.is_too_slow) = (None, Probes::NONE, false);
         self.most = if has_work { self.most.max(measured) } else { 0.0 };
         self.level.observe_in_proportion(measured);
         self.sway.observe(measured);
@@ -73,7 +73,7 @@ impl Speed {
     /// It has computed for nothing, at this speed.
     pub(super) fn has_shown(&mut self, speed: f64) {
         if self.idle_since_s.is_some() {
-            self.probes = Some((self.probes.map_or(speed, |(first, _)| first), speed));
+            self.probes.take(speed);
         }
     }
 
@@ -82,10 +82,10 @@ impl Speed {
     /// not before. It does not always: for a moment, a quota may be all of a core.
     pub(super) fn worth_a_try(&self, now_s: f64, least_s: f64) -> Option<f64> {
         let since_s = now_s - self.idle_since_s?;
-        let after_s = match self.probes {
-            Some((first, last)) if self.is_too_slow && first < RECOVERED * self.most => {
+        let after_s = match self.probes.shown() {
+            Some((first, now)) if self.is_too_slow && first < RECOVERED * self.most => {
                 let has_failed = self.try_after_s > TRY_AFTER_S;
-                (last > FASTER * first).then_some(if has_failed { TRY_AFTER_S } else { 0.0 })?
+                (now > FASTER * first).then_some(if has_failed { TRY_AFTER_S } else { 0.0 })?
             }
             _ => self.try_after_s.max(least_s),
         };
@@ -105,11 +105,12 @@ impl Speed {
 
     /// It is being tried. If that is too early, the next time is later.
     pub(super) fn is_tried(&mut self) {
-        if let Some((first, last)) = self.probes.take()
-            && last > FASTER * first
+        if let Some((first, now)) = self.probes.shown()
+            && now > FASTER * first
         {
-            self.level.restart(last);
+            self.level.restart(now);
         }
+        self.probes = Probes::NONE;
         (self.idle_since_s, self.try_after_s) = (None, (2.0 * self.try_after_s).min(TRY_AFTER_MOST_S));
     }
 
@@ -130,6 +131,33 @@ impl Speed {
     /// Whether it is no longer what it was.
     pub(super) fn is_another(&self, then: f64) -> bool {
         (self.value() - then).abs() > (CHANGE * then).max(ERRORS * self.error() * self.value())
+    }
+}
+
+/// What a PE has shown when it computed for nothing. Single ones may be wrong: it may just have packed what left it.
+#[derive(Clone, Copy, Debug)]
+struct Probes {
+    first: [f64; 3],
+    last: [f64; 2],
+    count: usize,
+}
+
+impl Probes {
+    const NONE: Self = Self { first: [0.0; 3], last: [0.0; 2], count: 0 };
+
+    fn take(&mut self, speed: f64) {
+        if let Some(first) = self.first.get_mut(self.count) {
+            *first = speed;
+        }
+        self.last = [self.last[1], speed];
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// How fast it was at first, the middle of three, and is now, the slower of two.
+    fn shown(&self) -> Option<(f64, f64)> {
+        let mut first = self.first;
+        first.sort_unstable_by(f64::total_cmp);
+        (self.count >= first.len()).then_some((first[1], self.last[0].min(self.last[1])))
     }
 }
 
@@ -230,13 +258,13 @@ mod tests {
             (None, 0.1),
             "each probe shows more than chares get, and none shows a change"
         );
-        assert_eq!(tried_s(120, &|at| if at < 123 { 0.25 } else { 0.8 }), (Some(4), 0.8));
+        assert_eq!(tried_s(120, &|at| if at < 125 { 0.25 } else { 0.8 }), (Some(6), 0.8));
         let mut speed = Speed::new();
         (0..10).for_each(|_| speed.observe(1.0, true, 0.0));
         (0..50).for_each(|_| speed.observe(0.1, true, 10.0));
         speed.gives_up();
         speed.observe(0.1, false, 20.0);
-        speed.has_shown(1.0);
+        (0..3).for_each(|_| speed.has_shown(1.0));
         let waits = |now_s: f64| speed.worth_a_try(now_s, 0.0);
         assert_eq!((waits(24.9), waits(25.0)), (None, Some(1.0)), "what shows nothing counts for nothing");
     }

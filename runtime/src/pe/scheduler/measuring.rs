@@ -19,6 +19,8 @@ const STRETCH_MIN_MS: u32 = 20;
 
 /// A probe takes so long: several periods of most quotas.
 const PROBE_NS: u64 = 50_000_000;
+/// One that has to end sooner than this, because there is something to do, shows nothing.
+const PROBE_MIN_NS: u64 = 20_000_000;
 
 impl Scheduler {
     /// Makes a kernel ready, and tells the launcher the rate of its first call, which touches memory and caches.
@@ -69,14 +71,13 @@ impl Scheduler {
         let inbox = node.pes().inbox(self.pe.id);
         let (begin_ns, used_ns) = (node.now_ns(), processor_ns());
         let mut took_ns = 0;
-        while took_ns < PROBE_NS {
-            if !self.pe.queue.is_empty() || !inbox.is_empty() {
-                return;
-            }
+        while took_ns < PROBE_NS && self.pe.queue.is_empty() && inbox.is_empty() {
             std::hint::spin_loop();
             took_ns = node.now_ns().saturating_sub(begin_ns);
         }
-        if let Some((now, then)) = processor_ns().zip(used_ns) {
+        if took_ns >= PROBE_MIN_NS
+            && let Some((now, then)) = processor_ns().zip(used_ns)
+        {
             let part = now.saturating_sub(then) as f64 / took_ns as f64;
             self.pe.loads.has_shown(part.clamp(f64::MIN_POSITIVE, 1.0));
         }
