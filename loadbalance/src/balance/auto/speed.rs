@@ -26,6 +26,8 @@ const TRY_AFTER_MOST_S: f64 = 20.0;
 const PROBE_EVERY_S: f64 = 1.0;
 /// Who shows so many times what he showed when his chares had left has become faster.
 const FASTER: f64 = 1.5;
+/// Seconds after which one that shows no change is tried all the same: chares may have become lighter.
+const TRY_ANYWAY_S: f64 = 60.0;
 /// Who delivers this part of what it did at best has recovered.
 const RECOVERED: f64 = 0.7;
 /// A speed that differs by more than so many of its errors, and by this part, is another one.
@@ -79,13 +81,17 @@ impl Speed {
 
     /// What may be gained by trying whether it has become fast again: its speed at best, if it has had no chares for some
     /// seconds, and for so many at least. If it shows that it is slow, it is tried as soon as it shows that it is faster, and
-    /// not before. It does not always: for a moment, a quota may be all of a core.
+    /// seldom before. It does not always: for a moment, a quota may be all of a core.
     pub(super) fn worth_a_try(&self, now_s: f64, least_s: f64) -> Option<f64> {
         let since_s = now_s - self.idle_since_s?;
         let after_s = match self.probes.shown() {
             Some((first, now)) if self.is_too_slow && first < RECOVERED * self.most => {
                 let has_failed = self.try_after_s > TRY_AFTER_S;
-                (now > FASTER * first).then_some(if has_failed { TRY_AFTER_S } else { 0.0 })?
+                match now > FASTER * first {
+                    true if has_failed => TRY_AFTER_S,
+                    true => 0.0,
+                    false => TRY_ANYWAY_S.max(least_s),
+                }
             }
             _ => self.try_after_s.max(least_s),
         };
@@ -238,7 +244,7 @@ mod tests {
         (0..10).for_each(|_| speed.observe(1.0, true, 0.0));
         assert!(!speed.asks(5.0), "its chares show how fast it is");
         (0..50).for_each(|_| speed.observe(0.1, true, 10.0));
-        let mut tried_s = |from_s: u32, shows: &dyn Fn(u32) -> f64| {
+        let tried_s = |speed: &mut Speed, from_s: u32, shows: &dyn Fn(u32) -> f64| {
             speed.gives_up();
             let found = (from_s..from_s + 100).find(|at| {
                 let now_s = f64::from(*at);
@@ -254,11 +260,13 @@ mod tests {
             (found.map(|at| at - from_s), speed.value())
         };
         assert_eq!(
-            tried_s(20, &|_| 0.25),
-            (None, 0.1),
+            tried_s(&mut speed, 20, &|_| 0.25),
+            (Some(60), 0.1),
             "each probe shows more than chares get, and none shows a change"
         );
-        assert_eq!(tried_s(120, &|at| if at < 125 { 0.25 } else { 0.8 }), (Some(6), 0.8));
+        (0..50).for_each(|_| speed.observe(1.0, true, 100.0));
+        (0..50).for_each(|_| speed.observe(0.1, true, 110.0));
+        assert_eq!(tried_s(&mut speed, 120, &|at| if at < 125 { 0.25 } else { 0.8 }), (Some(6), 0.8));
         let mut speed = Speed::new();
         (0..10).for_each(|_| speed.observe(1.0, true, 0.0));
         (0..50).for_each(|_| speed.observe(0.1, true, 10.0));
