@@ -115,6 +115,8 @@
 //!   keep to it, as do restarts that place chares anew, and `--wander`; what the program itself asks for against it ends the
 //!   run with a sentence. What counts is the number of the PE: should its node leave the run, the PE goes on elsewhere
 //!   with all its chares, also those that may not leave it.
+//! - **A chare may say when it would like to go** ([`Ctx::migration_point`]), such as at the end of a step: a balancer waits for
+//!   that moment, for a second at most. Nobody has to.
 //!
 //! A whole node can leave a run that goes on (`metachare nodes drain`): its PEs go on at other nodes with all that is theirs,
 //! groups included, and keep their numbers.
