@@ -89,8 +89,6 @@ pub enum PeOrder {
     /// Send elements to other PEs; the payload says which and where to. One that is not there has moved or ended, and is
     /// left alone.
     Migrate,
-    /// Compute for nothing for a moment, unless there is something to do, and say how much of a core that got.
-    Probe,
     /// Stand still: run nothing, and keep what arrives. Until [`Resume`](Self::Resume).
     Pause,
     /// Pack all that is here, while the PE stands still; the launcher is sent it meanwhile and afterwards.
@@ -110,6 +108,9 @@ pub enum PeOrder {
     },
     /// Go on.
     Resume,
+    /// Compute for nothing for a moment, unless there is something to do, and say how much of a core that got. Behind the others:
+    /// what waited for a PE when it was saved is in checkpoints.
+    Probe,
 }
 
 /// What a PE is to do with an envelope: what others have it do, and what its own node tells it. Only the former leaves
