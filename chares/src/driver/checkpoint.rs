@@ -157,7 +157,9 @@ impl Driver {
 
     /// Does something whose outcome may differ from run to run, such as to look at a clock or at the machines, to draw a
     /// random number or to read what others may change. A run that goes on from a checkpoint does not do it again: it gets
-    /// the outcome of then. `what` names it where a driver turns out to do other things than it did then.
+    /// the outcome of then. So no checkpoint is taken before it is over, and what is made and has a number (arrays, groups,
+    /// variables, [places for results](Self::pending)) is made before it. `what` names it where a driver turns out to do other
+    /// things than it did then.
     ///
     /// # Errors
     /// What `work` returns; if the driver does not do what it did before the checkpoint; or if the run fails meanwhile.

@@ -100,10 +100,15 @@ fn where_nobody_keeps_checkpoints_nothing_comes_of_it() {
 fn no_checkpoint_is_taken_in_the_midst_of_what_is_done_once() {
     let drive = |main: &mut Driver| {
         let steppers = main.array::<Stepper>(STEPPERS, ());
+        let (to, sum) = main.pending();
+        let one = |main: &mut Driver| -> Result<u64, RunError> {
+            steppers.broadcast(main, Step(to));
+            Ok(sum.wait(main)?.0 / u64::from(STEPPERS))
+        };
         let twice = main.once("two steps", |main| {
-            step(main, &steppers)?;
+            one(main)?;
             main.checkpoint_point()?;
-            step(main, &steppers)
+            one(main)
         })?;
         main.checkpoint_point()?;
         Ok((twice, step(main, &steppers)?))
