@@ -183,7 +183,9 @@ fn exit(by: Interruption) -> ! {
         if let Some(restore) = BEFORE_EXIT.get() {
             restore();
         }
-        let _ = writeln!(io::stderr(), "error: {failure}");
+        // In one piece, because another thread may end the process meanwhile; and nobody else begins a line that would be cut off.
+        let mut words = io::stderr().lock();
+        let _ = words.write_all(format!("error: {failure}\n").as_bytes());
         std::process::exit(code);
     });
     if last_words.is_ok() {

@@ -100,7 +100,7 @@ fn the_age_of_the_last_checkpoint_is_in_the_title() {
     tell(&mut app, MonitorEvent::Saving(SavingCost { last_s: 0.25, all_s: 0.36 }), 121);
     let shown = screen(&app, 120, 30);
     let title = shown.lines().next().unwrap_or_default();
-    assert!(title.contains(" saved 00:00:10 ago (5.0M in 250ms, 3% of the run) "), "{title}");
+    assert!(title.contains(" saved 00:00:10 ago (5.0M in 250ms, 3.0% of the run) "), "{title}");
     tell(&mut app, MonitorEvent::Saving(SavingCost { last_s: f64::NAN, all_s: f64::INFINITY }), 121);
     screen(&app, 120, 30);
 }
