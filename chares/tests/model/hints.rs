@@ -1,4 +1,4 @@
-//! Moments that a program calls good ones for a checkpoint.
+//! Moments that a program calls good ones for a checkpoint, or for a move.
 
 use crate::checkpoints::{Snapshot, run_and_keep};
 use chares::prelude::*;
@@ -121,7 +121,7 @@ fn no_checkpoint_is_taken_in_the_midst_of_what_is_done_once() {
     }
 }
 
-/// Says in which rounds it was on another PE than in the round before, and says every fourth time that it may move now.
+/// Notes where it is in each round, and says every fourth time that it may move now.
 #[derive(Serialize, Deserialize)]
 struct Commuter {
     places: Vec<u32>,

@@ -230,7 +230,7 @@ pub struct SavedAt {
 /// For how long checkpoints have been taken. PEs stand still for a part of that only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SavingCost {
-    /// Seconds from the begin of the last one until it was complete.
+    /// Seconds from the beginning of the last one until it was complete.
     pub last_s: f64,
     /// Seconds for all of this run together.
     pub all_s: f64,

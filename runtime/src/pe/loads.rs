@@ -131,9 +131,9 @@ impl Loads {
         }
     }
 
-    /// The PE has computed for nothing, and got this part of a core.
-    pub(super) fn has_shown(&mut self, part: f64) {
-        self.probed = Some(part);
+    /// The PE has computed for nothing for so long, by the wall's clock and the thread's.
+    pub(super) fn has_shown(&mut self, wall_ns: u64, cpu_ns: u64) {
+        self.probed = Got { wall_ns, cpu_ns }.part();
     }
 
     /// Whether it is time to say what chares did.

@@ -84,13 +84,13 @@ impl Speed {
     /// seldom before. It does not always: for a moment, a quota may be all of a core.
     pub(super) fn worth_a_try(&self, now_s: f64, least_s: f64) -> Option<f64> {
         let since_s = now_s - self.idle_since_s?;
-        let after_s = match self.probes.shown() {
-            Some((first, now)) if self.is_too_slow && first < RECOVERED * self.most => {
+        let after_s = match self.probes.first() {
+            Some(first) if self.is_too_slow && first < RECOVERED * self.most => {
                 let has_failed = self.try_after_s > TRY_AFTER_S;
-                match now > FASTER * first {
-                    true if has_failed => TRY_AFTER_S,
-                    true => 0.0,
-                    false => TRY_ANYWAY_S.max(least_s),
+                match self.probes.faster() {
+                    Some(_) if has_failed => TRY_AFTER_S,
+                    Some(_) => 0.0,
+                    None => TRY_ANYWAY_S.max(least_s),
                 }
             }
             _ => self.try_after_s.max(least_s),
@@ -111,9 +111,7 @@ impl Speed {
 
     /// It is being tried. If that is too early, the next time is later.
     pub(super) fn is_tried(&mut self) {
-        if let Some((first, now)) = self.probes.shown()
-            && now > FASTER * first
-        {
+        if let Some(now) = self.probes.faster() {
             self.level.restart(now);
         }
         self.probes = Probes::NONE;
@@ -159,11 +157,17 @@ impl Probes {
         self.count = self.count.saturating_add(1);
     }
 
-    /// How fast it was at first, the middle of three, and is now, the slower of two.
-    fn shown(&self) -> Option<(f64, f64)> {
+    /// How fast it was at first: the middle of three.
+    fn first(&self) -> Option<f64> {
         let mut first = self.first;
         first.sort_unstable_by(f64::total_cmp);
-        (self.count >= first.len()).then_some((first[1], self.last[0].min(self.last[1])))
+        (self.count >= first.len()).then_some(first[1])
+    }
+
+    /// How fast it is now, the slower of two, if it has become faster.
+    fn faster(&self) -> Option<f64> {
+        let now = self.last[0].min(self.last[1]);
+        self.first().is_some_and(|first| now > FASTER * first).then_some(now)
     }
 }
 

@@ -1,4 +1,5 @@
-//! One chare goes to a PE that all have left, to see whether it has become fast again. Nothing else would show that.
+//! One chare goes to a PE that all have left, to see whether it has become fast again: what it shows by computing for
+//! nothing is not all that counts, and may be misleading.
 
 use crate::balance::view::{Checked, Times};
 use crate::balance::{Balancer, Move, Wanted};

@@ -78,8 +78,7 @@ impl Scheduler {
         if took_ns >= PROBE_MIN_NS
             && let Some((now, then)) = processor_ns().zip(used_ns)
         {
-            let part = now.saturating_sub(then) as f64 / took_ns as f64;
-            self.pe.loads.has_shown(part.clamp(f64::MIN_POSITIVE, 1.0));
+            self.pe.loads.has_shown(took_ns, now.saturating_sub(then));
         }
     }
 
