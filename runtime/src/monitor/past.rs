@@ -41,6 +41,10 @@ impl Past {
                 if let MonitorEvent::Phase(phase) = event {
                     self.phase = Some(phase.name.clone());
                 }
+                if matches!(event, MonitorEvent::Saving(_)) {
+                    // The last one is of all checkpoints.
+                    self.words.retain(|(_, word)| !matches!(word, MonitorEvent::Saving(_)));
+                }
                 if self.words.len() >= WORDS_MAX {
                     self.words.pop_front();
                 }
@@ -88,7 +92,7 @@ impl Past {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::wire::{OutputLine, PeSnapshot, Phase};
+    use crate::monitor::wire::{OutputLine, PeSnapshot, Phase, SavingCost};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -137,6 +141,16 @@ mod tests {
             assert!(gaps.iter().all(|gap| *gap == past.every), "{gaps:?}");
         }
         assert!(past.snapshots[0].0 < SECOND * 2 && past.snapshots.last().unwrap().0 > SECOND * 199_000);
+    }
+
+    #[test]
+    fn of_what_checkpoints_cost_the_last_word_counts() {
+        let mut past = Past::default();
+        let saving = |all_s| MonitorEvent::Saving(SavingCost { last_s: 1.0, all_s });
+        past.take(SECOND, &line("a"));
+        (1..=3).for_each(|n: u32| past.take(SECOND * n, &saving(f64::from(n))));
+        let told: Vec<_> = past.events().collect();
+        assert_eq!(told, [MonitorEvent::at(SECOND), line("a"), MonitorEvent::at(SECOND * 3), saving(3.0)]);
     }
 
     #[test]
