@@ -35,7 +35,7 @@ pub(crate) struct Loads {
     many: Many,
     processor: Processor,
     /// The part of a core that it got when it computed for nothing.
-    probed: Option<f64>,
+    pub(super) probed: Option<f64>,
     /// When the PE said it last, and how long it had run entry methods and the runtime until then.
     said_ns: u64,
     busy_ns: (u64, u64),

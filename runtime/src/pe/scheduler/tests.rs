@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 fn node_with(program: ProgramTable, settings: NodeSettings, targets: &[Target]) -> Arc<Node> {
     let node = Node::new(NodeId(1), Topology::new(&[0, 1]), Arc::new(program), settings);
     for target in targets.iter().chain([&Target::Stop]) {
-        let nothing = Payload::packed(Packed::default());
-        node.pes().push(PeId(0), Envelope::new(target.clone(), 0, nothing));
+        push(&node, target.clone());
     }
     node
 }
@@ -64,29 +63,43 @@ fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialisin
     assert!(pe.throttled_ns < 12 * work_ns, "{pe:?}");
 }
 
-/// What a PE shows that is told to compute for nothing, with so much else to do.
-fn shows(beside: usize) -> Option<f64> {
+/// A node with one PE whose loads somebody wants to know.
+fn balanced_node() -> Arc<Node> {
     let settings = NodeSettings { balances: true, ..NodeSettings::default() };
-    let node = Node::new(NodeId(1), Topology::new(&[0, 1]), Arc::new(ProgramTable::default()), settings);
-    let push = |target: Target| {
-        node.pes().push(PeId(0), Envelope::new(target, 0, Payload::packed(Packed::default())));
-    };
-    push(Target::Order(PeOrder::Probe));
-    (0..beside).for_each(|_| push(Target::Order(PeOrder::DropKernel)));
+    Node::new(NodeId(1), Topology::new(&[0, 1]), Arc::new(ProgramTable::default()), settings)
+}
+
+fn push(node: &Node, target: Target) {
+    node.pes().push(PeId(0), Envelope::new(target, 0, Payload::packed(Packed::default())));
+}
+
+#[test]
+fn what_a_pe_shows_that_computes_for_nothing_is_told() {
+    let node = balanced_node();
+    push(&node, Target::Order(PeOrder::Probe));
     std::thread::scope(|scope| {
         scope.spawn(|| Scheduler::new(&node, PeId(0)).run());
         let deadline = std::time::Instant::now() + Duration::from_secs(60);
         while !node.pes().said(PeId(0)).is_new() && std::time::Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
-        push(Target::Stop);
+        push(&node, Target::Stop);
     });
-    node.pes().said(PeId(0)).take(PeId(0), None).probed
+    let part = node.pes().said(PeId(0)).take(PeId(0), None).probed.unwrap();
+    assert!(part > 0.0 && part <= 1.0, "{part}");
 }
 
 #[test]
 fn a_pe_computes_for_nothing_only_while_nothing_waits() {
-    let part = shows(0).unwrap();
-    assert!(part > 0.0 && part <= 1.0, "{part}");
-    assert_eq!(shows(1), None);
+    let shows = |waits: bool| {
+        let node = balanced_node();
+        if waits {
+            push(&node, Target::Order(PeOrder::DropKernel));
+        }
+        let mut scheduler = Scheduler::new(&node, PeId(0));
+        scheduler.probe();
+        scheduler.pe.loads.probed
+    };
+    assert!(shows(false).is_some());
+    assert_eq!(shows(true), None);
 }
