@@ -497,7 +497,7 @@ impl Driver {
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
             DriverEvent::Reading(pe, bytes) => drop(self.history.checkpoint.read_bytes.insert(pe, bytes)),
             DriverEvent::GoodMoment => self.history.is_good_moment = true,
-            DriverEvent::Record(from, record, packed) => self.take_record(from, record, packed),
+            DriverEvent::Record(from, record, packed) => self.hear_record(from, record, packed),
             DriverEvent::Left(node) => self.nodes.ended(node),
             DriverEvent::Recruited(recruited) => self.nodes.recruited = Some(recruited),
             DriverEvent::Asked(asked) => self.asked.push_back(asked),

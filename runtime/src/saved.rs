@@ -59,8 +59,8 @@ pub struct Save {
     pub checkpoint: u32,
     /// The checkpoint whose values can be left out, if there is one.
     pub since: Option<u32>,
-    /// While its node holds so many bytes that have not been kept, no more are packed.
-    pub held_bytes_max: u64,
+    /// While so many bytes of its node are on their way that have not been kept, no more are sent.
+    pub sent_bytes_max: u64,
 }
 
 /// From this length on a body travels as an attachment.

@@ -21,10 +21,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What nodes together may have packed that is not kept yet, each no less and no more than that: several chares, so that one
+/// What nodes together may have on its way that is not kept yet, each no less and no more than that: several chares, so that one
 /// is written while the next is on its way and the one after it is read.
-const HELD_BYTES: u64 = 1 << 30;
-const HELD_NODE_BYTES: std::ops::RangeInclusive<u64> = 4 << 20..=512 << 20;
+const SENT_BYTES: u64 = 1 << 30;
+const SENT_NODE_BYTES: std::ops::RangeInclusive<u64> = 4 << 20..=512 << 20;
 /// A node is told when so large a part of what it may hold has been kept.
 const KEPT_PART: u64 = 4;
 /// How long messages may be on their way when all PEs stand still.
@@ -82,9 +82,18 @@ pub(super) struct Underway {
     /// Bytes that PEs have read themselves so far, of one that comes back.
     pub(super) read_bytes: BTreeMap<PeId, u64>,
     records: u64,
+    early: Option<Early>,
     /// The variables and accumulators that have records in it.
     pub(super) variables: BTreeSet<u64>,
     failed: Option<String>,
+}
+
+/// Records that have come while PEs still stand still, and how many bytes of each node: to keep one takes as long as the disk, and
+/// what these PEs say, after which they may go on, would wait behind it.
+#[derive(Default)]
+struct Early {
+    records: VecDeque<(NodeId, ToKeep, Packed)>,
+    bytes: BTreeMap<NodeId, u64>,
 }
 
 /// Carries nothing: what a driver sends that is run again has been sent.
@@ -279,9 +288,11 @@ impl Driver {
         self.pause_all()?;
         self.history.begun += 1;
         self.history.checkpoint.number = self.history.begun;
+        self.history.checkpoint.early = Some(Early::default());
         let taken = self.save_all(since);
         self.order_all_paused(PeOrder::Resume);
         let paused = began.elapsed();
+        self.take_early_records();
         let (driver, records) = match taken? {
             Ok(taken) => taken,
             Err(why) => return Ok(Err(why)),
@@ -315,19 +326,25 @@ impl Driver {
         for (node, bytes) in std::mem::take(&mut self.history.kept_bytes) {
             self.pe.node().order(node, Order::Kept(bytes), Packed::default());
         }
-        let held_bytes_max = self.held_bytes_max();
-        self.order_all_paused(PeOrder::Save(Save { checkpoint, since, held_bytes_max }));
+        let sent_bytes_max = self.sent_bytes_max();
+        self.order_all_paused(PeOrder::Save(Save { checkpoint, since, sent_bytes_max }));
         let pes = self.all_pes() as usize;
-        self.wait_until(|main| (main.history.checkpoint.paused.len() == pes).then_some(()))?;
+        self.wait_until(|main| {
+            let have_packed = main.history.checkpoint.paused.len() == pes;
+            if !have_packed {
+                main.take_early_records_in_need();
+            }
+            have_packed.then_some(())
+        })?;
         let packed = std::mem::take(&mut self.history.checkpoint.paused).into_values();
         let records = packed.sum::<Result<u64, String>>();
         Ok(records.and_then(|records| Ok((self.saved_driver()?, records))))
     }
 
-    /// How much a node may have packed that is not kept yet.
-    fn held_bytes_max(&self) -> u64 {
+    /// How much a node may have on its way that is not kept yet.
+    fn sent_bytes_max(&self) -> u64 {
         let nodes = self.pe.node().topology().compute_nodes().len().max(1) as u64;
-        (HELD_BYTES / nodes).clamp(*HELD_NODE_BYTES.start(), *HELD_NODE_BYTES.end())
+        (SENT_BYTES / nodes).clamp(*SENT_NODE_BYTES.start(), *SENT_NODE_BYTES.end())
     }
 
     fn saved_driver(&mut self) -> Result<Packed, String> {
@@ -401,8 +418,37 @@ impl Driver {
         Ok((sum(|node| node.sent_messages), sum(|node| node.received_messages)))
     }
 
+    /// Takes a record from a node: at once, or later if PEs still stand still.
+    pub(super) fn hear_record(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
+        match &mut self.history.checkpoint.early {
+            Some(early) => {
+                *early.bytes.entry(from).or_default() += packed.len_bytes() as u64;
+                early.records.push_back((from, record, packed));
+            }
+            None => self.take_record(from, record, packed),
+        }
+    }
+
+    /// Takes records that have waited, for as long as a node has so much here that it may be waiting for that.
+    fn take_early_records_in_need(&mut self) {
+        let most = self.sent_bytes_max();
+        while let Some(early) = &mut self.history.checkpoint.early
+            && early.bytes.values().any(|bytes| *bytes > most - most / KEPT_PART)
+            && let Some((from, record, packed)) = early.records.pop_front()
+        {
+            early.bytes.entry(from).and_modify(|bytes| *bytes -= packed.len_bytes() as u64);
+            self.take_record(from, record, packed);
+        }
+    }
+
+    /// Takes all records that have waited; no more wait from now on.
+    fn take_early_records(&mut self) {
+        let early = self.history.checkpoint.early.take().unwrap_or_default();
+        early.records.into_iter().for_each(|(from, record, packed)| self.take_record(from, record, packed));
+    }
+
     /// Takes a record from a node. One of a checkpoint that was given up is nobody's.
-    pub(super) fn take_record(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
+    fn take_record(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
         let len_bytes = packed.len_bytes() as u64;
         let ToKeep { checkpoint, sent, digested } = record;
         if checkpoint == 0 {
@@ -418,7 +464,7 @@ impl Driver {
             self.history.checkpoint.records += 1;
             self.keep(header, packed, digested);
         }
-        let told_from = self.held_bytes_max() / KEPT_PART;
+        let told_from = self.sent_bytes_max() / KEPT_PART;
         let kept_bytes = self.history.kept_bytes.entry(from).or_default();
         *kept_bytes += len_bytes;
         if *kept_bytes >= told_from {

@@ -325,7 +325,7 @@ impl Node {
                 let sum = self.variables.collect(id).unwrap_or_default();
                 self.send_frame(NodeId::LAUNCHER, &ControlToLauncher::Collected(id), sum);
             }
-            Order::Kept(bytes) => self.held.release(bytes),
+            Order::Kept(bytes) => self.held.kept(bytes),
             Order::ToPe(pe, order) => {
                 if matches!(order, PeOrder::HandOver { .. }) {
                     // What others have taken over is not to be told by this node as well.

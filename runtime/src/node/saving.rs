@@ -3,6 +3,7 @@
 use super::Node;
 use super::arrivals::impossible;
 use super::held::Held;
+use super::memory;
 use crate::codec::{Refusal, WorkToLauncher, WorkToNode};
 use crate::collection::Collection;
 use crate::envelope::{Envelope, Packed, Payload, Target};
@@ -11,6 +12,11 @@ use crate::ids::{NodeId, PeId};
 use crate::priority::Priority;
 use crate::saved::{FindSaved, RecordHeader, RecordOf, SavedHere, SavedPlace, Sent, ToKeep};
 use std::sync::Arc;
+
+/// Such a part of the memory that a host has left may be packed for a checkpoint by its nodes together, and such a part of what
+/// its limit leaves a node by that one.
+const HOST_PART: u64 = 4;
+const LIMIT_PART: u64 = 2;
 
 impl Node {
     /// All that the nodes share, on the launcher, which hears of everything: collections, then variables. What has been
@@ -43,6 +49,16 @@ impl Node {
     /// What is packed here to be saved, and not kept yet.
     pub(crate) fn held(&self) -> &Held {
         &self.held
+    }
+
+    /// How much may be packed here before PEs stand still until some of it has been kept, bytes. What is packed shares its arrays
+    /// with the chares, and takes memory only as far as these go on to write to them: with a part of what is left, all of it may.
+    pub(crate) fn packed_bytes_max(&self) -> u64 {
+        let is_node = |id: &&NodeId| **id != NodeId::LAUNCHER;
+        let sharers = self.fabric().map_or(0, |fabric| fabric.sharers().iter().filter(is_node).count());
+        let of_host = memory::available_bytes() / HOST_PART / (1 + sharers as u64);
+        let limit = self.settings.memory_bytes;
+        limit.map_or(of_host, |limit| of_host.min(limit.saturating_sub(memory::taken_bytes()) / LIMIT_PART))
     }
 
     /// Gives what nodes share to all of them, the launcher included; only there.

@@ -223,8 +223,9 @@ impl Scheduler {
         let (node, mut records) = (Arc::clone(&self.pe.node), 0);
         let saver = self.savers.begin(&node, save);
         let saver = saver.map_err(|error| PupError::new("what is to be saved", error.to_string()))?;
+        let most = node.packed_bytes_max().max(save.sent_bytes_max);
         self.pack(waiting, false, |sent, packed| {
-            node.held().hold(packed.len_bytes() as u64, save.held_bytes_max);
+            node.held().pack(packed.len_bytes() as u64, most);
             records += u64::from(saver.send((sent, packed)).is_ok());
         })?;
         Ok(records)

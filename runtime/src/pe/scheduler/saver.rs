@@ -29,7 +29,7 @@ impl Savers {
         let has_last = number.is_some() && number == save.since;
         let (to_saver, records) = channel();
         let node = Arc::clone(node);
-        let work = move || send_all(&node, save.checkpoint, &records, (&last, has_last));
+        let work = move || send_all(&node, save, &records, (&last, has_last));
         self.last = Some((save.checkpoint, thread::Builder::new().name("saver".into()).spawn(work)?));
         Ok(to_saver)
     }
@@ -39,7 +39,7 @@ impl Savers {
 /// this one.
 fn send_all(
     node: &Node,
-    checkpoint: u32,
+    save: Save,
     records: &Receiver<(Sent, Packed)>,
     (last, has_last): (&Digests, bool),
 ) -> Digests {
@@ -47,8 +47,10 @@ fn send_all(
     for (sent, mut packed) in records {
         let held_bytes = packed.len_bytes();
         let digested = sent.digest(&mut packed, &mut digests, last, has_last);
-        node.held().release((held_bytes - packed.len_bytes()) as u64);
-        node.save(ToKeep { checkpoint, sent, digested }, packed);
+        let sent_bytes = packed.len_bytes();
+        node.held().left_out((held_bytes - sent_bytes) as u64);
+        node.held().send(sent_bytes as u64, save.sent_bytes_max);
+        node.save(ToKeep { checkpoint: save.checkpoint, sent, digested }, packed);
     }
     digests
 }
