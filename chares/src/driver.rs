@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod draining;
+mod early;
 mod joining;
 mod maps;
 mod outcomes;

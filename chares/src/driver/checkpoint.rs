@@ -1,6 +1,7 @@
 //! How a driver takes checkpoints, and how it is run again by its log.
 
 use super::Driver;
+use super::early::Early;
 use super::outcomes::{Compared, Outcomes};
 use super::variables::{Made, Variables};
 use crate::checkpoint::{GoOn, Keeper, Outcome, Placing, Restored, SavedDriver, SavedRun, VERSION};
@@ -86,14 +87,6 @@ pub(super) struct Underway {
     /// The variables and accumulators that have records in it.
     pub(super) variables: BTreeSet<u64>,
     failed: Option<String>,
-}
-
-/// Records that have come while PEs still stand still, and how many bytes of each node: to keep one takes as long as the disk, and
-/// what these PEs say, after which they may go on, would wait behind it.
-#[derive(Default)]
-struct Early {
-    records: VecDeque<(NodeId, ToKeep, Packed)>,
-    bytes: BTreeMap<NodeId, u64>,
 }
 
 /// Carries nothing: what a driver sends that is run again has been sent.
@@ -421,22 +414,17 @@ impl Driver {
     /// Takes a record from a node: at once, or later if PEs still stand still.
     pub(super) fn hear_record(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
         match &mut self.history.checkpoint.early {
-            Some(early) => {
-                *early.bytes.entry(from).or_default() += packed.len_bytes() as u64;
-                early.records.push_back((from, record, packed));
-            }
+            Some(early) => early.add(from, record, packed),
             None => self.take_record(from, record, packed),
         }
     }
 
-    /// Takes records that have waited, for as long as a node has so much here that it may be waiting for that.
+    /// Takes records that have waited, for as long as a node may be waiting for that.
     fn take_early_records_in_need(&mut self) {
         let most = self.sent_bytes_max();
         while let Some(early) = &mut self.history.checkpoint.early
-            && early.bytes.values().any(|bytes| *bytes > most - most / KEPT_PART)
-            && let Some((from, record, packed)) = early.records.pop_front()
+            && let Some((from, record, packed)) = early.next_above(most - most / KEPT_PART)
         {
-            early.bytes.entry(from).and_modify(|bytes| *bytes -= packed.len_bytes() as u64);
             self.take_record(from, record, packed);
         }
     }
@@ -444,7 +432,7 @@ impl Driver {
     /// Takes all records that have waited; no more wait from now on.
     fn take_early_records(&mut self) {
         let early = self.history.checkpoint.early.take().unwrap_or_default();
-        early.records.into_iter().for_each(|(from, record, packed)| self.take_record(from, record, packed));
+        early.all().for_each(|(from, record, packed)| self.take_record(from, record, packed));
     }
 
     /// Takes a record from a node. One of a checkpoint that was given up is nobody's.

@@ -29,7 +29,10 @@ impl ClusterConfig {
     pub fn of_hosts(words: &[String], own: &str) -> Result<Self, ConfigError> {
         let named = words.iter().map(|word| {
             let wrong = |sentence| ConfigError::Hosts { word: word.clone(), sentence };
-            host(word).map_err(wrong)
+            if word.trim().contains(char::is_whitespace) {
+                return Err(wrong("it has a blank inside; write commas between hosts".into()));
+            }
+            host(word.trim()).map_err(wrong)
         });
         let nodes = nodes(named.collect::<Result<_, _>>()?, own);
         Self::of_nodes(nodes, "--hosts").ok_or_else(|| ConfigError::Hosts {
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn a_host_has_as_many_pes_as_it_is_named() {
         assert_eq!(shown(&of_words("a,b,a,a").unwrap()), ["a ssh a Some(3)", "b ssh b None"]);
-        assert_eq!(shown(&of_words("a:2,a,a:4").unwrap()), ["a ssh a Some(7)"]);
+        assert_eq!(shown(&of_words("a:2, a,a:4 ").unwrap()), ["a ssh a Some(7)"]);
         assert_eq!(shown(&of_words("a,ann@a").unwrap()), ["a ssh a None", "a-2 ssh ann@a None"]);
         assert_eq!(shown(&of_words("localhost:2,desk").unwrap()), ["localhost local localhost Some(3)"]);
     }
@@ -215,6 +218,7 @@ mod tests {
     fn what_is_no_host_is_refused_in_a_sentence() {
         for (words, sentence) in [
             ("a,b:x", "--hosts: \"b:x\": \"x\" is no number of PEs; give 1 to 4096"),
+            ("a b", "--hosts: \"a b\": it has a blank inside; write commas between hosts"),
             ("a:0", "--hosts: \"a:0\": \"0\" is no number of PEs; give 1 to 4096"),
             ("", "--hosts: \"\": it is no host name; write HOST, HOST:PES or USER@HOST:PES"),
             ("-oProxyCommand=x", "it is no host name"),
