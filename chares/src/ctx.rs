@@ -365,12 +365,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
     {
         let Some(position) = section.position(self) else { return };
         let Some(plan) = section.plan(self.pe, self.site.home) else { return };
-        let at = self.site.sections.iter().position(|(id, _)| *id == plan.id).unwrap_or_else(|| {
-            self.site.sections.push((plan.id, 0));
-            self.site.sections.len() - 1
-        });
-        let sequence = self.site.sections[at].1;
-        self.site.sections[at].1 += 1;
+        let sequence = self.site.next_in_section(plan.id);
         self.pe.contribute(Contribution {
             collection: self.site.collection,
             home: self.site.home,
@@ -415,7 +410,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
     /// a message with its state; so does the first message from elsewhere that finds it gone. A PE that does not exist, or
     /// where its [mobility](Self::set_mobility) does not let it go, or an element of a group, ends the run with a sentence.
     pub fn migrate_to(&mut self, pe: u32) {
-        if !self.site.mobility.permits(self.pe.id().0, pe) {
+        if !self.site.mobility().permits(self.pe.id().0, pe) {
             let at = &self.site.index.0[..C::Index::DIMENSIONS];
             return self.pe.fail(format!(
                 "{} {at:?} asked to move to PE {pe}, where its mobility does not let it: say another mobility before, or stay",
@@ -476,13 +471,13 @@ impl<'a, C: Chare> Ctx<'a, C> {
         if mobility != Mobility::Anywhere {
             self.pe.has_limited_chares();
         }
-        self.site.mobility = mobility;
+        self.site.set_mobility(mobility);
     }
 
     /// Where this chare may go.
     #[must_use]
     pub fn mobility(&self) -> &Mobility {
-        &self.site.mobility
+        self.site.mobility()
     }
 
     /// Ends this chare when the entry method or constructor returns (`ckDestroy` in Charm++), wherever it is then; a move

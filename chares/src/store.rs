@@ -342,7 +342,7 @@ impl<C: Chare> Store for TypedStore<C> {
 
     fn mobility(&self, place: usize) -> Mobility {
         let slot = self.slots.get(place).and_then(Option::as_ref);
-        slot.map(|slot| slot.site.mobility.clone()).unwrap_or_default()
+        slot.map(|slot| slot.site.mobility().clone()).unwrap_or_default()
     }
 
     fn put(&mut self, index: ElementIndex, state: &Packed) -> Result<(), PupError> {
