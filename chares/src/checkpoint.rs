@@ -8,8 +8,13 @@
 //! speeds of machines, random numbers) from [`Driver::once`](crate::Driver::once).
 //!
 //! A checkpoint is taken while the driver waits for a result or for quiescence: all PEs stand still between two entry
-//! methods, and when nothing is on its way any more each packs what it has, and goes on while that is sent. PEs keep their numbers: whoever goes on may have
-//! other nodes, each with as many of the PEs as suit it.
+//! methods, and when nothing is on its way any more each packs what it has, and goes on while that is sent. PEs keep their
+//! numbers: whoever goes on may have other nodes, each with as many of the PEs as suit it.
+//!
+//! Snapshots of which each message says whether it was sent before or after (Lai and Yang, "On distributed snapshots", 1987)
+//! need nobody to stand still. Here nodes, too, hold what PEs and launcher have to agree on: places of chares, parts of
+//! reductions, variables; all of that would have two values for a while. To stand still costs as long as the longest entry method
+//! that runs takes, and some milliseconds more, because arrays that are packed are shared until somebody writes to them.
 
 mod version_1;
 
