@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 /// What the runtime keeps beside each chare; moves with it. In a record it stands before the state, as [`InRecord`]. Of small
 /// chares there may be millions: what few of them have is elsewhere.
 #[derive(Debug, Deserialize)]
-#[serde(from = "InRecord")]
+#[serde(from = "Read")]
 pub(crate) struct Site {
     pub(crate) collection: CollectionId,
     pub(crate) index: ElementIndex,
@@ -44,36 +44,24 @@ impl Rare {
     }
 }
 
-/// A [`Site`] as it stands in records.
-#[derive(Deserialize)]
+/// A [`Site`] as it stands in records: read as its own, written by references.
+#[derive(Serialize, Deserialize)]
 #[serde(rename = "Site")]
-struct InRecord {
+struct InRecord<M, S, W> {
     collection: CollectionId,
     index: ElementIndex,
     home: PeId,
-    mover: Option<Box<Mover>>,
+    mover: M,
     sequence: u32,
-    sections: Vec<(u64, u32)>,
+    sections: S,
     is_leaving: bool,
-    mobility: Mobility,
+    mobility: W,
 }
 
-/// The same, to be written.
-#[derive(Serialize)]
-#[serde(rename = "Site")]
-struct ToRecord<'a> {
-    collection: CollectionId,
-    index: ElementIndex,
-    home: PeId,
-    mover: &'a Option<Box<Mover>>,
-    sequence: u32,
-    sections: &'a [(u64, u32)],
-    is_leaving: bool,
-    mobility: &'a Mobility,
-}
+type Read = InRecord<Option<Box<Mover>>, Vec<(u64, u32)>, Mobility>;
 
-impl From<InRecord> for Site {
-    fn from(record: InRecord) -> Self {
+impl From<Read> for Site {
+    fn from(record: Read) -> Self {
         let InRecord { collection, index, home, mover, sequence, sections, is_leaving, mobility } = record;
         let rare = Rare::new(sections, mobility);
         Self { collection, index, home, mover, sequence, is_leaving, rare }
@@ -85,7 +73,7 @@ impl Serialize for Site {
         let Self { collection, index, home, ref mover, sequence, is_leaving, ref rare } = *self;
         let sections = rare.as_ref().map_or(&[][..], |rare| &rare.sections);
         let mobility = self.mobility();
-        ToRecord { collection, index, home, mover, sequence, sections, is_leaving, mobility }
+        InRecord { collection, index, home, mover, sequence, sections, is_leaving, mobility }
             .serialize(serializer)
     }
 }
@@ -149,7 +137,7 @@ impl Site {
 
     /// Where a chare may go, by its record.
     pub(crate) fn mobility_of(record: &Packed) -> Mobility {
-        postcard::take_from_bytes::<InRecord>(&record.body).map(|(site, _)| site.mobility).unwrap_or_default()
+        postcard::take_from_bytes::<Read>(&record.body).map(|(site, _)| site.mobility).unwrap_or_default()
     }
 }
 

@@ -346,6 +346,11 @@ impl Node {
         memory::taken_bytes()
     }
 
+    /// What its `memory` limit leaves this process, bytes; `None` without a limit.
+    fn memory_room_bytes(&self) -> Option<u64> {
+        self.settings.memory_bytes.map(|limit| limit.saturating_sub(memory::taken_bytes()))
+    }
+
     /// What is known of the loads of chares, where somebody collects that; only on the launcher.
     #[must_use]
     pub fn known_loads(&self) -> Option<KnownLoads> {

@@ -57,8 +57,7 @@ impl Node {
         let is_node = |id: &&NodeId| **id != NodeId::LAUNCHER;
         let sharers = self.fabric().map_or(0, |fabric| fabric.sharers().iter().filter(is_node).count());
         let of_host = memory::available_bytes() / HOST_PART / (1 + sharers as u64);
-        let limit = self.settings.memory_bytes;
-        limit.map_or(of_host, |limit| of_host.min(limit.saturating_sub(memory::taken_bytes()) / LIMIT_PART))
+        self.memory_room_bytes().map_or(of_host, |room| of_host.min(room / LIMIT_PART))
     }
 
     /// Gives what nodes share to all of them, the launcher included; only there.

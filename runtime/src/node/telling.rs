@@ -47,9 +47,8 @@ impl Node {
         }
         let Some(pes) = self.pes.take_loads(self.topology().pes(self.id), now_ns) else { return };
         let since_ns = now_ns - self.told_loads_ns.swap(now_ns, Ordering::Relaxed);
-        let limit = self.settings.memory_bytes;
-        let room_bytes = limit.map(|limit| limit.saturating_sub(self.snapshot_memory()));
-        let loads = NodeLoads { bytes_per_s: self.links.most_received(since_ns), room_bytes, pes };
+        let bytes_per_s = self.links.most_received(since_ns);
+        let loads = NodeLoads { bytes_per_s, room_bytes: self.memory_room_bytes(), pes };
         match postcard::to_stdvec(&loads) {
             Ok(body) => {
                 let payload = Packed { body: body.into(), attachments: Vec::new() };
