@@ -110,7 +110,8 @@ pub trait Cx: private::HasPe {
         self.pe().insert(array.id(), index.to_element(), Out(init));
     }
 
-    /// Makes one element on every PE (the branch office chare of 1995).
+    /// Makes one element on every PE (the branch office chare of 1995) with which the run [began](Cx::pe_count). Whoever turns to
+    /// the one on its own PE asks for [`Ctx::group_pe`], because it may be on another.
     fn group<C: Chare<Index = u32>>(&mut self, init: C::Init) -> Group<C> {
         let count = self.pe_count();
         let id = create::<C>(self.pe(), [count, 1, 1], (&Placement::Block, true), Some(&init));
@@ -140,8 +141,8 @@ pub trait Cx: private::HasPe {
         self.pe().migrate(element.parts(), PeId(pe));
     }
 
-    /// Count of PEs of the run; of one that goes on from a checkpoint, those with which it began: others only hold chares
-    /// that have moved there.
+    /// Count of PEs with which the run began, before any joined or it went on from a checkpoint on more: others only hold
+    /// chares that have moved there, and single ones.
     fn pe_count(&mut self) -> u32 {
         self.pe().node().topology().begun().pe_count()
     }
@@ -268,6 +269,13 @@ impl<'a, C: Chare> Ctx<'a, C> {
     #[must_use]
     pub fn pe_id(&self) -> u32 {
         self.pe.id().0
+    }
+
+    /// The PE whose elements of [groups](Cx::group) chares here turn to: this one or, where it came after the run had begun and
+    /// so has none, one of the others, always the same.
+    #[must_use]
+    pub fn group_pe(&self) -> u32 {
+        self.pe.id().0 % self.pe.node().topology().begun().pe_count().max(1)
     }
 
     /// The node where this entry method runs, counted from 0 over the nodes that have PEs. Of a run that goes on from a

@@ -286,7 +286,8 @@ macro_rules! groups {
     )* };
 }
 groups! {
-    Group, "The element on that PE.", "The group as an array with one element per PE.",
+    Group, "The element on that PE; chares turn to that of [`Ctx::group_pe`](crate::Ctx::group_pe).",
+        "The group as an array with one element per PE.",
         "Sends every element a message of its own, which `message_for` makes of its PE's number; see";
     NodeGroup, "The element on that node, counted from 0 over the nodes that have PEs.",
         "The group as an array with one element per node.",

@@ -112,6 +112,35 @@ fn applications_give_the_same_bits_from_any_checkpoint_on_any_count_of_pes() {
     }
 }
 
+/// What the driver and chares do on PEs that the run did not begin with, wherever in the midst of the work it goes on.
+#[test]
+fn runs_that_were_saved_in_the_midst_of_their_work_go_on_on_more_pes() {
+    for words in [
+        "run matmul --n 300 --grain 4 --algorithm conventional --kernel plain --deterministic --out out",
+        "run mis --vertices 150 --density 0.2 --deterministic --out out",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        local_nodes(folder, &[1]);
+        let how = ["--quiet", "--speed", "equal", "--checkpoint-keep", "1000"];
+        let words: Vec<&str> = words.split(' ').chain(how).chain(OFTEN).collect();
+        let done = run(METACHARE, folder, &words);
+        assert_eq!(done.code, 0, "{done:?}");
+        let whole = fs::read(folder.join("out")).unwrap();
+        local_nodes(folder, &[2, 1]);
+        let last = last(folder);
+        assert!(last > 2, "{words:?}: {last} checkpoints");
+        for from in (1..=last).step_by(1 + last as usize / 6) {
+            fs::remove_file(folder.join("out")).unwrap();
+            let from = from.to_string();
+            let words = ["restart", "saved", "--generation", &from, "--quiet", "--speed", "equal"];
+            let done = run(METACHARE, folder, &[&words[..], &["--checkpoint", "others"]].concat());
+            assert_eq!(done.code, 0, "from {from} of {last}: {done:?}");
+            assert!(fs::read(folder.join("out")).unwrap() == whole, "from {from} of {last}: other bits");
+        }
+    }
+}
+
 /// What was measured at the beginning is not measured again, and whether a run is recorded makes no difference.
 #[test]
 fn a_recorded_run_that_measured_what_it_takes_goes_on_unrecorded() {

@@ -108,11 +108,11 @@ pub struct Borrow<T> {
     stripes: Range<u32>,
 }
 
-/// A stripe of C for its owner, and the PE that multiplied it.
+/// A stripe of C for its owner, and the chare that multiplied it.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub struct Return<T> {
-    pe: u32,
+    by: u32,
     stripe: u32,
     c: Bulk<T>,
 }
@@ -122,9 +122,9 @@ pub struct Return<T> {
 pub enum RowsEvent {
     /// A stripe of some rows is in its place.
     Done {
-        /// Who multiplied it.
-        pe: u32,
-        /// For another PE.
+        /// The chare that multiplied it.
+        by: u32,
+        /// For another chare.
         is_borrowed: bool,
     },
     /// A chare has given as much as it could of what it was asked for.
@@ -172,7 +172,7 @@ impl<T: Real> Entry<MultiplyNext> for Rows<T> {
         let Some(stripe) = self.left.next() else { return };
         let (b, at) = (self.setup.b.read(ctx), stripe as usize);
         self.setup.problem.multiply(self.rows.len(), &self.a, &b[at], &mut self.c[at]);
-        self.tell_done(ctx.pe_id(), false, ctx);
+        self.tell_done(ctx.index(), false, ctx);
         self.go_on(ctx);
     }
 }
@@ -194,21 +194,21 @@ impl<T: Real> Entry<Lend> for Rows<T> {
 
 impl<T: Real> Entry<Borrow<T>> for Rows<T> {
     fn receive(&mut self, borrow: Borrow<T>, ctx: &mut Ctx<'_, Self>) {
-        let (b, pe) = (self.setup.b.read(ctx), ctx.pe_id());
+        let (b, by) = (self.setup.b.read(ctx), ctx.index());
         let Problem { k, n, .. } = self.setup.problem;
         let rows = borrow.a.len().checked_div(k).unwrap_or(0);
         for stripe in borrow.stripes {
             let mut c = zeros(rows * part(n, stripe_count(n), stripe).len());
             self.setup.problem.multiply(rows, &borrow.a, &b[stripe as usize], &mut c);
-            ctx.array().at(borrow.owner).send_with(ctx, URGENT, Return { pe, stripe, c });
+            ctx.array().at(borrow.owner).send_with(ctx, URGENT, Return { by, stripe, c });
         }
     }
 }
 
 impl<T: Real> Entry<Return<T>> for Rows<T> {
-    fn receive(&mut self, Return { pe, stripe, c }: Return<T>, ctx: &mut Ctx<'_, Self>) {
+    fn receive(&mut self, Return { by, stripe, c }: Return<T>, ctx: &mut Ctx<'_, Self>) {
         self.c[stripe as usize] = c;
-        self.tell_done(pe, true, ctx);
+        self.tell_done(by, true, ctx);
     }
 }
 
@@ -235,14 +235,16 @@ impl<T: Real> Rows<T> {
         self.told.iter().for_each(|told| told.send(ctx, what.clone()));
     }
 
-    fn tell_done(&self, pe: u32, is_borrowed: bool, ctx: &mut Ctx<'_, Self>) {
+    fn tell_done(&self, by: u32, is_borrowed: bool, ctx: &mut Ctx<'_, Self>) {
         ctx.progress(1);
-        self.tell(RowsEvent::Done { pe, is_borrowed }, ctx);
+        self.tell(RowsEvent::Done { by, is_borrowed }, ctx);
     }
 }
 
 /// Follows the chares of rows, `owners[i]` being the PE of chare `i`, until all stripes are in their places; lets
-/// late PEs lend to early ones. The units that each PE has done.
+/// late PEs lend to early ones. The units that the chares of each PE have done.
+///
+/// A PE is here the chares that were made on it, wherever they have moved since.
 ///
 /// # Errors
 /// If the run ends before.
@@ -263,7 +265,8 @@ pub(super) fn follow<T: Real>(
         let rate = if hosts[from] == hosts[to] { WIRE_RATE_INSIDE } else { WIRE_RATE };
         grain_bytes as f64 / rate
     };
-    let (mut lending, start, mut left) = (Lending::new(&units), Instant::now(), units.iter().sum::<u64>());
+    let (mut lending, mut left) = (Lending::new(&units), units.iter().sum::<u64>());
+    let (mut elapsed, mut looked) = (0.0, Instant::now());
     // What a node with a limit may hold is all planned, what is on its way included.
     let limited =
         main.machines().nodes.iter().flat_map(|node| node.rates.iter().map(|_| node.memory.limit_bytes));
@@ -271,8 +274,8 @@ pub(super) fn follow<T: Real>(
     limited.for_each(|(pe, _)| lending.set_apart(pe));
     while left > 0 {
         match told.wait(main)? {
-            RowsEvent::Done { pe, is_borrowed } => {
-                lending.done(pe as usize, is_borrowed);
+            RowsEvent::Done { by, is_borrowed } => {
+                lending.done(owners[by as usize] as usize, is_borrowed);
                 left -= 1;
             }
             RowsEvent::Given { chare, between: [from, to], count } => {
@@ -280,7 +283,10 @@ pub(super) fn follow<T: Real>(
                 kept[chare as usize] -= count;
             }
         }
-        while let Some(loan) = lending.next(start.elapsed().as_secs_f64(), transfer) {
+        // A run that goes on from a checkpoint lends what it lent then.
+        elapsed += main.once("how long it has taken since", |_| Ok(looked.elapsed().as_secs_f64()))?;
+        looked = Instant::now();
+        while let Some(loan) = lending.next(elapsed, transfer) {
             let of = |pe: usize| (0u32..).zip(owners).filter(move |(_, owner)| **owner as usize == pe);
             let giver = of(loan.from).filter(|(chare, _)| kept[*chare as usize] > 0).last();
             let (Some((giver, giver_pe)), Some((taker, taker_pe))) = (giver, of(loan.to).next()) else {

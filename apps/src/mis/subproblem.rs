@@ -188,7 +188,7 @@ impl Chare for Subproblem {
             }
             None => Search::default(),
         });
-        let pe = ctx.pe_id();
+        let pe = ctx.group_pe();
         let began = Began { key, begun: search.begun().to_vec(), subproblem: ctx.this() };
         problem.placers.on(pe).send(ctx, began);
         let subproblem = Self {

@@ -122,7 +122,7 @@ impl Chare for Walk {
 
     fn new(mut init: WalkInit, ctx: &mut Ctx<'_, Self>) -> Self {
         let candidates = std::mem::take(&mut init.candidates);
-        let here = ctx.pe_id();
+        let here = ctx.group_pe();
         // Who was given a part has it searched where it is.
         let pes = if init.over.is_some() { here..here + 1 } else { 0..ctx.pe_count() };
         let mut walk = Self {
