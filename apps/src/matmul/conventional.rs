@@ -363,7 +363,7 @@ mod tests {
             let mut given = 0;
             for _ in 0..11 {
                 match told.wait(main)? {
-                    RowsEvent::Done { pe, is_borrowed } => done[pe as usize][usize::from(is_borrowed)] += 1,
+                    RowsEvent::Done { by, is_borrowed } => done[by as usize][usize::from(is_borrowed)] += 1,
                     RowsEvent::Given { count, .. } => given += count,
                 }
             }

@@ -91,7 +91,8 @@ impl InMemory {
         })
     }
 
-    fn by(rule: impl FnMut(bool) -> bool + Send + 'static) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
+    /// One whenever that says so.
+    pub(crate) fn by(rule: impl FnMut(bool) -> bool + Send + 'static) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
         let taken = Arc::default();
         (Self { rule: Box::new(rule), under_way: Snapshot::default(), taken: Arc::clone(&taken) }, taken)
     }
@@ -173,18 +174,40 @@ pub(crate) fn run_and_go_on(
         [&[1], &vec![total - 1; usize::from(total > 1)][..]].concat(),
     ];
     for (number, (snapshot, pes)) in taken.iter().zip(others.iter().cycle()).enumerate() {
-        let begun: Vec<u32> = [&[0], &mix.pes[..]].concat();
-        let other = InProcess { pes: pes.clone(), ..mix.clone() }.begun(&begun);
         let mappings = [None, Some(Mapping::Cyclic), Some(Mapping::Keep), Some(Mapping::Comm)];
         let mapping = if may_move { mappings[number % 4] } else { Some(Mapping::Keep) };
         let go_on = snapshot.go_on_placed(mapping, &[1.0, 0.5]);
-        let again = program().run_in_process(&other, |main| {
-            main.go_on_from(go_on)?;
+        let (keeper, again) = InMemory::new(every);
+        let from = || format!("from checkpoint {number} of {mix:?} on {pes:?}");
+        let gone_on = go_on_elsewhere(program(), mix, go_on, pes, |main| {
+            main.keep_checkpoints(Box::new(keeper));
             drive(main)
         });
-        again.unwrap_or_else(|e| panic!("from checkpoint {number} of {mix:?} on {pes:?}: {e}"));
+        gone_on.unwrap_or_else(|e| panic!("{}: {e}", from()));
+        // Once for all of them, from a checkpoint of a run that has gone on itself.
+        let again = again.lock().unwrap().pop().filter(|_| number + 1 == taken.len());
+        if let Some(again) = again {
+            let gone_on = go_on_elsewhere(program(), mix, again.go_on(), &[total + 3], &drive);
+            gone_on.unwrap_or_else(|e| panic!("{}, and from there: {e}", from()));
+        }
     }
     taken.len()
+}
+
+/// Drives a run of that mix from a checkpoint on, on nodes with so many PEs.
+pub(crate) fn go_on_elsewhere(
+    program: Program,
+    mix: &InProcess,
+    go_on: GoOn,
+    pes: &[u32],
+    drive: impl FnOnce(&mut Driver) -> Result<(), RunError>,
+) -> Result<(), RunError> {
+    let begun: Vec<u32> = [&[0], &mix.pes[..]].concat();
+    let other = InProcess { pes: pes.to_vec(), ..mix.clone() }.begun(&begun);
+    program.run_in_process(&other, |main| {
+        main.go_on_from(go_on)?;
+        drive(main)
+    })
 }
 
 #[derive(Serialize, Deserialize)]

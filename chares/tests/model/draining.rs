@@ -1,45 +1,12 @@
 //! Nodes that leave while a run goes on: every test of this folder does so too.
 
-use chares::checkpoint::{Keeper, Kept};
+use super::checkpoints::{InMemory, go_on_elsewhere};
 use chares::prelude::*;
 use chares::{Accumulator, InProcess, Program};
-use runtime::checkpoint::SavedVariable;
-use runtime::digest::Digested;
-use runtime::envelope::Packed;
 use runtime::monitor::requests::{Answer, Asked, Request};
-use runtime::saved::RecordHeader;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-
-/// Has nodes leave, one each time that the driver has waited so often; it keeps nothing.
-struct Drainer {
-    every: u32,
-    waits: u32,
-    nodes: Vec<String>,
-    ask: Box<dyn Fn(&str) + Send>,
-}
-
-impl Keeper for Drainer {
-    fn is_due(&mut self, _: bool) -> bool {
-        self.waits += 1;
-        if self.waits.is_multiple_of(self.every)
-            && let Some(node) = self.nodes.pop()
-        {
-            (self.ask)(&node);
-        }
-        false
-    }
-    fn begin(&mut self) -> Result<bool, String> {
-        Ok(false)
-    }
-    fn put(&mut self, _: RecordHeader, _: &str, _: Packed, _: Vec<Digested>) -> Result<(), String> {
-        Ok(())
-    }
-    fn commit(&mut self, _: Packed, _: Vec<SavedVariable>) -> Result<Kept, String> {
-        Ok(Kept::default())
-    }
-    fn discard(&mut self, _: &str) {}
-}
 
 /// Has a node asked to leave; where its answer comes.
 fn drain(main: &Driver) -> (impl Fn(&str) + Send + 'static, Receiver<Receiver<Answer>>) {
@@ -52,7 +19,11 @@ fn drain(main: &Driver) -> (impl Fn(&str) + Send + 'static, Receiver<Receiver<An
     (drain, answers)
 }
 
-/// Runs while one node after the other leaves, in another order on other mixes; the last is told to leave too, and stays.
+/// Has a node leave each time that the driver has waited so often.
+const EVERY: u32 = 2;
+
+/// Runs while one node after the other leaves, in another order on other mixes; the last is told to leave too, and stays. From
+/// what is saved meanwhile it goes on elsewhere.
 pub(crate) fn run_and_drain(
     program: impl Fn() -> Program,
     mix: &InProcess,
@@ -62,14 +33,22 @@ pub(crate) fn run_and_drain(
     if mix.always_pup {
         nodes.reverse();
     }
+    let mut taken = Arc::default();
     let ran = program().run_in_process(mix, |main| {
         let (ask, answers) = drain(main);
-        main.keep_checkpoints(Box::new(Drainer {
-            every: 2,
-            waits: 0,
-            nodes: nodes.clone(),
-            ask: Box::new(ask),
-        }));
+        let (mut waits, mut left) = (0u32, nodes.clone());
+        let (keeper, kept) = InMemory::by(move |_| {
+            waits += 1;
+            if waits.is_multiple_of(EVERY)
+                && let Some(node) = left.pop()
+            {
+                ask(&node);
+            }
+            // Whoever was asked last has left.
+            waits > EVERY && waits % EVERY == EVERY - 1
+        });
+        taken = kept;
+        main.keep_checkpoints(Box::new(keeper));
         drive(main)?;
         let answers: Vec<Answer> = answers.try_iter().filter_map(|answer| answer.try_recv().ok()).collect();
         for (number, answer) in answers.iter().enumerate() {
@@ -78,6 +57,11 @@ pub(crate) fn run_and_drain(
         Ok(())
     });
     ran.unwrap_or_else(|e| panic!("{mix:?} while nodes leave: {e}"));
+    if let Some(snapshot) = taken.lock().unwrap().pop() {
+        let pes = mix.pes.iter().sum();
+        let gone_on = go_on_elsewhere(program(), mix, snapshot.go_on(), &[pes], drive);
+        gone_on.unwrap_or_else(|e| panic!("{mix:?} from where nodes had left: {e}"));
+    }
 }
 
 #[derive(Serialize, Deserialize)]

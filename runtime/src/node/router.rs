@@ -332,8 +332,9 @@ impl Node {
                     self.state.leave();
                 }
                 let len_bytes = payload.len_bytes() as u64;
-                // Chares that wait behind others here are those that are to go, and who is to stand still has much to do.
-                let is_urgent = matches!(order, PeOrder::Migrate | PeOrder::Pause);
+                // Chares that wait behind others here are those that are to go, and who is to stand still has much to do, but
+                // what nobody waits for first: what is done when counts have been restored is in none of them.
+                let is_urgent = matches!(order, PeOrder::Migrate | PeOrder::Pause | PeOrder::DropKernel);
                 let priority = if is_urgent { i32::MIN } else { 0 };
                 let envelope = Envelope::new(Target::Order(order), priority, Payload::packed(payload));
                 self.pes.push_arrived(pe, envelope, len_bytes);

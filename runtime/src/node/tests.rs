@@ -130,6 +130,26 @@ fn what_comes_to_a_pe_before_its_record_is_not_lost() {
     );
 }
 
+/// Counts that are restored are those of a run in which nobody has ordered it.
+#[test]
+fn what_a_pe_was_told_before_it_stands_still_is_done_before() {
+    let (nodes, events) = launcher_and_node();
+    let order = |order| nodes[0].order(NodeId(1), Order::ToPe(PeId(0), order), Packed::default());
+    order(PeOrder::DropKernel);
+    order(PeOrder::Pause);
+    let node = Arc::clone(&nodes[1]);
+    let pe = std::thread::spawn(move || Scheduler::new(&node, PeId(0)).run());
+    assert_eq!(said(&events), Ok(0), "it stands still");
+    order(PeOrder::Restore { records: 0 });
+    assert_eq!(said(&events), Ok(0), "it counts from the beginning");
+    order(PeOrder::Resume);
+    let nothing = Payload::packed(Packed::default());
+    nodes[1].pes().push(PeId(0), Envelope::new(Target::Stop, Priority::ORDINARY, nothing));
+    pe.join().unwrap();
+    let counts = nodes[1].pes().counts();
+    assert_eq!(counts.created, counts.processed);
+}
+
 /// What was saved of the PE, where its node finds that.
 struct Found(Option<Packed>);
 impl FindSaved for Found {
