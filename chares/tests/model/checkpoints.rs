@@ -179,32 +179,30 @@ pub(crate) fn run_and_go_on(
         let go_on = snapshot.go_on_placed(mapping, &[1.0, 0.5]);
         let (keeper, again) = InMemory::new(every);
         let from = || format!("from checkpoint {number} of {mix:?} on {pes:?}");
-        let gone_on = go_on_elsewhere(program(), mix, go_on, pes, |main| {
-            main.keep_checkpoints(Box::new(keeper));
-            drive(main)
-        });
+        let gone_on = go_on_elsewhere(program(), mix, (go_on, Some(keeper)), pes, &drive);
         gone_on.unwrap_or_else(|e| panic!("{}: {e}", from()));
         // Once for all of them, from a checkpoint of a run that has gone on itself.
         let again = again.lock().unwrap().pop().filter(|_| number + 1 == taken.len());
         if let Some(again) = again {
-            let gone_on = go_on_elsewhere(program(), mix, again.go_on(), &[total + 3], &drive);
+            let gone_on = go_on_elsewhere(program(), mix, (again.go_on(), None), &[total + 3], &drive);
             gone_on.unwrap_or_else(|e| panic!("{}, and from there: {e}", from()));
         }
     }
     taken.len()
 }
 
-/// Drives a run of that mix from a checkpoint on, on nodes with so many PEs.
+/// Drives a run of that mix from a checkpoint on, on nodes with so many PEs, and may keep checkpoints of it.
 pub(crate) fn go_on_elsewhere(
     program: Program,
     mix: &InProcess,
-    go_on: GoOn,
+    (go_on, keeper): (GoOn, Option<InMemory>),
     pes: &[u32],
     drive: impl FnOnce(&mut Driver) -> Result<(), RunError>,
 ) -> Result<(), RunError> {
     let begun: Vec<u32> = [&[0], &mix.pes[..]].concat();
     let other = InProcess { pes: pes.to_vec(), ..mix.clone() }.begun(&begun);
     program.run_in_process(&other, |main| {
+        keeper.into_iter().for_each(|keeper| main.keep_checkpoints(Box::new(keeper)));
         main.go_on_from(go_on)?;
         drive(main)
     })

@@ -59,7 +59,7 @@ pub(crate) fn run_and_drain(
     ran.unwrap_or_else(|e| panic!("{mix:?} while nodes leave: {e}"));
     if let Some(snapshot) = taken.lock().unwrap().pop() {
         let pes = mix.pes.iter().sum();
-        let gone_on = go_on_elsewhere(program(), mix, snapshot.go_on(), &[pes], drive);
+        let gone_on = go_on_elsewhere(program(), mix, (snapshot.go_on(), None), &[pes], drive);
         gone_on.unwrap_or_else(|e| panic!("{mix:?} from where nodes had left: {e}"));
     }
 }
