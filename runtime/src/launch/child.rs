@@ -11,6 +11,7 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc::UnboundedSender;
@@ -23,7 +24,11 @@ pub const LOG_MARK: char = '\x1e';
 /// Lines of standard error that are remembered to explain an end.
 const TAIL_LINES: usize = 24;
 
-/// A child process in a process group of its own, which is killed with all its members when this is dropped.
+/// How long a process that has been killed is waited for, and how often somebody looks: only a broken kernel needs so long.
+const DYING_MAX: Duration = Duration::from_millis(400);
+const DYING_LOOK: Duration = Duration::from_millis(1);
+
+/// A child process in a process group of its own, which is killed with all its members when this is dropped, and is gone then.
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
@@ -69,6 +74,11 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
+        // Whoever drops this may end the next moment, and then nothing may be left running.
+        let until = Instant::now() + DYING_MAX;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(DYING_LOOK);
+        }
     }
 }
 
@@ -199,6 +209,16 @@ mod tests {
         // Where there is no log nothing is lost.
         errors(None).pass_on(Lines::new(said.as_bytes())).await;
         assert_eq!(tail.text(), "\u{1e}for the log\nfor people\n");
+    }
+
+    #[tokio::test]
+    async fn a_process_is_gone_when_nobody_has_it_any_more() {
+        let (group, pipes) = Group::spawn(Command::new("sleep").arg("1000")).unwrap();
+        let number = group.child.id().expect("it has not ended");
+        assert!(std::fs::exists(format!("/proc/{number}")).unwrap());
+        drop(group);
+        assert!(!std::fs::exists(format!("/proc/{number}")).unwrap(), "not even as a zombie");
+        drop(pipes);
     }
 
     /// What a login or a program prints is anything, also a line without end.
