@@ -110,8 +110,8 @@ pub trait Cx: private::HasPe {
         self.pe().insert(array.id(), index.to_element(), Out(init));
     }
 
-    /// Makes one element on every PE (the branch office chare of 1995) with which the run [began](Cx::pe_count). Whoever turns to
-    /// the one on its own PE asks for [`Ctx::group_pe`], because it may be on another.
+    /// Makes one element on every PE with which the run [began](Cx::pe_count) (the branch office chare of 1995). A chare may be
+    /// on a PE that came later: [`Ctx::group_pe`] says whose element it turns to.
     fn group<C: Chare<Index = u32>>(&mut self, init: C::Init) -> Group<C> {
         let count = self.pe_count();
         let id = create::<C>(self.pe(), [count, 1, 1], (&Placement::Block, true), Some(&init));
@@ -272,10 +272,11 @@ impl<'a, C: Chare> Ctx<'a, C> {
     }
 
     /// The PE whose elements of [groups](Cx::group) chares here turn to: this one or, where it came after the run had begun and
-    /// so has none, one of the others, always the same.
+    /// so has none, the last with which the run began.
     #[must_use]
     pub fn group_pe(&self) -> u32 {
-        self.pe.id().0 % self.pe.node().topology().begun().pe_count().max(1)
+        let last = self.pe.node().topology().begun().pe_count().saturating_sub(1);
+        self.pe.id().0.min(last)
     }
 
     /// The node where this entry method runs, counted from 0 over the nodes that have PEs. Of a run that goes on from a
@@ -283,8 +284,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
     #[must_use]
     pub fn node_id(&self) -> u32 {
         let begun = self.pe.node().topology().begun();
-        let last = begun.pe_count().saturating_sub(1);
-        u32::from(begun.node_of(PeId(self.pe.id().0.min(last))).0.saturating_sub(1))
+        u32::from(begun.node_of(PeId(self.group_pe())).0.saturating_sub(1))
     }
 
     /// The part of its core that this PE may use, above 0 to 1: where it is less, as the nodes file says, the PE sleeps

@@ -56,7 +56,7 @@ fn nodes_join_and_leave_and_the_result_is_the_same() {
     local_nodes(folder, &[1, 1]);
     write(folder, "more.toml", "[[node]]\nname = \"c\"\npes = 2\n[[node]]\nname = \"a\"\npes = 1\n");
     write(folder, "none.toml", "[[node]]\nname = \"d\"\npes = 1\nbinary = \"/bin/false\"\n");
-    let words = "run imbalance --chares 24 --steps 1200 --work 20000 --reduce-every 3 --balance auto --speed equal --out ends.npy";
+    let words = "run imbalance --chares 24 --steps 4800 --work 20000 --reduce-every 3 --balance auto --speed equal --out ends.npy";
     let words: Vec<&str> = words.split(' ').chain(["--report", "run.json"]).collect();
     let running = start(&mut command(METACHARE, folder, &words));
     assert_eq!(running.nodes(2).len(), 2);
@@ -114,7 +114,7 @@ fn a_run_that_was_saved_after_a_node_had_joined_goes_on() {
     local_nodes(folder, &[1, 1]);
     write(folder, "more.toml", "[[node]]\nname = \"c\"\npes = 2\n");
     let words =
-        "run imbalance --chares 24 --steps 1200 --work 20000 --reduce-every 3 --balance rotate --speed equal";
+        "run imbalance --chares 24 --steps 4800 --work 20000 --reduce-every 3 --balance rotate --speed equal";
     let words: Vec<&str> = words.split(' ').chain(["--out", "ends.npy"]).collect();
     assert_eq!(run(METACHARE, folder, &words).code, 0);
     let whole = fs::read(folder.join("ends.npy")).unwrap();

@@ -303,16 +303,14 @@ impl Driver {
         if self.flush()?.is_none() {
             return Ok(Err(format!("messages were on their way for {} s", FLUSH_MAX.as_secs())));
         }
-        // What was added where nobody is any more, and before the checkpoint that this run has gone on from, is here.
+        let header = |of| RecordHeader { pe: PeId::DRIVER, of };
+        // What was added on nodes that have left, or before the checkpoint that this run has gone on from, is here.
         let earlier = self.history.sums.iter();
         let earlier = earlier.flat_map(|(id, parts)| parts.iter().map(|part| (*id, part.clone())));
         let sums = self.pe.node().variables().sums().into_iter().chain(earlier);
-        let sums: Vec<_> = sums
-            .map(|(id, packed)| (RecordHeader { pe: PeId::DRIVER, of: RecordOf::Sum(id) }, packed))
-            .collect();
+        let sums: Vec<_> = sums.map(|(id, packed)| (header(RecordOf::Sum(id)), packed)).collect();
         let loads = self.pe.node().known_loads().into_iter();
-        let loads =
-            loads.map(|known| (RecordHeader { pe: PeId::DRIVER, of: RecordOf::Loads }, pup::pack(&known)));
+        let loads = loads.map(|known| (header(RecordOf::Loads), pup::pack(&known)));
         for (header, packed) in self.pe.node().shared_records().into_iter().chain(sums).chain(loads) {
             let digested = Digested::all(&packed);
             self.keep(header, packed, digested);

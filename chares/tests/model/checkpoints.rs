@@ -91,7 +91,7 @@ impl InMemory {
         })
     }
 
-    /// One whenever that says so.
+    /// One whenever the rule says so.
     pub(crate) fn by(rule: impl FnMut(bool) -> bool + Send + 'static) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
         let taken = Arc::default();
         (Self { rule: Box::new(rule), under_way: Snapshot::default(), taken: Arc::clone(&taken) }, taken)
@@ -177,13 +177,13 @@ pub(crate) fn run_and_go_on(
         let mappings = [None, Some(Mapping::Cyclic), Some(Mapping::Keep), Some(Mapping::Comm)];
         let mapping = if may_move { mappings[number % 4] } else { Some(Mapping::Keep) };
         let go_on = snapshot.go_on_placed(mapping, &[1.0, 0.5]);
-        let (keeper, again) = InMemory::new(every);
+        // Of the last run checkpoints are taken too, and from one of those another goes on.
+        let is_last = number + 1 == taken.len();
+        let (keeper, again) = is_last.then(|| InMemory::new(every)).unzip();
         let from = || format!("from checkpoint {number} of {mix:?} on {pes:?}");
-        let gone_on = go_on_elsewhere(program(), mix, (go_on, Some(keeper)), pes, &drive);
+        let gone_on = go_on_elsewhere(program(), mix, (go_on, keeper), pes, &drive);
         gone_on.unwrap_or_else(|e| panic!("{}: {e}", from()));
-        // Once for all of them, from a checkpoint of a run that has gone on itself.
-        let again = again.lock().unwrap().pop().filter(|_| number + 1 == taken.len());
-        if let Some(again) = again {
+        if let Some(again) = again.and_then(|again| again.lock().unwrap().pop()) {
             let gone_on = go_on_elsewhere(program(), mix, (again.go_on(), None), &[total + 3], &drive);
             gone_on.unwrap_or_else(|e| panic!("{}, and from there: {e}", from()));
         }

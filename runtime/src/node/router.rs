@@ -332,8 +332,9 @@ impl Node {
                     self.state.leave();
                 }
                 let len_bytes = payload.len_bytes() as u64;
-                // Chares that wait behind others here are those that are to go, and who is to stand still has much to do, but
-                // what nobody waits for first: what is done when counts have been restored is in none of them.
+                // Chares that wait behind others here are those that are to go, and who is to stand still has much to do.
+                // Nobody waits until a kernel has been dropped, and that must not be left for after a pause in which counts
+                // are restored, because they do not know of the order.
                 let is_urgent = matches!(order, PeOrder::Migrate | PeOrder::Pause | PeOrder::DropKernel);
                 let priority = if is_urgent { i32::MIN } else { 0 };
                 let envelope = Envelope::new(Target::Order(order), priority, Payload::packed(payload));

@@ -130,7 +130,7 @@ fn what_comes_to_a_pe_before_its_record_is_not_lost() {
     );
 }
 
-/// Counts that are restored are those of a run in which nobody has ordered it.
+/// Counts that are restored know nothing of what was ordered before.
 #[test]
 fn what_a_pe_was_told_before_it_stands_still_is_done_before() {
     let (nodes, events) = launcher_and_node();
