@@ -18,6 +18,7 @@ mod rounds;
 mod rows;
 mod share;
 pub mod solver;
+mod sparse;
 mod step;
 mod version_1;
 pub mod watch;
@@ -27,12 +28,13 @@ pub use arguments::Jacobi;
 
 use crate::caches;
 use crate::kernels::measured;
-use crate::matrix::{Dtype, Real, generated as numbers};
+use crate::matrix::{Csr, Dtype, Real, generated as numbers};
 use chares::KernelCall;
 use command::{App, CommandLine};
 use generated::{Generated, Kind};
-use rows::{Dense, Rows, Sparse};
+use rows::{Dense, Rows};
 use share::Share;
+use sparse::Sparse;
 use work::KEPT;
 
 /// Bytes that a sparse row takes beside its entries.
@@ -89,6 +91,7 @@ fn kernel_of<T: Real>(jacobi: &Jacobi) -> KernelCall {
         let of =
             jacobi.generated().unwrap_or(Generated { kind: Kind::Laplace3d, n, dominance: 1.1, seed: 1 });
         let all = Generated { n: count, ..of }.sparse_rows::<T>(0..count);
+        let all = if jacobi.generated().is_some() { all } else { unlike(&all) };
         let (starts, cols, values) = all.bulk(0..count);
         let sparse =
             Sparse::new(count, 0..count, starts, cols, values).expect("the rows of a matrix are rows");
@@ -101,6 +104,18 @@ fn kernel_of<T: Real>(jacobi: &Jacobi) -> KernelCall {
         (0..units.len()).for_each(|unit| share.compute(unit));
         share.finish(1, KEPT);
     }))
+}
+
+/// The same rows without the last entry of every eighth: what the rows of a file have in common is not known, so they are
+/// measured as if it were nothing.
+fn unlike<T: Real>(rows: &Csr<T>) -> Csr<T> {
+    let mut made = Csr::with_columns(rows.cols());
+    for at in 0..rows.rows() {
+        let entries: Vec<(u32, T)> = rows.row(at).collect();
+        let without = usize::from(at.is_multiple_of(8) && entries.len() > 1);
+        made.push_row(&entries[..entries.len() - without]);
+    }
+    made
 }
 
 #[cfg(test)]

@@ -5,19 +5,17 @@
 //! same bits on any mix of machines, and whichever part of x comes first.
 
 use super::parts::Parts;
+use super::sparse::Sparse;
 use crate::kernels::dot;
 use crate::matrix::Real;
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Columns that are multiplied at once: their part of x stays in the nearest cache.
 pub(super) const SEGMENT: usize = 1024;
 /// Rows of a segment that stay in a second-level cache.
 const ROWS_AT_ONCE: usize = 32;
-/// Entries of a sparse matrix in one unit of work: some tens of microseconds.
-const UNIT_ENTRIES: u64 = 1 << 14;
 
 /// Some adjoining rows of A.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,19 +33,6 @@ pub(super) struct Dense<T> {
     rows: Range<usize>,
     /// One segment after the other, each row-major: in one piece, so that pages are large.
     values: Bulk<T>,
-}
-
-/// Compressed sparse rows.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
-pub(super) struct Sparse<T> {
-    rows: Range<usize>,
-    starts: Bulk<u64>,
-    /// Columns of A; after [`Rows::localize`], places in the parts of x that the block holds.
-    cols: Bulk<u32>,
-    values: Bulk<T>,
-    /// Rows (of these, from 0) of each unit of work.
-    units: Vec<Range<usize>>,
 }
 
 fn segment(n: usize, at: usize) -> Range<usize> {
@@ -83,51 +68,12 @@ impl<T: Real> Dense<T> {
     }
 }
 
-impl<T: Real> Sparse<T> {
-    /// Rows of a matrix of `n` columns, whose entries begin at `starts`; none if these are not one more than the rows
-    /// or lead outside the entries, or if a column lies outside the matrix.
-    pub(super) fn new(
-        n: usize,
-        rows: Range<usize>,
-        starts: Bulk<u64>,
-        cols: Bulk<u32>,
-        values: Bulk<T>,
-    ) -> Option<Self> {
-        let entries = cols.len() as u64;
-        let is_sound = starts.len() == rows.len() + 1
-            && starts.is_sorted()
-            && starts.first() == Some(&0)
-            && starts.last() == Some(&entries)
-            && values.len() == cols.len()
-            && cols.iter().all(|&col| (col as usize) < n);
-        is_sound.then(|| {
-            let units = units(&starts);
-            Self { rows, starts, cols, values, units }
-        })
-    }
-}
-
-/// Cuts rows into units of about as many entries; there is one at least.
-fn units(starts: &[u64]) -> Vec<Range<usize>> {
-    let (mut units, mut first) = (Vec::new(), 0);
-    for row in 1..starts.len() {
-        if starts[row] - starts[first] >= UNIT_ENTRIES {
-            units.push(first..row);
-            first = row;
-        }
-    }
-    if first + 1 < starts.len() || units.is_empty() {
-        units.push(first..starts.len() - 1);
-    }
-    units
-}
-
 impl<T: Real> Rows<T> {
     /// Which rows of A these are.
     pub(super) fn range(&self) -> Range<usize> {
         match self {
             Self::Dense(dense) => dense.rows.clone(),
-            Self::Sparse(sparse) => sparse.rows.clone(),
+            Self::Sparse(sparse) => sparse.rows().clone(),
         }
     }
 
@@ -139,23 +85,24 @@ impl<T: Real> Rows<T> {
                 let row = dense.rows.start + at;
                 dense.values[dense.place(row / SEGMENT, at..at + 1)][row % SEGMENT]
             }
-            Self::Sparse(Sparse { rows, starts, cols, values, .. }) => {
-                let entries = span(starts, &(at..at + 1));
-                let found = cols[entries.clone()].iter().position(|&col| col as usize == rows.start + at);
-                found.map_or_else(T::zeroed, |place| values[entries.start + place])
+            Self::Sparse(sparse) => {
+                let own = sparse.rows().start + at;
+                let found = sparse.row(at).find(|&(col, _)| col as usize == own);
+                found.map_or_else(T::zeroed, |(_, value)| value)
             }
         }
     }
 
     /// The sum of the magnitudes in the row that is number `at` here.
     pub(super) fn magnitudes(&self, at: usize) -> f64 {
-        let sum = |values: &[T]| values.iter().map(|value| value.to_f64().abs()).sum::<f64>();
+        let magnitude = |value: T| value.to_f64().abs();
         match self {
             Self::Dense(dense) => {
-                let part = |segment| sum(&dense.values[dense.place(segment, at..at + 1)]);
-                (0..dense.segments()).map(part).sum()
+                let part = |segment| &dense.values[dense.place(segment, at..at + 1)];
+                let sum = |segment| part(segment).iter().copied().map(magnitude).sum::<f64>();
+                (0..dense.segments()).map(sum).sum()
             }
-            Self::Sparse(Sparse { starts, values, .. }) => sum(&values[span(starts, &(at..at + 1))]),
+            Self::Sparse(sparse) => sparse.row(at).map(|(_, value)| magnitude(value)).sum(),
         }
     }
 
@@ -163,13 +110,7 @@ impl<T: Real> Rows<T> {
     pub(super) fn foreign_columns(&self) -> Option<Vec<u32>> {
         match self {
             Self::Dense(_) => None,
-            Self::Sparse(sparse) => {
-                let is_foreign = |col: &&u32| !sparse.rows.contains(&(**col as usize));
-                let mut foreign: Vec<u32> = sparse.cols.iter().filter(is_foreign).copied().collect();
-                foreign.sort_unstable();
-                foreign.dedup();
-                Some(foreign)
-            }
+            Self::Sparse(sparse) => Some(sparse.foreign_columns()),
         }
     }
 
@@ -179,20 +120,14 @@ impl<T: Real> Rows<T> {
             Self::Dense(dense) => {
                 (0..dense.segments()).map(|at| parts.sources_of(&segment(dense.n, at))).collect()
             }
-            Self::Sparse(sparse) => {
-                let mut needs = Vec::with_capacity(sparse.units.len());
-                let cols = sparse.cols.as_mut_slice();
-                for unit in &sparse.units {
-                    let mut sources = BTreeSet::new();
-                    for col in &mut cols[span(&sparse.starts, unit)] {
-                        let (source, place) = parts.locate(*col);
-                        sources.insert(source);
-                        *col = place;
-                    }
-                    needs.push(sources.into_iter().collect());
-                }
-                needs
-            }
+            Self::Sparse(sparse) => sparse.localize(parts),
+        }
+    }
+
+    /// Has sparse rows, whose columns are places in the parts of x, lie as they are multiplied fastest.
+    pub(super) fn compress(&mut self) {
+        if let Self::Sparse(sparse) = self {
+            sparse.compress();
         }
     }
 
@@ -200,7 +135,7 @@ impl<T: Real> Rows<T> {
     pub(super) fn sums_each(&self) -> usize {
         match self {
             Self::Dense(dense) => dense.rows.len() * dense.segments(),
-            Self::Sparse(sparse) => sparse.units.iter().map(Range::len).max().unwrap_or(0),
+            Self::Sparse(sparse) => sparse.units().iter().map(Range::len).max().unwrap_or(0),
         }
     }
 
@@ -213,7 +148,7 @@ impl<T: Real> Rows<T> {
     pub(super) fn ended_by(&self, unit: usize) -> Option<Range<usize>> {
         match self {
             Self::Dense(_) => None,
-            Self::Sparse(sparse) => Some(sparse.units[unit].clone()),
+            Self::Sparse(sparse) => Some(sparse.units()[unit].clone()),
         }
     }
 
@@ -237,11 +172,8 @@ impl<T: Real> Rows<T> {
                 }
             }
             Self::Sparse(sparse) => {
-                let rows = sparse.units[unit].clone();
-                let starts = &sparse.starts[rows.start..=rows.end];
-                for (x, sums) in x.chunks_exact(held).zip(sums.chunks_exact_mut(each)) {
-                    dot::sparse(starts, &sparse.cols, &sparse.values, x, &mut sums[..rows.len()]);
-                }
+                let by_rhs = x.chunks_exact(held).zip(sums.chunks_exact_mut(each));
+                by_rhs.for_each(|(x, sums)| sparse.multiply(unit, x, sums));
             }
         }
     }
@@ -253,49 +185,5 @@ impl<T: Real> Rows<T> {
         for more in others.chunks_exact(rows.max(1)) {
             first.iter_mut().zip(more).for_each(|(sum, &more)| *sum += more);
         }
-    }
-}
-
-/// The entries of some rows.
-fn span(starts: &[u64], rows: &Range<usize>) -> Range<usize> {
-    let at = |row: usize| usize::try_from(starts[row]).expect("entries in memory");
-    at(rows.start)..at(rows.end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn units_cover_the_rows_and_are_about_alike() {
-        let ends =
-            |starts: &[u64]| units(starts).iter().map(|unit| (unit.start, unit.end)).collect::<Vec<_>>();
-        assert_eq!(ends(&[0]), [(0, 0)]);
-        assert_eq!(ends(&[0, 3, 5]), [(0, 2)]);
-        let many: Vec<u64> = (0..=10_000).map(|row| 7 * row).collect();
-        let cut = units(&many);
-        assert_eq!((cut[0].start, cut[cut.len() - 1].end, cut.len()), (0, 10_000, 5));
-        assert!(cut.windows(2).all(|pair| pair[0].end == pair[1].start));
-    }
-
-    #[test]
-    fn each_column_of_others_is_asked_for_once() {
-        let (starts, cols) = (Bulk::from_slice(&[0, 3, 6]), Bulk::from_slice(&[3, 0, 1, 2, 4, 3]));
-        let rows = Sparse::new(5, 1..3, starts, cols, Bulk::<f64>::zeros(6)).unwrap();
-        assert_eq!(Rows::Sparse(rows).foreign_columns(), Some(vec![0, 3, 4]));
-    }
-
-    #[test]
-    fn rows_that_are_no_rows_are_refused() {
-        let sparse = |starts: &[u64], cols: &[u32], values: &[f64]| {
-            Sparse::new(2, 0..2, Bulk::from_slice(starts), Bulk::from_slice(cols), Bulk::from_slice(values))
-        };
-        assert!(sparse(&[0, 1, 2], &[0, 1], &[1.0, 2.0]).is_some());
-        assert!(sparse(&[0, 1], &[0], &[1.0]).is_none());
-        assert!(sparse(&[0, 2, 1], &[0], &[1.0]).is_none());
-        assert!(sparse(&[1, 1, 2], &[0, 1], &[1.0, 2.0]).is_none());
-        assert!(sparse(&[0, 1, 9], &[0, 1], &[1.0, 2.0]).is_none());
-        assert!(sparse(&[0, 1, 2], &[0, 1], &[1.0]).is_none());
-        assert!(sparse(&[0, 1, 2], &[0, 2], &[1.0, 2.0]).is_none());
     }
 }

@@ -5,7 +5,7 @@ use super::rows::Rows;
 use super::step::{Known, Step};
 use crate::matrix::Real;
 use chares::Bulk;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -18,6 +18,7 @@ use std::ops::Range;
 #[serde(bound(serialize = "T: Real", deserialize = "T: Real"))]
 pub(super) struct Share<T> {
     rhs: usize,
+    #[serde(deserialize_with = "compressed")]
     rows: Rows<T>,
     b: Bulk<T>,
     diagonal: Vec<T>,
@@ -41,6 +42,13 @@ pub(super) struct Iterate<T> {
     pub(super) x: Bulk<T>,
     /// The largest magnitude of a residual B - A x before the iteration.
     pub(super) residual: f64,
+}
+
+/// Rows of a share that has been packed.
+fn compressed<'de, T: Real, D: Deserializer<'de>>(deserializer: D) -> Result<Rows<T>, D::Error> {
+    let mut rows = Rows::deserialize(deserializer)?;
+    rows.compress();
+    Ok(rows)
 }
 
 impl<T: Real> Share<T> {
@@ -67,12 +75,13 @@ impl<T: Real> Share<T> {
     pub(super) fn resumed(
         block: u32,
         rhs: usize,
-        rows: Rows<T>,
+        mut rows: Rows<T>,
         b: Bulk<T>,
         diagonal: Vec<T>,
         parts: Parts,
         iterates: VecDeque<Iterate<T>>,
     ) -> Self {
+        rows.compress();
         let own = parts.place_of(block);
         let (next, sums) = (Bulk::zeros(rhs * parts.len()), vec![T::zeroed(); rhs * rows.sums_each()]);
         Self { rhs, rows, b, diagonal, parts, own, iterates, next, sums, steps: vec![Step::default(); rhs] }

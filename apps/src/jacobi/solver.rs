@@ -9,7 +9,8 @@
 
 use super::dominance::Dominance;
 use super::generated::Generated;
-use super::rows::{Dense, Rows, Sparse};
+use super::rows::{Dense, Rows};
+use super::sparse::Sparse;
 use super::watch::IterationEnd;
 use super::work::Work;
 use crate::matrix::{Piece, Real, generated};

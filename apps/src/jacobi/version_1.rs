@@ -137,8 +137,8 @@ impl<T: Real> Share<T> {
 mod tests {
     use super::*;
     use crate::jacobi::generated::{Generated, Kind};
-    use crate::jacobi::rows::Sparse;
     use crate::jacobi::solver::SolutionPart;
+    use crate::jacobi::sparse::Sparse;
     use std::sync::Arc;
 
     const N: usize = 128 * 128;

@@ -1,5 +1,6 @@
 //! Block kernels: pure functions on slices, single-threaded, with no chare in sight.
 
+pub mod alike;
 mod deterministic;
 pub mod dot;
 pub mod gemm;
