@@ -48,6 +48,12 @@ impl Generated {
         self.kind == Kind::Dense
     }
 
+    /// Whether its rows are those of a grid, alike but at its edges.
+    #[must_use]
+    pub fn is_laplacian(&self) -> bool {
+        matches!(self.kind, Kind::Laplace2d | Kind::Laplace3d)
+    }
+
     /// Entries of the whole matrix, nearly.
     #[must_use]
     pub fn entries(&self) -> u64 {

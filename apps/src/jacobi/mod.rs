@@ -86,12 +86,14 @@ fn kernel_of<T: Real>(jacobi: &Jacobi) -> KernelCall {
         (Rows::Dense(rows), vec![0, count as u64, n as u64], count * n)
     } else {
         let each = usize::try_from(jacobi.entries()).unwrap_or(n).div_ceil(n).max(1);
-        let row_bytes = ROW_BYTES + each * (size_of::<T>() + size_of::<u32>());
-        let count = (caches::bytes_beyond() / row_bytes).clamp(1, n);
-        let of =
-            jacobi.generated().unwrap_or(Generated { kind: Kind::Laplace3d, n, dominance: 1.1, seed: 1 });
+        let given = jacobi.generated();
+        // Of rows that are alike nothing but what is beside their entries is read.
+        let entry_bytes =
+            if given.is_some_and(|of| of.is_laplacian()) { 0 } else { size_of::<T>() + size_of::<u32>() };
+        let count = (caches::bytes_beyond() / (ROW_BYTES + each * entry_bytes)).clamp(1, n);
+        let of = given.unwrap_or(Generated { kind: Kind::Laplace3d, n, dominance: 1.1, seed: 1 });
         let all = Generated { n: count, ..of }.sparse_rows::<T>(0..count);
-        let all = if jacobi.generated().is_some() { all } else { unlike(&all) };
+        let all = if given.is_some() { all } else { unlike(&all) };
         let (starts, cols, values) = all.bulk(0..count);
         let sparse =
             Sparse::new(count, 0..count, starts, cols, values).expect("the rows of a matrix are rows");

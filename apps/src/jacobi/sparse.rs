@@ -4,7 +4,7 @@
 use super::parts::Parts;
 use crate::kernels::alike::{self, Alike};
 use crate::kernels::dot;
-use crate::matrix::Real;
+use crate::matrix::{Real, span};
 use chares::Bulk;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeSet;
@@ -270,12 +270,6 @@ fn stretches(unit: &Range<usize>, starts: &[u64], cols: &[u32]) -> Vec<(Range<us
     }
     cut.extend((other < unit.end).then_some((other..unit.end, false)));
     cut
-}
-
-/// The entries of some rows.
-fn span(starts: &[u64], rows: &Range<usize>) -> Range<usize> {
-    let at = |row: usize| usize::try_from(starts[row]).expect("entries in memory");
-    at(rows.start)..at(rows.end)
 }
 
 #[cfg(test)]

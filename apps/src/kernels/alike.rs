@@ -7,7 +7,7 @@
 //! distances and numbers by their differences are from Kourtis, Goumas and Koziris, "Optimizing sparse matrix-vector
 //! multiplication using index and value compression" (Computing Frontiers, 2008).
 
-use crate::matrix::Real;
+use crate::matrix::{Real, span};
 use pulp::{Arch, Simd, WithSimd};
 use std::array::from_fn;
 
@@ -34,13 +34,13 @@ pub struct Alike<T> {
 /// If `starts` leads outside `cols`.
 #[must_use]
 pub fn count(starts: &[u64], cols: &[u32]) -> usize {
-    let row = |ends: &[u64]| &cols[index(ends[0])..index(ends[1])];
+    let row = |at: usize| &cols[span(starts, &(at..at + 1))];
     let follows = |(before, row): (&[u32], &[u32])| {
         before.len() == row.len()
             && before.iter().zip(row).all(|(before, col)| before.checked_add(1) == Some(*col))
     };
-    let pairs = starts.windows(2).map(row).zip(starts.windows(2).skip(1).map(row));
-    pairs.take_while(|pair| follows(*pair)).count() + usize::from(starts.len() > 1)
+    let rows = starts.len().saturating_sub(1);
+    (1..rows).take_while(|&at| follows((row(at - 1), row(at)))).count() + rows.min(1)
 }
 
 impl<T: Real> Alike<T> {
@@ -175,10 +175,6 @@ impl<T: Real> Product<'_, T> {
 #[inline(always)]
 fn added<T: Real, const ROWS: usize>([a, b, c, d]: &[[T; ROWS]; SUMS]) -> [T; ROWS] {
     from_fn(|row| (a[row] + b[row]) + (c[row] + d[row]))
-}
-
-fn index(start: u64) -> usize {
-    usize::try_from(start).expect("entries in memory")
 }
 
 #[cfg(test)]

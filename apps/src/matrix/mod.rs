@@ -17,4 +17,5 @@ pub use dense::{Matrix, ShapeError, bounds};
 pub use element::{Dtype, Element, Product, UnknownDtype};
 pub use file::{Heading, ReadError, WriteError, read, write};
 pub use lines::{LineError, TextError};
+pub(crate) use sparse::span;
 pub use sparse::{Csr, SIDE_MAX as SPARSE_SIDE_MAX, Triplet};

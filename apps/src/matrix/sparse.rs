@@ -50,8 +50,8 @@ impl<T: Element> Csr<T> {
             cols: Vec::with_capacity(triplets.len()),
             values: Vec::with_capacity(triplets.len()),
         };
-        for ends in starts.windows(2) {
-            let row = &mut entries[index(ends[0])..index(ends[1])];
+        for at in 0..rows {
+            let row = &mut entries[span(&starts, &(at..at + 1))];
             // Stable, so that sums do not depend on anything but the order of the entries.
             row.sort_by_key(|&(col, _)| col);
             made.push_row(row);
@@ -128,7 +128,7 @@ impl<T: Element> Csr<T> {
     /// If the range is not within the matrix.
     #[must_use]
     pub fn row_slices(&self, rows: Range<usize>) -> (&[u32], &[T]) {
-        let range = index(self.starts[rows.start])..index(self.starts[rows.end]);
+        let range = span(&self.starts, &rows);
         (&self.cols[range.clone()], &self.values[range])
     }
 
@@ -170,6 +170,11 @@ impl<T> fmt::Debug for Csr<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Csr({} x {}, {} entries)", self.starts.len() - 1, self.col_count, self.cols.len())
     }
+}
+
+/// Which entries some rows have, where each row's begin at `starts` and the last one's end at the last of these.
+pub(crate) fn span(starts: &[u64], rows: &Range<usize>) -> Range<usize> {
+    index(starts[rows.start])..index(starts[rows.end])
 }
 
 /// Where entries begin, as an index: there is memory for them.
