@@ -1,6 +1,6 @@
 //! Packing and unpacking (pup): values to bytes and back, with bulk arrays beside the body.
 
-use postcard::ser_flavors::Size;
+use postcard::{Deserializer, Serializer, ser_flavors};
 use runtime::buffer::Buffer;
 use runtime::envelope::Packed;
 use runtime::object::PupError;
@@ -48,35 +48,113 @@ impl UnderWay {
     }
 }
 
+/// Where the bytes of a value's body go: kept, or only counted. It is one type for both, because for each type there would be
+/// another copy of the code that serialises a message.
+struct Body {
+    bytes: Vec<u8>,
+    /// How many there were before those in `bytes`, if they are only counted.
+    counted: Option<usize>,
+}
+
+impl Body {
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, bytes: usize) {
+        if let Some(counted) = &mut self.counted {
+            *counted += self.bytes.len();
+            self.bytes.clear();
+        }
+        self.bytes.reserve(bytes);
+    }
+
+    fn len(&self) -> usize {
+        self.counted.unwrap_or_default() + self.bytes.len()
+    }
+}
+
+impl ser_flavors::Flavor for Body {
+    type Output = Self;
+
+    #[inline(always)]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        if self.bytes.len() == self.bytes.capacity() {
+            self.make_room(1);
+        }
+        self.bytes.push(byte);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        if bytes.len() > self.bytes.capacity() - self.bytes.len() {
+            self.make_room(bytes.len());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Self> {
+        Ok(self)
+    }
+}
+
+/// A value that is being packed. No generic code either.
+struct Packing {
+    under: UnderWay,
+    to: Serializer<Body>,
+}
+
+impl Packing {
+    /// Begins behind these bytes; so many of bulk arrays may go inside.
+    fn begin(bytes: Vec<u8>, inside: usize) -> Self {
+        Self::into_body(Body { bytes, counted: None }, inside)
+    }
+
+    fn into_body(output: Body, inside: usize) -> Self {
+        Self { under: UnderWay::begin(Vec::new(), inside), to: Serializer { output } }
+    }
+
+    /// The body, and the bulk arrays beside it.
+    ///
+    /// # Panics
+    /// If the value was not written.
+    fn end(self, written: &postcard::Result<()>) -> (Body, Vec<Buffer>) {
+        if let Err(error) = written {
+            panic!("a message must be serialisable: no map or sequence of unknown length: {error}");
+        }
+        (self.to.output, self.under.end())
+    }
+}
+
 /// A value as bytes, for any number of receivers. Bulk arrays inside it are shared, not copied.
 ///
 /// # Panics
 /// If the type's `Serialize` fails, which for derived ones means a map or sequence without a length.
 #[must_use]
 pub fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
-    let mut body = Vec::with_capacity(64);
-    let attachments = append(value, 0, &mut body);
-    Packed { body: body.into(), attachments }
+    let mut packing = Packing::begin(Vec::with_capacity(64), 0);
+    let written = value.serialize(&mut packing.to);
+    let (body, attachments) = packing.end(&written);
+    Packed { body: body.bytes.into(), attachments }
 }
 
 /// Appends a value for one receiver on another node to `out`; its bulk arrays, without those that are short enough to be
 /// copied.
 pub(crate) fn append_for_one<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) -> Vec<Buffer> {
-    append(value, INSIDE_BYTES, out)
+    let mut packing = Packing::begin(std::mem::take(out), INSIDE_BYTES);
+    let written = value.serialize(&mut packing.to);
+    let (body, attachments) = packing.end(&written);
+    *out = body.bytes;
+    attachments
 }
 
-/// How many bytes the body of a value has, and its bulk arrays, without making them.
+/// How many bytes the body of a value has, and its bulk arrays, without keeping them.
 pub(crate) fn packed_bytes<T: Serialize + ?Sized>(value: &T) -> (usize, usize) {
-    let under = UnderWay::begin(Vec::new(), 0);
-    let body = postcard::serialize_with_flavor::<T, Size, usize>(value, Size::default());
-    (body.unwrap_or_default(), under.end().iter().map(Buffer::len).sum())
-}
-
-fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) -> Vec<Buffer> {
-    let under = UnderWay::begin(Vec::new(), inside);
-    let written = postcard::to_extend(value, std::mem::take(out));
-    *out = written.expect("a message must be serialisable: no map or sequence of unknown length");
-    under.end()
+    let mut packing = Packing::into_body(Body { bytes: Vec::with_capacity(256), counted: Some(0) }, 0);
+    let written = value.serialize(&mut packing.to);
+    let attachments = packing.under.end();
+    let body = if written.is_ok() { packing.to.output.len() } else { 0 };
+    (body, attachments.iter().map(Buffer::len).sum())
 }
 
 /// The value that [`pack`] made bytes of.
@@ -84,21 +162,27 @@ fn append<T: Serialize + ?Sized>(value: &T, inside: usize, out: &mut Vec<u8>) ->
 /// # Errors
 /// If the bytes do not hold a `T`, or more than one.
 pub fn unpack<T: DeserializeOwned>(packed: &Packed) -> Result<T, PupError> {
-    // Most messages have no bulk arrays, and then none need be looked for.
-    let is_plain = packed.attachments.is_empty() && !IS_UNDER_WAY.get();
-    let under = (!is_plain).then(|| UnderWay::begin(packed.attachments.clone(), 0));
-    let result = postcard::take_from_bytes::<T>(&packed.body);
+    let under = begin_unpacking(packed);
+    let mut from = Deserializer::from_bytes(&packed.body);
+    let value = T::deserialize(&mut from);
+    let rest = from.finalize().unwrap_or_default().len();
     under.map(UnderWay::end);
-    match result {
-        Ok((value, [])) => Ok(value),
-        Ok((_, rest)) => Err(left_over(std::any::type_name::<T>(), rest)),
+    match value {
+        Ok(value) if rest == 0 => Ok(value),
+        Ok(_) => Err(left_over(std::any::type_name::<T>(), rest)),
         Err(error) => Err(unreadable(std::any::type_name::<T>(), &error)),
     }
 }
 
+/// Most messages have no bulk arrays, and then none need be looked for.
+fn begin_unpacking(packed: &Packed) -> Option<UnderWay> {
+    let is_plain = packed.attachments.is_empty() && !IS_UNDER_WAY.get();
+    (!is_plain).then(|| UnderWay::begin(packed.attachments.clone(), 0))
+}
+
 #[cold]
-fn left_over(of: &'static str, rest: &[u8]) -> PupError {
-    PupError::new(of, format!("{} bytes are left over", rest.len()))
+fn left_over(of: &'static str, bytes: usize) -> PupError {
+    PupError::new(of, format!("{bytes} bytes are left over"))
 }
 
 #[cold]
@@ -184,7 +268,9 @@ mod tests {
     #[test]
     fn the_length_of_a_message_is_known_without_packing_it() {
         let text = Any::Text { of: "a text".into(), by: BTreeMap::from([(1, vec![-1, 2]), (9, vec![])]) };
-        for any in [Any::Nothing, text, Any::Numbers(vec![Bulk::zeros(1000)], None)] {
+        let long =
+            Any::Text { of: "long ".repeat(100), by: (0..999).map(|key| (key, vec![-1; 9])).collect() };
+        for any in [Any::Nothing, text, long, Any::Numbers(vec![Bulk::zeros(1000)], None)] {
             let (body, attachments) = packed_bytes(&any);
             let packed = pack(&any);
             assert_eq!((body, body + attachments), (packed.body.len(), packed.len_bytes()), "{any:?}");

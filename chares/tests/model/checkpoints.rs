@@ -316,6 +316,21 @@ fn chares_are_placed_anew_by_the_speeds_of_now() {
     }
 }
 
+/// How many messages a PE has made and processed is in its own record: without it nobody would know that all is done.
+#[test]
+fn a_checkpoint_that_lacks_a_pe_is_refused() {
+    let good = snapshot();
+    for pe in 0..3 {
+        let mut snapshot = good.clone();
+        snapshot.records.retain(|(header, _)| header.pe != PeId(pe) || header.of != RecordOf::Pe);
+        assert_eq!(snapshot.records.len(), good.records.len() - 1);
+        let why = go_on(&snapshot, &[2, 1], |main| count(main, 5)).unwrap_err().to_string();
+        let missing =
+            format!("what was saved of PE {pe} is not whole: the record of the PE itself is missing");
+        assert!(why.contains(&missing), "{why}");
+    }
+}
+
 /// Whatever a checkpoint holds, a run that goes on from it ends, with a sentence or rightly.
 #[test]
 fn damaged_checkpoints_are_refused_in_a_sentence() {

@@ -236,12 +236,22 @@ impl Pe {
                 }
             };
         }
-        let message: &mut dyn Unsent = &mut Some(message);
-        if !self.moved.locations.is_empty()
-            && self.send_numbered((ElementId { collection, index }, home), entry, &priority, message)
+        self.send_elsewhere((ElementId { collection, index }, home), entry, priority, &mut Some(message));
+    }
+
+    /// Sends to an element that may be anywhere. No generic code: there would be a copy of it for each type of message.
+    fn send_elsewhere(
+        &mut self,
+        (element, home): (ElementId, Option<PeId>),
+        entry: u16,
+        priority: Priority,
+        message: &mut dyn Unsent,
+    ) {
+        if !self.moved.locations.is_empty() && self.send_numbered((element, home), entry, &priority, message)
         {
             return;
         }
+        let ElementId { collection, index } = element;
         let to = ToPe::Element { collection, index, entry, from: self.id, number: 0 };
         match home {
             Some(pe) => self.send_to_pe(pe, to, priority, message),

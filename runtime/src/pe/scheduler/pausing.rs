@@ -34,6 +34,8 @@ struct Waiting {
     arrived: Vec<Envelope>,
     /// Records taken in.
     records: u64,
+    /// The PE's own, which is the last of them.
+    has_own: bool,
     /// How many there will be, once that was said.
     expected: Option<u64>,
     /// It was told to save the PE, and has not yet.
@@ -138,7 +140,10 @@ impl Scheduler {
     /// Takes what arrives while the PE stands still; whether it is to go on.
     fn take_paused(&mut self, envelope: Envelope, waiting: &mut Waiting) -> bool {
         match envelope.target {
-            Target::Order(PeOrder::Resume) => return true,
+            Target::Order(PeOrder::Resume) => {
+                self.check_whole(waiting);
+                return true;
+            }
             Target::Stop => {
                 waiting.queue.insert(0, envelope);
                 return true;
@@ -214,6 +219,17 @@ impl Scheduler {
     fn tell_when_complete(&self, waiting: &Waiting) {
         if waiting.expected == Some(waiting.records) {
             self.tell_paused(Ok(waiting.records));
+        }
+    }
+
+    /// Without the PE's own record nobody would ever know that nothing is left to do: how many messages it has made and
+    /// processed is in there.
+    fn check_whole(&mut self, waiting: &Waiting) {
+        if waiting.records > 0 && !waiting.has_own {
+            let id = self.pe.id;
+            self.pe.fail(format!(
+                "what was saved of {id:?} is not whole: the record of the PE itself is missing"
+            ));
         }
     }
 
@@ -384,6 +400,7 @@ impl Scheduler {
             RecordOf::Pe => {
                 let (saved, ends) = read_own(&packed.body)?;
                 self.take_own(saved, waiting)?;
+                waiting.has_own = true;
                 self.take_ends(ends)
             }
             RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } | RecordOf::Loads => Ok(()),
