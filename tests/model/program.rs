@@ -36,8 +36,6 @@ mod heat;
 )]
 #[path = "../../chares/examples/src/bin/histogram.rs"]
 mod histogram;
-#[path = "../../chares/tests/model/nomads.rs"]
-mod nomads;
 mod planted;
 #[allow(dead_code, unreachable_pub, reason = "as its user has written it, with a `main` of its own")]
 #[path = "../../chares/examples/src/bin/primes.rs"]

@@ -7,14 +7,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-fn stencil(folder: &Path, words: &[&str]) -> Done {
+pub(crate) fn stencil(folder: &Path, words: &[&str]) -> Done {
     let mut command = Command::new(STENCIL);
     inside(folder, command.args(words).env("LC_ALL", "C.UTF-8"));
     start(&mut command).done()
 }
 
 /// A recording of 25 blocks and 100 steps on two nodes.
-fn recorded(folder: &Path) -> Done {
+pub(crate) fn recorded(folder: &Path) -> Done {
     local_nodes(folder, &[2, 1]);
     let words = ["run", "--steps", "100", "--cells", "400", "--blocks", "5", "--record", "run.mcr"];
     stencil(folder, &[&words[..], &["--load", "load.csv"]].concat())

@@ -18,6 +18,7 @@ use runtime::monitor::recording::{Broken, Recording, RecordingError};
 use runtime::monitor::ways::{self, Way};
 use sampled::Sampled;
 use series::Series;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -118,6 +119,7 @@ pub(crate) fn chart_of(recording: &Recording) -> String {
 }
 
 /// What the PEs of a recorded run waited for.
+#[derive(Default)]
 pub(crate) struct Waits {
     /// What the critical path went through, the largest part first: parts of its length and what they are.
     pub(crate) path: Vec<(f64, String)>,
@@ -127,6 +129,8 @@ pub(crate) struct Waits {
     pub(crate) ways: Vec<([String; 2], Way)>,
     /// What is to be said of these, if any is known.
     pub(crate) said: Option<String>,
+    /// The part of the waiting of PEs in which what ended it was on its way from another node, of those of which it is known.
+    pub(crate) on_way: BTreeMap<u32, f64>,
 }
 
 pub(crate) fn waits_of(recording: &Recording) -> Waits {
@@ -143,6 +147,7 @@ pub(crate) fn waits_of(recording: &Recording) -> Waits {
     Waits {
         path: path.told(&series.run.entry_names, |pe| node_of(pe).map(|node| node.name.clone())),
         under_way: path.under_way(number_of),
+        on_way: ways::parts_on_way(calls, &ways, number_of),
         said: ways::told(&ways, name),
         ways: ways.into_iter().map(|way| ([name(way.nodes.0), name(way.nodes.1)], way)).collect(),
     }

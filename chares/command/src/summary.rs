@@ -23,12 +23,13 @@ use std::time::Instant;
 /// Lines of a list at most.
 const LINES: usize = 12;
 /// What PEs spend their time on, as reports name it, in words, and as a colour.
-const REASONS: [(&str, &str, &str); 6] = [
+const REASONS: [(&str, &str, &str); 7] = [
     ("compute", "compute", "#2e8b57"),
     ("overhead", "runtime", "#a03c8c"),
     ("core_wait", "no core", "#c0392b"),
     ("quota", "quota", "#d98880"),
     ("throttled", "share", "#e67e22"),
+    ("network", "network", "#5b8db8"),
     ("idle", "idle", "#f2dfa8"),
 ];
 /// What a report of a run says of itself.
@@ -129,8 +130,23 @@ fn count_init(report: &mut Value) {
     }
 }
 
+/// Seconds that the PEs of a node spent on each of [`REASONS`]. Of being idle the network is a part; where it is not known, as in
+/// reports, that is none.
+fn seconds_of(node: &Value) -> [f64; REASONS.len()] {
+    let of = |reason: &str| node[format!("{reason}_s")].as_f64().unwrap_or(0.0);
+    REASONS.map(|(reason, ..)| if reason == "idle" { of("idle") - of("network") } else { of(reason) })
+}
+
 /// What the PEs of a recorded run waited for, as the texts and pages want it.
 fn put_waits(report: &mut Value, waits: &Waits) {
+    for node in report["nodes"].as_array_mut().into_iter().flatten() {
+        let on_way = |pe: &Value| {
+            let number = pe["pe"].as_u64().and_then(|number| u32::try_from(number).ok())?;
+            Some(pe["idle_s"].as_f64()? * waits.on_way.get(&number)?)
+        };
+        let network_s: f64 = list(&node["pes"]).iter().filter_map(on_way).sum();
+        node["network_s"] = json!(network_s);
+    }
     let part = |(part, what): &(f64, String)| json!({"part": part, "what": what});
     report["critical_path"] = waits.path.iter().map(part).collect();
     let way = |(nodes, way): &([String; 2], Way)| json!({"nodes": nodes, "ms": way.ns as f64 / 1e6});
@@ -233,12 +249,29 @@ mod tests {
         };
         assert_eq!(line("gauss"), "gauss gauss-1, started 1970-01-01T00:00:00Z");
         assert!(line("31.6").contains("67% of its time the PEs of old waited for their cores"), "{said}");
-        assert_eq!(line("fast "), "fast 1 90.0 0.0 0.0 0.0 0.0 10.0 5", "{said}");
-        assert_eq!(line("old "), "old 1 22.2 0.0 66.7 0.0 0.0 11.1 5", "{said}");
+        assert_eq!(line("fast "), "fast 1 90.0 0.0 0.0 0.0 0.0 0.0 10.0 5", "{said}");
+        assert_eq!(line("old "), "old 1 22.2 0.0 66.7 0.0 0.0 0.0 11.1 5", "{said}");
         assert_eq!(line("Row: Pivot"), "Row: Pivot 200 3.000 100.0 15.000 200.000 1 [4]", "{said}");
         assert_eq!(line("old ->"), "old -> fast 10 6.000", "{said}");
         assert_eq!(line("2.5 s"), "2.5 s 7 chares, imbalance 1.80, expected 1.05, found ?", "{said}");
         assert!(said.contains("old delivers 0.20 of its measured speed since 00:12"), "{said}");
+    }
+
+    #[test]
+    fn of_being_idle_the_network_is_a_part_where_that_is_known() {
+        let mut report = serde_json::to_value(of_recording(&recording())).unwrap();
+        let on_way = BTreeMap::from([(0, 0.75), (7, 0.5)]);
+        put_waits(&mut report, &Waits { on_way, ..Waits::default() });
+        let said = text::text(&report);
+        let parts = |name: &str| {
+            let line = said.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
+            line.split_whitespace().rev().skip(1).take(2).map(String::from).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (parts("fast "), parts("old ")),
+            (vec!["2.5".into(), "7.5".into()], vec!["11.1".into(), "0.0".into()]),
+            "{said}"
+        );
     }
 
     #[test]

@@ -15,7 +15,6 @@ mod failures;
 mod hints;
 mod mobility;
 mod moving;
-mod nomads;
 mod order;
 mod places;
 mod reductions;

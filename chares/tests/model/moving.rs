@@ -1,8 +1,8 @@
 //! Chares that move by themselves or are moved, while everything else goes on.
 
-use crate::nomads::{Nomad, walk};
 use chares::prelude::*;
 use chares::{Gather, On};
+use nomads::{Nomad, walk};
 use serde::{Deserialize, Serialize};
 
 fn program() -> Program {

@@ -64,6 +64,27 @@ pub fn ways<'a>(
     ways
 }
 
+/// The part, 0 to 1, of the waiting of each PE in which the message that ended it was on its way from another node: as long as
+/// messages take there as a rule, whatever the clocks of both show. Only of PEs of whose waiting something is known.
+#[must_use]
+pub fn parts_on_way<'a>(
+    calls: impl IntoIterator<Item = &'a Call>,
+    ways: &[Way],
+    node: impl Fn(u32) -> Option<u16>,
+) -> BTreeMap<u32, f64> {
+    let took: HashMap<(u16, u16), i64> = ways.iter().map(|way| (way.nodes, way.ns)).collect();
+    let mut sums: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+    for call in calls.into_iter().filter(|call| call.waited > 0) {
+        let Some(cause) = call.cause else { continue };
+        let way = node(cause.pe).zip(node(call.pe)).map(|(from, to)| (from.min(to), from.max(to)));
+        let on_way = way.and_then(|way| took.get(&way)).map_or(0, |took| call.waited.min(*took));
+        let (on_way_in_all, waited_in_all) = sums.entry(call.pe).or_default();
+        *on_way_in_all = on_way_in_all.saturating_add(on_way);
+        *waited_in_all = waited_in_all.saturating_add(call.waited);
+    }
+    sums.into_iter().map(|(pe, (on_way, waited))| (pe, on_way as f64 / waited as f64)).collect()
+}
+
 /// What is slow among [`ways`], in words with the names of nodes: that of one node to all others if it is that, else the
 /// slowest way. `None` if none takes much longer than another one.
 #[must_use]
@@ -170,6 +191,32 @@ mod tests {
         let of_two = |from: u32, to: u32| if from + to == 1 { 2 * MS } else { MS / 5 };
         let expected = "a message between a and b is on its way for 2.00 ms, between the rest for 0.20 ms";
         assert_eq!(said(of_two).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn of_waiting_that_part_is_the_network_in_which_the_message_was_on_its_way() {
+        let way = |nodes, ns| Way { nodes, ns, bytes: 100, messages: 10 };
+        let ways = [way((1, 2), 10 * MS), way((1, 3), MS)];
+        let call = |pe: u32, from: Option<u32>, waited| {
+            let cause = from.map(|pe| Cause { pe, number: 1, bytes: 100 });
+            Call { pe, waited, cause, ..Call::default() }
+        };
+        let calls = [
+            call(0, Some(1), 40 * MS),
+            call(0, Some(2), 5 * MS),
+            // For that it did not wait, that ended nothing which is known, and that came from the same node or the driver.
+            call(0, Some(1), 0),
+            call(0, None, 50 * MS),
+            call(0, Some(0), 4 * MS),
+            call(0, Some(u32::MAX), 6 * MS),
+            // It came sooner than messages do.
+            call(1, Some(0), 3 * MS),
+            call(2, None, MS),
+            call(2, Some(1), 8 * MS),
+        ];
+        let node = |pe: u32| u16::try_from(pe).ok().filter(|pe| *pe < 3).map(|pe| pe + 1);
+        let parts = parts_on_way(&calls, &ways, node);
+        assert_eq!(parts, BTreeMap::from([(0, 11.0 / 55.0), (1, 1.0), (2, 0.0)]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The critical path of the last seconds, of the single entry methods and messages that nodes tell of.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use runtime::monitor::critical_path::{Call, Path, UNDER_WAY};
 use runtime::monitor::samples::Samples;
@@ -83,6 +83,13 @@ impl Model {
     pub(crate) fn network_words(&self, path: &Path) -> Option<String> {
         let is_it = path.under_way(|pe| self.node_of(pe)) >= UNDER_WAY;
         is_it.then(|| ways::told(&self.ways(), |node| self.name_of(node))).flatten()
+    }
+
+    /// The part of the waiting of each PE since then in which what ended it was on its way from another node, where anything is
+    /// known of it.
+    pub(crate) fn parts_on_way(&self, since: i64) -> BTreeMap<u32, f64> {
+        let calls = self.recent.calls.iter().filter(|call| call.to >= since);
+        ways::parts_on_way(calls, &self.ways(), |pe| self.node_of(pe))
     }
 
     fn node_of(&self, pe: u32) -> Option<u16> {

@@ -1,6 +1,8 @@
 //! Why a PE does not compute, as far as what is known of the run says so. Nothing is guessed: who owes a message is named only
 //! if nobody else can.
 
+use std::collections::BTreeMap;
+
 use runtime::monitor::hosts::{Host, hosts};
 use runtime::monitor::wire::NodeInfo;
 
@@ -32,6 +34,8 @@ pub(crate) struct Present<'a> {
     all_short_of_core: bool,
     /// What ended the waiting of PEs, of which single calls tell.
     waits: Waits,
+    /// The parts of their waiting in which that was on its way.
+    on_way: BTreeMap<u32, f64>,
 }
 
 impl<'a> Present<'a> {
@@ -46,6 +50,7 @@ impl<'a> Present<'a> {
             stopped: Vec::new(),
             all_short_of_core: true,
             waits: model.waits(edge - recent),
+            on_way: model.parts_on_way(edge - recent),
         };
         for node in model.nodes.values().filter(|node| node.loss.is_none()) {
             for pe in &node.pes {
@@ -72,6 +77,15 @@ impl<'a> Present<'a> {
 
     pub(crate) fn times_of_all(&self, node: &Node) -> Times {
         node.between(self.span.0, self.span.1)
+    }
+
+    /// How long these PEs were idle while what they waited for was on its way from another node, microseconds; `None` if nothing is
+    /// known of that.
+    pub(crate) fn network(&self, pes: &[Pe]) -> Option<u64> {
+        let known = pes.iter().filter_map(|pe| Some((self.times_of(pe).idle, self.on_way.get(&pe.last.pe)?)));
+        // Parts lie between 0 and 1, and float to integer saturates.
+        let of = |(idle, part): (u64, &f64)| (idle as f64 * part).round() as u64;
+        known.map(of).reduce(u64::saturating_add)
     }
 
     /// What these PEs of a node, which did this in the last seconds, wait for most.
@@ -121,8 +135,15 @@ impl<'a> Present<'a> {
         }
         let owed = self.waits.of(pes.iter().map(|pe| pe.last.pe));
         let who = self.who_could_send(model);
+        let idle: u64 = pes.iter().map(|pe| self.times_of(pe).idle).fold(0, u64::saturating_add);
+        let is_under_way = self.network(pes).is_some_and(|on_way| on_way > idle / 2);
         match owed.map(|owed| (owed.what(model), owed.sender(model))) {
+            None if is_under_way => "messages, on their way here".into(),
             None => format!("messages: {who}"),
+            Some((what, Some((_, sender)))) if is_under_way => {
+                format!("{what} from {sender}, on its way here")
+            }
+            Some((what, None)) if is_under_way => format!("{what}, on its way here"),
             Some((what, Some((pe, sender)))) if self.is_only_busy(pe) => {
                 format!("{what} from {sender}, which is busy")
             }

@@ -228,6 +228,13 @@ fn a_slow_link_is_named_where_all_wait_for_messages() {
         network.contains("between old and others is on its way for 20 ms, between the rest for 0.20 ms"),
         "{shown}"
     );
+    // All of what they wait is the way of what they wait for.
+    let line = |node: &str| {
+        let mut lines = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        lines.find(|words| words.get(1) == Some(&node)).map(|words| words[2..].join(" ")).unwrap_or_default()
+    };
+    assert_eq!(line("old"), "1.0% 0% 0% 0% 98% 0.6% 0 Cell: Halo, on its way here", "{shown}");
+    assert!(screen(&app, 100, 30).contains(" 99% "), "where it has no column it is a part of being idle");
 }
 
 /// PE 2 computes for 80 ms of each tenth of a second and sends; PE 0 waits for that, and computes for 10.

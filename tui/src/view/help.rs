@@ -56,13 +56,14 @@ fn columns(screen: Screen) -> &'static [&'static str] {
         ],
         Screen::Why => &[
             "parts of the last 5 s: comp computing, runt in the runtime, core waiting for",
-            "  a core, thro stopped by cpu_share or a quota, idle without a message",
+            "  a core, thro stopped by cpu_share or a quota, idle without a message, netw",
+            "  the same while the message that ended it was on its way from another node",
             "queue: messages that wait; waits for: what would let it compute; of messages",
             "  those that most of its waiting ended with; a narrow window has fewer parts",
             "all wait for: the chain of entry methods and messages behind what ran last",
             "  (critical path), by what its time went to; who is not on it delays nobody",
             "network: how long messages are on their way, if that is what all wait for",
-            "below: each host's cores, and how many of them others use",
+            "below: each host's cores, how many of them others use, and their clock",
         ],
         Screen::Entries => &[
             "calls, time: since the start, by the clock on the wall; part: of all time;",

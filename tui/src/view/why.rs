@@ -57,14 +57,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
 }
 
 /// What a PE did in the last seconds, by columns.
-const SHARES: [&str; 5] = ["comp", "runt", "core", "thro", "idle"];
+const SHARES: [&str; 6] = ["comp", "runt", "core", "thro", "netw", "idle"];
 
-/// Which of them have room beside the reason, which says more, and whether the queue has.
-fn shown(width: u16) -> ([bool; 5], bool) {
+/// Which of them have room beside the reason, which says more, and whether the queue has. Where the network has none it is a part
+/// of being idle.
+fn shown(width: u16) -> ([bool; 6], bool) {
     match width {
-        0..74 => ([true, false, false, false, true], false),
-        74..110 => ([true, false, true, false, true], true),
-        _ => ([true; 5], true),
+        0..74 => ([true, false, false, false, false, true], false),
+        74..110 => ([true, false, true, false, false, true], true),
+        _ => ([true; 6], true),
     }
 }
 
@@ -82,7 +83,8 @@ fn items(app: &App, present: &Present<'_>, width: u16, look: Look) -> Vec<(Line<
     let row = |place: usize, number: String, node: &Node, pes: &[Pe], times: Times| {
         let chosen = place == app.choice.selected;
         let reason = present.reason(app.model(), node, pes, times);
-        (row(chosen, number, node, pes, (times, &reason), (width, look)), reason)
+        let spent = (times, present.network(pes));
+        (row(chosen, number, node, pes, (spent, &reason), (width, look)), reason)
     };
     if app.choice.is_by_node() {
         let nodes = app.nodes().into_iter().enumerate();
@@ -105,24 +107,28 @@ fn row(
     number: String,
     node: &Node,
     pes: &[Pe],
-    (times, reason): (Times, &str),
+    ((times, network), reason): ((Times, Option<u64>), &str),
     (width, look): (u16, Look),
 ) -> Line<'static> {
     let mark = if chosen { look.pick("▸", ">") } else { " " };
     let style = if chosen { look.selected() } else { look.strong() };
     let mut line = Line::from(Span::styled(format!("{mark}{number:>4} "), style));
     line.push_span(Span::raw(format!("{} ", figures::fit(&node.name(), NAME))));
-    let shares = [
-        (times.compute.saturating_add(times.init), look.compute()),
-        (times.overhead, look.overhead()),
-        (times.core_wait, look.core_wait()),
-        (times.throttled, look.throttled()),
-        (times.idle, look.idle()),
-    ];
     let (shown, has_queue) = shown(width);
+    let [.., has_network, _] = shown;
+    let on_way = network.filter(|_| has_network).unwrap_or_default();
+    let shares = [
+        (Some(times.compute.saturating_add(times.init)), look.compute()),
+        (Some(times.overhead), look.overhead()),
+        (Some(times.core_wait), look.core_wait()),
+        (Some(times.throttled), look.throttled()),
+        (network, look.accent()),
+        (Some(times.idle.saturating_sub(on_way)), look.idle()),
+    ];
     for ((time, style), _) in shares.into_iter().zip(shown).filter(|(_, shown)| *shown) {
-        let text = format!("{:>SHARE$}", figures::percent(times.share(time)));
-        line.push_span(if time == 0 { Span::styled(text, look.faint()) } else { Span::styled(text, style) });
+        let text = time.map_or("-".into(), |time| figures::percent(times.share(time)));
+        let style = if time.unwrap_or_default() == 0 { look.faint() } else { style };
+        line.push_span(Span::styled(format!("{text:>SHARE$}"), style));
     }
     if has_queue {
         let queue = pes.iter().fold(0_u64, |sum, pe| sum.saturating_add(pe.last.queue_messages));
@@ -158,8 +164,12 @@ fn host_lines(model: &Model, present: &Present<'_>) -> Vec<String> {
         if let Some(others) = others_cores(model, host) {
             text.push_str(&format!(", others use {others:.1}"));
         }
-        let free = host.nodes.iter().filter_map(|info| model.nodes.get(&info.node));
-        let free = free.map(|node| node.last.host_memory_bytes).filter(|bytes| *bytes > 0).min();
+        let nodes = || host.nodes.iter().filter_map(|info| model.nodes.get(&info.node));
+        let mhz = nodes().map(|node| node.last.clock_mhz).max().unwrap_or_default();
+        if mhz > 0 {
+            text.push_str(&format!(", at {:.2} GHz", f64::from(mhz) / 1e3));
+        }
+        let free = nodes().map(|node| node.last.host_memory_bytes).filter(|bytes| *bytes > 0).min();
         if let Some(free) = free {
             text.push_str(&format!(", {} of memory free", figures::bytes(free as f64)));
         }

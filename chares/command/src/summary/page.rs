@@ -1,7 +1,7 @@
 //! What a run spent its time on, as one page for a browser: no other file, no script.
 
 use super::causes::causes;
-use super::{LINES, REASONS, list, name_of};
+use super::{LINES, REASONS, list, name_of, seconds_of};
 use crate::plot::escaped;
 use runtime::monitor::text::clean_line;
 use serde_json::Value;
@@ -108,7 +108,7 @@ fn time_by_reason(out: &mut String, report: &Value) {
     }
     let _ = writeln!(out, "<th>chares</tr>");
     for node in list(&report["nodes"]) {
-        let parts = REASONS.map(|(reason, ..)| number(&node[format!("{reason}_s")]));
+        let parts = seconds_of(node);
         let all: f64 = parts.iter().sum();
         let percent = parts.map(|part| if all > 0.0 { 100.0 * part / all } else { 0.0 });
         let _ = write!(

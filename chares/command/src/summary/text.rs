@@ -1,7 +1,7 @@
 //! What a run spent its time on, as text for people.
 
 use super::causes::causes;
-use super::{LINES, REASONS, list, name_of};
+use super::{LINES, REASONS, list, name_of, seconds_of};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -71,11 +71,11 @@ fn time_by_reason(out: &mut String, report: &Value) {
     let titles: String = REASONS.iter().map(|(_, title, _)| format!("{title:>9}")).collect();
     let _ = writeln!(out, "{titles}  chares");
     for node in list(&report["nodes"]) {
-        let of = |reason: &str| node[format!("{reason}_s")].as_f64().unwrap_or(0.0);
-        let all: f64 = REASONS.iter().map(|(reason, ..)| of(reason)).sum();
+        let seconds = seconds_of(node);
+        let all: f64 = seconds.iter().sum();
         let _ = write!(out, "  {:<14.14}{:>5}", name_of(&node["name"]), list(&node["pes"]).len());
-        for (reason, ..) in REASONS {
-            let share = if all > 0.0 { 100.0 * of(reason) / all } else { 0.0 };
+        for part in seconds {
+            let share = if all > 0.0 { 100.0 * part / all } else { 0.0 };
             let _ = write!(out, "{share:>9.1}");
         }
         let _ = writeln!(out, "{:>8}", node["chares"].as_u64().unwrap_or(0));

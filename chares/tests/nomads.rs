@@ -5,11 +5,11 @@ use chares::{Gather, Section};
 use serde::{Deserialize, Serialize};
 
 /// Number of the step after which they rest.
-pub(crate) const LAST: u32 = 1_000_000;
+pub const LAST: u32 = 1_000_000;
 
 /// Tells every other element of its array in each step, and goes somewhere else after each.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Nomad {
+pub struct Nomad {
     steps: u32,
     of: u32,
     /// The last step heard of from each.
@@ -124,7 +124,10 @@ impl Entry<Tell> for Nomad {
 
 /// Eight elements move after each of `steps` steps, at most [`LAST`]. That each got everything once and in order, they see
 /// themselves.
-pub(crate) fn walk(main: &mut Driver, steps: u32) -> Result<(), RunError> {
+///
+/// # Errors
+/// What ends the run.
+pub fn walk(main: &mut Driver, steps: u32) -> Result<(), RunError> {
     let of = 8;
     let nomads = main.array::<Nomad>(of, (of, LAST - steps));
     let odd = nomads.section(main, (1..of).step_by(2));
