@@ -18,8 +18,9 @@ const TIME_LIMIT: &str = "900";
 /// Stretches of an operation are of so many runs, because the cores that threads come to lie on differ from run to run
 /// more than stretches of one run do.
 const RUNS: usize = 3;
-/// Work whose processor time is compared takes so many stretches, beside which the start of a run is little.
-const WORK_STRETCHES: u64 = 4;
+/// Runs whose processor time is compared take turns so often for each figure. What else a machine does makes some of them
+/// longer and none shorter, so the shortest of each kind are compared.
+const TURNS: usize = 8;
 
 /// What a run has found out.
 struct RunResult {
@@ -93,8 +94,7 @@ pub(super) fn measure(
     Ok((figures?, link.get()))
 }
 
-/// What runs take that measure themselves, as all do by default, of what they take that do not: each of both kinds is
-/// compared with the one before it.
+/// What runs take that measure themselves, as all do by default, of what they take that do not.
 fn measuring(
     nodes: &Nodes<'_>,
     operations: &[&Operation],
@@ -106,16 +106,18 @@ fn measuring(
         run(nodes, Request { part, operations, repeats: 1, is_brief, is_quic: false, work })
     };
     let found = with(None)?;
-    let stretch = found.figures.get(mill::STEPS).and_then(|steps| steps.first()).copied().unwrap_or(1.0);
-    let steps = stretch as u64 * if is_brief { 1 } else { WORK_STRETCHES };
+    let steps = found.figures.get(mill::STEPS).and_then(|steps| steps.first()).copied().unwrap_or(1.0) as u64;
     let used_ns = |measures| with(Some(Work { steps, measures })).map(|found| found.used_ns);
-    let mut without = used_ns(false)?;
     let mut figures = Vec::new();
     for _ in 0..repeats {
-        let measured = used_ns(true)?;
-        let after = used_ns(false)?;
-        figures.push(200.0 * measured / (without + after));
-        without = after;
+        let mut least = [f64::INFINITY; 2];
+        for _ in 0..if is_brief { 1 } else { TURNS } {
+            for (least, measures) in least.iter_mut().zip([true, false]) {
+                *least = least.min(used_ns(measures)?);
+            }
+        }
+        let [measured, without] = least;
+        figures.push(100.0 * measured / without);
     }
     Ok(operations.iter().map(|operation| (operation.key.clone(), figures.clone())).collect())
 }
