@@ -33,7 +33,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("chares-macros", &[]),
     ("chares", &["chares-macros", "runtime", "loadbalance"]),
     ("command", &["chares", "runtime", "loadbalance", "tui"]),
-    ("chares-tests", &["chares"]),
+    ("chares-tests", &["chares", "runtime"]),
     ("apps", &["chares", "command"]),
     ("tests", &["loadbalance", "runtime", "tui", "chares", "chares-tests", "command", "apps"]),
 ];
