@@ -29,8 +29,8 @@ const PROBE: &str = "<script>addEventListener('load', () => {
     const seen = (what) => all(what).filter((part) => part.getBoundingClientRect().width > 0).length;
     const root = document.documentElement;
     document.title = [
-        'headings ' + all('h2').map((part) => part.innerText).join(', '),
-        'charts ' + seen('svg'), 'drawn ' + seen('svg rect'), 'rows ' + seen('tr'), 'bars ' + seen('.bar i'),
+        'headings ' + all('h2').map((part) => part.innerText).join(' | '),
+        'charts ' + seen('svg'), 'drawn ' + seen('svg *'), 'rows ' + seen('tr'), 'bars ' + seen('.bar i'),
         'sideways ' + (root.scrollWidth - root.clientWidth),
         'fetched ' + performance.getEntriesByType('resource').length,
     ].join('; ');
@@ -81,8 +81,8 @@ fn the_page_of_a_run_is_whole_in_a_browser() {
     for heading in ["What it lost time to", "Time of PEs", "Over time"] {
         assert!(headings.contains(heading), "{said}");
     }
-    assert_eq!(headings.split(", ").count(), page.matches("<h2>").count(), "{said}");
+    assert_eq!(headings.split(" | ").count(), page.matches("<h2>").count(), "{said}");
     assert_eq!(count_of("rows"), u32::try_from(page.matches("<tr>").count()).unwrap(), "{said}");
-    assert!(count_of("charts") == 1 && count_of("drawn") > 3 && count_of("bars") > 2, "{said}");
+    assert!(count_of("charts") == 1 && count_of("drawn") > 10 && count_of("bars") > 2, "{said}");
     assert_eq!((count_of("sideways"), count_of("fetched")), (0, 0), "{said}");
 }

@@ -144,7 +144,7 @@ fn put_waits(report: &mut Value, waits: &Waits) {
             let number = pe["pe"].as_u64().and_then(|number| u32::try_from(number).ok())?;
             Some(pe["idle_s"].as_f64()? * waits.on_way.get(&number)?)
         };
-        let network_s: f64 = list(&node["pes"]).iter().filter_map(on_way).sum();
+        let network_s = list(&node["pes"]).iter().filter_map(on_way).fold(0.0, |sum, part| sum + part);
         node["network_s"] = json!(network_s);
     }
     let part = |(part, what): &(f64, String)| json!({"part": part, "what": what});

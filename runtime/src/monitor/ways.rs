@@ -76,8 +76,13 @@ pub fn parts_on_way<'a>(
     let mut sums: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
     for call in calls.into_iter().filter(|call| call.waited > 0) {
         let Some(cause) = call.cause else { continue };
-        let way = node(cause.pe).zip(node(call.pe)).map(|(from, to)| (from.min(to), from.max(to)));
-        let on_way = way.and_then(|way| took.get(&way)).map_or(0, |took| call.waited.min(*took));
+        let on_way = match (node(cause.pe), node(call.pe)) {
+            (Some(from), Some(to)) if from != to => {
+                let Some(took) = took.get(&(from.min(to), from.max(to))) else { continue };
+                call.waited.min(*took)
+            }
+            _ => 0,
+        };
         let (on_way_in_all, waited_in_all) = sums.entry(call.pe).or_default();
         *on_way_in_all = on_way_in_all.saturating_add(on_way);
         *waited_in_all = waited_in_all.saturating_add(call.waited);
@@ -211,12 +216,13 @@ mod tests {
             call(0, Some(u32::MAX), 6 * MS),
             // It came sooner than messages do.
             call(1, Some(0), 3 * MS),
+            // Nothing is known of what ended that, or of the way there.
             call(2, None, MS),
             call(2, Some(1), 8 * MS),
         ];
         let node = |pe: u32| u16::try_from(pe).ok().filter(|pe| *pe < 3).map(|pe| pe + 1);
         let parts = parts_on_way(&calls, &ways, node);
-        assert_eq!(parts, BTreeMap::from([(0, 11.0 / 55.0), (1, 1.0), (2, 0.0)]));
+        assert_eq!(parts, BTreeMap::from([(0, 11.0 / 55.0), (1, 1.0)]));
     }
 
     #[test]
