@@ -25,7 +25,7 @@ pub(super) struct CompareOptions {
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = repeats)]
     pub(super) repeats: usize,
     /// Where the speeds of PEs come from
-    #[arg(long, value_enum, default_value = "measured")]
+    #[arg(long, value_enum, default_value = "auto")]
     pub(super) speed: SpeedSource,
     /// Whether that was said on the command line.
     #[arg(skip)]
