@@ -65,7 +65,8 @@ pub fn ways<'a>(
 }
 
 /// The part, 0 to 1, of the waiting of each PE in which the message that ended it was on its way from another node: as long as
-/// messages take there as a rule, whatever the clocks of both show. Only of PEs of whose waiting something is known.
+/// messages take there as a rule, whatever the clocks of both show. Only of PEs where that is known of most of the waiting of
+/// which it is known who ended it.
 #[must_use]
 pub fn parts_on_way<'a>(
     calls: impl IntoIterator<Item = &'a Call>,
@@ -73,21 +74,35 @@ pub fn parts_on_way<'a>(
     node: impl Fn(u32) -> Option<u16>,
 ) -> BTreeMap<u32, f64> {
     let took: HashMap<(u16, u16), i64> = ways.iter().map(|way| (way.nodes, way.ns)).collect();
-    let mut sums: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+    let mut sums: BTreeMap<u32, Waited> = BTreeMap::new();
     for call in calls.into_iter().filter(|call| call.waited > 0) {
         let Some(cause) = call.cause else { continue };
-        let on_way = match (node(cause.pe), node(call.pe)) {
-            (Some(from), Some(to)) if from != to => {
-                let Some(took) = took.get(&(from.min(to), from.max(to))) else { continue };
-                call.waited.min(*took)
-            }
-            _ => 0,
-        };
-        let (on_way_in_all, waited_in_all) = sums.entry(call.pe).or_default();
-        *on_way_in_all = on_way_in_all.saturating_add(on_way);
-        *waited_in_all = waited_in_all.saturating_add(call.waited);
+        let sum = sums.entry(call.pe).or_default();
+        let add = |sum: &mut i64, ns: i64| *sum = sum.saturating_add(ns);
+        match (node(cause.pe), node(call.pe)) {
+            (Some(from), Some(to)) if from != to => match took.get(&(from.min(to), from.max(to))) {
+                Some(took) => {
+                    add(&mut sum.known, call.waited);
+                    add(&mut sum.on_way, call.waited.min(*took));
+                }
+                None => add(&mut sum.unknown, call.waited),
+            },
+            _ => add(&mut sum.known, call.waited),
+        }
     }
-    sums.into_iter().map(|(pe, (on_way, waited))| (pe, on_way as f64 / waited as f64)).collect()
+    let known = sums.into_iter().filter(|(_, sum)| sum.known > sum.unknown);
+    known.map(|(pe, sum)| (pe, sum.on_way as f64 / sum.known as f64)).collect()
+}
+
+/// How long a PE waited, nanoseconds.
+#[derive(Default)]
+struct Waited {
+    /// For what came by a way that is known, or by none.
+    known: i64,
+    /// For so much of that it was on its way.
+    on_way: i64,
+    /// For what came by a way of which nothing is known.
+    unknown: i64,
 }
 
 /// What is slow among [`ways`], in words with the names of nodes: that of one node to all others if it is that, else the
@@ -219,6 +234,7 @@ mod tests {
             // Nothing is known of what ended that, or of the way there.
             call(2, None, MS),
             call(2, Some(1), 8 * MS),
+            call(2, Some(2), 3 * MS),
         ];
         let node = |pe: u32| u16::try_from(pe).ok().filter(|pe| *pe < 3).map(|pe| pe + 1);
         let parts = parts_on_way(&calls, &ways, node);

@@ -276,6 +276,11 @@ impl LocalPes {
         (ran, sent)
     }
 
+    /// Has a PE look at the clock between two messages.
+    pub(super) fn ask_to_look(&self, pe: PeId) {
+        self.slot(pe).inbox.ask_to_look();
+    }
+
     /// The counters of each of these.
     pub(super) fn snapshots(
         &self,

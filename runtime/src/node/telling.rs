@@ -3,7 +3,7 @@
 use super::Node;
 use crate::codec::{ControlToLauncher, WorkToLauncher};
 use crate::envelope::Packed;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
 use crate::monitor::samples::Samples;
 use std::sync::atomic::Ordering;
@@ -12,6 +12,8 @@ use std::sync::atomic::Ordering;
 const PROFILE_EVERY: u64 = 5;
 /// After one of so many it tells of single entry methods and messages.
 const SAMPLES_EVERY: u64 = 2;
+/// A PE that has not looked at the clock for so long is asked to.
+const UNSEEN_NS: u64 = 50_000_000;
 /// The launcher is told loads no more often than this.
 const LOADS_EVERY_NS: u64 = 200_000_000;
 
@@ -19,6 +21,12 @@ impl Node {
     /// Sends the counters to the launcher.
     pub fn publish(&self) {
         let snapshot = self.counters(|sequence| sequence.is_multiple_of(PROFILE_EVERY));
+        if self.settings.detail.times() {
+            // What is told of a PE that times few entry methods is no older than the last two snapshots, however long those are
+            // that come after many short ones.
+            let unseen = snapshot.pes.iter().filter(|pe| !pe.state.is_idle() && pe.in_state_ns >= UNSEEN_NS);
+            unseen.for_each(|pe| self.pes.ask_to_look(PeId(pe.pe)));
+        }
         let has_samples =
             self.settings.detail.tells_single() && snapshot.sequence.is_multiple_of(SAMPLES_EVERY);
         self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));

@@ -26,6 +26,8 @@ struct State {
     /// How many messages there are in all arrivals together.
     count: usize,
     is_asleep: bool,
+    /// Whether the PE is to look at the clock.
+    is_asked_to_look: bool,
 }
 
 /// What is put into an inbox at once.
@@ -35,6 +37,8 @@ pub enum Arrival {
     One(Envelope),
     /// Several messages from a link.
     Run(Vec<Incoming>),
+    /// No message: the PE is to look at the clock.
+    Look,
 }
 
 /// A message as a link brought it. It becomes an envelope on the thread of its PE: memory that one thread takes and
@@ -57,6 +61,7 @@ impl Arrival {
         match self {
             Self::One(envelope) => take(envelope),
             Self::Run(messages) => messages.into_iter().for_each(|message| take(message.into_envelope())),
+            Self::Look => {}
         }
     }
 }
@@ -87,6 +92,15 @@ impl Inbox {
         self.add(Arrival::Run(messages), count);
     }
 
+    /// Has the PE look at the clock before its next message, however few looks it takes of its own accord.
+    pub fn ask_to_look(&self) {
+        let mut state = self.lock();
+        if !std::mem::replace(&mut state.is_asked_to_look, true) {
+            state.arrivals.push_back(Arrival::Look);
+            self.waiting.store(state.count.max(1), Ordering::Release);
+        }
+    }
+
     fn add(&self, arrival: Arrival, count: usize) {
         let mut state = self.lock();
         state.arrivals.push_back(arrival);
@@ -105,7 +119,7 @@ impl Inbox {
         }
         let mut state = self.lock();
         std::mem::swap(&mut state.arrivals, into);
-        state.count = 0;
+        (state.count, state.is_asked_to_look) = (0, false);
         self.waiting.store(0, Ordering::Release);
         true
     }
@@ -153,6 +167,21 @@ mod tests {
     use super::*;
     use crate::envelope::CollectionId;
     use std::sync::Arc;
+
+    #[test]
+    fn who_is_asked_to_look_is_asked_once_and_finds_no_message_more() {
+        let (inbox, mut taken) = (Inbox::default(), VecDeque::new());
+        (0..3).for_each(|_| inbox.ask_to_look());
+        assert!(inbox.take(&mut taken) && matches!(taken.pop_front(), Some(Arrival::Look)));
+        assert!(taken.is_empty() && !inbox.take(&mut taken));
+        let target = Target::Create(CollectionId(7));
+        inbox.push(Envelope::new(target, 0, Payload::packed(Packed::default())));
+        inbox.ask_to_look();
+        assert!(inbox.len() == 1 && inbox.take(&mut taken));
+        let mut opened = 0;
+        taken.drain(..).for_each(|arrival| arrival.open(|_| opened += 1));
+        assert!(opened == 1 && inbox.is_empty());
+    }
 
     #[test]
     fn nothing_is_lost_and_each_producer_keeps_its_order() {

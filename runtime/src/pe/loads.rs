@@ -15,9 +15,9 @@ use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Entry methods that follow each other within one message are timed so that looks take at most this part of their time.
-const LOOKS: u64 = 128;
-/// At most so many of them go untimed on average between two that are timed.
+/// Entry methods are timed so that timing takes at most this part of their time.
+const TIMING_PART: u64 = 128;
+/// At most so many that follow each other within one message go untimed on average between two that are timed.
 const UNTIMED_MAX: u32 = 127;
 /// A PE says what its chares did no more often than this.
 const EVERY_NS: u64 = 50_000_000;
@@ -248,7 +248,7 @@ struct Many {
 
 impl Many {
     fn new(look_ns: u64) -> Self {
-        Self { untimed: 0, timed: None, sampling: Sampling::new(look_ns) }
+        Self { untimed: 0, timed: None, sampling: Sampling::new(look_ns, UNTIMED_MAX) }
     }
 
     /// The next one begins at this time; the one that was timed before, and how long those took for which it stands.
@@ -274,7 +274,10 @@ impl Many {
 /// all the time: with the same number again and again, the same few chares would be timed of many that run in turn.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    look_ns: u64,
+    /// What it takes to time one.
+    cost_ns: u64,
+    /// At most so many go untimed on average.
+    untimed_max: u32,
     mean_ns: u64,
     random: u32,
     /// How many the next timed one stands for, itself included.
@@ -284,9 +287,9 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// Where a look at the clock takes so long.
-    pub(super) fn new(look_ns: u64) -> Self {
-        Self { look_ns, mean_ns: 0, random: 1, stands_for: 1, gap: 0 }
+    /// Where timing one takes so long, and no more than so many may go untimed on average.
+    pub(super) fn new(cost_ns: u64, untimed_max: u32) -> Self {
+        Self { cost_ns, untimed_max, mean_ns: 0, random: 1, stands_for: 1, gap: 0 }
     }
 
     /// One took so long: for how many it stands, and how many go untimed now.
@@ -305,9 +308,9 @@ impl Sampling {
 
     /// How many of the mean length have to go untimed.
     fn next(&mut self) -> u32 {
-        let mean = u32::try_from(2 * LOOKS * self.look_ns / self.mean_ns.max(1)).unwrap_or(u32::MAX);
+        let mean = u32::try_from(2 * TIMING_PART * self.cost_ns / self.mean_ns.max(1)).unwrap_or(u32::MAX);
         // One short call shall not hide many long ones behind it.
-        self.gap = mean.min(2 * self.gap + 1).min(UNTIMED_MAX);
+        self.gap = mean.min(2 * self.gap + 1).min(self.untimed_max);
         // The generator of W. Press et al., "Numerical Recipes": its upper half is random enough.
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (self.random >> 16) % (2 * self.gap + 1)

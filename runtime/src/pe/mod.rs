@@ -123,8 +123,11 @@ impl Pe {
         let (pe_count, own) = (node.topology().pe_count(), node.id());
         let detail = node.settings().detail;
         let samples_per_s = if detail.tells_single() { per_second(pe_count) } else { 0 };
-        let mut timekeeper =
-            if detail.times() { Timekeeper::timing(look_ns, samples_per_s > 0) } else { Timekeeper::off() };
+        let mut timekeeper = if detail.times() {
+            Timekeeper::timing(look_ns, samples_per_s > 0, balances)
+        } else {
+            Timekeeper::off()
+        };
         if id == PeId::DRIVER {
             timekeeper.always_marks();
         }

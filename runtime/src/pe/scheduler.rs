@@ -182,7 +182,9 @@ impl Scheduler {
     /// Puts what has arrived on the queue, unless it is for an element of which more is known than its home.
     #[inline(never)]
     fn take_in(&mut self, arrived: &mut VecDeque<Arrival>) {
-        if arrived.len() > BATCH || arrived.iter().any(|arrival| matches!(arrival, Arrival::Run(_))) {
+        if arrived.len() > BATCH
+            || arrived.iter().any(|arrival| matches!(arrival, Arrival::Run(_) | Arrival::Look))
+        {
             self.switch(PeState::Overhead);
             self.pe.timekeeper.gap_is_long();
         }

@@ -40,6 +40,14 @@ struct Timing {
     ended_ns: u64,
 }
 
+/// To time an entry method takes as long as so many looks: it takes three, four changes of the account, the counts by kind, and
+/// branches that no processor foretells.
+const LOOKS: u64 = 8;
+/// At most so many entry methods go untimed on average between two that are timed, and where somebody wants to know what
+/// single chares do.
+const UNTIMED_MAX: u32 = 1023;
+const UNTIMED_MAX_FOR_CHARES: u32 = 127;
+
 /// After so long, the first entry method after a time without work is timed.
 const UNTIMED_NS: u64 = 100_000;
 
@@ -69,9 +77,14 @@ impl Timekeeper {
     const MARKS_EACH: u32 = 4;
 
     /// A keeper that also times entry methods, where a look at the clock takes so long, and says of which of them messages
-    /// may be followed, if any are.
-    pub fn timing(look_ns: u64, follows_messages: bool) -> Self {
-        let timing = Timing { sampling: Sampling::new(look_ns), began_ns: None, ended_ns: 0 };
+    /// may be followed, if any are. More often than for the sums of all if somebody balances by what single chares take.
+    pub fn timing(look_ns: u64, follows_messages: bool, balances: bool) -> Self {
+        let sampling = if balances {
+            Sampling::new(look_ns, UNTIMED_MAX_FOR_CHARES)
+        } else {
+            Sampling::new(LOOKS * look_ns, UNTIMED_MAX)
+        };
+        let timing = Timing { sampling, began_ns: None, ended_ns: 0 };
         let marks_each = if follows_messages { Self::MARKS_EACH } else { 0 };
         Self { timing: Some(timing), marks_each, ..Self::default() }
     }
@@ -264,7 +277,7 @@ mod tests {
     fn entry_methods_are_timed_as_often_as_looks_permit() {
         let timed = |took_ns: u64, count: u64| {
             let (account, mut timekeeper, looks) =
-                (Account::default(), Timekeeper::timing(20, true), Cell::new(0));
+                (Account::default(), Timekeeper::timing(20, true, false), Cell::new(0));
             let (mut now, mut found) = (0, 0);
             timekeeper.switch(&account, PeState::Overhead, 0);
             for _ in 0..count {
@@ -286,7 +299,7 @@ mod tests {
 
     #[test]
     fn messages_are_followed_of_what_is_timed_and_time_what_they_start() {
-        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20, true));
+        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20, true, false));
         let (mut now, mut marked) = (0, 0);
         timekeeper.switch(&account, PeState::Overhead, 0);
         let mut run = |timekeeper: &mut Timekeeper, is_followed: bool| {
@@ -322,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_long_entry_method_is_timed_after_a_few_short_ones_and_after_a_time_without_work() {
-        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20, true));
+        let (account, mut timekeeper) = (Account::default(), Timekeeper::timing(20, true, false));
         let mut now = 0;
         let mut run = |timekeeper: &mut Timekeeper, took_ns: u64, is_idle: bool| {
             if is_idle {
@@ -343,7 +356,7 @@ mod tests {
         let timed = (0..10_000).filter_map(|_| run(&mut timekeeper, 40, false)).count();
         assert!(timed < 1000, "{timed} of many short ones were timed");
         let after = run(&mut timekeeper, 5_000_000, true).expect("it follows a time without work");
-        assert!(after.took_ns >= 5_000_000 && after.stands_for <= 2 * 127 + 1, "{after:?}");
+        assert!(after.took_ns >= 5_000_000 && after.stands_for <= 2 * UNTIMED_MAX + 1, "{after:?}");
     }
 
     #[test]
