@@ -1,7 +1,7 @@
 //! Runs that measure nothing of themselves.
 
-use crate::{METACHARE, command};
-use harness::{local_nodes, start};
+use crate::{METACHARE, command, run};
+use harness::{local_nodes, start, wait_for_work};
 
 /// With `--no-measuring` a run computes the same, and its report tells of no entry methods; a balancer cannot do without.
 #[test]
@@ -31,4 +31,22 @@ fn a_run_that_measures_nothing_computes_the_same_and_cannot_balance() {
     assert_eq!(done.code, 64, "{done:?}");
     assert!(done.last_error().starts_with("error: --no-measuring: a balancer has to know"), "{done:?}");
     assert!(!folder.path().join("saved").exists(), "nothing is left of a run that was refused");
+}
+
+/// Whether anything is on its way is known by counting, and that is not measuring.
+#[test]
+fn a_run_that_measures_nothing_can_be_saved_and_nodes_leave_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    let words = "run imbalance --chares 24 --steps 1000000 --work 20000 --reduce-every 3 --speed equal --no-measuring";
+    let words: Vec<&str> = words.split(' ').chain(["--checkpoint", "saved"]).collect();
+    let running = start(&mut command(METACHARE, folder, &words));
+    wait_for_work(folder);
+    let name = run(METACHARE, folder, &["watch", "--list"]).stdout;
+    let drained = run(METACHARE, folder, &["nodes", "drain", name.trim(), "b"]);
+    assert_eq!(drained.code, 0, "{drained:?}");
+    let saved = run(METACHARE, folder, &["checkpoint", name.trim(), "--stop"]);
+    assert_eq!(saved.code, 0, "{saved:?}");
+    assert_eq!(running.done().code, 0);
 }

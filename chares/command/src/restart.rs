@@ -113,7 +113,7 @@ pub(crate) fn restart(
         wrong(format!("a run that this version does not know: {}", super::sentence_of(&error)))
     })?;
     let (name, then) = run_of(&program, &then).ok_or_else(|| wrong("no run".into()))?;
-    if options.checkpoint.is_none() {
+    if options.checkpoint.as_ref().is_none_or(|to| to == dir) {
         options.checkpoint = Some(dir.clone());
         let is_said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         if let Ok(before) = RunOptions::from_arg_matches(then) {

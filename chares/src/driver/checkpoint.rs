@@ -28,8 +28,10 @@ const SENT_BYTES: u64 = 1 << 30;
 const SENT_NODE_BYTES: std::ops::RangeInclusive<u64> = 4 << 20..=512 << 20;
 /// A node is told when so large a part of what it may hold has been kept.
 const KEPT_PART: u64 = 4;
-/// How long messages may be on their way when all PEs stand still.
+/// How long no message may arrive anywhere when all PEs stand still and some are on their way.
 const FLUSH_MAX: Duration = Duration::from_secs(60);
+/// The same of what nodes share, a single message of which may be large.
+pub(super) const SHARED_MAX: Duration = Duration::from_secs(600);
 /// How long to wait before it is looked again whether something is on its way.
 const FLUSH_LOOK: Duration = Duration::from_millis(1);
 
@@ -389,11 +391,20 @@ impl Driver {
     }
 
     /// Waits until nothing is on its way any more, while no PE sends: frames sent and received so far by all nodes; `None`
-    /// if that takes too long. It is the double count of Mattern ("Algorithms for distributed termination detection", 1987).
+    /// if nothing arrives for too long. It is the double count of Mattern ("Algorithms for distributed termination detection",
+    /// 1987).
     pub(super) fn flush(&mut self) -> Result<Option<(u64, u64)>, RunError> {
-        let (started, mut last) = (Instant::now(), None);
-        while started.elapsed() < FLUSH_MAX {
+        self.flush_within(FLUSH_MAX)
+    }
+
+    /// The same, where `most` is how long nothing may arrive.
+    pub(super) fn flush_within(&mut self, most: Duration) -> Result<Option<(u64, u64)>, RunError> {
+        let (mut since, mut last) = (Instant::now(), None);
+        while since.elapsed() < most {
             let now = self.carried()?;
+            if last.is_some_and(|(_, received)| now.1 > received) {
+                since = Instant::now();
+            }
             // What a variable's maker waits for is said on the stream that is not counted.
             let is_told = self.pe.node().variables().are_acknowledged();
             if now.0 == now.1 && last == Some(now) && is_told {

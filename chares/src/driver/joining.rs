@@ -1,5 +1,6 @@
 //! A node joins while the run goes on: its PEs come behind those that there are, and balancers give them chares.
 
+use super::checkpoint::SHARED_MAX;
 use super::{Driver, to_measure};
 use crate::program::RunError;
 use runtime::config::NodeConfig;
@@ -96,7 +97,7 @@ impl Driver {
         self.nodes.has_joined(id, info.name.clone());
         // Whoever has answered knows of it, and it has come into being; then it has taken in what nodes share.
         self.snapshots()?;
-        if self.flush()?.is_none() {
+        if self.flush_within(SHARED_MAX)?.is_none() {
             return Err(RunError::Failed(format!("what nodes share did not arrive at {}", info.name)));
         }
         node.resume_quiescence();

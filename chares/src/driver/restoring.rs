@@ -4,7 +4,7 @@
 //! launcher has; the launcher reads and sends the rest.
 
 use super::Driver;
-use super::checkpoint::Replay;
+use super::checkpoint::{Replay, SHARED_MAX};
 use super::variables::Variables;
 use crate::checkpoint::{Placed, Placing, Restored, SavedRun};
 use crate::program::RunError;
@@ -107,8 +107,13 @@ impl Driver {
             }
         }
         // Chares need their collections' descriptions.
-        self.flush()?;
-        Ok(known)
+        match self.flush_within(SHARED_MAX)? {
+            Some(_) => Ok(known),
+            None => Err(RunError::Failed(format!(
+                "what nodes share has not arrived everywhere: nothing came for {} s",
+                SHARED_MAX.as_secs()
+            ))),
+        }
     }
 
     /// Has all PEs take in what was saved of them; the chares that may move, if they `are_wanted`.

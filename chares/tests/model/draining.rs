@@ -4,6 +4,7 @@ use super::checkpoints::{InMemory, go_on_elsewhere};
 use chares::prelude::*;
 use chares::{Accumulator, InProcess, Program};
 use runtime::monitor::requests::{Answer, Asked, Request};
+use runtime::monitor::wire::PeSnapshot;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -79,6 +80,7 @@ impl Chare for Adder {
 impl Entry<Add> for Adder {
     fn receive(&mut self, Add(to, done): Add, ctx: &mut Ctx<'_, Self>) {
         to.add(ctx, Sum(1));
+        ctx.progress(1);
         ctx.contribute(Sum(u64::from(ctx.pe_id())), done);
     }
 }
@@ -102,12 +104,13 @@ fn a_node_leaves_nothing_behind() {
             told.push(answers.recv().unwrap().recv().unwrap());
         }
         assert!(main.has_other_nodes());
-        let chares = main
-            .snapshots()?
-            .iter()
-            .map(|node| node.pes.iter().map(|pe| pe.chares).sum())
-            .collect::<Vec<u64>>();
-        assert_eq!(chares, [0, 4, 0, 0], "the launcher, the node that is left, and those that were");
+        let nodes = main.snapshots()?;
+        let sums = |of: fn(&PeSnapshot) -> u64| {
+            nodes.iter().map(|node| node.pes.iter().map(of).sum()).collect::<Vec<u64>>()
+        };
+        let there = "the launcher, the node that is left, and those that were";
+        assert_eq!(sums(|pe| pe.chares), [0, 4, 0, 0], "{there}");
+        assert_eq!(sums(|pe| pe.progress), [0, 4 * 6, 0, 0], "{there}: a checkpoint has what PEs have");
         Ok((told, main.collect(&sum)?.map(|sum| sum.0)))
     });
     let (told, sum) = added.unwrap();

@@ -55,6 +55,14 @@ impl Store {
         Self::create_keeping(dir, KEPT_MIN)
     }
 
+    /// The same, but keeps all generations.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn create_keeping_all(dir: &Path) -> Result<Self, WriteError> {
+        Self::create_keeping(dir, usize::MAX)
+    }
+
     /// The same, but keeps the newest `kept` generations, at least two.
     ///
     /// # Errors

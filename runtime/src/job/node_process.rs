@@ -32,6 +32,8 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// How long a node waits for the launcher to be told who it is and then to be welcomed, which takes as long as the
 /// slowest node needs to start.
 const START: Duration = Duration::from_secs(600);
+/// No run shares more collections and variables than that with a node before it is welcomed.
+const EARLY_MAX: usize = 1 << 16;
 
 /// Runs this process as a node of somebody's run. Blocks until the run is over.
 #[must_use]
@@ -149,6 +151,8 @@ struct Gate {
     ended: Arc<Notify>,
     /// Why this process ends without having joined.
     refusal: OnceLock<String>,
+    /// What nodes share, where it overtakes the welcome of a node that joins a run under way.
+    early: Mutex<Vec<(Class, Frame)>>,
 }
 
 impl Receiver for Gate {
@@ -159,6 +163,7 @@ impl Receiver for Gate {
         if self.refusal.get().is_some() {
             return;
         }
+        let Some(frame) = self.keep_early(from, class, frame) else { return };
         match self.receive_first(from, class, frame) {
             Ok(answer) => {
                 let has_joined = answer == JoinAnswer::Joined;
@@ -217,10 +222,27 @@ impl Gate {
             joined: Notify::new(),
             ended: Arc::new(Notify::new()),
             refusal: OnceLock::new(),
+            early: Mutex::default(),
         }
     }
 
-    /// Takes what arrives before there is a node: a welcome. Work cannot come before it, because nobody works
+    /// Keeps what the launcher sends on another stream than the welcome, or gives it to the node if that is there by now; any other
+    /// frame comes back.
+    fn keep_early(&self, from: NodeId, class: Class, frame: Frame) -> Option<Frame> {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(node) = self.node.get() {
+            node.receive(from, class, frame);
+            return None;
+        }
+        let may_wait = from == NodeId::LAUNCHER && class != Class::Control && early.len() < EARLY_MAX;
+        if !may_wait {
+            return Some(frame);
+        }
+        early.push((class, frame));
+        None
+    }
+
+    /// Takes what arrives before there is a node: a welcome. Others' work cannot come before it, because nobody works
     /// before all have joined.
     fn receive_first(&self, from: NodeId, class: Class, frame: Frame) -> Result<JoinAnswer, String> {
         let me = self.me;
@@ -267,6 +289,9 @@ impl Gate {
         let ended = Arc::clone(&self.ended);
         node.on_end(move || ended.notify_one());
         start_pes(&node).map_err(|e| format!("a PE's thread cannot be started: {e}"))?;
+        // Whoever has something more waits for the lock, so that it comes after what came before it.
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        early.drain(..).for_each(|(class, frame)| node.receive(NodeId::LAUNCHER, class, frame));
         // A member joins once, so this is the first node.
         let _ = self.node.set(node);
         Ok(())

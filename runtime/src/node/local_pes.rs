@@ -91,9 +91,10 @@ struct Slot {
 #[repr(align(128))]
 struct Backlog(AtomicU64);
 
-/// The counters of a PE.
+/// The counters of a PE. What left for other nodes is counted in any case: by that it is known whether anything is on its way.
 fn account(program: &ProgramTable, node_count: u16, detail: Detail) -> Account {
-    if detail.times() { Account::new(Tally::new(program, node_count)) } else { Account::default() }
+    let is_by_kind = detail.times();
+    Account::new(if is_by_kind { Tally::new(program, node_count) } else { Tally::of_sent(node_count) })
 }
 
 impl LocalPes {

@@ -233,10 +233,12 @@ impl Account {
         }
     }
 
-    /// The same for a PE that leaves its node: what it has done there stays counted there.
+    /// The same for a PE that leaves its node: what it has done there stays counted there, but for the progress of the application,
+    /// which a checkpoint has of PEs only.
     pub(super) fn saved_to_leave(&self) -> SavedCounts {
-        let chares = self.chares.load(Ordering::Relaxed);
-        SavedCounts { counts: self.counts(), others: [0, chares, 0, 0, 0] }
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (chares, progress) = (read(&self.chares), read(&self.progress));
+        SavedCounts { counts: self.counts(), others: [0, chares, 0, 0, progress] }
     }
 
     /// Counts on from what was saved.
@@ -253,6 +255,7 @@ impl Account {
     /// All there was of the PE has gone to another node.
     pub(super) fn is_gone(&self) {
         self.hold(Counts::default(), 0);
+        self.progress.store(0, Ordering::Release);
     }
 
     fn hold(&self, Counts { created, processed, held }: Counts, chares: u64) {

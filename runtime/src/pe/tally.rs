@@ -62,6 +62,12 @@ impl Timed {
 }
 
 impl Tally {
+    /// Counts what is sent to so many nodes, and nothing else.
+    pub(crate) fn of_sent(node_count: u16) -> Self {
+        let places = node_count.saturating_add(LATER_NODES);
+        Self { sent: (0..places).map(|_| Sent::default()).collect(), ..Self::default() }
+    }
+
     /// Counts nothing yet, of a program that runs on so many nodes.
     pub(crate) fn new(program: &ProgramTable, node_count: u16) -> Self {
         let first = program.first_entries();
@@ -70,7 +76,7 @@ impl Tally {
             entries: (0..count).map(|_| Entry::default()).collect(),
             chares: first.iter().map(|_| AtomicU64::new(0)).collect(),
             first,
-            sent: (0..node_count.saturating_add(LATER_NODES)).map(|_| Sent::default()).collect(),
+            ..Self::of_sent(node_count)
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) fn converted(
     if !changes.is_empty() {
         about.edited.push(format!("{}, {of}", changes.join(", ")));
     }
-    let store = Store::create(out)?;
+    let store = Store::create_keeping_all(out)?;
     let mut writer = store.begin(about)?;
     describe(&mut writer, saved, program, &variables);
     for record in saved.records() {

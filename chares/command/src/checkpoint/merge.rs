@@ -111,7 +111,7 @@ impl<'a> Merging<'a> {
         about.taken_ms = unix_ms();
         let what = format!("chares: {chares}, variables and sums: {}", variables.len());
         about.edited.push(format!("{what}, of generation {} of {}", b.generation(), from.display()));
-        let store = Store::create(out)?;
+        let store = Store::create_keeping_all(out)?;
         let mut writer = store.begin(about)?;
         describe_as(&mut writer, a);
         for record in a.records() {

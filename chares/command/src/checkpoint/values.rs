@@ -241,7 +241,7 @@ fn written(dir: &Path, saved: &Saved, which: &Which, (of, new): (&Record, Packed
     let mut about: About = saved.about().clone();
     about.taken_ms = unix_ms();
     about.edited.push(format!("{}, of generation {}", which.text, saved.generation()));
-    let store = Store::create(dir)?;
+    let store = Store::create_keeping_all(dir)?;
     let mut writer = store.begin(about)?;
     describe_as(&mut writer, saved);
     let is_changed = |record: &Record| {

@@ -1,11 +1,15 @@
 //! What a node does with what comes before, with and after its welcome.
 
 use super::*;
-use crate::codec::Header;
+use crate::codec::{Header, WorkToNode};
+use crate::envelope::{CollectionId, Packed};
+use crate::ids::PeId;
 use crate::object::ProgramTable;
 use crate::proto::membership::{NodeEntry, Welcome, fingerprint};
+use crate::saved::{RecordHeader, RecordOf, Sent};
 use crate::transport::quic::LinkSettings;
 use crate::transport::tls::RunAuthority;
+use crate::variable::VariableKind;
 
 /// Node 1 of two, with its network up on loopback.
 fn gate() -> Arc<Gate> {
@@ -76,6 +80,32 @@ fn work_before_the_welcome_ends_the_node_and_names_the_sender() {
         );
         give(&gate, 0, &welcome());
         assert!(gate.node.get().is_none(), "it is ending");
+    });
+}
+
+/// Classes of messages do not keep their order among each other, and who joins a run is given what nodes share right behind its
+/// welcome.
+#[test]
+fn what_nodes_share_may_overtake_the_launchers_welcome_and_no_others() {
+    let id = CollectionId::made_by(PeId::DRIVER, 1).0;
+    let record = |body: u8| {
+        let of = RecordOf::Variable { id, kind: VariableKind::Once, origin: PeId::DRIVER };
+        let packed = Packed { body: vec![body].into(), attachments: Vec::new() };
+        let (sent, packed) = Sent::new(RecordHeader { pe: PeId::DRIVER, of }, packed).unwrap();
+        encode(&WorkToNode::Record(sent), packed)
+    };
+    with_network(|| {
+        let gate = gate();
+        gate.receive(NodeId::LAUNCHER, Class::Small, record(7));
+        give(&gate, 0, &welcome());
+        assert_eq!(gate.refusal.get(), None);
+        let node = Arc::clone(gate.node.get().unwrap());
+        let read = node.variables().read(id, |packed| Ok(packed.body[0]), |_, _| false);
+        assert_eq!(read.unwrap().as_deref(), Some(&7));
+        node.stop_pes().into_iter().for_each(|thread| thread.join().unwrap());
+        let other = self::gate();
+        other.receive(NodeId(2), Class::Small, record(7));
+        assert!(refusal(&other).starts_with("node 2 sent node 1 a message that it refuses: "));
     });
 }
 

@@ -195,6 +195,30 @@ fn a_checkpoint_is_refused_for_machines_that_have_no_room_for_a_number() {
     assert_eq!(saved.fits(32).unwrap_err().to_string(), sentence);
 }
 
+/// However many there are, and whichever is changed.
+#[test]
+fn to_change_a_value_removes_no_checkpoint() {
+    let (folder, saved) = folder(&json!(7));
+    let dir = folder.path();
+    {
+        let store = Store::create_keeping(dir, 9).unwrap();
+        for _ in 0..3 {
+            let mut writer = store.begin(About::default()).unwrap();
+            saved.records().for_each(|record| writer.put(&record.unwrap()).unwrap());
+            writer.commit().unwrap();
+        }
+    }
+    let numbers = || {
+        let generations = Store::open(dir).unwrap().generations().unwrap();
+        generations.iter().map(|generation| generation.number).collect::<Vec<_>>()
+    };
+    let before = numbers();
+    assert_eq!(before.len(), 4);
+    let which: Which = "heat::Block[0].rows[0]".parse().unwrap();
+    let new = set(dir, &saved, &which, "4").unwrap();
+    assert_eq!(numbers(), [&before[..], &[new]].concat());
+}
+
 #[test]
 fn values_of_shared_variables_are_shown_and_changed_by_name_too() {
     let folder = tempfile::tempdir().unwrap();
