@@ -1,7 +1,7 @@
 //! Nodes that leave a run, which goes on without them, and nodes that join it.
 
-use super::{METACHARE, command, run};
-use harness::{is_alive, local_nodes, start, wait_for, wait_for_work, write};
+use super::{METACHARE, MISBEHAVING, command, run};
+use harness::{is_alive, local_nodes, signal, start, wait_for, wait_for_work, write};
 use std::fs;
 
 /// Prints what checkpoints hold, in the order of kinds and PEs.
@@ -138,4 +138,31 @@ fn a_run_that_was_saved_after_a_node_had_joined_goes_on() {
     let done = run(METACHARE, folder, &["restart", "saved", "--speed", "equal"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits");
+}
+
+/// While the PEs of the run do not yet stand still: until then nothing has been given to it.
+#[test]
+fn who_dies_before_it_has_joined_is_refused_and_the_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    write(folder, "more.toml", "[[node]]\nname = \"c\"\npes = 1\n");
+    let words = ["run", "sleeping", "--balance", "greedy", "--speed", "equal"];
+    let running = start(&mut command(MISBEHAVING, folder, &words));
+    let first = running.nodes(2);
+    let name = wait_for("the run", || {
+        let listed = run(MISBEHAVING, folder, &["watch", "--list"]).stdout;
+        (!listed.trim().is_empty()).then(|| listed.trim().to_string())
+    });
+    let adding = ["nodes", "add", &name, "c", "--nodes", "more.toml"];
+    let adding = start(&mut command(MISBEHAVING, folder, &adding));
+    let new = running.nodes(3).into_iter().find(|node| !first.contains(node)).unwrap();
+    // It has been reached by then, as a rule; if not, it is refused sooner.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    signal(new, "KILL");
+    let refused = adding.done();
+    assert_eq!(refused.code, 69, "{refused:?}");
+    assert!(refused.last_error().starts_with("error: node \"c\""), "{refused:?}");
+    let done = running.done();
+    assert_eq!(done.code, 0, "{done:?}");
 }

@@ -67,6 +67,45 @@ impl Entry<Talk> for Talker {
     }
 }
 
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+struct Naps {
+    #[arg(long, default_value_t = 10, help = "Seconds that an entry method sleeps")]
+    seconds: u64,
+}
+
+/// Sleeps in an entry method.
+#[derive(Serialize, Deserialize)]
+struct Sleeper;
+
+/// Sleep for so many seconds, then say so.
+#[derive(Clone, Serialize, Deserialize)]
+struct Sleep(u64, Callback<chares::Sum<u64>>);
+
+chares::entries!(Sleeper: Sleep; reduces chares::Sum<u64> as "Slept");
+
+impl Chare for Sleeper {
+    type Index = u32;
+    type Init = ();
+    fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
+        Self
+    }
+}
+
+impl Entry<Sleep> for Sleeper {
+    fn receive(&mut self, Sleep(seconds, done): Sleep, ctx: &mut Ctx<'_, Self>) {
+        std::thread::sleep(Duration::from_secs(seconds));
+        ctx.contribute(chares::Sum(seconds), done);
+    }
+}
+
+fn sleeping(main: &mut Driver, naps: Naps) -> Result<(), RunError> {
+    let sleepers = main.array::<Sleeper>(2, ());
+    main.init_over()?;
+    let (callback, slept) = main.pending();
+    sleepers.broadcast(main, Sleep(naps.seconds, callback));
+    slept.wait(main).map(drop)
+}
+
 /// Never looks at its run again, in the middle of a file.
 fn stubborn(main: &mut Driver, _: Lines) -> Result<(), RunError> {
     let unfinished = |e: std::io::Error| RunError::Output(e.to_string());
@@ -101,7 +140,7 @@ fn talking(main: &mut Driver, lines: Lines) -> Result<(), RunError> {
 }
 
 fn main() -> std::process::ExitCode {
-    let program = Program::new("misbehaving", "1.0").chare::<Talker>();
+    let program = Program::new("misbehaving", "1.0").chare::<Talker>().chare::<Sleeper>();
     let steady = App::new("steady", "Does nothing, at a steady pace", steady)
         .kernel(idler)
         .kernel_key(|_| String::new())
@@ -111,6 +150,7 @@ fn main() -> std::process::ExitCode {
         .app(App::new("stubborn", "Does not wait for its run", stubborn))
         .app(App::new("panicking", "Panics", panicking))
         .app(App::new("printing", "Prints", printing))
+        .app(App::new("sleeping", "Sleeps in entry methods", sleeping))
         .app(App::new("talking", "Prints on the nodes", talking))
         .main()
 }

@@ -87,12 +87,15 @@ impl Driver {
         let stopped = Instant::now();
         self.pause_all()?;
         if self.flush()?.is_none() {
-            node.dismiss();
-            self.order_all_paused(PeOrder::Resume);
             let why = "messages were on their way for too long; try again";
-            return Ok(Err(Failure::new(Kind::Unavailable, why).into()));
+            return self.dismiss(Failure::new(Kind::Unavailable, why));
         }
         self.wait_until(|main| main.pe.node().pause_quiescence().then_some(()))?;
+        // It may have been lost meanwhile, and nothing has been given to it.
+        if let Some(Err(failure)) = self.nodes.recruited.take() {
+            node.resume_quiescence();
+            return self.dismiss(failure);
+        }
         node.admit(recruit);
         self.nodes.has_joined(id, info.name.clone());
         // Whoever has answered knows of it, and it has come into being; then it has taken in what nodes share.
@@ -113,6 +116,13 @@ impl Driver {
             (joining.tell)(&joined);
         }
         Ok(Ok(joined.to_string()))
+    }
+
+    /// Sends away who was to join; all PEs go on without it.
+    fn dismiss(&mut self, why: Failure) -> Result<Answer, RunError> {
+        self.pe.node().dismiss();
+        self.order_all_paused(PeOrder::Resume);
+        Ok(Err(why.into()))
     }
 
     /// Whether such a node can join, or why not.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   driver ─ Wanted ─► a process is started and dialled, beside everything else ─ Recruited ─► driver
+//!   it is lost before it is admitted ─ Recruited ─► driver, again
 //!   driver ─ Admitted ─► it is attended and missed like all others;  or ─ Dismissed ─► its process ends
 //! ```
 
@@ -115,6 +116,12 @@ impl Recruiting {
         self.waiting = Some((started, entry));
         let welcome = Welcome { wire_version: WIRE_VERSION, fingerprint: self.program, table };
         Some(Recruit { node, welcome, info })
+    }
+
+    /// What becomes of the one that has come and waits, if it is this one that is lost.
+    pub(super) fn lost(&self, node: NodeId, reason: &str) -> Option<StartError> {
+        let (started, _) = self.waiting.as_ref().filter(|(started, _)| started.node == node)?;
+        Some(StartError::Lost { name: started.name.clone(), reason: reason.into() })
     }
 
     /// The one that has come is of the run now: its process.

@@ -185,8 +185,12 @@ impl Supervisor {
                 }
             }
             LauncherEvent::Dismissed => self.recruiting.dismissed(&self.fabric),
-            // Who is not of the run yet is not missed.
-            LauncherEvent::LinkLost { peer, .. } if !self.recruiting.knows(peer) => {}
+            // Who is not of the run yet is not missed, but cannot be admitted any more.
+            LauncherEvent::LinkLost { peer, reason, .. } if !self.recruiting.knows(peer) => {
+                if let Some(error) = self.recruiting.lost(peer, &reason) {
+                    self.node.tell_recruited(Err(error.into()));
+                }
+            }
             LauncherEvent::Fault(by, sentence) => self.hear(Report::Fault { by, sentence }),
             LauncherEvent::Released(node) => drop(self.released.insert(node)),
             LauncherEvent::LinkLost { peer, .. } if self.released.contains(&peer) => {}
