@@ -286,3 +286,25 @@ fn what_cannot_be_gone_on_with_is_refused() {
     let far = refused(&["restart", "saved", "--nodes", "far.toml"]);
     assert!(far.contains("node far: say `pes = N` of it in"), "{far}");
 }
+
+/// However early it comes: what comes before the run has begun is obeyed then.
+#[test]
+fn a_signal_has_a_run_saved_and_does_not_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    let words = "run imbalance --chares 24 --steps 1000000 --work 20000 --reduce-every 3 --speed equal --checkpoint saved";
+    let words: Vec<&str> = words.split(' ').chain(["--checkpoint-every", "1h"]).collect();
+    let running = start(&mut command(METACHARE, folder, &words));
+    wait_for("the folder", || folder.join("saved").exists().then_some(()));
+    signal(running.pid(), "USR1");
+    let saved = |number: u32| {
+        let whole = folder.join(format!("saved/generation-{number:06}/COMMIT"));
+        wait_for("a checkpoint", || whole.exists().then_some(()));
+    };
+    saved(1);
+    signal(running.pid(), "USR1");
+    saved(2);
+    signal(running.pid(), "INT");
+    assert_eq!(running.done().code, 130);
+}

@@ -12,7 +12,6 @@ use runtime::checkpoint::{
 };
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
-use runtime::failure::{Failure, Kind};
 use runtime::job::SaveOrders;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt, SavingCost};
@@ -64,15 +63,15 @@ pub(crate) struct Schedule {
 }
 
 impl StoreKeeper {
+    /// For the folder and the orders of a run, which are awaited from now on.
     pub(crate) fn new(
-        store: Store,
+        (store, orders): (Store, Arc<SaveOrders>),
         schedule: &Schedule,
         (hub, version, arguments): (&Arc<Hub>, &str, Vec<String>),
         schemas: Vec<(String, SavedSchema)>,
-    ) -> Result<Self, Failure> {
-        let orders = runtime::job::hear_checkpoint_orders()
-            .map_err(|e| Failure::new(Kind::Unavailable, format!("signals cannot be heard: {e}")))?;
-        Ok(Self {
+    ) -> Self {
+        orders.are_awaited();
+        Self {
             store,
             version: version.into(),
             arguments,
@@ -87,7 +86,7 @@ impl StoreKeeper {
             orders,
             under_way: None,
             schemas,
-        })
+        }
     }
 
     fn tell(&self, text: String, is_error: bool) {

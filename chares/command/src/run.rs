@@ -23,13 +23,14 @@ use loadbalance::machines::{Machine, Machines, Memory};
 use runtime::checkpoint::{SavedSchema, Store, schemas};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
-use runtime::job::{Job, JobPlan};
+use runtime::job::{Job, JobPlan, SaveOrders};
 use runtime::launch::LaunchOptions;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::wire::{
     ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, Remark, RunInfo,
 };
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let metrics = options.metrics.map(metrics::listen).transpose()?;
     let version = program.version;
     let kept = options.checkpoint_keep as usize;
-    let store = options.checkpoint.as_deref().map(|dir| Store::create_keeping(dir, kept)).transpose()?;
+    let store = options.checkpoint.as_deref().map(|dir| store_in(dir, kept)).transpose()?;
     let schemas = store.iter().flat_map(|_| schemas(program.program.table())).collect();
     let saving = Saving { from, store, version, line: line.clone(), schemas };
     let mut plan = JobPlan {
@@ -214,10 +215,17 @@ struct Ready {
     logs: Option<NodeLogs>,
 }
 
+/// The folder in which a run is saved. A signal that asks for that does not end the run from here on, however early it comes.
+fn store_in(dir: &Path, kept: usize) -> Result<(Store, Arc<SaveOrders>), Failure> {
+    let orders = runtime::job::hear_checkpoint_orders()
+        .map_err(|e| Failure::new(Kind::Unavailable, format!("signals cannot be heard: {e}")))?;
+    Ok((Store::create_keeping(dir, kept)?, orders))
+}
+
 /// What a run goes on from, and where it is saved.
 struct Saving {
     from: Option<Origin>,
-    store: Option<Store>,
+    store: Option<(Store, Arc<SaveOrders>)>,
     version: &'static str,
     line: Vec<String>,
     /// What chares are made of, by the names of their types.
@@ -344,8 +352,7 @@ fn save(
 ) -> Result<(), RunError> {
     let Saving { from, store, version, line, schemas } = saving;
     if let Some(store) = store {
-        let keeper = StoreKeeper::new(store, schedule, (hub, version, line), schemas);
-        main.keep_checkpoints(Box::new(keeper.map_err(RunError::Ended)?));
+        main.keep_checkpoints(Box::new(StoreKeeper::new(store, schedule, (hub, version, line), schemas)));
     }
     let Some(from) = from else { return Ok(()) };
     from.fits_on(&hub.info()).map_err(RunError::Ended)?;

@@ -60,20 +60,24 @@ impl SaveOrders {
         self.wanted.swap(false, Ordering::Relaxed)
     }
 
+    /// Somebody looks at them from now on: SIGTERM waits for that, as long as these are there.
+    pub fn are_awaited(self: &Arc<Self>) {
+        *SAVER.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(self);
+    }
+
     /// Says that the run has been saved, or could not be: nobody need wait any more.
     pub fn obeyed(&self) {
         self.obeyed.notify_waiters();
     }
 }
 
-/// From now on the run can be saved by signals, as long as what this gives is there.
+/// From now on SIGUSR1 ends nothing, but is an order: one that comes before [anybody looks](SaveOrders::are_awaited) is obeyed then.
 ///
 /// # Errors
 /// If the system does not let signals be heard.
 pub fn hear_checkpoint_orders() -> io::Result<Arc<SaveOrders>> {
     let orders = Arc::new(SaveOrders::default());
     signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&orders.wanted))?;
-    *SAVER.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&orders);
     Ok(orders)
 }
 
