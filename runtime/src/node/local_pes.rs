@@ -93,8 +93,7 @@ struct Backlog(AtomicU64);
 
 /// The counters of a PE. What left for other nodes is counted in any case: by that it is known whether anything is on its way.
 fn account(program: &ProgramTable, node_count: u16, detail: Detail) -> Account {
-    let is_by_kind = detail.times();
-    Account::new(if is_by_kind { Tally::new(program, node_count) } else { Tally::of_sent(node_count) })
+    Account::new(if detail.times() { Tally::new(program, node_count) } else { Tally::of_sent(node_count) })
 }
 
 impl LocalPes {

@@ -15,9 +15,10 @@ use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Entry methods are timed so that timing takes at most this part of their time.
+/// Entry methods are timed so that what [`Sampling`] is told to reckon with takes at most this part of their time.
 const TIMING_PART: u64 = 128;
-/// At most so many that follow each other within one message go untimed on average between two that are timed.
+/// Where somebody wants to know what single chares do, at most so many entry methods go untimed on average between two that are
+/// timed.
 const UNTIMED_MAX: u32 = 127;
 /// A PE says what its chares did no more often than this.
 const EVERY_NS: u64 = 50_000_000;
@@ -248,7 +249,7 @@ struct Many {
 
 impl Many {
     fn new(look_ns: u64) -> Self {
-        Self { untimed: 0, timed: None, sampling: Sampling::new(look_ns, UNTIMED_MAX) }
+        Self { untimed: 0, timed: None, sampling: Sampling::of_chares(look_ns) }
     }
 
     /// The next one begins at this time; the one that was timed before, and how long those took for which it stands.
@@ -287,6 +288,11 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
+    /// For what single chares do, where a look at the clock takes so long: only the looks are reckoned with.
+    pub(super) fn of_chares(look_ns: u64) -> Self {
+        Self::new(look_ns, UNTIMED_MAX)
+    }
+
     /// Where timing one takes so long, and no more than so many may go untimed on average.
     pub(super) fn new(cost_ns: u64, untimed_max: u32) -> Self {
         Self { cost_ns, untimed_max, mean_ns: 0, random: 1, stands_for: 1, gap: 0 }

@@ -43,10 +43,8 @@ struct Timing {
 /// To time an entry method takes as long as so many looks: it takes three, four changes of the account, the counts by kind, and
 /// branches that no processor foretells.
 const LOOKS: u64 = 8;
-/// At most so many entry methods go untimed on average between two that are timed, and where somebody wants to know what
-/// single chares do.
+/// At most so many entry methods go untimed on average between two that are timed.
 const UNTIMED_MAX: u32 = 1023;
-const UNTIMED_MAX_FOR_CHARES: u32 = 127;
 
 /// After so long, the first entry method after a time without work is timed.
 const UNTIMED_NS: u64 = 100_000;
@@ -79,11 +77,8 @@ impl Timekeeper {
     /// A keeper that also times entry methods, where a look at the clock takes so long, and says of which of them messages
     /// may be followed, if any are. More often than for the sums of all if somebody balances by what single chares take.
     pub fn timing(look_ns: u64, follows_messages: bool, balances: bool) -> Self {
-        let sampling = if balances {
-            Sampling::new(look_ns, UNTIMED_MAX_FOR_CHARES)
-        } else {
-            Sampling::new(LOOKS * look_ns, UNTIMED_MAX)
-        };
+        let sampling =
+            if balances { Sampling::of_chares(look_ns) } else { Sampling::new(LOOKS * look_ns, UNTIMED_MAX) };
         let timing = Timing { sampling, began_ns: None, ended_ns: 0 };
         let marks_each = if follows_messages { Self::MARKS_EACH } else { 0 };
         Self { timing: Some(timing), marks_each, ..Self::default() }
