@@ -1,6 +1,6 @@
 //! The critical path of the last seconds, of the single entry methods and messages that nodes tell of.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use runtime::monitor::critical_path::{Call, Path, UNDER_WAY};
 use runtime::monitor::samples::Samples;
@@ -76,7 +76,9 @@ impl Model {
 
     /// How long messages are on their way between nodes, of the last ones, the slowest first.
     pub(crate) fn ways(&self) -> Vec<Way> {
-        ways::ways(&self.recent.calls, &self.recent.sent.iter().copied().collect(), |pe| self.node_of(pe))
+        let node_of = self.nodes_of_pes();
+        let node = |pe: u32| node_of.get(&pe).copied();
+        ways::ways(&self.recent.calls, &self.recent.sent.iter().copied().collect(), node)
     }
 
     /// The same in words, if that is a good part of a path.
@@ -89,7 +91,18 @@ impl Model {
     /// known of it.
     pub(crate) fn parts_on_way(&self, since: i64) -> BTreeMap<u32, f64> {
         let calls = self.recent.calls.iter().filter(|call| call.to >= since);
-        ways::parts_on_way(calls, &self.ways(), |pe| self.node_of(pe))
+        let node_of = self.nodes_of_pes();
+        ways::parts_on_way(calls, &self.ways(), |pe| node_of.get(&pe).copied())
+    }
+
+    /// The node of each PE, for those who ask of thousands.
+    fn nodes_of_pes(&self) -> HashMap<u32, u16> {
+        let mut all = HashMap::new();
+        // Where several nodes tell of a PE, the first counts, as for `pe`.
+        for node in self.nodes.values().rev() {
+            all.extend(node.pes.iter().map(|pe| (pe.last.pe, node.last.node)));
+        }
+        all
     }
 
     fn node_of(&self, pe: u32) -> Option<u16> {

@@ -115,7 +115,7 @@ impl<'a> Present<'a> {
                 _ => "a quota of CPU time".into(),
             }
         } else {
-            self.reason_idle(model, pes)
+            self.reason_idle(model, pes, idle)
         }
     }
 
@@ -129,13 +129,12 @@ impl<'a> Present<'a> {
     }
 
     /// What is known of the messages that are missing: those that ended most of the waiting of late, and who could send any.
-    fn reason_idle(&self, model: &Model, pes: &[Pe]) -> String {
+    fn reason_idle(&self, model: &Model, pes: &[Pe], idle: u64) -> String {
         if pes.iter().all(|pe| pe.last.chares == 0) {
             return "work: it has no chares".into();
         }
         let owed = self.waits.of(pes.iter().map(|pe| pe.last.pe));
         let who = self.who_could_send(model);
-        let idle: u64 = pes.iter().map(|pe| self.times_of(pe).idle).fold(0, u64::saturating_add);
         let is_under_way = self.network(pes).is_some_and(|on_way| on_way > idle / 2);
         match owed.map(|owed| (owed.what(model), owed.sender(model))) {
             None if is_under_way => "messages, on their way here".into(),
