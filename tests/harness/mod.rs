@@ -5,6 +5,7 @@ pub mod terminal;
 pub mod testbed;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +18,17 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// How a line begins that says which nodes are used.
 const NAMES_NODES: [&str; 3] =
     ["note: on the nodes of ", "note: on the built-in local nodes ", "note: there is no nodes file: "];
+
+/// Says why tests are skipped that need what this machine does not have.
+///
+/// # Panics
+/// In CI (`CI=true`), where they must run.
+pub fn skipped(what: &str) {
+    let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(!is_ci, "what must run in CI is skipped: {what}");
+    // Written past the test's own output, which is shown only when a test fails.
+    let _ = writeln!(std::io::stderr(), "skipped: {what}");
+}
 
 /// How a program ended.
 #[derive(Debug)]
