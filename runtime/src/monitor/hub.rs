@@ -1,4 +1,5 @@
-//! Where a launcher's events meet its viewers. A viewer that is too slow loses events and is told how many.
+//! Where a launcher's events meet its viewers. A viewer that is too slow loses events and is told how many, but those in the
+//! launcher lose no line that a node has printed.
 
 use super::balancing_cost::BalancingCost;
 use super::clock::Clock;
@@ -6,9 +7,10 @@ use super::map::{self, Map};
 use super::pace::Pace;
 use super::past::Past;
 use super::wire::{MonitorEvent, NodeSnapshot, Phase, Remark, RunInfo, Slowdown};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Events that a viewer may be behind before it loses some.
@@ -56,6 +58,9 @@ struct Viewer {
     events: SyncSender<MonitorEvent>,
     dropped: u64,
     wants_maps: bool,
+    /// Whether lines that nodes have printed wait for room, and those that do.
+    keeps_lines: bool,
+    waiting: VecDeque<MonitorEvent>,
 }
 
 impl Hub {
@@ -145,7 +150,7 @@ impl Hub {
         state.advance();
         if state.ended.is_some() {
             // Nothing follows: a viewer that has no room for the last event learns it from its channel's end.
-            state.viewers.clear();
+            state.viewers.drain(..).for_each(Viewer::ends);
         }
     }
 
@@ -156,15 +161,16 @@ impl Hub {
         self.lock().counted_from = Some(before);
     }
 
-    /// A new viewer's events: first what is known, then what happens; no [maps](MonitorEvent::Map).
+    /// A new viewer's events: first what is known, then what happens; no [maps](MonitorEvent::Map). Who is slow loses some, but no
+    /// line that a node has printed: those wait for him.
     pub fn subscribe(&self) -> Receiver<MonitorEvent> {
-        self.lock().subscribe(&[], false)
+        self.lock().subscribe(&[], (false, true))
     }
 
     /// The same with maps, those that were shown last among what is known. As long as the viewer is there the program is
     /// [asked for them](Self::shows_maps).
     pub fn subscribe_to_maps(&self) -> Receiver<MonitorEvent> {
-        self.lock().subscribe(&[], true)
+        self.lock().subscribe(&[], (true, true))
     }
 
     /// Whether anybody would see a map now: otherwise none need be made.
@@ -174,11 +180,11 @@ impl Hub {
     }
 
     /// The same as with maps, and before that what has happened since the run began to be watched, as far as it is
-    /// remembered: of a long run ever fewer snapshots.
+    /// remembered: of a long run ever fewer snapshots. Who is slow loses lines, too, as it may be far away and not look at all.
     pub fn subscribe_late(&self) -> Receiver<MonitorEvent> {
         let mut state = self.lock();
         let past: Vec<_> = state.past.events().chain([MonitorEvent::at(self.now())]).collect();
-        state.subscribe(&past, true)
+        state.subscribe(&past, (true, false))
     }
 
     /// What the hub has found out by itself, in sentences for the report.
@@ -244,9 +250,13 @@ impl State {
         }
     }
 
-    fn subscribe(&mut self, past: &[MonitorEvent], wants_maps: bool) -> Receiver<MonitorEvent> {
+    fn subscribe(
+        &mut self,
+        past: &[MonitorEvent],
+        (wants_maps, keeps_lines): (bool, bool),
+    ) -> Receiver<MonitorEvent> {
         let (events, receiver) = sync_channel(BEHIND_MAX + past.len());
-        let mut viewer = Viewer { events, dropped: 0, wants_maps };
+        let mut viewer = Viewer { events, dropped: 0, wants_maps, keeps_lines, waiting: VecDeque::new() };
         viewer.tell(&MonitorEvent::Run(self.info.clone()));
         for event in past {
             viewer.tell(event);
@@ -297,6 +307,21 @@ impl Viewer {
         if matches!(event, MonitorEvent::Map(_)) && !self.wants_maps {
             return true;
         }
+        // Lines stay in their order, and before what comes behind them.
+        while let Some(line) = self.waiting.pop_front() {
+            match self.events.try_send(line) {
+                Ok(()) => {}
+                Err(TrySendError::Full(line)) => {
+                    self.waiting.push_front(line);
+                    break;
+                }
+                Err(TrySendError::Disconnected(_)) => return false,
+            }
+        }
+        if !self.waiting.is_empty() {
+            self.misses(event.clone());
+            return true;
+        }
         if self.dropped > 0 {
             match self.events.try_send(MonitorEvent::Dropped(self.dropped)) {
                 Ok(()) => self.dropped = 0,
@@ -306,11 +331,30 @@ impl Viewer {
         }
         match self.events.try_send(event.clone()) {
             Ok(()) => true,
-            Err(TrySendError::Full(_)) => {
-                self.dropped += 1;
+            Err(TrySendError::Full(event)) => {
+                self.misses(event);
                 true
             }
             Err(TrySendError::Disconnected(_)) => false,
+        }
+    }
+
+    /// There is no room for an event.
+    fn misses(&mut self, event: MonitorEvent) {
+        if self.keeps_lines && matches!(event, MonitorEvent::Output(_)) {
+            self.waiting.push_back(event);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Nothing follows what waits for room.
+    fn ends(self) {
+        let Self { events, waiting, .. } = self;
+        if !waiting.is_empty() {
+            let tell = move || waiting.into_iter().all(|line| events.send(line).is_ok());
+            // Without a thread those lines are lost, as the run must not wait for a viewer.
+            let _ = thread::Builder::new().name("last lines".into()).spawn(tell);
         }
     }
 }
@@ -319,7 +363,7 @@ impl Viewer {
 mod tests {
     use super::*;
     use crate::monitor::map::Axis;
-    use crate::monitor::wire::{NodeInfo, PeSnapshot};
+    use crate::monitor::wire::{NodeInfo, OutputLine, PeSnapshot};
 
     fn phase(done: u64) -> MonitorEvent {
         MonitorEvent::Phase(Phase { done, ..Phase::default() })
@@ -337,6 +381,28 @@ mod tests {
         assert!(matches!(&got[0], MonitorEvent::Run(info) if info.run_id == "r"));
         assert_eq!(got[1..], [MonitorEvent::Snapshot(snapshot(2)), phase(9)]);
         assert_eq!(hub.subscribe().try_iter().last(), Some(phase(9)));
+    }
+
+    #[test]
+    fn no_line_that_a_node_has_printed_is_lost_however_slow_the_terminal_is() {
+        let hub = Hub::new(RunInfo::default());
+        let slow = hub.subscribe();
+        let far_away = hub.subscribe_late();
+        let line =
+            |n: usize| MonitorEvent::Output(OutputLine { text: n.to_string(), ..OutputLine::default() });
+        let all = 3 * BEHIND_MAX;
+        (0..all).for_each(|n| {
+            hub.publish(line(n));
+            hub.publish(phase(n as u64));
+        });
+        let mut heard: Vec<MonitorEvent> = slow.try_iter().collect();
+        hub.publish(line(all));
+        hub.publish(MonitorEvent::Ended { code: 0, summary: String::new() });
+        heard.extend(slow.iter());
+        let lines: Vec<MonitorEvent> =
+            heard.into_iter().filter(|event| matches!(event, MonitorEvent::Output(_))).collect();
+        assert!(lines.into_iter().eq((0..=all).map(line)));
+        assert!(far_away.iter().count() <= BEHIND_MAX + 1);
     }
 
     #[test]
