@@ -18,11 +18,13 @@ use crate::pe::scheduler::{pin, start_pes};
 use crate::progress::Progress;
 use crate::proto::membership::{Build, ClusterTable, JoinAnswer, Member, counters_every, fingerprint};
 use crate::transport::quic::QuicFabric;
+use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 /// How often a node looks at the memory that it takes.
@@ -32,6 +34,8 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// How long a node waits for the launcher to be told who it is and then to be welcomed, which takes as long as the
 /// slowest node needs to start.
 const START: Duration = Duration::from_secs(600);
+/// How long a node goes on after SIGTERM: a little longer than its launcher may take to save the run.
+const TERMINATE: Duration = Duration::from_secs(12);
 /// No run shares more collections and variables than that with a node before it is welcomed.
 const EARLY_MAX: usize = 1 << 16;
 
@@ -68,8 +72,35 @@ fn run(program: Arc<ProgramTable>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("the network thread cannot start: {e}"))?;
     let progress = Progress::new(runtime);
+    progress
+        .runtime()
+        .spawn(outlive_signals(signals(&progress).map_err(|e| format!("signals cannot be heard: {e}"))?));
     let served = progress.runtime().spawn(serve(program, bootstrap, starting, Arc::clone(&progress)));
     progress.serve(served).map_err(|e| format!("the network thread failed: {e}"))?
+}
+
+/// Signals that are not meant for a node.
+struct Signals {
+    terminate: Signal,
+    others: [Signal; 3],
+}
+
+fn signals(progress: &Progress) -> io::Result<Signals> {
+    let _inside = progress.runtime().enter();
+    let others = [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::user_defined1()].map(signal);
+    let [hangup, interrupt, user1] = others;
+    Ok(Signals { terminate: signal(SignalKind::terminate())?, others: [hangup?, interrupt?, user1?] })
+}
+
+/// Who sends a signal to a whole group, as service managers and batch systems do, means the run, which its launcher ends or saves. It
+/// cannot save what a node holds that ends at once; so SIGTERM ends a node only when there has been time for that, and the others
+/// do not.
+async fn outlive_signals(mut signals: Signals) {
+    // As long as somebody listens they do not do what they do by default.
+    let _others = signals.others;
+    signals.terminate.recv().await;
+    tokio::time::sleep(TERMINATE).await;
+    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTERM);
 }
 
 async fn serve(
