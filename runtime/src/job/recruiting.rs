@@ -15,7 +15,7 @@ use crate::frame::Fabric as _;
 use crate::ids::NodeId;
 use crate::launch::{LaunchedNode, Ready, local_listen_ip};
 use crate::node::Recruit;
-use crate::proto::membership::{ClusterTable, NodeEntry, Welcome, fingerprint};
+use crate::proto::membership::{ClusterTable, NodeEntry, PES_MAX, Welcome, fingerprint};
 use crate::topology::Topology;
 use crate::transport::quic::QuicFabric;
 use std::net::{IpAddr, SocketAddr};
@@ -80,12 +80,16 @@ impl Recruiting {
         tokio::spawn(async move {
             let reached = async {
                 let mut launched = launched.await?;
-                let started =
+                let mut started =
                     launched.pop().ok_or_else(|| StartError::Local("nothing was started".into()))?;
                 let address = started.ready.addr;
                 fits(&started.name, &started.ready, &there).map_err(StartError::Local)?;
                 fabric.meets(id, address);
-                let reached = connect(&fabric, id).await;
+                let reached = tokio::select! {
+                    biased;
+                    reason = started.exited() => return Err(StartError::Lost { name, reason: reason.to_string() }),
+                    reached = connect(&fabric, id) => reached,
+                };
                 reached.map_err(|reason| StartError::Unreachable { name, address, reason })?;
                 Ok(started)
             };
@@ -101,21 +105,30 @@ impl Recruiting {
         entries.filter_map(|entry| Some(entry.address.parse::<SocketAddr>().ok()?.ip())).collect()
     }
 
-    /// A process has been started: what it would be in a run with these PEs.
-    pub(super) fn has_come(&mut self, started: LaunchedNode, topology: &Topology) -> Option<Recruit> {
-        let config = self.starts.nodes().last()?;
+    /// A process has been started: what it would be in a run with these PEs; nothing if nobody was wanted.
+    pub(super) fn has_come(
+        &mut self,
+        started: LaunchedNode,
+        topology: &Topology,
+    ) -> Result<Option<Recruit>, StartError> {
+        let Some(config) = self.starts.nodes().last() else { return Ok(None) };
         let (node, pe_count) = (started.node, pes_of(config, &started));
-        let info = info_of(config, &started, topology.pe_count());
-        let mut table = self.table.clone();
         let address = started.ready.addr.to_string();
         let entry = NodeEntry { name: config.name.clone(), address, pe_count };
+        if !entry.can_join(node, topology.node_count(), topology.pe_count()) {
+            let sentence =
+                format!("node {:?} cannot join with {pe_count} PEs: a run has at most {PES_MAX}", entry.name);
+            return Err(StartError::Local(sentence));
+        }
+        let info = info_of(config, &started, topology.pe_count());
+        let mut table = self.table.clone();
         table.nodes.push(entry.clone());
         let then = topology.joined_by(node, pe_count);
         table.nodes.iter_mut().zip(then.pe_counts()).for_each(|(entry, count)| entry.pe_count = count);
         (table.begun, table.stretches) = (then.begun().pe_counts(), then.stretches());
         self.waiting = Some((started, entry));
         let welcome = Welcome { wire_version: WIRE_VERSION, fingerprint: self.program, table };
-        Some(Recruit { node, welcome, info })
+        Ok(Some(Recruit { node, welcome, info }))
     }
 
     /// What becomes of the one that has come and waits, if it is this one that is lost.

@@ -204,7 +204,7 @@ impl Supervisor {
     }
 
     fn take_recruit(&mut self, outcome: Outcome) {
-        let recruit = outcome.map(|started| self.recruiting.has_come(started, self.node.topology()));
+        let recruit = outcome.and_then(|started| self.recruiting.has_come(started, self.node.topology()));
         let recruit = match recruit {
             Ok(Some(recruit)) => Ok(Box::new(recruit)),
             Ok(None) => Err(Failure::new(Kind::Unavailable, "nobody was wanted")),

@@ -26,6 +26,8 @@ use tracing::Instrument as _;
 
 /// How often a start is tried when sshd is busy.
 const TRIES: u32 = 4;
+/// Bytes of a node's first words that it has to take before it counts as silent.
+const WORDS_BYTES: usize = 64 << 10;
 
 /// Why a node was not started.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -235,8 +237,13 @@ async fn launch_once(
 ) -> Result<LaunchedNode, Failed> {
     let mut talk = Talk::open(id, config, argument, starting).await?;
     let is_ssh = config.launch == LaunchMethod::Ssh;
+    // Of a long list of words a slow line takes some at a time; who takes none for so long does not listen.
+    for some in words.chunks(WORDS_BYTES) {
+        if within(starting, talk.stdin.write_all(some)).await.is_none() {
+            return Err(talk.silent(Step::Start));
+        }
+    }
     // A process that ended already says so below.
-    let _ = talk.stdin.write_all(words).await;
     let _ = talk.stdin.flush().await;
     let ready = talk.until(Step::Start, Ready::from_line).await?;
     tokio::spawn(pass_on(talk.lines, id, starting.output.clone()));
