@@ -148,11 +148,29 @@ pub(super) fn listen(name: &str, kind: &str) -> Result<(UnixListener, PathBuf), 
     let failed = |source| WatchError::Socket { name: name.into(), source };
     // Between being bound and being listened to it looks like the socket of a dead run: so it comes under another
     // name, and gets its own when it answers.
-    let unborn = path.with_extension("new");
+    let unborn = path.with_extension(format!("{kind}.{}.new", std::process::id()));
+    let _ = fs::remove_file(&unborn);
     let listener = UnixListener::bind(&unborn).map_err(failed)?;
-    fs::rename(&unborn, &path).map_err(failed)?;
+    let born = give_name(&unborn, &path);
+    let _ = fs::remove_file(&unborn);
+    born.map_err(failed)?;
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
     Ok((listener, path))
+}
+
+/// Gives a socket its name, unless that is of a run that lives: another one may have been started under it at the same time.
+fn give_name(unborn: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(unborn, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        linked => return linked,
+    }
+    match UnixStream::connect(path) {
+        Err(error) if is_dead(&error) => fs::rename(unborn, path),
+        _ => Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another run has that name: give this one another by --name",
+        )),
+    }
 }
 
 /// All that connect, one after the other.
@@ -332,6 +350,20 @@ mod tests {
             assert_eq!(all.last(), Some(&ended));
         }
         assert!(matches!(watch(Some(&run_id)), Err(WatchError::Unknown { .. })));
+    }
+
+    #[test]
+    fn a_run_keeps_its_name_as_long_as_it_lives_and_who_died_does_not() {
+        let name = format!("test-twin-{}", std::process::id());
+        let dead = directory().unwrap().join(format!("{name}.{VIEWERS}"));
+        drop(UnixListener::bind(&dead).unwrap());
+        let (living, path) = listen(&name, VIEWERS).unwrap();
+        let refused = listen(&name, VIEWERS).unwrap_err().to_string();
+        assert!(refused.contains("another run has that name"), "{refused}");
+        assert!(connect(&name, VIEWERS).is_ok());
+        drop(living);
+        remove(&path);
+        assert!(!path.exists());
     }
 
     #[test]
