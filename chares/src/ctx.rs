@@ -43,10 +43,10 @@ pub trait Cx: private::HasPe {
                 ));
                 return Element::nowhere();
             }
-            On::Here | On::BySpeed | On::ByLoad => pe.next_by_speed(),
-            On::AtRandom => pe.any_by_speed(),
+            On::Here | On::BySpeed | On::ByLoad => self.home(Pe::next_by_speed),
+            On::AtRandom => self.home(Pe::any_by_speed),
         };
-        let collection = CollectionId::singles(chare_type);
+        let (collection, pe) = (CollectionId::singles(chare_type), self.pe());
         let index = pe.fresh_single(chare_type, home);
         // A seed has to be there before its messages have their turn, so that it can go to who asks.
         let (index, priority) =
@@ -189,6 +189,7 @@ impl<T: private::HasPe> Cx for T {}
 
 pub(crate) mod private {
     use crate::chare::Message;
+    use runtime::ids::PeId;
     use runtime::pe::Pe;
 
     /// Keeps others from implementing `Cx`: only `Ctx` and `Driver` have a PE.
@@ -198,6 +199,11 @@ pub(crate) mod private {
 
         /// Takes note that chares are placed by speed.
         fn note_by_speed(&mut self) {}
+
+        /// Where a chare has its home, which is a part of its address.
+        fn home(&mut self, choose: impl FnOnce(&mut Pe) -> PeId) -> PeId {
+            choose(self.pe())
+        }
 
         /// Takes note of the type of a shared variable that is made, so that checkpoints say it.
         fn note_variable<T: Message>(&mut self, id: u64) {

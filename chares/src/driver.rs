@@ -34,6 +34,7 @@ use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{DriverEvent, INIT_OVER, Node};
 use runtime::pe::Pe;
 use std::any::TypeId;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
@@ -103,6 +104,10 @@ impl HasPe for Driver {
 
     fn note_by_speed(&mut self) {
         self.placed_by_speed();
+    }
+
+    fn home(&mut self, choose: impl FnOnce(&mut Pe) -> PeId) -> PeId {
+        self.remembered_home(choose)
     }
 
     fn witness<T: Message>(&mut self, what: &str, look: impl FnOnce(&mut Pe) -> Option<T>) -> Option<T> {
@@ -400,8 +405,14 @@ impl Driver {
         let started = Instant::now();
         let mut search = None;
         let result = self.wait_long(|main| {
-            if let Some(result) = main.slots.get_mut(&slot).and_then(VecDeque::pop_front) {
-                return Some(Some(result));
+            if let Entry::Occupied(mut waiting) = main.slots.entry(slot) {
+                let result = waiting.get_mut().pop_front();
+                if waiting.get().is_empty() {
+                    waiting.remove();
+                }
+                if result.is_some() {
+                    return Some(result);
+                }
             }
             if search.is_none() && started.elapsed() > PATIENCE {
                 search = Some(main.pe.node().start_quiescence(false));

@@ -163,7 +163,7 @@ impl Driver {
     /// random number or to read what others may change. A run that goes on from a checkpoint does not do it again: it gets
     /// the outcome of then. So no checkpoint is taken before it is over, and what is made and has a number (arrays, groups,
     /// variables, [places for results](Self::pending)) is made before it. `what` names it where a driver turns out to do other
-    /// things than it did then.
+    /// things than it did then. An error that `work` returns is not remembered: it has to end the driver.
     ///
     /// # Errors
     /// What `work` returns; if the driver does not do what it did before the checkpoint; or if the run fails meanwhile.

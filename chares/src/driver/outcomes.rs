@@ -9,6 +9,8 @@ use crate::Message;
 use crate::checkpoint::{Outcome, OutcomeTypes, changed, made_of_others};
 use crate::program::RunError;
 use crate::pup;
+use runtime::ids::PeId;
+use runtime::pe::Pe;
 use runtime::schema::{difference, shape_of};
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
@@ -22,6 +24,9 @@ pub(super) struct Outcomes {
     types: Vec<Made>,
     numbers: HashMap<TypeId, u32>,
 }
+
+/// What it is called that the home of a chare is remembered.
+const HOME: &str = "where a chare has its home";
 
 /// Which types have been compared: the number of that in the checkpoint, and that of now.
 pub(super) type Compared = HashSet<(u32, TypeId)>;
@@ -75,6 +80,26 @@ impl Driver {
             self.history.outcomes.push::<T>(outcome);
         }
         Ok(result)
+    }
+
+    /// Where a chare that the driver makes has its home: a driver that is run again names it so again, though speeds may be others by
+    /// then. Checkpoints of before this was remembered do not say it.
+    pub(super) fn remembered_home(&mut self, choose: impl FnOnce(&mut Pe) -> PeId) -> PeId {
+        let chosen = choose(&mut self.pe);
+        if self.history.is_inside() {
+            return chosen;
+        }
+        let Some(replay) = &mut self.history.replay else {
+            if self.history.keeper.is_some() {
+                let outcome = Outcome { what: HOME.into(), result: pup::pack(&chosen.0) };
+                self.history.outcomes.push::<u32>(outcome);
+            }
+            return chosen;
+        };
+        let Some(outcome) = replay.left.pop_front_if(|next| next.what == HOME) else { return chosen };
+        let home = pup::unpack(&outcome.result).map_or(chosen, PeId);
+        self.history.outcomes.push::<u32>(outcome);
+        home
     }
 
     /// The next outcome of then, if it is made of what it would be made of now.

@@ -2,7 +2,7 @@
 
 use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing, Restored, SavedRun};
 use chares::prelude::*;
-use chares::{InProcess, Program};
+use chares::{InProcess, On, Program};
 use runtime::checkpoint::{Record, SavedVariable};
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
@@ -354,6 +354,64 @@ fn damaged_checkpoints_are_refused_in_a_sentence() {
         if let Err(why) = go_on(&snapshot, &[2, 1], |main| count(main, 5)) {
             let why = why.to_string();
             assert!(!why.is_empty() && why.len() < 600, "{why}");
+        }
+    }
+}
+
+/// A single chare that knows which one it is.
+#[derive(Serialize, Deserialize)]
+struct Numbered(u32);
+#[derive(Serialize, Deserialize)]
+struct Say(Callback<u32>);
+chares::entries!(Numbered: Say);
+impl Chare for Numbered {
+    type Index = ();
+    type Init = u32;
+    fn new(number: u32, _: &mut Ctx<'_, Self>) -> Self {
+        Self(number)
+    }
+}
+impl Entry<Say> for Numbered {
+    fn receive(&mut self, Say(to): Say, ctx: &mut Ctx<'_, Self>) {
+        to.send(ctx, self.0);
+    }
+}
+
+/// Makes a chare a round, and asks all that there are which they are.
+fn number(main: &mut Driver, rounds: u32, on: On) -> Result<(), RunError> {
+    let mut made: Vec<Element<Numbered>> = Vec::new();
+    for round in 0..rounds {
+        made.push(main.chare(round, on));
+        for (number, chare) in (0..).zip(&made) {
+            let (to, said) = main.pending();
+            chare.send(main, Say(to));
+            let said = said.wait(main)?;
+            if said != number {
+                return Err(RunError::Failed(format!(
+                    "chare {number} says in round {round} that it is {said}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a chare has its home is a part of its address, and depends on speeds and on chance.
+#[test]
+fn a_driver_that_is_run_again_means_the_same_single_chares() {
+    for on in [On::BySpeed, On::AtRandom, On::ByLoad, On::Here] {
+        let program = || Program::new("numbered", "1").chare::<Numbered>();
+        let begun = InProcess::new(&[2, 1]).speeds(&[1.0, 3.0, 2.0]);
+        let (_, mut taken) = run_and_keep(program(), &begun, |_| true, |main| number(main, 7, on));
+        // Again and again on other machines, each time from where the one before it had come to.
+        for (pes, rounds) in [(&[1, 1, 1][..], 14), (&[3], 21), (&[1, 2], 28)] {
+            let from = taken.pop().expect("a run that waits has checkpoints");
+            let (keeper, next) = InMemory::new(1);
+            let outcome = go_on_elsewhere(program(), &begun, (from.go_on(), Some(keeper)), pes, |main| {
+                number(main, rounds, on)
+            });
+            assert!(outcome.is_ok(), "{on:?} on {pes:?}: {outcome:?}");
+            taken = std::mem::take(&mut *next.lock().unwrap());
         }
     }
 }
