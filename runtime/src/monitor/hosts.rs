@@ -36,9 +36,15 @@ impl Host<'_> {
                 return node_speed(node);
             }
             let reached: f64 = speeds_alone(node).sum();
-            reached.min(f64::from(self.cores) * self.fastest_alone())
+            reached.min(self.cores_had() * self.fastest_alone())
         };
         self.nodes.iter().map(alone).fold(0.0, f64::max)
+    }
+
+    /// How many cores its PEs had together when they were measured: the rest is taken by others, who would not leave it to a node
+    /// alone.
+    fn cores_had(&self) -> f64 {
+        self.nodes.iter().flat_map(|node| parts(node)).sum::<f64>().min(f64::from(self.cores))
     }
 
     fn fastest_alone(&self) -> f64 {
@@ -95,8 +101,13 @@ fn speeds(node: &NodeInfo) -> impl Iterator<Item = f64> {
 
 /// What each PE would reach if it had had a core to itself when its speed was measured.
 fn speeds_alone(node: &NodeInfo) -> impl Iterator<Item = f64> {
-    let parts = node.pe_parts.iter().copied().chain(std::iter::repeat(1.0));
-    speeds(node).zip(parts).map(|(speed, part)| if part > 0.0 && part < 1.0 { speed / part } else { speed })
+    speeds(node).zip(parts(node)).map(|(speed, part)| speed / part)
+}
+
+/// What part of a core each PE had when its speed was measured; all of it where that is not known.
+fn parts(node: &NodeInfo) -> impl Iterator<Item = f64> {
+    let known = node.pe_parts.iter().copied().chain(std::iter::repeat(1.0));
+    known.take(node.pe_speeds.len()).map(|part| if part > 0.0 && part < 1.0 { part } else { 1.0 })
 }
 
 /// Ranges of numbers, each without its end, in a list such as `0-3,8`; what is not a list has none.
@@ -171,6 +182,14 @@ mod tests {
             1.5,
             "not all of it where that is not known"
         );
+    }
+
+    #[test]
+    fn what_others_take_of_a_crowded_host_a_node_alone_would_not_have_either() {
+        // Three nodes of two PEs on two cores, of which others take one.
+        let mut nodes = vec![node("here", "0-1", 2, &[1.0 / 6.0; 2]); 3];
+        nodes.iter_mut().for_each(|node| node.pe_parts = vec![1.0 / 6.0; 2]);
+        assert_eq!(worth(&nodes), 1.0);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Whether a node delivers the speed that was measured: counters in, slowdowns out. No clock: the time is that of the counters.
 
-use super::wire::{NodeInfo, NodeSnapshot, Slowdown};
+use super::wire::{NodeInfo, NodeSnapshot, PeSnapshot, Slowdown};
 use std::time::Duration;
 
 /// A piece of time is at least so long.
 const PIECE_NS: u64 = 500_000_000;
-/// A piece in which the PEs wanted their cores for less than this part of the time says nothing.
-const WANTED_MIN: f64 = 0.1;
+/// A PE that wanted its core for less than this part of a piece says nothing: nobody waits for it, and who only wakes now and then
+/// waits for a core longer than it computes wherever cores are shared.
+const WANTED_MIN: f64 = 0.5;
 /// So many pieces in a row that are slow make a slowdown, and so many that are not end it: what passes sooner is noise.
 const PIECES: usize = 5;
 /// Who delivers less is slow; who is slow is so until it delivers more than the second.
@@ -20,12 +21,13 @@ const CHANGE: f64 = 0.2;
 /// What the PEs of one node got of their cores.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// When the present piece began, and the counters then.
-    began: Option<(u64, Counters)>,
+    /// When the present piece began, and the counters of each PE then.
+    began: Option<(u64, Vec<Counters>)>,
     /// The part of their cores that the PEs got while they were measured.
     part: Option<f64>,
-    /// Pieces in a row in which they hardly wanted their cores.
+    /// Pieces in a row in which they hardly wanted their cores, and when the first of them began.
     quiet: u32,
+    quiet_since_ns: u64,
     /// The latest pieces in a row that contradict the present state.
     contrary: Vec<Piece>,
     /// The latest pieces of a slowdown.
@@ -34,7 +36,7 @@ pub(super) struct Pace {
     present: Option<Slowdown>,
 }
 
-/// Nanoseconds, of all PEs of a node together.
+/// Nanoseconds, of one PE or of several together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     on_core: u64,
@@ -63,9 +65,8 @@ impl Pace {
         // The clock of a node that joined began when it did.
         let joined = Duration::try_from_secs_f64(info.joined_s.unwrap_or_default()).unwrap_or_default();
         let now_ns = snapshot.uptime_ns.saturating_add(u64::try_from(joined.as_nanos()).unwrap_or_default());
-        let counters = Counters::of(snapshot);
-        let Some((began_ns, before)) = self.began else {
-            self.began = Some((now_ns, counters));
+        let Some((began_ns, _)) = self.began else {
+            self.began = Some((now_ns, counters_of(snapshot)));
             return None;
         };
         if now_ns < began_ns {
@@ -75,7 +76,9 @@ impl Pace {
         if now_ns - began_ns < PIECE_NS {
             return None;
         }
-        self.began = Some((now_ns, counters));
+        let counters = counters_of(snapshot);
+        let before =
+            self.began.replace((now_ns, counters.clone())).map(|(_, before)| before).unwrap_or_default();
         let part = usual_part(&info.pe_parts);
         if part != self.part {
             // What was before is not comparable.
@@ -83,16 +86,19 @@ impl Pace {
             self.part = part;
             return ended;
         }
-        let spent = counters.since(before);
-        let wanted_ns = spent.on_core + spent.waited + spent.by_quota;
-        if (wanted_ns as f64) < WANTED_MIN * (now_ns - began_ns) as f64 {
+        let spent = counters.iter().zip(before).map(|(now, before)| now.since(before));
+        let busy = spent.filter(|spent| spent.wanted() as f64 >= WANTED_MIN * (now_ns - began_ns) as f64);
+        let Some(spent) = busy.reduce(Counters::and) else {
+            if self.quiet == 0 {
+                self.quiet_since_ns = began_ns;
+            }
             self.quiet += 1;
-            return if self.quiet == QUIET { self.ends(now_ns) } else { None };
-        }
+            return if self.quiet == QUIET { self.ends(self.quiet_since_ns) } else { None };
+        };
         self.quiet = 0;
         let piece = Piece {
             began_ns,
-            delivered: spent.on_core as f64 / wanted_ns as f64 / part.unwrap_or(1.0),
+            delivered: spent.on_core as f64 / spent.wanted() as f64 / part.unwrap_or(1.0),
             is_by_quota: spent.by_quota > spent.waited,
         };
         self.takes(piece, Slowdown { node: info.node, is_of_speed: part.is_some(), ..Slowdown::default() })
@@ -136,7 +142,7 @@ impl Pace {
     /// Begins anew. Gives the slowdown that has ended, if there was one.
     fn ends(&mut self, at_ns: u64) -> Option<Slowdown> {
         let ended = self.present.map(|present| Slowdown { until_s: Some(seconds(at_ns)), ..present });
-        *self = Self { began: self.began, part: self.part, quiet: self.quiet, ..Self::default() };
+        *self = Self { began: self.began.take(), part: self.part, quiet: self.quiet, ..Self::default() };
         ended
     }
 }
@@ -161,22 +167,32 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
+fn counters_of(snapshot: &NodeSnapshot) -> Vec<Counters> {
+    // What a node says may be anything.
+    let of = |pe: &PeSnapshot| Counters {
+        on_core: pe.compute_ns.saturating_add(pe.init_ns).saturating_add(pe.overhead_ns),
+        waited: pe.core_wait_ns,
+        by_quota: pe.quota_ns,
+    };
+    snapshot.pes.iter().map(of).collect()
+}
+
 impl Counters {
-    fn of(snapshot: &NodeSnapshot) -> Self {
-        // What a node says may be anything.
-        snapshot.pes.iter().fold(Self::default(), |sum, pe| {
-            let on_core = pe.compute_ns.saturating_add(pe.init_ns).saturating_add(pe.overhead_ns);
-            Self {
-                on_core: sum.on_core.saturating_add(on_core),
-                waited: sum.waited.saturating_add(pe.core_wait_ns),
-                by_quota: sum.by_quota.saturating_add(pe.quota_ns),
-            }
-        })
+    /// How long a core was wanted.
+    fn wanted(&self) -> u64 {
+        self.on_core.saturating_add(self.waited).saturating_add(self.by_quota)
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            on_core: self.on_core.saturating_add(other.on_core),
+            waited: self.waited.saturating_add(other.waited),
+            by_quota: self.by_quota.saturating_add(other.by_quota),
+        }
     }
 
     fn since(self, before: Self) -> Self {
-        // Three of these have to have a sum.
-        let of = |now: u64, then: u64| now.saturating_sub(then).min(u64::MAX / 4);
+        let of = u64::saturating_sub;
         Self {
             on_core: of(self.on_core, before.on_core),
             waited: of(self.waited, before.waited),
@@ -188,7 +204,6 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::wire::PeSnapshot;
     use crate::proto::sim::Random;
 
     /// A node that wants its one core for a part of each tenth of a second and gets a part of that.
@@ -291,6 +306,25 @@ mod tests {
     fn a_node_that_has_nothing_to_do_delivers_nothing_and_is_not_slow() {
         let mut node = Simulated::measured_at(Some(1.0));
         assert_eq!(node.goes_on(600, 0.02, || 0.1), []);
+    }
+
+    #[test]
+    fn who_wakes_now_and_then_on_a_crowded_core_is_not_slow_whatever_its_busy_neighbours_are() {
+        let mut node = Simulated::measured_at(Some(1.0));
+        assert_eq!(node.goes_on(600, 0.3, || 0.1), []);
+        let busy = PeSnapshot::default();
+        let mut pace = Pace::default();
+        let info = NodeInfo { pe_speeds: vec![1.0; 17], pe_parts: vec![1.0; 17], ..NodeInfo::default() };
+        let (mut idle, mut busy) = (busy.clone(), busy);
+        for tenth in 1..600 {
+            busy.compute_ns += 95_000_000;
+            (idle.compute_ns, idle.core_wait_ns) =
+                (idle.compute_ns + 1_000_000, idle.core_wait_ns + 20_000_000);
+            let mut pes = vec![idle.clone(); 16];
+            pes.push(busy.clone());
+            let snapshot = NodeSnapshot { uptime_ns: tenth * 100_000_000, pes, ..NodeSnapshot::default() };
+            assert_eq!(pace.hears(&info, &snapshot), None);
+        }
     }
 
     #[test]

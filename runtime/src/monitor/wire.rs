@@ -396,8 +396,8 @@ pub struct PeSnapshot {
     pub init_ns: u64,
     /// Time on its core in the runtime itself.
     pub overhead_ns: u64,
-    /// Time in which it had something to do and waited for a core, because others ran there. This and the next are 0 where
-    /// the system does not tell.
+    /// Time in which it had something to do and was not on a core: others ran there, its process was stopped, it waited for a
+    /// disk, or a virtual machine had none. This and the next are 0 where the system does not tell.
     pub core_wait_ns: u64,
     /// The same, because a quota of CPU time of its control group was used up.
     pub quota_ns: u64,

@@ -1,6 +1,7 @@
 //! What part of a PE's time its thread was on a core, by the system's own count of it. The count is read only when
 //! somebody takes a snapshot, so that it costs the PE nothing: 5 to 10 µs of another thread, ten times a second.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
@@ -9,6 +10,8 @@ use crate::monitor::wire::PeState;
 
 /// How many states a PE can be in.
 pub(super) const STATES: usize = 6;
+/// What is missing for a second is no wait that goes on.
+const LOOKS: usize = 10;
 /// States in which the thread does not sleep on purpose, those with something to do first.
 const AWAKE: [PeState; 4] = [PeState::Compute, PeState::Init, PeState::Overhead, PeState::Idle];
 
@@ -48,6 +51,11 @@ fn clock_ns(thread: i32) -> u64 {
 /// A thread also waits for a core after a message has woken it, and then counts as asleep. The system does not say in which
 /// state a thread waited; but while it is awake it waits for no longer than it is off its core, and the rest was after sleep.
 /// Of what it waits while awake, what it waits in the idle state harms nobody.
+///
+/// An awake thread can be off its core without waiting for one: its process is stopped, as `cpulimit` does to slow one down, it
+/// reads a disk, or the machine is a virtual one and has no core just now. It does not compute then, so that counts as a wait too.
+/// A wait that is not over looks the same, as the system counts waits when they are over; so what is missing counts once it has
+/// been missing for [`LOOKS`] looks.
 #[derive(Debug, Default)]
 pub(super) struct OnCore {
     /// Times by state as they were at the last look.
@@ -60,6 +68,8 @@ pub(super) struct OnCore {
     /// What has been found a state for, or was idle, of its waits while awake and of those after sleep.
     divided_awake_ns: u64,
     divided_asleep_ns: u64,
+    /// What was missing at the last looks: off its core while awake, and not in what the system counts as waits.
+    missing_ns: VecDeque<u64>,
 }
 
 impl OnCore {
@@ -76,13 +86,25 @@ impl OnCore {
             let awake_ns = AWAKE.iter().map(|state| times_ns[*state as usize]).sum::<u64>();
             self.off_ns = self.off_ns.max(awake_ns.saturating_sub(counted.cpu_ns));
             let while_awake_ns = self.off_ns.min(counted.waited_ns);
+            let missing_ns = self.missing_for_long(self.off_ns - while_awake_ns);
             let on_core_ns = counted.cpu_ns.saturating_sub(self.cpu_ns);
             self.cpu_ns = self.cpu_ns.max(counted.cpu_ns);
-            self.divide_awake(while_awake_ns, spent, on_core_ns);
+            self.divide_awake(while_awake_ns + missing_ns, spent, on_core_ns);
             self.divide_asleep(counted.waited_ns - while_awake_ns, spent);
         }
         let waited_ns = self.waited_ns;
         (std::array::from_fn(|i| self.seen_ns[i] - waited_ns[i]), waited_ns.iter().sum())
+    }
+
+    /// What has been missing ever since so many looks ago; less than that if there were not as many.
+    fn missing_for_long(&mut self, missing_ns: u64) -> u64 {
+        self.missing_ns.push_back(missing_ns);
+        if self.missing_ns.len() <= LOOKS {
+            return 0;
+        }
+        let least_ns = self.missing_ns.iter().copied().min().unwrap_or_default();
+        self.missing_ns.pop_front();
+        least_ns
     }
 
     /// In proportion to the time in each state, but for what it was on its core since the last look; what is more than that
@@ -164,9 +186,24 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_method_that_waits_for_a_file_is_in_that_entry_method_all_the_same() {
-        let found = shown(101, &[(PeState::Compute, 100)], 10, 0);
-        assert_eq!((of(found, PeState::Compute), found.1), (10_100, 0));
+    fn a_process_that_is_stopped_most_of_the_time_does_not_compute_then() {
+        let found = shown(111, &[(PeState::Compute, 100)], 10, 0);
+        assert_eq!((of(found, PeState::Compute), found.1), (2010, 9090), "but for the first second");
+    }
+
+    #[test]
+    fn a_long_wait_that_is_not_over_is_counted_once() {
+        let (mut on_core, mut times) = (OnCore::default(), [0; STATES]);
+        // Half a second without a core, of which the system knows only afterwards, again and again.
+        for look in 1..=1000_u64 {
+            let (rounds, in_round) = (look / 10, look % 10);
+            times[PeState::Compute as usize] += 100 * MS;
+            let cpu_ns = (rounds * 5 + in_round.min(5)) * 100 * MS;
+            let waited_ns = rounds * 500 * MS;
+            let (shown, waited) = on_core.divide(times, Some(Counted { cpu_ns, waited_ns }));
+            assert!(waited <= waited_ns, "{look}");
+            assert_eq!(shown[PeState::Compute as usize] + waited, look * 100 * MS);
+        }
     }
 
     #[test]
