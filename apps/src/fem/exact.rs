@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Exact {
     /// Products of sines.
-    Sines,
+    Sines {
+        /// Of the longest side of the box: however large that is, elements are as fine beside the waves.
+        length: f64,
+    },
     /// Linear functions, which elements of any kind can be.
     Linear,
     /// A spot that goes on as it is, in two dimensions: its highest value is 1.
@@ -29,7 +32,7 @@ pub enum Exact {
     },
 }
 
-/// How fast component c oscillates along axis k, and where it begins.
+/// How fast component c oscillates along axis k in a box of length 1, and where it begins.
 const SPEEDS: [[f64; 3]; 3] = [[2.5, 1.7, 1.3], [1.9, 2.3, 1.1], [1.2, 1.6, 2.1]];
 const BEGINS: [[f64; 3]; 3] = [[0.4, 0.9, 0.6], [1.1, 0.2, 0.8], [0.3, 0.7, 0.5]];
 /// Derivatives of the linear functions.
@@ -94,9 +97,10 @@ impl Exact {
     /// A derivative of component c: so many times along each axis.
     fn component(self, c: usize, dim: usize, point: [f64; 3], times: [u32; 3]) -> f64 {
         match self {
-            Self::Sines => {
+            Self::Sines { length } => {
                 let factor = |k: usize| {
-                    let (speed, x) = (SPEEDS[c][k], SPEEDS[c][k] * point[k] + BEGINS[c][k]);
+                    let speed = SPEEDS[c][k] / length;
+                    let x = speed * point[k] + BEGINS[c][k];
                     match times[k] {
                         0 => x.sin(),
                         1 => speed * x.cos(),

@@ -193,7 +193,11 @@ impl Input {
         if is_known {
             let all = (0..2 * dim as u32).map(|group| Boundary { group, condition: Condition::FixedExact });
             let (boundaries, source) = (all.collect(), Source::Exact);
-            return Ok(Said { physics, domain, source, boundaries, exact: Some(Exact::Sines) });
+            let length = match &domain {
+                Domain::Lattice(lattice) => lattice.lengths.iter().copied().fold(0.0, f64::max),
+                Domain::Read { .. } => 1.0,
+            };
+            return Ok(Said { physics, domain, source, boundaries, exact: Some(Exact::Sines { length }) });
         }
         let source = Source::Even(triple(&self.source, each, "source")?);
         let groups: Vec<String> = match mesh {

@@ -286,6 +286,15 @@ fn of_mesh(mesh: &Mesh, exact: Exact, words: &[&str], parts: u32) -> Problem {
 }
 
 #[test]
+fn a_box_of_any_size_is_near_the_known_solution() {
+    for size in ["0.01", "1", "100", "1000"] {
+        let problem = problem(&["--elements", "16", "--size", size]);
+        let Solved { measured, .. } = solve(&problem, None);
+        assert!(measured.is_near(1e-8), "{size}: {measured:?}");
+    }
+}
+
+#[test]
 fn triangles_and_tetrahedra_converge_as_they_should_and_pass_the_patch_test() {
     for (order, dim, sides) in [(1, 2, [8, 16]), (2, 2, [4, 8]), (1, 3, [4, 8]), (2, 3, [2, 4])] {
         for words in [&[][..], &["--physics", "elasticity"]] {
@@ -296,7 +305,7 @@ fn triangles_and_tetrahedra_converge_as_they_should_and_pass_the_patch_test() {
             assert!(linear.measured.relative_error() < 1e-10, "{order} {dim}: {:?}", linear.measured);
             let errors = sides.map(|side| {
                 let mesh = simplices(order, dim, side);
-                let problem = of_mesh(&mesh, Exact::Sines, &words, 3);
+                let problem = of_mesh(&mesh, Exact::Sines { length: 1.0 }, &words, 3);
                 let Solved { course, measured, .. } = solve(&problem, Some(&mesh));
                 assert!(
                     course.why == Some(Why::Converged) && measured.solves(1e-12),
