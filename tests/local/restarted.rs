@@ -223,6 +223,29 @@ fn a_run_is_saved_before_sigterm_ends_it() {
     assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits");
 }
 
+/// A trial finds out what is done in so many seconds, and would find something else the next time.
+#[test]
+fn a_run_of_so_many_seconds_goes_on_with_the_work_that_it_has_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    for words in [
+        "imbalance --chares 24 --steps 60 --seconds 0.6 --verify",
+        "matmul --algorithm fox --seconds 0.3 --verify",
+    ] {
+        let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
+        let done = run(METACHARE, folder, &[&words[..], &["--speed", "equal"], &OFTEN].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        let shown = run(METACHARE, folder, &["checkpoint", "show", "saved", "--json"]);
+        let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+        let arguments = shown["about"]["arguments"].to_string();
+        assert!(!arguments.contains("--seconds") && arguments.contains("\"--verify\""), "{arguments}");
+        let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--speed", "equal"]);
+        assert_eq!(done.code, 0, "{done:?}");
+        fs::remove_dir_all(folder.join("saved")).unwrap();
+    }
+}
+
 /// The number of the last checkpoint in the folder `saved` of a folder; 0 if there is none.
 fn last(folder: &Path) -> u32 {
     let entries = fs::read_dir(folder.join("saved")).into_iter().flatten().flatten();

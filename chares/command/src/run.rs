@@ -1,5 +1,6 @@
 //! `run`: start the nodes, drive the application, show it, report.
 
+use super::compare::settled;
 use super::keeping::{self, Schedule, StoreKeeper};
 use super::live::metrics;
 use super::log::NodeLogs;
@@ -73,7 +74,6 @@ impl<'a> Asked<'a> {
 /// Runs an application from the command line; the exit code.
 pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Instant) -> Result<u8, Failure> {
     let Asked { name, matches, options, line, from } = asked;
-    options.log.choose_format();
     let unstarted = Unstarted::new(&program, &name, line.clone(), command_started);
     let ready = prepared(&program, &name, (matches, from.as_ref()), &options, &unstarted)?;
     let Ready { started, config, launch, logs } = ready;
@@ -85,7 +85,9 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     let kept = options.checkpoint_keep as usize;
     let store = options.checkpoint.as_deref().map(|dir| store_in(dir, kept)).transpose()?;
     let schemas = store.iter().flat_map(|_| schemas(program.program.table())).collect();
-    let saving = Saving { from, store, version, line: line.clone(), schemas };
+    // What a trial has found out would come out otherwise when the run goes on.
+    let saved_line = settled(line.clone(), &started.settled);
+    let saving = Saving { from, store, version, line: saved_line, schemas };
     let mut plan = JobPlan {
         name: options.free_name()?,
         program: Arc::new(program.program.into_table()),

@@ -13,7 +13,7 @@ mod table;
 mod verdict;
 
 pub(crate) use model::Comparison;
-pub(crate) use options::{Files, MixOptions, all_of, checked, chosen, with_apps};
+pub(crate) use options::{Files, MixOptions, all_of, checked, chosen, settled, with_apps};
 pub(crate) use predict::{PlannedWork, Predictor};
 pub(crate) use runner::{Progress, Starts, end_child, end_with_parent, report_in, rounds};
 
@@ -58,7 +58,7 @@ pub(crate) fn compare(program: &CommandLine, matches: &ArgMatches) -> Result<u8,
         Some(_) => {
             let (app, words) = chosen(program, matches)?;
             let Some(started) = checked(app, &words)? else { return Ok(0) };
-            let words = options::settled(words, &started.settled);
+            let words = settled(words, &started.settled);
             let config = options.mixes.nodes.load()?;
             options
                 .files

@@ -205,7 +205,7 @@ pub(crate) fn checked(app: &AppEntry, words: &[String]) -> Result<Option<Started
 
 /// The words of an application with what a trial has found out for them, so that all runs do the same work: each option that
 /// is settled gives way to its value.
-pub(super) fn settled(words: Vec<String>, by: &[(&str, Option<String>)]) -> Vec<String> {
+pub(crate) fn settled(words: Vec<String>, by: &[(&str, Option<String>)]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
