@@ -5,6 +5,7 @@ mod convert;
 mod merge;
 mod npy;
 mod push_pull;
+mod s3;
 mod save_now;
 mod text;
 mod values;

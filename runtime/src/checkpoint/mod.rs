@@ -24,7 +24,9 @@ mod understood;
 mod writer;
 
 pub use check::{Change, Difference, Identity, Verified};
-pub use copy::{Copied, CopyError, Ends, answer, copy, pull, push};
+pub use copy::{
+    Copied, CopyError, Ends, Objects, answer, copy, pull, pull_from_objects, push, push_to_objects,
+};
 pub use error::{Damage, ReadError, WriteError};
 pub use find::Finder;
 pub use manifest::{About, Machine, SavedSchema, SavedType, SavedVariable};

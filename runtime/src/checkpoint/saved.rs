@@ -294,6 +294,19 @@ impl Saved {
             .map_err(|trouble| self.told(place, trouble))
     }
 
+    /// What there is between two places of the file of chunks of a generation, in which nobody has looked at checksums.
+    pub(super) fn stored_between(&self, generation: u32, begin: u64, end: u64) -> Result<Vec<u8>, ReadError> {
+        let listed = self.chunk_files().find(|file| file.generation == generation);
+        let (Some(file), Some(listed)) = (self.chunks.get(&generation), listed) else {
+            return Ok(Vec::new());
+        };
+        let length = end.min(listed.bytes).saturating_sub(begin);
+        let mut stored = vec![0; usize::try_from(length).unwrap_or(0)];
+        let read = file.read_exact_at(&mut stored, begin);
+        read.map_err(|error| ReadError::io(&Files::of(&self.dir, generation).chunks, error))?;
+        Ok(stored)
+    }
+
     fn read_stored(&self, file: &File, place: &Place) -> Result<Vec<u8>, Trouble> {
         let mut stored = vec![0; place.stored_bytes as usize];
         let read = file.read_exact_at(&mut stored, place.offset);

@@ -5,6 +5,7 @@ mod decoder;
 mod faults;
 mod layouts;
 mod left_out;
+mod objects;
 mod sight;
 
 use super::*;

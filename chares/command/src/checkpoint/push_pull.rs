@@ -1,11 +1,13 @@
-//! `checkpoint push` and `checkpoint pull`: copies of checkpoints in other folders, here or on other hosts.
+//! `checkpoint push` and `checkpoint pull`: copies of checkpoints in other folders, here or on other hosts, and in object stores.
 
-use super::chosen;
+use super::{chosen, s3};
 use crate::options::{launch_options, nodes_file, seconds, this_host};
 use crate::{complain_of, say, terminal};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use indicatif::ProgressBar;
-use runtime::checkpoint::{Copied, CopyError, Ends, Store, answer as answer_other_end, copy};
+use runtime::checkpoint::{
+    Copied, CopyError, Ends, Store, answer as answer_other_end, copy, pull_from_objects, push_to_objects,
+};
 use runtime::config::{ClusterConfig, NodeConfig};
 use runtime::failure::{Failure, Kind};
 use runtime::launch::answer_in;
@@ -18,26 +20,33 @@ use std::time::Duration;
 /// The argument of the process that is started at the other end.
 pub(crate) const OTHER_END: &str = "__checkpoint";
 
-/// A folder, maybe on another host.
+/// Where a copy is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
-    host: Option<String>,
-    dir: PathBuf,
+enum Place {
+    /// A folder of this machine.
+    Here(PathBuf),
+    /// A folder of a host.
+    There(String, PathBuf),
+    /// An object store.
+    Objects(s3::Address),
 }
 
 impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if s3::Address::is_meant(text) {
+            return text.parse().map(Self::Objects);
+        }
         // As for scp, a colon after a slash is of the name.
         let (host, dir) = match text.split_once(':') {
             Some((host, dir)) if !host.contains('/') => (Some(host), dir),
             _ => (None, text),
         };
         if dir.is_empty() || host == Some("") {
-            return Err(format!("`{text}` names no folder: write DIR or HOST:DIR"));
+            return Err(format!("`{text}` names no folder: write DIR, HOST:DIR or s3://BUCKET/PREFIX"));
         }
-        Ok(Self { host: host.map(Into::into), dir: dir.into() })
+        Ok(host.map_or_else(|| Self::Here(dir.into()), |host| Self::There(host.into(), dir.into())))
     }
 }
 
@@ -47,7 +56,7 @@ pub(super) fn commands(generation: &Arg) -> [Command; 2] {
         arg.value_parser(value_parser!(PathBuf)).help(help)
     };
     let place = |help: &'static str| {
-        let arg = Arg::new("place").value_name("[HOST:]DIR").required(true);
+        let arg = Arg::new("place").value_name("[HOST:]DIR|s3://BUCKET/PREFIX").required(true);
         arg.value_parser(value_parser!(Place)).help(help)
     };
     let nodes = Arg::new("nodes").long("nodes").value_name("FILE").value_parser(value_parser!(PathBuf));
@@ -61,12 +70,12 @@ pub(super) fn commands(generation: &Arg) -> [Command; 2] {
             Command::new("push")
                 .about("Copy a checkpoint to another folder; what is there already is not sent again")
                 .arg(dir("The folder of checkpoints"))
-                .arg(place("The folder for the copy, maybe on another host")),
+                .arg(place("The folder for the copy, maybe on another host, or an object store")),
         ),
         with_options(
             Command::new("pull")
                 .about("Copy a checkpoint from another folder; what is here already is not sent again")
-                .arg(place("The folder of checkpoints, maybe on another host"))
+                .arg(place("The folder of checkpoints, maybe on another host, or an object store"))
                 .arg(dir("The folder for the copy")),
         ),
     ]
@@ -92,10 +101,13 @@ pub(super) fn push(matches: &ArgMatches) -> Result<u8, Failure> {
     let Asked { dir, place, generation } = Asked::of(matches)?;
     let saved = chosen(&Store::open(dir)?, generation)?;
     let mut bar = Bar::default();
-    let copied = match &place.host {
-        None => copy(&saved, &place.dir, |done, all| bar.tell(done, all))?,
-        Some(host) => {
-            let to = place.dir.clone();
+    let copied = match place {
+        Place::Here(to) => copy(&saved, to, |done, all| bar.tell(done, all))?,
+        Place::Objects(address) => {
+            push_to_objects(&saved, &mut address.open()?, |done, all| bar.tell(done, all))?
+        }
+        Place::There(host, to) => {
+            let to = to.clone();
             converse(host, matches, move |ends| {
                 runtime::checkpoint::push(&saved, to, ends, |done, all| bar.tell(done, all))
             })?
@@ -107,13 +119,18 @@ pub(super) fn push(matches: &ArgMatches) -> Result<u8, Failure> {
 pub(super) fn pull(matches: &ArgMatches) -> Result<u8, Failure> {
     let Asked { dir, place, generation } = Asked::of(matches)?;
     let mut bar = Bar::default();
-    let copied = match &place.host {
-        None => {
-            let saved = chosen(&Store::open(&place.dir)?, generation)?;
+    let copied = match place {
+        Place::Here(from) => {
+            let saved = chosen(&Store::open(from)?, generation)?;
             copy(&saved, dir, |done, all| bar.tell(done, all))?
         }
-        Some(host) => {
-            let (from, to) = (place.dir.clone(), dir.to_path_buf());
+        Place::Objects(address) => {
+            let pulled =
+                pull_from_objects(&mut address.open()?, generation, dir, |done, all| bar.tell(done, all));
+            pulled.map_err(|error| address.named(error.into()))?
+        }
+        Place::There(host, from) => {
+            let (from, to) = (from.clone(), dir.to_path_buf());
             converse(host, matches, move |ends| {
                 runtime::checkpoint::pull((from, generation), &to, ends, |done, all| bar.tell(done, all))
             })?
@@ -198,12 +215,15 @@ mod tests {
 
     #[test]
     fn a_colon_before_the_first_slash_ends_a_host() {
-        let place = |host: Option<&str>, dir: &str| Ok(Place { host: host.map(Into::into), dir: dir.into() });
-        assert_eq!("saved".parse(), place(None, "saved"));
-        assert_eq!("./a:b".parse(), place(None, "./a:b"));
-        assert_eq!("ann@site:runs/a:b".parse(), place(Some("ann@site"), "runs/a:b"));
+        assert_eq!("saved".parse(), Ok(Place::Here("saved".into())));
+        assert_eq!("./a:b".parse(), Ok(Place::Here("./a:b".into())));
+        assert_eq!("ann@site:runs/a:b".parse(), Ok(Place::There("ann@site".into(), "runs/a:b".into())));
+        assert_eq!("s3://runs/a".parse(), "s3://runs/a".parse().map(Place::Objects));
         for text in ["", ":dir", "host:"] {
-            assert!(text.parse::<Place>().unwrap_err().ends_with("write DIR or HOST:DIR"), "{text}");
+            assert!(
+                text.parse::<Place>().unwrap_err().ends_with("write DIR, HOST:DIR or s3://BUCKET/PREFIX"),
+                "{text}"
+            );
         }
     }
 }

@@ -47,7 +47,7 @@ pub enum CopyError {
     },
     /// What the other end says of itself.
     #[error("{}", .0.sentence)]
-    There(Failure),
+    There(#[from] Failure),
 }
 
 impl CopyError {

@@ -1,4 +1,5 @@
-//! Copies of generations in other folders, here or on other hosts; one that was cut off goes on where it was.
+//! Copies of generations in other folders, here or on other hosts, and in object stores; one that was cut off goes on where it
+//! was.
 //!
 //! One end [gives](give()) a generation, the other [takes](take()) it. The giver says what it is, and which chunks it has. The
 //! taker reads what there is in its folder, and asks for the chunks that it does not have whole. Each is compared with its
@@ -9,11 +10,13 @@
 mod error;
 mod give;
 mod messages;
+mod objects;
 mod take;
 
 pub use error::CopyError;
 pub(super) use give::give;
 pub use messages::{Copied, Ends};
+pub use objects::{Objects, pull_from_objects, push_to_objects};
 use take::take;
 #[cfg(test)]
 pub(super) use take::take_on;
